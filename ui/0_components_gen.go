@@ -59,20 +59,20 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00map-shows")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Show"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "label")
 				{
 					vgparent := vgn
@@ -80,11 +80,11 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00map\x00id\x00map-ratio")
 					addProperty(vgn, "checked", !c.App.Screen.Conflicts)
 					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowConflicts(false) })
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(vugu.HTML("miss ratio"))
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "label")
 				{
 					vgparent := vgn
@@ -92,38 +92,38 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00map\x00id\x00map-conflicts")
 					addProperty(vgn, "checked", c.App.Screen.Conflicts)
 					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowConflicts(true) })
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(vugu.HTML("conflict misses"))
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Map
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-labelledby\x00cell-title")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h2\x00id\x00cell-title")
 			vgn.SetInnerHTML(c.title())
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00second")
 			vgn.SetInnerHTML(c.size())
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "dl\x00class\x00numbers\x00id\x00cell")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, f := range c.facts() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -142,18 +142,18 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(f.Value)
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "b\x00class\x00share")
 							vgn.SetInnerHTML(f.Share)
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cell-says")
 			vgn.SetInnerHTML(c.says())
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
 				vgparent := vgn
@@ -163,12 +163,12 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "ask about it as the first level")
+					addText(vgparent, "ask about it as the first level")
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -225,28 +225,28 @@ func (c *Bar) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "progress\x00id\x00run-progress\x00max\x001")
 		vgn.AddAttrInterface("aria-label", "Share of "+c.App.run.name+" that has been read")
 		vgn.AddAttrInterface("value", c.value())
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00bar-line")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "a\x00id\x00run-name")
 			vgn.AddAttrInterface("href", c.href())
 			vgn.SetInnerHTML(c.App.run.name)
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "strong\x00id\x00run-percent")
 			vgn.SetInnerHTML(c.bar().Percent)
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "span\x00class\x00facts")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, f := range c.bar().Facts {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -258,11 +258,11 @@ func (c *Bar) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00second")
 						vgn.SetInnerHTML(f.Name)
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "b")
 						vgn.AddAttrInterface("id", "run-"+f.ID)
 						vgn.SetInnerHTML(f.Value)
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						if f.Share != "" {
 							vgn = addElement(vgparent, "meter\x00max\x001")
 							vgn.AddAttrInterface("aria-label", "Share of the "+f.Name+" that may be taken")
@@ -270,28 +270,28 @@ func (c *Bar) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00run-pause")
 				vgn.AddAttrInterface("disabled", c.App.run.pausing || c.App.run.carrier == nil)
 				vgn.SetInnerHTML(c.pauseWord())
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PauseOrResume() })
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00run-cancel")
 				vgn.AddAttrInterface("disabled", c.App.run.stopping || c.App.run.carrier == nil && !c.watching())
 				vgn.SetInnerHTML(c.cancelWords())
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Cancel() })
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -368,12 +368,12 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.problem() != "" {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00blocks-problem")
 				{
@@ -390,12 +390,12 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "Try again")
+							addText(vgparent, "Try again")
 						}
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.problem() == "" && c.blocks() == nil {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00blocks-pending")
 				{
@@ -405,13 +405,13 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "Loading the models …")
+						addText(vgparent, "Loading the models …")
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -421,33 +421,33 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t")
+					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "div\x00class\x00code-head")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00blocks-summary")
 						vgn.SetInnerHTML(c.blocks().Summary())
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "span\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "label")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("core"))
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "select\x00id\x00blocks-processor")
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 									for vgiterkeyt, p := range c.blocks().Choices("processors") {
 										var vgiterkey interface{} = vgiterkeyt
 										_ = vgiterkey
@@ -458,34 +458,34 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										addProperty(vgn, "selected", c.isProcessor(p.Name))
 										vgn.SetInnerHTML(p.Title)
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = addText(vgparent, "\n\t\t\t")
+								addText(vgparent, "\n\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "label")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("caches"))
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "select\x00id\x00blocks-preset")
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 									if c.App.Screen.Levels != nil {
 										vgn = addElement(vgparent, "option\x00value\x00")
 										addProperty(vgn, "selected", true)
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = addText(vgparent, "own sizes")
+											addText(vgparent, "own sizes")
 										}
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 									for vgiterkeyt, p := range c.App.Presets() {
 										var vgiterkey interface{} = vgiterkeyt
 										_ = vgiterkey
@@ -496,20 +496,20 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										addProperty(vgn, "selected", c.isPreset(p.Name))
 										vgn.SetInnerHTML(p.Name)
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = addText(vgparent, "\n\t\t\t")
+								addText(vgparent, "\n\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t")
+							addText(vgparent, "\n\t\t")
 						}
-						vgn = addText(vgparent, "\n\t")
+						addText(vgparent, "\n\t")
 					}
-					vgn = addText(vgparent, "\n\t")
+					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						if c.blocks().Problem != "" {
 							vgn = addElement(vgparent, "p\x00class\x00note warning\x00id\x00blocks-wrong")
 							{
@@ -517,17 +517,17 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								vgn = addElement(vgparent, "strong")
 								vgn.SetInnerHTML(vugu.HTML("Note."))
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(c.blocks().Problem)
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						if len(c.blocks().Unmodelled) > 0 {
 							vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00blocks-unmodelled")
 							vgn.SetInnerHTML(c.unmodelled())
 						}
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						if len(c.blocks().Notes) > 0 {
 							vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00blocks-notes\x00open\x00")
 							{
@@ -545,17 +545,17 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 							}
 						}
-						vgn = addText(vgparent, "\n\t")
+						addText(vgparent, "\n\t")
 					}
-					vgn = addText(vgparent, "\n\t")
+					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00parameters")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "legend\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Parameters"))
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						for vgiterkeyt, p := range c.blocks().Parameters() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -567,127 +567,127 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(p.Name)
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "input\x00type\x00text\x00class\x00short")
 								vgn.AddAttrInterface("id", "parameter-"+p.Name)
 								addProperty(vgn, "value", p.Title)
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetParameter(p.Name, event.PropString("target", "value")) })
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "label")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span\x00class\x00second")
 							vgn.SetInnerHTML(vugu.HTML("a number with a name"))
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "input\x00type\x00text\x00id\x00parameter-new\x00placeholder\x00n = 1000")
 							addProperty(vgn, "value", c.App.models.named)
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.NameNumber(event.PropString("target", "value")) })
 						}
-						vgn = addText(vgparent, "\n\t")
+						addText(vgparent, "\n\t")
 					}
-					vgn = addText(vgparent, "\n\t")
+					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "sg-table")
 					vgn.AddAttrInterface("id", "table-functions")
 					vgn.AddAttrInterface("table", "functions")
-					vgn = addText(vgparent, "\n\t")
+					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "section\x00id\x00function\x00aria-labelledby\x00function-title")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00code-head")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "h2\x00id\x00function-title")
 							vgn.SetInnerHTML("Function " + c.blocks().FunctionName())
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "span\x00class\x00actions")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00blocks-csv")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("blocks") })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "CSV")
+									addText(vgparent, "CSV")
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00functions-csv")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("functions") })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "CSV of functions")
+									addText(vgparent, "CSV of functions")
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00probabilities-save")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveProbabilities() })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "save probabilities")
+									addText(vgparent, "save probabilities")
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								if c.App.Edited() {
 									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00probabilities-forget")
 									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ForgetBranches() })
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "as they were")
+										addText(vgparent, "as they were")
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t")
+								addText(vgparent, "\n\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t")
+							addText(vgparent, "\n\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00columns halves")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 									if c.blocks().Graph != nil {
 										vgn = addElement(vgparent, "sg-graph")
 										vgn.AddAttrInterface("graph", "function")
 										vgn.AddAttrInterface("id", "graph-function")
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 									if c.blocks().Graph == nil {
 										vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00graph-none")
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = addText(vgparent, "This function has too many blocks to be drawn: they are in the table.")
+											addText(vgparent, "This function has too many blocks to be drawn: they are in the table.")
 										}
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = addText(vgparent, "\n\t\t\t")
+								addText(vgparent, "\n\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
@@ -697,7 +697,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = addText(vgparent, "No way in this function depends on anything.")
+											addText(vgparent, "No way in this function depends on anything.")
 										}
 									}
 									if len(c.rows()) > 0 {
@@ -709,15 +709,15 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = addText(vgparent, "\n\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t")
 												vgn = addElement(vgparent, "thead")
 												vgn.SetInnerHTML(vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Ebranch\x3C/th\x3E\x3Cth scope=\"col\"\x3Ehow often\x3C/th\x3E\x3Cth scope=\"col\"\x3Eto\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eslider\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E"))
-												vgn = addText(vgparent, "\n\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t")
 												vgn = addElement(vgparent, "tbody")
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+													addText(vgparent, "\n\t\t\t\t\t\t")
 													for i, r := range c.rows() {
 														var vgiterkey interface{} = i
 														_ = vgiterkey
@@ -729,10 +729,10 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 														{
 															vgparent := vgn
 															_ = vgparent
-															vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+															addText(vgparent, "\n\t\t\t\t\t\t\t")
 															vgn = addElement(vgparent, "td\x00class\x00words")
 															vgn.SetInnerHTML(r.Head)
-															vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+															addText(vgparent, "\n\t\t\t\t\t\t\t")
 															vgn = addElement(vgparent, "td")
 															{
 																vgparent := vgn
@@ -746,13 +746,13 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 																	addListener(vgn, "change", func(event vugu.DOMEvent) { c.set(r, event.PropString("target", "value")) })
 																}
 															}
-															vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+															addText(vgparent, "\n\t\t\t\t\t\t\t")
 															vgn = addElement(vgparent, "td\x00class\x00words")
 															vgn.SetInnerHTML(r.To)
-															vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+															addText(vgparent, "\n\t\t\t\t\t\t\t")
 															vgn = addElement(vgparent, "td\x00class\x00number")
 															vgn.SetInnerHTML(state.Percent(r.Share))
-															vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+															addText(vgparent, "\n\t\t\t\t\t\t\t")
 															vgn = addElement(vgparent, "td")
 															{
 																vgparent := vgn
@@ -764,45 +764,45 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 																addProperty(vgn, "value", c.slider(r))
 																addListener(vgn, "input", func(event vugu.DOMEvent) { c.slide(r, event.PropString("target", "value")) })
 															}
-															vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+															addText(vgparent, "\n\t\t\t\t\t\t")
 														}
 													}
-													vgn = addText(vgparent, "\n\t\t\t\t\t")
+													addText(vgparent, "\n\t\t\t\t\t")
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t")
 											}
 										}
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								if c.more() != "" {
 									vgn = addElement(vgparent, "p\x00class\x00second")
 									vgn.SetInnerHTML(c.more())
 								}
-								vgn = addText(vgparent, "\n\t\t\t")
+								addText(vgparent, "\n\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t")
+							addText(vgparent, "\n\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "sg-table")
 						vgn.AddAttrInterface("id", "table-blocks")
 						vgn.AddAttrInterface("table", "blocks")
-						vgn = addText(vgparent, "\n\t")
+						addText(vgparent, "\n\t")
 					}
-					vgn = addText(vgparent, "\n\t")
+					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "section\x00id\x00block\x00aria-labelledby\x00block-title")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "h2\x00id\x00block-title")
 						vgn.SetInnerHTML("Block " + c.blocks().BlockName())
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00columns halves")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
@@ -815,18 +815,18 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										{
 											var vgcomp vugu.Builder = c.Schedule
 											if vgcomp != nil {
-												vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+												addComponent(vgin, vgout, vgparent, vgcomp)
 											}
 										}
 									}
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
@@ -835,12 +835,12 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										{
 											var vgcomp vugu.Builder = c.Bounds
 											if vgcomp != nil {
-												vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+												addComponent(vgin, vgout, vgparent, vgcomp)
 											}
 										}
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
@@ -851,17 +851,17 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.AddAttrInterface("table", "block-source")
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t")
+								addText(vgparent, "\n\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t")
+							addText(vgparent, "\n\t\t")
 						}
-						vgn = addText(vgparent, "\n\t")
+						addText(vgparent, "\n\t")
 					}
-					vgn = addText(vgparent, "\n\t")
+					addText(vgparent, "\n\t")
 				}
 			}
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -918,19 +918,19 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Curve
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -939,12 +939,12 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.Against
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -953,57 +953,57 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.ByCore
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Common
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-labelledby\x00hierarchy-title")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00figure-head")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00hierarchy-title")
 				vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "label")
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 					vgn.SetInnerHTML(vugu.HTML("Preset"))
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "select\x00id\x00preset")
 					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t\t")
 						if c.App.Screen.Levels != nil {
 							vgn = addElement(vgparent, "option\x00value\x00")
 							addProperty(vgn, "selected", true)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "own sizes")
+								addText(vgparent, "own sizes")
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t\t")
 						for vgiterkeyt, p := range c.App.Presets() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -1014,13 +1014,13 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addProperty(vgn, "selected", c.isPreset(p.Name))
 							vgn.SetInnerHTML(p.Name)
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
 				vgparent := vgn
@@ -1030,42 +1030,42 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "from a file …")
+					addText(vgparent, "from a file …")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-keep")
 				vgn.SetInnerHTML(c.keepWords())
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(false) })
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.App.Screen.Beside.Levels != nil {
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-drop")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(true) })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "A alone")
+						addText(vgparent, "A alone")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Threads
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot\x00id\x00access-time")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.answer().Problem != "" {
 					vgn = addElement(vgparent, "p\x00class\x00note problem\x00id\x00caches-problem")
 					vgn.SetInnerHTML(c.answer().Problem)
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.answer().Missing != nil && c.App.CanRepeat() {
 					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
@@ -1076,20 +1076,20 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "Analyse again with these groups")
+							addText(vgparent, "Analyse again with these groups")
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.answer().Missing != nil && !c.App.CanRepeat() {
 					vgn = addElement(vgparent, "p\x00class\x00second")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "The trace is no longer at hand: go back, and drop it again.")
+						addText(vgparent, "The trace is no longer at hand: go back, and drop it again.")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.answer().Average != "" {
 					vgn = addElement(vgparent, "p\x00id\x00average")
 					{
@@ -1097,24 +1097,24 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "b")
 						vgn.SetInnerHTML(c.answer().Average)
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span\x00class\x00second")
 						vgn.SetInnerHTML(vugu.HTML("average access time"))
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.answer().Unknown != "" {
 					vgn = addElement(vgparent, "p\x00id\x00average-unknown\x00class\x00second")
 					vgn.SetInnerHTML("Average access time: " + c.answer().Unknown + ".")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for i, l := range c.answer().Levels {
 					var vgiterkey interface{} = i
 					_ = vgiterkey
@@ -1127,25 +1127,25 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "h3")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span\x00aria-hidden\x00true")
 							vgn.AddAttrInterface("class", "square "+state.LevelColor(i))
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(l.Cache.Name)
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span\x00class\x00second")
 							vgn.SetInnerHTML(state.Bytes(l.Cache.SizeBytes) + ", " + c.linesText(l.Cache))
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span")
 							vgn.AddAttrInterface("class", "chip "+l.Chip)
 							vgn.AddAttrInterface("title", l.Method)
 							vgn.SetInnerHTML(l.Chip)
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							if len(c.answer().Levels) > 1 {
 								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain remove")
 								vgn.AddAttrInterface("aria-label", "remove "+l.Cache.Name)
@@ -1154,16 +1154,16 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "remove")
+									addText(vgparent, "remove")
 								}
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
 							vgn.AddAttrInterface("aria-label", l.Cache.Name+" size")
 							vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.Cache.SizeBytes))
@@ -1171,13 +1171,13 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.AddAttrInterface("max", c.last(l.Cache))
 							addProperty(vgn, "value", c.index(l.Cache))
 							addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
 							vgn.AddAttrInterface("aria-label", l.Cache.Name+" associativity")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t\t")
 								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
 								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l.Cache, -1)))
 								vgn.AddAttrInterface("id", c.id("ways-less", i))
@@ -1185,13 +1185,13 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "−")
+									addText(vgparent, "−")
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t\t")
 								vgn = addElement(vgparent, "output")
 								vgn.AddAttrInterface("id", c.id("ways", i))
 								vgn.SetInnerHTML(state.WaysText(l.Cache.Ways))
-								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t\t")
 								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
 								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l.Cache, 1)))
 								vgn.AddAttrInterface("id", c.id("ways-more", i))
@@ -1199,25 +1199,25 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "+")
+									addText(vgparent, "+")
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							if len(c.App.LineSizes()) > 1 {
 								vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
 								vgn.AddAttrInterface("aria-label", l.Cache.Name+" line size")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00shorter lines")
 									vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, -1)))
 									vgn.AddAttrInterface("id", c.id("line-less", i))
@@ -1225,13 +1225,13 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "−")
+										addText(vgparent, "−")
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "output")
 									vgn.AddAttrInterface("id", c.id("line", i))
 									vgn.SetInnerHTML(strconv.Itoa(int(l.Cache.LineBytes)) + "-byte lines")
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00longer lines")
 									vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, 1)))
 									vgn.AddAttrInterface("id", c.id("line-more", i))
@@ -1239,31 +1239,31 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "+")
+										addText(vgparent, "+")
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "label\x00class\x00latency")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("latency"))
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "input\x00type\x00text\x00inputmode\x00decimal\x00size\x005")
 								vgn.AddAttrInterface("aria-label", l.Cache.Name+" latency in cycles")
 								vgn.AddAttrInterface("id", c.id("latency", i))
 								addProperty(vgn, "value", state.Typed(l.Cache.LatencyCycles))
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetLatency(i+1, event.PropString("target", "value")) })
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("cycles"))
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
@@ -1273,13 +1273,13 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.SetInnerHTML(l.Note)
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						if l.Misses != "" {
 							vgn = addElement(vgparent, "dl\x00class\x00numbers")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1289,7 +1289,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00accesses")
 									vgn.SetInnerHTML(l.Accesses)
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1299,7 +1299,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00hits")
 									vgn.SetInnerHTML(l.Hits)
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1309,7 +1309,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00misses")
 									vgn.SetInnerHTML(l.Misses)
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								if l.Lost != "" {
 									vgn = addElement(vgparent, "div")
 									{
@@ -1321,7 +1321,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML(l.Lost)
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1336,7 +1336,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML(l.Ratio)
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1346,7 +1346,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00global")
 									vgn.SetInnerHTML(l.Global)
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1356,7 +1356,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00rate")
 									vgn.SetInnerHTML(l.Rate)
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								if l.RateOps != "" {
 									vgn = addElement(vgparent, "div")
 									{
@@ -1368,7 +1368,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML(l.RateOps)
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								if l.Time != "" {
 									vgn = addElement(vgparent, "div")
 									{
@@ -1380,7 +1380,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML(l.Time)
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1390,7 +1390,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00method")
 									vgn.SetInnerHTML(l.Method)
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1400,15 +1400,15 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00method model")
 									vgn.SetInnerHTML(cmp.Or(l.Model, "–"))
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -1423,68 +1423,68 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "add a level")
+							addText(vgparent, "add a level")
 						}
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.answer().Memory != "" {
 					vgn = addElement(vgparent, "div\x00class\x00level\x00id\x00memory")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "h3")
 						vgn.SetInnerHTML(vugu.HTML("\x3Cspan class=\"square memory\" aria-hidden=\"true\"\x3E\x3C/span\x3E Memory"))
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "label\x00class\x00latency")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("latency"))
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "input\x00type\x00text\x00inputmode\x00decimal\x00size\x005\x00id\x00memory-latency\x00aria-label\x00memory latency in cycles")
 								addProperty(vgn, "value", state.Typed(c.machine().Memory.LatencyCycles))
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.memory(event.PropString("target", "value")) })
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("cycles"))
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "label\x00class\x00latency")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("clock"))
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "input\x00type\x00text\x00inputmode\x00decimal\x00size\x004\x00id\x00clock\x00aria-label\x00clock in GHz")
 								addProperty(vgn, "value", state.Typed(c.machine().ClockGHz))
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.clock(event.PropString("target", "value")) })
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("GHz"))
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "dl\x00class\x00numbers")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
@@ -1494,7 +1494,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "dd\x00class\x00accesses")
 								vgn.SetInnerHTML(c.answer().Memory)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
@@ -1504,7 +1504,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "dd\x00class\x00traffic")
 								vgn.SetInnerHTML(c.answer().Traffic)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							if c.answer().Least != "" {
 								vgn = addElement(vgparent, "div")
 								{
@@ -1516,36 +1516,36 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn.SetInnerHTML(c.answer().Least)
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.machine().Title != "" {
 					vgn = addElement(vgparent, "div\x00id\x00preset-about")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "p\x00class\x00second")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.machine().Title)
-							vgn = addText(vgparent, ". ")
+							addText(vgparent, ". ")
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.machine().About)
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "details")
 						{
 							vgparent := vgn
@@ -1566,17 +1566,17 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, w := range c.answer().Warnings {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -1588,16 +1588,16 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "strong")
 						vgn.SetInnerHTML(vugu.HTML("Note."))
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(w)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -1672,20 +1672,20 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00code-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00code-by")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, by := range c.choices() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -1700,112 +1700,112 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.AddAttrInterface("value", string(by))
 						addProperty(vgn, "checked", c.chosen(by))
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SumCodeBy(by) })
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(by.Name())
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "label\x00class\x00search")
 			{
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "span")
 				vgn.SetInnerHTML(vugu.HTML("Search"))
-				vgn = addText(vgparent, " ")
+				addText(vgparent, " ")
 				vgn = addElement(vgparent, "input\x00type\x00search\x00id\x00code-search\x00placeholder\x00file, function, variable\x00autocomplete\x00off\x00spellcheck\x00false")
 				addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.Search(event.PropString("target", "value")) })
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-copy")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("code") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "copy")
+					addText(vgparent, "copy")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-csv")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("code") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "CSV")
+					addText(vgparent, "CSV")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00code-summary")
 		vgn.SetInnerHTML(c.view().Summary())
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "sg-table")
 		vgn.AddAttrInterface("id", "table-code")
 		vgn.AddAttrInterface("table", "code")
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00code-method")
 		vgn.SetInnerHTML(c.view().Method())
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.view().Estimates() != "" {
 				vgn = addElement(vgparent, "div\x00class\x00note\x00id\x00code-estimates")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(c.view().Estimates())
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					if c.App.CanRepeat() {
 						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00code-again")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Repeat() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "Analyse again with this hierarchy")
+							addText(vgparent, "Analyse again with this hierarchy")
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					if !c.App.CanRepeat() {
 						vgn = addElement(vgparent, "span")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "Drop the trace here again: it is analysed with this hierarchy, and then they are counted.")
+							addText(vgparent, "Drop the trace here again: it is analysed with this hierarchy, and then they are counted.")
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if len(c.doubts()) > 0 {
 				vgn = addElement(vgparent, "details\x00id\x00code-doubts")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "summary")
 					vgn.SetInnerHTML(vugu.HTML("What is doubtful about the levels"))
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, w := range c.doubts() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -1814,44 +1814,44 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn = addElement(vgparent, "p\x00class\x00second")
 						vgn.SetInnerHTML(w)
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.place() >= 0 {
 				vgn = addElement(vgparent, "section\x00id\x00place\x00aria-labelledby\x00place-title")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "h2\x00id\x00place-title")
 					vgn.SetInnerHTML(c.view().Place(c.place()))
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00place-sentence")
 					vgn.SetInnerHTML(c.view().Sentence(c.place()))
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "div\x00class\x00columns halves")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "section\x00aria-label\x00Source")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.file() == "" {
 									vgn = addElement(vgparent, "div\x00class\x00empty")
 									{
@@ -1861,27 +1861,27 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = addText(vgparent, "The trace does not say in which file this is: compile with -g, so that it does.")
+											addText(vgparent, "The trace does not say in which file this is: compile with -g, so that it does.")
 										}
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.file() != "" && !c.shown() {
 									vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00source-wanted")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										vgn = addElement(vgparent, "p")
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = addText(vgparent, "Drop ")
+											addText(vgparent, "Drop ")
 											vgn = addElement(vgparent, "b")
 											vgn.SetInnerHTML(c.file())
-											vgn = addText(vgparent, " here to see the line and the misses of its neighbours. The file stays in this tab's memory; the page fetches and keeps none.")
+											addText(vgparent, " here to see the line and the misses of its neighbours. The file stays in this tab's memory; the page fetches and keeps none.")
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										vgn = addElement(vgparent, "p")
 										{
 											vgparent := vgn
@@ -1891,29 +1891,29 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = addText(vgparent, "Choose the file")
+												addText(vgparent, "Choose the file")
 											}
-											vgn = addText(vgparent, " ")
+											addText(vgparent, " ")
 											if c.isDemo() {
 												vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00source-demo")
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.TakeDemoSource() })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = addText(vgparent, "Take the demo's")
+													addText(vgparent, "Take the demo's")
 												}
 											}
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t")
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.shown() {
 									vgn = addElement(vgparent, "div\x00id\x00source")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if len(c.files()) > 1 {
 											vgn = addElement(vgparent, "label\x00class\x00choices")
 											{
@@ -1921,13 +1921,13 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												_ = vgparent
 												vgn = addElement(vgparent, "span")
 												vgn.SetInnerHTML(vugu.HTML("Which one was compiled?"))
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												vgn = addElement(vgparent, "select\x00id\x00source-which")
 												addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t\t")
+													addText(vgparent, "\n\t\t\t\t\t\t\t\t\t")
 													for i, f := range c.files() {
 														var vgiterkey interface{} = i
 														_ = vgiterkey
@@ -1940,83 +1940,83 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 														addProperty(vgn, "selected", c.isChosen(i))
 														vgn.SetInnerHTML(f.Label(i + 1))
 													}
-													vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+													addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.tooShort() != "" {
 											vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00source-short")
 											vgn.SetInnerHTML(c.tooShort())
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										vgn = addElement(vgparent, "sg-table")
 										vgn.AddAttrInterface("id", "table-source")
 										vgn.AddAttrInterface("table", "source")
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t")
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "section\x00aria-label\x00Reuse")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							{
 								var vgcomp vugu.Builder = c.Distances
 								if vgcomp != nil {
-									vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+									addComponent(vgin, vgout, vgparent, vgcomp)
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.App.codeTable("before") != nil {
 									{
 										var vgcomp vugu.Builder = c.Before
 										if vgcomp != nil {
-											vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+											addComponent(vgin, vgout, vgparent, vgcomp)
 										}
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.App.codeTable("before") == nil {
 									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "Who touched the line before was not noted in this pass: “Note who touched a line before” in the settings does.")
+										addText(vgparent, "Who touched the line before was not noted in this pass: “Note who touched a line before” in the settings does.")
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.place() < 0 {
 				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00place-none")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "Pick a row to see its stack distances and its source: a click, or the arrow keys and Enter.")
+					addText(vgparent, "Pick a row to see its stack distances and its source: a click, or the arrow keys and Enter.")
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -2092,17 +2092,17 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, d := range c.view().Doubts() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -2114,25 +2114,25 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "strong")
 						vgn.SetInnerHTML(vugu.HTML("Note."))
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(d)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00communication-sentence")
 			vgn.SetInnerHTML(c.view().Sentence())
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00flow-measures")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Count"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, m := range state.FlowMeasures() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -2146,22 +2146,22 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.AddAttrInterface("id", "measure-"+string(m))
 						addProperty(vgn, "checked", c.App.measure() == m)
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowMeasure(m) })
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(string(m))
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00flow-granules")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("By"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for i := range c.view().Granules {
 					var vgiterkey interface{} = i
 					_ = vgiterkey
@@ -2175,19 +2175,19 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.AddAttrInterface("id", "granule-"+strconv.Itoa(i))
 						addProperty(vgn, "checked", c.App.granule() == i)
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowGranule(i) })
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(c.view().GranuleName(i))
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if len(c.view().Windows) > 1 {
 					vgn = addElement(vgparent, "div\x00class\x00level-set")
 					{
@@ -2195,40 +2195,40 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "label\x00for\x00flow-window\x00class\x00second")
 						vgn.SetInnerHTML(vugu.HTML("part of the run"))
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00flow-window")
 						vgn.AddAttrInterface("aria-valuetext", c.windowName())
 						vgn.AddAttrInterface("max", len(c.view().Windows))
 						addProperty(vgn, "value", c.App.window())
 						addListener(vgn, "input", func(event vugu.DOMEvent) { c.window(event.PropString("target", "value")) })
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "output")
 						vgn.SetInnerHTML(c.windowName())
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Flows
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h2\x00id\x00pairs-title")
 			vgn.SetInnerHTML(vugu.HTML("Who writes what others use"))
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00flow-sentence")
 			vgn.SetInnerHTML(c.view().FlowSentence(c.App.granule(), c.App.window(), c.App.flow()))
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Pairs
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
 				vgparent := vgn
@@ -2238,42 +2238,42 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "copy")
+					addText(vgparent, "copy")
 				}
-				vgn = addText(vgparent, " ")
+				addText(vgparent, " ")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00pairs-csv")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("pairs") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "CSV")
+					addText(vgparent, "CSV")
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.App.owner() >= 0 {
 					vgn = addElement(vgparent, "div\x00id\x00ownership")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "label\x00class\x00choices")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(vugu.HTML("Data structure"))
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "select\x00id\x00owner-object")
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.owners(event.PropString("target", "value")) })
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t\t")
 								for vgiterkeyt, i := range c.view().Objects() {
 									var vgiterkey interface{} = vgiterkeyt
 									_ = vgiterkey
@@ -2284,61 +2284,61 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									addProperty(vgn, "selected", i == c.App.owner())
 									vgn.SetInnerHTML(c.view().OwnerName(i))
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						{
 							var vgcomp vugu.Builder = c.Owners
 							if vgcomp != nil {
-								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+								addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00false-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00false-title")
 				vgn.SetInnerHTML(vugu.HTML("False sharing"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00false-sentence")
 				vgn.SetInnerHTML(c.view().FalseSentence())
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					if len(c.view().FalseFindings()) > 0 {
 						vgn = addElement(vgparent, "div\x00class\x00finding\x00id\x00false-1")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "h3")
 							vgn.SetInnerHTML(c.worst().Name)
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "p")
 							vgn.SetInnerHTML(c.worst().Text)
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "p\x00class\x00note")
 							vgn.SetInnerHTML("To fix it, " + c.worst().Fix + ".")
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "p\x00class\x00actions")
 							{
 								vgparent := vgn
@@ -2348,45 +2348,45 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn.AddAttrInterface("href", c.code(c.worst().Sites[0]))
 									vgn.SetInnerHTML("the store in Code")
 								}
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								if c.named(c.worst().Sites[1]) && c.worst().Sites[1] != c.worst().Sites[0] {
 									vgn = addElement(vgparent, "a")
 									vgn.AddAttrInterface("href", c.code(c.worst().Sites[1]))
 									vgn.SetInnerHTML("the other store in Code")
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					if len(c.view().FalseFindings()) > 0 {
 						{
 							var vgcomp vugu.Builder = c.False
 							if vgcomp != nil {
-								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+								addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00sources-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00sources-title")
 				vgn.SetInnerHTML(vugu.HTML("From cache to cache, or from memory"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -2396,35 +2396,35 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn.AddAttrInterface("max", c.last())
 					addProperty(vgn, "value", c.index())
 					addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(event.PropString("target", "value")) })
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "output")
 					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00source-sentence")
 				vgn.SetInnerHTML(c.view().SourceSentence(c.App.ownBytes()))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00classes-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00classes-title")
 				vgn.SetInnerHTML(vugu.HTML("How memory is shared"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Classes
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -2545,23 +2545,23 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabOverview {
 			vgn = addElement(vgparent, "div\x00class\x00columns overview")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Largest differences")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00differences")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, f := range c.findings() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -2572,17 +2572,17 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "dt")
 								vgn.SetInnerHTML(f.Title)
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "dd")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(f.Text)
-									vgn = addText(vgparent, " ")
+									addText(vgparent, " ")
 									if f.Tab != state.TabOverview {
 										vgn = addElement(vgparent, "a")
 										vgn.AddAttrInterface("aria-label", f.Title+": see "+f.Tab.Name())
@@ -2590,19 +2590,19 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML(f.Tab.Name())
 									}
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					{
 						var vgcomp vugu.Builder = c.Facts
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
@@ -2618,15 +2618,15 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								vgn = addElement(vgparent, "strong")
 								vgn.SetInnerHTML(vugu.HTML("Note."))
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(w)
 							}
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section\x00class\x00answers")
 				{
 					vgparent := vgn
@@ -2634,20 +2634,20 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.Curve
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabLocality {
 			vgn = addElement(vgparent, "div\x00class\x00columns halves")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section")
 				{
 					vgparent := vgn
@@ -2655,36 +2655,36 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.Histogram
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					{
 						var vgcomp vugu.Builder = c.Time
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "label\x00class\x00choices")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("Cache size"))
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00compare-capacity")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.capacity(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, k := range c.App.result.View.Log2Lines() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -2695,22 +2695,22 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", k == c.App.comparedCapacity())
 								vgn.SetInnerHTML(state.Bytes(c.App.result.View.CapacityBytes(k)))
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabCaches {
 			vgn = addElement(vgparent, "div\x00class\x00columns even")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section\x00class\x00evidence")
 				{
 					vgparent := vgn
@@ -2718,39 +2718,39 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.Curve
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-label\x00Levels")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "label\x00class\x00choices")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00compare-preset")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							if c.App.Screen.Levels != nil {
 								vgn = addElement(vgparent, "option\x00value\x00")
 								addProperty(vgn, "selected", true)
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "own sizes")
+									addText(vgparent, "own sizes")
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, p := range hierarchy.Presets() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -2761,11 +2761,11 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", c.isPreset(p.Name))
 								vgn.SetInnerHTML(p.Name)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
 						vgparent := vgn
@@ -2775,15 +2775,15 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "from a file …")
+							addText(vgparent, "from a file …")
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						for i, l := range c.App.Levels() {
 							var vgiterkey interface{} = i
 							_ = vgiterkey
@@ -2795,10 +2795,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
 								vgn.AddAttrInterface("aria-label", l.Name+" size")
 								vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.SizeBytes))
@@ -2806,13 +2806,13 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.AddAttrInterface("max", c.last(l))
 								addProperty(vgn, "value", c.index(l))
 								addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
 								vgn.AddAttrInterface("aria-label", l.Name+" associativity")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
 									vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, -1)))
 									vgn.AddAttrInterface("id", c.id("ways-less", i))
@@ -2820,13 +2820,13 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "−")
+										addText(vgparent, "−")
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "output")
 									vgn.AddAttrInterface("id", c.id("ways", i))
 									vgn.SetInnerHTML(state.WaysText(l.Ways))
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
 									vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, 1)))
 									vgn.AddAttrInterface("id", c.id("ways-more", i))
@@ -2834,23 +2834,23 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "+")
+										addText(vgparent, "+")
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					{
 						var vgcomp vugu.Builder = c.Levels
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
@@ -2866,32 +2866,32 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								vgn = addElement(vgparent, "strong")
 								vgn.SetInnerHTML(vugu.HTML("Note."))
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(w)
 							}
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabCode && c.App.table("code-compared") != nil {
 			vgn = addElement(vgparent, "div\x00class\x00counters wide compared")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00compare-code-by")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "legend")
 					vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, by := range state.CodeBys() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -2906,21 +2906,21 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.AddAttrInterface("value", string(by))
 							addProperty(vgn, "checked", c.App.table("code-compared").By == by)
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SumCodeBy(by) })
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(by.Name())
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Code
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -2932,43 +2932,43 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgparent
 							vgn = addElement(vgparent, "strong")
 							vgn.SetInnerHTML(vugu.HTML("Note."))
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.doubt("code-compared"))
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabAssociativity {
 			vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00compare-sets")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "Maps of sets and ways are not laid over each other yet: look at A alone and at B alone. The Caches view compares any one of these caches.")
+				addText(vgparent, "Maps of sets and ways are not laid over each other yet: look at A alone and at B alone. The Caches view compares any one of these caches.")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabLoops {
 			vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00compare-loops")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "Loops of two runs are not put side by side yet: look at A alone and at B alone.")
+				addText(vgparent, "Loops of two runs are not put side by side yet: look at A alone and at B alone.")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabThreads && c.App.table("own-compared") != nil {
 			vgn = addElement(vgparent, "div\x00id\x00compare-threads")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("A cache for each thread"))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -2980,24 +2980,24 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					addListener(vgn, "input", func(event vugu.DOMEvent) {
 						c.resize(event.PropString("target", "value"), c.App.ownBytes(), c.App.SetOwn)
 					})
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "output")
 					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(c.App.comparison().OwnSentence(c.App.ownBytes()))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Own
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("A cache that all threads share"))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -3009,59 +3009,59 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					addListener(vgn, "input", func(event vugu.DOMEvent) {
 						c.resize(event.PropString("target", "value"), c.App.sharedBytes(), c.App.SetShared)
 					})
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "output")
 					vgn.SetInnerHTML(state.Bytes(c.App.sharedBytes()))
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(c.App.comparison().SharedSentence(c.App.sharedBytes()))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Shared
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabThreads && c.App.measuredThreads() != nil {
 			vgn = addElement(vgparent, "div\x00id\x00compare-cores")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("Predicted from one thread, and measured"))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(vugu.HTML("A is a run with one thread. What its program\x26#39;s threads would do is predicted from its trace, and stands beside what the threads of B did. That tells something if B is the same program on the same input."))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "label\x00class\x00choices")
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "select\x00id\x00compare-cores-preset")
 					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						if c.App.Screen.Levels != nil {
 							vgn = addElement(vgparent, "option\x00value\x00")
 							addProperty(vgn, "selected", true)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "own sizes")
+								addText(vgparent, "own sizes")
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, p := range hierarchy.Presets() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -3072,11 +3072,11 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addProperty(vgn, "selected", c.isPreset(p.Name))
 							vgn.SetInnerHTML(p.Name)
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3085,12 +3085,12 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							var vgcomp vugu.Builder = c.Cores
 							if vgcomp != nil {
-								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+								addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3100,42 +3100,42 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(c.coresWait())
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("A\x26#39;s threads are simulated, with one reference a core in turn; B\x26#39;s misses are answered from its stacks of threads, in the order in which they ran."))
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabCommunication && c.App.table("flows-compared") != nil {
 			vgn = addElement(vgparent, "div\x00id\x00compare-communication")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("From thread to thread"))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(c.App.comparison().FlowSentence())
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Flows
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("Who writes what others use"))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Pairs
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3147,38 +3147,38 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgparent
 							vgn = addElement(vgparent, "strong")
 							vgn.SetInnerHTML(vugu.HTML("Note."))
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.doubt("pairs-compared"))
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("False sharing"))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00compare-false")
 				vgn.SetInnerHTML(c.App.comparison().FalseSentence())
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabBlocks {
 			vgn = addElement(vgparent, "div\x00class\x00counters wide compared\x00id\x00compare-blocks")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					if c.blocks() == nil {
 						vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00compare-blocks-pending")
 						vgn.SetInnerHTML(c.blocksWait())
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					if c.App.pair.problem != "" {
 						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
@@ -3189,18 +3189,18 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "Try again")
+								addText(vgparent, "Try again")
 							}
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					if c.blocks() != nil {
 						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00compare-blocks-sentence")
 						vgn.SetInnerHTML(c.blocks().Sentence())
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3210,25 +3210,25 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div\x00class\x00choices")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "label")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(vugu.HTML("core"))
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 									vgn = addElement(vgparent, "select\x00id\x00compare-processor")
 									addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t")
 										for vgiterkeyt, p := range c.blocks().A.Choices("processors") {
 											var vgiterkey interface{} = vgiterkeyt
 											_ = vgiterkey
@@ -3239,34 +3239,34 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											addProperty(vgn, "selected", c.blocks().A.Processor() == p.Name)
 											vgn.SetInnerHTML(p.Title)
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t")
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "label")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(vugu.HTML("caches"))
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 									vgn = addElement(vgparent, "select\x00id\x00compare-blocks-preset")
 									addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t")
 										if c.App.Screen.Levels != nil {
 											vgn = addElement(vgparent, "option\x00value\x00")
 											addProperty(vgn, "selected", true)
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = addText(vgparent, "own sizes")
+												addText(vgparent, "own sizes")
 											}
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t")
 										for vgiterkeyt, p := range c.App.Presets() {
 											var vgiterkey interface{} = vgiterkeyt
 											_ = vgiterkey
@@ -3277,33 +3277,33 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											addProperty(vgn, "selected", c.isPreset(p.Name))
 											vgn.SetInnerHTML(p.Name)
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t")
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = addText(vgparent, "\n\t\t\t")
+								addText(vgparent, "\n\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							{
 								var vgcomp vugu.Builder = c.Functions
 								if vgcomp != nil {
-									vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+									addComponent(vgin, vgout, vgparent, vgcomp)
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "label\x00class\x00choices")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(vugu.HTML("function"))
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "select\x00id\x00compare-function")
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.PickFunction(event.PropString("target", "value")) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 									for vgiterkeyt, f := range c.blocks().Choices() {
 										var vgiterkey interface{} = vgiterkeyt
 										_ = vgiterkey
@@ -3314,11 +3314,11 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										addProperty(vgn, "selected", f.Title == c.blocks().A.FunctionName())
 										vgn.SetInnerHTML(f.Title)
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = addText(vgparent, "\n\t\t\t")
+								addText(vgparent, "\n\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
@@ -3327,12 +3327,12 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									{
 										var vgcomp vugu.Builder = c.Blocks
 										if vgcomp != nil {
-											vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+											addComponent(vgin, vgout, vgparent, vgcomp)
 										}
 									}
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
@@ -3355,28 +3355,28 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t")
+							addText(vgparent, "\n\t\t")
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.tab() == state.TabCounters && c.counted() {
 			vgn = addElement(vgparent, "div\x00class\x00counters wide compared")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00compare-by")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "legend")
 					vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, by := range c.choices() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -3391,21 +3391,21 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.AddAttrInterface("value", by)
 							addProperty(vgn, "checked", c.chosen(by))
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(by) })
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(by)
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Counters
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3417,16 +3417,16 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgparent
 							vgn = addElement(vgparent, "strong")
 							vgn.SetInnerHTML(vugu.HTML("Note."))
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.doubt("counters-compared"))
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -3539,26 +3539,26 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if !c.App.canPredict() {
 					vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00cores-gone")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "This run had one thread, and its program has parallel regions: what several cores would do is told by its trace, which is no longer at hand. Go back and drop it again.")
+						addText(vgparent, "This run had one thread, and its program has parallel regions: what several cores would do is told by its trace, which is no longer at hand. Go back and drop it again.")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.failed() != "" {
 					vgn = addElement(vgparent, "p\x00class\x00note warning\x00id\x00cores-failed")
 					{
@@ -3566,39 +3566,39 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "strong")
 						vgn.SetInnerHTML(vugu.HTML("Note."))
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(c.failed())
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.waits() {
 					vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00cores-wait")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "This run had one thread, and its program has parallel regions. What several cores would do takes reading the trace again, once for each number of cores. ")
+						addText(vgparent, "This run had one thread, and its program has parallel regions. What several cores would do takes reading the trace again, once for each number of cores. ")
 						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00predict-cores")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PredictCores() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "Predict cores")
+							addText(vgparent, "Predict cores")
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.pending() {
 					vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cores-pending")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "Reading the trace again …")
+						addText(vgparent, "Reading the trace again …")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -3607,12 +3607,12 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.Rates
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -3621,12 +3621,12 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.SpeedUp
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -3636,60 +3636,60 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn.SetInnerHTML(c.unmodelled())
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00cores-title")
 				vgn.SetInnerHTML(vugu.HTML("Predict cores"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("One thread did all the work. It is dealt out to cores as OpenMP would deal it out, and their references are put in one order."))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "label\x00for\x00cores-number")
 					vgn.SetInnerHTML(vugu.HTML("cores"))
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x001\x00step\x001\x00id\x00cores-number")
 					vgn.AddAttrInterface("aria-valuetext", state.Plural(uint64(c.App.coresAsked()), "core", "cores"))
 					vgn.AddAttrInterface("max", state.MostPredicted)
 					addProperty(vgn, "value", strconv.Itoa(c.App.coresAsked()))
 					addListener(vgn, "input", func(event vugu.DOMEvent) { c.cores(event.PropString("target", "value")) })
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "output\x00id\x00cores-asked")
 					vgn.SetInnerHTML(strconv.Itoa(c.App.coresAsked()))
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00choices")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("schedule"))
-						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00cores-schedule")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.schedule(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Schedules() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -3700,37 +3700,37 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", o.Name == c.kind())
 								vgn.SetInnerHTML(o.Title)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("chunk"))
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "input\x00type\x00number\x00min\x000\x00max\x001000000\x00class\x00short\x00id\x00cores-chunk\x00placeholder\x00usual")
 						vgn.AddAttrInterface("disabled", c.kind() == "")
 						addProperty(vgn, "value", c.chunk())
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.chunked(event.PropString("target", "value")) })
 					}
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("order"))
-						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00cores-interleave")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetInterleave(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Interleavings(c.clocks()) {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -3741,24 +3741,24 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", o.Name == c.App.Screen.Interleave)
 								vgn.SetInnerHTML(o.Title)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("division"))
-						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00cores-division")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetDivision(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Divisions() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -3769,24 +3769,24 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", o.Name == c.App.Screen.Division)
 								vgn.SetInnerHTML(o.Title)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("SDCM of"))
-						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00cores-model")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetModel(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Models() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -3797,34 +3797,34 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", o.Name == c.App.Screen.Model)
 								vgn.SetInnerHTML(o.Title)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("caches"))
-						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00cores-preset")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t\t")
 							if c.App.Screen.Levels != nil {
 								vgn = addElement(vgparent, "option\x00value\x00")
 								addProperty(vgn, "selected", true)
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "own sizes")
+									addText(vgparent, "own sizes")
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, p := range c.App.Presets() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -3835,25 +3835,25 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", c.isPreset(p.Name))
 								vgn.SetInnerHTML(p.Name)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("core"))
-						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00cores-processor")
 						vgn.AddAttrInterface("disabled", c.App.Screen.Division != "")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, p := range c.processors() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -3864,13 +3864,13 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", p.Name == c.chosen)
 								vgn.SetInnerHTML(p.Title)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3880,7 +3880,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(c.sentence())
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3889,12 +3889,12 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							var vgcomp vugu.Builder = c.RatesOf
 							if vgcomp != nil {
-								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+								addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3904,7 +3904,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(c.sampled())
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3920,20 +3920,20 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("The private levels of each core are simulated, and those that cores share, coherent by MESI: exact for the threads as they are mimicked. SDCM, beside it, is the model that PPT-SASMM takes; its windows are executions of each block, 30 at least. What is kept is an analysis like any other: compare it with that of a run with so many threads."))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00cores-work-title")
 				vgn.SetInnerHTML(vugu.HTML("Who does how much"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3942,12 +3942,12 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							var vgcomp vugu.Builder = c.Work
 							if vgcomp != nil {
-								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+								addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3956,12 +3956,12 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							var vgcomp vugu.Builder = c.CoresOf
 							if vgcomp != nil {
-								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+								addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3984,11 +3984,11 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -4056,20 +4056,20 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Counters")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00counters-by")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, by := range c.choices() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -4084,19 +4084,19 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.AddAttrInterface("value", by)
 						addProperty(vgn, "checked", c.chosen(by))
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(by) })
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(by)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, key := range c.keys(false) {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -4109,21 +4109,21 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							var vgcomp vugu.Builder = c.Tables[key]
 							if vgcomp != nil {
-								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+								addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-label\x00What follows")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			for vgiterkeyt, m := range c.missing() {
 				var vgiterkey interface{} = vgiterkeyt
 				_ = vgiterkey
@@ -4132,12 +4132,12 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn = addElement(vgparent, "p\x00class\x00note")
 				vgn.SetInnerHTML(m)
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, key := range c.keys(true) {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -4150,33 +4150,33 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							var vgcomp vugu.Builder = c.Tables[key]
 							if vgcomp != nil {
-								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+								addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "details\x00id\x00counters-definitions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "summary")
 				vgn.SetInnerHTML(vugu.HTML("What each number means"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Definitions
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -4271,21 +4271,21 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00figure-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00caption")
 			vgn.SetInnerHTML(c.caption())
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.table().Source != nil {
 				vgn = addElement(vgparent, "span\x00class\x00actions")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 					vgn.AddAttrInterface("aria-label", "copy "+c.caption())
 					vgn.AddAttrInterface("id", c.Chart+"-copy")
@@ -4293,9 +4293,9 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "copy")
+						addText(vgparent, "copy")
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 					vgn.AddAttrInterface("aria-label", "CSV of "+c.caption())
 					vgn.AddAttrInterface("id", c.Chart+"-csv")
@@ -4303,9 +4303,9 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "CSV")
+						addText(vgparent, "CSV")
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 					vgn.AddAttrInterface("aria-label", "JSON of "+c.caption())
 					vgn.AddAttrInterface("id", c.Chart+"-json")
@@ -4313,26 +4313,26 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "JSON")
+						addText(vgparent, "JSON")
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region")
 		vgn.AddAttrInterface("aria-label", c.caption())
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "table")
 			vgn.AddAttrInterface("aria-label", c.caption())
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "thead")
 				{
 					vgparent := vgn
@@ -4364,19 +4364,19 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(col.Name)
 								}
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(c.unit(col))
 							}
 						}
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "tbody")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					for vgiterkeyt, row := range c.rows() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -4399,61 +4399,61 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.pages() > 1 {
 			vgn = addElement(vgparent, "p\x00class\x00pages")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-first")
 				vgn.AddAttrInterface("disabled", c.page() == 0)
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(-c.page()) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "first")
+					addText(vgparent, "first")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-back")
 				vgn.AddAttrInterface("disabled", c.page() == 0)
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(-1) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "back")
+					addText(vgparent, "back")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "span\x00class\x00second")
 				vgn.SetInnerHTML(c.where())
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-on")
 				vgn.AddAttrInterface("disabled", c.page() >= c.pages()-1)
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(1) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "on")
+					addText(vgparent, "on")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-last")
 				vgn.AddAttrInterface("disabled", c.page() >= c.pages()-1)
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(c.pages()) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "last")
+					addText(vgparent, "last")
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -4532,24 +4532,24 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00figure-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h2")
 			vgn.SetInnerHTML(c.title())
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "span")
 			vgn.AddAttrInterface("class", c.chip())
 			vgn.SetInnerHTML(c.how())
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00data-key-table\x001")
 				vgn.AddAttrInterface("aria-expanded", c.expanded())
 				vgn.AddAttrInterface("id", c.ID+"-table")
@@ -4557,36 +4557,36 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "table")
+					addText(vgparent, "table")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 				vgn.AddAttrInterface("id", c.ID+"-copy")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV(c.ID) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "copy")
+					addText(vgparent, "copy")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 				vgn.AddAttrInterface("id", c.ID+"-csv")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV(c.ID) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "CSV")
+					addText(vgparent, "CSV")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 				vgn.AddAttrInterface("id", c.ID+"-png")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.SavePicture(c.ID, FileName(c.App.result.Name)+"-"+c.ID+".png") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "PNG")
+					addText(vgparent, "PNG")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if !c.Heat && !c.Matrix {
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 					vgn.AddAttrInterface("id", c.ID+"-reset")
@@ -4594,10 +4594,10 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "reset zoom")
+						addText(vgparent, "reset zoom")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 				vgn.AddAttrInterface("aria-label", "What is: "+c.title())
 				vgn.AddAttrInterface("id", c.ID+"-help-open")
@@ -4605,35 +4605,35 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "?")
+					addText(vgparent, "?")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.Matrix {
 			vgn = addElement(vgparent, "sg-matrix")
 			vgn.AddAttrInterface("chart", c.ID)
 			vgn.AddAttrInterface("id", "chart-"+c.ID)
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if !c.Heat && !c.Matrix {
 			vgn = addElement(vgparent, "sg-chart")
 			vgn.AddAttrInterface("chart", c.ID)
 			vgn.AddAttrInterface("id", "chart-"+c.ID)
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.Heat {
 			vgn = addElement(vgparent, "sg-heatmap")
 			vgn.AddAttrInterface("chart", c.ID)
 			vgn.AddAttrInterface("id", "chart-"+c.ID)
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00summary")
 		vgn.AddAttrInterface("id", c.ID+"-summary")
 		vgn.SetInnerHTML(c.summary())
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00popover\x00auto\x00class\x00help")
 		vgn.AddAttrInterface("id", c.ID+"-help")
 		{
@@ -4642,23 +4642,23 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = addElement(vgparent, "p")
 			vgn.SetInnerHTML(c.Help)
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.open() {
 				{
 					var vgcomp vugu.Builder = c.Table
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -4735,48 +4735,48 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "h2\x00id\x00kept-title\x00tabindex\x00-1")
 		vgn.SetInnerHTML(vugu.HTML("Kept on this computer"))
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if !c.listed() {
 				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00kept-reading")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "Reading the list …")
+					addText(vgparent, "Reading the list …")
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.listed() && len(c.App.Rows()) == 0 {
 				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00kept-empty")
 				vgn.SetInnerHTML(c.empty())
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if len(c.App.Rows()) > 0 {
 				vgn = addElement(vgparent, "div\x00class\x00scroll")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "table\x00class\x00kept")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "thead")
 						vgn.SetInnerHTML(vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Eanalysis\x3C/th\x3E\x3Cth scope=\"col\"\x3Ewhen\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Esize\x3C/th\x3E\x3Cth scope=\"col\"\x3Estate\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eactions\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E"))
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "tbody")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, row := range c.App.Rows() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -4788,55 +4788,55 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "th\x00scope\x00row")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.editing == row.Key {
 											vgn = addElement(vgparent, "form")
 											addListener(vgn, "submit", func(event vugu.DOMEvent) { event.PreventDefault(); c.App.Rename() })
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												vgn = addElement(vgparent, "input\x00id\x00rename-input\x00type\x00text")
 												vgn.AddAttrInterface("aria-label", "New name for "+row.Name)
 												vgn.AddAttrInterface("value", row.Name)
 												addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.newName = event.PropString("target", "value") })
 												addListener(vgn, "keydown", func(event vugu.DOMEvent) { c.key(event.PropString("key")) })
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												vgn = addElement(vgparent, "button\x00id\x00rename-save")
 												vgn.SetInnerHTML(vugu.HTML("save"))
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Spare() })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = addText(vgparent, "cancel")
+													addText(vgparent, "cancel")
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.editing != row.Key {
 											vgn = addElement(vgparent, "span")
 											vgn.SetInnerHTML(row.Name)
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t")
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "td")
 									vgn.SetInnerHTML(row.When)
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "td\x00class\x00number")
 									vgn.SetInnerHTML(row.References)
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "td\x00class\x00number")
 									vgn.SetInnerHTML(row.Size)
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "td")
 									{
 										vgparent := vgn
@@ -4846,43 +4846,43 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.AddAttrInterface("title", row.Reason)
 										vgn.SetInnerHTML(c.state(row))
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "td\x00class\x00row-actions")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.doomed == row.Key {
 											vgn = addElement(vgparent, "span")
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = addText(vgparent, "\n              Delete it?\n              ")
+												addText(vgparent, "\n              Delete it?\n              ")
 												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00delete-yes")
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Delete() })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = addText(vgparent, "delete")
+													addText(vgparent, "delete")
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00delete-no")
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Spare() })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = addText(vgparent, "keep")
+													addText(vgparent, "keep")
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.doomed != row.Key {
 											vgn = addElement(vgparent, "span")
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Interrupted {
 													vgn = addElement(vgparent, "a\x00class\x00open")
 													vgn.AddAttrInterface("aria-label", "open "+row.Name)
@@ -4891,10 +4891,10 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = addText(vgparent, "open")
+														addText(vgparent, "open")
 													}
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if row.Interrupted && !row.Running {
 													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain go-on")
 													vgn.AddAttrInterface("aria-label", "go on with "+row.Name)
@@ -4902,10 +4902,10 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = addText(vgparent, "go on")
+														addText(vgparent, "go on")
 													}
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Interrupted && c.App.against == "" {
 													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain compare")
 													vgn.AddAttrInterface("aria-label", "compare "+row.Name)
@@ -4913,10 +4913,10 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = addText(vgparent, "compare")
+														addText(vgparent, "compare")
 													}
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if c.App.against == row.Key {
 													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain compare\x00aria-pressed\x00true")
 													vgn.AddAttrInterface("aria-label", "do not compare "+row.Name)
@@ -4924,10 +4924,10 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = addText(vgparent, "with …")
+														addText(vgparent, "with …")
 													}
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if c.beside(row) {
 													vgn = addElement(vgparent, "a\x00class\x00compare")
 													vgn.AddAttrInterface("aria-label", "compare with "+row.Name)
@@ -4935,19 +4935,19 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = addText(vgparent, "with this")
+														addText(vgparent, "with this")
 													}
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain rename")
 												vgn.AddAttrInterface("aria-label", "rename "+row.Name)
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Edit(row) })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = addText(vgparent, "rename")
+													addText(vgparent, "rename")
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Interrupted {
 													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain export")
 													vgn.AddAttrInterface("aria-label", "export "+row.Name)
@@ -4955,10 +4955,10 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = addText(vgparent, "export")
+														addText(vgparent, "export")
 													}
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Running {
 													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain delete")
 													vgn.AddAttrInterface("aria-label", "delete "+row.Name)
@@ -4966,52 +4966,52 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = addText(vgparent, "delete")
+														addText(vgparent, "delete")
 													}
 												}
-												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+												addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
-										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+										addText(vgparent, "\n\t\t\t\t\t\t")
 									}
-									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									addText(vgparent, "\n\t\t\t\t\t")
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if len(c.parts()) > 0 {
 				vgn = addElement(vgparent, "div\x00id\x00storage")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "Storage of this page in this browser: ")
+						addText(vgparent, "Storage of this page in this browser: ")
 						vgn = addElement(vgparent, "b\x00id\x00storage-total")
 						vgn.SetInnerHTML(c.total())
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "ul")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, p := range c.parts() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -5024,23 +5024,23 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "meter\x00max\x001")
 								vgn.AddAttrInterface("aria-label", "Share of the storage: "+p.Name)
 								vgn.AddAttrInterface("value", p.Share)
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "b")
 								vgn.AddAttrInterface("id", "storage-"+p.ID)
 								vgn.SetInnerHTML(p.Size)
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(p.Name)
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5076,7 +5076,7 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section")
 		{
 			vgparent := vgn
@@ -5084,31 +5084,31 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				var vgcomp vugu.Builder = c.Histogram
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Time
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00capacities")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Cache sizes to show over time, up to three"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, k := range c.App.result.View.Log2Lines() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -5123,14 +5123,14 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.AddAttrInterface("value", k)
 						addProperty(vgn, "checked", c.shown(k))
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.toggle(k) })
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(state.Bytes(c.App.result.View.CapacityBytes(k)))
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -5139,14 +5139,14 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.Working
 						if vgcomp != nil {
-							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5216,46 +5216,46 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "h2\x00id\x00changes-title")
 		vgn.SetInnerHTML(c.title())
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words")
 		vgn.SetInnerHTML(vugu.HTML("Changes are tried on what was traced: the misses of the nest alone, in caches that are empty at first, exactly. Whether the program would still mean the same is not checked: each says what would make it illegal."))
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.refused() != "" {
 				vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00changes-refused")
 				vgn.SetInnerHTML(c.refused())
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.refused() == "" {
 				vgn = addElement(vgparent, "div\x00class\x00change-form")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00propose")
 					vgn.SetInnerHTML(c.proposeWord())
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ProposeChanges() })
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("or try:"))
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00change-kind")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, k := range state.ChangeKinds() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -5266,66 +5266,66 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", k.Kind == c.kind())
 								vgn.SetInnerHTML(k.Words)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("of what"))
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "input\x00type\x00text\x00id\x00change-text\x00size\x0016\x00spellcheck\x00false\x00autocomplete\x00off\x00aria-describedby\x00change-hint")
 						vgn.AddAttrInterface("placeholder", c.hint())
 						addProperty(vgn, "value", c.text())
 						addListener(vgn, "input", func(event vugu.DOMEvent) { c.typed(event.PropString("target", "value")) })
 						addListener(vgn, "keydown", func(event vugu.DOMEvent) { c.key(event.PropString("key")) })
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00change-try")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.TryChange() })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "try")
+						addText(vgparent, "try")
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					if c.any() {
 						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00changes-forget")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ForgetChanges() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "forget all")
+							addText(vgparent, "forget all")
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00change-hint")
 		vgn.SetInnerHTML(c.about())
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.problem() != "" {
 			vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00change-problem")
 			vgn.SetInnerHTML(c.problem())
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.busy() {
 			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-counting")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "Trying …")
+				addText(vgparent, "Trying …")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5334,12 +5334,12 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					var vgcomp vugu.Builder = c.Tried
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5348,12 +5348,12 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					var vgcomp vugu.Builder = c.Proposed
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5367,7 +5367,7 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn.SetInnerHTML(d)
 			}
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5420,74 +5420,74 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00code-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loops-summary")
 			vgn.SetInnerHTML(c.loops().Summary())
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-copy")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("loops") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "copy")
+					addText(vgparent, "copy")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-csv")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("loops") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "CSV")
+					addText(vgparent, "CSV")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "sg-table")
 		vgn.AddAttrInterface("id", "table-loops")
 		vgn.AddAttrInterface("table", "loops")
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-method")
 		vgn.SetInnerHTML(c.loops().Method())
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00columns halves\x00id\x00loop-halves")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				if c.picked() >= 0 {
 					vgn = addElement(vgparent, "section\x00id\x00loop\x00aria-labelledby\x00loop-title")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 						vgn = addElement(vgparent, "h2\x00id\x00loop-title")
 						vgn.SetInnerHTML("Loop " + c.loops().Title(c.picked()))
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loop-sentence")
 						vgn.SetInnerHTML(c.loops().Sentence(c.picked()))
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 						if c.advice() != "" {
 							vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00loop-advice")
 							vgn.SetInnerHTML(c.advice())
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
@@ -5496,56 +5496,56 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									var vgcomp vugu.Builder = c.Arrays
 									if vgcomp != nil {
-										vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+										addComponent(vgin, vgout, vgparent, vgcomp)
 									}
 								}
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
 						vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are from the outermost loop of the nest to the innermost around the references; “irregular” has none. Classes are those of ScalaMemAnalysis, from exact counts: first miss: each line misses once; cap miss: lines miss again because the cache is too small; conf miss: lines miss again because their set has too few ways."))
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 			vgn = addElement(vgparent, "section\x00aria-labelledby\x00loop-caches")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00figure-head")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "h2\x00id\x00loop-caches")
 					vgn.SetInnerHTML(vugu.HTML("Misses by loop"))
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Preset"))
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00loops-preset")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							if c.App.Screen.Levels != nil {
 								vgn = addElement(vgparent, "option\x00value\x00")
 								addProperty(vgn, "selected", true)
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "own sizes")
+									addText(vgparent, "own sizes")
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, p := range c.App.Presets() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -5556,18 +5556,18 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", c.isPreset(p.Name))
 								vgn.SetInnerHTML(p.Name)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					for i, l := range c.App.Levels() {
 						var vgiterkey interface{} = i
 						_ = vgiterkey
@@ -5579,10 +5579,10 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 							vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
 							vgn.AddAttrInterface("aria-label", l.Name+" size")
 							vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.SizeBytes))
@@ -5590,13 +5590,13 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.AddAttrInterface("max", c.last(l))
 							addProperty(vgn, "value", c.index(l))
 							addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 							vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
 							vgn.AddAttrInterface("aria-label", l.Name+" associativity")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
 								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, -1)))
 								vgn.AddAttrInterface("id", c.id("ways-less", i))
@@ -5604,13 +5604,13 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "−")
+									addText(vgparent, "−")
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "output")
 								vgn.AddAttrInterface("id", c.id("ways", i))
 								vgn.SetInnerHTML(state.WaysText(l.Ways))
-								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
 								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, 1)))
 								vgn.AddAttrInterface("id", c.id("ways-more", i))
@@ -5618,59 +5618,59 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "+")
+									addText(vgparent, "+")
 								}
-								vgn = addText(vgparent, "\n\t\t\t\t")
+								addText(vgparent, "\n\t\t\t\t")
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					if c.counted() == nil {
 						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-counting")
 						vgn.SetInnerHTML(c.waiting())
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					if c.counted() != nil {
 						vgn = addElement(vgparent, "div\x00id\x00loops-counted")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 							if c.App.loopTable("loop-misses") != nil {
 								{
 									var vgcomp vugu.Builder = c.Misses
 									if vgcomp != nil {
-										vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+										addComponent(vgin, vgout, vgparent, vgcomp)
 									}
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 							if c.App.loopTable("evictions") != nil {
 								{
 									var vgcomp vugu.Builder = c.Evictions
 									if vgcomp != nil {
-										vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+										addComponent(vgin, vgout, vgparent, vgcomp)
 									}
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 							if c.App.loopTable("evictions") == nil {
 								vgn = addElement(vgparent, "p\x00class\x00second")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "No line is evicted in the first level.")
+									addText(vgparent, "No line is evicted in the first level.")
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 							for vgiterkeyt, h := range c.how() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -5679,16 +5679,16 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "p\x00class\x00second")
 								vgn.SetInnerHTML(h)
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5697,12 +5697,12 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					var vgcomp vugu.Builder = c.Changes
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5733,17 +5733,17 @@ func (c *Overview) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Findings")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00findings")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, f := range c.App.Findings() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -5754,17 +5754,17 @@ func (c *Overview) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "dt")
 						vgn.SetInnerHTML(f.Title)
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "dd")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(f.Text)
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							if f.Tab != state.TabOverview {
 								vgn = addElement(vgparent, "a")
 								vgn.AddAttrInterface("aria-label", f.Title+": see "+f.Tab.Name())
@@ -5772,41 +5772,41 @@ func (c *Overview) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.SetInnerHTML(f.Tab.Name())
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Kinds
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Curve
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h3")
 			vgn.SetInnerHTML(vugu.HTML("How it was computed"))
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00second")
 			vgn.SetInnerHTML(vugu.HTML("Every stack distance of every access is counted exactly, in one pass: the number of other lines used between two uses of the same line. A fully associative cache with LRU replacement hits exactly the accesses whose distance is below its number of lines. What assumes more than that says so where it stands."))
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5985,34 +5985,34 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00result-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "a\x00id\x00back\x00href\x00#\x00aria-label\x00Back to the analyses")
 			vgn.AddAttrInterface("title", "Esc")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "←")
+				addText(vgparent, "←")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h1\x00id\x00result-title\x00tabindex\x00-1")
 			vgn.SetInnerHTML(c.name())
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.App.comparing() {
 					vgn = addElement(vgparent, "dl\x00class\x00sides\x00id\x00sides")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div")
 						{
 							vgparent := vgn
@@ -6023,14 +6023,14 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								vgn = addElement(vgparent, "span\x00class\x00square side-a\x00aria-hidden\x00true")
 								vgn.SetInnerHTML(vugu.HTML(""))
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(state.SideName(0))
 							}
 							vgn = addElement(vgparent, "dd")
 							vgn.SetInnerHTML(c.App.sideName(0))
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div")
 						{
 							vgparent := vgn
@@ -6041,23 +6041,23 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								vgn = addElement(vgparent, "span\x00class\x00square side-b\x00aria-hidden\x00true")
 								vgn.SetInnerHTML(vugu.HTML(""))
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(state.SideName(1))
 							}
 							vgn = addElement(vgparent, "dd")
 							vgn.SetInnerHTML(c.App.sideName(1))
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.comparing() {
 					vgn = addElement(vgparent, "p\x00class\x00facts")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, f := range c.summary().Facts {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -6070,12 +6070,12 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								vgn = addElement(vgparent, "b")
 								vgn.SetInnerHTML(f.Value)
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(f.Name)
 							}
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, chip := range c.summary().Chips {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -6085,24 +6085,24 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.AddAttrInterface("class", "chip "+chip)
 							vgn.SetInnerHTML(chip)
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						if c.summary().Digest != "" {
 							vgn = addElement(vgparent, "code\x00id\x00digest")
 							vgn.AddAttrInterface("data-digest", c.summary().Whole)
 							vgn.AddAttrInterface("title", "SHA-256 of the profile: "+c.summary().Whole)
 							vgn.SetInnerHTML(c.summary().Digest)
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.has() && len(c.App.result.Profile.Locality) > 1 {
 					vgn = addElement(vgparent, "label")
 					{
@@ -6110,13 +6110,13 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00second")
 						vgn.SetInnerHTML(vugu.HTML("line size"))
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00line-size")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.pickLine(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, l := range c.App.result.Profile.Locality {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -6127,12 +6127,12 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", uint64(l.LineBytes) == c.App.result.View.LineBytes)
 								vgn.SetInnerHTML(int(l.LineBytes))
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.result.Live && !c.App.comparing() {
 					vgn = addElement(vgparent, "label")
 					{
@@ -6140,21 +6140,21 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Compare with"))
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00compare-with")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.CompareWith(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "option\x00value\x00")
 							addProperty(vgn, "selected", true)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "compare with …")
+								addText(vgparent, "compare with …")
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, e := range c.App.Candidates() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -6164,40 +6164,40 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.AddAttrInterface("value", e.Key)
 								vgn.SetInnerHTML(e.Name)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "option")
 							vgn.AddAttrInterface("value", otherFile)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "a file of yours …")
+								addText(vgparent, "a file of yours …")
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.App.comparing() {
 					vgn = addElement(vgparent, "a\x00id\x00compare-swap")
 					vgn.AddAttrInterface("href", c.swapped())
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "swap A and B")
+						addText(vgparent, "swap A and B")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.App.comparing() {
 					vgn = addElement(vgparent, "a\x00id\x00compare-end")
 					vgn.AddAttrInterface("href", c.alone())
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "A alone")
+						addText(vgparent, "A alone")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.result.Live && !c.App.comparing() {
 					vgn = addElement(vgparent, "label")
 					{
@@ -6205,21 +6205,21 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Export as"))
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00export-as")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ExportAs(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "option\x00value\x00")
 							addProperty(vgn, "selected", true)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "export as …")
+								addText(vgparent, "export as …")
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, f := range c.App.Forms() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -6229,31 +6229,31 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.AddAttrInterface("value", f.Name)
 								vgn.SetInnerHTML(f.Title + " (" + f.Ending + ")")
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.result.Live && !c.App.comparing() {
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00export-profile")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveProfile() })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "export .sgp")
+						addText(vgparent, "export .sgp")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "nav\x00class\x00tabs\x00aria-label\x00Views")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			for vgiterkeyt, t := range state.Tabs() {
 				var vgiterkey interface{} = vgiterkeyt
 				_ = vgiterkey
@@ -6271,7 +6271,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					vgn = addElement(vgparent, "span\x00class\x00key\x00aria-hidden\x00true")
 					vgn.SetInnerHTML(t.Key())
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(t.Name())
 					if c.missing(t) != "" {
@@ -6279,28 +6279,28 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, " (not available)")
+							addText(vgparent, " (not available)")
 						}
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing(c.App.Screen.Tab) == "" {
 				vgn = addElement(vgparent, "section\x00class\x00lesson\x00id\x00lesson\x00aria-labelledby\x00lesson-title")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "h2\x00id\x00lesson-title")
 					vgn.SetInnerHTML(c.App.result.demo.Question)
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, s := range c.App.result.demo.Lesson {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -6312,7 +6312,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(s.Text)
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							if s.Tab != c.App.Screen.Tab {
 								vgn = addElement(vgparent, "a")
 								vgn.AddAttrInterface("href", c.href(s.Tab))
@@ -6320,12 +6320,12 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -6334,29 +6334,29 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					var vgcomp vugu.Builder = c.ThreadsOn
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot\x00id\x00view")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.missing(c.App.Screen.Tab) != "" {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00missing")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "h2")
 					vgn.SetInnerHTML(c.App.Screen.Tab.Name())
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p")
 					vgn.SetInnerHTML(c.missing(c.App.Screen.Tab))
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					if c.canCommunicate() {
 						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
@@ -6367,11 +6367,11 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "Analyse again, and count it")
+								addText(vgparent, "Analyse again, and count it")
 							}
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					if c.canFold() {
 						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
@@ -6382,107 +6382,107 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addText(vgparent, "Analyse again, and fold its loops")
+								addText(vgparent, "Analyse again, and fold its loops")
 							}
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.missing(c.App.Screen.Tab) == "" && c.waits() {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00pending")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p")
 					vgn.SetInnerHTML(c.pending())
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.App.comparison() != nil {
 				{
 					var vgcomp vugu.Builder = c.Compare
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabOverview {
 				{
 					var vgcomp vugu.Builder = c.Overview
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabLocality {
 				{
 					var vgcomp vugu.Builder = c.Locality
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabCaches {
 				{
 					var vgcomp vugu.Builder = c.Caches
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabThreads && c.App.threads() != nil {
 				{
 					var vgcomp vugu.Builder = c.Threads
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabThreads && c.App.threads() == nil && c.App.predictable() {
 				{
 					var vgcomp vugu.Builder = c.Cores
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabCommunication && c.App.communication() != nil {
 				{
 					var vgcomp vugu.Builder = c.Communication
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.coded() {
 				{
 					var vgcomp vugu.Builder = c.Code
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabLoops && c.App.loops() != nil {
 				{
 					var vgcomp vugu.Builder = c.Loops
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabLoops && c.App.loops() == nil {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00loops-problem")
 				{
@@ -6492,36 +6492,36 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn.SetInnerHTML(c.App.nests.problem)
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabAssociativity && c.App.result.View.Locality.Sets != nil {
 				{
 					var vgcomp vugu.Builder = c.Associativity
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.modelled() {
 				{
 					var vgcomp vugu.Builder = c.Blocks
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.counted() {
 				{
 					var vgcomp vugu.Builder = c.Counters
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -6576,18 +6576,18 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.App.Problem != "" {
 				vgn = addElement(vgparent, "div\x00class\x00note problem\x00role\x00alert\x00id\x00problem")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, p := range state.Problems(c.App.Problem) {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -6597,18 +6597,18 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 							vgn = addElement(vgparent, "p")
 							{
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, "strong")
 								vgn.SetInnerHTML(vugu.HTML("Problem."))
-								vgn = addText(vgparent, " ")
+								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(p.Text)
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 							if p.Details != "" {
 								vgn = addElement(vgparent, "details")
 								{
@@ -6625,21 +6625,21 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00problem-dismiss")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Dismiss() })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "dismiss")
+						addText(vgparent, "dismiss")
 					}
-					vgn = addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.App.Waiting() != "" {
 				vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00waiting")
 				{
@@ -6649,7 +6649,7 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn.SetInnerHTML(c.App.Waiting())
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.App.Note != "" {
 				vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00note")
 				{
@@ -6657,60 +6657,60 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(c.App.Note)
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00note-dismiss")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Dismiss() })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "dismiss")
+						addText(vgparent, "dismiss")
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.App.run != nil {
 				{
 					var vgcomp vugu.Builder = c.Bar
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.App.Screen.Open == "" {
 				{
 					var vgcomp vugu.Builder = c.Kept
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.App.Screen.Open != "" {
 				{
 					var vgcomp vugu.Builder = c.Result
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -6740,7 +6740,7 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.App.threadsLine() != "" {
 			vgn = addElement(vgparent, "p\x00class\x00second")
 			{
@@ -6748,7 +6748,7 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				vgn = addElement(vgparent, "span\x00id\x00threads-on")
 				vgn.SetInnerHTML(c.App.threadsLine())
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 				if c.App.placements() != nil {
 					vgn = addElement(vgparent, "label")
 					{
@@ -6756,13 +6756,13 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Cores that threads run on"))
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00threads-on-choice")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.PlaceThreads(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 							for vgiterkeyt, p := range c.App.placements() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -6773,24 +6773,24 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", c.App.Screen.ThreadsOn(p.Name).Threads == c.App.Screen.Threads)
 								vgn.SetInnerHTML(p.Title)
 							}
-							vgn = addText(vgparent, "\n\t\t\t")
+							addText(vgparent, "\n\t\t\t")
 						}
-						vgn = addText(vgparent, "\n\t\t")
+						addText(vgparent, "\n\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t")
+				addText(vgparent, "\n\t")
 			}
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		if c.Hint && c.App.placements() != nil {
 			vgn = addElement(vgparent, "p\x00class\x00second")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "To put other threads on one core, fill in “Threads that share a private cache” in the settings, and analyse the trace again.")
+				addText(vgparent, "To put other threads on one core, fill in “Threads that share a private cache” in the settings, and analyse the trace again.")
 			}
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -6886,17 +6886,17 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, d := range c.threads().Doubts() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -6908,22 +6908,22 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "strong")
 						vgn.SetInnerHTML(vugu.HTML("Note."))
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(d)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00stacks")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Caches"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, s := range state.Stacks() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -6937,35 +6937,35 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.AddAttrInterface("id", "stack-"+string(s))
 						addProperty(vgn, "checked", c.App.stack() == s)
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowStack(s) })
-						vgn = addText(vgparent, " ")
+						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(s.Name())
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Cores
 				if vgcomp != nil {
-					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h2\x00id\x00each-title")
 			vgn.SetInnerHTML(vugu.HTML("Each thread by itself"))
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00second")
 			vgn.SetInnerHTML(vugu.HTML("Three curves each: a cache of its own as if nobody else stored, the same cache with other threads\x26#39; stores taking lines away, and one cache for all threads."))
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00legend second\x00aria-hidden\x00true")
 			vgn.SetInnerHTML(vugu.HTML("\x3Cspan\x3E\x3Cspan class=\"square level1\"\x3E\x3C/span\x3E private\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level2\"\x3E\x3C/span\x3E coherent\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level3\"\x3E\x3C/span\x3E shared, dashed\x3C/span\x3E"))
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00smalls\x00id\x00each\x00aria-labelledby\x00each-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				for i := range c.drawn() {
 					var vgiterkey interface{} = i
 					_ = vgiterkey
@@ -6975,47 +6975,47 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "figcaption")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "b")
 							vgn.SetInnerHTML(c.threads().CoreName(i))
-							vgn = addText(vgparent, " ")
+							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span\x00class\x00second")
 							vgn.SetInnerHTML(c.about(i))
 						}
-						vgn = addText(vgparent, "\n\t\t\t\t")
+						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "sg-chart\x00small\x001")
 						vgn.AddAttrInterface("chart", state.CoreChartID(i))
 						vgn.AddAttrInterface("id", "chart-"+state.CoreChartID(i))
-						vgn = addText(vgparent, "\n\t\t\t")
+						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			if c.drawn() < len(c.threads().Cores) {
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML("Drawn are " + strconv.Itoa(c.drawn()) + " of " + strconv.Itoa(len(c.threads().Cores)) + "; the tables have all.")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n\t")
+		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00own-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00own-title")
 				vgn.SetInnerHTML(vugu.HTML("A cache for each thread"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -7025,21 +7025,21 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn.AddAttrInterface("max", c.last(c.App.ownBytes()))
 					addProperty(vgn, "value", c.index(c.App.ownBytes()))
 					addListener(vgn, "input", func(event vugu.DOMEvent) { c.own(event.PropString("target", "value")) })
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "output\x00id\x00own-bytes")
 					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00own-sentence")
 				vgn.SetInnerHTML(c.threads().OwnSentence(c.App.ownBytes()))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Own
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00actions")
 				{
 					vgparent := vgn
@@ -7049,31 +7049,31 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "copy")
+						addText(vgparent, "copy")
 					}
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00own-csv")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("own") })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "CSV")
+						addText(vgparent, "CSV")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("Coherence misses are those that would hit, had no other thread stored to the line since. Sizes are of fully associative caches with LRU replacement, counted exactly."))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00shared-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00shared-title")
 				vgn.SetInnerHTML(vugu.HTML("Caches that threads share"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -7083,16 +7083,16 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn.AddAttrInterface("max", c.last(c.App.sharedBytes()))
 					addProperty(vgn, "value", c.index(c.App.sharedBytes()))
 					addListener(vgn, "input", func(event vugu.DOMEvent) { c.shared(event.PropString("target", "value")) })
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "output\x00id\x00shared-bytes")
 					vgn.SetInnerHTML(state.Bytes(c.App.sharedBytes()))
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00groups\x00id\x00groups\x00role\x00group\x00aria-label\x00Which threads share a cache")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					for g, members := range c.groups() {
 						var vgiterkey interface{} = g
 						_ = vgiterkey
@@ -7107,10 +7107,10 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "span\x00class\x00second")
 							vgn.SetInnerHTML(c.boxName(members, g))
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, core := range members {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -7132,57 +7132,57 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									addListener(vgn, "change", func(event vugu.DOMEvent) { c.move(core, event.PropString("target", "value")) })
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00shared-sentence")
 				vgn.SetInnerHTML(c.threads().SharedSentence(c.App.groups(), c.App.sharedBytes()))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = addText(vgparent, "\n\t\t\t\t")
+					addText(vgparent, "\n\t\t\t\t")
 					if !c.known() {
 						vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00groups-unknown")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							if c.App.CanRepeat() {
 								vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00groups-again")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Repeat() })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "Analyse again with these groups")
+									addText(vgparent, "Analyse again with these groups")
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t\t")
 							if !c.App.CanRepeat() {
 								vgn = addElement(vgparent, "span")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = addText(vgparent, "The trace is no longer at hand: go back, drop it again, choose these groups here, and then analyse it again with them.")
+									addText(vgparent, "The trace is no longer at hand: go back, drop it again, choose these groups here, and then analyse it again with them.")
 								}
 							}
-							vgn = addText(vgparent, "\n\t\t\t\t")
+							addText(vgparent, "\n\t\t\t\t")
 						}
 					}
-					vgn = addText(vgparent, "\n\t\t\t")
+					addText(vgparent, "\n\t\t\t")
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Shared
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00actions")
 				{
 					vgparent := vgn
@@ -7192,38 +7192,38 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "copy")
+						addText(vgparent, "copy")
 					}
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00shared-csv")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("shared") })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "CSV")
+						addText(vgparent, "CSV")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("The effective share is the size of a cache of its own in which the thread would miss no more often; there is none where other threads bring it lines."))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t\t")
+			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00change-title")
 				vgn.SetInnerHTML(vugu.HTML("Why sharing changes distances"))
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Change
 					if vgcomp != nil {
-						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00actions")
 				{
 					vgparent := vgn
@@ -7233,25 +7233,25 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "copy")
+						addText(vgparent, "copy")
 					}
-					vgn = addText(vgparent, " ")
+					addText(vgparent, " ")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00change-csv")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("change") })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addText(vgparent, "CSV")
+						addText(vgparent, "CSV")
 					}
 				}
-				vgn = addText(vgparent, "\n\t\t\t")
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words")
 				vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Eit grew less, because some of those lines were used by this thread too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the very line in between, which brings it nearer\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another one had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
-				vgn = addText(vgparent, "\n\t\t")
+				addText(vgparent, "\n\t\t")
 			}
-			vgn = addText(vgparent, "\n\t")
+			addText(vgparent, "\n\t")
 		}
-		vgn = addText(vgparent, "\n")
+		addText(vgparent, "\n")
 	}
 	return vgout
 }

@@ -11,10 +11,8 @@ import (
 // tools/compactui.
 
 // addText adds a text to the children of a node.
-func addText(parent *vugu.VGNode, text string) *vugu.VGNode {
-	n := &vugu.VGNode{Type: vugu.TextNode, Data: text}
-	parent.AppendChild(n)
-	return n
+func addText(parent *vugu.VGNode, text string) {
+	parent.AppendChild(&vugu.VGNode{Type: vugu.TextNode, Data: text})
 }
 
 // addElement adds an element to the children of a node: its name, then the name and the
@@ -41,12 +39,10 @@ func addListener(n *vugu.VGNode, event string, call func(vugu.DOMEvent)) {
 }
 
 // addComponent adds a component to the children of a node.
-func addComponent(in *vugu.BuildIn, out *vugu.BuildOut, parent *vugu.VGNode, c vugu.Builder) *vugu.VGNode {
+func addComponent(in *vugu.BuildIn, out *vugu.BuildOut, parent *vugu.VGNode, c vugu.Builder) {
 	in.BuildEnv.WireComponent(c)
 	out.Components = append(out.Components, c)
-	n := &vugu.VGNode{Component: c}
-	parent.AppendChild(n)
-	return n
+	parent.AppendChild(&vugu.VGNode{Component: c})
 }
 
 // addProperty sets a property of a node's element, such as checked or value.

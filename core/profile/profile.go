@@ -9,7 +9,7 @@
 //
 //   - [Profile] and the types in it: the data.
 //   - [Curve]: the miss-ratio curve of a histogram, for any capacity at once.
-//   - Encode, Decode, Digest: the binary form (.sgp), drawn in encode.go.
+//   - Encode, Decode, Digest: the binary form (.sgp), drawn in sections.go.
 //   - Check: the invariants that hold in every valid profile.
 package profile
 

@@ -288,7 +288,7 @@ func TestEncodedDigest(t *testing.T) {
 	}
 }
 
-// The example drawn in encode.go.
+// The example drawn in sections.go.
 func TestDrawing(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
 	want := "\x89SGP\r\n\x1a\n\x05INPT\x09\x03din\x00\x37\x00\x00\x00"

@@ -49,13 +49,14 @@ var (
 	attributes = regexp.MustCompile(`^(?:(?:, )?(?:vugu\.VGAttribute)?` + attribute.String() + `)*$`)
 	listener   = regexp.MustCompile(`vgn\.DOMEventHandlerSpecList = append\(vgn\.DOMEventHandlerSpecList, vugu\.DOMEventHandlerSpec\{\s*EventType:\s*` + literal + `,\s*Func:\s*(func\(event vugu\.DOMEvent\) \{(?s:.*?)\}),\s*// TODO: .*\s*\}\)\n`)
 	component  = regexp.MustCompile(`vgin\.BuildEnv\.WireComponent\(vgcomp\)\s*vgout\.Components = append\(vgout\.Components, vgcomp\)\s*vgn = &vugu\.VGNode\{Component: vgcomp\}\s*vgparent\.AppendChild\(vgn\)\n`)
+	unused     = regexp.MustCompile(`vgn = (addElement\(.*\)\n)(\s*(?:\}|add(?:Text|Element|Component)\(|(?:if|for|vgn =) ))`)
 	property   = regexp.MustCompile(`\{\s*b, err := vjson\.Marshal\((.*)\)\s*if err != nil \{\s*panic\(err\)\s*\}\s*vgn\.Prop = append\(vgn\.Prop, vugu\.VGProperty\{Key: ` + literal + `, JSONVal: vjson\.RawMessage\(b\)\}\)\s*\}\n`)
 )
 
 // compact returns the source with shorter statements. A pattern that it does not know
 // stays as it is.
 func compact(source string) ([]byte, error) {
-	source = text.ReplaceAllString(source, "vgn = addText(vgparent, $1)\n")
+	source = text.ReplaceAllString(source, "addText(vgparent, $1)\n")
 	source = element.ReplaceAllStringFunc(source, func(statements string) string {
 		found := element.FindStringSubmatch(statements)
 		if !attributes.MatchString(found[2]) {
@@ -68,8 +69,9 @@ func compact(source string) ([]byte, error) {
 		return "vgn = addElement(vgparent, " + strconv.Quote(strings.Join(words, "\x00")) + ")\n"
 	})
 	source = listener.ReplaceAllString(source, "addListener(vgn, $1, $2)\n")
-	source = component.ReplaceAllString(source, "vgn = addComponent(vgin, vgout, vgparent, vgcomp)\n")
+	source = component.ReplaceAllString(source, "addComponent(vgin, vgout, vgparent, vgcomp)\n")
 	source = property.ReplaceAllString(source, "addProperty(vgn, $2, $1)\n")
+	source = unused.ReplaceAllString(source, "$1$2")
 	return format.Source([]byte(source))
 }
 
