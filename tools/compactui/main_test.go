@@ -14,7 +14,7 @@ func TestCompact(t *testing.T) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	component := `<div class="a" id="b"><p>text</p><input type="text" .checked='true' @click='c.Do()'><main:Other></main:Other></div>`
+	component := `<div class="a" id="b"><p>text</p><input type="text" .checked='true' @click='c.Do()'><vg-comp expr='c.Other'></vg-comp></div>`
 	if err := os.WriteFile(filepath.Join(folder, "some.vugu"), []byte(component), 0o644); err != nil {
 		t.Fatal(err)
 	}
