@@ -1,13 +1,13 @@
 package answers
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Threads lays out how threads use caches of their own and caches that they share
@@ -20,9 +20,9 @@ type Threads struct {
 }
 
 // NewThreads asks about every level, which has to be of a line size for which the
-// profile has stacks of threads.
-func NewThreads(p *profile.Profile, levels []hierarchy.Cache) (*Threads, []hierarchy.Warning, error) {
-	t := &Threads{Profile: p, Levels: levels, asker: hierarchy.NewCoreAsker(p)}
+// profile has stacks of threads. asker is one for that profile.
+func NewThreads(p *profile.Profile, asker *hierarchy.CoreAsker, levels []hierarchy.Cache) (*Threads, []hierarchy.Warning, error) {
+	t := &Threads{Profile: p, Levels: levels, asker: asker}
 	var doubts []hierarchy.Warning
 	for _, c := range levels {
 		one, warnings, err := t.asker.Predict(hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, nil)
@@ -107,11 +107,11 @@ func (t *Threads) Cores() report.Table {
 		for n := range s.Cores {
 			c, asked := &s.Cores[n], &t.levels[i].Cores[n].Levels[0]
 			table.Add(report.TextOf(level.Name), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
-				report.Real(alone(&c.Private, level)), report.Real(asked.Misses), report.Count(c.Coherent.Cold),
+				report.Real(t.asker.Alone(level, n)), report.Real(asked.Misses), report.Count(c.Coherent.Cold),
 				report.Real(asked.Misses-asked.Coherence-float64(c.Coherent.Cold)), report.Real(asked.Coherence), report.Count(c.Coherent.Invalidations))
 			if o := c.Off; o != nil {
 				misses := coherentOff(c, level, asked.Misses)
-				off.add("private_misses", wholeOff(privateOff(c, level)))
+				off.add("private_misses", wholeOff(t.privateOff(c, level, n)))
 				off.add("misses", wholeOff(misses))
 				off.add("cold", report.Count(o.Cold))
 				off.add("capacity", wholeOff(min(misses+float64(o.Cold+o.Lost), float64(c.Private.Accesses()))))
@@ -126,12 +126,12 @@ func (t *Threads) Cores() report.Table {
 
 // privateOff is half of the interval about the misses of a core's cache that nobody
 // disturbs, 0 where they are no estimate.
-func privateOff(c *profile.Core, level hierarchy.Cache) float64 {
+func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) float64 {
 	if c.Off == nil {
 		return 0
 	}
 	full := profile.NewCurve(&c.Private.Distances, c.Private.Cold).Misses(level.Lines())
-	return missesOff(c.Off.Private, level.Lines(), full, alone(&c.Private, level))
+	return missesOff(c.Off.Private, level.Lines(), full, t.asker.Alone(level, core))
 }
 
 // coherentOff is that of the misses of one that is kept coherent.
@@ -141,20 +141,6 @@ func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64
 	}
 	full := profile.NewCurve(&c.Coherent.Distances, c.Coherent.Cold+c.Coherent.Lost.Total()).Misses(level.Lines())
 	return missesOff(c.Off.Coherent, level.Lines(), full, misses)
-}
-
-// alone is what a cache would miss of some accesses if there were no others.
-func alone(c *profile.StackCounts, cache hierarchy.Cache) float64 {
-	cache.SharedBy = 0
-	p := &profile.Profile{Locality: []profile.Locality{{
-		LineBytes: cache.LineBytes, Sets: c.Counted(),
-		Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: c.Cold, Distances: c.Distances}},
-	}}}
-	predicted, _, err := hierarchy.Predict(p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}})
-	if err != nil {
-		return 0 // no cache that was asked about before
-	}
-	return predicted.Levels[0].Misses
 }
 
 // Views returns a row for each level that cores do not share, with the misses of all
@@ -190,7 +176,7 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 	for n := range s.Cores {
 		c := &s.Cores[n]
 		is = is || c.Off != nil
-		private += privateOff(c, t.Levels[level])
+		private += t.privateOff(c, t.Levels[level], n)
 		coherent += coherentOff(c, t.Levels[level], t.levels[level].Cores[n].Levels[0].Misses)
 	}
 	return private, coherent, is
@@ -220,13 +206,17 @@ func (t *Threads) Domains() report.Table {
 		s := SharingAt(t.Profile, level.LineBytes)
 		for n := range s.Cores {
 			c, asked := &s.Cores[n], &t.levels[i].Cores[n].Levels[0]
-			cores, member := memberOf(s, level, n)
+			cores, member := []uint32{uint32(n)}, (*profile.Member)(nil)
+			if number := t.asker.Domain(level, n); number >= 0 {
+				cores = s.Domains[number].Cores
+				member = &s.Domains[number].Members[slices.Index(cores, uint32(n))]
+			}
 			share := report.None()
-			if lines, ok := effectiveShare(&c.Private, member, level.Lines()); ok {
+			if lines, ok := t.asker.EffectiveShare(level, n); ok {
 				share = report.Bytes(lines * uint64(level.LineBytes))
 			}
 			table.Add(report.TextOf(level.Name), report.ListOf(NumbersOf(cores)), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
-				report.Real(asked.Misses), report.Real(alone(&c.Private, level)), share)
+				report.Real(asked.Misses), report.Real(t.asker.Alone(level, n)), share)
 			if c.Off == nil {
 				continue
 			}
@@ -236,36 +226,11 @@ func (t *Threads) Domains() report.Table {
 				misses = missesOff(member.Bounds, level.Lines(), full, asked.Misses)
 			}
 			off.add("misses", wholeOff(misses))
-			off.add("alone_misses", wholeOff(privateOff(c, level)))
+			off.add("alone_misses", wholeOff(t.privateOff(c, level, n)))
 		}
 	}
 	off.insert(&table)
 	return table
-}
-
-// memberOf gives the cores that share a level with a core, and its part in their
-// accesses; nil where it has the level for itself.
-func memberOf(s *profile.Sharing, level hierarchy.Cache, core int) (cores []uint32, m *profile.Member) {
-	size := uint64(level.SharedBy)
-	first := uint64(core) / size * size
-	last := min(first+size, uint64(len(s.Cores))) - 1
-	for i := range s.Domains {
-		d := &s.Domains[i]
-		if uint64(len(d.Cores)) == last-first+1 && uint64(d.Cores[0]) == first && uint64(d.Cores[len(d.Cores)-1]) == last {
-			return d.Cores, &d.Members[uint64(core)-first]
-		}
-	}
-	return []uint32{uint32(core)}, nil
-}
-
-// effectiveShare is the least capacity in lines at which a core alone would miss no
-// more than as a member of those who share a cache of that many lines.
-func effectiveShare(private *profile.StackCounts, m *profile.Member, lines uint64) (share uint64, ok bool) {
-	if m == nil {
-		return lines, true
-	}
-	misses := profile.NewCurve(&m.Distances, m.Cold).Misses(lines)
-	return profile.NewCurve(&private.Distances, private.Cold).CapacityFor(misses)
 }
 
 // Changes has a row for each domain and core: how the distances of its accesses on

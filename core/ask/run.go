@@ -27,11 +27,22 @@ type Run struct {
 	// Analysed is not set.
 	Analysed bool
 	Cores    string // groups of threads on a core that the user gave; "": none
+
+	asker *hierarchy.CoreAsker
 }
 
 // NewRun returns a run of a profile that was read from a file.
 func NewRun(name string, p *profile.Profile) *Run {
 	return &Run{Name: name, Profile: p, Warnings: Doubts(name, p)}
+}
+
+// Asker returns what predicts caches for the run. It keeps what many predictions need, so
+// each run has one, made when it is first needed.
+func (r *Run) Asker() *hierarchy.CoreAsker {
+	if r.asker == nil {
+		r.asker = hierarchy.NewCoreAsker(r.Profile)
+	}
+	return r.asker
 }
 
 // Error says in a sentence why a question has no answer.
@@ -71,7 +82,7 @@ func (r *Run) whole() *Run {
 	doubt := r.Name + ": " + hierarchy.SampleDoubt(p.Sampled)
 	whole.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return text == doubt })
 	p.Sampled = nil
-	whole.Profile = &p
+	whole.Profile, whole.asker = &p, nil
 	return &whole
 }
 

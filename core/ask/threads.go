@@ -92,7 +92,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 	if q.Text("by") == "change" && answers.IsOfSample(p) {
 		return r.cannot("--by change: how distances change is not told by a sample; take stretches of the run instead, as in --sample onoff=1e6/1e8")
 	}
-	t, doubts, err := answers.NewThreads(p, q.Caches().Levels)
+	t, doubts, err := answers.NewThreads(p, r.Asker(), q.Caches().Levels)
 	if err != nil {
 		return err
 	}

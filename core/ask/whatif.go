@@ -79,7 +79,7 @@ miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 		if err != nil {
 			return err
 		}
-		predicted, doubts, err := hierarchy.NewCoreAsker(r.Profile).Predict(h, parts)
+		predicted, doubts, err := r.Asker().Predict(h, parts)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	if len(h.Levels) == 0 || len(run.Profile.Locality) == 0 {
 		return x, nil
 	}
-	predicted, warnings, err := hierarchy.NewCoreAsker(run.Profile).Predict(h, nil)
+	predicted, warnings, err := run.Asker().Predict(h, nil)
 	if err == nil && x.ranker != nil {
 		x.levels, warnings, err = x.ranker.Attribute(h)
 	}

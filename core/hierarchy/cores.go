@@ -518,6 +518,39 @@ func equalPart(c Cache, bytes uint64) uint64 {
 	return bytes - bytes%(uint64(c.LineBytes)*uint64(max(c.Ways, 1)))
 }
 
+// Alone returns how many accesses of a core miss in a private cache that no other core
+// disturbs. The profile has stacks of threads with such lines.
+func (a *CoreAsker) Alone(c Cache, core int) float64 {
+	return a.answer(stackKey{c.LineBytes, privateStack, 0, core}, a.sharing(c.LineBytes), c).misses
+}
+
+// Domain returns the number of the profile's domain whose cores share a level with this
+// core; -1 where the core has the level for itself.
+func (a *CoreAsker) Domain(c Cache, core int) int {
+	s := a.sharing(c.LineBytes)
+	groups, _ := groupsOf(s, c.SharedBy)
+	for _, g := range groups {
+		if g.domain >= 0 && slices.Contains(s.Domains[g.domain].Cores, uint32(core)) {
+			return g.domain
+		}
+	}
+	return -1
+}
+
+// EffectiveShare returns the least capacity, in lines, of a private cache in which a core
+// misses no more often than in a shared level, both fully associative with LRU replacement
+// (Anger, Figure 8). ok is false where no capacity is large enough, because other cores bring
+// lines that the core would miss in a private cache of any size.
+func (a *CoreAsker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
+	domain := a.Domain(c, core)
+	if domain < 0 {
+		return c.Lines(), true
+	}
+	s := a.sharing(c.LineBytes)
+	shared := a.stack(stackKey{c.LineBytes, memberStack, domain, core}, s)
+	return a.stack(stackKey{c.LineBytes, privateStack, 0, core}, s).CapacityFor(shared.Misses(c.Lines()))
+}
+
 // Views are the misses of the private caches of all cores together by each of the models
 // of MODELS §6. Each cache sees the whole stream of its core's accesses.
 type Views struct {

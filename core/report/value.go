@@ -10,16 +10,16 @@ import (
 
 // Value is one cell: a count, a measured number, a ratio or a text.
 type Value struct {
-	_     incomparable
-	kind  kind
-	count uint64
-	real  float64
-	text  string
-
+	_        incomparable
+	kind     kind
 	signed   bool // a difference: real has its sign
 	negative bool // and so has count
 	changed  bool // a difference as a share, and no difference of shares
 	list     bool // text has parts with commas between them
+
+	count uint64
+	real  float64
+	text  string
 }
 
 // incomparable leaves out the code that compares arrays of a type, of every length that
@@ -108,7 +108,8 @@ func (v Value) IsNumber() bool {
 
 // Words writes values in another style than this package's own.
 type Words struct {
-	Count       func(uint64) string  // whole numbers, and sizes
+	Count       func(uint64) string  // whole numbers
+	Size        func(uint64) string  // in bytes; nil: as Count
 	Real, Share func(float64) string // Share is of a number from 0 to 1
 }
 
@@ -118,7 +119,12 @@ func (v Value) Shown(w Words) string {
 		return v.withSign(func(m Value) string { return m.Shown(w) })
 	}
 	switch v.kind {
-	case countKind, bytesKind:
+	case bytesKind:
+		if w.Size != nil {
+			return w.Size(v.count)
+		}
+		fallthrough
+	case countKind:
 		return w.Count(v.count)
 	case realKind, decimalKind:
 		return w.Real(v.real)

@@ -366,3 +366,14 @@ func TestCommunicationIsMissed(t *testing.T) {
 		}
 	}
 }
+
+// Cores that share a cache need not be neighbours: rows name them, and the effective share
+// is of the cache that they share.
+func TestDomainsOfDistantCores(t *testing.T) {
+	got := stackglass(words("threads " + kernels + "histogram.sgt --cache L2=2KiB,full,shared=2 --domains 1,3/2,4 --by domain --format csv")...)
+	want := "level,cores,core,threads,accesses,misses,alone_misses,share_bytes\n" +
+		"L2,\"0,2\",0,1,3849,201,201,832\nL2,\"1,3\",1,2,1704,72,72,1088\nL2,\"0,2\",2,3,1704,35,72,\nL2,\"1,3\",3,4,1704,34,71,\n"
+	if got.stdout != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
