@@ -1739,6 +1739,14 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					addText(vgparent, "CSV")
 				}
+				addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-json")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("code") })
+				{
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "JSON")
+				}
 				addText(vgparent, "\n\t\t")
 			}
 			addText(vgparent, "\n\t")
@@ -2226,27 +2234,6 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				var vgcomp vugu.Builder = c.Pairs
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "p\x00class\x00actions")
-			{
-				vgparent := vgn
-				_ = vgparent
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00pairs-copy")
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("pairs") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "copy")
-				}
-				addText(vgparent, " ")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00pairs-csv")
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("pairs") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "CSV")
 				}
 			}
 			addText(vgparent, "\n\t\t")
@@ -4190,8 +4177,9 @@ var _ log.Logger
 
 // DataTable is a page of the table behind a chart.
 type DataTable struct {
-	App   *App
-	Chart string
+	App    *App
+	Chart  string
+	Inside bool // a figure, which has the buttons
 }
 
 func (c *DataTable) table() *state.Table {
@@ -4280,7 +4268,7 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = addElement(vgparent, "p\x00class\x00caption")
 			vgn.SetInnerHTML(c.caption())
 			addText(vgparent, "\n\t\t")
-			if c.table().Source != nil {
+			if !c.Inside && c.table().Exports() {
 				vgn = addElement(vgparent, "span\x00class\x00actions")
 				{
 					vgparent := vgn
@@ -4576,6 +4564,15 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					addText(vgparent, "CSV")
+				}
+				addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
+				vgn.AddAttrInterface("id", c.ID+"-json")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON(c.ID) })
+				{
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "JSON")
 				}
 				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
@@ -6543,14 +6540,14 @@ type Root struct {
 // NewRoot makes the components of an app.
 func NewRoot(a *App) *Root {
 	figure := func(id, help string) vugu.Builder {
-		return &Figure{App: a, ID: id, Help: help, Table: &DataTable{App: a, Chart: id}}
+		return &Figure{App: a, ID: id, Help: help, Table: &DataTable{App: a, Chart: id, Inside: true}}
 	}
 	return &Root{App: a, Bar: &Bar{App: a}, Kept: &Kept{App: a}, Result: &ResultView{
 		App:           a,
 		Overview:      &Overview{App: a, Curve: figure("curve", helpCurve), Kinds: &DataTable{App: a, Chart: "kinds"}},
 		Locality:      &Locality{App: a, Histogram: figure("histogram", helpHistogram), Time: figure("time", helpTime), Working: figure("working-set", helpWorking)},
 		Caches:        &Caches{controls: controls{a}, Curve: figure("curve", helpCurve), Common: &DataTable{App: a, Chart: "common"}, Against: &DataTable{App: a, Chart: "against"}, ByCore: &DataTable{App: a, Chart: "by-core"}, Threads: &ThreadsOn{App: a, Hint: true}},
-		Associativity: &Associativity{App: a, Map: &Figure{App: a, ID: "sets", Heat: true, Help: helpSets, Table: &DataTable{App: a, Chart: "sets"}}},
+		Associativity: &Associativity{App: a, Map: &Figure{App: a, ID: "sets", Heat: true, Help: helpSets, Table: &DataTable{App: a, Chart: "sets", Inside: true}}},
 		Threads:       newThreads(a, figure), ThreadsOn: &ThreadsOn{App: a},
 		Cores: &CoresView{App: a, Rates: figure("rates", helpRates), SpeedUp: figure("speedup", helpSpeedUp), RatesOf: &DataTable{App: a, Chart: "rates-of"},
 			Work: &DataTable{App: a, Chart: "work"}, CoresOf: &DataTable{App: a, Chart: "cores-of"}},
@@ -7040,27 +7037,6 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "p\x00class\x00actions")
-				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00own-copy")
-					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("own") })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "copy")
-					}
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00own-csv")
-					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("own") })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "CSV")
-					}
-				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("Coherence misses are those that would hit, had no other thread stored to the line since. Sizes are of fully associative caches with LRU replacement, counted exactly."))
 				addText(vgparent, "\n\t\t")
@@ -7183,27 +7159,6 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "p\x00class\x00actions")
-				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00shared-copy")
-					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("shared") })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "copy")
-					}
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00shared-csv")
-					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("shared") })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "CSV")
-					}
-				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("The effective share is the size of a cache of its own in which the thread would miss no more often; there is none where other threads bring it lines."))
 				addText(vgparent, "\n\t\t")
@@ -7221,27 +7176,6 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					var vgcomp vugu.Builder = c.Change
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "p\x00class\x00actions")
-				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00change-copy")
-					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("change") })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "copy")
-					}
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00change-csv")
-					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("change") })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "CSV")
 					}
 				}
 				addText(vgparent, "\n\t\t\t")

@@ -76,7 +76,7 @@ type Result struct {
 	demo     *Demo           // that it is the whole of; nil for anything else
 	findings []state.Finding // of View, made when first asked for
 	foundFor hierarchy.Hierarchy
-	tables   map[string]*state.Table
+	answers  *state.Answers
 	asked    hierarchy.Hierarchy // of answer
 	answer   *state.Caches
 
@@ -329,10 +329,13 @@ func (a *App) present(r *Result) {
 
 // show sums the profile up for a line size.
 func (r *Result) show(lineBytes uint32) {
-	r.View, r.findings, r.answer, r.tables = nil, nil, nil, map[string]*state.Table{}
-	r.counters = nil
-	if r.Profile != nil {
-		r.View = state.NewView(r.Profile, lineBytes)
+	r.View, r.findings, r.answer, r.answers, r.counters = nil, nil, nil, nil, nil
+	if r.Profile == nil {
+		return
+	}
+	r.answers = state.NewAnswers(r.Name, r.Profile)
+	if r.View = state.NewView(r.Profile, lineBytes); r.View != nil {
+		r.View.Answers = r.answers
 	}
 }
 

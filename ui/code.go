@@ -54,6 +54,7 @@ func (a *App) codeView() *state.CodeView {
 	}
 	if v := c.view; v == nil || v.Code != c.sums[by] || v.Sort != a.Screen.Sort || v.Search != c.search {
 		c.view, c.tables = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search), nil
+		c.view.Document = r.View.SitesDocument(by, c.machine)
 	}
 	return c.view
 }

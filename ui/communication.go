@@ -1,8 +1,6 @@
 package ui
 
 import (
-	"strconv"
-
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/vugu/vugu"
 )
@@ -10,7 +8,7 @@ import (
 // newCommunication makes the view of what threads write and others use.
 func newCommunication(a *App, figure func(id, help string) vugu.Builder) *Communication {
 	matrix := func(id, help string) vugu.Builder {
-		return &Figure{App: a, ID: id, Matrix: true, Help: help, Table: &DataTable{App: a, Chart: id}}
+		return &Figure{App: a, ID: id, Matrix: true, Help: help, Table: &DataTable{App: a, Chart: id, Inside: true}}
 	}
 	return &Communication{App: a, Flows: matrix("flows", helpFlows), Owners: matrix("owners", helpOwners),
 		Pairs: &DataTable{App: a, Chart: "pairs"}, Classes: &DataTable{App: a, Chart: "classes"}, False: &DataTable{App: a, Chart: "false"}}
@@ -87,12 +85,11 @@ func (a *App) communicationTable(chart string) *state.Table {
 	case "flows":
 		return c.FlowsTable(a.granule(), a.window())
 	case "pairs":
-		flow := a.flow()
-		return a.result.once(chart+" "+strconv.Itoa(flow[0])+" "+strconv.Itoa(flow[1]), func() *state.Table { return c.PairsTable(flow) })
+		return c.PairsTable(a.flow())
 	case "false":
-		return a.result.once(chart, c.FalseTable)
+		return c.FalseTable()
 	case "classes":
-		return c.ClassesTable(a.granule())
+		return c.TrafficTable()
 	}
 	if i := a.owner(); i >= 0 {
 		return c.OwnersTable(i)

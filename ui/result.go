@@ -135,15 +135,15 @@ func (a *App) table(chart string) *state.Table {
 	}
 	switch chart {
 	case "curve":
-		return r.once(chart, r.View.CurveTable)
+		return r.View.CurveTable()
 	case "histogram":
-		return r.once(chart, r.View.HistogramTable)
+		return r.View.HistogramTable()
 	case "time":
 		return r.View.OverTimeTable(a.capacities())
 	case "common":
 		return r.View.CommonTable()
 	case "working-set":
-		return r.once(chart, r.View.WorkingSetTable)
+		return r.View.WorkingSetTable()
 	case "code", "place", "before":
 		return a.codeTable(chart)
 	case "flows", "pairs", "classes", "owners", "false":
@@ -164,18 +164,10 @@ func (a *App) table(chart string) *state.Table {
 		return a.besideTable()
 	case "sets":
 		if r.View.Locality.Sets != nil {
-			return r.once(chart, r.View.SetsTable)
+			return r.View.SetsTable()
 		}
 	}
 	return nil
-}
-
-// once makes a table when it is first asked for.
-func (r *Result) once(name string, make func() *state.Table) *state.Table {
-	if r.tables[name] == nil {
-		r.tables[name] = make()
-	}
-	return r.tables[name]
 }
 
 // demoOf recognises a demo by what the analysis counted, whatever it is called:
@@ -233,21 +225,21 @@ func (a *App) sumUp() {
 	r := a.result
 	if r.counters == nil || r.summed != a.by() || r.sorted != a.Screen.Sort {
 		r.summed, r.sorted = a.by(), a.Screen.Sort
-		r.counterKeys, r.counters = state.CounterTables(r.Profile, r.summed, r.sorted)
+		r.counterKeys, r.counters = state.CounterTables(r.answers, r.summed, r.sorted)
 	}
 }
 
-// SaveJSON downloads a table of counters.
+// SaveJSON downloads the document of the table behind a chart.
 func (a *App) SaveJSON(chart string) {
-	if t := a.table(chart); t != nil && t.Source != nil {
-		a.Port.Save(FileName(a.result.Name)+"-"+chart+".json", "application/json", []byte(t.JSON()))
+	if t := a.table(chart); t != nil && t.Exports() {
+		a.Port.Save(FileName(a.result.Name)+"-"+chart+".json", "application/json", t.JSON())
 	}
 }
 
 // SaveCSV downloads the table behind a chart.
 func (a *App) SaveCSV(chart string) {
 	if t := a.table(chart); t != nil {
-		a.Port.Save(FileName(a.result.Name)+"-"+chart+".csv", "text/csv", []byte(t.CSV()))
+		a.Port.Save(FileName(a.result.Name)+"-"+chart+".csv", "text/csv", t.CSV())
 	}
 }
 
@@ -257,7 +249,7 @@ func (a *App) CopyCSV(chart string) {
 	if t == nil {
 		return
 	}
-	text := t.CSV()
+	text := string(t.CSV())
 	go func() {
 		err := a.Port.Copy(text)
 		a.update(func() {

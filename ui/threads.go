@@ -1,8 +1,6 @@
 package ui
 
 import (
-	"strconv"
-
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/vugu/vugu"
 )
@@ -82,15 +80,13 @@ func (a *App) threadsTable(chart string) *state.Table {
 	}
 	switch chart {
 	case "cores":
-		return a.result.once(chart, t.CurvesTable)
+		return t.CurvesTable()
 	case "own":
-		bytes := a.ownBytes()
-		return a.result.once(chart+" "+strconv.FormatUint(bytes, 10), func() *state.Table { return t.OwnTable(bytes) })
+		return t.OwnTable(a.ownBytes())
 	case "shared":
-		groups, bytes := a.groups(), a.sharedBytes()
-		return a.result.once(chart+" "+strconv.FormatUint(bytes, 10)+" "+groups.String(), func() *state.Table { return t.SharedTable(groups, bytes) })
+		return t.SharedTable(a.groups(), a.sharedBytes())
 	}
-	return a.result.once(chart, t.ChangeTable)
+	return t.ChangeTable()
 }
 
 // ShowStack shows another stack's curves of all threads.

@@ -268,7 +268,7 @@ func (c *Communication) uses(byThread bool) (list []use) {
 		if p.Consumer != profile.NoSite {
 			kind = report.TextOf(c.Profile.Sites.Code[p.Consumer].Kind.String())
 		}
-		cells := slices.Concat(c.place(p.Producer), c.place(p.Consumer), []report.Value{kind, c.object(p.Object)})
+		cells := slices.Concat(c.place(p.Producer), c.place(p.Consumer), []report.Value{kind, c.Object(p.Object)})
 		if byThread {
 			cells = append(cells, threadNumber(p.From), threadNumber(p.To))
 		}
@@ -324,7 +324,8 @@ func (c *Communication) words(site uint32) string {
 	return p[0].Plain() + " " + p[1].Plain() + ":" + p[2].Plain()
 }
 
-func (c *Communication) object(data uint32) report.Value {
+// Object returns the name of a data object.
+func (c *Communication) Object(data uint32) report.Value {
 	if data == profile.NoSite {
 		return report.TextOf("")
 	}
@@ -353,7 +354,7 @@ func (c *Communication) Objects(all bool) report.Table {
 		if f.Events == 0 && !all {
 			break
 		}
-		name := c.object(o.Object)
+		name := c.Object(o.Object)
 		if o.Object == profile.NoSite {
 			name = report.TextOf("[all data]")
 		}
@@ -409,7 +410,7 @@ func (c *Communication) Owners() report.Table {
 			if p.References == 0 {
 				continue
 			}
-			t.Add(c.object(o.Object), report.Count((o.First+uint64(n))*o.PartBytes), report.Count(o.PartBytes), threadNumber(p.FirstTouch), threadNumber(p.Most),
+			t.Add(c.Object(o.Object), report.Count((o.First+uint64(n))*o.PartBytes), report.Count(o.PartBytes), threadNumber(p.FirstTouch), threadNumber(p.Most),
 				report.Count(p.References), report.Share(p.Own, p.References), report.Count(uint64(p.Readers)), report.Count(uint64(p.Writers)), report.TextOf(p.Class.String()))
 		}
 	}

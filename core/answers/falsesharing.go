@@ -47,7 +47,7 @@ func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
 			leftOut++
 			continue
 		}
-		f := FalseFinding{LineSharing: l, Name: c.object(l.Object).Plain(), Seen: l.PingPongs >= leastTakenBack*l.Lines}
+		f := FalseFinding{LineSharing: l, Name: c.Object(l.Object).Plain(), Seen: l.PingPongs >= leastTakenBack*l.Lines}
 		if f.Name == "" {
 			f.Name = "data without a name"
 		}

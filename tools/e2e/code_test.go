@@ -91,7 +91,7 @@ func TestCode(t *testing.T) {
 
 	_, path := p.download(func() { p.click("#code-csv") })
 	content, err := os.ReadFile(path)
-	if err != nil || !strings.HasPrefix(string(content), "source_line,kind,references,L1_misses") {
+	if err != nil || !strings.HasPrefix(string(content), "function,file,line,L1_misses,L1_share,") {
 		t.Errorf("saved (%v)\n%s", err, content)
 	}
 

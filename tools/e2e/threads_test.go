@@ -112,7 +112,7 @@ func TestThreads(t *testing.T) {
 	}
 
 	name, path := p.download(func() { p.click("#own-csv") })
-	if csv := string(p.read(path)); !strings.HasSuffix(name, "-own.csv") || strings.Count(csv, "\n") != 5 || !strings.HasPrefix(csv, "threads,capacity_lines,accesses,misses,cold,capacity,coherence,") {
+	if csv := string(p.read(path)); !strings.HasSuffix(name, "-own.csv") || strings.Count(csv, "\n") != 5 || !strings.HasPrefix(csv, "level,core,threads,accesses,private_misses,misses,cold,") {
 		t.Errorf("%s is\n%s", name, csv)
 	}
 }
@@ -152,7 +152,7 @@ func TestCommunication(t *testing.T) {
 	p.press(kb.ArrowRight)
 	p.said("These are the words from reference 1 to")
 	name, path := p.download(func() { p.click("#flows-csv") })
-	if csv := string(p.read(path)); !strings.HasSuffix(name, "-flows.csv") || !strings.HasPrefix(csv, "from,to,transfers,bytes,events\n1,2,") {
+	if csv := string(p.read(path)); !strings.HasSuffix(name, "-flows.csv") || !strings.HasPrefix(csv, "first_reference,from,to,events,transfers,bytes\n0,1,2,") {
 		t.Errorf("%s is\n%s", name, csv)
 	}
 }

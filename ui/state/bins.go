@@ -1,10 +1,6 @@
 package state
 
-import (
-	"strconv"
-
-	"github.com/stackglass/stackglass/core/profile"
-)
+import "github.com/stackglass/stackglass/core/profile"
 
 // Bin counts the accesses whose stack distance is in a logarithmic bin: 0, 1,
 // 2–3, 4–7, ... The counts behind it stay exact in the profile; cold accesses
@@ -45,28 +41,9 @@ func (v *View) Bins() []Bin {
 
 // HistogramTable is every distance that occurs with its exact count.
 func (v *View) HistogramTable() *Table {
-	c := v.Curve
-	rows, all := c.Len()+1, distances{curve: c}
-	return &Table{
-		Caption: "Accesses by stack distance",
-		Columns: []Column{{Name: "distance", Unit: "lines"}, {Name: "accesses"}, {Name: "cumulative share"}},
-		Rows:    rows,
-		Row: func(i int) []string {
-			if i == rows-1 {
-				return []string{"cold", Exact(c.Cold), Percent(1)}
-			}
-			d, count, upto := all.at(i)
-			return []string{Exact(d), Exact(count), Percent(Ratio(upto, c.Accesses))}
-		},
-		CSVHeader: "distance,count",
-		CSVRow: func(i int) string {
-			if i == rows-1 {
-				return "inf," + strconv.FormatUint(c.Cold, 10)
-			}
-			d, count, _ := all.at(i)
-			return strconv.FormatUint(d, 10) + "," + strconv.FormatUint(count, 10)
-		},
-	}
+	return v.once("histogram", func() *Table {
+		return v.table("Accesses by stack distance", v.question("histogram"), nil)
+	})
 }
 
 // distances reads the distances of a curve by their index. It is fast for those that

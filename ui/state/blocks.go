@@ -85,9 +85,7 @@ func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 		brief = picked(*whole, columns...)
 	}
 	brief.Title = caption
-	t := newReportTable(brief, *whole, "", blockWords)
-	t.Schema = blocksSchema
-	return t
+	return newReportTable(blocksSchema, brief, *whole, "", blockWords)
 }
 
 // row is the row of a table whose number is the one in question, or -1.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/report"
 )
 
 // LevelCard is one level with its prediction.
@@ -65,7 +66,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		return c
 	}
 	c.Prediction = p
-	c.Cores = coresTable(p)
+	c.Cores = v.coresTable(h, p)
 	mark := ""
 	for i := range p.Levels {
 		c.Levels[i].Accesses = mark + Count(p.Levels[i].Accesses)
@@ -95,12 +96,9 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	return c
 }
 
-// predict answers for a hierarchy. Curves and what models say are computed once.
+// predict answers for a hierarchy.
 func (v *View) predict(h hierarchy.Hierarchy) (hierarchy.ByCore, []hierarchy.Warning, error) {
-	if v.asker == nil {
-		v.asker = hierarchy.NewCoreAsker(v.Profile)
-	}
-	return v.asker.Predict(h, nil)
+	return v.Run.Asker().Predict(h, nil)
 }
 
 // Sentence says what every level misses.
@@ -316,99 +314,48 @@ func Typed(x float64) string {
 	return hierarchy.FormatNumber(x)
 }
 
+// numbers are what an answer comes to, level by level and in sum, with times if they are
+// asked for.
+func (c *Caches) numbers(times bool) report.Table {
+	t, p := report.Table{Columns: []report.Column{{Key: "number", Label: "number"}, {Key: "value", Label: "value"}}}, &c.Prediction.Prediction
+	add := func(name string, value report.Value) { t.Add(report.TextOf(name), value) }
+	exact := true
+	for i, l := range p.Levels {
+		exact, _ = exactTo(p, i)
+		add(l.Cache.Name+" misses", predicted(l.Misses, exact))
+		add(l.Cache.Name+" local miss ratio", report.Ratio(l.Misses/max(l.Accesses, 1)))
+	}
+	known := func(x float64) report.Value {
+		if x == 0 {
+			return report.None()
+		}
+		return report.Decimal(x)
+	}
+	if add("memory accesses", predicted(p.MemoryAccesses, exact)); times {
+		add("average access time, cycles", known(p.AverageCycles))
+		add("average access time, ns", known(p.AverageNanoseconds))
+	}
+	return t
+}
+
 // Against has the answers for two hierarchies side by side: level by level, and
 // what they come to.
 func Against(nameA, nameB string, a, b *Caches) *Table {
-	type line struct {
-		name string
-		a, b float64
-		unit func(float64) string
-	}
-	var lines []line
-	level := func(c *Caches, i int) (misses, ratio float64) {
-		if i < len(c.Prediction.Levels) {
-			l := c.Prediction.Levels[i]
-			return l.Misses, l.Misses / max(l.Accesses, 1)
-		}
-		return math.NaN(), math.NaN()
-	}
-	name := func(i int) string {
-		for _, c := range []*Caches{a, b} {
-			if i < len(c.Levels) {
-				return c.Levels[i].Cache.Name
-			}
-		}
-		return ""
-	}
-	for i := range max(len(a.Prediction.Levels), len(b.Prediction.Levels)) {
-		missesA, ratioA := level(a, i)
-		missesB, ratioB := level(b, i)
-		lines = append(lines, line{name(i) + " misses", missesA, missesB, Count}, line{name(i) + " local miss ratio", ratioA, ratioB, Percent})
-	}
-	lines = append(lines, line{"memory accesses", a.Prediction.MemoryAccesses, b.Prediction.MemoryAccesses, Count})
-	if a.Average != "" || b.Average != "" {
-		lines = append(lines, line{"average access time, cycles", known(a.Prediction.AverageCycles), known(b.Prediction.AverageCycles), significant},
-			line{"average access time, ns", known(a.Prediction.AverageNanoseconds), known(b.Prediction.AverageNanoseconds), significant})
-	}
-	plain := func(x float64) string {
-		if math.IsNaN(x) {
-			return ""
-		}
-		return strconv.FormatFloat(x, 'g', 12, 64)
-	}
-	return &Table{
-		Caption: "A against B: " + nameA + " and " + nameB,
-		Columns: []Column{{Name: "number", Words: true}, {Name: "A: " + nameA}, {Name: "B: " + nameB}, {Name: "B − A"}, {Name: "change"}},
-		Rows:    len(lines),
-		Row: func(i int) []string {
-			l := lines[i]
-			return append([]string{l.name, orNone(l.a, l.unit), orNone(l.b, l.unit)}, difference(l.a, l.b, l.unit)...)
-		},
-		CSVHeader: "number,a,b,difference",
-		CSVRow: func(i int) string {
-			l := lines[i]
-			return `"` + l.name + `",` + plain(l.a) + "," + plain(l.b) + "," + plain(l.b-l.a)
-		},
-	}
+	times := a.Average != "" || b.Average != ""
+	joined := report.Join(a.numbers(times), b.numbers(times), report.Key{Columns: []string{"number"}})
+	joined.Title = "A against B: " + nameA + " and " + nameB
+	t := newComparedTable(joined, "against", againstWords)
+	t.Columns[1].Name, t.Columns[2].Name = "A: "+nameA, "B: "+nameB
+	return t
 }
 
-// known is a number that is not zero, which stands for not known.
-func known(x float64) float64 {
-	if x == 0 {
-		return math.NaN()
+// againstWords are those of predictions and of times.
+var againstWords = report.Words{Count: Exact, Share: Percent, Real: func(x float64) string {
+	if x == math.Trunc(x) {
+		return about + Count(x)
 	}
-	return x
-}
-
-func orNone(x float64, write func(float64) string) string {
-	if math.IsNaN(x) {
-		return "–"
-	}
-	return write(x)
-}
-
-// difference writes b − a with its sign, and that as a share of a.
-func difference(a, b float64, write func(float64) string) []string {
-	d := b - a
-	if math.IsNaN(d) {
-		return []string{"–", "–"}
-	}
-	sign := "+"
-	if d < 0 {
-		sign = "−"
-	}
-	text, change := sign+write(math.Abs(d)), "–"
-	if write(math.Abs(d)) == write(0) {
-		text, change = write(0), write(0)
-	}
-	if a != 0 {
-		change = Percent(math.Abs(d / a))
-		if d != 0 {
-			change = sign + change
-		}
-	}
-	return []string{text, change}
-}
+	return significant(x)
+}}
 
 // withLine is a cache with lines of another size.
 func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"math"
 	"path"
 	"slices"
 	"sort"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 )
 
 // CodeView is the Code view of one profile: places in an order, and the one that
@@ -17,6 +17,7 @@ import (
 type CodeView struct {
 	*Code
 	Sort, Search string
+	Document     func() *report.Document // what is exported; nil: nothing
 
 	order []int
 	most  int
@@ -57,55 +58,41 @@ func (v *CodeView) sorted() string {
 	return v.Sort
 }
 
-// column is a column of the grid with what its cells say and export.
+// column is a column of the grid with what its cells say.
 type column struct {
 	Column
 	shown func(place int) string
-	plain func(place int) string // for CSV
-}
-
-func count(n func(place int) float64) (shown, plain func(int) string) {
-	return func(i int) string { return Count(n(i)) },
-		func(i int) string { return strconv.FormatFloat(math.Round(n(i)*1000)/1000, 'f', -1, 64) }
 }
 
 // columns are those of the grid.
 func (v *CodeView) columns() (list []column) {
-	add := func(c Column, shown, plain func(int) string) { list = append(list, column{c, shown, plain}) }
+	add := func(c Column, shown func(int) string) { list = append(list, column{c, shown}) }
 	number := func(key, name string, n func(i int) float64) {
-		shown, plain := count(n)
-		add(Column{Name: name, Key: key}, shown, plain)
+		add(Column{Name: name, Key: key}, func(i int) string { return Count(n(i)) })
 	}
-	add(Column{Name: v.By.Name(), Key: "place", Words: true}, v.Place, v.Place)
+	add(Column{Name: v.By.Name(), Key: "place", Words: true}, v.Place)
 	if v.By == ByObject {
-		kind := func(i int) string { return v.Sites.Data[v.rows[i].Object].Kind.String() }
-		add(Column{Name: "kind", Words: true}, kind, kind)
+		add(Column{Name: "kind", Words: true}, func(i int) string { return v.Sites.Data[v.rows[i].Object].Kind.String() })
 		number("blocks", "blocks", func(i int) float64 { return v.number(i, "blocks") })
 	} else {
-		add(Column{Name: "kind", Words: true}, v.kindWords, v.kindWords)
+		add(Column{Name: "kind", Words: true}, v.kindWords)
 	}
 	number("references", "references", func(i int) float64 { return float64(v.rows[i].References) })
 	for l := range v.Levels {
-		_, plain := count(func(i int) float64 { return v.misses(i, l) })
 		add(Column{Name: v.levelName(l) + " misses", Key: "misses_" + strconv.Itoa(l+1)},
-			func(i int) string { return v.about(l) + Count(v.misses(i, l)) }, plain)
+			func(i int) string { return v.about(l) + Count(v.misses(i, l)) })
 	}
 	l := v.Level(v.Sort)
-	share := func(i int) float64 { return v.misses(i, l) / max(v.Total(l), 1) }
-	add(Column{Name: "of " + v.levelName(l) + " misses"}, func(i int) string { return v.about(l) + Percent(share(i)) }, plainRatio(share))
+	add(Column{Name: "of " + v.levelName(l) + " misses"}, func(i int) string { return v.about(l) + Percent(v.misses(i, l)/max(v.Total(l), 1)) })
 	if l < len(v.Levels) && v.Levels[l].Coherence > 0 {
-		_, plain := count(func(i int) float64 { return v.coherence(i, l) })
 		add(Column{Name: v.levelName(l) + " coherence misses", Key: "coherence"},
-			func(i int) string { return v.about(l) + Count(v.coherence(i, l)) }, plain)
+			func(i int) string { return v.about(l) + Count(v.coherence(i, l)) })
 	}
-	ratio := func(i int) float64 { return v.number(i, "ratio") }
-	add(Column{Name: v.levelName(0) + " miss ratio", Key: "ratio"}, func(i int) string { return v.about(0) + Percent(ratio(i)) }, plainRatio(ratio))
+	add(Column{Name: v.levelName(0) + " miss ratio", Key: "ratio"}, func(i int) string { return v.about(0) + Percent(v.number(i, "ratio")) })
 	if v.By != ByObject {
-		stride := func(i int) string { return strideWords(v.rows[i].Strides) }
-		add(Column{Name: "stride", Key: "stride", Words: true}, stride, func(i int) string { return strings.ReplaceAll(stride(i), thin, " ") })
+		add(Column{Name: "stride", Key: "stride", Words: true}, func(i int) string { return strideWords(v.rows[i].Strides) })
 	}
 	if len(v.Sites.Capacities) > 0 {
-		used := func(i int) float64 { return v.used(i).Share(v.Sites.LineBytes) }
 		name := "line utilisation in " + Bytes(v.Sites.Capacities[v.utilisation()]*uint64(v.Sites.LineBytes))
 		if _, oneCore := v.ranker.UsedIn(v.Levels, v.utilisation()); oneCore {
 			name += " (all threads on one core)"
@@ -114,14 +101,10 @@ func (v *CodeView) columns() (list []column) {
 			if v.used(i).Fetched == 0 {
 				return "–"
 			}
-			return Percent(used(i))
-		}, plainRatio(used))
+			return Percent(v.used(i).Share(v.Sites.LineBytes))
+		})
 	}
 	return list
-}
-
-func plainRatio(x func(int) float64) func(int) string {
-	return func(i int) string { return strconv.FormatFloat(x(i), 'g', -1, 64) }
 }
 
 func (v *CodeView) levelName(l int) string {
@@ -135,14 +118,12 @@ func (v *CodeView) levelName(l int) string {
 func (v *CodeView) Grid(picked int) *Grid {
 	columns := v.columns()
 	rest := v.remainder(columns)
-	t := &Table{Caption: "Misses by " + v.By.Name(), Rows: len(v.order), Sort: v.sorted()}
+	t := &Table{Caption: "Misses by " + v.By.Name(), Rows: len(v.order), Sort: v.sorted(), document: v.Document, key: "sites"}
 	if rest != nil && v.Search == "" {
 		t.Rows++
 	}
-	var header []string
 	for _, c := range columns {
 		t.Columns = append(t.Columns, c.Column)
-		header = append(header, strings.ReplaceAll(c.Name, " ", "_"))
 	}
 	t.Row = func(i int) []string {
 		if i >= len(v.order) {
@@ -153,17 +134,6 @@ func (v *CodeView) Grid(picked int) *Grid {
 			cells[j] = columns[j].shown(v.order[i])
 		}
 		return cells
-	}
-	t.CSVHeader = strings.Join(header, ",")
-	t.CSVRow = func(i int) string {
-		if i >= len(v.order) {
-			return strings.ReplaceAll(strings.Join(rest, ","), thin, "")
-		}
-		cells := make([]string, len(columns))
-		for j := range columns {
-			cells[j] = quoted(columns[j].plain(v.order[i]))
-		}
-		return strings.Join(cells, ",")
 	}
 	return &Grid{
 		Table: t, ID: "code", Order: string(v.By) + " " + v.sorted() + " " + v.Search, Selected: slices.Index(v.order, picked),
@@ -177,14 +147,6 @@ func (v *CodeView) Grid(picked int) *Grid {
 			return ""
 		},
 	}
-}
-
-// quoted is a field of a CSV file.
-func quoted(field string) string {
-	if strings.ContainsAny(field, ",\"\n") {
-		return `"` + strings.ReplaceAll(field, `"`, `""`) + `"`
-	}
-	return field
 }
 
 // remainder is the row of the misses that are of no place; nil where there are
@@ -351,21 +313,12 @@ func (v *CodeView) Distances(place int) *Chart {
 // DistancesTable is the accesses of a place by distance.
 func (v *CodeView) DistancesTable(place int) *Table {
 	bins, total := v.bins(place)
-	return &Table{
-		Caption: "Accesses by stack distance, of this place",
-		Columns: []Column{{Name: "distance", Unit: "lines", Words: true}, {Name: "accesses"}, {Name: "share"}},
-		Rows:    len(bins),
-		Row: func(i int) []string {
-			return []string{bins[i].Label(), Exact(bins[i].Count), Percent(Ratio(bins[i].Count, total))}
-		},
-		CSVHeader: "from_distance,to_distance,accesses",
-		CSVRow: func(i int) string {
-			if bins[i].Cold {
-				return "inf,inf," + strconv.FormatUint(bins[i].Count, 10)
-			}
-			return strconv.FormatUint(bins[i].Low, 10) + "," + strconv.FormatUint(bins[i].High, 10) + "," + strconv.FormatUint(bins[i].Count, 10)
-		},
+	t := report.Table{Key: "distances", Title: "Accesses by stack distance, of this place", Columns: []report.Column{
+		{Key: "distance", Label: "distance", Unit: "lines"}, {Key: "count", Label: "accesses"}, {Key: "share", Label: "share"}}}
+	for _, b := range bins {
+		t.Add(report.TextOf(b.Label()), report.Count(b.Count), report.Share(b.Count, total))
 	}
+	return newReportTable("stackglass.sites", t, t, "", words)
 }
 
 // Before lists who touched a line before the accesses of a place did, the most
@@ -390,16 +343,12 @@ func (v *CodeView) Before(place int) *Table {
 		x, y := names[i], names[j]
 		return by[x] > by[y] || by[x] == by[y] && x < y
 	})
-	return &Table{
-		Caption: "Who touched the line before, where the distance was " + strconv.Itoa(profile.PreviousFrom) + " or more",
-		Columns: []Column{{Name: "place", Words: true}, {Name: "accesses"}, {Name: "share"}},
-		Rows:    len(names),
-		Row: func(i int) []string {
-			return []string{names[i], Exact(by[names[i]]), Percent(Ratio(by[names[i]], total))}
-		},
-		CSVHeader: "place,accesses",
-		CSVRow:    func(i int) string { return quoted(names[i]) + "," + strconv.FormatUint(by[names[i]], 10) },
+	t := report.Table{Key: "before", Title: "Who touched the line before, where the distance was " + strconv.Itoa(profile.PreviousFrom) + " or more",
+		Columns: []report.Column{{Key: "place", Label: "place"}, {Key: "count", Label: "accesses"}, {Key: "share", Label: "share"}}}
+	for _, name := range names {
+		t.Add(report.TextOf(name), report.Count(by[name]), report.Share(by[name], total))
 	}
+	return newReportTable("stackglass.sites", t, t, "", words)
 }
 
 // SourceGrid is a file of source code, which sites name so, with the misses of each
@@ -435,6 +384,13 @@ func MissingLine(f *Source, line uint32) string {
 	}
 	return f.Name + " has " + Plural(uint64(len(f.Lines)), "line", "lines") + ", and the trace names line " + strconv.FormatUint(uint64(line), 10) +
 		": it is another version than the one that was compiled."
+}
+
+// SitesDocument answers whose the misses of a hierarchy are, when it is called.
+func (v *View) SitesDocument(by CodeBy, h hierarchy.Hierarchy) func() *report.Document {
+	q := v.question("sites").With("by", string(by.attributed()))
+	q.Machine = h
+	return v.document(q)
 }
 
 // worstLine is the finding of the source line that misses most in the first level of

@@ -265,33 +265,28 @@ func (c *Communication) flow(picked [2]int) (from, to uint32, ok bool) {
 	return c.threads[picked[0]], c.threads[picked[1]], true
 }
 
-// FlowsTable is the matrix as a list.
-func (c *Communication) FlowsTable(granule, window int) *Table {
-	flows := c.Flows(granule, window)
-	return &Table{
-		Caption: "Flows between threads, by " + c.GranuleName(granule),
-		Columns: []Column{{Name: "from thread"}, {Name: "to thread"}, {Name: "transfers"}, {Name: "bytes"}, {Name: "events"}},
-		Rows:    len(flows),
-		Row: func(i int) []string {
-			f := &flows[i]
-			return []string{strconv.FormatUint(uint64(f.From), 10), strconv.FormatUint(uint64(f.To), 10), Exact(f.Transfers), Exact(f.Bytes), Exact(f.Events)}
-		},
-		CSVHeader: "from,to,transfers,bytes,events",
-		CSVRow: func(i int) string {
-			f := &flows[i]
-			return csvNumbers(uint64(f.From), uint64(f.To), f.Transfers, f.Bytes, f.Events)
-		},
+// granularity is what the verb calls a granularity.
+func (c *Communication) granularity(i int) string {
+	switch {
+	case c.Granules[i].Bytes == profile.PageBytes:
+		return "page"
+	case i == 0:
+		return "word"
 	}
+	return "line"
 }
 
-func csvNumbers(list ...uint64) (text string) {
-	for i, n := range list {
-		if i > 0 {
-			text += ","
-		}
-		text += strconv.FormatUint(n, 10)
+// FlowsTable is the matrix as a list.
+func (c *Communication) FlowsTable(granule, window int) *Table {
+	q, where := c.view.question("communication"), map[string]string{}
+	if window > 0 {
+		q, where["first_reference"] = q.With("by", "window"), strconv.FormatUint(uint64(window-1)*c.Window, 10)
+	} else {
+		q = q.With("by", "flow").With("granularity", c.granularity(granule))
 	}
-	return text
+	return c.view.once("flows "+c.granularity(granule)+" "+strconv.Itoa(window), func() *Table {
+		return c.view.table("Flows between threads, by "+c.GranuleName(granule), q, where, "from", "to", "transfers", "bytes", "events")
+	})
 }
 
 // SiteName names a place in the code of the profile; words for none.
@@ -310,32 +305,19 @@ func (v *View) ObjectName(object uint32) string {
 	return "data without a name"
 }
 
-// PairsTable is which places write what others use, most transfers first; of the
-// picked flow, or of all.
+// PairsTable is which places write what others use, most events first; of the picked flow,
+// or of all.
 func (c *Communication) PairsTable(picked [2]int) *Table {
-	pairs := c.pairs(picked)
-	var events uint64
-	for i := range pairs {
-		events += pairs[i].Events
-	}
-	caption := "Places that write what others use"
+	caption, where := "Places that write what others use", map[string]string{}
+	q := c.view.question("communication").With("by", "site")
 	if from, to, ok := c.flow(picked); ok {
-		caption += ", thread " + strconv.FormatUint(uint64(from), 10) + " to thread " + strconv.FormatUint(uint64(to), 10)
+		where["from"], where["to"] = strconv.FormatUint(uint64(from), 10), strconv.FormatUint(uint64(to), 10)
+		caption += ", thread " + where["from"] + " to thread " + where["to"]
 	}
-	return &Table{
-		Caption: caption,
-		Columns: []Column{{Name: "written at", Words: true}, {Name: "used at", Words: true}, {Name: "data", Words: true}, {Name: "transfers"}, {Name: "events"}, {Name: "of events"}},
-		Rows:    len(pairs),
-		Row: func(i int) []string {
-			p := &pairs[i]
-			return []string{c.view.SiteName(p.Producer), c.view.SiteName(p.Consumer), c.view.ObjectName(p.Object), Exact(p.Transfers), Exact(p.Events), Percent(Ratio(p.Events, events))}
-		},
-		CSVHeader: "producer,consumer,object,transfers,events",
-		CSVRow: func(i int) string {
-			p := &pairs[i]
-			return quoted(c.view.SiteName(p.Producer)) + "," + quoted(c.view.SiteName(p.Consumer)) + "," + quoted(c.view.ObjectName(p.Object)) + "," + csvNumbers(p.Transfers, p.Events)
-		},
-	}
+	return c.view.once(caption, func() *Table {
+		return c.view.table(caption, q, where, "producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "object",
+			"from", "to", "transfers", "events")
+	})
 }
 
 // pairs are those of a flow, or of all, by transfers and then events.
@@ -349,26 +331,14 @@ func (c *Communication) pairs(picked [2]int) []profile.SitePair {
 	return list
 }
 
-// ClassesTable is how threads use granules.
-func (c *Communication) ClassesTable(granule int) *Table {
-	g, classes := &c.Granules[granule], int(profile.NumSharingClasses)
-	if g.Bytes == profile.WordBytes {
-		classes = int(profile.FalselyShared) // the last one, which no word is of
-	}
-	return &Table{
-		Caption: "How threads use " + c.GranuleName(granule),
-		Columns: []Column{{Name: "class", Words: true}, {Name: "granules"}, {Name: "references"}, {Name: "events"}},
-		Rows:    classes,
-		Row: func(i int) []string {
-			n := &g.Classes[i]
-			return []string{profile.SharingClass(i).String(), Exact(n.Granules), Exact(n.References), Exact(n.Events)}
-		},
-		CSVHeader: "class,granules,references,events",
-		CSVRow: func(i int) string {
-			n := &g.Classes[i]
-			return profile.SharingClass(i).String() + "," + csvNumbers(n.Granules, n.References, n.Events)
-		},
-	}
+// TrafficTable is how threads use words, lines and pages.
+func (c *Communication) TrafficTable() *Table {
+	return c.view.once("traffic", func() *Table {
+		traffic := c.answer().Traffic()
+		t := show(&traffic, answerWords, nil).unsorted().of(c.view.document(c.view.question("communication")))
+		t.Caption = "How threads use words, lines and pages"
+		return t
+	})
 }
 
 // answer lays false sharing out as the command does.
@@ -386,13 +356,13 @@ func (c *Communication) FalseFindings() []answers.FalseFinding {
 
 // FalseTable has a row for each data structure that is shared falsely; nil where there is none.
 func (c *Communication) FalseTable() *Table {
-	whole := c.answer().FalseSharing()
-	if len(whole.Rows) == 0 {
-		return nil
-	}
-	t := newReportTable(picked(whole, "object", "severity", "threads", "lines", "ping_pongs", "moves", "fix"), whole, "", words)
-	t.Caption = "Data structures that threads share falsely"
-	return t
+	return c.view.once("false sharing", func() *Table {
+		if len(c.FalseFindings()) == 0 {
+			return nil
+		}
+		return c.view.table("Data structures that threads share falsely", c.view.question("communication").With("false-sharing", "true"), nil,
+			"object", "severity", "threads", "lines", "ping_pongs", "moves", "fix")
+	})
 }
 
 // FalseSentence sums false sharing up.
@@ -509,26 +479,12 @@ func (c *Communication) ownerSentence(o *profile.Ownership) string {
 
 // OwnersTable lists the parts of a data structure.
 func (c *Communication) OwnersTable(i int) *Table {
-	o := &c.Owners[i]
-	return &Table{
-		Caption: "Parts of " + c.view.ObjectName(o.Object),
-		Columns: []Column{{Name: "offset", Unit: "bytes"}, {Name: "first touch"}, {Name: "used most by"}, {Name: "of its references"}, {Name: "references"}, {Name: "readers"}, {Name: "writers"}, {Name: "class", Words: true}},
-		Rows:    len(o.Parts),
-		Row: func(i int) []string {
-			p := &o.Parts[i]
-			offset := Exact((o.First + uint64(i)) * o.PartBytes)
-			if p.References == 0 {
-				return []string{offset, "–", "–", "–", "0", "0", "0", "–"}
-			}
-			return []string{offset, strconv.FormatUint(uint64(p.FirstTouch), 10), strconv.FormatUint(uint64(p.Most), 10), Percent(Ratio(p.Own, p.References)),
-				Exact(p.References), Exact(uint64(p.Readers)), Exact(uint64(p.Writers)), p.Class.String()}
-		},
-		CSVHeader: "offset,first_touch,most,own,references,readers,writers,class",
-		CSVRow: func(i int) string {
-			p := &o.Parts[i]
-			return csvNumbers((o.First+uint64(i))*o.PartBytes, uint64(p.FirstTouch), uint64(p.Most), p.Own, p.References, uint64(p.Readers), uint64(p.Writers)) + "," + p.Class.String()
-		},
-	}
+	object := map[string]string{"object": c.answer().Object(c.Owners[i].Object).Plain()}
+	return c.view.once("owners "+strconv.Itoa(i), func() *Table {
+		return c.view.table("Parts of "+c.view.ObjectName(c.Owners[i].Object), c.view.question("communication").With("by", "owner"),
+			object,
+			"offset", "first_touch", "most", "references", "own_share", "readers", "writers", "class")
+	})
 }
 
 // Sentence sums up what goes between threads.

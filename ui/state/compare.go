@@ -317,8 +317,8 @@ func (c *Comparison) Code(by CodeBy, h hierarchy.Hierarchy, sort string) (*Table
 
 // inBoth tells whether a row of a comparison is in A and in B.
 func (t *Table) inBoth() bool {
-	in := t.Source.Index("in")
-	return in >= 0 && slices.ContainsFunc(t.Source.Rows, func(row []report.Value) bool {
+	in := t.Source().Index("in")
+	return in >= 0 && slices.ContainsFunc(t.Source().Rows, func(row []report.Value) bool {
 		return row[in].Plain() == "both" && !strings.HasPrefix(row[0].Plain(), "(")
 	})
 }
@@ -394,9 +394,7 @@ func sortedJoin(joined *report.Joined, key string, style report.Words, cell, by 
 			}
 		}
 	}
-	t := newReportTable(answers.PickColumns(whole, columns...), whole, by, style)
-	t.Schema = compareSchema
-	return t
+	return newReportTable(compareSchema, answers.PickColumns(whole, columns...), whole, by, style)
 }
 
 // joinedWords are those of misses by place, of which whole numbers are shown, with a ≈
@@ -412,9 +410,7 @@ func comparedTable(joined *report.Joined, key string) *Table {
 }
 
 func newComparedTable(joined *report.Joined, key string, style report.Words) *Table {
-	t := newReportTable(joined.Brief(key), joined.Table(key), "", style)
-	t.Schema = compareSchema
-	return t
+	return newReportTable(compareSchema, joined.Brief(key), joined.Table(key), "", style)
 }
 
 // Findings are the largest differences, in sentences.

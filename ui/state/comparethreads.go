@@ -135,7 +135,7 @@ func (c *Comparison) Pairs(by string) *Table {
 		return nil
 	}
 	t := joinThreads(a.pairsReport(), b.pairsReport(), "Places that write what others use, A and B", "transfers", by, "producer", "consumer", "object")
-	if len(t.Source.Rows) > 0 && !t.inBoth() {
+	if len(t.Source().Rows) > 0 && !t.inBoth() {
 		t.Doubt = "No pair of places of A is in B: places are compared by their source lines, and these sources differ."
 	}
 	return t

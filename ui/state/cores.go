@@ -343,9 +343,7 @@ func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 		})...)
 	}
 	brief.Title = title
-	made := newReportTable(withoutEmpty(brief), whole, "", words)
-	made.Schema = "stackglass.multicore"
-	return made
+	return newReportTable("stackglass.multicore", withoutEmpty(brief), whole, "", words)
 }
 
 // Beside puts what a number of cores was predicted to do beside what the threads of a run
@@ -375,9 +373,7 @@ func (c *Cores) Beside(measured *profile.Profile, h hierarchy.Hierarchy, cores i
 			}
 		}
 	}
-	made := newReportTable(t, t, "", words)
-	made.Schema = "stackglass.multicore"
-	return made
+	return newReportTable("stackglass.multicore", t, t, "", words)
 }
 
 // withoutEmpty leaves out the columns that say nothing in any row.

@@ -1,15 +1,14 @@
 package state
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
-
-// countersSchema names the JSON of counters, as the command does.
-const countersSchema = "stackglass.counters"
 
 // words writes values as the page does.
 var words = report.Words{Count: Exact, Real: significant, Share: Percent}
@@ -22,52 +21,33 @@ var predictedWords = report.Words{Count: Exact, Real: func(x float64) string { r
 
 // CounterTables are the tables of a profile's counters, by their keys, in order:
 // the program's, or the one of functions or blocks.
-func CounterTables(p *profile.Profile, by answers.CountersBy, sort string) (keys []string, tables map[string]*Table) {
+func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []string, tables map[string]*Table) {
+	q := ask.New(ask.VerbOf("counters")).With("by", string(by))
+	if sort != "" && q.With("sort", sort).Check() == nil {
+		q = q.With("sort", sort)
+	}
 	tables = map[string]*Table{}
-	if by == answers.ByProgram {
-		for _, whole := range answers.CounterTables(p) {
-			shown := whole
-			if whole.Key == "counters" || whole.Key == "ratios" { // people read the names only
-				shown = answers.PickColumns(whole, 2, 1)
-			}
-			keys = append(keys, whole.Key)
-			tables[whole.Key] = newCounterTable(shown, whole, "")
+	d, err := a.Answer(q)
+	if err != nil {
+		return nil, tables
+	}
+	for i := range d.Tables {
+		t := &d.Tables[i]
+		keys = append(keys, t.Key)
+		switch {
+		case by != answers.ByProgram:
+			sorted := cmp.Or(q.Text("sort"), "bytes")
+			brief := answers.NarrowCounters(*t, sorted)
+			tables[t.Key] = show(&brief, words, nil)
+			tables[t.Key].Sort = sorted
+		case t.Key == "counters" || t.Key == "ratios": // people read the names only
+			tables[t.Key] = show(t, words, nil, "name", t.Columns[1].Key).unsorted()
+		default:
+			tables[t.Key] = show(t, words, nil).unsorted()
 		}
-		return keys, tables
+		tables[t.Key].of(a.document(q))
 	}
-	if sort == "" {
-		sort = "bytes"
-	}
-	whole := answers.CountersOf(p.Counters, by, sort)
-	keys = append(keys, whole.Key)
-	tables[whole.Key] = newCounterTable(answers.NarrowCounters(whole, sort), whole, sort)
 	return keys, tables
-}
-
-// newCounterTable shows a table; whole is what is exported. Tables that are
-// sorted by a column can be sorted by any.
-func newCounterTable(brief, whole report.Table, sorted string) *Table {
-	return newReportTable(brief, whole, sorted, words)
-}
-
-// newReportTable shows a report's table in a style.
-func newReportTable(brief, whole report.Table, sorted string, style report.Words) *Table {
-	t := &Table{Caption: brief.Title, Rows: len(brief.Rows), Sort: sorted, Source: &whole}
-	for i, c := range brief.Columns {
-		column := Column{Name: c.Label, Words: !numbers(brief.Rows, i)}
-		if sorted != "" {
-			column.Key = c.Key
-		}
-		t.Columns = append(t.Columns, column)
-	}
-	t.Row = func(i int) []string {
-		cells := make([]string, len(brief.Rows[i]))
-		for j, v := range brief.Rows[i] {
-			cells[j] = shown(v, style)
-		}
-		return cells
-	}
-	return t
 }
 
 // shown writes a value with the page's minus, and the sign of a difference next
@@ -108,12 +88,11 @@ func CounterDefinitions(p *profile.Profile) *Table {
 	for _, d := range sum.Derive(p.Counters.UniqueBytes) {
 		list = append(list, d.Meaning)
 	}
-	return &Table{
-		Caption: "What each number means",
-		Columns: []Column{{Name: "number", Words: true}, {Name: "meaning", Words: true}},
-		Rows:    len(list),
-		Row:     func(i int) []string { return []string{list[i].Label, list[i].Text} },
+	t := report.Table{Key: "definitions", Title: "What each number means", Columns: []report.Column{{Key: "name", Label: "number"}, {Key: "meaning", Label: "meaning"}}}
+	for _, m := range list {
+		t.Add(report.TextOf(m.Label), report.TextOf(m.Text))
 	}
+	return newReportTable("stackglass.counters", t, t, "", words)
 }
 
 // MissingCounters says in sentences what a profile's counters leave out, and

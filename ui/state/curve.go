@@ -134,59 +134,26 @@ func (v *View) curveSentence() string {
 
 // CurveTable is every breakpoint of the curve.
 func (v *View) CurveTable() *Table {
-	c, before := v.Curve, 0
-	if c.Hits(1) == 0 {
-		before = 1 // a cache of one line, in which nothing hits
-	}
-	all := distances{curve: c}
-	at := func(i int) (capacity, misses uint64) {
-		if i < before {
-			return 1, c.Accesses
-		}
-		d, _, upto := all.at(i - before)
-		return d + 1, c.Accesses - upto
-	}
-	return &Table{
-		Caption: "Misses by cache size, each size at which they change" + v.oneCache(),
-		Columns: []Column{{Name: "cache size"}, {Name: "capacity", Unit: "lines"}, {Name: "misses"}, {Name: "miss ratio"}},
-		Rows:    before + c.Len(),
-		Row: func(i int) []string {
-			capacity, misses := at(i)
-			return []string{Bytes(capacity * v.LineBytes), Exact(capacity), Exact(misses), Percent(Ratio(misses, c.Accesses))}
-		},
-		CSVHeader: "capacity_lines,misses",
-		CSVRow: func(i int) string {
-			capacity, misses := at(i)
-			return strconv.FormatUint(capacity, 10) + "," + strconv.FormatUint(misses, 10)
-		},
-	}
+	return v.once("curve", func() *Table {
+		return v.table("Misses by cache size, each size at which they change"+v.oneCache(), v.question("curve"), nil)
+	})
 }
 
-// CommonTable is the misses at sizes that caches have, up to the first that
-// holds everything.
+// CommonTable is the curve at powers of two, the largest ones.
 func (v *View) CommonTable() *Table {
-	var sizes []uint64
-	for bytes := uint64(1 << 10); bytes <= 1<<30; bytes *= 2 {
-		sizes = append(sizes, bytes)
-		if v.Curve.Misses(bytes/v.LineBytes) == v.Curve.Cold {
-			break
+	return v.once("common", func() *Table {
+		q := v.question("curve")
+		q.Brief = true
+		d, err := v.Answer(q)
+		if err != nil {
+			return &Table{Caption: upper(err.Error())}
 		}
-	}
-	sizes = sizes[max(0, len(sizes)-PageRows):]
-	return &Table{
-		Caption: "Misses at common sizes, fully associative LRU" + v.oneCache(),
-		Columns: []Column{{Name: "cache size"}, {Name: "misses"}, {Name: "miss ratio"}, {Name: "capacity", Unit: "lines"}},
-		Rows:    len(sizes),
-		Row: func(i int) []string {
-			lines := sizes[i] / v.LineBytes
-			return []string{Bytes(sizes[i]), Exact(v.Curve.Misses(lines)), Percent(v.Curve.MissRatio(lines)), Exact(lines)}
-		},
-		CSVHeader: "capacity_lines,misses",
-		CSVRow: func(i int) string {
-			lines := sizes[i] / v.LineBytes
-			return strconv.FormatUint(lines, 10) + "," + strconv.FormatUint(v.Curve.Misses(lines), 10)
-		},
-	}
+		common := d.Tables[0]
+		common.Rows = common.Rows[max(0, len(common.Rows)-PageRows):]
+		t := show(&common, answerWords, nil).unsorted().of(v.document(v.question("curve")))
+		t.Caption = "Misses at common sizes, fully associative LRU" + v.oneCache()
+		return t
+	})
 }
 
 // HistogramChart is the histogram of stack distances in logarithmic bins, with

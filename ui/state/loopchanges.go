@@ -42,7 +42,5 @@ func ChangesTable(of *report.Table) *Table {
 	}
 	whole := *of
 	whole.Key = "changes"
-	t := newReportTable(whole, whole, "", words)
-	t.Schema = "stackglass.loops"
-	return t
+	return newReportTable("stackglass.loops", whole, whole, "", words)
 }

@@ -126,7 +126,8 @@ func Uncounted(levels []hierarchy.Cache) *answers.Reply {
 // Grid is the tree as a table; picked is a loop, counted are the misses in it.
 func (l *Loops) Grid(picked int, counted *answers.Reply) *Grid {
 	whole := l.Table(0)
-	t := &Table{Caption: "Loops", Rows: len(l.Outline.Loops), Source: &whole, Schema: "stackglass.loops"}
+	t := newReportTable("stackglass.loops", whole, whole, "", words)
+	t.Caption, t.Rows = "Loops", len(l.Outline.Loops)
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
 	if counted != nil { // else a copy is made, which has them by themselves
 		for _, level := range rowsOf(counted.Table("levels")) {
@@ -216,9 +217,7 @@ func (l *Loops) ArraysTable(i int, counted *answers.Reply) *Table {
 		brief.Add(append(row, report.TextOf(strings.ReplaceAll(answers.Strides(&a), "-", "−")), report.TextOf(Bytes(a.Extent)), report.TextOf(touched),
 			report.Ratio(a.Utilisation(uint64(l.LineBytes))), report.TextOf("0x"+strconv.FormatUint(a.Base, 16)))...)
 	}
-	t := newReportTable(brief, whole, "", words)
-	t.Schema = "stackglass.loops"
-	return t
+	return newReportTable("stackglass.loops", brief, whole, "", words)
 }
 
 // Advice says what is striking about the arrays of a loop; "" for nothing.
@@ -269,9 +268,7 @@ func (l *Loops) MissesTable(m *answers.Reply, loop int) *Table {
 	}
 	brief := *t
 	brief.Title = "Misses in loop " + l.Label(loop) + " and in the whole run"
-	made := newReportTable(brief, *t, "", words)
-	made.Schema = "stackglass.loops"
-	return made
+	return newReportTable("stackglass.loops", brief, *t, "", words)
 }
 
 // mostEvicting is how many pairs of arrays people get.
@@ -289,9 +286,7 @@ func EvictionsTable(m *answers.Reply) *Table {
 		brief.Rows = brief.Rows[:mostEvicting]
 		brief.Title += ", the first " + strconv.Itoa(mostEvicting)
 	}
-	made := newReportTable(brief, *t, "", words)
-	made.Schema = "stackglass.loops"
-	return made
+	return newReportTable("stackglass.loops", brief, *t, "", words)
 }
 
 // HowCounted says of the misses how they were counted, with what is in the way.

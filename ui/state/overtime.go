@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
@@ -84,41 +85,24 @@ func (v *View) OverTime(log2Lines []int) *Chart {
 
 // OverTimeTable is the windows with their exact misses for each capacity.
 func (v *View) OverTimeTable(log2Lines []int) *Table {
-	w := &v.Locality.Windows
-	t := &Table{
-		Caption: "Misses by window of the run",
-		Columns: []Column{{Name: "first reference"}, {Name: "accesses"}},
-		Rows:    len(w.Rows), CSVHeader: "first_reference,accesses",
-	}
+	keys := []string{"first_reference", "accesses"}
 	for _, k := range log2Lines {
-		t.Columns = append(t.Columns, Column{Name: "misses of " + Bytes(v.CapacityBytes(k))})
-		t.CSVHeader += ",misses_" + strconv.FormatUint(v.CapacityBytes(k)/v.LineBytes, 10) + "_lines"
+		keys = append(keys, "misses_"+strconv.FormatUint(1<<min(k, v.lastLog2()), 10))
 	}
-	numbers := func(i int) []uint64 {
-		list := []uint64{(w.First + uint64(i)) * w.References, w.Rows[i].Accesses()}
-		for _, k := range log2Lines {
-			list = append(list, w.Rows[i].Misses(k))
+	return v.once(strings.Join(keys, " "), func() *Table {
+		return v.table("Misses by window of the run", v.question("windows"), nil, slices.Compact(keys)...)
+	})
+}
+
+// lastLog2 is the largest capacity of the answer about windows: larger ones miss as much.
+func (v *View) lastLog2() int {
+	last := 0
+	if d, err := v.Answer(v.question("windows")); err == nil {
+		for d.Tables[0].Index("misses_"+strconv.FormatUint(2<<last, 10)) >= 0 {
+			last++
 		}
-		return list
 	}
-	t.Row = func(i int) []string {
-		var cells []string
-		for _, n := range numbers(i) {
-			cells = append(cells, Exact(n))
-		}
-		return cells
-	}
-	t.CSVRow = func(i int) string {
-		line := ""
-		for j, n := range numbers(i) {
-			if j > 0 {
-				line += ","
-			}
-			line += strconv.FormatUint(n, 10)
-		}
-		return line
-	}
-	return t
+	return last
 }
 
 // WorkingSet is how many distinct lines each window of the run touches, as bytes;
@@ -152,20 +136,9 @@ func (v *View) WorkingSet() *Chart {
 
 // WorkingSetTable is the distinct lines of each window.
 func (v *View) WorkingSetTable() *Table {
-	w := &v.Locality.Windows
-	first := func(i int) uint64 { return (w.First + uint64(i)) * w.References }
-	return &Table{
-		Caption: "Distinct lines by window of the run",
-		Columns: []Column{{Name: "first reference"}, {Name: "distinct", Unit: "lines"}, {Name: "working set"}},
-		Rows:    len(w.Distinct),
-		Row: func(i int) []string {
-			return []string{Exact(first(i)), Exact(w.Distinct[i]), Bytes(w.Distinct[i] * v.LineBytes)}
-		},
-		CSVHeader: "first_reference,distinct_lines",
-		CSVRow: func(i int) string {
-			return strconv.FormatUint(first(i), 10) + "," + strconv.FormatUint(w.Distinct[i], 10)
-		},
-	}
+	return v.once("working set", func() *Table {
+		return v.table("Distinct lines by window of the run", v.question("windows"), nil, "first_reference", "lines")
+	})
 }
 
 // LevelLog2Lines are the capacities over time that stand for levels: the largest

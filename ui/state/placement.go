@@ -57,12 +57,11 @@ func (c *Comparison) ThreadsOn(h hierarchy.Hierarchy) string {
 }
 
 // coresTable is what each core asks of each level; nil for one core.
-func coresTable(p hierarchy.ByCore) *Table {
+func (v *View) coresTable(h hierarchy.Hierarchy, p hierarchy.ByCore) *Table {
 	if len(p.Cores) == 0 {
 		return nil
 	}
-	whole := answers.CoreLevels(p)
-	brief := picked(whole, "threads", "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
+	brief := picked(answers.CoreLevels(p), "threads", "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 	for i, row := range brief.Rows {
 		exact, above := exactTo(&p.Prediction, i%len(p.Levels))
 		for j, column := range brief.Columns {
@@ -74,9 +73,9 @@ func coresTable(p hierarchy.ByCore) *Table {
 			}
 		}
 	}
-	t := newReportTable(brief, whole, "", predictedWords)
-	t.Schema = "stackglass.what-if"
-	return t
+	q := v.question("what-if").With("by", "core")
+	q.Machine = h
+	return show(&brief, predictedWords, nil).unsorted().of(v.document(q))
 }
 
 // exactTo reports whether a level's numbers are exact: it and all above it are. Its

@@ -249,29 +249,9 @@ func (v *View) modelled(c Cell) (float64, bool) {
 	return p.Levels[0].SDCMMisses, true
 }
 
-// SetsTable is every cell.
+// SetsTable is every cell, and larger fully associative caches.
 func (v *View) SetsTable() *Table {
-	cell := func(i int) Cell { return Cell{i / profile.MaxWays, i%profile.MaxWays + 1} }
-	return &Table{
-		Caption: "Misses by number of sets and ways, exact for LRU" + v.oneCache(),
-		Columns: []Column{{Name: "sets"}, {Name: "ways"}, {Name: "cache size"}, {Name: "misses"}, {Name: "miss ratio"},
-			{Name: "cold"}, {Name: "capacity"}, {Name: "conflict"}},
-		Rows: profile.SetCounts * profile.MaxWays,
-		Row: func(i int) []string {
-			c := cell(i)
-			a := v.CellAnswer(c)
-			return []string{Exact(1 << c.Log2Sets), strconv.Itoa(c.Ways), Bytes(c.Lines() * v.LineBytes), Exact(a.Misses),
-				Percent(Ratio(a.Misses, v.Curve.Accesses)), Exact(a.Cold), Exact(a.Capacity), Signed(a.Conflict)}
-		},
-		CSVHeader: "sets,ways,line,accesses,misses,cold,capacity,conflict",
-		CSVRow: func(i int) string {
-			c := cell(i)
-			a := v.CellAnswer(c)
-			text := ""
-			for _, n := range []uint64{1 << c.Log2Sets, uint64(c.Ways), v.LineBytes, v.Curve.Accesses, a.Misses, a.Cold, a.Capacity} {
-				text += strconv.FormatUint(n, 10) + ","
-			}
-			return text + strconv.FormatInt(a.Conflict, 10)
-		},
-	}
+	return v.once("sets", func() *Table {
+		return v.table("Misses by number of sets and ways, exact for LRU"+v.oneCache(), v.question("sets"), nil, "sets", "ways", "accesses", "misses")
+	})
 }

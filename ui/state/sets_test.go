@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -119,24 +120,22 @@ func TestSetsMap(t *testing.T) {
 	}
 }
 
-// The table's CSV has what the command's has, and adds up.
+// The table has a row for every cell, with the cell's misses.
 func TestSetsTable(t *testing.T) {
 	v := tabled(columns())
 	table := v.SetsTable()
-	if table.Rows != profile.SetCounts*profile.MaxWays || !strings.HasPrefix(table.CSVHeader, "sets,ways,line,accesses,misses") {
-		t.Fatalf("%d rows of %s", table.Rows, table.CSVHeader)
+	if table.Rows < profile.SetCounts*profile.MaxWays {
+		t.Fatalf("%d rows", table.Rows)
 	}
-	for i := range table.Rows {
-		var n []int64
-		for _, text := range strings.Split(table.CSVRow(i), ",") {
-			x, err := strconv.ParseInt(text, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n = append(n, x)
+	rows := table.Source().Rows
+	for i := range profile.SetCounts * profile.MaxWays {
+		at := len(rows) - profile.SetCounts*profile.MaxWays + i // larger caches of one set stand behind those of the map
+		if i < profile.MaxWays {
+			at = i
 		}
-		if n[4] != n[5]+n[6]+n[7] || n[3] != 240 || len(table.Row(i)) != len(table.Columns) {
-			t.Errorf("row %d: %v", i, n)
+		c := Cell{i / profile.MaxWays, i%profile.MaxWays + 1}
+		if want := "[" + strconv.Itoa(1<<c.Log2Sets) + " " + strconv.Itoa(c.Ways) + " 240 " + Exact(v.CellAnswer(c).Misses) + "]"; strings.ReplaceAll(fmt.Sprint(table.Row(at)), thin, "") != strings.ReplaceAll(want, thin, "") {
+			t.Errorf("row %d: %v, want %s", at, table.Row(at), want)
 		}
 	}
 }
@@ -185,12 +184,9 @@ func TestAgainst(t *testing.T) {
 	var rows []string
 	for i := range table.Rows {
 		rows = append(rows, strings.ReplaceAll(strings.Join(table.Row(i), "|"), thin, " "))
-		if n := strings.Count(table.CSVRow(i), ","); n != 3 && !strings.Contains(table.Row(i)[0], ",") {
-			t.Errorf("%s", table.CSVRow(i))
-		}
 	}
 	misses := uint64(a.Prediction.Levels[0].Misses)
-	if fewer := misses - uint64(math.Round(b.Prediction.Levels[0].Misses)); !strings.HasPrefix(rows[0], "L1 misses|"+strconv.FormatUint(misses, 10)+"|") || !strings.Contains(rows[0], "|−"+strconv.FormatUint(fewer, 10)+"|−") {
+	if fewer := misses - uint64(math.Round(b.Prediction.Levels[0].Misses)); !strings.HasPrefix(rows[0], "L1 misses|"+strconv.FormatUint(misses, 10)+"|") || !strings.Contains(rows[0], "|≈ −"+strconv.FormatUint(fewer, 10)+"|−") {
 		t.Errorf("%q, %d misses", rows[0], misses)
 	}
 	if time := rows[3]; !strings.HasPrefix(time, "average access time") || !strings.HasSuffix(time, "|–|–|–") {

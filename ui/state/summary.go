@@ -3,7 +3,9 @@ package state
 import (
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 )
 
 // Summary is the header of a result.
@@ -60,23 +62,12 @@ func completeness(state profile.State, live bool) string {
 	return "complete"
 }
 
-// KindsTable is the references and accesses by kind.
+// KindsTable is the references by kind.
 func (v *View) KindsTable() *Table {
-	kinds := v.Locality.Kinds
-	t := &v.Profile.Totals
-	return &Table{
-		Caption: "References and line accesses by kind",
-		Columns: []Column{{Name: "kind", Words: true}, {Name: "references"}, {Name: "bytes"}, {Name: "line accesses"}, {Name: "cold"}},
-		Rows:    len(kinds),
-		Row: func(i int) []string {
-			k := &kinds[i]
-			return []string{k.Kind.String(), Exact(t.References[k.Kind]), Exact(t.Bytes[k.Kind]), Exact(k.Accesses()), Exact(k.Cold)}
-		},
-		CSVHeader: "kind,references,bytes,accesses,cold",
-		CSVRow: func(i int) string {
-			k := &kinds[i]
-			return k.Kind.String() + "," + strconv.FormatUint(t.References[k.Kind], 10) + "," + strconv.FormatUint(t.Bytes[k.Kind], 10) +
-				"," + strconv.FormatUint(k.Accesses(), 10) + "," + strconv.FormatUint(k.Cold, 10)
-		},
-	}
+	return v.once("kinds", func() *Table {
+		d := &report.Document{Schema: "stackglass.summary", Version: 1, Input: v.Run.Facts(uint32(v.LineBytes)),
+			Tables: answers.Summary(v.Profile), Warnings: v.Run.Warnings}
+		kinds := answers.Kinds(v.Profile)
+		return show(&kinds, answerWords, nil).unsorted().of(func() *report.Document { return d })
+	})
 }

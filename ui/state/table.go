@@ -1,7 +1,7 @@
 package state
 
 import (
-	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/report"
@@ -16,22 +16,109 @@ type Column struct {
 	Words bool   // to the left, unlike numbers
 }
 
-// Table is what lies behind a chart. Rows are made when asked for, so that a
-// table of any length costs only what is seen of it.
+// Table shows some columns of a table of a document, in the page's style. CSV and JSON have
+// all of it.
 type Table struct {
 	Caption string
 	Columns []Column
 	Rows    int
-	Row     func(i int) []string // as shown
+	Row     func(i int) []string // as shown, made when asked for
 
-	CSVHeader string
-	CSVRow    func(i int) string // exact, for other programs
+	Sort  string // the key of the column that the rows are sorted by
+	Doubt string // about what is in it, in a sentence; "" for none
+	By    CodeBy // what places in the code are summed up by
 
-	Sort   string        // the key of the column that the rows are sorted by
-	Source *report.Table // what it shows, with all columns; nil for tables that are made here
-	Schema string        // of its JSON; "": counters
-	Doubt  string        // about what is in it, in a sentence; "" for none
-	By     CodeBy        // what places in the code are summed up by
+	document func() *report.Document // that it shows a table of; nil: there is nothing to export
+	key      string                  // of that table
+}
+
+// show returns the columns with these keys, as far as there are such, or all without keys.
+// Half of a confidence interval stands behind its number. "file,line,function" is one column
+// that says where something is. Of the rows it shows those with these values in the columns
+// with these keys.
+func show(t *report.Table, style report.Words, where map[string]string, keys ...string) *Table {
+	var columns [][]int // indices
+	add := func(key string) {
+		var at []int
+		for part := range strings.SplitSeq(key, ",") {
+			if i := t.Index(part); i >= 0 {
+				at = append(at, i)
+			}
+		}
+		if len(at) > 0 && len(at) == strings.Count(key, ",")+1 {
+			columns = append(columns, at)
+		}
+	}
+	for _, key := range keys {
+		add(key)
+		add(key + "_off")
+	}
+	if len(keys) == 0 {
+		for i := range t.Columns {
+			columns = append(columns, []int{i})
+		}
+	}
+	rows := t.Rows
+	for key, value := range where {
+		at, all := t.Index(key), rows
+		rows = nil
+		for _, row := range all {
+			if at >= 0 && row[at].Plain() == value {
+				rows = append(rows, row)
+			}
+		}
+	}
+	made := &Table{Caption: t.Title, Rows: len(rows), key: t.Key, Row: func(i int) []string {
+		cells := make([]string, len(columns))
+		for j, at := range columns {
+			if len(at) > 1 {
+				cells[j] = placeWords(rows[i][at[0]].Plain(), rows[i][at[1]].Plain(), rows[i][at[2]].Plain())
+			} else {
+				cells[j] = shown(rows[i][at[0]], style)
+			}
+		}
+		return cells
+	}}
+	for _, at := range columns {
+		c := t.Columns[at[len(at)-1]]
+		made.Columns = append(made.Columns, Column{Name: c.Label, Unit: c.Unit, Key: c.Key, Words: !numbers(rows, at[len(at)-1])})
+	}
+	return made
+}
+
+// placeWords say where something is: main.c:17  multiply.
+func placeWords(file, line, function string) string {
+	if file == "" || line == "" {
+		return function
+	}
+	return file + ":" + line + blank(function)
+}
+
+// unsorted forgets what the columns can be sorted by.
+func (t *Table) unsorted() *Table {
+	for i := range t.Columns {
+		t.Columns[i].Key = ""
+	}
+	return t
+}
+
+// of says which document the table is a part of.
+func (t *Table) of(document func() *report.Document) *Table {
+	t.document = document
+	return t
+}
+
+// newReportTable shows a table; whole is what is exported, in a document of that schema.
+// Tables that are sorted by a column can be sorted by any.
+func newReportTable(schema string, brief, whole report.Table, sorted string, style report.Words) *Table {
+	t := show(&brief, style, nil)
+	if t.Sort = sorted; sorted == "" {
+		t.unsorted()
+	}
+	t.key = whole.Key
+	return t.of(func() *report.Document {
+		return &report.Document{Schema: schema, Version: 1, Tables: []report.Table{whole}}
+	})
 }
 
 // PageRows is the number of rows on one page of a table.
@@ -50,23 +137,33 @@ func (t *Table) Page(page int) (rows [][]string, first int) {
 	return rows, first
 }
 
-// CSV gives all rows.
-func (t *Table) CSV() string {
-	var out strings.Builder
-	if t.Source != nil {
-		return string(t.Source.CSV())
+// Exports reports whether the table can be exported.
+func (t *Table) Exports() bool { return t.document != nil }
+
+// Source returns the table that this one shows, with all rows and columns; nil where there
+// is none.
+func (t *Table) Source() *report.Table {
+	if t.document != nil {
+		d := t.document()
+		if i := slices.IndexFunc(d.Tables, func(of report.Table) bool { return of.Key == t.key }); i >= 0 {
+			return &d.Tables[i]
+		}
 	}
-	out.WriteString(t.CSVHeader)
-	out.WriteByte('\n')
-	for i := range t.Rows {
-		out.WriteString(t.CSVRow(i))
-		out.WriteByte('\n')
-	}
-	return out.String()
+	return nil
 }
 
-// JSON gives all rows of a table that has a Source, as the command does.
-func (t *Table) JSON() string {
-	d := report.Document{Schema: cmp.Or(t.Schema, countersSchema), Version: 1, Tables: []report.Table{*t.Source}}
-	return string(d.JSON())
+// CSV returns all rows and columns as the command does.
+func (t *Table) CSV() []byte {
+	if source := t.Source(); source != nil {
+		return source.CSV()
+	}
+	return nil
+}
+
+// JSON returns the document of the table as the command does.
+func (t *Table) JSON() []byte {
+	if t.document == nil {
+		return nil
+	}
+	return t.document().JSON()
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
@@ -269,52 +271,12 @@ func (t *Threads) stackSentence(s Stack) string {
 	return "Each thread has a cache of its own, as if no other thread stored to its lines."
 }
 
-// CurvesTable is every core's misses at sizes that caches have.
+// CurvesTable is every core's misses at each size at which they change.
 func (t *Threads) CurvesTable() *Table {
-	sizes := t.sizes()
-	at := func(i int) (core int, lines uint64) { return i / len(sizes), sizes[i%len(sizes)] / t.view.LineBytes }
-	misses := func(core int, lines uint64) [4]uint64 {
-		c := &t.cores[core]
-		return [4]uint64{c.private.Misses(lines), c.coherent.Misses(lines), c.byStore(lines), c.shared.Misses(lines)}
-	}
-	return &Table{
-		Caption: "Misses by thread and cache size, fully associative LRU",
-		Columns: []Column{{Name: "thread", Words: true}, {Name: "cache size"}, {Name: "private"}, {Name: "coherent"}, {Name: "of these taken by a store"}, {Name: "shared by all"}, {Name: "accesses"}},
-		Rows:    len(sizes) * len(t.cores),
-		Row: func(i int) []string {
-			core, lines := at(i)
-			m := misses(core, lines)
-			return []string{t.CoreName(core), Bytes(lines * t.view.LineBytes), Exact(m[0]), Exact(m[1]), Exact(m[2]), Exact(m[3]), Exact(t.cores[core].private.Accesses)}
-		},
-		CSVHeader: "threads,capacity_lines,accesses,private,coherent,coherence,shared",
-		CSVRow: func(i int) string {
-			core, lines := at(i)
-			m := misses(core, lines)
-			text := t.threadsCSV(core)
-			for _, n := range []uint64{lines, t.cores[core].private.Accesses, m[0], m[1], m[2], m[3]} {
-				text += "," + strconv.FormatUint(n, 10)
-			}
-			return text
-		},
-	}
-}
-
-func (t *Threads) threadsCSV(core int) string {
-	var words []string
-	for _, n := range t.Cores[core].Threads {
-		words = append(words, strconv.FormatUint(uint64(n), 10))
-	}
-	return strings.Join(words, " ")
-}
-
-// sizes are those of the table, from one line to the first that holds everything.
-func (t *Threads) sizes() []uint64 {
-	var list []uint64
-	for bytes := t.view.LineBytes; ; bytes *= 2 {
-		if list = append(list, bytes); bytes >= t.view.FootprintBytes() {
-			return list
-		}
-	}
+	return t.view.once("curves of threads", func() *Table {
+		return t.view.table("Misses by thread and cache size, fully associative LRU", t.view.question("threads").With("curve", "true"), nil,
+			"threads", "view", "capacity_lines", "misses")
+	})
 }
 
 // byStore is how many coherence misses a private cache of so many lines owes to
@@ -323,37 +285,27 @@ func (c *coreCurves) byStore(lines uint64) uint64 {
 	return c.lost.Accesses - c.lost.Misses(lines)
 }
 
+// about is what the verb threads says by something of one fully associative level.
+func (t *Threads) about(by string, bytes uint64, sharedBy uint32) ask.Question {
+	q := t.view.question("threads").With("by", by)
+	q.Machine.Levels = []hierarchy.Cache{t.level(bytes, sharedBy)}
+	return q
+}
+
+func (t *Threads) level(bytes uint64, sharedBy uint32) hierarchy.Cache {
+	name := "L1"
+	if sharedBy > 1 {
+		name = "L2"
+	}
+	return hierarchy.Cache{Name: name, SizeBytes: bytes, LineBytes: t.LineBytes, SharedBy: sharedBy}
+}
+
 // OwnTable tells the misses of a private cache of every core apart, for one size.
 func (t *Threads) OwnTable(bytes uint64) *Table {
-	lines := bytes / t.view.LineBytes
-	type row struct{ accesses, private, misses, cold, capacity, coherence, lost uint64 }
-	rows := make([]row, len(t.cores))
-	for i := range t.cores {
-		c, core := &t.cores[i], &t.Cores[i]
-		r := row{accesses: c.private.Accesses, private: c.private.Misses(lines), misses: c.coherent.Misses(lines),
-			cold: core.Coherent.Cold, coherence: c.byStore(lines), lost: core.Coherent.Invalidations}
-		r.capacity = r.misses - r.cold - r.coherence
-		rows[i] = r
-	}
-	return &Table{
-		Caption: "Misses in a cache of " + Bytes(bytes) + " for each thread",
-		Columns: []Column{{Name: "thread", Words: true}, {Name: "accesses"}, {Name: "misses"}, {Name: "miss ratio"}, {Name: "cold"}, {Name: "capacity"}, {Name: "coherence"},
-			{Name: "without others"}, {Name: "lines lost"}},
-		Rows: len(rows),
-		Row: func(i int) []string {
-			r := rows[i]
-			return []string{t.CoreName(i), Exact(r.accesses), Exact(r.misses), Percent(Ratio(r.misses, r.accesses)), Exact(r.cold), Exact(r.capacity), Exact(r.coherence),
-				Exact(r.private), Exact(r.lost)}
-		},
-		CSVHeader: "threads,capacity_lines,accesses,misses,cold,capacity,coherence,private,invalidations",
-		CSVRow: func(i int) string {
-			r, text := rows[i], t.threadsCSV(i)
-			for _, n := range []uint64{lines, r.accesses, r.misses, r.cold, r.capacity, r.coherence, r.private, r.lost} {
-				text += "," + strconv.FormatUint(n, 10)
-			}
-			return text
-		},
-	}
+	return t.view.once("own "+strconv.FormatUint(bytes, 10), func() *Table {
+		return t.view.table("Misses in a cache of "+Bytes(bytes)+" for each thread", t.about("core", bytes, 0), nil,
+			"threads", "accesses", "misses", "cold", "capacity", "coherence", "private_misses", "invalidations")
+	})
 }
 
 // OwnSentence says what private caches of a size miss because others store.
@@ -479,11 +431,6 @@ type SharedMember struct {
 	Core             int
 	Accesses, Misses uint64
 	Alone            uint64 // misses if the cache were the core's alone
-	// Effective is the least size in lines of a private cache in which the core would
-	// miss no more often: its share of the shared one (Anger, Figure 8). Bounded tells
-	// that there is one; none is large enough where others bring lines.
-	Effective uint64
-	Bounded   bool
 }
 
 // Shared answers for a cache of some size in each group.
@@ -498,7 +445,6 @@ func (t *Threads) Shared(g Groups, bytes uint64) []SharedGroup {
 			m := SharedMember{Core: int(core), Accesses: t.cores[core].private.Accesses, Alone: t.cores[core].private.Misses(lines)}
 			if c := curves[int(core)]; c != nil {
 				m.Misses = c.Misses(lines)
-				m.Effective, m.Bounded = t.cores[core].private.CapacityFor(m.Misses)
 			}
 			group.Members = append(group.Members, m)
 		}
@@ -521,47 +467,26 @@ func (t *Threads) groupCurves(cores []uint32) map[int]*profile.Curve {
 	return nil
 }
 
-// SharedTable is what [Threads.Shared] answers, thread by thread.
+// SharedTable is what cores miss in the caches that they share, thread by thread.
 func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
-	type row struct {
-		group SharedGroup
-		SharedMember
-	}
-	var rows []row
-	for _, group := range t.Shared(g, bytes) {
-		for _, m := range group.Members {
-			rows = append(rows, row{group, m})
+	return t.view.once("shared "+strconv.FormatUint(bytes, 10)+" "+g.String(), func() *Table {
+		most := 1
+		for _, cores := range g.members() {
+			most = max(most, len(cores))
 		}
-	}
-	known := func(r row, text string) string {
-		if r.group.Known {
-			return text
+		level := t.level(bytes, uint32(most))
+		for _, cores := range g.members() {
+			together := []uint32{cores[0]}
+			if domain := t.view.Run.Asker().Domain(level, int(cores[0])); domain >= 0 {
+				together = t.Sharing.Domains[domain].Cores
+			}
+			if !slices.Equal(cores, together) {
+				return &Table{Caption: t.SharedSentence(g, bytes)}
+			}
 		}
-		return "–"
-	}
-	share := func(r row, text string) string {
-		if r.Bounded {
-			return text
-		}
-		return "–"
-	}
-	return &Table{
-		Caption: "Misses in shared caches of " + Bytes(bytes),
-		Columns: []Column{{Name: "cache", Words: true}, {Name: "thread", Words: true}, {Name: "accesses"}, {Name: "misses"}, {Name: "miss ratio"}, {Name: "if it were alone"}, {Name: "effective share"}},
-		Rows:    len(rows),
-		Row: func(i int) []string {
-			r := rows[i]
-			return []string{r.group.Name, t.CoreName(r.Core), Exact(r.Accesses), known(r, Exact(r.Misses)), known(r, Percent(Ratio(r.Misses, r.Accesses))),
-				Exact(r.Alone), share(r, Bytes(r.Effective*t.view.LineBytes))}
-		},
-		CSVHeader: "cache,threads,capacity_lines,accesses,misses,alone,effective_lines",
-		CSVRow: func(i int) string {
-			r := rows[i]
-			n := func(v uint64) string { return strconv.FormatUint(v, 10) }
-			return r.group.Name + "," + t.threadsCSV(r.Core) + "," + n(bytes/t.view.LineBytes) + "," + n(r.Accesses) + "," +
-				known(r, n(r.Misses)) + "," + n(r.Alone) + "," + share(r, n(r.Effective))
-		},
-	}
+		return t.view.table("Misses in shared caches of "+Bytes(bytes), t.about("domain", bytes, uint32(most)), nil,
+			"cores", "threads", "accesses", "misses", "alone_misses", "share_bytes")
+	})
 }
 
 // SharedSentence says what sharing costs or saves.
@@ -587,35 +512,14 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 
 // ChangeTable tells why distances on the stack of all differ from private ones.
 func (t *Threads) ChangeTable() *Table {
-	d := &t.Sharing.Domains[0]
-	numbers := func(i int) []uint64 {
-		c := &d.Members[i].Change
-		return []uint64{c.Same, c.Dilated, c.Overlapped, c.Intercepted, c.Brought}
-	}
-	caption, rows := "How distances change when all threads share one stack", len(d.Members)
-	if t.view.Profile.Sampled.Chosen() {
-		caption, rows = caption+": not told by a sample of lines", 0
-	}
-	return &Table{
-		Caption: caption,
-		Columns: []Column{{Name: "thread", Words: true}, {Name: "same"}, {Name: "dilated"}, {Name: "overlapped"}, {Name: "intercepted"}, {Name: "brought"}},
-		Rows:    rows,
-		Row: func(i int) []string {
-			row := []string{t.CoreName(int(d.Cores[i]))}
-			for _, n := range numbers(i) {
-				row = append(row, Exact(n))
-			}
-			return row
-		},
-		CSVHeader: "threads,same,dilated,overlapped,intercepted,brought",
-		CSVRow: func(i int) string {
-			text := t.threadsCSV(int(d.Cores[i]))
-			for _, n := range numbers(i) {
-				text += "," + strconv.FormatUint(n, 10)
-			}
-			return text
-		},
-	}
+	return t.view.once("change", func() *Table {
+		caption := "How distances change when threads share a stack"
+		if answers.IsOfSample(t.view.Profile) {
+			return &Table{Caption: caption + ": a sample of lines does not tell"}
+		}
+		return t.view.table(caption, t.view.question("threads").With("by", "change"), nil,
+			"cores", "threads", "same", "dilated", "overlapped", "intercepted", "brought")
+	})
 }
 
 // AbsentThreads says which of the threads that share a private cache, as the settings

@@ -4,7 +4,6 @@ import (
 	"sort"
 
 	"github.com/stackglass/stackglass/core/attribution"
-	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -17,10 +16,11 @@ type View struct {
 	Curve     *profile.Curve
 	Lines     uint64 // distinct lines: the footprint
 
-	asker         *hierarchy.CoreAsker // made when it is first asked
-	ranker        *attribution.Ranker  // the same
-	communication *Communication       // the same
-	threads       *Threads             // the same
+	*Answers
+
+	ranker        *attribution.Ranker // made when it is first asked for
+	communication *Communication      // the same
+	threads       *Threads            // the same
 }
 
 // NewView sums up p for a line size, or for its first one where it has no
@@ -38,6 +38,7 @@ func NewView(p *profile.Profile, lineBytes uint32) *View {
 	}
 	hist, cold := l.Histogram(trace.AllKinds)
 	return &View{
+		Answers:   NewAnswers("", p),
 		Profile:   p,
 		Locality:  l,
 		LineBytes: uint64(l.LineBytes),

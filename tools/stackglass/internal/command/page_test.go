@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -24,7 +25,6 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/open"
-	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
@@ -96,7 +96,9 @@ func openPaged(t *testing.T, trace string, hierarchies []hierarchy.Hierarchy) *p
 	if err := os.WriteFile(file, r.Profile.Encode(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return &paged{t, file, state.NewView(r.Profile, 64)}
+	view := state.NewView(r.Profile, 64)
+	view.Run.Name = file
+	return &paged{t, file, view}
 }
 
 // command gives what the command answers in JSON.
@@ -142,9 +144,9 @@ func (p *paged) same(what, page string, command any, write func(float64) string)
 
 // sameCSV compares two tables of the same rows: columns of the page by those of the
 // command.
-func (p *paged) sameCSV(what, page string, d []map[string]any, columns map[string]string) {
+func (p *paged) sameCSV(what string, page []byte, d []map[string]any, columns map[string]string) {
 	p.Helper()
-	list, err := csv.NewReader(strings.NewReader(page)).ReadAll()
+	list, err := csv.NewReader(bytes.NewReader(page)).ReadAll()
 	if err != nil || len(list) == 0 {
 		p.Fatalf("%s: %v\n%s", what, err, page)
 	}
@@ -233,8 +235,7 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 		p.Errorf("the page says of threads %q, the command %q", line, input["threads_on"])
 	}
 	if page.Cores != nil {
-		p.sameCSV("cores", page.Cores.CSV(), rows(p.command("what-if", append(options, "--by", "core")...), "cores"),
-			map[string]string{"core": "core", "accesses": "accesses", "misses": "misses", "coherence_misses": "coherence_misses"})
+		p.exported(page.Cores, "what-if", append(slices.Clone(options), "--by", "core")...)
 	}
 }
 
@@ -265,50 +266,75 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 		if by == state.ByObject && len(p.view.Profile.Sites.Data) == 0 {
 			continue
 		}
-		list, err := csv.NewReader(strings.NewReader(state.NewCodeView(state.NewCode(p.view.Profile.Sites, p.view.Ranker(), by, levels), "", "").Grid(-1).Table.CSV())).ReadAll()
-		if err != nil {
-			p.Fatal(err)
+		view := state.NewCodeView(state.NewCode(p.view.Profile.Sites, p.view.Ranker(), by, levels), "", "")
+		view.Document = p.view.SitesDocument(by, h)
+		grid := view.Grid(-1)
+		p.exported(grid.Table, "sites", append(slices.Clone(options), "--by", name)...)
+		// What the grid shows of each place, in any order, is what the document has.
+		var page, document []string
+		cells, marks := grid.View(0, grid.Rows)
+		for i, row := range cells {
+			text := ""
+			for c, column := range grid.Columns {
+				if strings.HasPrefix(column.Key, "misses_") {
+					text += " " + bare(row[c])
+				}
+			}
+			if marks[i] != "rest" {
+				page = append(page, text)
+			}
 		}
-		var page, command [][]float64
-		rest := func(row []string) bool { return strings.HasPrefix(row[0], "(") }
-		for _, row := range list[1:] {
-			if rest(row) {
+		t := grid.Source()
+		for _, row := range t.Rows {
+			if at := max(t.Index("function"), t.Index("name")); strings.HasPrefix(row[at].Plain(), "(of no") || strings.HasPrefix(row[at].Plain(), "(not") {
 				continue
 			}
-			var numbers []float64
+			text := ""
 			for _, l := range h.Levels {
-				x, _ := strconv.ParseFloat(row[slices.Index(list[0], l.Name+"_misses")], 64)
-				numbers = append(numbers, x)
+				x, _ := row[t.Index(l.Name+"_misses")].Number()
+				text += " " + bare(state.Count(x))
 			}
-			page = append(page, numbers)
+			document = append(document, text)
 		}
-		for _, row := range rows(p.command("sites", append(options, "--by", name)...), "sites") {
-			if text, _ := row["function"].(string); strings.HasPrefix(text, "(of no") || strings.HasPrefix(text, "(not") {
-				continue
-			}
-			if text, _ := row["name"].(string); strings.HasPrefix(text, "(of no") {
-				continue
-			}
-			var numbers []float64
-			for _, l := range h.Levels {
-				x, _ := row[l.Name+"_misses"].(float64)
-				numbers = append(numbers, x)
-			}
-			command = append(command, numbers)
-		}
-		if a, b := numbersOf(page), numbersOf(command); !slices.Equal(a, b) {
-			p.Errorf("misses by %s in %s differ: the page has\n%s\nthe command\n%s", name, h.Lines(), strings.Join(a, "\n"), strings.Join(b, "\n"))
+		slices.Sort(page)
+		slices.Sort(document)
+		if !slices.Equal(page, document) {
+			p.Errorf("misses by %s in %s differ: the page shows\n%s\nits document has\n%s", name, h.Lines(), strings.Join(page, "\n"), strings.Join(document, "\n"))
 		}
 	}
 }
 
-func (p *paged) locality() {
-	p.sameCSV("curve", p.view.CurveTable().CSV(), rows(p.command("curve"), "curve"), map[string]string{"capacity_lines": "capacity_lines", "misses": "misses"})
-	p.sameCSV("histogram", p.view.HistogramTable().CSV(), rows(p.command("histogram"), "histogram"), map[string]string{"count": "count"})
-	if p.view.Locality.Sets != nil {
-		d := slices.DeleteFunc(rows(p.command("sets"), "sets"), func(row map[string]any) bool { ways, is := row["ways"].(float64); return !is || ways > profile.MaxWays })
-		p.sameCSV("sets", p.view.SetsTable().CSV(), d, map[string]string{"sets": "sets", "ways": "ways", "misses": "misses"})
+// exported compares what the page exports of a table with what the command prints, byte by
+// byte.
+func (p *paged) exported(t *state.Table, verb string, options ...string) {
+	p.Helper()
+	if t == nil || !t.Exports() {
+		p.Errorf("%s %s: the page exports nothing: %+v", verb, options, t)
+		return
 	}
+	p.printed(t.CSV(), verb, append(options, "--format", "csv")...)
+	p.printed(t.JSON(), verb, append(options, "--format", "json")...)
+}
+
+// printed compares a file of the page with what the command prints.
+func (p *paged) printed(page []byte, verb string, options ...string) {
+	p.Helper()
+	got := stackglass(append([]string{verb, p.file}, options...)...)
+	if got.code != exitOK {
+		p.Fatalf("%s %s: %s", verb, options, got)
+	}
+	if string(page) != got.stdout {
+		p.Errorf("%s %s: the page has %d bytes, the command %d:\n%.1500s\n%.1500s", verb, options, len(page), len(got.stdout), page, got.stdout)
+	}
+}
+
+func (p *paged) locality() {
+	p.exported(p.view.CurveTable(), "curve")
+	p.exported(p.view.CommonTable(), "curve")
+	p.exported(p.view.HistogramTable(), "histogram")
+	p.exported(p.view.OverTimeTable(p.view.DefaultLog2Lines()), "windows")
+	p.exported(p.view.WorkingSetTable(), "windows")
+	p.exported(p.view.SetsTable(), "sets")
 }
 
 func (p *paged) threads() {
@@ -316,13 +342,10 @@ func (p *paged) threads() {
 	if threads == nil {
 		return
 	}
-	d := p.command("threads", "--cache", "L1=32KiB,full", "--cache", "L2=1MiB,full,shared=all")
-	p.sameCSV("own caches", threads.OwnTable(32<<10).CSV(), rows(d, "cores"), map[string]string{"accesses": "accesses", "misses": "misses", "cold": "cold",
-		"capacity": "capacity", "coherence": "coherence", "private": "private_misses", "invalidations": "invalidations"})
-	p.sameCSV("shared caches", threads.SharedTable(state.OneGroup(len(threads.Cores)), 1<<20).CSV(), rows(d, "domains"),
-		map[string]string{"accesses": "accesses", "misses": "misses", "alone": "alone_misses"})
-	p.sameCSV("changes", threads.ChangeTable().CSV(), rows(d, "changes"),
-		map[string]string{"same": "same", "dilated": "dilated", "overlapped": "overlapped", "intercepted": "intercepted", "brought": "brought"})
+	p.exported(threads.CurvesTable(), "threads", "--curve")
+	p.exported(threads.OwnTable(32<<10), "threads", "--by", "core", "--cache", "L1=32KiB,full")
+	p.exported(threads.SharedTable(state.OneGroup(len(threads.Cores)), 1<<20), "threads", "--by", "domain", "--cache", "L2=1MiB,full,shared="+strconv.Itoa(len(threads.Cores)))
+	p.exported(threads.ChangeTable(), "threads", "--by", "change")
 }
 
 func (p *paged) communication() {
@@ -330,50 +353,41 @@ func (p *paged) communication() {
 	if c == nil {
 		return
 	}
-	d := p.command("communication")
-	flows := map[string]string{"from": "from", "to": "to", "transfers": "transfers", "bytes": "bytes", "events": "events"}
 	for i, granularity := range ask.VerbOf("communication").Arg("granularity").Words {
-		by := c.ClassesTable(i)
-		p.sameCSV("flows by "+granularity, c.FlowsTable(i, 0).CSV(), rows(p.command("communication", "--granularity", granularity), "flows"), flows)
-		traffic, references, events := rows(d, "traffic")[i], uint64(0), uint64(0)
-		for k := range by.Rows {
-			n := &c.Granules[i].Classes[k]
-			references, events = references+n.References, events+n.Events
-			row := by.Row(k)
-			p.same(granularity+"s that are "+row[0], row[1], traffic[strings.NewReplacer("-", "_", " ", "_").Replace(row[0])], state.Count)
-		}
-		p.same("references to "+granularity+"s", state.Exact(references), traffic["references"], state.Count)
-		p.same("events of "+granularity+"s", state.Exact(events), traffic["events"], state.Count)
+		p.exported(c.FlowsTable(i, 0), "communication", "--by", "flow", "--granularity", granularity)
 	}
+	windows := rows(p.command("communication", "--by", "window"), "windows")
 	for w := range c.Windows {
+		if w == 0 {
+			p.exported(c.FlowsTable(0, w+1), "communication", "--by", "window")
+		}
 		first := float64(uint64(w) * c.Window)
-		d := slices.DeleteFunc(rows(d, "windows"), func(row map[string]any) bool { return row["first_reference"] != first })
-		p.sameCSV(fmt.Sprint("flows of window ", w), c.FlowsTable(0, w+1).CSV(), d, flows)
-	}
-	if t := c.FalseTable(); t != nil {
-		p.sameCSV("false sharing", t.CSV(), rows(d, "false_sharing"), map[string]string{"object": "object", "severity": "severity", "threads": "threads",
-			"lines": "lines", "ping_pongs": "ping_pongs", "moves": "moves", "fix": "fix"})
-	} else if list := rows(d, "false_sharing"); len(list) > 0 {
-		p.Errorf("the page has no false sharing, the command %v", list)
-	}
-	p.pairs(c, rows(d, "sites"))
-	owners := rows(d, "owners")
-	for i := range c.Owners {
-		var page string // without the parts that nothing refers to
-		parts := 0
-		for n, line := range strings.SplitAfter(c.OwnersTable(i).CSV(), "\n") {
-			if n == 0 || n <= len(c.Owners[i].Parts) && c.Owners[i].Parts[n-1].References > 0 {
-				page += line
-				parts++
+		n := 0
+		for _, row := range windows {
+			if row["first_reference"] == first {
+				n++
 			}
 		}
-		parts = min(parts-1, len(owners))
-		p.sameCSV("parts of "+c.OwnerName(i), page, owners[:parts], map[string]string{"offset": "offset", "first_touch": "first_touch", "most": "most",
-			"references": "references", "readers": "readers", "writers": "writers", "class": "class"})
-		owners = owners[parts:]
+		if shown := c.FlowsTable(0, w+1).Rows; shown != n {
+			p.Errorf("window %d: the page shows %d flows, the command %d", w, shown, n)
+		}
 	}
-	if len(owners) > 0 {
-		p.Errorf("the command has %d parts of data more than the page", len(owners))
+	p.printed(c.TrafficTable().JSON(), "communication", "--format", "json")
+	if t := c.FalseTable(); t != nil {
+		p.exported(t, "communication", "--false-sharing")
+	} else if list := rows(p.command("communication", "--false-sharing"), "false_sharing"); len(list) > 0 {
+		p.Errorf("the page has no false sharing, the command %v", list)
+	}
+	p.exported(c.PairsTable([2]int{-1, -1}), "communication", "--by", "site")
+	parts := 0
+	for i := range c.Owners {
+		if i == 0 {
+			p.exported(c.OwnersTable(i), "communication", "--by", "owner")
+		}
+		parts += c.OwnersTable(i).Rows
+	}
+	if n := len(rows(p.command("communication", "--by", "owner"), "owners")); n != parts {
+		p.Errorf("the page shows %d parts of data, the command %d", parts, n)
 	}
 	if c.Sources != nil {
 		cache := rows(p.command("communication", "--cache", "L1=32KiB,full"), "caches")[0]
@@ -384,68 +398,17 @@ func (p *paged) communication() {
 	}
 }
 
-// pairs compares which source line writes what another one uses, for each two threads. The
-// page has a row for each two instructions.
-func (p *paged) pairs(c *state.Communication, d []map[string]any) {
-	p.Helper()
-	page, command := map[string][2]float64{}, map[string][2]float64{}
-	add := func(to map[string][2]float64, key string, transfers, events float64) {
-		to[key] = [2]float64{to[key][0] + transfers, to[key][1] + events}
-	}
-	line := func(place string) string { // of file:line:column and more
-		place, _, _ = strings.Cut(place, "  ")
-		if parts := strings.Split(place, ":"); len(parts) > 1 {
-			return parts[0] + ":" + parts[1]
-		}
-		return ""
-	}
-	threads := c.FlowMatrix(0, 0, state.Transfers, [2]int{-1, -1}).Rows
-	for i, from := range threads {
-		for j, to := range threads {
-			list, err := csv.NewReader(strings.NewReader(c.PairsTable([2]int{i, j}).CSV())).ReadAll()
-			if err != nil {
-				p.Fatal(err)
-			}
-			for _, row := range list[1:] {
-				transfers, _ := strconv.ParseFloat(row[3], 64)
-				events, _ := strconv.ParseFloat(row[4], 64)
-				add(page, from+" to "+to+": "+line(row[0])+" "+line(row[1]), transfers, events)
-			}
-		}
-	}
-	at := func(row map[string]any, place string) string {
-		if n, is := row[place+"_line"].(float64); is && row[place+"_file"] != "" {
-			return fmt.Sprint(row[place+"_file"], ":", n)
-		}
-		return ""
-	}
-	for _, row := range d {
-		add(command, fmt.Sprint(row["from"], " to ", row["to"], ": ", at(row, "producer"), " ", at(row, "consumer")), row["transfers"].(float64), row["events"].(float64))
-	}
-	if !maps.Equal(page, command) {
-		p.Errorf("pairs of source lines differ: the page has\n%v\nthe command\n%v", page, command)
-	}
-}
-
 func (p *paged) counters() {
 	if p.view.Profile.Counters == nil {
 		return
 	}
-	d := p.command("counters")
-	keys, tables := state.CounterTables(p.view.Profile, answers.ByProgram, "")
+	keys, tables := state.CounterTables(p.view.Answers, answers.ByProgram, "")
 	for _, key := range keys {
-		if key == "counters" {
-			counted := slices.DeleteFunc(rows(d, key), func(row map[string]any) bool { return row["counter"] == "unique_bytes" }) // which the page counts if asked
-			p.sameCSV(key, tables[key].CSV(), counted, map[string]string{"counter": "counter", "count": "count"})
-		}
+		p.printed(tables[key].JSON(), "counters", "--format", "json")
 	}
 	for _, by := range []answers.CountersBy{answers.ByFunction, answers.ByBlock} {
-		keys, tables := state.CounterTables(p.view.Profile, by, "")
-		columns := map[string]string{}
-		for _, c := range tables[keys[0]].Source.Columns {
-			columns[c.Key] = c.Key
-		}
-		p.sameCSV("counters by "+string(by), tables[keys[0]].CSV(), rows(p.command("counters", "--by", string(by)), keys[0]), columns)
+		keys, tables := state.CounterTables(p.view.Answers, by, "")
+		p.exported(tables[keys[0]], "counters", "--by", string(by))
 	}
 }
 
@@ -456,7 +419,7 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	}
 	options = slices.DeleteFunc(slices.Clone(options), func(text string) bool { return text == "--one-core" })
 	d := p.command("loops", append(options, "--share", "0.1%")...)
-	list, err := csv.NewReader(strings.NewReader(l.Grid(0, nil).Table.CSV())).ReadAll()
+	list, err := csv.NewReader(bytes.NewReader(l.Grid(0, nil).Table.CSV())).ReadAll()
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -562,7 +525,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 			t.Fatalf("the page has no table %s", by)
 		}
 		columns := map[string]string{}
-		for _, c := range table.Source.Columns {
+		for _, c := range table.Source().Columns {
 			columns[c.Key] = c.Key
 		}
 		p.sameCSV(by, table.CSV(), rows(answer, by), columns)
@@ -602,7 +565,7 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	c := &state.Comparison{A: p.view, B: other.view}
 	p.joins(other, h, options)
 	d := p.command("compare", append([]string{other.file, "--on", "what-if"}, options...)...)
-	list, err := csv.NewReader(strings.NewReader(c.Levels(h).CSV())).ReadAll()
+	list, err := csv.NewReader(bytes.NewReader(c.Levels(h).CSV())).ReadAll()
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -666,7 +629,7 @@ func (p *paged) joins(other *paged, h hierarchy.Hierarchy, options []string) {
 			}
 		}
 	}
-	t := c.CurveTable().Source
+	t := c.CurveTable().Source()
 	for _, row := range t.Rows {
 		if row[t.Index("number")].Plain() != "misses" {
 			continue
@@ -687,7 +650,7 @@ func (p *paged) joins(other *paged, h hierarchy.Hierarchy, options []string) {
 		b, _ := row["b"].(float64)
 		sums[name] = [2]float64{sums[name][0] + a, sums[name][1] + b}
 	}
-	t = c.HistogramTable().Source
+	t = c.HistogramTable().Source()
 	for _, row := range t.Rows {
 		name := row[t.Index("distance")].Plain()
 		for i, side := range []string{"a", "b"} {
@@ -719,7 +682,7 @@ func (p *paged) facts(c *state.Comparison, h hierarchy.Hierarchy, d map[string]a
 			add(map[string]string{"accesses": "line accesses", "lines": "lines", "footprint_bytes": "footprint"}[name], row, 1)
 		}
 	}
-	t, compared := c.Facts(h).Source, 0
+	t, compared := c.Facts(h).Source(), 0
 	for _, row := range t.Rows {
 		want, is := sums[row[t.Index("fact")].Plain()]
 		if !is {
@@ -742,7 +705,7 @@ func (p *paged) facts(c *state.Comparison, h hierarchy.Hierarchy, d map[string]a
 func (p *paged) sameSides(what string, page *state.Table, d []map[string]any) {
 	p.Helper()
 	a, b := map[string][][]float64{}, map[string][][]float64{} // by number
-	t := page.Source
+	t := page.Source()
 	add := func(number string, x, y report.Value) {
 		if x.IsNumber() || y.IsNumber() {
 			of, _ := strconv.ParseFloat(x.Plain(), 64) // rounded as in JSON

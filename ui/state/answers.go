@@ -1,0 +1,99 @@
+package state
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Answers are the documents that answer questions about a run, and the tables that the page
+// shows of them. Each is made when it is first asked for. Those of the last few questions
+// are kept, because a document of a long run has a million rows.
+type Answers struct {
+	Run       *ask.Run
+	documents map[string]*report.Document
+	tables    map[string]*Table
+}
+
+// How many are kept.
+const (
+	keptDocuments = 4
+	keptTables    = 16
+)
+
+// NewAnswers answers about a profile of that name.
+func NewAnswers(name string, p *profile.Profile) *Answers {
+	return &Answers{Run: ask.NewRun(name, p), documents: map[string]*report.Document{}, tables: map[string]*Table{}}
+}
+
+// Answer answers a question; the error is for the user.
+func (a *Answers) Answer(q ask.Question) (*report.Document, error) {
+	words := strings.Join(append(q.Words(), q.Machine.Name), "\n")
+	if d := a.documents[words]; d != nil {
+		return d, nil
+	}
+	d, err := a.Run.Answer(q)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.documents) >= keptDocuments {
+		clear(a.documents)
+	}
+	a.documents[words] = d
+	return d, nil
+}
+
+// document returns what answers a question when it is called: a document with the error
+// as its warning where there is no answer.
+func (a *Answers) document(q ask.Question) func() *report.Document {
+	return func() *report.Document {
+		d, err := a.Answer(q)
+		if err != nil {
+			return &report.Document{Schema: "stackglass." + q.Verb.Name, Version: 1, Warnings: []string{err.Error()}}
+		}
+		return d
+	}
+}
+
+// once makes a table when it is first asked for by that name.
+func (a *Answers) once(name string, make func() *Table) *Table {
+	if a.tables[name] == nil {
+		if len(a.tables) >= keptTables {
+			clear(a.tables)
+		}
+		a.tables[name] = make()
+	}
+	return a.tables[name]
+}
+
+// table shows columns of the main table of an answer; without an answer, its caption says
+// why. where and keys are those of show.
+func (a *Answers) table(caption string, q ask.Question, where map[string]string, keys ...string) *Table {
+	d, err := a.Answer(q)
+	if err != nil {
+		return &Table{Caption: upper(err.Error())}
+	}
+	t := show(&d.Tables[0], answerWords, where, keys...).unsorted().of(a.document(q))
+	t.Caption = caption
+	return t
+}
+
+// question asks a verb about the line size in view, if it takes one.
+func (v *View) question(verb string) ask.Question {
+	q := ask.New(ask.VerbOf(verb))
+	if q.Verb.Arg("line") != nil {
+		q = q.With("line", strconv.FormatUint(v.LineBytes, 10))
+	}
+	return q
+}
+
+// answerWords are those of answers, whose numbers are exact unless they have a fraction.
+var answerWords = report.Words{Count: Exact, Size: Bytes, Share: Percent, Real: func(x float64) string {
+	if x == float64(uint64(max(x, 0))) {
+		return Count(x)
+	}
+	return about + Count(x)
+}}
