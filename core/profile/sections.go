@@ -189,7 +189,7 @@ var forms = []form{
 	{tags: []string{"BLCK"}, field: func(p *Profile) *[]byte { return &p.Blocks }},
 	{
 		tags: []string{"FOOT"}, has: func(p *Profile) bool { return p.Footprint != nil },
-		code: func(p *Profile, c *coder) { made(c, &p.Footprint).code(c) },
+		code:  func(p *Profile, c *coder) { made(c, &p.Footprint).code(c) },
 		check: func(p *Profile) error { return p.Footprint.Check() },
 	},
 }
