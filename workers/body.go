@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"encoding/binary"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/codec"
@@ -66,6 +65,20 @@ func (b *body) text(v *string, want string) {
 	b.failed(want)
 }
 
+// texts codes a list for which none and an empty one are the same.
+func (b *body) texts(v *[]string, want string) {
+	codec.Slice(b.Coder, v, 1, b.Text)
+	b.failed(want)
+}
+
+// bytes codes bytes for which nil and none are the same. What it reads lies in the message.
+func (b *body) bytes(v *[]byte, want string) {
+	if b.Bytes(v); len(*v) == 0 {
+		*v = nil
+	}
+	b.failed(want)
+}
+
 // list codes the length + 1 of a list, 0 for nil, and its numbers.
 func (b *body) list(v *[]uint32, want string) {
 	n := 0
@@ -95,130 +108,9 @@ func (b *body) lists(v *[][]uint32, want string) {
 
 // rest codes bytes to the end of the message. What it reads lies in the message.
 func (b *body) rest(v *[]byte) {
-	if b.Reads() {
-		*v = b.In.Take()
-		return
+	if !b.Reads() {
+		b.Out = append(b.Out, *v...)
+	} else if *v = b.In.Take(); len(*v) == 0 {
+		*v = nil
 	}
-	b.Out = append(b.Out, *v...)
-}
-
-// bodyWriter appends the primitives of encode.go.
-type bodyWriter struct{ bytes []byte }
-
-func newBody(capacity int) *bodyWriter {
-	return &bodyWriter{append(make([]byte, 0, capacity), protocolVersion)}
-}
-
-func (w *bodyWriter) number(n uint64) { w.bytes = binary.AppendUvarint(w.bytes, n) }
-
-func (w *bodyWriter) flag(set bool) {
-	var b byte
-	if set {
-		b = 1
-	}
-	w.bytes = append(w.bytes, b)
-}
-
-func (w *bodyWriter) text(s string) {
-	w.number(uint64(len(s)))
-	w.bytes = append(w.bytes, s...)
-}
-
-// texts writes a list for which none and an empty one are the same.
-func (w *bodyWriter) texts(l []string) {
-	w.number(uint64(len(l)))
-	for _, s := range l {
-		w.text(s)
-	}
-}
-
-// bodyReader reads the primitives of encode.go. After the first error it reads
-// zeros; end gives the error.
-type bodyReader struct {
-	message Type
-	body    []byte
-	at      int // ≤ len(body)
-	err     *BodyError
-}
-
-func openBody(message Type, body []byte) *bodyReader {
-	r := &bodyReader{message: message, body: body}
-	if len(body) == 0 || body[0] != protocolVersion {
-		r.fail("version " + strconv.Itoa(protocolVersion) + " of the protocol")
-		return r
-	}
-	r.at = 1
-	return r
-}
-
-// fail notes the first error and moves to the end, so that nothing more is
-// read.
-func (r *bodyReader) fail(want string) {
-	if r.err == nil {
-		r.err = &BodyError{Message: r.message, Offset: r.at, Want: want}
-		r.at = len(r.body)
-	}
-}
-
-func (r *bodyReader) number(want string) uint64 {
-	n, length := binary.Uvarint(r.body[r.at:])
-	if length <= 0 {
-		r.fail(want)
-		return 0
-	}
-	r.at += length
-	return n
-}
-
-func (r *bodyReader) below(limit uint64, want string) uint64 {
-	at := r.at
-	n := r.number(want)
-	if n >= limit {
-		r.at = at
-		r.fail(want)
-		return 0
-	}
-	return n
-}
-
-func (r *bodyReader) flag(want string) bool { return r.below(2, want) == 1 }
-
-func (r *bodyReader) text(want string) string {
-	n := r.number(want)
-	if n > uint64(len(r.body)-r.at) {
-		r.fail(want)
-		return ""
-	}
-	s := string(r.body[r.at : r.at+int(n)])
-	r.at += int(n)
-	return s
-}
-
-func (r *bodyReader) texts(want string) (l []string) {
-	n := r.number(want)
-	if n > uint64(len(r.body)-r.at) {
-		r.fail(want)
-		return nil
-	}
-	for range n {
-		l = append(l, r.text(want))
-	}
-	return l
-}
-
-func (r *bodyReader) rest() []byte {
-	rest := r.body[r.at:]
-	r.at = len(r.body)
-	return rest
-}
-
-// end gives the first error, or one for bytes that are left over.
-func (r *bodyReader) end() error {
-	if r.err == nil && r.at < len(r.body) {
-		r.fail("the end of the message")
-	}
-	if r.err != nil {
-		return r.err
-	}
-	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"reflect"
 	"testing"
+
+	"github.com/stackglass/stackglass/core/codec"
 )
 
 func binaryTable() *Table {
@@ -18,31 +20,40 @@ func binaryTable() *Table {
 	return t
 }
 
+func written(t *Table) []byte {
+	c := codec.Writer(nil)
+	t.Code(c)
+	return c.Out
+}
+
 func TestBinaryTable(t *testing.T) {
 	want := binaryTable()
-	got, rest, err := ReadTable(append(want.AppendBinary(nil), "rest"...))
-	if err != nil || string(rest) != "rest" || !reflect.DeepEqual(got, *want) {
-		t.Errorf("%+v, %q, %v", got, rest, err)
+	whole := written(want)
+	c := codec.Reader(append(whole, "rest"...))
+	var got Table
+	if got.Code(c); c.Failed() || string(c.In.Rest()) != "rest" || !reflect.DeepEqual(got, *want) {
+		t.Errorf("%+v, %q, %v", got, c.In.Rest(), c.In.Err())
 	}
-	whole := want.AppendBinary(nil)
 	for n := range whole { // none of its beginnings is a table
-		if _, _, err := ReadTable(whole[:n]); err == nil {
+		c := codec.Reader(whole[:n])
+		if new(Table).Code(c); !c.Failed() {
 			t.Errorf("the first %d bytes are read as a table", n)
 		}
 	}
 }
 
-func FuzzReadTable(f *testing.F) {
-	f.Add(binaryTable().AppendBinary(nil))
-	f.Add((&Table{}).AppendBinary(nil))
+func FuzzTableCode(f *testing.F) {
+	f.Add(written(binaryTable()))
+	f.Add(written(&Table{}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		table, _, err := ReadTable(b)
-		if err != nil {
+		var table, again Table
+		c := codec.Reader(b)
+		if table.Code(c); c.Failed() {
 			return
 		}
-		again, _, err := ReadTable(table.AppendBinary(nil))
-		if err != nil || len(again.Rows) != len(table.Rows) {
-			t.Errorf("%v", err)
+		c = codec.Reader(written(&table))
+		if again.Code(c); c.Failed() || len(again.Rows) != len(table.Rows) {
+			t.Errorf("%d rows became %d, %v", len(table.Rows), len(again.Rows), c.In.Err())
 		}
 	})
 }

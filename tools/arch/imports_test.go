@@ -23,9 +23,9 @@ var mayImport = map[string][]string{
 // of core may import oracle: predictions do not use what they are checked against.
 var withinCore = map[string][]string{
 	"trace":       {"trace"},
-	"report":      {"report"},
-	"stack":       {"stack", "trace"},
 	"codec":       {"codec"},
+	"report":      {"report", "codec"},
+	"stack":       {"stack", "codec", "trace"},
 	"profile":     {"profile", "codec", "trace"},
 	"ir":          {"ir", "trace"},
 	"interleave":  {"interleave", "trace"},
