@@ -99,6 +99,14 @@ func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint
 	*next = uint64(*v) + 1
 }
 
+// After is Next for the difference from the number before, or from 0.
+func (c *Coder) After(v, next *uint64, limit uint64) {
+	last := *next - min(*next, 1)
+	c.Delta(v, &last)
+	c.Check(*v >= *next && *v < limit, "a number that is out of order or out of range")
+	*next = *v + 1
+}
+
 // Index codes an index of 32 bits as one more, modulo 2^32: the largest number, which
 // stands for none, is 0.
 func (c *Coder) Index(v *uint32) {
@@ -284,18 +292,25 @@ func Optional[T any](c *Coder, list *[]T, least int, member func(*T)) {
 // Stack codes an LRU stack, or any list of which neighbours are near.
 func (c *Coder) Stack(list *[]uint64) {
 	var last uint64
+	c.Nears(list, &last)
+}
+
+// Nears codes a list, each number as [Coder.Near] does. What it reads replaces the list.
+func (c *Coder) Nears(list *[]uint64, near *uint64) {
+	last := *near
 	if n := c.Length(len(*list), 1); c.In != nil {
 		*list = make([]uint64, n)
 		for i := range *list {
 			last += uint64(c.In.Int())
 			(*list)[i] = last
 		}
-		return
+	} else {
+		out := c.Out
+		for _, v := range *list {
+			out = binary.AppendVarint(out, int64(v-last))
+			last = v
+		}
+		c.Out = out
 	}
-	out := c.Out
-	for _, v := range *list {
-		out = binary.AppendVarint(out, int64(v-last))
-		last = v
-	}
-	c.Out = out
+	*near = last
 }

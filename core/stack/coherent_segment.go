@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"slices"
 	"sort"
@@ -69,9 +68,9 @@ type belowSet struct {
 
 // NewBelow makes it of the state of a model.
 func NewBelow(state []byte) (*Below, error) {
-	s, ok := readState(state)
-	if !ok {
-		return nil, errState
+	s, err := readState(state)
+	if err != nil {
+		return nil, err
 	}
 	r := new(Below)
 	n := uint32(len(s.entries))
@@ -95,6 +94,7 @@ func NewBelow(state []byte) (*Below, error) {
 		lines = append(lines, line)
 	}
 	for a := setBits; a > 0; a-- {
+		var ok bool
 		if r.sets[a], lines, ok = setsOf(a, lines, s.holes[a]); !ok {
 			return nil, errState
 		}
@@ -116,10 +116,10 @@ func (l belowSets) of(line trace.Line) *belowSet {
 }
 
 // all lists the sets that there are, by number.
-func (l belowSets) all(each func(number int, s *belowSet)) {
+func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	for i, p := range l {
 		for k := 0; p != nil && k < pageSets; k++ {
-			each(i*pageSets+k, &p[k])
+			each(uint64(i*pageSets+k), &p[k])
 		}
 	}
 }
@@ -130,7 +130,7 @@ func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed 
 	sets = make(belowSets, max(1, 1<<a/pageSets))
 	all := 0
 	for _, h := range holes {
-		s := sets.of(trace.Line(h.set))
+		s := sets.of(h.set)
 		s.mask, s.room = h.mask, uint8(bits.OnesCount64(h.mask))
 		all += int(s.room)
 	}
@@ -141,7 +141,7 @@ func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed 
 		}
 	}
 	room := make([]trace.Line, all)
-	sets.all(func(_ int, s *belowSet) {
+	sets.all(func(_ uint64, s *belowSet) {
 		s.entries, room = room[:0:s.room], room[s.room:]
 	})
 	for _, line := range lines {
@@ -152,7 +152,7 @@ func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed 
 		}
 	}
 	ok = true
-	sets.all(func(_ int, s *belowSet) {
+	sets.all(func(_ uint64, s *belowSet) {
 		s.putHoles()
 		ok = ok && s.mask>>len(s.entries) == 0 // there is something above them
 	})
@@ -317,8 +317,8 @@ func (r *Below) Depths() *SetDepths { return &r.depths }
 // Join puts the segment on top, whose state at its end is given, and gives the state
 // of both.
 func (r *Below) Join(state []byte) ([]byte, error) {
-	s, ok := readState(state)
-	if !ok || len(s.entries) != int(r.above) {
+	s, err := readState(state)
+	if err != nil || len(s.entries) != int(r.above) {
 		return nil, errState
 	}
 	s.entries, s.lost = append(s.entries, r.entries()...), append(s.lost, r.lost()...)
@@ -326,7 +326,7 @@ func (r *Below) Join(state []byte) ([]byte, error) {
 	for a := 1; a < SetCounts; a++ {
 		s.holes[a] = r.joinHoles(a, s.holes[a])
 	}
-	return s.append(nil), nil
+	return s.encode(), nil
 }
 
 // entries gives what is below from the top, with noLine for holes.
@@ -359,9 +359,9 @@ func (r *Below) lost() (lost []lostLine) {
 // joinHoles adds the holes that are below to those of the segment.
 func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
 	for _, h := range above { // so that they are among all
-		r.sets[a].of(trace.Line(h.set))
+		r.sets[a].of(h.set)
 	}
-	r.sets[a].all(func(i int, s *belowSet) {
+	r.sets[a].all(func(i uint64, s *belowSet) {
 		mask := uint64(0)
 		if len(above) > 0 && above[0].set == i {
 			mask, above = above[0].mask, above[1:]
@@ -378,52 +378,9 @@ func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
 	return all
 }
 
-// coherentState is what the state of a [Coherent] says.
-type coherentState struct {
-	lost    []lostLine // ascending
-	entries []trace.Line
-	holes   [SetCounts][]setMask
-}
-
-type lostLine struct {
-	line  trace.Line
-	depth uint32
-}
-
-func readState(state []byte) (s coherentState, ok bool) {
-	m, r := Coherent{}, &stateReader{in: state}
-	line := trace.Line(0)
-	for i, n := 0, r.length(2); i < n && !r.wrong; i++ {
-		step, depth := r.below(maxLines), r.below(Lost)
-		line += step
-		r.wrong = r.wrong || i > 0 && step == 0 || line >= maxLines
-		s.lost = append(s.lost, lostLine{line, uint32(depth)})
-	}
-	m.lost = len(s.lost)
-	s.entries = m.readStack(r)
-	for a := 1; a < SetCounts; a++ {
-		s.holes[a] = r.masks(1 << a)
-	}
-	return s, !r.wrong && len(r.in) == 0
-}
-
-func (s *coherentState) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(len(s.lost)))
-	last := trace.Line(0)
-	for _, l := range s.lost {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, l.line-last), uint64(l.depth))
-		last = l.line
-	}
-	b = appendStack(b, s.entries)
-	for a := 1; a < SetCounts; a++ {
-		b = appendMasks(b, s.holes[a])
-	}
-	return b
-}
-
 // CoherentState gives the state of a model that lost none of these lines, most
 // recently used first.
 func CoherentState(lines []trace.Line) []byte {
 	s := coherentState{entries: lines}
-	return s.append(nil)
+	return s.encode()
 }

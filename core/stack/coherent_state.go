@@ -1,12 +1,12 @@
 package stack
 
 import (
-	"encoding/binary"
 	"errors"
 	"math/bits"
 	"slices"
 	"sort"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -23,35 +23,94 @@ import (
 // A list is uv its length and that many entries. The lines of a set are in the
 // order that they have in the stack of all, so masks are enough.
 
+// coherentState is what is kept of a [Coherent].
+type coherentState struct {
+	lost    []lostLine   // ascending
+	entries []trace.Line // from the top of the stack, noLine for holes: no more of these than lines that were lost
+	holes   [SetCounts][]setMask
+}
+
+type lostLine struct {
+	line  trace.Line
+	depth uint32
+}
+
+func (s *coherentState) code(c *codec.Coder) {
+	line := trace.Line(0)
+	codec.Slice(c, &s.lost, 2, func(l *lostLine) {
+		c.After(&l.line, &line, maxLines)
+		codec.Below(c, &l.depth, Lost)
+	})
+	s.codeEntries(c)
+	for a := 1; a < SetCounts; a++ {
+		set := uint64(0)
+		codec.Slice(c, &s.holes[a], 2, func(h *setMask) {
+			c.After(&h.set, &set, 1<<a)
+			codec.Below(c, &h.mask, 1<<listEntries)
+			c.Check(h.mask != 0, errState.Error())
+		})
+	}
+}
+
+func (s *coherentState) codeEntries(c *codec.Coder) {
+	runs := 0
+	for i, line := range s.entries {
+		if i == 0 || line != noLine && s.entries[i-1] == noLine {
+			runs++
+		}
+	}
+	last, rest, room := trace.Line(0), s.entries, len(s.lost)
+	for n := c.Length(runs, 2); n > 0 && !c.Failed(); n-- {
+		lines, holes := rest, 0
+		if !c.Reads() {
+			if at := slices.Index(rest, noLine); at >= 0 {
+				lines, rest = rest[:at], rest[at:]
+				if holes = slices.IndexFunc(rest, func(line trace.Line) bool { return line != noLine }); holes < 0 {
+					holes = len(rest)
+				}
+				rest = rest[holes:]
+			}
+		}
+		c.Nears(&lines, &last)
+		codec.Below(c, &holes, uint64(room)+1)
+		if c.Reads() {
+			c.Check(!slices.ContainsFunc(lines, func(line trace.Line) bool { return line >= maxLines }), errState.Error())
+			room -= holes
+			s.entries = append(append(s.entries, lines...), slices.Repeat([]trace.Line{noLine}, holes)...)
+		}
+	}
+}
+
+func (s *coherentState) encode() []byte {
+	c := codec.Writer(nil)
+	s.code(c)
+	return c.Out
+}
+
+func readState(state []byte) (s coherentState, err error) {
+	c := codec.Reader(state)
+	if s.code(c); c.Failed() || c.More() {
+		return s, errState
+	}
+	return s, nil
+}
+
 // State gives what [Coherent.Restore] makes a model of that goes on as this one
 // would. It has no counts of what was accessed so far.
 func (m *Coherent) State() []byte {
-	b := m.appendLost(nil)
-	b = appendStack(b, m.entries())
-	for a := 1; a < SetCounts; a++ {
-		b = m.ways.appendHoles(b, a)
-	}
-	return b
-}
-
-func (m *Coherent) appendLost(b []byte) []byte {
-	lost := make([]entry, 0, m.lost)
+	s := coherentState{entries: m.entries()}
 	for p := range m.near.exact.table.parts {
 		for _, e := range m.near.exact.table.parts[p].slots {
 			if e.key != 0 && e.stamp == fresh {
-				lost = append(lost, e)
+				s.lost = append(s.lost, lostLine{e.key - 1, m.ways.lostAt[e.fell]})
 			}
 		}
 	}
-	sort.Slice(lost, func(i, j int) bool { return lost[i].key < lost[j].key })
-	b = binary.AppendUvarint(b, uint64(len(lost)))
-	last := trace.Line(0)
-	for _, e := range lost {
-		b = binary.AppendUvarint(b, e.key-1-last)
-		b = binary.AppendUvarint(b, uint64(m.ways.lostAt[e.fell]))
-		last = e.key - 1
+	sort.Slice(s.lost, func(i, j int) bool { return s.lost[i].line < s.lost[j].line })
+	for a := 1; a < SetCounts; a++ {
+		s.holes[a] = m.ways.holes(a)
 	}
-	return b
+	return s.encode()
 }
 
 // entries gives the stack from the top, with noLine for holes.
@@ -72,54 +131,16 @@ func (m *Coherent) entries() []trace.Line {
 	return all
 }
 
-func appendStack(b []byte, entries []trace.Line) []byte {
-	var runs [][2]int // lines, and holes below them
-	for i, line := range entries {
-		if i == 0 || line != noLine && entries[i-1] == noLine {
-			runs = append(runs, [2]int{})
-		}
-		if run := &runs[len(runs)-1]; line != noLine {
-			run[0]++
-		} else {
-			run[1]++
-		}
-	}
-	b = binary.AppendUvarint(b, uint64(len(runs)))
-	last := trace.Line(0)
-	for _, run := range runs {
-		b = binary.AppendUvarint(b, uint64(run[0]))
-		for _, line := range entries[:run[0]] {
-			b = binary.AppendVarint(b, int64(line-last))
-			last = line
-		}
-		b = binary.AppendUvarint(b, uint64(run[1]))
-		entries = entries[run[0]+run[1]:]
-	}
-	return b
-}
-
-// appendHoles writes those of the lists of 2^a sets.
-func (w *ways) appendHoles(b []byte, a int) []byte {
-	var list []setMask
+// holes gives those of the lists of 2^a sets.
+func (w *ways) holes(a int) (list []setMask) {
 	for i, p := range w.lists[a] {
 		for set := 0; p != nil && set < pageSets; set++ {
 			if mask := w.holeMask(p, set); mask != 0 {
-				list = append(list, setMask{i*pageSets + set, mask})
+				list = append(list, setMask{uint64(i*pageSets + set), mask})
 			}
 		}
 	}
-	return appendMasks(b, list)
-}
-
-func appendMasks(b []byte, list []setMask) []byte {
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	last := 0
-	for _, h := range list {
-		b = binary.AppendUvarint(b, uint64(h.set-last))
-		b = binary.AppendUvarint(b, h.mask)
-		last = h.set
-	}
-	return b
+	return list
 }
 
 // holeMask has a bit for each depth of a set at which there is a hole.
@@ -145,23 +166,25 @@ var errState = errors.New("the state of a stack with holes cannot be read; analy
 // Restore brings a model that is empty to where another one was when it gave its
 // state. After an error the model is of no use.
 func (m *Coherent) Restore(state []byte) error {
-	r := &stateReader{in: state}
-	m.readLost(r)
-	entries := m.readStack(r)
-	for i := len(entries) - 1; i >= 0 && !r.wrong; i-- {
-		m.place(r, entries[i])
+	s, err := readState(state)
+	if err != nil {
+		return err
 	}
-	lines := slices.DeleteFunc(entries, func(line trace.Line) bool { return line == noLine })
-	lists := [SetCounts][]setMask{}
-	for a := 1; a < SetCounts; a++ {
-		lists[a] = r.masks(1 << a)
+	for _, l := range s.lost {
+		e, _ := m.near.exact.table.findOrAdd(l.line)
+		e.fell = m.ways.newID()
+		m.ways.note(e.fell, l.depth)
+		m.lost++
 	}
-	if r.wrong || len(r.in) > 0 {
-		return errState
+	for _, line := range slices.Backward(s.entries) {
+		if !m.place(line) {
+			return errState
+		}
 	}
+	lines := slices.DeleteFunc(s.entries, func(line trace.Line) bool { return line == noLine })
 	for a := setBits; a > 0; a-- {
 		var ok bool
-		if lines, ok = m.fill(a, lines, lists[a]); !ok {
+		if lines, ok = m.fill(a, lines, s.holes[a]); !ok {
 			return errState
 		}
 	}
@@ -169,67 +192,29 @@ func (m *Coherent) Restore(state []byte) error {
 	return nil
 }
 
-func (m *Coherent) readLost(r *stateReader) {
-	n := r.length(2)
-	line := trace.Line(0)
-	for i := 0; i < n && !r.wrong; i++ {
-		step, depth := r.below(maxLines), r.below(Lost)
-		if i > 0 && step == 0 || line+step >= maxLines {
-			r.wrong = true
-			return
-		}
-		line += step
-		e, _ := m.near.exact.table.findOrAdd(line)
-		e.fell = m.ways.newID()
-		m.ways.note(e.fell, uint32(depth))
-		m.lost++
-	}
-}
-
-// readStack gives the stack from the top, with noLine for holes, of which there are
-// at most as many as lines that were lost.
-func (m *Coherent) readStack(r *stateReader) (entries []trace.Line) {
-	line, holes := trace.Line(0), 0
-	for range r.length(2) {
-		for range r.length(1) {
-			line += trace.Line(r.step())
-			if line >= maxLines {
-				r.wrong = true
-				return nil
-			}
-			entries = append(entries, line)
-		}
-		n := int(r.below(uint64(m.lost-holes) + 1))
-		holes += n
-		for range n {
-			entries = append(entries, noLine)
-		}
-	}
-	return entries
-}
-
-// place puts an entry on top of those that were placed before.
-func (m *Coherent) place(r *stateReader, line trace.Line) {
+// place puts an entry on top of those that were placed before. It reports whether it can
+// be: the line is not there yet, and was not lost.
+func (m *Coherent) place(line trace.Line) bool {
 	if line == noLine {
 		m.holes.add(m.newStamp())
-		return
+		return true
 	}
 	e, _ := m.near.exact.table.findOrAdd(line)
 	if e.stamp != fresh || e.fell != 0 {
-		r.wrong = true // it is there twice, or was lost
-		return
+		return false
 	}
 	e.fell = m.ways.newID()
 	e.stamp = m.newStamp()
+	return true
 }
 
 // fill makes the lists of 2^a sets of lines in the order of the stack and holes. It
 // gives the lines that are in a list: others are in none of fewer sets.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
 	sets := settled(a, lines, holes)
-	at := func(set int) int {
+	at := func(set uint64) int {
 		if len(sets) == 1<<a {
-			return set
+			return int(set)
 		}
 		i, _ := slices.BinarySearch(sets, set)
 		return i
@@ -244,7 +229,7 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 		}
 	}
 	for _, line := range lines {
-		i, id := at(int(line)&(1<<a-1)), m.near.exact.table.find(line).fell
+		i, id := at(line&(1<<a-1)), m.near.exact.table.find(line).fell
 		if putHoles(i); len(lists[i]) == 0 && !m.ways.onTop(a+1, line, id) {
 			return nil, false
 		}
@@ -260,7 +245,7 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 			return nil, false // there is nothing above them
 		}
 		if lists[i] != nil {
-			p, at := m.ways.page(a, trace.Line(sets[i]))
+			p, at := m.ways.page(a, sets[i])
 			p.fill(at, lists[i], uint8(bits.OnesCount64(mask>>1)))
 		}
 	}
@@ -269,15 +254,15 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 
 // settled gives those of 2^a sets that have lines or holes, in order, or all of them where
 // there may be as many: a state is often of few lines, and most sets then of none.
-func settled(a int, lines []trace.Line, holes []setMask) (sets []int) {
+func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	if len(lines)+len(holes) >= 1<<a {
-		for set := range 1 << a {
+		for set := range uint64(1) << a {
 			sets = append(sets, set)
 		}
 		return sets
 	}
 	for _, line := range lines {
-		sets = append(sets, int(line)&(1<<a-1))
+		sets = append(sets, line&(1<<a-1))
 	}
 	for _, h := range holes {
 		sets = append(sets, h.set)
@@ -298,57 +283,4 @@ func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 const maxLines = 1 << 61
 
 // setMask tells which depths of a set are holes.
-type setMask struct {
-	set  int
-	mask uint64
-}
-
-// stateReader reads a state. After something that cannot be, it reads zeros.
-type stateReader struct {
-	in    []byte
-	wrong bool
-}
-
-// below reads a number below a limit.
-func (r *stateReader) below(limit uint64) uint64 {
-	x, n := binary.Uvarint(r.in)
-	if n <= 0 || x >= limit {
-		r.in, r.wrong = nil, true
-		return 0
-	}
-	r.in = r.in[n:]
-	return x
-}
-
-// step reads a difference.
-func (r *stateReader) step() int64 {
-	x, n := binary.Varint(r.in)
-	if n <= 0 {
-		r.in, r.wrong = nil, true
-		return 0
-	}
-	r.in = r.in[n:]
-	return x
-}
-
-// length reads that of a list whose entries take at least so many bytes.
-func (r *stateReader) length(least int) int {
-	return int(r.below(uint64(len(r.in)/least) + 1))
-}
-
-// masks reads which of a number of sets have holes.
-func (r *stateReader) masks(sets int) []setMask {
-	list := make([]setMask, r.length(2))
-	set := uint64(0)
-	for i := range list {
-		step := r.below(uint64(sets) - set)
-		set += step
-		mask := r.below(1 << listEntries)
-		if mask == 0 || i > 0 && step == 0 {
-			r.wrong = true
-			return nil
-		}
-		list[i] = setMask{int(set), mask}
-	}
-	return list
-}
+type setMask struct{ set, mask uint64 }

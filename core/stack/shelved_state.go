@@ -1,8 +1,9 @@
 package stack
 
 import (
-	"encoding/binary"
 	"errors"
+
+	"github.com/stackglass/stackglass/core/codec"
 )
 
 // ErrShelvedState tells that a state is not one that a model was in, or that its shelf
@@ -28,13 +29,25 @@ func (m *Shelved) Keep() (state []byte, err error) {
 			return nil, err
 		}
 	}
-	for _, v := range []uint32{m.kept[0].number, m.kept[0].blocks, m.run, m.blocks, uint32(m.lines), m.stamps.next} {
-		state = binary.AppendUvarint(state, uint64(v))
+	c := codec.Writer(nil)
+	m.code(c)
+	return c.Out, nil
+}
+
+// code codes where blocks are, how many lines and stamps there are, and the lists.
+func (m *Shelved) code(c *codec.Coder) {
+	const limit = maxStamps + 1
+	for _, v := range []*uint32{&m.kept[0].number, &m.kept[0].blocks, &m.run, &m.blocks} {
+		codec.Below(c, v, limit)
 	}
+	codec.Below(c, &m.lines, limit)
+	codec.Below(c, &m.stamps.next, limit)
 	if m.sets != nil {
-		state = m.sets.appendState(state)
+		m.sets.recent.settle()
+		for k := range m.sets.recent.lists {
+			m.sets.recent.lists[k].code(c, m.stamps.next)
+		}
 	}
-	return state, nil
 }
 
 // isKept tells whether the blocks of the current run have to stay.
@@ -53,28 +66,16 @@ func (m *Shelved) drop(r run) error {
 // reads all of that.
 func RestoreShelved(shelf Shelf, sets bool, state []byte) (*Shelved, error) {
 	m := NewShelved(shelf, sets)
-	var fields [6]uint32
-	for i := range fields {
-		v, n := binary.Uvarint(state)
-		if n <= 0 || v > maxStamps {
-			return nil, ErrShelvedState
-		}
-		fields[i], state = uint32(v), state[n:]
-	}
-	m.kept = [2]run{{fields[0], fields[1]}, {fields[2], fields[3]}}
-	m.run, m.blocks, m.lines = fields[2], fields[3], int(fields[4])
-	if m.sets != nil {
-		if state = m.sets.restore(state, fields[5]); state == nil {
-			return nil, ErrShelvedState
-		}
-	}
-	if len(state) != 0 {
+	c := codec.Reader(state)
+	if m.code(c); c.Failed() || c.More() {
 		return nil, ErrShelvedState
 	}
-	if err := m.plausible(fields[5]); err != nil {
+	m.kept[1] = run{m.run, m.blocks}
+	next := m.stamps.next
+	if err := m.plausible(next); err != nil {
 		return nil, err
 	}
-	return m, m.readStamps(fields[5])
+	return m, m.readStamps(next)
 }
 
 // What a state may say follows from what the shelf holds: nothing is made, or done,
@@ -127,85 +128,50 @@ func (m *Shelved) readStamps(next uint32) error {
 	}
 }
 
-// appendState writes the lists: for each number of sets, the sets that have entries,
-// and these, newest first.
-func (s *shelvedSets) appendState(state []byte) []byte {
-	s.recent.settle()
-	for k := range s.recent.lists {
-		l := &s.recent.lists[k]
-		for place := range l.turn {
-			page := l.pages[place/pageLists]
-			if page == nil {
-				continue
-			}
-			list, turn := &page[place%pageLists], l.turn[place]
-			last := uint32(0)
-			for i := range MaxWays {
-				number := list[at(turn, i)]
-				if number == 0 {
-					break
-				}
-				if i == 0 {
-					state = binary.AppendUvarint(state, uint64(place)+1)
-					state = binary.AppendUvarint(state, uint64(number))
-				} else {
-					state = binary.AppendUvarint(state, uint64(last-number))
-				}
-				last = number
-			}
-			if last != 0 {
-				state = binary.AppendUvarint(state, uint64(last)) // would be below 1: ends the set
-			}
+// code codes the lists that have entries: the place and 1, and the entries, newest first
+// and below next, each as the difference from the one before, down to 0. A place of 0 is
+// behind the last list.
+func (l *lists) code(c *codec.Coder, next uint32) {
+	for number := 0; ; { // of the list before
+		if !c.Reads() {
+			number = l.filled(number)
 		}
-		state = binary.AppendUvarint(state, 0)
-	}
-	return state
-}
-
-// restore reads what appendState wrote and gives the rest, or nil where that is wrong.
-func (s *shelvedSets) restore(state []byte, next uint32) []byte {
-	number := func() (v uint64, ok bool) {
-		v, n := binary.Uvarint(state)
-		if n <= 0 || v > maxStamps {
-			return 0, false
+		if codec.Below(c, &number, uint64(len(l.turn))+1); number == 0 {
+			return
 		}
-		state = state[n:]
-		return v, true
-	}
-	for k := range s.recent.lists {
-		l := &s.recent.lists[k]
-		for {
-			place, ok := number()
-			if !ok || place > uint64(len(l.turn)) {
-				return nil
+		place := number - 1
+		if c.Reads() {
+			l.touch(uint32(place), false) // makes its page
+		}
+		list, turn := &l.pages[place/pageLists][place%pageLists], l.turn[place]
+		last := list[at(turn, 0)]
+		codec.Below(c, &last, uint64(next)+1)
+		c.Check(last != 0, ErrShelvedState.Error())
+		for i := range MaxWays {
+			if c.Reads() {
+				list[at(turn, i)] = last
 			}
-			if place == 0 {
+			older := uint32(0)
+			if i+1 < MaxWays {
+				older = list[at(turn, i+1)]
+			}
+			step := last - older
+			codec.Below(c, &step, uint64(last)+1)
+			if last -= step; last == 0 {
 				break
 			}
-			l.touch(uint32(place-1), false) // makes its page
-			list := &l.pages[(place-1)/pageLists][(place-1)%pageLists]
-			newest, ok := number()
-			if !ok || newest == 0 || newest > uint64(next) {
-				return nil
-			}
-			list[at(0, 0)] = uint32(newest)
-			for i := 1; ; i++ {
-				step, ok := number()
-				if !ok || step > newest || i > MaxWays {
-					return nil
-				}
-				if newest -= step; newest == 0 {
-					break
-				}
-				if i == MaxWays {
-					return nil
-				}
-				list[at(0, i)] = uint32(newest)
-			}
+		}
+		c.Check(last == 0, ErrShelvedState.Error())
+	}
+}
+
+// filled returns the number, from 1 on, of the first list from a place on that has
+// entries, or 0.
+func (l *lists) filled(place int) (number int) {
+	for ; place < len(l.turn); place++ {
+		if page := l.pages[place/pageLists]; page != nil && page[place%pageLists][at(l.turn[place], 0)] != 0 {
+			return place + 1
 		}
 	}
-	if state == nil {
-		state = []byte{}
-	}
-	return state
+	return 0
 }
