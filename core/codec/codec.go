@@ -70,7 +70,13 @@ func (c *Coder) U64s(fields ...*uint64) {
 // U32 codes a number of 32 bits.
 //
 //go:noinline
-func (c *Coder) U32(v *uint32) { Below(c, v, 1<<32) }
+func (c *Coder) U32(v *uint32) {
+	if c.In != nil {
+		*v = uint32(c.In.UintBelow(1 << 32))
+		return
+	}
+	c.Out = binary.AppendUvarint(c.Out, uint64(*v))
+}
 
 // U32s codes numbers of 32 bits.
 func (c *Coder) U32s(fields ...*uint32) {
@@ -143,6 +149,21 @@ func (c *Coder) Word(v *uint64) {
 		return
 	}
 	c.Out = binary.LittleEndian.AppendUint64(c.Out, *v)
+}
+
+// Words codes numbers as [Coder.Word] does.
+func (c *Coder) Words(list []uint64) {
+	if c.In != nil {
+		for i := range list {
+			list[i] = c.In.Word()
+		}
+		return
+	}
+	out := c.Out
+	for _, v := range list {
+		out = binary.LittleEndian.AppendUint64(out, v)
+	}
+	c.Out = out
 }
 
 // Flag codes a flag as 0 or 1.

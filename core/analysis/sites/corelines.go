@@ -1,12 +1,12 @@
 package sites
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -134,83 +134,69 @@ func (p *privateLines) ended() []profile.Utilisation {
 	return used
 }
 
-// appendPrivate writes, of each core, the list of its lines, ascending, each
+// private codes, of each core, the list of its lines, ascending, each
 //
 //	uv line − the one before; for each capacity: uv site · uv object, that fetched it · mask
 //	of the bytes used
 //
 // and for each capacity with sets the list of lines in them, by their place in the list,
-// each set from the line that was used least recently.
-func (s *summary) appendPrivate(b []byte) []byte {
-	p := s.a.cores.private
-	b = binary.AppendUvarint(b, uint64(len(p.cores)))
-	for _, l := range p.cores {
-		order := l.inOrder()
-		b = binary.AppendUvarint(b, uint64(len(order)))
-		last, places := trace.Line(0), make([]uint64, len(order))
-		for place, n := range order {
-			b = binary.AppendUvarint(b, l.list[n]-last)
-			last, places[n] = l.list[n], uint64(place)
-			for c := range l.capacities {
-				at := int(n)*len(l.capacities) + c
-				b = appendMask(s.appendPair(b, l.stays[at].pair), l.mask(at))
-			}
-		}
-		for c := range l.sets {
-			if l.sets[c].ways == 0 {
-				continue
-			}
-			var there []uint64
-			for _, page := range l.sets[c].pages {
-				for set := range slices.Chunk(page, l.sets[c].ways) {
-					for way := len(set) - 1; way >= 0; way-- {
-						if set[way] > 0 {
-							there = append(there, places[set[way]-1])
-						}
-					}
-				}
-			}
-			b = binary.AppendUvarint(b, uint64(len(there)))
-			for _, place := range there {
-				b = binary.AppendUvarint(b, place)
-			}
-		}
+// each set from the line that was used least recently. A stay in a cache that continues is
+// no longer counted as ended while reading.
+func (f *form) private(p *privateLines) {
+	cores := len(p.cores)
+	codec.Below(f.Coder, &cores, profile.MaxCores+1)
+	for n := 0; n < cores && !f.Failed(); n++ {
+		f.privateCore(p, n)
 	}
-	return b
 }
 
-// private reads what appendPrivate wrote. A stay in a cache that continues is no longer
-// counted as ended.
-func (r *loader) private(p *privateLines) {
-	for core := range r.UintBelow(profile.MaxCores + 1) {
-		l := p.core(uint8(core))
-		line := trace.Line(0)
-		for i := range r.Length(1 + 2*len(l.capacities)) {
-			step := r.Uint()
-			if r.wrong = r.wrong || r.Err() != nil || i > 0 && step == 0; r.wrong {
-				return
-			}
-			line += step
-			n := l.number(line)
-			for c := range l.capacities {
-				at := n*len(l.capacities) + c
-				l.stays[at] = stay{pair: r.pair()}
-				copy(l.mask(at), r.mask(nil, l.words))
-				u := &p.used[int(l.stays[at].pair)*len(l.capacities)+c]
-				u.Fetched--
-				u.BytesUsed -= count(l.mask(at))
-			}
-			*p.holdersOf(line) |= 1 << core
+func (f *form) privateCore(p *privateLines, core int) {
+	l, order := p.core(uint8(core)), []uint32{}
+	if !f.Reads() {
+		order = l.inOrder()
+	}
+	next, places := uint64(0), make([]uint32, len(order)) // by number
+	for place, n := 0, f.Length(len(order), 1+2*len(l.capacities)); place < n && !f.Failed(); place++ {
+		var s lineState
+		if !f.Reads() {
+			s = l.state(order[place])
+			places[order[place]] = uint32(place)
 		}
-		for c := range l.sets {
-			if l.sets[c].ways == 0 {
-				continue
+		if f.After(&s.line, &next, mostLines); f.Reads() {
+			s = l.state(uint32(l.number(s.line)))
+			*p.holdersOf(s.line) |= 1 << core
+		}
+		for c := range s.stays {
+			mask := s.masks[c*l.words:][:l.words]
+			f.pair(&s.stays[c].pair)
+			if f.Words(mask); f.Reads() {
+				l.goOn(s.stays[c].pair, c, mask)
 			}
-			for range r.Length(1) {
-				if n := r.UintBelow(uint64(len(l.list))); r.Err() == nil {
-					l.sets[c].touch(l.list[n], int(n))
+		}
+	}
+	for c := range l.sets {
+		if s := &l.sets[c]; s.ways > 0 {
+			there := s.oldestFirst(places)
+			codec.Slice(f.Coder, &there, 1, func(place *uint32) {
+				if codec.Below(f.Coder, place, uint64(len(l.list))); f.Reads() && !f.Failed() {
+					s.touch(l.list[*place], int(*place))
+				}
+			})
+		}
+	}
+}
+
+// oldestFirst lists what places says of the lines in the sets, each set from the line that
+// was used least recently.
+func (s *sets) oldestFirst(places []uint32) (list []uint32) {
+	for _, page := range s.pages {
+		for set := range slices.Chunk(page, s.ways) {
+			for _, n := range slices.Backward(set) {
+				if n > 0 {
+					list = append(list, places[n-1])
 				}
 			}
 		}
 	}
+	return list
 }

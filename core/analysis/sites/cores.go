@@ -122,16 +122,16 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 }
 
 // restoreCores loads the counts of a profile with several cores.
-func (r *loader) restoreCores() {
-	a := r.a
-	a.cores = &cores{absent: r.in.Coherent == nil, firsts: r.coreFirsts}
+func (f *form) restoreCores() {
+	a := f.a
+	a.cores = &cores{absent: f.in.Coherent == nil, firsts: f.coreFirsts}
 	for range a.pairs {
 		a.cores.addList()
 	}
-	if r.in.Coherent == nil {
+	if f.in.Coherent == nil {
 		return
 	}
-	r.addCoherent(r.in.Coherent, 1)
+	f.addCoherent(f.in.Coherent, 1)
 	if !a.options.measuresPrivate() {
 		return
 	}
@@ -139,17 +139,17 @@ func (r *loader) restoreCores() {
 	for range a.pairs {
 		a.cores.private.addPair()
 	}
-	if r.wrong = !r.in.Coherent.Measured; !r.wrong {
-		r.addPrivate()
-		r.private(a.cores.private)
+	if f.hold(f.in.Coherent.Measured); !f.Failed() {
+		f.addPrivate()
+		f.private(a.cores.private)
 	}
 }
 
 // addPrivate adds utilisation in private caches.
-func (r *loader) addPrivate() {
-	r.eachCoherent(r.in.Coherent, func(n uint32, counts *profile.CoherentReuse) {
+func (f *form) addPrivate() {
+	f.eachCoherent(f.in.Coherent, func(n uint32, counts *profile.CoherentReuse) {
 		for c, u := range counts.Used {
-			to := &r.a.cores.private.used[int(n)*len(counts.Used)+c]
+			to := &f.a.cores.private.used[int(n)*len(counts.Used)+c]
 			to.Fetched += u.Fetched
 			to.BytesUsed += u.BytesUsed
 		}
@@ -170,24 +170,24 @@ func alone(s *profile.Sites) *profile.CoherentSites {
 
 // addCoherent adds counts of the profile's sites and objects; times is 1, or -1 modulo
 // 2^64 to take them away.
-func (r *loader) addCoherent(from *profile.CoherentSites, times uint64) {
-	r.eachCoherent(from, func(n uint32, counts *profile.CoherentReuse) {
-		r.a.cores.bins.addTimes(n, times, counts.Cold, counts.Bins)
-		r.a.cores.lost.addTimes(n, times, 0, counts.Lost)
+func (f *form) addCoherent(from *profile.CoherentSites, times uint64) {
+	f.eachCoherent(from, func(n uint32, counts *profile.CoherentReuse) {
+		f.a.cores.bins.addTimes(n, times, counts.Cold, counts.Bins)
+		f.a.cores.lost.addTimes(n, times, 0, counts.Lost)
 	})
 }
 
 // eachCoherent calls add with the counts of each of the profile's sites and objects, and
 // the pair that they are added to.
-func (r *loader) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
+func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
 	for i := range from.Code {
-		add(r.a.pairNumber(pair{r.slots[i], noObject}), &from.Code[i])
-		if r.in.Data == nil {
-			add(r.a.pairNumber(pair{noSlot, rest}), &from.Code[i])
+		add(f.a.pairNumber(pair{f.slots[i], noObject}), &from.Code[i])
+		if f.in.Data == nil {
+			add(f.a.pairNumber(pair{noSlot, rest}), &from.Code[i])
 		}
 	}
 	for i := range from.Data {
-		add(r.a.pairNumber(pair{noSlot, r.objects[i+1]}), &from.Data[i])
+		add(f.a.pairNumber(pair{noSlot, f.objects[i+1]}), &from.Data[i])
 	}
 }
 

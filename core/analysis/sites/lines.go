@@ -2,7 +2,7 @@ package sites
 
 import (
 	"math/bits"
-	"sort"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/analysis/locality"
@@ -248,10 +248,10 @@ func (l *lines) endIn(used []profile.Utilisation) {
 
 // inOrder gives the numbers of the lines by their addresses.
 func (l *lines) inOrder() []uint32 {
-	order := make([]uint32, len(l.list))
-	for i := range order {
-		order[i] = uint32(i)
+	sorted, order := slices.Clone(l.list), make([]uint32, len(l.list))
+	slices.Sort(sorted)
+	for i, line := range sorted {
+		order[i], _ = l.at.Find(line)
 	}
-	sort.Slice(order, func(i, j int) bool { return l.list[order[i]] < l.list[order[j]] })
 	return order
 }

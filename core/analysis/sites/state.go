@@ -1,7 +1,6 @@
 package sites
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -56,7 +55,7 @@ type joining struct {
 	firsts []uint32 // pairs of the first touches so far, where mergeable
 
 	// Of the segment that is being appended:
-	part  *loader  // until more is analysed
+	part  *form    // until more is analysed
 	next  []uint32 // pairs of its first touches that were not resolved yet
 	lines map[trace.Line]*lineState
 	stack []trace.Line // at its end
@@ -72,122 +71,243 @@ type lineState struct {
 	firsts []uint64
 }
 
+// form writes or reads what a segment keeps: one description serves both ways.
+type form struct {
+	*codec.Coder
+	a         *Analysis
+	mergeable bool // the segment can be appended, whatever it is added to
+
+	s *summary // while writing
+
+	// While reading:
+	in      *profile.Sites
+	restore bool
+	several bool     // it has several cores
+	slots   []uint32 // of the profile's sites
+	objects []uint32 // of its objects, from 1 on
+
+	firstTouches, coreFirsts []uint32 // pairs of first touches of the segment, and of each core in it
+}
+
+// hold records that what was read cannot be, unless it can.
+func (f *form) hold(possible bool) { f.Check(possible, "a number that cannot be") }
+
 // state writes what goes with a summary.
 func (s *summary) state(in *profile.Sites) []byte {
 	a := s.a
-	mergeable := uint64(0)
-	if a.options.Mergeable {
-		mergeable = 1
+	f := form{Coder: codec.Writer([]byte{}), a: a, s: s, in: in, mergeable: a.options.Mergeable, firstTouches: a.joining.firsts}
+	if in.Coherent != nil {
+		f.coreFirsts = a.cores.firsts
 	}
-	b := binary.AppendUvarint([]byte{}, mergeable)
-	b = binary.AppendUvarint(b, uint64(len(a.threads.list)))
-	for i := range a.threads.list {
-		b = s.appendWalks(b, &a.threads.list[i])
+	f.Flag(&f.mergeable)
+	f.all()
+	if in.Coherent != nil && a.cores.private != nil {
+		f.private(a.cores.private)
 	}
-	b = s.appendLines(b)
-	b = binary.AppendUvarint(b, uint64(len(a.joining.firsts)))
-	for _, n := range a.joining.firsts {
-		b = s.appendPair(b, n)
-	}
-	b = s.appendBlocks(b)
-	if in.Coherent == nil {
-		return b
-	}
-	b = binary.AppendUvarint(b, uint64(len(a.cores.firsts)))
-	for _, n := range a.cores.firsts {
-		b = s.appendPair(b, n)
-	}
-	if a.cores.private != nil {
-		b = s.appendPrivate(b)
-	}
-	return b
+	return f.Out
 }
 
-func (s *summary) appendPair(b []byte, n uint32) []byte {
-	p := s.a.pairs[n]
-	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(s.codeAt[p.slot]-1)), uint64(s.dataAt[p.object]))
+// all describes the state but for the flag before and private caches, and returns the
+// states of lines while reading.
+func (f *form) all() (states []lineState) {
+	var threads []walks
+	var placed []placedBlock
+	if !f.Reads() {
+		threads, placed = f.a.threads.list, f.s.placed()
+	}
+	codec.Slice(f.Coder, &threads, 2, f.walks)
+	states = f.lines()
+	f.firsts(&f.firstTouches, func(i int) uint64 { return f.in.Code[i].Reuse.Cold })
+	codec.Slice(f.Coder, &placed, 1+8+1, f.block)
+	if f.in.Coherent != nil {
+		f.firsts(&f.coreFirsts, func(i int) uint64 { return f.in.Coherent.Code[i].Cold })
+	}
+	return states
 }
 
-func (s *summary) appendWalks(b []byte, w *walks) []byte {
-	n := 0
-	for i := range w.sites {
-		if w.sites[i].seen() {
-			n++
-		}
+// slot codes a site.
+func (f *form) slot(v *uint32) {
+	if !f.Reads() {
+		code := f.s.codeAt[*v] - 1
+		f.U32(&code)
+		return
 	}
-	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(w.thread)), uint64(n))
-	for _, slot := range s.order {
-		if int(slot) >= len(w.sites) || !w.sites[slot].seen() {
-			continue
-		}
-		at := &w.sites[slot]
-		b = binary.AppendUvarint(b, uint64(s.codeAt[slot]-1))
-		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, at.last), at.step)
-		if s.a.options.Mergeable {
-			start := &w.starts[slot]
-			b = binary.AppendUvarint(b, uint64(start.references))
-			for i := range start.references {
-				b = binary.AppendUvarint(binary.LittleEndian.AppendUint64(b, start.addr[i]), uint64(start.bytes[i]))
+	i := f.In.UintBelow(uint64(len(f.slots)))
+	if *v = noSlot; !f.Failed() {
+		*v = f.slots[i]
+	}
+}
+
+// object codes an object.
+func (f *form) object(v *uint32) {
+	if !f.Reads() {
+		f.U32(&f.s.dataAt[*v])
+		return
+	}
+	i := f.In.UintBelow(uint64(len(f.objects)))
+	if *v = rest; !f.Failed() {
+		*v = f.objects[i]
+	}
+}
+
+// pair codes a site and an object.
+func (f *form) pair(v *uint32) {
+	var p pair
+	if !f.Reads() {
+		p = f.a.pairs[*v]
+	}
+	f.slot(&p.slot)
+	f.object(&p.object)
+	if f.Reads() {
+		*v = f.a.pairNumber(p)
+	}
+}
+
+// walk is where a site of a thread is.
+type walk struct {
+	slot  uint32
+	at    stride
+	start walkStart
+}
+
+// walks codes those of a thread.
+func (f *form) walks(w *walks) {
+	thread := w.thread
+	f.U32(&thread)
+	var list []walk
+	if !f.Reads() {
+		for _, slot := range f.s.order {
+			if int(slot) < len(w.sites) && w.sites[slot].seen() {
+				list = append(list, walk{slot: slot, at: w.sites[slot]})
+				if f.mergeable {
+					list[len(list)-1].start = w.starts[slot]
+				}
 			}
 		}
 	}
-	return b
+	codec.Slice(f.Coder, &list, 1+8+8, func(x *walk) {
+		f.slot(&x.slot)
+		f.Word(&x.at.last)
+		f.Word(&x.at.step)
+		if f.mergeable {
+			f.start(&x.start)
+		}
+		if f.Reads() && !f.Failed() {
+			f.joinWalk(thread, x)
+		}
+	})
 }
 
-func (s *summary) appendLines(b []byte) []byte {
-	l := s.a.lines
-	if l == nil {
-		return binary.AppendUvarint(b, 0)
+func (f *form) start(w *walkStart) {
+	codec.Below(f.Coder, &w.references, uint64(len(w.addr))+1)
+	for i := range w.references {
+		f.Word(&w.addr[i])
+		f.U32(&w.bytes[i])
 	}
-	b = binary.AppendUvarint(b, uint64(len(l.list)))
-	last := trace.Line(0)
-	for _, n := range l.inOrder() {
-		b = binary.AppendUvarint(b, l.list[n]-last)
-		b = binary.AppendUvarint(b, uint64(s.codeAt[l.last[n]]-1))
-		last = l.list[n]
-		for c := range l.capacities {
-			at := int(n)*len(l.capacities) + c
-			b = s.appendPair(b, l.stays[at].pair)
-			later := uint64(0)
-			if l.stays[at].later {
-				later = 1
+	f.hold(w.references > 0)
+}
+
+// lines codes the states of lines. What continues of their stays is no longer counted as
+// ended while reading.
+func (f *form) lines() (states []lineState) {
+	l, order, next := f.a.lines, []uint32{}, uint64(0)
+	if l != nil && !f.Reads() {
+		order = l.inOrder()
+	}
+	n := f.Length(len(order), 2)
+	f.hold(n == 0 || l != nil)
+	for i := 0; i < n && !f.Failed(); i++ {
+		var s lineState
+		if f.Reads() {
+			all := len(l.capacities) * l.words
+			s = lineState{stays: make([]stay, len(l.capacities)), masks: make([]uint64, all), firsts: make([]uint64, all)}
+		} else {
+			s = l.state(order[i])
+		}
+		f.After(&s.line, &next, mostLines)
+		f.slot(&s.last)
+		for c := range s.stays {
+			at, mask := &s.stays[c], s.masks[c*l.words:][:l.words]
+			f.pair(&at.pair)
+			f.Flag(&at.later)
+			f.Words(mask)
+			if f.mergeable {
+				f.Words(s.firsts[c*l.words:][:l.words])
 			}
-			b = appendMask(binary.AppendUvarint(b, later), l.mask(at))
-			if l.mergeable {
-				b = appendMask(b, l.firsts[at*l.words:][:l.words])
+			if f.Reads() {
+				l.goOn(at.pair, c, mask)
 			}
 		}
+		if f.Reads() {
+			states = append(states, s)
+		}
 	}
-	return b
+	return states
 }
 
-func appendMask(b []byte, mask []uint64) []byte {
-	for _, word := range mask {
-		b = binary.LittleEndian.AppendUint64(b, word)
+// mostLines is more than the lines of any address space.
+const mostLines = 1 << 61
+
+// state returns the state of a line, which lies in l.
+func (l *lines) state(n uint32) lineState {
+	at, to := int(n)*len(l.capacities), int(n+1)*len(l.capacities)
+	s := lineState{line: l.list[n], last: l.last[n], stays: l.stays[at:to], masks: l.masks[at*l.words : to*l.words]}
+	if l.mergeable {
+		s.firsts = l.firsts[at*l.words : to*l.words]
 	}
-	return b
+	return s
 }
 
-func (s *summary) appendBlocks(b []byte) []byte {
-	if s.a.options.Mergeable {
-		return binary.AppendUvarint(b, 0)
+// goOn takes back that a stay in a cache was counted as ended.
+func (l *lines) goOn(pair uint32, capacity int, mask []uint64) {
+	u := &(*l.used)[int(pair)*len(l.capacities)+capacity]
+	u.Fetched--
+	u.BytesUsed -= count(mask)
+}
+
+// firsts codes first touches, of which each site made so many.
+func (f *form) firsts(list *[]uint32, of func(site int) uint64) {
+	codec.Slice(f.Coder, list, 2, f.pair)
+	cold := uint64(0)
+	for i := range f.in.Code {
+		cold += of(i)
 	}
+	f.hold(f.mergeable && uint64(len(*list)) == cold || !f.mergeable && len(*list) == 0)
+}
+
+// placedBlock is one that is there at the end.
+type placedBlock struct {
+	object uint32
+	from   trace.Addr
+	bytes  uint64
+}
+
+// placed lists the blocks that are there, none where mergeable.
+func (s *summary) placed() (list []placedBlock) {
 	m := &s.a.memory
-	var list []uint32
 	for _, piece := range m.placed.pieces {
 		for _, p := range piece {
-			if m.objects[m.objectOf[p.block]].kind != profile.GlobalObject {
-				list = append(list, p.block)
+			b := &m.blocks[p.block]
+			if of := m.objectOf[p.block]; !s.a.options.Mergeable && m.objects[of].kind != profile.GlobalObject {
+				list = append(list, placedBlock{of, b.from, b.bytes})
 			}
 		}
 	}
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	for _, n := range list {
-		b = binary.AppendUvarint(b, uint64(s.dataAt[m.objectOf[n]]))
-		b = binary.LittleEndian.AppendUint64(b, m.blocks[n].from)
-		b = binary.AppendUvarint(b, m.blocks[n].bytes)
+	return list
+}
+
+func (f *form) block(b *placedBlock) {
+	f.object(&b.object)
+	f.Word(&b.from)
+	f.U64(&b.bytes)
+	if f.Failed() || !f.Reads() {
+		return
 	}
-	return b
+	m := &f.a.memory
+	kind := m.objects[b.object].kind
+	if f.hold(f.restore && !f.a.options.Mergeable && (kind == profile.HeapObject || kind == profile.StackObject)); !f.Failed() {
+		m.place(b.object, b.from, b.bytes)
+	}
 }
 
 var errState = errors.New("the state of the sites cannot be read; analyse the trace again from its start")
@@ -208,41 +328,28 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	if a.absent = a.absent || p.Sites == nil; a.absent {
 		return nil
 	}
-	r := &loader{Decoder: codec.NewDecoder(p.Segment.Sites), a: a, in: p.Sites, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
+	f := &form{Coder: codec.Reader(p.Segment.Sites), a: a, in: p.Sites, restore: restore, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
 	o := a.options
-	r.mergeable = r.UintBelow(2) == 1
+	f.Flag(&f.mergeable)
 	if p.Sites.LineBytes != o.LineBytes || !slices.Equal(p.Sites.Capacities, o.Capacities) || !slices.Equal(p.Sites.Ways, o.Ways) || p.Sites.Previous != o.Previous ||
-		restore && r.mergeable != o.Mergeable || !restore && !r.mergeable {
+		restore && f.mergeable != o.Mergeable || !restore && !f.mergeable {
 		return errState
 	}
-	r.results()
-	a.places.slots, a.places.objects = r.slots, r.objects
-	for range r.Length(2) {
-		thread := uint32(r.UintBelow(1 << 32))
-		for range r.Length(1 + 8 + 8) {
-			r.walk(thread)
-		}
+	f.results()
+	a.places.slots, a.places.objects = f.slots, f.objects
+	states := f.all()
+	if restore && f.several {
+		f.restoreCores()
 	}
-	states := r.lines()
-	r.firstTouches = r.firsts(func(i int) uint64 { return r.in.Code[i].Reuse.Cold })
-	for range r.Length(1 + 8 + 1) {
-		r.block(restore)
-	}
-	if r.in.Coherent != nil {
-		r.coreFirsts = r.firsts(func(i int) uint64 { return r.in.Coherent.Code[i].Cold })
-	}
-	if restore && r.several {
-		r.restoreCores()
-	}
-	if r.Err() != nil || len(r.Rest()) != 0 || r.wrong {
+	if f.Failed() || f.More() {
 		return errState
 	}
 	stack := stackOf(p, o.LineBytes)
 	if restore {
-		return a.resume(states, r.firstTouches, stack)
+		return a.resume(states, f.firstTouches, stack)
 	}
-	a.joining.stack, a.joining.part = stack, r
-	a.joining.next, a.joining.lines = r.firstTouches, map[trace.Line]*lineState{}
+	a.joining.stack, a.joining.part = stack, f
+	a.joining.next, a.joining.lines = f.firstTouches, map[trace.Line]*lineState{}
 	for i := range states {
 		a.joining.lines[states[i].line] = &states[i]
 	}
@@ -277,59 +384,44 @@ func (a *Analysis) resume(states []lineState, firsts []uint32, stack []trace.Lin
 	return nil
 }
 
-// loader reads a segment.
-type loader struct {
-	*codec.Decoder
-	a       *Analysis
-	in      *profile.Sites
-	slots   []uint32 // of the profile's sites
-	objects []uint32 // of its objects, from 1 on
-	wrong   bool
-
-	mergeable bool // it can be appended, whatever it is added to
-	several   bool // it has several cores
-
-	firstTouches, coreFirsts []uint32 // pairs of first touches of the segment, and of each core in it
-}
-
 // results adds the profile's sites and objects.
-func (r *loader) results() {
-	a := r.a
-	a.code.list = slices.Grow(a.code.list, len(r.in.Code))
-	r.slots = slices.Grow(r.slots, len(r.in.Code))
-	for i := range r.in.Code {
-		s := &r.in.Code[i]
+func (f *form) results() {
+	a := f.a
+	a.code.list = slices.Grow(a.code.list, len(f.in.Code))
+	f.slots = slices.Grow(f.slots, len(f.in.Code))
+	for i := range f.in.Code {
+		s := &f.in.Code[i]
 		met := len(a.code.list)
 		slot := a.code.slot(siteKey{s.Number, s.PC, s.Kind})
-		r.slots = append(r.slots, slot)
+		f.slots = append(f.slots, slot)
 		a.code.list[slot].load(s, int(slot) == met)
 	}
-	for i := range r.in.Code { // any site may be named as the one before
-		r.load(pair{r.slots[i], noObject}, &r.in.Code[i].Reuse)
+	for i := range f.in.Code { // any site may be named as the one before
+		f.load(pair{f.slots[i], noObject}, &f.in.Code[i].Reuse)
 	}
-	r.objects = []uint32{rest}
-	for i := range r.in.Data {
-		o := &r.in.Data[i]
+	f.objects = []uint32{rest}
+	for i := range f.in.Data {
+		o := &f.in.Data[i]
 		n := a.memory.object(keyOf(o))
-		r.objects = append(r.objects, n)
+		f.objects = append(f.objects, n)
 		a.memory.objects[n].load(o)
-		into := r.load(pair{noSlot, n}, &o.Reuse)
+		into := f.load(pair{noSlot, n}, &o.Reuse)
 		a.extra[into] += o.Reuse.Accesses() - o.References
 	}
-	if r.in.Data != nil {
+	if f.in.Data != nil {
 		return
 	}
 	into := a.pairNumber(pair{noSlot, rest})
-	for i := range r.in.Code {
-		s := &r.in.Code[i]
-		r.load(pair{noSlot, rest}, &s.Reuse)
+	for i := range f.in.Code {
+		s := &f.in.Code[i]
+		f.load(pair{noSlot, rest}, &s.Reuse)
 		a.extra[into] += s.Reuse.Accesses() - s.References()
 	}
 }
 
 // load adds counts to a pair.
-func (r *loader) load(p pair, from *profile.Reuse) uint32 {
-	a := r.a
+func (f *form) load(p pair, from *profile.Reuse) uint32 {
+	a := f.a
 	n := a.pairNumber(p)
 	a.bins.addTimes(n, 1, from.Cold, from.Bins)
 	for c, u := range from.Used {
@@ -338,7 +430,7 @@ func (r *loader) load(p pair, from *profile.Reuse) uint32 {
 		to.BytesUsed += u.BytesUsed
 	}
 	for _, b := range from.Before {
-		s := &r.in.Code[b.Site]
+		s := &f.in.Code[b.Site]
 		a.lines.before[beforeKey{n, a.code.slot(siteKey{s.Number, s.PC, s.Kind})}] += b.Count
 	}
 	return n
@@ -379,55 +471,22 @@ func (o *object) load(from *profile.DataObject) {
 	o.file = from.File
 }
 
-// slot reads a site.
-func (r *loader) slot() uint32 {
-	if i := r.UintBelow(uint64(len(r.slots))); r.Err() == nil {
-		return r.slots[i]
-	}
-	return noSlot
-}
-
-// object reads an object.
-func (r *loader) object() uint32 {
-	if i := r.UintBelow(uint64(len(r.objects))); r.Err() == nil {
-		return r.objects[i]
-	}
-	return rest
-}
-
-// pair reads a site and an object.
-func (r *loader) pair() uint32 { return r.a.pairNumber(pair{r.slot(), r.object()}) }
-
-// walk reads a walk, and joins it to the one before.
-func (r *loader) walk(thread uint32) {
-	slot := r.slot()
-	next, start := stride{last: r.Word(), step: r.Word()}, walkStart{}
-	if r.mergeable {
-		for range r.UintBelow(3) {
-			addr, bytes := r.Word(), uint32(r.UintBelow(1<<32))
-			start.note(addr, bytes)
-		}
-		if start.references == 0 {
-			r.wrong = true
-		}
-	}
-	if r.Err() != nil || r.wrong || slot == noSlot {
-		return
-	}
-	w := r.a.threads.walksOf(thread, len(r.a.code.list), r.a.options.Mergeable)
-	base := &r.a.code.list[slot].base
-	if at := &w.sites[slot]; !at.seen() {
-		next.counts[profile.IrregularStride] = 1
+// joinWalk joins a walk to the one before.
+func (f *form) joinWalk(thread uint32, x *walk) {
+	w := f.a.threads.walksOf(thread, len(f.a.code.list), f.a.options.Mergeable)
+	base := &f.a.code.list[x.slot].base
+	if at := &w.sites[x.slot]; !at.seen() {
+		x.at.counts[profile.IrregularStride] = 1
 		base[profile.IrregularStride]--
-		*at = next
-	} else if r.mergeable {
-		at.join(&next, &start, base)
+		*at = x.at
+	} else if f.mergeable {
+		at.join(&x.at, &x.start, base)
 	} else {
-		r.wrong = true
+		f.hold(false)
 	}
-	if r.a.options.Mergeable {
-		for i := range start.references {
-			w.starts[slot].note(start.addr[i], start.bytes[i])
+	if f.a.options.Mergeable {
+		for i := range x.start.references {
+			w.starts[x.slot].note(x.start.addr[i], x.start.bytes[i])
 		}
 	}
 }
@@ -446,74 +505,6 @@ func (s *stride) join(next *stride, start *walkStart, counts *strideCounts) {
 	counts[strideClass(second, 0, start.bytes[1])]--
 	counts[strideClass(second, step, start.bytes[1])]++
 	s.last, s.step = next.last, next.step
-}
-
-// lines reads the states of lines. What of their stays goes on is no more counted
-// as ended.
-func (r *loader) lines() (states []lineState) {
-	l := r.a.lines
-	n := r.Length(2)
-	if n > 0 && l == nil {
-		r.wrong = true
-		return nil
-	}
-	line := trace.Line(0)
-	for i := range n {
-		step := r.Uint()
-		if r.Err() != nil || i > 0 && step == 0 {
-			r.wrong = true
-			return nil
-		}
-		line += step
-		s := lineState{line: line, last: r.slot()}
-		for c := range l.capacities {
-			from := stay{r.pair(), r.UintBelow(2) == 1}
-			s.stays = append(s.stays, from)
-			s.masks = r.mask(s.masks, l.words)
-			if r.mergeable {
-				s.firsts = r.mask(s.firsts, l.words)
-			}
-			u := &(*l.used)[int(from.pair)*len(l.capacities)+c]
-			u.Fetched--
-			u.BytesUsed -= count(s.masks[c*l.words:])
-		}
-		states = append(states, s)
-	}
-	return states
-}
-
-func (r *loader) mask(masks []uint64, words int) []uint64 {
-	for range words {
-		masks = append(masks, r.Word())
-	}
-	return masks
-}
-
-// firsts reads first touches, of which each site made so many.
-func (r *loader) firsts(of func(site int) uint64) (firsts []uint32) {
-	n := r.Length(2)
-	cold := uint64(0)
-	for i := range r.in.Code {
-		cold += of(i)
-	}
-	r.wrong = r.wrong || r.mergeable && uint64(n) != cold || !r.mergeable && n != 0
-	for range n {
-		if r.Err() == nil {
-			firsts = append(firsts, r.pair())
-		}
-	}
-	return firsts
-}
-
-// block reads a block that is there at the end.
-func (r *loader) block(restore bool) {
-	of, from, bytes := r.object(), r.Word(), r.Uint()
-	kind := r.a.memory.objects[of].kind
-	if r.Err() != nil || !restore || r.a.options.Mergeable || kind != profile.HeapObject && kind != profile.StackObject {
-		r.wrong = true
-		return
-	}
-	r.a.memory.place(of, from, bytes)
 }
 
 // Resolve implements locality.Follower.
