@@ -8,6 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Communication is what threads write and others use, in tables.
@@ -261,23 +262,46 @@ type use struct {
 
 // uses sums up the pairs whose rows begin with the same cells, most events first.
 func (c *Communication) uses(byThread bool) (list []use) {
-	known := map[string]int{}
+	type alike struct {
+		producer, consumer, object int // numbers of names
+		kind                       trace.Kind
+		from, to                   uint32
+	}
+	names, sites, objects := map[string]int{}, map[uint32]int{}, map[uint32]int{}
+	number := func(numbers map[uint32]int, n uint32, cells func(uint32) []report.Value) int {
+		at, is := numbers[n]
+		if !is {
+			name := ""
+			for _, cell := range cells(n) {
+				name += cell.Plain() + "\x00"
+			}
+			if at, is = names[name]; !is {
+				at = len(names)
+				names[name] = at
+			}
+			numbers[n] = at
+		}
+		return at
+	}
+	object := func(n uint32) []report.Value { return []report.Value{c.Object(n)} }
+	known := map[alike]int{}
 	for i := range c.of().Pairs {
 		p := &c.of().Pairs[i]
+		key := alike{producer: number(sites, p.Producer, c.place), consumer: number(sites, p.Consumer, c.place), object: number(objects, p.Object, object), kind: trace.NumKinds}
 		kind := report.None()
 		if p.Consumer != profile.NoSite {
-			kind = report.TextOf(c.Profile.Sites.Code[p.Consumer].Kind.String())
+			key.kind = c.Profile.Sites.Code[p.Consumer].Kind
+			kind = report.TextOf(key.kind.String())
 		}
-		cells := slices.Concat(c.place(p.Producer), c.place(p.Consumer), []report.Value{kind, c.Object(p.Object)})
 		if byThread {
-			cells = append(cells, threadNumber(p.From), threadNumber(p.To))
-		}
-		key := ""
-		for _, cell := range cells {
-			key += cell.Plain() + "\x00"
+			key.from, key.to = p.From, p.To
 		}
 		at, is := known[key]
 		if !is {
+			cells := slices.Concat(c.place(p.Producer), c.place(p.Consumer), []report.Value{kind, c.Object(p.Object)})
+			if byThread {
+				cells = append(cells, threadNumber(p.From), threadNumber(p.To))
+			}
 			at = len(list)
 			known[key], list = at, append(list, use{cells: cells})
 		}

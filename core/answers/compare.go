@@ -2,6 +2,7 @@ package answers
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,7 +173,7 @@ func (c *Compared) Brief(number string) report.Table {
 }
 
 // CurveAt has the misses of fully associative LRU caches of these capacities, in
-// lines.
+// lines, ascending.
 func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Table {
 	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact", Columns: []report.Column{
 		{Key: "capacity_bytes", Label: "capacity"},
@@ -180,10 +181,18 @@ func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Tab
 		{Key: "misses", Label: "misses"},
 		{Key: "miss_ratio", Label: "miss ratio"},
 	}}
-	for _, lines := range capacities {
-		misses := c.Misses(lines)
-		t.Add(report.Bytes(lines*uint64(lineBytes)), report.Count(lines), report.Count(misses), report.Share(misses, c.Accesses))
+	next, upto := 0, c.Accesses
+	addBelow := func(end uint64) {
+		for ; next < len(capacities) && capacities[next] < end; next++ {
+			lines := capacities[next]
+			t.Add(report.Bytes(lines*uint64(lineBytes)), report.Count(lines), report.Count(upto), report.Share(upto, c.Accesses))
+		}
 	}
+	for lines, misses := range c.Points {
+		addBelow(lines)
+		upto = misses
+	}
+	addBelow(math.MaxUint64)
 	return t
 }
 

@@ -262,8 +262,9 @@ func Changes(s *profile.Sharing) report.Table {
 
 // ThreadCurves has a row for each core, view and capacity at which the misses of a
 // fully associative LRU cache change: of the core's own, undisturbed (private) or
-// kept coherent, and of the one that all cores share (concurrent).
-func ThreadCurves(s *profile.Sharing) report.Table {
+// kept coherent, and of the one that all cores share (concurrent). In brief, capacities
+// are powers of two.
+func ThreadCurves(s *profile.Sharing, brief bool) report.Table {
 	t := report.Table{Key: "curves", Columns: []report.Column{
 		{Key: "core", Label: "core"},
 		{Key: "threads", Label: "threads"},
@@ -287,7 +288,13 @@ func ThreadCurves(s *profile.Sharing) report.Table {
 			{"concurrent", &m.Distances, m.Cold},
 			{"coherent", &c.Coherent.Distances, c.Coherent.Cold + c.Coherent.Lost.Total()},
 		} {
-			for lines, misses := range profile.NewCurve(view.h, view.cold).Points {
+			curve := profile.NewCurve(view.h, view.cold)
+			capacities := Powers(curve)
+			if !brief {
+				capacities = curve.Capacities()
+			}
+			for _, lines := range capacities {
+				misses := curve.Misses(lines)
 				t.Add(report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.TextOf(view.name), report.Count(lines), report.Count(misses))
 				if bounds[i] != nil {
 					off.add("misses", wholeOff(missesOff(bounds[i], lines, misses, float64(misses))))

@@ -62,10 +62,13 @@ from one line on. table and md have powers of two.`,
 			return err
 		}
 		c := profile.NewCurve(found.Histogram(trace.AllKinds))
-		capacities := answers.Breakpoints(c)
-		t := answers.CurveAt(c, q.Line(), capacities)
+		var t report.Table
+		var capacities []uint64
 		if q.Brief {
 			t, capacities = answers.PowersOfTwo(c, q.Line()), answers.Powers(c)
+		} else {
+			capacities = answers.Breakpoints(c)
+			t = answers.CurveAt(c, q.Line(), capacities)
 		}
 		answers.Bound(&t, r.Profile, q.Line(), capacities)
 		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}

@@ -30,7 +30,8 @@ the core uses too (overlapped); another core touches the line itself in between
 (intercepted), or touched it first (brought).
 
 --curve prints the misses of each core in fully associative LRU caches of every
-capacity: private (undisturbed), coherent, and concurrent (shared by all).
+capacity: private (undisturbed), coherent, and concurrent (shared by all). csv and json
+have every capacity at which they change; table and md have powers of two.
 csv is one table, that of --by; json has all.`,
 	Example: "  stackglass threads app.sgt\n  stackglass threads app.sgt --cache L1=32KiB,8 --cache L2=1MiB,16,shared=2 --domains 0,1/2,3\n" +
 		"  stackglass threads app.sgt --by change --format csv\n  stackglass threads app.sgp --curve --format csv",
@@ -109,7 +110,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 		d.Tables = []report.Table{t.Views()}
 	default:
 		if q.Is("curve") {
-			d.Tables = []report.Table{answers.ThreadCurves(s)}
+			d.Tables = []report.Table{answers.ThreadCurves(s, q.Brief)}
 			return nil
 		}
 		d.Tables = []report.Table{t.Cores(), t.Views(), t.Domains()}

@@ -518,6 +518,23 @@ func equalPart(c Cache, bytes uint64) uint64 {
 	return bytes - bytes%(uint64(c.LineBytes)*uint64(max(c.Ways, 1)))
 }
 
+// Curves returns the misses of a core's accesses in private caches of every size: in one that
+// no other core disturbs, in one from which other cores' stores take lines, where coherence
+// misses are cold, and of the coherence misses alone, by the depth at which the line was lost.
+// The profile has stacks of threads with such lines.
+func (a *CoreAsker) Curves(lineBytes uint32, core int) (private, coherent, lost *profile.Curve) {
+	of := func(kind stackKind) *profile.Curve {
+		return a.stack(stackKey{lineBytes, kind, 0, core}, a.sharing(lineBytes)).Curve
+	}
+	return of(privateStack), of(coherentStack), of(lostStack)
+}
+
+// MemberCurve returns the misses of a core's accesses in caches of every size that the cores
+// of a domain share. The profile has the domain, and the core is in it.
+func (a *CoreAsker) MemberCurve(lineBytes uint32, domain, core int) *profile.Curve {
+	return a.stack(stackKey{lineBytes, memberStack, domain, core}, a.sharing(lineBytes)).Curve
+}
+
 // Alone returns how many accesses of a core miss in a private cache that no other core
 // disturbs. The profile has stacks of threads with such lines.
 func (a *CoreAsker) Alone(c Cache, core int) float64 {
@@ -546,9 +563,8 @@ func (a *CoreAsker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	if domain < 0 {
 		return c.Lines(), true
 	}
-	s := a.sharing(c.LineBytes)
-	shared := a.stack(stackKey{c.LineBytes, memberStack, domain, core}, s)
-	return a.stack(stackKey{c.LineBytes, privateStack, 0, core}, s).CapacityFor(shared.Misses(c.Lines()))
+	private, _, _ := a.Curves(c.LineBytes, core)
+	return private.CapacityFor(a.MemberCurve(c.LineBytes, domain, core).Misses(c.Lines()))
 }
 
 // Views are the misses of the private caches of all cores together by each of the models

@@ -44,8 +44,6 @@ type Threads struct {
 	*profile.Sharing
 	view  *View
 	cores []coreCurves
-	// On the stack of each domain, the curve of each core; made when first asked for.
-	domains []map[int]*profile.Curve
 	// What was drawn last, which a slider mostly leaves as it is.
 	overlaid *Chart
 	stack    Stack // of that
@@ -73,17 +71,11 @@ func (v *View) Threads() *Threads {
 }
 
 func newThreads(v *View, s *profile.Sharing) *Threads {
-	t := &Threads{Sharing: s, view: v, cores: make([]coreCurves, len(s.Cores)), domains: make([]map[int]*profile.Curve, len(s.Domains))}
+	t := &Threads{Sharing: s, view: v, cores: make([]coreCurves, len(s.Cores))}
 	for i := range s.Cores {
-		c := &s.Cores[i]
-		t.cores[i] = coreCurves{
-			private:  profile.NewCurve(&c.Private.Distances, c.Private.Cold),
-			coherent: profile.NewCurve(&c.Coherent.Distances, c.Coherent.Cold+c.Coherent.Lost.Total()),
-			lost:     profile.NewCurve(&c.Coherent.Lost, 0),
-		}
-	}
-	for core, c := range t.domainCurves(0) {
-		t.cores[core].shared = c
+		c := &t.cores[i]
+		c.private, c.coherent, c.lost = v.Run.Asker().Curves(s.LineBytes, i)
+		c.shared = v.Run.Asker().MemberCurve(s.LineBytes, 0, i)
 	}
 	return t
 }
@@ -96,19 +88,6 @@ func (t *Threads) Doubts() []string {
 			" cores; those that came last share the others' in turn")
 	}
 	return t.view.threadDoubts(list, answers.ThreadsOfSample)
-}
-
-// domainCurves gives each member's curve on the stack of a domain.
-func (t *Threads) domainCurves(n int) map[int]*profile.Curve {
-	if t.domains[n] == nil {
-		t.domains[n] = map[int]*profile.Curve{}
-		d := &t.Sharing.Domains[n]
-		for i, core := range d.Cores {
-			m := &d.Members[i]
-			t.domains[n][int(core)] = profile.NewCurve(&m.Distances, m.Cold)
-		}
-	}
-	return t.domains[n]
 }
 
 // CoreName names a core by its threads: thread 3, or threads 0, 1.
@@ -271,11 +250,15 @@ func (t *Threads) stackSentence(s Stack) string {
 	return "Each thread has a cache of its own, as if no other thread stored to its lines."
 }
 
-// CurvesTable is every core's misses at each size at which they change.
+// CurvesTable is every core's misses at powers of two; what is exported has each size at
+// which they change.
 func (t *Threads) CurvesTable() *Table {
 	return t.view.once("curves of threads", func() *Table {
-		return t.view.table("Misses by thread and cache size, fully associative LRU", t.view.question("threads").With("curve", "true"), nil,
-			"threads", "view", "capacity_lines", "misses")
+		q := t.view.question("threads").With("curve", "true")
+		brief := q
+		brief.Brief = true
+		return t.view.table("Misses by thread and cache size, fully associative LRU", brief, nil,
+			"threads", "view", "capacity_lines", "misses").of(t.view.document(q))
 	})
 }
 
@@ -459,12 +442,15 @@ func (t *Threads) groupCurves(cores []uint32) map[int]*profile.Curve {
 	if len(cores) == 1 {
 		return map[int]*profile.Curve{int(cores[0]): t.cores[cores[0]].private}
 	}
-	for i := range t.Sharing.Domains {
-		if slices.Equal(t.Sharing.Domains[i].Cores, cores) {
-			return t.domainCurves(i)
-		}
+	domain := slices.IndexFunc(t.Sharing.Domains, func(d profile.Domain) bool { return slices.Equal(d.Cores, cores) })
+	if domain < 0 {
+		return nil
 	}
-	return nil
+	curves := map[int]*profile.Curve{}
+	for _, core := range cores {
+		curves[int(core)] = t.view.Run.Asker().MemberCurve(t.LineBytes, domain, int(core))
+	}
+	return curves
 }
 
 // SharedTable is what cores miss in the caches that they share, thread by thread.

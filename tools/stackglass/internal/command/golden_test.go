@@ -62,6 +62,7 @@ var golden = []string{
 	"threads demo:openmp-stencil --cores 1,2",
 	"threads demo:openmp-stencil --cache L2=64KiB,8,shared=3 --domains 1/2 --by domain",
 	"threads demo:false-sharing --curve --format csv",
+	"threads demo:false-sharing --curve",
 	"threads demo:false-sharing --format json",
 	"threads demo:matmul-naive",
 	"what-if demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full",
