@@ -1,8 +1,9 @@
 package counters
 
 import (
-	"encoding/binary"
 	"errors"
+	"math/bits"
+	"slices"
 	"sort"
 
 	"github.com/stackglass/stackglass/core/codec"
@@ -21,133 +22,117 @@ import (
 
 // encode writes the state.
 func (t *touched) encode() []byte {
-	numbers := make([]uint64, 0, len(t.pages))
-	for number := range t.pages {
-		numbers = append(numbers, number)
-	}
-	sort.Slice(numbers, func(i, j int) bool { return numbers[i] < numbers[j] })
-	b := binary.AppendUvarint([]byte{}, uint64(len(numbers)))
-	last := uint64(0)
-	for _, number := range numbers {
-		p := t.pages[number]
-		b = binary.AppendUvarint(b, number-last)
-		b = t.encodeCounters(b, number, 8, p.words[:])
-		b = t.encodeCounters(b, number, 4, p.halvesOrNone())
-		b = t.encodeCounters(b, number, 1, p.bytesOrNone())
-		by := append([]touchedBy{}, p.by...) // their order shows who was last
-		sort.Slice(by, func(i, j int) bool { return by[i].function < by[j].function })
-		b = binary.AppendUvarint(b, uint64(len(by)))
-		for i := range by {
-			b = binary.AppendUvarint(b, uint64(by[i].function))
-			for _, word := range by[i].set {
-				b = binary.LittleEndian.AppendUint64(b, word)
-			}
-		}
-		last = number
-	}
-	return b
-}
-
-func (p *page) halvesOrNone() []uint32 {
-	if p.halves == nil {
-		return nil
-	}
-	return p.halves[:]
-}
-
-func (p *page) bytesOrNone() []uint32 {
-	if p.bytes == nil {
-		return nil
-	}
-	return p.bytes[:]
-}
-
-func (t *touched) encodeCounters(b []byte, number uint64, bytes uint8, counters []uint32) []byte {
-	any := uint64(0)
-	for i, n := range counters {
-		any |= t.full(granule{number, bytes, uint16(i)}, n)
-	}
-	if any == 0 {
-		return append(b, 0)
-	}
-	b = append(b, 1)
-	for first := 0; first < len(counters); first += 64 {
-		var mask uint64
-		for i, n := range counters[first : first+64] {
-			if t.full(granule{number, bytes, uint16(first + i)}, n) != 0 {
-				mask |= 1 << i
-			}
-		}
-		b = binary.LittleEndian.AppendUint64(b, mask)
-		for i, n := range counters[first : first+64] {
-			if mask>>i&1 != 0 {
-				b = binary.AppendUvarint(b, t.full(granule{number, bytes, uint16(first + i)}, n))
-			}
-		}
-	}
-	return b
+	c := codec.Writer([]byte{})
+	t.code(c)
+	return c.Out
 }
 
 var errState = errors.New("the accesses of each byte cannot be read; analyse the trace again from its start")
 
 // decode adds a written state to what is there.
 func (t *touched) decode(state []byte) error {
-	d := codec.NewDecoder(state)
-	number := uint64(0)
-	const least = 3 + 1 + 1 // a page: number, three flags, no functions
-	for range d.Length(least) {
-		number += d.Uint()
-		if d.Err() != nil || number >= 1<<(64-pageBits) {
-			return errState
-		}
-		p := t.pageAt(number)
-		t.decodeCounters(d, p, number, 8)
-		t.decodeCounters(d, p, number, 4)
-		t.decodeCounters(d, p, number, 1)
-		for range d.Length(1 + 64) {
-			set := p.setOf(uint32(d.UintBelow(1 << 32)))
-			for i := range set {
-				set[i] |= d.Word()
-			}
-		}
-	}
-	if d.Err() != nil || len(d.Rest()) > 0 {
+	c := codec.Reader(state)
+	if t.code(c); c.Failed() || c.More() {
 		return errState
 	}
 	return nil
 }
 
-func (t *touched) decodeCounters(d *codec.Decoder, p *page, number uint64, bytes uint8) {
-	if d.UintBelow(2) == 0 {
+// code codes the pages. What it reads is added to what is there.
+func (t *touched) code(c *codec.Coder) {
+	var numbers []uint64
+	if !c.Reads() {
+		for number := range t.pages {
+			numbers = append(numbers, number)
+		}
+		slices.Sort(numbers)
+	}
+	last := uint64(0)
+	const least = 3 + 1 + 1 // a page: number, three flags, no functions
+	codec.Slice(c, &numbers, least, func(number *uint64) {
+		c.Delta(number, &last)
+		if c.Check(*number < 1<<(64-pageBits), errState.Error()); !c.Failed() {
+			t.codePage(c, *number)
+		}
+	})
+}
+
+func (t *touched) codePage(c *codec.Coder, number uint64) {
+	p := t.pageAt(number)
+	for _, size := range []uint8{8, 4, 1} {
+		t.codeCounters(c, p, granule{page: number, bytes: size})
+	}
+	var by []touchedBy
+	if !c.Reads() {
+		by = append(by, p.by...) // their order shows who was last
+		sort.Slice(by, func(i, j int) bool { return by[i].function < by[j].function })
+	}
+	codec.Slice(c, &by, 1+64, func(x *touchedBy) {
+		c.U32(&x.function)
+		if c.Words(x.set[:]); c.Reads() {
+			set := p.setOf(x.function)
+			for i, word := range x.set {
+				set[i] |= word
+			}
+		}
+	})
+}
+
+// codeCounters codes those of words, half words or bytes, of which g is the first.
+func (t *touched) codeCounters(c *codec.Coder, p *page, g granule) {
+	list, there := p.counters(g.bytes), false
+	full := func(i int) uint64 { return t.full(granule{g.page, g.bytes, uint16(i)}, list[i]) }
+	for i := 0; i < len(list) && !there && !c.Reads(); i++ {
+		there = full(i) != 0
+	}
+	if c.Flag(&there); !there {
 		return
 	}
-	for index := 0; index < pageBytes/int(bytes); index += 64 {
-		mask := d.Word()
-		for i := range 64 {
-			if mask>>i&1 != 0 {
-				t.addCount(p, granule{number, bytes, uint16(index + i)}, d.Uint())
+	if list == nil {
+		list = p.newCounters(g.bytes)
+	}
+	for first := 0; first < len(list); first += 64 {
+		var mask uint64
+		var counts [64]uint64
+		for i := 0; i < len(counts) && !c.Reads(); i++ {
+			if counts[i] = full(first + i); counts[i] != 0 {
+				mask |= 1 << i
+			}
+		}
+		for c.Word(&mask); mask != 0; mask &= mask - 1 {
+			i := bits.TrailingZeros64(mask)
+			if c.U64(&counts[i]); c.Reads() {
+				g.index = uint16(first + i)
+				t.addCount(g, &list[first+i], counts[i])
 			}
 		}
 	}
 }
 
-// addCount adds n to a counter.
-func (t *touched) addCount(p *page, g granule, n uint64) {
-	var counter *uint32
-	switch g.bytes {
-	case 8:
-		counter = &p.words[g.index]
-	case 4:
-		if p.halves == nil {
-			p.halves = new([pageBytes / 4]uint32)
-		}
-		counter = &p.halves[g.index]
-	default:
-		if p.bytes == nil {
-			p.bytes = new([pageBytes]uint32)
-		}
-		counter = &p.bytes[g.index]
+// counters returns those of words, half words or bytes, nil where there are none.
+func (p *page) counters(bytes uint8) []uint32 {
+	switch {
+	case bytes == 8:
+		return p.words[:]
+	case bytes == 4 && p.halves != nil:
+		return p.halves[:]
+	case bytes == 1 && p.bytes != nil:
+		return p.bytes[:]
 	}
+	return nil
+}
+
+func (p *page) newCounters(bytes uint8) []uint32 {
+	if bytes == 4 {
+		p.halves = new([pageBytes / 4]uint32)
+	} else {
+		p.bytes = new([pageBytes]uint32)
+	}
+	return p.counters(bytes)
+}
+
+// addCount adds n to a counter.
+func (t *touched) addCount(g granule, counter *uint32, n uint64) {
 	sum := uint64(*counter) + n&(1<<32-1)
 	*counter = uint32(sum)
 	if wraps := sum>>32 + n>>32; wraps != 0 {
