@@ -1,7 +1,6 @@
 package branches
 
 import (
-	"encoding/binary"
 	"errors"
 	"sort"
 
@@ -24,58 +23,97 @@ import (
 
 // state writes the state.
 func (a *Analysis) state() []byte {
-	if a.gone {
-		return []byte{1}
+	c := codec.Writer([]byte{})
+	a.codeState(c)
+	return c.Out
+}
+
+// codeState codes whether the analysis was given up, and if not, threads and calls. It adds
+// the calls that it reads, and returns the threads.
+func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
+	gone := a.gone && !c.Reads()
+	if c.Flag(&gone); gone {
+		a.gone = true
+		return nil
 	}
-	b := []byte{0}
-	threads := make([]*thread, 0, len(a.threads))
-	for _, t := range a.threads {
-		if t.at != 0 || t.returned != 0 || len(t.reaches) > 0 {
-			threads = append(threads, t)
+	var calls []made
+	if !c.Reads() {
+		for _, t := range a.threads {
+			if t.at != 0 || t.returned != 0 || len(t.reaches) > 0 {
+				threads = append(threads, t)
+			}
 		}
+		sort.Slice(threads, func(i, j int) bool { return threads[i].number < threads[j].number })
+		calls = a.counts.list()
 	}
-	sort.Slice(threads, func(i, j int) bool { return threads[i].number < threads[j].number })
-	b = appendNumbers(b, uint32(len(threads)))
-	for _, t := range threads {
-		b = t.append(b)
-	}
-	return a.counts.appendCalls(b)
-}
-
-func (t *thread) append(b []byte) []byte {
-	flags, before := uint32(0), uint32(0)
-	if t.based {
-		flags |= 1
-	}
-	if t.returned != 0 {
-		if before = t.before; t.reached {
-			flags |= 2
+	codec.Slice(c, &threads, 6, func(t **thread) {
+		if c.Reads() {
+			*t = new(thread)
 		}
-	}
-	b = appendNumbers(b, t.number, flags, t.returned, before)
-	frames := t.frames()
-	b = appendNumbers(appendNumbers(b, uint32(len(frames))), frames...)
-	b = appendNumbers(b, uint32(len(t.reaches)))
-	for _, r := range t.reaches {
-		b = appendNumbers(b, r.block, r.then)
-	}
-	return b
+		a.codeThread(c, *t)
+	})
+	last := uint64(0)
+	codec.Slice(c, &calls, 3, func(m *made) {
+		caller := uint64(m.caller)
+		c.Delta(&caller, &last)
+		codec.Below(c, &m.function, uint64(len(a.code.nameOf)))
+		c.U64(&m.n)
+		if c.Check(caller < uint64(len(a.code.nodes)), errState.Error()); c.Reads() && !c.Failed() {
+			a.counts.call(uint32(caller), m.function, m.n)
+		}
+	})
+	return threads
 }
 
-//go:noinline
-func appendNumbers(b []byte, numbers ...uint32) []byte {
-	for _, n := range numbers {
-		b = binary.AppendUvarint(b, uint64(n))
+// codeThread codes a thread, which is empty while reading. The latest blocks of its
+// invocations are no longer counted as left then.
+func (a *Analysis) codeThread(c *codec.Coder, t *thread) {
+	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
+	based, reached, before, frames := t.based, t.reached, t.before, t.frames()
+	if t.returned == 0 {
+		reached, before = false, 0
 	}
-	return b
+	c.U32(&t.number)
+	c.Flags(&based, &reached)
+	block(&t.returned)
+	block(&before)
+	codec.Slice(c, &frames, 1, func(n *uint32) {
+		if block(n); c.Reads() && take(c, a.counts.left, *n) {
+			t.stack = append(t.stack, *n)
+		}
+	})
+	if c.Reads() {
+		t.based, t.reached, t.before = based, reached, before
+		t.pop()
+	}
+	codec.Slice(c, &t.reaches, 2, func(r *reach) {
+		block(&r.block)
+		if block(&r.then); c.Reads() && r.block != 0 {
+			take(c, a.counts.resumed, r.block)
+		} else {
+			c.Check(r.then != 0 && len(t.reaches) == 1, errState.Error())
+		}
+	})
+	c.Check(!t.reached || (t.returned != 0 || t.at != 0) && len(t.reaches) > 0, errState.Error())
 }
 
-func (c *counts) appendCalls(b []byte) []byte {
-	type made struct {
-		call
-		n uint64
+// take counts a block once less. It reports whether it can.
+func take(c *codec.Coder, counts []uint64, block uint32) bool {
+	if c.Check(block != 0 && counts[block] > 0, errState.Error()); c.Failed() {
+		return false
 	}
-	var list []made
+	counts[block]--
+	return true
+}
+
+// made is how often a block called a function by its name.
+type made struct {
+	call
+	n uint64
+}
+
+// list returns the calls by name, ascending.
+func (c *counts) list() (list []made) {
 	for caller, function := range c.callee {
 		if function != 0 {
 			list = append(list, made{call{uint32(caller), function - 1}, c.made[caller]})
@@ -88,13 +126,7 @@ func (c *counts) appendCalls(b []byte) []byte {
 		x, y := list[i].call, list[j].call
 		return x.caller < y.caller || x.caller == y.caller && x.function < y.function
 	})
-	b = appendNumbers(b, uint32(len(list)))
-	last := uint32(0)
-	for _, m := range list {
-		b = binary.AppendUvarint(appendNumbers(b, m.caller-last, m.function), m.n)
-		last = m.caller
-	}
-	return b
+	return list
 }
 
 var errState = errors.New("the blocks of the part of the trace cannot be read; analyse the trace again from its start")
@@ -138,29 +170,9 @@ func (a *Analysis) load(p *profile.Profile) ([]*thread, error) {
 			return nil, err
 		}
 	}
-	d := codec.NewDecoder(p.Segment.Blocks)
-	if d.UintBelow(2) == 1 {
-		a.gone = true
-		return nil, d.Err()
-	}
-	threads := make([]*thread, 0, d.Length(6))
-	for range cap(threads) {
-		t, err := a.loadThread(d)
-		if err != nil {
-			return nil, err
-		}
-		threads = append(threads, t)
-	}
-	at := uint64(0)
-	for range d.Length(3) {
-		at += a.block(d)
-		function, n := d.UintBelow(1<<32), d.Uint()
-		if d.Err() != nil || at >= uint64(len(a.code.nodes)) || function >= uint64(len(a.code.nameOf)) {
-			return nil, errState
-		}
-		a.counts.call(uint32(at), uint32(function), n)
-	}
-	if d.Err() != nil || len(d.Rest()) > 0 {
+	d := codec.Reader(p.Segment.Blocks)
+	threads := a.codeState(d)
+	if d.Failed() || d.More() {
 		return nil, errState
 	}
 	return threads, nil
@@ -195,41 +207,6 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 		a.counts.resumed[b+1] += resumed
 		return true
 	})
-}
-
-// block reads a block's number, 0 for none.
-func (a *Analysis) block(d *codec.Decoder) uint64 { return d.UintBelow(uint64(len(a.code.nodes))) }
-
-func (a *Analysis) loadThread(d *codec.Decoder) (*thread, error) {
-	t := &thread{number: uint32(d.UintBelow(1 << 32))}
-	flags := d.UintBelow(4)
-	t.based, t.reached = flags&1 != 0, flags&2 != 0
-	t.returned, t.before = uint32(a.block(d)), uint32(a.block(d))
-	for range d.Length(1) {
-		n := uint32(a.block(d))
-		if n == 0 || a.counts.left[n] == 0 {
-			return nil, errState
-		}
-		a.counts.left[n]--
-		t.stack = append(t.stack, n)
-	}
-	t.pop()
-	for range d.Length(2) {
-		r := reach{uint32(a.block(d)), uint32(a.block(d))}
-		if r.block != 0 {
-			if a.counts.resumed[r.block] == 0 {
-				return nil, errState
-			}
-			a.counts.resumed[r.block]--
-		} else if r.then == 0 || len(t.reaches) > 0 {
-			return nil, errState
-		}
-		t.reaches = append(t.reaches, r)
-	}
-	if d.Err() != nil || t.reached && (t.returned == 0 && t.at == 0 || len(t.reaches) == 0) {
-		return nil, errState
-	}
-	return t, nil
 }
 
 // join has a thread go on as it does in the segment that follows.
