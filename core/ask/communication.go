@@ -16,7 +16,7 @@ import (
 var granularities = []string{"word", "line", "page"}
 
 // communication tells what threads write and others use.
-var _ = add(&Verb{
+var _ = Add(&Verb{
 	Name:  "communication",
 	Title: "What threads write and others use, and false sharing",
 	Help: `Print what goes between the threads of a trace. An event is a reference to a word,
@@ -68,7 +68,7 @@ csv is one table, with all rows; json has all tables.`,
 		}
 		return ""
 	},
-	answer: (*Run).communication,
+	Answer: (*Run).communication,
 })
 
 func (r *Run) communication(q Question, d *report.Document) error {
@@ -78,7 +78,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 	}
 	c := &answers.Communication{Profile: p, Name: r.Readable}
 	if q.Text("granularity") == "page" && c.Granule(profile.PageBytes) == nil {
-		return r.cannot("--granularity page: a sample of lines tells nothing of pages, which are known from all their lines only; take word or line, or stretches of the run, as in --sample onoff=1e6/1e8")
+		return r.Cannot("--granularity page: a sample of lines tells nothing of pages, which are known from all their lines only; take word or line, or stretches of the run, as in --sample onoff=1e6/1e8")
 	}
 	doubts, err := r.aboutCaches(c, caches)
 	if err != nil {
@@ -108,15 +108,15 @@ func (r *Run) communication(q Question, d *report.Document) error {
 func (r *Run) noCommunication() error {
 	switch p := r.Profile; {
 	case p.Totals.AllReferences() == 0:
-		return r.cannot(noReference)
+		return r.Cannot(noReference)
 	case len(p.Totals.Threads) == 0:
-		return r.cannot(`the trace has no thread numbers, so nothing tells what threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters do without threads`)
+		return r.Cannot(`the trace has no thread numbers, so nothing tells what threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters do without threads`)
 	case len(p.Totals.Threads) == 1:
-		return r.cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so nothing goes between threads")
+		return r.Cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so nothing goes between threads")
 	case answers.IsOfSample(p):
-		return r.cannot("the sample has lines of one thread only, or none; take a larger one, or another by --sample-seed")
+		return r.Cannot("the sample has lines of one thread only, or none; take a larger one, or another by --sample-seed")
 	}
-	return r.cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
+	return r.Cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
 }
 
 // aboutCaches refuses caches about which nothing is known, and gives the doubts about the
@@ -124,9 +124,9 @@ func (r *Run) noCommunication() error {
 func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
 	if len(caches) > 0 && r.Profile.Communication.Sources == nil {
 		if len(r.Profile.Sharing) > 0 {
-			return nil, r.cannot("--cache: what comes from other caches is left out of profiles that can be appended to; analyze the trace again without --mergeable")
+			return nil, r.Cannot("--cache: what comes from other caches is left out of profiles that can be appended to; analyze the trace again without --mergeable")
 		}
-		return nil, r.cannot("--cache: the profile has no stacks of threads; analyze the trace again with --analyses communication,sharing")
+		return nil, r.Cannot("--cache: the profile has no stacks of threads; analyze the trace again with --analyses communication,sharing")
 	}
 	for _, cache := range caches {
 		if cache.LineBytes != c.LineBytes() {

@@ -14,7 +14,7 @@ import (
 const ByflFormat = "byfl"
 
 // counters tells what a program's instructions add up to.
-var _ = add(&Verb{
+var _ = Add(&Verb{
 	Name:  "counters",
 	Title: "Operations, bytes, branches and calls of a program, its functions or blocks",
 	Help: `Print what a program's instructions add up to, whatever the machine: bytes and
@@ -49,10 +49,10 @@ profile with counters (analyze --analyses locality,counters); or a result of Byf
 		}
 		return ""
 	},
-	answer: func(r *Run, q Question, d *report.Document) error {
+	Answer: func(r *Run, q Question, d *report.Document) error {
 		p := r.Profile
 		if p.Counters == nil {
-			return r.cannot("the profile holds no counters; analyze the trace again with --analyses locality,counters")
+			return r.Cannot("the profile holds no counters; analyze the trace again with --analyses locality,counters")
 		}
 		if d.Input = r.Facts(0); p.Input.Header.Format == ByflFormat {
 			d.Input = d.Input[:2] // a result of Byfl has no references

@@ -13,7 +13,7 @@ import (
 )
 
 // histogram counts accesses by LRU stack distance: F(Δ).
-var _ = add(&Verb{
+var _ = Add(&Verb{
 	Name:  "histogram",
 	Title: "Count the accesses with each stack distance",
 	Help: `Print the histogram of LRU stack distances: the number of distinct lines touched
@@ -26,7 +26,7 @@ csv and json have every distance; table and md sum them up in powers of two.`,
 	Lines:   oneLine,
 	Spills:  true,
 	Missing: noDistances,
-	answer: func(r *Run, q Question, d *report.Document) error {
+	Answer: func(r *Run, q Question, d *report.Document) error {
 		found, err := r.Locality(q)
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ csv and json have every distance; table and md sum them up in powers of two.`,
 })
 
 // curve gives the misses of a fully associative LRU cache of every capacity: m(C).
-var _ = add(&Verb{
+var _ = Add(&Verb{
 	Name:  "curve",
 	Title: "Miss-ratio curve: the misses of a cache of every capacity",
 	Help: `Print the misses of a fully associative LRU cache of every capacity, exactly.
@@ -56,7 +56,7 @@ from one line on. table and md have powers of two.`,
 	Lines:   oneLine,
 	Spills:  true,
 	Missing: noDistances,
-	answer: func(r *Run, q Question, d *report.Document) error {
+	Answer: func(r *Run, q Question, d *report.Document) error {
 		found, err := r.Locality(q)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ from one line on. table and md have powers of two.`,
 })
 
 // sets gives the misses of set-associative LRU caches.
-var _ = add(&Verb{
+var _ = Add(&Verb{
 	Name:  "sets",
 	Title: "Misses of set-associative caches of every number of sets and ways",
 	Help: `Print the misses of LRU caches of 2^0 to 2^16 sets and 1 to 32 ways, exactly.
@@ -97,7 +97,7 @@ miss ratios, with a row for each number of sets.`,
 		}
 		return "the profile holds no set tables"
 	},
-	answer: func(r *Run, q Question, d *report.Document) error {
+	Answer: func(r *Run, q Question, d *report.Document) error {
 		found, err := r.Locality(q)
 		if err != nil {
 			return err

@@ -1,10 +1,12 @@
 package ask
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -14,6 +16,8 @@ import (
 type Run struct {
 	Name    string // of its file, as the user knows it
 	Profile *profile.Profile
+	// Module is the text of LLVM IR, of a program that was not run: there is no Profile.
+	Module []byte
 	// Warnings are what is doubtful about the run as a whole; [NewRun] has those that follow
 	// from its profile.
 	Warnings []string
@@ -22,6 +26,11 @@ type Run struct {
 	// Source returns the text of a line of source, without blanks around it, or ""; nil: no
 	// text is known.
 	Source func(file string, line uint32) string
+	// File reads a file that an argument names; nil: no files can be read.
+	File func(name string) ([]byte, error)
+	// Windows are samples of each block's executions, at lines of 64 bytes; nil: none were
+	// taken while the trace was read.
+	Windows []blocks.SampledReuse
 
 	// How the profile was made of a trace for this question; it was read from a file where
 	// Analysed is not set.
@@ -50,8 +59,25 @@ type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }
 
-// cannot returns an error that begins with the name of the run.
-func (r *Run) cannot(text string) error { return &Error{r.Name + ": " + text} }
+// Cannot returns an error that begins with the name of the run.
+func (r *Run) Cannot(text string) error { return &Error{r.Name + ": " + text} }
+
+// ReadFile reads the file that an argument of a question names; "" is no file.
+func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
+	name := q.Text(arg)
+	switch {
+	case name == "":
+		return nil, nil
+	case r.File == nil:
+		err = errors.New("files cannot be read here")
+	default:
+		text, err = r.File(name)
+	}
+	if err != nil {
+		return nil, &Error{"--" + arg + " " + name + ": " + err.Error()}
+	}
+	return text, nil
+}
 
 // Answer answers a question. The error is an *[Error] or a *[trace.OptionError] if the
 // question has no answer; both are for the user.
@@ -63,7 +89,7 @@ func (r *Run) Answer(q Question) (*report.Document, error) {
 		r = r.whole()
 	}
 	d := &report.Document{Schema: "stackglass." + q.Verb.Name, Version: 1}
-	if err := q.Verb.answer(r, q, d); err != nil {
+	if err := q.Verb.Answer(r, q, d); err != nil {
 		return nil, err
 	}
 	if q.Verb.Groups {

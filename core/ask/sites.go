@@ -16,7 +16,7 @@ import (
 )
 
 // sites ranks places in the code, or data, by misses.
-var _ = add(&Verb{
+var _ = Add(&Verb{
 	Name:  "sites",
 	Use:   "[--cache NAME=SIZE,WAYS[,LINE] …]",
 	Title: "Which lines of source, functions or data miss",
@@ -52,7 +52,7 @@ has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
 	},
 	// Threads have private caches, and totals are those of what-if.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
-	Lines:  levelLines,
+	Lines:  LevelLines,
 	Groups: true, Places: true,
 	Check: func(q Question) error {
 		_, err := shareOf(q)
@@ -64,7 +64,7 @@ has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
 		}
 		return ""
 	},
-	answer: (*Run).sites,
+	Answer: (*Run).sites,
 })
 
 // top is the argument for the number of rows that are shown by themselves.
@@ -134,7 +134,7 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 		return nil, nil, r.aboutUsual(q, err)
 	}
 	if by == attribution.Object && r.Profile.Sites.Data == nil {
-		return nil, nil, r.cannot("--by object: the trace names no data; compile the program with \"stackglass cc -- clang …\"")
+		return nil, nil, r.Cannot("--by object: the trace names no data; compile the program with \"stackglass cc -- clang …\"")
 	}
 	s := &answers.Sites{Profile: r.Profile, Ranker: ranker, Levels: levels, By: by, Name: r.Readable, Source: r.Source}
 	return s, append(r.told(doubts), answers.Estimated(levels)...), nil
@@ -145,11 +145,11 @@ func (r *Run) noSites() error {
 	const how = `compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`
 	switch {
 	case r.Profile.Totals.AllReferences() == 0:
-		return r.cannot(noReference)
+		return r.Cannot(noReference)
 	case r.Analysed:
-		return r.cannot("the trace tells neither sites nor instruction addresses, so there is nothing to rank; " + how)
+		return r.Cannot("the trace tells neither sites nor instruction addresses, so there is nothing to rank; " + how)
 	}
-	return r.cannot("the profile holds no sites; analyze the trace again with --analyses sites, and if it tells none: " + how)
+	return r.Cannot("the profile holds no sites; analyze the trace again with --analyses sites, and if it tells none: " + how)
 }
 
 // aboutUsual says of an error about a cache that nobody asked about it, where one comes from.
@@ -159,6 +159,6 @@ func (r *Run) aboutUsual(q Question, err error) error {
 		return err
 	}
 	usual := q.Verb.Usual[0]
-	return r.cannot("the cache that is asked about without --cache, " + usual + ", has lines of 64 bytes; give one with a line size of the profile, as in --cache " +
+	return r.Cannot("the cache that is asked about without --cache, " + usual + ", has lines of 64 bytes; give one with a line size of the profile, as in --cache " +
 		usual + "," + strconv.Itoa(int(r.Profile.Sites.LineBytes)) + ", or analyze the trace again with --lines 64 among others")
 }

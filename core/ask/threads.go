@@ -12,7 +12,7 @@ import (
 )
 
 // threads tells how threads use caches of their own and caches that they share.
-var _ = add(&Verb{
+var _ = Add(&Verb{
 	Name:  "threads",
 	Use:   "[--cache NAME=SIZE,WAYS[,LINE][,shared=CORES] …]",
 	Title: "What threads miss in caches of their own, and in caches that they share",
@@ -74,7 +74,7 @@ csv is one table, that of --by; json has all.`,
 		}
 		return "the profile holds no stacks of threads"
 	},
-	answer: (*Run).threads,
+	Answer: (*Run).threads,
 })
 
 func (r *Run) threads(q Question, d *report.Document) error {
@@ -91,7 +91,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 		return err
 	}
 	if q.Text("by") == "change" && answers.IsOfSample(p) {
-		return r.cannot("--by change: how distances change is not told by a sample; take stretches of the run instead, as in --sample onoff=1e6/1e8")
+		return r.Cannot("--by change: how distances change is not told by a sample; take stretches of the run instead, as in --sample onoff=1e6/1e8")
 	}
 	t, doubts, err := answers.NewThreads(p, r.Asker(), q.Caches().Levels)
 	if err != nil {
@@ -128,19 +128,19 @@ func (r *Run) threads(q Question, d *report.Document) error {
 func (r *Run) noThreads() error {
 	switch p := r.Profile; {
 	case p.Totals.AllReferences() == 0:
-		return r.cannot(noReference)
+		return r.Cannot(noReference)
 	case len(p.Totals.Threads) == 0:
-		return r.cannot("this trace does not say which thread made a reference; curve, sets and what-if answer for all as one; " +
+		return r.Cannot("this trace does not say which thread made a reference; curve, sets and what-if answer for all as one; " +
 			`to have threads, compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`)
 	case len(p.Totals.Threads) == 1:
-		return r.cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
+		return r.Cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
 			", so its caches are disturbed by nobody; curve, sets and what-if answer for them")
 	case r.Analysed && p.Sampled != nil:
-		return r.cannot("the sample has lines of one core only, or none; take a larger one, or another by --sample-seed")
+		return r.Cannot("the sample has lines of one core only, or none; take a larger one, or another by --sample-seed")
 	case r.Analysed:
-		return r.cannot("--cores " + r.Cores + " puts all threads on one core, so its caches are disturbed by nobody; curve, sets and what-if answer for them")
+		return r.Cannot("--cores " + r.Cores + " puts all threads on one core, so its caches are disturbed by nobody; curve, sets and what-if answer for them")
 	}
-	return r.cannot("the profile holds no stacks of threads; analyze the trace again, by default or with --analyses sharing")
+	return r.Cannot("the profile holds no stacks of threads; analyze the trace again, by default or with --analyses sharing")
 }
 
 // told returns the warnings of a prediction without those that Doubts has in its own words.

@@ -39,8 +39,8 @@ type Verb struct {
 	// Missing returns why a profile has no answer, whatever the arguments, as a clause
 	// without a full stop; "" if it has one.
 	Missing func(*profile.Profile) string
-	// answer fills the document in: tables, further facts, and warnings of its own.
-	answer func(*Run, Question, *report.Document) error
+	// Answer fills the document in: tables, further facts, and warnings of its own.
+	Answer func(*Run, Question, *report.Document) error
 }
 
 // Machine says whether a verb is about caches.
@@ -80,7 +80,8 @@ var line = Arg{Name: "line", Kind: Number, Default: "64", Help: "the cache line 
 // all are the verbs. Each file adds its own.
 var all []*Verb
 
-func add(v *Verb) *Verb {
+// Add enters a verb into the registry, when its package is initialised.
+func Add(v *Verb) *Verb {
 	all = append(all, v)
 	return v
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // whatIf predicts hits and misses of a hierarchy of caches.
-var _ = add(&Verb{
+var _ = Add(&Verb{
 	Name:  "what-if",
 	Use:   "--cache NAME=SIZE,WAYS[,LINE] …",
 	Title: "Hits and misses of a hierarchy of caches",
@@ -63,7 +63,7 @@ miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 		// Instructions are counted for MPKI.
 		return analysis.Locality | analysis.Operations | analysis.Sharing | setTables(q)
 	},
-	Lines:  levelLines,
+	Lines:  LevelLines,
 	Spills: true, Groups: true, Places: true,
 	Check: func(q Question) error {
 		if q.Machine.Threads == hierarchy.OnOneCore && q.Text("by") == "core" {
@@ -73,7 +73,7 @@ miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 		return err
 	},
 	Missing: noDistances,
-	answer: func(r *Run, q Question, d *report.Document) error {
+	Answer: func(r *Run, q Question, d *report.Document) error {
 		h := q.Machine
 		parts, err := shares(q)
 		if err != nil {
@@ -100,8 +100,8 @@ miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 	},
 })
 
-// levelLines is for Verb.Lines: the line sizes of the caches in question.
-func levelLines(q Question) (sizes []uint32) {
+// LevelLines is for Verb.Lines: the line sizes of the caches in question, ascending.
+func LevelLines(q Question) (sizes []uint32) {
 	for _, c := range q.Caches().Levels {
 		sizes = append(sizes, c.LineBytes)
 	}

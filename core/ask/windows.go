@@ -8,7 +8,7 @@ import (
 )
 
 // windows follows the working set and the misses over the run.
-var _ = add(&Verb{
+var _ = Add(&Verb{
 	Name:  "windows",
 	Title: "Working set and misses over time",
 	Help: `Print, for each window of the run, its accesses, its working set (the distinct lines
@@ -28,7 +28,7 @@ table and md leave out small caches that miss as much as the next larger one.`,
 		}
 		return "the profile holds no windows of the run"
 	},
-	answer: func(r *Run, q Question, d *report.Document) error {
+	Answer: func(r *Run, q Question, d *report.Document) error {
 		found, err := r.Locality(q)
 		if err != nil {
 			return err

@@ -59,16 +59,21 @@ type Models struct {
 	priced    priced // what runtime is of
 }
 
-// Open reads what questions are about: an encoded profile, a module's text, or both; nil
-// for what is not there. Its error says why nothing can be said.
+// Open is [New] for a profile that is encoded, or nil.
 func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	if encoded == nil {
-		return open(nil, name, module, measured)
+		return New(nil, name, module)
 	}
 	p, err := profile.Decode(encoded)
 	if err != nil {
 		return nil, err
 	}
+	return New(p, name, module)
+}
+
+// New returns the models of a run's profile, of a module's text, or of both; nil for what is
+// not there. The error says why there are none.
+func New(p *profile.Profile, name string, module []byte) (*Models, error) {
 	return open(p, name, module, measured)
 }
 
@@ -78,7 +83,7 @@ func OpenPredicted(p *profile.Profile, name string, module []byte) (*Models, err
 	return open(p, name, module, predicted)
 }
 
-// open is Open for a profile; origin is what its counts are.
+// open is New; origin is what the counts of the profile are.
 func open(p *profile.Profile, name string, module []byte, origin string) (*Models, error) {
 	m := &Models{name: name, profile: p, origin: origin}
 	if p != nil {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,12 +23,14 @@ type asking struct {
 	named   string // hierarchy
 	oneCore bool
 
-	load func(name string) (*answerable, error) // nil: as the verb's needs say
+	load func(name string, lines []uint32) (*answerable, error) // nil: as the verb's needs say
 	// check refuses options that are not the verb's own, before anything is read; prepare adds
-	// to what was read before it is asked; then does what there is to do with an answer besides
+	// to what was read before it is asked; instead answers with something else than a document,
+	// if it was asked to; then does what there is to do with an answer besides
 	// printing it, and last comes after that. nil: nothing.
 	check   func(q ask.Question) error
 	prepare func(l *answerable, run *ask.Run) error
+	instead func(run *ask.Run, q ask.Question) (done bool, err error)
 	then    func(l *answerable, q ask.Question, d *report.Document) error
 	last    func(d *report.Document) error
 }
@@ -141,15 +144,18 @@ func (a *app) ask(o *asking, name string) error {
 		needed &^= analysis.Sharing // stacks of threads have to stay in memory
 	}
 	o.r.asked, o.r.analyses = q.Caches(), needed.String()
-	lines := []uint32{analysis.DefaultLineBytes}
+	var lines []uint32
 	if o.verb.Lines != nil {
 		lines = o.verb.Lines(q)
 	}
+	if lines == nil {
+		lines = []uint32{analysis.DefaultLineBytes}
+	}
 	load := o.load
 	if load == nil {
-		load = func(name string) (*answerable, error) { return a.load(o.r, name, lines) }
+		load = func(name string, lines []uint32) (*answerable, error) { return a.load(o.r, name, lines) }
 	}
-	l, err := load(name)
+	l, err := load(name, lines)
 	if err != nil {
 		return err
 	}
@@ -157,6 +163,11 @@ func (a *app) ask(o *asking, name string) error {
 	if o.prepare != nil {
 		if err := o.prepare(l, run); err != nil {
 			return err
+		}
+	}
+	if o.instead != nil {
+		if done, err := o.instead(run, q); done || err != nil {
+			return usage(err)
 		}
 	}
 	d, err := run.Answer(q)
@@ -184,7 +195,16 @@ func (a *app) ask(o *asking, name string) error {
 // run is what package ask is asked about.
 func (l *answerable) run(r *reading) *ask.Run {
 	return &ask.Run{
-		Name: l.name, Profile: l.Profile, Warnings: slices.Clone(l.warnings), Readable: readable,
+		Name: l.name, Profile: l.Profile, Module: l.module, Warnings: slices.Clone(l.warnings), Readable: readable, File: readFile,
 		Analysed: l.Trace, Cores: r.cores,
 	}
+}
+
+// readFile reads a file that an option names.
+func readFile(name string) ([]byte, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, errors.New(reason(err))
+	}
+	return text, nil
 }

@@ -20,7 +20,7 @@ import (
 // counters is the verb for traces, profiles and results of Byfl.
 func (a *app) counters() *cobra.Command {
 	return a.verb(ask.VerbOf("counters"), func(_ *cobra.Command, o *asking) {
-		o.load = func(name string) (*answerable, error) { return a.loadCounters(o.r, name) }
+		o.load = func(name string, _ []uint32) (*answerable, error) { return a.loadCounters(o.r, name) }
 	})
 }
 

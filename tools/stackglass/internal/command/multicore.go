@@ -21,22 +21,21 @@ import (
 
 // multicoreOptions are what the verb multicore takes.
 type multicoreOptions struct {
-	cores      []uint
-	words      answers.MulticoreQuestion // what is as in the page
-	caches     []string
-	named      string
-	processor  string
-	protocol   string
-	at, check  string // the input to predict for, and a run that was made at it
-	windows    string // that are looked at, in words
-	by         string
-	output     string
-	analyses   string
-	read       pass.PredictOptions
-	memory     string
-	format     string
-	pipelining pipelineOptions // for its processor
-	ppt        pptFiles
+	cores     []uint
+	words     answers.MulticoreQuestion // what is as in the page
+	caches    []string
+	named     string
+	processor string
+	protocol  string
+	at, check string // the input to predict for, and a run that was made at it
+	windows   string // that are looked at, in words
+	by        string
+	output    string
+	analyses  string
+	read      pass.PredictOptions
+	memory    string
+	format    string
+	ppt       pptFiles
 }
 
 // multicoreTables are what --by takes.
@@ -172,8 +171,7 @@ func (o *multicoreOptions) question() (q predict.Question, err error) {
 		o.windows = q.Windows[0].String()
 	}
 	if o.processor != "" {
-		o.pipelining.processor = o.processor
-		if q.Processor, err = o.pipelining.chosen(); err != nil {
+		if q.Processor, err = chosenProcessor(o.processor); err != nil {
 			return q, err
 		}
 	}

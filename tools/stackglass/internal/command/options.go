@@ -327,6 +327,7 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 type answerable struct {
 	*pass.Result
 	name     string
+	module   []byte // the text of LLVM IR, where the file is that: there is no profile
 	warnings []string
 }
 

@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/blocks/scaling"
 	"github.com/stackglass/stackglass/core/costmodel"
@@ -22,10 +22,14 @@ import (
 
 // scaleOptions are what the verb scale takes besides what it reads.
 type scaleOptions struct {
-	pipelineOptions
-	at    string
-	check string
-	by    string
+	processor string
+	caches    []string
+	named     string
+	module    string
+	top       int
+	at        string
+	check     string
+	by        string
 
 	h         hierarchy.Hierarchy
 	q         answers.ModelQuestion
@@ -131,8 +135,11 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 	if o.names, at, ok = parseParameters(o.at); !ok {
 		return nil, usagef("--at ", strconv.Quote(o.at), ", want the parameters to predict for, as in n=512 or n=512,m=8")
 	}
-	if o.q, o.h, err = o.question(); err != nil {
-		return nil, err
+	if len(o.caches) > 0 || o.named != "" {
+		if o.h, err = chooseHierarchy(o.caches, o.named); err != nil {
+			return nil, err
+		}
+		o.q.Machine = o.h.Lines()
 	}
 	if o.by == "level" && len(o.h.Levels) == 0 {
 		return nil, usagef("--by level: give the caches, by --cache or --hierarchy")
@@ -151,7 +158,7 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	processor, err := o.chosen()
+	processor, err := chosenProcessor(o.processor)
 	if err != nil {
 		return err
 	}
@@ -160,11 +167,11 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	program, err := scaling.FitProgram(o.names, inputs)
+	laws, err := scaling.FitProgram(o.names, inputs)
 	if err != nil {
 		return asUsage(err)
 	}
-	if o.predicted, err = program.Predict(at); err != nil {
+	if o.predicted, err = laws.Predict(at); err != nil {
 		return asUsage(err)
 	}
 	d := &report.Document{Schema: "stackglass.scale", Version: 1, Warnings: warnings}
@@ -188,7 +195,7 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 		if err != nil {
 			return err
 		}
-		if err := program.Same(scaling.Input{Name: o.check, Parameters: at, Profile: l.Profile}); err != nil {
+		if err := laws.Same(scaling.Input{Name: o.check, Parameters: at, Profile: l.Profile}); err != nil {
 			return asUsage(err)
 		}
 		d.Warnings = append(d.Warnings, l.warnings...)
@@ -296,14 +303,14 @@ func (o *scaleOptions) tell(p *profile.Profile, predicted bool) (*told, error) {
 	t.work.Name = readable
 	var text []byte
 	if o.module != "" {
-		if text, err = os.ReadFile(o.module); err != nil {
-			return nil, usagef("--module ", o.module, ": ", reason(err))
+		if text, err = readFile(o.module); err != nil {
+			return nil, usagef("--module ", o.module, ": ", err.Error())
 		}
 	}
 	if predicted {
 		t.models, err = costmodel.OpenPredicted(p, o.module, text)
 	} else {
-		t.models, err = costmodel.Open(p.Encode(), o.module, text)
+		t.models, err = costmodel.New(p, o.module, text)
 	}
 	if err != nil {
 		return nil, asUsage(err)
@@ -328,7 +335,7 @@ func (o *scaleOptions) lay(d *report.Document, foretold, real *told) error {
 		d.Warnings = append(d.Warnings, string(w))
 	}
 	for _, note := range reply.Notes {
-		if note = warningOf(note); !slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.EqualFold(w, note) }) {
+		if note = program.Advice(note); !slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.EqualFold(w, note) }) {
 			d.Warnings = append(d.Warnings, note)
 		}
 	}

@@ -1,0 +1,349 @@
+package program
+
+import (
+	"errors"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/ir"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+var blockTables = []string{"function", "block", "branch", "opcode"}
+
+// Blocks counts how often the blocks of a program run.
+var Blocks = ask.Add(&ask.Verb{
+	Name:  "blocks",
+	Title: "How often blocks run and branches are taken, of a run or of LLVM IR alone",
+	Help: `Print what the functions and blocks of a program execute, and its branches: how often
+each way is taken, and what that means to the number of all instructions. Sensitivity
+1 is a branch whose trip count, or odds, in proportion change as many instructions.
+
+FILE is a trace of a program compiled by "stackglass cc", or a profile that was made
+with "analyze --analyses blocks": counts are those of the run, exactly, and each block
+tells how its references find their lines.
+
+Or FILE is the text of LLVM IR (.ll), as clang -S -emit-llvm writes it: then the counts
+follow from how likely the ways of each branch are. --prof takes that from the weights
+that a compiler's profile has left in it, which are near the truth and never exact;
+what is not known is guessed: loops run ten times, other ways are alike. The program
+begins in main, once, or where --enter says.
+
+--template prints all branches with their source lines, and how often each goes which
+way, as a text to be changed: probabilities, weights, trip counts, and expressions of
+parameters, as in trip n/4. --probabilities reads it, for the program of a run or for
+LLVM IR, and --set n=1000 says what its parameters are.`,
+	Example: "  stackglass blocks app.sgt\n  stackglass blocks app.sgp --by branch --top 5\n  stackglass blocks app.ll --template > app.txt\n" +
+		"  stackglass blocks app.ll --probabilities app.txt --set n=1000 --format csv",
+	Args: []ask.Arg{
+		{Name: "by", Words: blockTables, Help: "print one table alone, and all of it: " + strings.Join(blockTables, ", ") + " (csv: function)"},
+		top,
+		{Name: "prof", Kind: ask.Switch, Help: "of LLVM IR: take the weights that a compiler's profile left in it"},
+		{Name: "probabilities", Help: "take how likely ways are from this `FILE`, as --template writes it"},
+		{Name: "set", Kind: ask.List, Help: "give parameters of --probabilities other values: `NAME=NUMBER`, as in n=1000,density=1/8"},
+		{Name: "windows", Kind: ask.Switch, Help: "sample executions of each block, one in a hundred, and tell what their reuse profiles lose against all"},
+		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "choose others by another `NUMBER`"},
+		{Name: "enter", Kind: ask.List, Help: "of LLVM IR: the functions that are called from outside: `NAME=CALLS`, as in main=1,callback=500"},
+	},
+	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Blocks },
+	Check: func(q ask.Question) error {
+		if err := checkParameters(q); err != nil {
+			return err
+		}
+		if q.Is("windows") && q.Given("probabilities") {
+			return needsTrace
+		}
+		return nil
+	},
+	Missing: func(p *profile.Profile) string {
+		switch {
+		case p.Blocks == nil:
+			return "the profile holds no blocks"
+		case len(p.Blocks) == 0:
+			return "the trace tells of no blocks"
+		}
+		return ""
+	},
+	Answer: func(r *ask.Run, q ask.Question, d *report.Document) error {
+		b, err := branchesOf(r, q)
+		if err != nil {
+			return err
+		}
+		system, err := b.system(r, q)
+		if err != nil {
+			return b.about(err)
+		}
+		d.Input, d.Warnings = b.facts, b.warnings
+		if q.Is("prof") {
+			d.Warnings = append(d.Warnings, r.Name+": weights of a compiler's profile are scaled, and changed by optimisations: counts from them are near the truth, and never exact")
+		}
+		if n := system.Guess(); n > 0 {
+			d.Warnings = append(d.Warnings, r.Name+": nothing tells how likely the ways of "+strconv.Itoa(n)+" branches are; guessed: loops run ten times, other ways are alike")
+		}
+		found, err := answers.NewBlocks(system)
+		if err != nil {
+			return b.about(err)
+		}
+		found.Name = r.Readable
+		d.Input = append(d.Input, found.Total()...)
+		if b.sites != nil {
+			found.Reuse, found.LineBytes, found.Windows = b.edges.Reuse(b.sites), b.sites.LineBytes, r.Windows
+		}
+		d.Tables, err = blockAnswer(q, found)
+		return err
+	},
+})
+
+// top is how many rows people get.
+var top = ask.Arg{Name: "top", Kind: ask.Number, Default: "10", Help: "print the first `N` rows of each table (0: all; csv and json have all)"}
+
+var needsTrace = &ask.Error{Text: "--windows: executions are sampled while a trace is read; give the trace, without --probabilities"}
+
+// checkParameters refuses values of parameters without a file that has these.
+func checkParameters(q ask.Question) error {
+	if q.Given("set") && !q.Given("probabilities") {
+		return &ask.Error{Text: "--set: parameters are those of a file; give it by --probabilities"}
+	}
+	return nil
+}
+
+// BranchFile returns the branches of a program as a text to be changed, which
+// the argument probabilities reads.
+func BranchFile(r *ask.Run, q ask.Question) ([]byte, error) {
+	b, err := branchesOf(r, q)
+	if err != nil {
+		return nil, err
+	}
+	system, err := b.system(r, q)
+	if err != nil {
+		return nil, b.about(err)
+	}
+	text := "The branches of " + r.Name
+	switch {
+	case q.Given("probabilities"):
+		text += ", as " + q.Text("probabilities") + " has them"
+	case b.edges != nil:
+		text += ", as often as they were taken in that run"
+	case q.Is("prof"):
+		text += ", with the weights of a compiler's profile"
+	}
+	return system.AppendSheet(nil, text), nil
+}
+
+// branches is a program and how often its branches were taken.
+type branches struct {
+	run      *ask.Run
+	program  *trace.Program
+	edges    *blocks.Run    // nil: it has not run
+	weights  [][]uint64     // of a compiler's profile, by block
+	sites    *profile.Sites // of the run; nil: no reuse is known
+	facts    []report.Fact
+	warnings []string
+}
+
+// branchesOf reads the program of a run or of a module.
+func branchesOf(r *ask.Run, q ask.Question) (*branches, error) {
+	if r.Module != nil {
+		return moduleBranches(r, q)
+	}
+	run, err := decodeRun(r)
+	if err != nil {
+		return nil, err
+	}
+	b := &branches{run: r, program: run.Program, edges: run}
+	if run.Profile != nil { // the profile is of a module
+		b.edges, b.weights = nil, run.Profile.Weights
+	} else {
+		for _, arg := range []string{"prof", "enter"} {
+			if q.Given(arg) {
+				return nil, &ask.Error{Text: "--" + arg + ": " + r.Name + " is no LLVM IR but of a run, which tells how often branches were taken; leave the option out"}
+			}
+		}
+	}
+	if q.Is("windows") && r.Windows == nil {
+		return nil, needsTrace
+	}
+	var lineBytes uint32
+	if b.edges != nil && r.Profile.Sampled == nil && !q.Given("probabilities") && r.Profile.Sites != nil {
+		b.sites, lineBytes = r.Profile.Sites, r.Profile.Sites.LineBytes
+	}
+	b.facts = r.Facts(lineBytes)
+	return b, b.check(q)
+}
+
+// decodeRun reads the blocks of a profile.
+func decodeRun(r *ask.Run) (*blocks.Run, error) {
+	switch p := r.Profile; {
+	case p.Blocks == nil:
+		return nil, r.Cannot("the profile holds no blocks; analyze the trace again with --analyses blocks")
+	case len(p.Blocks) == 0:
+		return nil, r.Cannot("the trace tells of no blocks; compile the program with \"stackglass cc -- clang …\", which traces them, or give its LLVM IR")
+	}
+	run, err := blocks.DecodeRun(r.Profile.Blocks)
+	if err != nil {
+		return nil, r.Cannot(err.Error())
+	}
+	return run, nil
+}
+
+func moduleBranches(r *ask.Run, q ask.Question) (*branches, error) {
+	m, err := ir.Read(r.Module)
+	if err != nil {
+		return nil, r.Cannot(err.Error())
+	}
+	b := &branches{run: r, program: blocks.WithoutPaths(m.Program), weights: m.Weights}
+	b.facts = []report.Fact{
+		{Key: "file", Label: "file", Value: report.TextOf(r.Name)},
+		{Key: "compiler", Label: "compiler", Value: report.TextOf(m.Compiler)},
+		{Key: "functions", Label: "functions", Value: report.Count(uint64(len(b.program.Functions)))},
+		{Key: "blocks", Label: "blocks", Value: report.Count(uint64(len(b.program.Blocks)))},
+	}
+	for _, s := range m.Skipped {
+		b.warnings = append(b.warnings, r.Name+": left out: "+s.What+": "+s.Why)
+	}
+	return b, b.check(q)
+}
+
+// check refuses to take weights that are not there.
+func (b *branches) check(q ask.Question) error {
+	if q.Is("prof") && !slices.ContainsFunc(b.weights, func(w []uint64) bool { return w != nil }) {
+		return &ask.Error{Text: "--prof: " + b.run.Name + " has no weights of a compiler's profile; compile with -fprofile-use, or leave the option out"}
+	}
+	return nil
+}
+
+// about says of which program an error is, unless an argument is to blame.
+func (b *branches) about(err error) error {
+	if errors.As(err, new(*ask.Error)) {
+		return err
+	}
+	return b.run.Cannot(err.Error())
+}
+
+// system gives the branches of a program their weights, and says where it begins.
+func (b *branches) system(r *ask.Run, q ask.Question) (s *blocks.System, err error) {
+	switch {
+	case b.edges != nil:
+		s, err = blocks.FromEdges(b.program, b.edges.Edges)
+	case q.Is("prof"):
+		s, err = blocks.FromProfile(b.program, b.weights)
+	default:
+		s, err = blocks.NewSystem(b.program)
+	}
+	if err == nil && b.edges == nil {
+		err = enter(s, b.program, q)
+	}
+	if err != nil || !q.Given("probabilities") {
+		return s, err
+	}
+	text, err := r.ReadFile(q, "probabilities")
+	if err != nil {
+		return nil, err
+	}
+	sheet, err := blocks.ParseSheet(q.Text("probabilities"), text)
+	if err != nil {
+		return nil, err
+	}
+	model, err := sheet.Bind(s)
+	if err != nil {
+		return nil, err
+	}
+	values, err := parameters(sheet, q)
+	if err != nil {
+		return nil, err
+	}
+	return s, model.Set(values)
+}
+
+// listed are the values of an argument, several of which may be behind commas.
+func listed(q ask.Question, arg string) (list []string) {
+	for _, value := range q.List(arg) {
+		list = append(list, strings.Split(value, ",")...)
+	}
+	return list
+}
+
+// mostDigits is the longest that a parameter's value is written.
+const mostDigits = 100
+
+// parameters are the values that are given to those of a sheet.
+func parameters(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error) {
+	values := map[string]*big.Rat{}
+	for _, text := range listed(q, "set") {
+		name, value, found := strings.Cut(text, "=")
+		number, ok := (*big.Rat)(nil), false
+		if len(value) <= mostDigits && !strings.ContainsAny(value, "eEpP") { // exponents make numbers of any length
+			number, ok = new(big.Rat).SetString(value)
+		}
+		if !found || !ok {
+			return nil, &ask.Error{Text: "--set " + strconv.Quote(text) + ", want a parameter and a number, as in n=1000"}
+		}
+		if !slices.ContainsFunc(sheet.Parameters(), func(p blocks.Parameter) bool { return p.Name == name }) {
+			return nil, &ask.Error{Text: "--set " + strconv.Quote(text) + ": " + q.Text("probabilities") + " has no parameter " + name}
+		}
+		values[name] = number
+	}
+	return values, nil
+}
+
+// enter says where a program begins.
+func enter(s *blocks.System, p *trace.Program, q ask.Question) error {
+	if !q.Given("enter") {
+		s.EnterMain()
+		return nil
+	}
+	numbers := map[string]int{}
+	for n := len(p.Functions) - 1; n >= 0; n-- {
+		numbers[p.Functions[n].Name] = n
+	}
+	for _, text := range listed(q, "enter") {
+		name, count, found := strings.Cut(text, "=")
+		n, err := strconv.ParseUint(count, 10, 64)
+		number, known := numbers[name]
+		switch {
+		case !found || err != nil:
+			return &ask.Error{Text: "--enter " + strconv.Quote(text) + ", want a function and how often it is called, as in main=1"}
+		case !known:
+			return &ask.Error{Text: "--enter " + strconv.Quote(text) + ": there is no function of that name in the file"}
+		}
+		s.Enter(number, n)
+	}
+	return nil
+}
+
+// blockAnswer are the tables that are asked for.
+func blockAnswer(q ask.Question, b *answers.Blocks) (list []report.Table, err error) {
+	most := int(q.Number("top"))
+	if most == 0 || !q.Brief || q.Given("by") && !q.Given("top") {
+		most = answers.All
+	}
+	is := func(name string) bool { return !q.Given("by") || q.Text("by") == name }
+	if is("function") {
+		list = append(list, b.Functions(most))
+	}
+	if is("block") {
+		list = append(list, b.Hot(most))
+	}
+	if is("branch") {
+		t, err := b.Branches(most)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	if is("opcode") {
+		list = append(list, b.Opcodes(most))
+	}
+	if b.Windows != nil {
+		list = append(list, b.Sampled(most))
+	}
+	return list, nil
+}

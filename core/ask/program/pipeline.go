@@ -1,0 +1,207 @@
+package program
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/costmodel"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Pipeline predicts what the blocks of a program take on a processor.
+var Pipeline = ask.Add(&ask.Verb{
+	Name:  "pipeline",
+	Title: "Cycles of functions and blocks on a processor, and what limits them",
+	Help: `Print how many cycles a program takes on the core of a processor: by function, by block
+of one function, and for one block what its loop waits for and its schedule on ports.
+
+FILE is a trace of a program compiled by "stackglass cc", a profile that was made with
+"analyze --analyses default,blocks", or the text of LLVM IR (.ll). Of a run, --cache or
+--hierarchy say where loads find their lines: each takes the average latency of its
+place in the code. A latency that they do not state is the processor's, or a usual one,
+and a warning names it. Without them every load hits in the first level.
+--module gives the LLVM IR of a program beside its trace.
+
+A loop's iteration takes the largest of three bounds: ports, micro-ops that enter the
+core, and values of the iteration before. It is a model: what it leaves out is said.
+
+--processor is one of ` + strings.Join(pipeline.Processors(), ", ") + `,
+or a file with a description of one, in the same form or in PPT's.`,
+	Example: "  stackglass pipeline app.sgt --hierarchy ryzen-9950x\n  stackglass pipeline app.ll --processor neoverse-v2 --probabilities app.txt --set n=1000\n" +
+		"  stackglass pipeline app.sgt --function solve --format csv",
+	Machine: ask.SomeCaches,
+	Places:  true,
+	Args: []ask.Arg{
+		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "whose core: a name, or a `FILE` that describes one"},
+		{Name: "probabilities", Help: "take how likely ways are from this `FILE`, as blocks --template writes it"},
+		{Name: "set", Kind: ask.List, Help: "give parameters of --probabilities other values: `NAME=NUMBER`, as in n=1000"},
+		{Name: "module", Help: "the LLVM IR of a traced program, as a `FILE`"},
+		{Name: "function", Help: "the blocks of this `FUNCTION` (default: of the one that takes most)"},
+		{Name: "block", Help: "the schedule of the block with this `LABEL` (default: of the one that takes most)"},
+		top,
+	},
+	Needs: func(ask.Question) analysis.Analyses {
+		return analysis.Sites | analysis.Sets | analysis.Blocks | analysis.Sharing
+	},
+	Lines:   ask.LevelLines,
+	Check:   checkParameters,
+	Missing: Blocks.Missing,
+	Answer:  cycles,
+})
+
+func cycles(r *ask.Run, q ask.Question, d *report.Document) error {
+	processor, err := Processor(r, q)
+	if err != nil {
+		return err
+	}
+	m, err := models(r, q)
+	if err != nil {
+		return err
+	}
+	m.Use(processor)
+	words, err := modelQuestion(r, q)
+	if err != nil {
+		return err
+	}
+	reply, err := ofBlock(m, words, q)
+	if err != nil {
+		return err
+	}
+	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
+	if r.Module == nil {
+		d.Input = r.Facts(0)
+		if len(q.Machine.Levels) > 0 {
+			d.Input = append(d.Input, answers.ThreadFacts(r.Profile, q.Machine)...)
+		}
+	}
+	for _, row := range reply.Table("program").Rows {
+		label := row[0].Plain()
+		d.Input = append(d.Input, report.Fact{Key: strings.ReplaceAll(label, " ", "_"), Label: label, Value: row[1]})
+	}
+	for _, note := range reply.Notes {
+		d.Warnings = append(d.Warnings, Advice(note))
+	}
+	d.Warnings = append(d.Warnings, "not modelled: "+strings.Join(reply.Unmodelled, "; "))
+	for _, key := range []string{"functions", "blocks", "bounds", "schedule"} {
+		t := *reply.Table(key)
+		if t.Index("number") == 0 {
+			var rest []int
+			for i := range t.Columns[1:] {
+				rest = append(rest, i+1)
+			}
+			t = answers.PickColumns(t, rest...)
+		}
+		if most := q.Number("top"); most > 0 && q.Brief && uint64(len(t.Rows)) > most && key != "bounds" {
+			t.Rows = t.Rows[:most]
+			t.Title += ", the first " + q.Text("top")
+		}
+		if len(t.Rows) > 0 {
+			d.Tables = append(d.Tables, t)
+		}
+	}
+	return nil
+}
+
+// Processor returns the processor in question: a known one, or one that a file describes.
+func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
+	name := q.Text("processor")
+	p, unknown := pipeline.Named(name)
+	if unknown == nil {
+		return p, nil
+	}
+	text, err := r.ReadFile(q, "processor")
+	if err != nil {
+		return nil, &ask.Error{Text: "--processor " + name + ": " + unknown.Error() + "; or a file, and there is none of that name that can be read"}
+	}
+	if p, err = pipeline.Read(text); err != nil {
+		return nil, &ask.Error{Text: "--processor " + name + ": " + err.Error()}
+	}
+	return p, nil
+}
+
+// models opens the models of a run, with the module beside it, or those of a module alone.
+func models(r *ask.Run, q ask.Question) (*costmodel.Models, error) {
+	name, text := r.Name, r.Module
+	if r.Module == nil {
+		if _, err := decodeRun(r); err != nil {
+			return nil, err
+		}
+		var err error
+		if text, err = r.ReadFile(q, "module"); err != nil {
+			return nil, err
+		}
+		name = q.Text("module")
+	}
+	m, err := costmodel.New(r.Profile, name, text)
+	if err != nil {
+		return nil, r.Cannot(err.Error())
+	}
+	return m, nil
+}
+
+// modelQuestion is what is asked of the models.
+func modelQuestion(r *ask.Run, q ask.Question) (words answers.ModelQuestion, err error) {
+	if len(q.Machine.Levels) > 0 {
+		words.Machine = q.Machine.Lines()
+	}
+	if !q.Given("probabilities") {
+		return words, nil
+	}
+	text, err := r.ReadFile(q, "probabilities")
+	if err != nil {
+		return words, err
+	}
+	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	for _, set := range listed(q, "set") {
+		parameter, value, found := strings.Cut(set, "=")
+		at := slices.IndexFunc(lines, func(l string) bool {
+			name, _, is := strings.Cut(l, "=")
+			return is && strings.TrimSpace(name) == parameter
+		})
+		if !found || at < 0 {
+			return words, &ask.Error{Text: "--set " + strconv.Quote(set) + ", want a parameter of " + q.Text("probabilities") + " and a number, as in n=1000"}
+		}
+		lines[at] = parameter + " = " + value
+	}
+	words.Changes = strings.Join(lines, "\n")
+	return words, nil
+}
+
+// ofBlock asks the models about the function and the block that are named.
+func ofBlock(m *costmodel.Models, words answers.ModelQuestion, q ask.Question) (*answers.Reply, error) {
+	reply := m.Answer(words)
+	if reply.Problem != "" {
+		return nil, &ask.Error{Text: "--probabilities " + q.Text("probabilities") + ": " + strings.TrimSuffix(reply.Problem, ".")}
+	}
+	for _, pick := range []struct {
+		arg, table string
+		number     *uint32
+	}{{"function", "functions", &words.Function}, {"block", "blocks", &words.Block}} {
+		if !q.Given(pick.arg) {
+			continue
+		}
+		t := reply.Table(pick.table)
+		at := slices.IndexFunc(t.Rows, func(row []report.Value) bool { return row[t.Index(pick.arg)].Plain() == q.Text(pick.arg) })
+		if at < 0 {
+			return nil, &ask.Error{Text: "--" + pick.arg + " " + q.Text(pick.arg) + ": there is none of that name"}
+		}
+		n, _ := t.Rows[at][t.Index("number")].Number()
+		*pick.number = uint32(n)
+		reply = m.Answer(words)
+	}
+	return reply, nil
+}
+
+// Advice is a note of the models as a warning, with the options that help.
+func Advice(note string) string {
+	text := strings.TrimSuffix(note, ".")
+	if note == costmodel.NoHierarchy {
+		text += "; add one, as in --hierarchy ryzen-9950x or --cache L1=32KiB,8,latency=4 --cache memory=latency=200"
+	}
+	return text
+}
