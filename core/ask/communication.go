@@ -43,7 +43,7 @@ csv is one table, with all rows; json has all tables.`,
 		{Name: "by", Words: []string{"flow", "site", "object", "owner", "window"}, Help: "one table: flow, site, object, owner, window"},
 		{Name: "false-sharing", Kind: Switch, Help: "false sharing only"},
 		top("show the first `N` pairs of places"),
-		line,
+		Line,
 	},
 	Needs: func(q Question) analysis.Analyses {
 		if len(q.Machine.Levels) > 0 {
@@ -108,7 +108,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 func (r *Run) noCommunication() error {
 	switch p := r.Profile; {
 	case p.Totals.AllReferences() == 0:
-		return r.Cannot(noReference)
+		return r.Cannot(NoReference)
 	case len(p.Totals.Threads) == 0:
 		return r.Cannot(`the trace has no thread numbers, so nothing tells what threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters do without threads`)
 	case len(p.Totals.Threads) == 1:

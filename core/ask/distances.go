@@ -21,7 +21,7 @@ between two accesses to the same line, from 0; inf is the first access to a line
 
 csv and json have every distance; table and md sum them up in powers of two.`,
 	Example: "  stackglass histogram app.lackey.lz4 --format csv\n  stackglass histogram app.sgp --line 128 --svg app.svg",
-	Args:    []Arg{line},
+	Args:    []Arg{Line},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
 	Spills:  true,
@@ -51,7 +51,7 @@ var _ = Add(&Verb{
 csv and json have every breakpoint: each capacity at which the misses change,
 from one line on. table and md have powers of two.`,
 	Example: "  stackglass curve app.lackey.lz4\n  stackglass curve app.sgp --format csv --svg curve.svg",
-	Args:    []Arg{line},
+	Args:    []Arg{Line},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
 	Spills:  true,
@@ -87,7 +87,7 @@ csv and json have every number of ways; for one set, which is a fully associativ
 cache, beyond 32 too, wherever the misses change, as curve does. table and md have
 miss ratios, with a row for each number of sets.`,
 	Example: "  stackglass sets app.lackey.lz4\n  stackglass sets app.sgp --line 128 --format csv",
-	Args:    []Arg{line},
+	Args:    []Arg{Line},
 	Needs:   needs(analysis.Sets),
 	Lines:   oneLine,
 	Spills:  true,

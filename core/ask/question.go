@@ -58,7 +58,7 @@ func (q Question) Number(name string) uint64 {
 func (q Question) Is(name string) bool { return q.Text(name) == "true" }
 
 // Line returns the line size that is asked for, in bytes.
-func (q Question) Line() uint32 { return uint32(min(q.Number(line.Name), 1<<31)) }
+func (q Question) Line() uint32 { return uint32(min(q.Number(Line.Name), 1<<31)) }
 
 // Caches returns the hierarchy that the question is about: the user's, or the usual one.
 func (q Question) Caches() hierarchy.Hierarchy {
@@ -69,7 +69,7 @@ func (q Question) Caches() hierarchy.Hierarchy {
 	for _, text := range q.Verb.Usual {
 		_ = h.Add(text)
 	}
-	if q.Verb.Arg(line.Name) != nil {
+	if q.Verb.Arg(Line.Name) != nil {
 		for i := range h.Levels {
 			h.Levels[i].LineBytes = q.Line()
 		}

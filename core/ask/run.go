@@ -8,8 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Run is what questions are about.
@@ -18,6 +20,8 @@ type Run struct {
 	Profile *profile.Profile
 	// Module is the text of LLVM IR, of a program that was not run: there is no Profile.
 	Module []byte
+	// Folded is a loop-compressed trace that was read as it is: there is no Profile.
+	Folded *Folded
 	// Warnings are what is doubtful about the run as a whole; [NewRun] has those that follow
 	// from its profile.
 	Warnings []string
@@ -31,6 +35,9 @@ type Run struct {
 	// Windows are samples of each block's executions, at lines of 64 bytes; nil: none were
 	// taken while the trace was read.
 	Windows []blocks.SampledReuse
+	// GoOn is asked now and then, while an answer takes long, whether it is still wanted;
+	// nil: it is.
+	GoOn func() bool
 
 	// How the profile was made of a trace for this question; it was read from a file where
 	// Analysed is not set.
@@ -38,6 +45,13 @@ type Run struct {
 	Cores    string // groups of threads on a core that the user gave; "": none
 
 	asker *hierarchy.CoreAsker
+}
+
+// Folded is a loop-compressed trace.
+type Folded struct {
+	Tree    *loops.Tree
+	Program *trace.Program // nil: not known
+	Partial bool           // the rest could not be read
 }
 
 // NewRun returns a run of a profile that was read from a file.
@@ -61,6 +75,12 @@ func (e *Error) Error() string { return e.Text }
 
 // Cannot returns an error that begins with the name of the run.
 func (r *Run) Cannot(text string) error { return &Error{r.Name + ": " + text} }
+
+// ErrStopped is the error of an answer that is no longer wanted.
+var ErrStopped = &Error{"the answer is no longer wanted"}
+
+// Wanted reports whether the answer is still wanted.
+func (r *Run) Wanted() bool { return r.GoOn == nil || r.GoOn() }
 
 // ReadFile reads the file that an argument of a question names; "" is no file.
 func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
@@ -136,7 +156,7 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 		say("this covers a part of the trace only: " + p.State.Reason)
 	}
 	if p.Totals.AllReferences() == 0 {
-		say(noReference)
+		say(NoReference)
 	}
 	if p.Input.Threads != nil && !p.Input.Header.Threads {
 		say("threads were chosen, but the trace has no thread numbers, so none of it was analysed")
@@ -156,4 +176,5 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 	return list
 }
 
-const noReference = "no reference was analysed: the trace has none, or none of the chosen kinds, threads and part"
+// NoReference says of a profile that it is empty.
+const NoReference = "no reference was analysed: the trace has none, or none of the chosen kinds, threads and part"

@@ -71,14 +71,19 @@ has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
 func top(help string) Arg { return Arg{Name: "top", Kind: Number, Default: "0", Help: help} }
 
 // shareOf reads the share of misses that the rows that are shown make.
-func shareOf(q Question) (share float64, err error) {
+func shareOf(q Question) (float64, error) {
+	return ParseShare(q, "misses, as in 90% or 0.9", math.SmallestNonzeroFloat64)
+}
+
+// ParseShare reads the argument share, as in 90% or 0.9, from least up.
+func ParseShare(q Question, of string, least float64) (share float64, err error) {
 	text, percent := strings.CutSuffix(q.Text("share"), "%")
 	share, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if percent {
 		share /= 100
 	}
-	if err != nil || !(share > 0 && share <= 1) {
-		return 0, &trace.OptionError{Option: "share", Got: q.Text("share"), Want: "a share of the misses, as in 90% or 0.9"}
+	if err != nil || !(share >= least && share <= 1) {
+		return 0, &trace.OptionError{Option: "share", Got: q.Text("share"), Want: "a share of the " + of}
 	}
 	return share, nil
 }
@@ -145,7 +150,7 @@ func (r *Run) noSites() error {
 	const how = `compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`
 	switch {
 	case r.Profile.Totals.AllReferences() == 0:
-		return r.Cannot(noReference)
+		return r.Cannot(NoReference)
 	case r.Analysed:
 		return r.Cannot("the trace tells neither sites nor instruction addresses, so there is nothing to rank; " + how)
 	}

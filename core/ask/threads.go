@@ -40,7 +40,7 @@ csv is one table, that of --by; json has all.`,
 	Args: []Arg{
 		{Name: "by", Words: []string{"core", "domain", "change", "view"}, Help: "one table: core, domain, change, view"},
 		{Name: "curve", Kind: Switch, Help: "misses at every capacity, by core"},
-		line,
+		Line,
 	},
 	Needs:  needs(analysis.Sharing),
 	Groups: true,
@@ -83,7 +83,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 		return r.noThreads()
 	}
 	s := answers.SharingAt(p, q.Line())
-	if s == nil && !q.Given(line.Name) {
+	if s == nil && !q.Given(Line.Name) {
 		s = &p.Sharing[0]
 	}
 	if s == nil {
@@ -128,7 +128,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 func (r *Run) noThreads() error {
 	switch p := r.Profile; {
 	case p.Totals.AllReferences() == 0:
-		return r.Cannot(noReference)
+		return r.Cannot(NoReference)
 	case len(p.Totals.Threads) == 0:
 		return r.Cannot("this trace does not say which thread made a reference; curve, sets and what-if answer for all as one; " +
 			`to have threads, compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`)

@@ -74,8 +74,8 @@ type Arg struct {
 	Help    string   // in one line; the kind of value stands between backquotes
 }
 
-// line is the argument of verbs that answer for one line size.
-var line = Arg{Name: "line", Kind: Number, Default: "64", Help: "the cache line in `BYTES`, a power of two from 8 to 4096"}
+// Line is the argument of verbs that answer for one line size.
+var Line = Arg{Name: "line", Kind: Number, Default: "64", Help: "the cache line in `BYTES`, a power of two from 8 to 4096"}
 
 // all are the verbs. Each file adds its own.
 var all []*Verb

@@ -18,7 +18,7 @@ with like numbers. A longer run has wider windows, never more than 1,024.
 
 table and md leave out small caches that miss as much as the next larger one.`,
 	Example: "  stackglass windows app.lackey.lz4\n  stackglass windows app.sgp --line 128 --format csv",
-	Args:    []Arg{line},
+	Args:    []Arg{Line},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
 	Spills:  true,

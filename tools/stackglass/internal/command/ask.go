@@ -13,6 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
 // asking is a verb of package ask on the command line.
@@ -171,7 +172,10 @@ func (a *app) ask(o *asking, name string) error {
 		}
 	}
 	d, err := run.Answer(q)
-	if err != nil {
+	switch {
+	case err == ask.ErrStopped:
+		return pass.ErrInterrupted
+	case err != nil:
 		return usage(err)
 	}
 	if o.then != nil {
@@ -195,8 +199,8 @@ func (a *app) ask(o *asking, name string) error {
 // run is what package ask is asked about.
 func (l *answerable) run(r *reading) *ask.Run {
 	return &ask.Run{
-		Name: l.name, Profile: l.Profile, Module: l.module, Warnings: slices.Clone(l.warnings), Readable: readable, File: readFile,
-		Analysed: l.Trace, Cores: r.cores,
+		Name: l.name, Profile: l.Profile, Module: l.module, Folded: l.folded, Warnings: slices.Clone(l.warnings), Readable: readable, File: readFile,
+		Analysed: l.Trace, Cores: r.cores, GoOn: func() bool { return r.cmd.Context().Err() == nil },
 	}
 }
 

@@ -327,7 +327,8 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 type answerable struct {
 	*pass.Result
 	name     string
-	module   []byte // the text of LLVM IR, where the file is that: there is no profile
+	module   []byte      // the text of LLVM IR, where the file is that: there is no profile
+	folded   *ask.Folded // the loop-compressed trace, where the file is that and it was not unfolded: there is no profile
 	warnings []string
 }
 

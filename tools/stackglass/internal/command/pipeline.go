@@ -64,9 +64,7 @@ func (a *app) pipeline() *cobra.Command {
 
 // loadsModules has a verb take LLVM IR for FILE, beside traces and profiles.
 func (a *app) loadsModules(o *asking) {
-	for _, name := range []string{"sample", "sample-seed"} {
-		must(o.r.cmd.Flags().MarkHidden(name))
-	}
+	hideSample(o.r.cmd)
 	o.load = func(name string, lines []uint32) (*answerable, error) {
 		if _, err := o.r.options(a, lines); err != nil {
 			return nil, err

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/misses"
@@ -68,7 +70,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	if err != nil {
 		return err
 	}
-	tree, err := treeOf(l)
+	tree, err := treeOf(l.run(s.r))
 	if err != nil {
 		return err
 	}
@@ -82,7 +84,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	}
 	d := &report.Document{Schema: "stackglass.validate-loops", Version: 1, Input: l.facts(0)}
 	d.Tables = []report.Table{o.table(list), loopClasses(tree, list)}
-	d.Warnings = append(aboutNests(l), aboutEstimates(list)...)
+	d.Warnings = append(program.LoopDoubts(l.run(s.r)), aboutEstimates(list)...)
 	if l.Stopped != nil {
 		d.Warnings = append(d.Warnings, "the numbers are of the part that was read, by every method")
 	}
@@ -146,13 +148,13 @@ func loopCaches(texts []string) (list []misses.Cache, err error) {
 }
 
 // treeOf is the folded trace of a profile.
-func treeOf(l *answerable) (*loops.Tree, error) {
-	if err := holdsLoops(l); err != nil {
-		return nil, err
+func treeOf(r *ask.Run) (*loops.Tree, error) {
+	if err := program.CheckLoops(r); err != nil {
+		return nil, asUsage(err)
 	}
-	tree, err := loops.Decode(l.Profile.Loops)
+	tree, err := loops.Decode(r.Profile.Loops)
 	if err != nil {
-		return nil, usagef(l.name, ": its loops are damaged: ", err.Error())
+		return nil, usagef(r.Name, ": its loops are damaged: ", err.Error())
 	}
 	return tree, nil
 }

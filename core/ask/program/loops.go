@@ -1,0 +1,313 @@
+package program
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/answers/loopcount"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops/change"
+	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// changeKinds are the changes that can be tried, in the order in which they are made.
+var changeKinds = []ask.Arg{
+	{Name: "pad", Kind: ask.List, Help: "put bytes behind each row of an array, as in `A=+64`"},
+	{Name: "align", Kind: ask.List, Help: "move all arrays, or one, to a multiple of `BYTES`, as in 64 or a=64"},
+	{Name: "array-of-structs", Kind: ask.List, Help: "make one array of structures of `ARRAYS`, as in x,y"},
+	{Name: "fuse", Kind: ask.List, Help: "make one loop of a `LOOP` and the next one"},
+	{Name: "interchange", Kind: ask.List, Help: "exchange two `LOOPS`, as in i,j"},
+	{Name: "tile", Kind: ask.List, Help: "cut `LOOPS` into tiles, as in i=32,j=32"},
+}
+
+// Loops lists the loop nests of a run.
+var Loops = ask.Add(&ask.Verb{
+	Name:  "loops",
+	Title: "The loop nests of a run, and the arrays that each goes over",
+	Help: `Fold a trace into its loops, and print them: where in the source, how often each runs
+and with how many iterations (trips; 1–512 where they change), and what share of all
+references is made in it. Loops are numbered as chapters are: 2.1 is the first loop in
+nest 2. Nests that differ in addresses and trip counts only are one that runs several
+times. What is folded is lossless; counts are exact.
+
+--arrays prints the arrays of each loop, --loop 2.1 those of one: base, extent, stride
+for each loop from the outermost in, the bytes that its first run touches, and how much
+of the lines they lie in that is. Accesses without a pattern are irregular.
+
+--cache counts misses by loop and cause, and who evicts whom: exactly, with LRU, on the
+folded trace, at a cost that hardly grows with trip counts. Each level is counted as if
+it saw every access; threads share it. The last row has the misses of the whole run, as
+simulate counts them for the level alone. Arrays get their class in the first level, as
+ScalaMemAnalysis has them, from exact counts.
+
+What if the code were different: --pad, --interchange, --tile, --align, --fuse and
+--array-of-structs change one nest (--nest) in the order given here, and the misses of
+the caches given by --cache or --hierarchy are counted again, exactly; --propose tries
+many such changes and prints those that save most. Loops go by their numbers, or as i,
+j, k, …: the outermost loop of the nest, the first in it, and so on. Arrays go by their
+names, or by an address in them. Whether the program still means the same is not
+checked; each change says what would make it illegal.
+
+Loops that make less than --share of the references are left out; csv and json have
+all. FILE is a trace, a folded one (.sgl), which may stand for more rows than can be
+unfolded, or a profile that was made with "analyze --analyses loops". Loops
+are those of the program where the trace tells sites and blocks, as "stackglass cc"
+makes it; with addresses of instructions they mostly are; without both, little folds.`,
+	Example: "  stackglass loops app.sgt\n  stackglass loops app.sgt --loop 1.1\n  stackglass loops app.sgp --arrays --format csv\n" +
+		"  stackglass loops app.sgt --propose 3 --cache L1=32KiB,8\n  stackglass loops app.sgt --pad b=+64 --tile i=32,j=32 --cache L1=32KiB,8",
+	Machine: ask.SomeCaches,
+	Args: append([]ask.Arg{
+		{Name: "loop", Help: "print the arrays of this loop, by its `NUMBER`, as in 1.2"},
+		{Name: "arrays", Kind: ask.Switch, Help: "print the arrays of all loops that are shown"},
+		{Name: "share", Default: "1%", Help: "leave loops out that make less than this share of the references"},
+		ask.Line,
+		{Name: "nest", Kind: ask.Number, Default: "0", Help: "the `NUMBER` of the nest to change (0: the one with most references)"},
+		{Name: "propose", Kind: ask.Number, Default: "0", Help: "print the `N` changes that would save most misses of the first level"},
+	}, changeKinds...),
+	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Loops },
+	Lines: func(q ask.Question) []uint32 { return []uint32{q.Line()} },
+	Check: func(q ask.Question) error {
+		switch {
+		case q.Given("loop") && q.Is("arrays"):
+			return &ask.Error{Text: "--loop and --arrays exclude each other: --loop prints the arrays of one loop"}
+		case changes(q) && len(q.Machine.Levels) == 0:
+			return &ask.Error{Text: "no cache to count the misses of: give --cache L1=32KiB,8, or --hierarchy i7-6700"}
+		case changesGiven(q) && q.Number("propose") > 0:
+			return &ask.Error{Text: "--propose and changes exclude each other: --propose looks for changes"}
+		}
+		_, err := leastShare(q)
+		return err
+	},
+	Missing: noLoops,
+	Answer:  nests,
+})
+
+// noLoops says why a profile has no loops.
+func noLoops(p *profile.Profile) string {
+	switch {
+	case p.Totals.AllReferences() == 0:
+		return ask.NoReference
+	case p.Loops == nil:
+		return "the profile holds no loops"
+	case len(p.Loops) == 0:
+		return "the trace does not fold: its tree of loops grew beyond its memory and was given up"
+	}
+	return ""
+}
+
+// changesGiven reports whether the question is about changes that it names.
+func changesGiven(q ask.Question) bool {
+	return slices.ContainsFunc(changeKinds, func(kind ask.Arg) bool { return q.Given(kind.Name) })
+}
+
+// changes reports whether the question is about changes to the code.
+func changes(q ask.Question) bool { return changesGiven(q) || q.Number("propose") > 0 }
+
+func leastShare(q ask.Question) (float64, error) {
+	return ask.ParseShare(q, "references, as in 1% or 0.01", 0)
+}
+
+// CheckLoops says why a run has no loops, or returns nil.
+func CheckLoops(r *ask.Run) error {
+	text := noLoops(r.Profile)
+	switch {
+	case text == "":
+		return nil
+	case r.Profile.Totals.AllReferences() == 0:
+	case r.Profile.Loops == nil:
+		text += "; analyze the trace again with --analyses loops"
+	default:
+		text += "; analyze a part of it, as with --limit 10000000"
+	}
+	return r.Cannot(text)
+}
+
+// LoopDoubts are what is doubtful about the loops of a run.
+func LoopDoubts(r *ask.Run) (doubts []string) {
+	in := &r.Profile.Input.Header
+	if r.Profile.Sites == nil && !in.PCs {
+		doubts = append(doubts, r.Name+": the trace tells neither sites nor addresses of instructions, so little folds, and the loops are not those of the program")
+	}
+	if in.Sliced {
+		doubts = append(doubts, r.Name+": the threads are in order only from one time slice to the next, so nests of several threads are cut where a slice ends")
+	}
+	return doubts
+}
+
+// mostNests is how many nests people may get.
+const mostNests = 1000
+
+func nests(r *ask.Run, q ask.Question, d *report.Document) error {
+	least, err := leastShare(q)
+	if err != nil {
+		return err
+	}
+	levels, most := q.Machine.Levels, mostNests
+	if !q.Brief {
+		most, least = answers.AllNests, 0
+	}
+	var found *answers.Loops
+	if r.Folded != nil {
+		found = foldedLoops(r, q, most, d)
+		if r.Folded.Tree.Rows() == math.MaxUint64 {
+			d.Warnings = append(d.Warnings, r.Name+": stands for 2^64 rows or more: counts are modulo 2^64, and misses cannot be counted")
+			levels, least = nil, 0 // shares are of a number that is not known
+		}
+	} else {
+		if err := CheckLoops(r); err != nil {
+			return err
+		}
+		if found, err = answers.NewLoops(r.Profile, most); err != nil {
+			return r.Cannot("its loops are damaged: " + err.Error())
+		}
+		d.Input, d.Warnings = r.Facts(found.LineBytes), LoopDoubts(r)
+	}
+	found.Name = r.Readable
+	if changes(q) {
+		err = tryChanges(r, q, found, d)
+	} else {
+		err = listLoops(r, q, found, levels, least, d)
+	}
+	if err == nil && r.Folded != nil && r.Folded.Partial {
+		d.Warnings = append(d.Warnings, r.Name+": this covers a part of the trace only: what could be read")
+	}
+	return err
+}
+
+// foldedLoops are the loops of a trace that was not unfolded.
+func foldedLoops(r *ask.Run, q ask.Question, most int, d *report.Document) *answers.Loops {
+	f := r.Folded
+	found := &answers.Loops{Outline: outline.New(f.Tree, most), Place: answers.ProgramPlaces(f.Program), LineBytes: q.Line()}
+	if found.LineBytes == 0 {
+		found.LineBytes = analysis.DefaultLineBytes
+	}
+	d.Input = []report.Fact{
+		{Key: "file", Label: "file", Value: report.TextOf(r.Name)},
+		{Key: "trace_format", Label: "trace format", Value: report.TextOf("sgl")},
+		{Key: "references", Label: "references", Value: report.Count(found.References)},
+		{Key: "complete", Label: "complete", Value: report.YesNo(!f.Partial)},
+		{Key: "line_bytes", Label: "line size (bytes)", Value: report.Count(uint64(found.LineBytes))},
+	}
+	return found
+}
+
+// listLoops lays out the loops, their arrays, and the misses of levels in them.
+func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.Cache, least float64, d *report.Document) error {
+	of := l.Shown(least)
+	if number := q.Text("loop"); number != "" {
+		at := l.Find(number)
+		if at < 0 {
+			return &ask.Error{Text: "--loop " + number + ": there is no such loop; see them with: stackglass loops FILE"}
+		}
+		of = []int{at}
+		d.Tables = []report.Table{l.ArraysTable(of)}
+	} else {
+		loops := l.Table(least)
+		if q.Brief {
+			loops = l.Brief(least)
+		}
+		if d.Tables = []report.Table{loops}; q.Is("arrays") || !q.Brief {
+			d.Tables = append(d.Tables, l.ArraysTable(of))
+		}
+		if q.Is("arrays") {
+			d.Main = "arrays"
+		}
+	}
+	if levels == nil {
+		return nil
+	}
+	m := loopcount.Count(l, levels, r.GoOn)
+	if m == nil {
+		return ask.ErrStopped
+	}
+	for i := range d.Tables {
+		if d.Tables[i].Key == "arrays" {
+			m.AddClasses(&d.Tables[i], of)
+		}
+	}
+	if d.Tables = append(d.Tables, m.Table(of), m.Evictions()); d.Main == "" {
+		d.Main = "misses"
+	}
+	for i := range m.Levels {
+		if text := m.Levels[i].Problem; text != "" {
+			d.Warnings = append(d.Warnings, text)
+		}
+	}
+	return nil
+}
+
+// searchTime is how long a search for changes may take.
+const searchTime = time.Minute
+
+// tryChanges tries the changes that are given, or searches for some.
+func tryChanges(r *ask.Run, q ask.Question, l *answers.Loops, d *report.Document) error {
+	nest, err := chosenNest(q, l)
+	if err != nil {
+		return err
+	}
+	t, err := loopcount.NewTrial(l, nest)
+	if err != nil {
+		return err
+	}
+	var list []change.Change
+	for _, kind := range changeKinds {
+		for _, text := range q.List(kind.Name) {
+			c, err := t.Read(kind.Name, text)
+			if err != nil {
+				return err
+			}
+			list = append(list, c)
+		}
+	}
+	var table report.Table
+	if most := q.Number("propose"); most == 0 {
+		var doubts []string
+		table, doubts, err = t.Try(q.Machine.Levels, r.GoOn, list...)
+		d.Warnings = append(d.Warnings, doubts...)
+	} else {
+		var stopped bool
+		begun := time.Now()
+		table, stopped, err = t.Propose(q.Machine.Levels[0], int(min(most, math.MaxInt)), func() bool { return time.Since(begun) < searchTime && r.Wanted() })
+		if stopped {
+			d.Warnings = append(d.Warnings, "not all changes were tried: the search was ended after "+searchTime.String())
+		}
+		if err == nil && len(table.Rows) == 0 {
+			d.Warnings = append(d.Warnings, "of the changes that were tried none saves a fiftieth of the misses")
+		}
+	}
+	d.Tables = []report.Table{table}
+	if !r.Wanted() {
+		return ask.ErrStopped
+	}
+	return err
+}
+
+// chosenNest is the number of the nest to change, from 0.
+func chosenNest(q ask.Question, l *answers.Loops) (nest int, err error) {
+	if l.Nests == 0 {
+		return 0, &ask.Error{Text: "there is no loop to change: the trace folds to none"}
+	}
+	if number := q.Number("nest"); number != 0 {
+		for i := range l.Loops {
+			if of := &l.Loops[i]; uint64(of.Count) == number {
+				return of.Nest, nil
+			}
+		}
+		return 0, &trace.OptionError{Option: "nest", Got: strconv.FormatUint(number, 10), Want: "1 to " + strconv.Itoa(l.Nests) + ", as stackglass loops FILE numbers them"}
+	}
+	largest := uint64(0)
+	for i := range l.Loops {
+		if of := &l.Loops[i]; of.Depth == 0 && of.References > largest {
+			largest, nest = of.References, of.Nest
+		}
+	}
+	return nest, nil
+}
