@@ -7,7 +7,7 @@ import (
 )
 
 // footprint tells how many lines a time of any length accesses.
-var _ = add(&Verb{
+var _ = Add(&Verb{
 	Name:  "footprint",
 	Title: "Distinct lines that a window of any length accesses, on average",
 	Help: `Print, for windows of 1, 2, 3, 4, 6, 8, … accesses, how many distinct lines the
@@ -26,10 +26,10 @@ command curve has the exact ratio.`,
 		}
 		return "the profile holds no footprint"
 	},
-	answer: func(r *Run, q Question, d *report.Document) error {
+	Answer: func(r *Run, q Question, d *report.Document) error {
 		f := r.Profile.Footprint
 		if f == nil {
-			return r.cannot("the profile holds no footprint; analyse the trace again with --analyses default,footprint")
+			return r.Cannot("the profile holds no footprint; analyse the trace again with --analyses default,footprint")
 		}
 		t := report.Table{Key: "footprint", Title: "Distinct lines in a window, on average", Columns: []report.Column{
 			{Key: "window_accesses", Label: "window", Unit: "accesses"},

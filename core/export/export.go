@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
@@ -73,8 +74,9 @@ func (x *Export) Facts() []report.Fact {
 
 // Tables is all that the run tells, each table under a key of its own: those of a line size
 // end in it, as in curve_64, and those of a verb that has several begin with it, as in
-// threads_cores. What has no rows is left out.
-func (x *Export) Tables() (tables []report.Table) {
+// threads_cores. What has no rows is left out. The warnings are all that there are, those
+// of the export first.
+func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	p := x.Run.Profile
 	if len(p.Locality) > 0 {
 		tables = append(tables, answers.Locality(p))
@@ -82,27 +84,32 @@ func (x *Export) Tables() (tables []report.Table) {
 	tables = append(tables, answers.Kinds(p))
 	for _, v := range ask.Verbs() {
 		if v.Missing(p) == "" && (v.Machine != ask.AllCaches || x.asked != nil) {
-			tables = append(tables, x.tablesOf(v)...)
+			some, doubts := x.tablesOf(v)
+			tables, warnings = append(tables, some...), append(warnings, doubts...)
 		}
 	}
-	return slices.DeleteFunc(tables, func(t report.Table) bool { return len(t.Rows) == 0 })
+	seen := map[string]bool{}
+	warnings = slices.DeleteFunc(slices.Concat(x.Warnings, warnings), func(text string) bool {
+		again := seen[text]
+		seen[text] = true
+		return again
+	})
+	return slices.DeleteFunc(tables, func(t report.Table) bool { return len(t.Rows) == 0 }), warnings
 }
 
 func ofLine(key string, lineBytes uint32) string {
 	return key + "_" + strconv.FormatUint(uint64(lineBytes), 10)
 }
 
-// tablesOf are those of one verb.
-func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table) {
+// tablesOf are those of one verb, with its warnings.
+func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string) {
 	q := ask.New(v)
-	if x.asked != nil && v.Machine != ask.NoCaches && v.Machine != ask.SomeCaches {
-		q.Machine = x.asked.Hierarchy
-	}
 	add := func(q ask.Question, key func(string) string) {
-		d, err := x.Run.Answer(q)
+		d, err := x.answer(q)
 		if err != nil {
 			return // as where the profile lacks a line size of the caches
 		}
+		warnings = append(warnings, d.Warnings...)
 		for _, t := range d.Tables {
 			t.Key = key(t.Key)
 			tables = append(tables, t)
@@ -137,12 +144,27 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table) {
 	default:
 		add(q, func(key string) string { return v.Name + "_" + key })
 	}
-	return tables
+	return tables, warnings
+}
+
+// answer asks a question, about the hierarchy where it can be about caches.
+func (x *Export) answer(q ask.Question) (*report.Document, error) {
+	if x.asked == nil || q.Verb.Machine == ask.NoCaches {
+		return x.Run.Answer(q)
+	}
+	q.Machine = x.asked.Hierarchy
+	d, err := x.Run.Answer(q)
+	if err != nil && q.Verb.Machine == ask.SomeCaches { // these caches are not known, the rest may be
+		q.Machine = hierarchy.Hierarchy{}
+		return x.Run.Answer(q)
+	}
+	return d, err
 }
 
 // JSON is every table in one object.
 func (x *Export) JSON() []byte {
-	d := &report.Document{Schema: "stackglass.export", Version: 1, Input: x.Facts(), Tables: x.Tables(), Warnings: x.Warnings}
+	d := &report.Document{Schema: "stackglass.export", Version: 1, Input: x.Facts()}
+	d.Tables, d.Warnings = x.Tables()
 	return d.JSON()
 }
 
@@ -178,12 +200,13 @@ var hasSection = map[string]bool{"histogram": true, "curve": true, "sets": true,
 // section is a verb's answer for people.
 func (x *Export) section(v *ask.Verb) Section {
 	q := ask.New(v)
-	if q.Brief = true; x.asked != nil && v.Machine == ask.UsualCaches {
-		q.Machine = x.asked.Hierarchy
-	}
-	d, err := x.Run.Answer(q)
+	q.Brief = true
+	d, err := x.answer(q)
 	if err != nil {
 		return Section{Title: v.Title, Notes: []string{err.Error()}}
+	}
+	for i := range d.Tables { // hints for who reads the answer of the command
+		d.Tables[i].Title, _, _ = strings.Cut(d.Tables[i].Title, " (all columns")
 	}
 	said := len(x.Run.Warnings)
 	return Section{Title: v.Title, Tables: d.Tables, Notes: d.Warnings[said:]}

@@ -161,7 +161,8 @@ func TestTablesHaveKeysOfTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, table := range x.Tables() {
+		tables, _ := x.Tables()
+		for _, table := range tables {
 			if seen[table.Key] || table.Key == "" {
 				t.Fatalf("the key %q again", table.Key)
 			}

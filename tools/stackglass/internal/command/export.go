@@ -14,6 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
 // exporting is what one export asks for.
@@ -69,8 +70,11 @@ func (a *app) export() *cobra.Command {
   csv        every table; OUT is a folder, or --table names one
   json       every table, in one object
 
+html, csv and json have the answer of every verb that FILE has one for: loops, blocks and
+pipeline of a profile that was made with "analyze --analyses default,loops,blocks".
+
 With --cache or --hierarchy places have their misses in each level, and html, csv
-and json the answer about the hierarchy. What is exported adds up to the numbers
+and json the answers about the hierarchy. What is exported adds up to the numbers
 of the whole run: pprof and callgrind add up costs, so they get the sum of stack
 distances, which over accesses less cold ones is their mean.
 
@@ -134,7 +138,9 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		return err
 	}
 	run := l.run(e.r)
-	run.Name = l.name
+	if l.Stopped != nil {
+		run.GoOn = nil // what was read before an interrupt is exported
+	}
 	x, err := export.New(run, filepath.Base(l.name), e.h)
 	if err != nil {
 		return asUsage(err)
@@ -150,9 +156,12 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		err = e.saveTables(x, path)
 	} else {
 		var content []byte
-		if content, err = exportedForms[at].bytes(e, x); err == nil {
+		if content, err = exportedForms[at].bytes(e, x); err == nil && run.Wanted() {
 			err = a.save(path, content)
 		}
+	}
+	if err == nil && !run.Wanted() {
+		err = pass.ErrInterrupted
 	}
 	if err != nil {
 		return err
@@ -189,7 +198,8 @@ func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 
 func (e *exporting) csv(x *export.Export) ([]byte, error) {
 	var have []string
-	for _, t := range x.Tables() {
+	tables, _ := x.Tables()
+	for _, t := range tables {
 		if t.Key == e.table {
 			return t.CSV(), nil
 		}

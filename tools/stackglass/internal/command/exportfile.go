@@ -65,14 +65,17 @@ const aboutTables = "input"
 // saveTables writes every table to a file of its own in a folder. What they are of
 // is gone first and written last: where it is, the folder is whole.
 func (e *exporting) saveTables(x *export.Export, folder string) error {
+	tables, warnings := x.Tables()
+	if !x.Run.Wanted() {
+		return nil
+	}
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return &outputError{path: folder, err: err}
 	}
 	if err := removeTables(folder); err != nil {
 		return &outputError{path: folder, err: err}
 	}
-	tables := x.Tables()
-	for _, t := range append(tables, about(x, tables)) {
+	for _, t := range append(tables, about(x, tables, warnings)) {
 		path := filepath.Join(folder, t.Key+".csv")
 		err := wholefile.Save(path, func(w io.Writer) error { _, err := w.Write(t.CSV()); return err })
 		if err != nil {
@@ -84,12 +87,12 @@ func (e *exporting) saveTables(x *export.Export, folder string) error {
 
 // about is a table of what the others are of, with all that is doubtful, and with
 // their names.
-func about(x *export.Export, tables []report.Table) report.Table {
+func about(x *export.Export, tables []report.Table, warnings []string) report.Table {
 	t := report.Table{Key: aboutTables, Columns: []report.Column{{Key: "key"}, {Key: "value"}}}
 	for _, f := range x.Facts() {
 		t.Add(report.TextOf(f.Key), f.Value)
 	}
-	for _, doubt := range x.Warnings {
+	for _, doubt := range warnings {
 		t.Add(report.TextOf("warning"), report.TextOf(doubt))
 	}
 	for i := range tables {

@@ -552,6 +552,13 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 		if err != nil {
 			p.Fatal(err)
 		}
+		if form.Name == "json" && len(p.view.Profile.Blocks) > 0 {
+			for _, table := range []string{"blocks_functions", "blocks_branches", "pipeline_functions", "pipeline_bounds", "loops_loops", "loops_misses", "loops_arrays"} {
+				if !bytes.Contains(page, []byte("\""+table+"\": ")) {
+					p.Errorf("the exports for %s have no table %s", h.Lines(), table)
+				}
+			}
+		}
 		if command = bytes.ReplaceAll(command, []byte(p.file), []byte(name)); !bytes.Equal(page, command) {
 			at := 0
 			for at < min(len(page), len(command)) && page[at] == command[at] {
