@@ -2,7 +2,7 @@ package ask
 
 import (
 	"slices"
-	"strings"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
@@ -88,7 +88,9 @@ func Add(v *Verb) *Verb {
 
 // Verbs lists the verbs by their names.
 func Verbs() []*Verb {
-	return slices.SortedFunc(slices.Values(all), func(a, b *Verb) int { return strings.Compare(a.Name, b.Name) })
+	list := slices.Clone(all)
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return list
 }
 
 // VerbOf returns the verb with that name, or nil.

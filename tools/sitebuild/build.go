@@ -98,6 +98,7 @@ var small = []string{
 	"github.com/stackglass/stackglass/workers/...",
 	"github.com/stackglass/stackglass/core/report",
 	"github.com/stackglass/stackglass/core/answers", "github.com/stackglass/stackglass/core/ask",
+	"github.com/stackglass/stackglass/core/codec",
 	"github.com/stackglass/stackglass/core/export",
 	"github.com/stackglass/stackglass/core/profile", "github.com/stackglass/stackglass/core/attribution",
 	"github.com/stackglass/stackglass/core/hierarchy/...",

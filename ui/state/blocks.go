@@ -1,8 +1,8 @@
 package state
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -190,7 +190,7 @@ func (b *Blocks) inCode() []int {
 	for i := range list {
 		list[i] = i
 	}
-	slices.SortFunc(list, func(x, y int) int { return cmp.Compare(b.Number("blocks", x), b.Number("blocks", y)) })
+	sort.Slice(list, func(i, j int) bool { return b.Number("blocks", list[i]) < b.Number("blocks", list[j]) })
 	return list
 }
 

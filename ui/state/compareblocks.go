@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/report"
 )
@@ -31,23 +32,24 @@ func (b *Blocks) fact(name string) report.Value {
 }
 
 // Functions are the functions of both, joined by name.
-func (p *BlocksPair) Functions(sort string) *Table {
-	return p.joined("functions", "Functions, A and B", "function", sort, "calls", "instructions", "cycles")
+func (p *BlocksPair) Functions(column string) *Table {
+	return p.joined("functions", "Functions, A and B", "function", column, "calls", "instructions", "cycles")
 }
 
 // OfFunction are the blocks of the function in question, joined by name.
-func (p *BlocksPair) OfFunction(sort string) *Table {
-	return p.joined("blocks", "Blocks of "+p.A.FunctionName()+", A and B", "block", sort, "count", "cycles_each", "cycles")
+func (p *BlocksPair) OfFunction(column string) *Table {
+	return p.joined("blocks", "Blocks of "+p.A.FunctionName()+", A and B", "block", column, "count", "cycles_each", "cycles")
 }
 
 // joined lays a table of both out, what differs most in cycles first; nil where neither
 // has it.
-func (p *BlocksPair) joined(key, title, name, sort string, shown ...string) *Table {
+func (p *BlocksPair) joined(key, title, name, column string, shown ...string) *Table {
 	var tables [2]report.Table
 	for side, b := range []*Blocks{p.A, p.B} {
 		if t := b.Table(key); t != nil {
 			tables[side] = picked(*t, append([]string{name}, shown...)...)
-			slices.SortStableFunc(tables[side].Rows, func(x, y []report.Value) int { return report.Compare(y[len(y)-1], x[len(x)-1]) })
+			rows := tables[side].Rows
+			sort.SliceStable(rows, func(i, j int) bool { return report.Compare(rows[j][len(rows[j])-1], rows[i][len(rows[i])-1]) < 0 })
 		}
 	}
 	if len(tables[0].Rows)+len(tables[1].Rows) == 0 {
@@ -56,7 +58,7 @@ func (p *BlocksPair) joined(key, title, name, sort string, shown ...string) *Tab
 	joined := report.Join(tables[0], tables[1], report.Key{Columns: []string{name}, Counts: true})
 	joined.Title = title
 	slices.Reverse(shown) // cycles first
-	return sortedJoin(joined, key, blockWords, "cycles", sort, shown...)
+	return sortedJoin(joined, key, blockWords, "cycles", column, shown...)
 }
 
 // Same finds the function of B that is called as the one in question in A; 0: there is

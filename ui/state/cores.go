@@ -1,9 +1,9 @@
 package state
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -129,7 +129,7 @@ func (c *Cores) Take(r *answers.Reply) {
 		}
 		rows := slices.DeleteFunc(slices.Clone(mine.Rows), func(row []report.Value) bool { return about[of(row)] })
 		rows = append(rows, t.Rows...)
-		slices.SortStableFunc(rows, func(a, b []report.Value) int { return cmp.Compare(of(a), of(b)) })
+		sort.SliceStable(rows, func(i, j int) bool { return of(rows[i]) < of(rows[j]) })
 		*mine = t
 		mine.Rows = rows
 	}

@@ -12,9 +12,9 @@
 package outline
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/loops"
 )
@@ -130,13 +130,13 @@ func (o *Outline) cut(most int) {
 		return
 	}
 	bySize := slices.Clone(o.nests)
-	slices.SortStableFunc(bySize, func(a, b *nest) int { return cmp.Compare(b.references, a.references) })
+	sort.SliceStable(bySize, func(i, j int) bool { return bySize[i].references > bySize[j].references })
 	for _, n := range bySize[most:] {
 		o.LeftOut++
 		o.LeftOutReferences += n.references
 	}
 	o.nests = bySize[:most]
-	slices.SortFunc(o.nests, func(a, b *nest) int { return cmp.Compare(a.number, b.number) })
+	sort.Slice(o.nests, func(i, j int) bool { return o.nests[i].number < o.nests[j].number })
 }
 
 // list appends the loops of a nest.
