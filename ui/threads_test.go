@@ -287,7 +287,7 @@ func TestCompareThreads(t *testing.T) {
 	d.app.Navigate("#" + state.Screen{Open: first, Other: d.app.Screen.Open}.Hash())
 	d.wants(`id="difference-coherence"`, `id="difference-false-sharing"`)
 	d.app.Navigate("#" + d.app.Screen.With(state.TabThreads).Hash())
-	d.wants(`id="table-own-compared"`, `id="table-shared-compared"`, "all threads", "misses, A")
+	d.wants(`id="table-own-compared"`, `id="table-shared-compared"`, "misses, A")
 	c := d.app.comparison()
 	d.act(func() { d.app.SetOwn(128) })
 	d.wants(c.OwnSentence(128))

@@ -122,7 +122,7 @@ type ClassCount struct{ Granules, References, Events uint64 }
 type SitePair struct {
 	Producer, Consumer uint32 // indexes in Sites.Code, or NoSite
 	Object             uint32 // index in Sites.Data, or NoSite
-	From, To           uint32 // threads; 0 and 0 in sums over them
+	From, To           uint32 // threads
 	Events, Transfers  uint64
 }
 
@@ -130,23 +130,6 @@ type SitePair struct {
 func ComparePairs(x, y *SitePair) int {
 	return cmp.Or(cmp.Compare(x.Producer, y.Producer), cmp.Compare(x.Consumer, y.Consumer), cmp.Compare(x.Object, y.Object),
 		cmp.Compare(x.From, y.From), cmp.Compare(x.To, y.To))
-}
-
-// Places adds up the pairs of the flows that are wanted, nil for all, over threads.
-func (c *Communication) Places(wanted func(from, to uint32) bool) (sums []SitePair) {
-	for _, p := range c.Pairs {
-		if wanted != nil && !wanted(p.From, p.To) {
-			continue
-		}
-		p.From, p.To = 0, 0
-		if last := len(sums) - 1; last >= 0 && ComparePairs(&sums[last], &p) == 0 {
-			sums[last].Events += p.Events
-			sums[last].Transfers += p.Transfers
-		} else {
-			sums = append(sums, p)
-		}
-	}
-	return sums
 }
 
 // FlowWindow is what went between threads in one window.

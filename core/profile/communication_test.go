@@ -45,19 +45,6 @@ func withCommunication() *profile.Profile {
 	return p
 }
 
-// Places adds up what its callers want of the flows.
-func TestPlacesAddUp(t *testing.T) {
-	c := withCommunication().Communication
-	c.Pairs = append(c.Pairs[:1:1], profile.SitePair{Producer: 0, Consumer: 1, Object: 0, From: 7, To: 1, Events: 5, Transfers: 2}, c.Pairs[1])
-	all := c.Places(nil)
-	if len(all) != 2 || all[0] != (profile.SitePair{Producer: 0, Consumer: 1, Object: 0, Events: 6, Transfers: 3}) || all[1].Events != 1 {
-		t.Errorf("all threads: %+v", all)
-	}
-	if back := c.Places(func(from, _ uint32) bool { return from == 7 }); len(back) != 1 || back[0].Events != 5 || c.Pairs[0].To != 7 {
-		t.Errorf("of thread 7: %+v", back)
-	}
-}
-
 func TestCommunicationSurvivesEncoding(t *testing.T) {
 	p := withCommunication()
 	data := p.Encode()

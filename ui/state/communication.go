@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -318,17 +317,6 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 		return c.view.table(caption, q, where, "producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "object",
 			"from", "to", "transfers", "events")
 	})
-}
-
-// pairs are those of a flow, or of all, by transfers and then events.
-func (c *Communication) pairs(picked [2]int) []profile.SitePair {
-	from, to, ok := c.flow(picked)
-	list := c.Places(func(producer, consumer uint32) bool { return !ok || producer == from && consumer == to })
-	sort.SliceStable(list, func(i, j int) bool {
-		x, y := &list[i], &list[j]
-		return cmp.Or(cmp.Compare(y.Transfers, x.Transfers), cmp.Compare(y.Events, x.Events)) < 0
-	})
-	return list
 }
 
 // TrafficTable is how threads use words, lines and pages.

@@ -383,18 +383,19 @@ func sortedJoin(joined *report.Joined, key string, style report.Words, cell, by 
 	if at := whole.Index(by); at >= 0 && !strings.HasSuffix(by, "_difference") {
 		sort.SliceStable(whole.Rows, func(x, y int) bool { return report.Compare(whole.Rows[x][at], whole.Rows[y][at]) < 0 })
 	}
-	columns := make([]int, len(joined.Columns)+1) // what names a row, and in which of the two it is
-	for i := range columns {
-		columns[i] = i
+	var columns []string // what names a row, and in which of the two it is
+	for _, c := range whole.Columns[:len(joined.Columns)+1] {
+		columns = append(columns, c.Key)
+	}
+	if columns[0] == "producer" {
+		columns = []string{"producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "object", "in"}
 	}
 	for _, name := range shown {
-		for _, part := range [...]string{"_a", "_b", "_difference"} {
-			if at := whole.Index(name + part); at >= 0 {
-				columns = append(columns, at)
-			}
-		}
+		columns = append(columns, name+"_a", name+"_b", name+"_difference")
 	}
-	return newReportTable(compareSchema, answers.PickColumns(whole, columns...), whole, by, style)
+	t := show(&whole, style, nil, columns...).of(documentOf(compareSchema, whole))
+	t.Sort = by
+	return t
 }
 
 // joinedWords are those of misses by place, of which whole numbers are shown, with a ≈

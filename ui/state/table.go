@@ -116,9 +116,14 @@ func newReportTable(schema string, brief, whole report.Table, sorted string, sty
 		t.unsorted()
 	}
 	t.key = whole.Key
-	return t.of(func() *report.Document {
-		return &report.Document{Schema: schema, Version: 1, Tables: []report.Table{whole}}
-	})
+	return t.of(documentOf(schema, whole))
+}
+
+// documentOf is a document of one table.
+func documentOf(schema string, t report.Table) func() *report.Document {
+	return func() *report.Document {
+		return &report.Document{Schema: schema, Version: 1, Tables: []report.Table{t}}
+	}
 }
 
 // PageRows is the number of rows on one page of a table.
