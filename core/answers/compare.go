@@ -12,46 +12,63 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// keys are the columns that name the rows of each table. Sites and functions of
-// two programs belong together by what the sources call them: numbers in a
-// trace's tables and addresses change with every build.
-var keys = map[string]report.Key{
-	"locality":        {Columns: []string{"line_bytes"}},
-	"kinds":           {Columns: []string{"kind"}, Counts: true},
-	"histogram":       {Columns: []string{"distance"}, Counts: true},
-	"curve":           {Columns: []string{"capacity_bytes", "capacity_lines"}},
-	"levels":          {Columns: []string{"name", "size_bytes", "ways", "line_bytes"}, Without: []string{"sdcm_misses", "sdcm_off"}},
-	"traffic":         {Columns: []string{"name"}, Without: []string{"bytes_per_cycle"}},
-	"times":           {Columns: []string{"name"}, Without: []string{"latency_cycles"}},
-	"memory":          {Columns: []string{"share"}},
-	"sets":            {Columns: []string{"sets", "ways", "line"}},
-	"windows":         {Columns: []string{"first_reference"}},
-	"sites":           {Columns: []string{"function", "file", "line", "column", "kind", "variable"}, Without: []string{"source", "type", "size", "number", "pc", "module", "offset"}, Counts: true},
-	"objects":         objects,
-	"functions":       {Columns: []string{"function", "file"}, Without: []string{"line"}, Counts: true},
-	"blocks":          {Columns: []string{"function", "block"}, Without: []string{"file", "line", "last_line"}, Counts: true},
-	"types":           {Columns: []string{"kind", "type", "bytes"}, Counts: true},
-	"instruction_mix": {Columns: []string{"opcode"}, Counts: true},
-	"vectors":         {Columns: []string{"lanes", "bits", "type"}, Counts: true},
-	"calls":           {Columns: []string{"function"}, Counts: true},
+// keys are the columns that name the rows of each table: of several keys the first whose
+// columns a table has. Sites and functions of two programs belong together by what the
+// sources call them: numbers in a trace's tables and addresses change with every build.
+var keys = map[string][]report.Key{
+	"locality":  {{Columns: []string{"line_bytes"}}},
+	"kinds":     {{Columns: []string{"kind"}, Counts: true}},
+	"histogram": {{Columns: []string{"distance"}, Counts: true}},
+	"curve":     {{Columns: []string{"capacity_bytes", "capacity_lines"}}},
+	"levels":    {{Columns: []string{"name", "size_bytes", "ways", "line_bytes"}, Without: []string{"sdcm_misses", "sdcm_off"}}},
+	"traffic":   {{Columns: []string{"name"}, Without: []string{"bytes_per_cycle"}}},
+	"times":     {{Columns: []string{"name"}, Without: []string{"latency_cycles"}}},
+	"memory":    {{Columns: []string{"share"}}},
+	"sets":      {{Columns: []string{"sets", "ways", "line"}}},
+	"windows":   {{Columns: []string{"first_reference", "from", "to"}, Counts: true}, {Columns: []string{"first_reference"}}},
+	"sites": {
+		{Columns: []string{"function", "file", "line", "column", "kind", "variable"}, Without: []string{"source", "type", "size", "number", "pc", "module", "offset"}, Counts: true},
+		{Columns: []string{"producer", "producer_file", "producer_line", "consumer", "consumer_file", "consumer_line", "from", "to"}, Without: []string{"consumer_kind", "object"}, Counts: true},
+		objects,
+		{Columns: []string{"function", "file", "line"}, Without: []string{"source", "kind", "variable", "type"}, Counts: true}, // kinds and variables are lists of what stands there
+	},
+	"objects": {objects, {Columns: []string{"object"}, Counts: true}},
+	"owners":  {{Columns: []string{"object", "offset"}, Counts: true}},
+	"flows":   {{Columns: []string{"from", "to"}, Counts: true}},
+	"cores":   {{Columns: []string{"level", "core"}, Without: []string{"threads"}}, {Columns: []string{"core", "name"}, Without: []string{"threads"}}},
+	"domains": {{Columns: []string{"level", "cores", "core"}, Without: []string{"threads"}}},
+	"changes": {{Columns: []string{"core"}, Without: []string{"cores", "threads"}}, {Columns: []string{"change", "level"}, Without: []string{"illegal"}}},
+	"curves":  {{Columns: []string{"core", "view", "capacity_lines"}, Without: []string{"cores", "threads"}}},
+	"functions": {
+		{Columns: []string{"function", "file"}, Without: []string{"line"}, Counts: true},
+		{Columns: []string{"function"}, Without: []string{"source"}, Counts: true},
+	},
+	"blocks": {
+		{Columns: []string{"function", "block"}, Without: []string{"file", "line", "last_line", "operations"}, Counts: true},
+		{Columns: []string{"block"}, Without: []string{"source"}, Counts: true},
+	},
+	"branches":        {{Columns: []string{"function", "block", "to"}, Without: []string{"file", "line"}, Counts: true}},
+	"opcodes":         {{Columns: []string{"opcode"}, Counts: true}},
+	"loops":           {{Columns: []string{"loop", "function"}, Without: []string{"depth", "file", "first_line", "last_line"}}},
+	"arrays":          {{Columns: []string{"loop", "array"}, Without: []string{"base"}}},
+	"misses":          {{Columns: []string{"loop", "level"}}},
+	"evictions":       {{Columns: []string{"comes", "goes"}, Counts: true}},
+	"types":           {{Columns: []string{"kind", "type", "bytes"}, Counts: true}},
+	"instruction_mix": {{Columns: []string{"opcode"}, Counts: true}},
+	"vectors":         {{Columns: []string{"lanes", "bits", "type"}, Counts: true}},
+	"calls":           {{Columns: []string{"function"}, Counts: true}},
 }
 
-// objects is the key of data, lines that of sites by line or function: their kinds
-// and variables are lists of what stands there.
+// objects is the key of data.
 var objects = report.Key{Columns: []string{"name", "kind", "function"}, Without: []string{"file", "line", "source"}, Counts: true}
-var lines = report.Key{Columns: []string{"function", "file", "line"}, Without: []string{"source", "kind", "variable", "type"}, Counts: true}
 
 // KeyOf says what names the rows of a table: for one that is not known here its
 // first column.
 func KeyOf(t *report.Table) report.Key {
-	if key, known := keys[t.Key]; known {
-		switch {
-		case t.Key == "sites" && t.Index("name") >= 0:
-			return objects
-		case t.Key == "sites" && t.Index("column") < 0:
-			return lines
+	for _, key := range keys[t.Key] {
+		if !slices.ContainsFunc(key.Columns, func(column string) bool { return t.Index(column) < 0 }) {
+			return key
 		}
-		return key
 	}
 	if t.Single || len(t.Columns) == 0 {
 		return report.Key{}
@@ -101,7 +118,7 @@ func joinOne(a, b report.Table, by report.Key) Compared {
 			c.Joined = looser
 			c.Doubt = "no function of A is in the same file in B; rows are joined by function alone"
 		}
-	} else if a.Index("name") < 0 {
+	} else if a.Index("name") < 0 && a.Index("function") >= 0 {
 		c.Doubt = "no row of A is in B, as their sources differ; --by function compares what functions of the same name do"
 	}
 	return c
@@ -110,7 +127,7 @@ func joinOne(a, b report.Table, by report.Key) Compared {
 // byFunction tells whether each row is one function.
 func byFunction(t *report.Table) bool {
 	line := t.Index("line")
-	return t.Key == "functions" || t.Key == "sites" && t.Index("name") < 0 &&
+	return t.Key == "functions" || t.Key == "sites" && t.Index("function") >= 0 && t.Index("name") < 0 &&
 		!slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return line >= 0 && row[line].IsNumber() })
 }
 
@@ -122,24 +139,29 @@ func anyPlaceInBoth(j *report.Joined) bool {
 	})
 }
 
-// mainNumber is the number that says most of a row, of tables with many.
-var mainNumber = map[string]string{
-	"histogram": "count", "curve": "misses", "functions": "bytes", "blocks": "bytes",
-	"types": "count", "instruction_mix": "count", "sets": "misses",
+// mainNumbers are the numbers that say most of a row, of tables with many: the first that a
+// table has.
+var mainNumbers = map[string][]string{
+	"histogram": {"count"}, "curve": {"misses"}, "functions": {"bytes", "cycles"}, "blocks": {"bytes", "cycles"},
+	"types": {"count"}, "instruction_mix": {"count"}, "sets": {"misses"},
+	"branches": {"taken"}, "loops": {"references"}, "arrays": {"references"}, "misses": {"misses"}, "evictions": {"lines"},
+	"flows": {"transfers"}, "owners": {"references"}, "windows": {"misses_512", "transfers"},
 }
 
 // main is the main number of the table: of sites the misses of the first level,
 // of windows those of the usual first level, or the most lines that there are.
 func (c *Compared) main() string {
-	if c.Key == "windows" && c.Cell("misses_512") >= 0 {
-		return "misses_512"
+	for _, key := range mainNumbers[c.Key] {
+		if c.Cell(key) >= 0 {
+			return key
+		}
 	}
 	for i := range c.Cells {
 		if key := c.Cells[i].Key; c.Key == "sites" && strings.HasSuffix(key, "_misses") || c.Key == "windows" && i == len(c.Cells)-1 {
 			return key
 		}
 	}
-	return mainNumber[c.Key]
+	return ""
 }
 
 // ranked are the tables whose order says nothing about what differs.

@@ -1,6 +1,8 @@
 package ask
 
 import (
+	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +27,7 @@ csv and json have every distance; table and md sum them up in powers of two.`,
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
 	Spills:  true,
+	Sums:    true,
 	Missing: noDistances,
 	Answer: func(r *Run, q Question, d *report.Document) error {
 		found, err := r.Locality(q)
@@ -55,20 +58,30 @@ from one line on. table and md have powers of two.`,
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
 	Spills:  true,
+	Sums:    true,
 	Missing: noDistances,
 	Answer: func(r *Run, q Question, d *report.Document) error {
 		found, err := r.Locality(q)
 		if err != nil {
 			return err
 		}
-		c := profile.NewCurve(found.Histogram(trace.AllKinds))
-		var t report.Table
+		both, err := r.withBeside(q, found)
+		if err != nil {
+			return err
+		}
+		var curves []*profile.Curve
+		for _, of := range both {
+			curves = append(curves, profile.NewCurve(of.Histogram(trace.AllKinds)))
+		}
 		var capacities []uint64
 		if q.Brief {
-			t, capacities = answers.PowersOfTwo(c, q.Line()), answers.Powers(c)
+			capacities = answers.Powers(curves...)
 		} else {
-			capacities = answers.Breakpoints(c)
-			t = answers.CurveAt(c, q.Line(), capacities)
+			capacities = answers.Breakpoints(curves...)
+		}
+		t := answers.CurveAt(curves[0], q.Line(), capacities)
+		if q.Brief && r.Beside == nil {
+			t.Title += " (every breakpoint: --format csv)"
 		}
 		answers.Bound(&t, r.Profile, q.Line(), capacities)
 		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
@@ -91,6 +104,7 @@ miss ratios, with a row for each number of sets.`,
 	Needs:   needs(analysis.Sets),
 	Lines:   oneLine,
 	Spills:  true,
+	Sums:    true,
 	Missing: func(p *profile.Profile) string {
 		if why := noDistances(p); why != "" || p.Sampled != nil || p.Locality[0].Sets != nil {
 			return why
@@ -112,7 +126,10 @@ miss ratios, with a row for each number of sets.`,
 			d.Warnings = append(d.Warnings, "a sample has too few lines of each set to count in them; these are what the stack distance cache model (SDCM) expects, which lets lines fall into sets at random")
 		}
 		t := answers.Sets(found)
-		if q.Brief {
+		switch {
+		case r.Beside != nil:
+			t = shapes(t, q.Brief)
+		case q.Brief:
 			t = answers.SetsGrid(found)
 		}
 		answers.FromSample(&t, r.Profile)
@@ -121,12 +138,35 @@ miss ratios, with a row for each number of sets.`,
 	},
 })
 
+// shapes leaves the rows of sets that every profile has: beyond, the curve has no holes.
+func shapes(t report.Table, brief bool) report.Table {
+	if brief {
+		t.Title += ", ways that are powers of two (all: --format csv)"
+	}
+	ways := t.Index("ways")
+	t.Rows = slices.DeleteFunc(t.Rows, func(row []report.Value) bool {
+		n, _ := row[ways].Number()
+		return n > profile.MaxWays || brief && bits.OnesCount(uint(n)) != 1
+	})
+	return t
+}
+
 // noDistances is a Verb.Missing.
 func noDistances(p *profile.Profile) string {
 	if len(p.Locality) == 0 {
 		return "the profile holds no stack distances"
 	}
 	return ""
+}
+
+// withBeside returns the stack distances of the run, and of the one that it is compared
+// with, if there is one.
+func (r *Run) withBeside(q Question, own *profile.Locality) ([]*profile.Locality, error) {
+	if r.Beside == nil {
+		return []*profile.Locality{own}, nil
+	}
+	other, err := r.Beside.Locality(q)
+	return []*profile.Locality{own, other}, err
 }
 
 // Locality returns the stack distances for the line size in question.

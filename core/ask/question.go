@@ -14,6 +14,7 @@ type Question struct {
 	Verb    *Verb
 	Machine hierarchy.Hierarchy // the caches in question; without levels: none are given
 	Brief   bool                // for people: rows and columns that tell little are left out
+	Only    string              // the one number of each row that is wanted, where there are many rows; "": all
 	values  map[string][]string // by argument; what was not given is not there
 }
 
@@ -151,6 +152,16 @@ const (
 // Parse reads what Words wrote, and checks it. The error is a *[trace.OptionError] where one
 // word is to blame.
 func Parse(words []string) (Question, error) {
+	q, err := Read(words)
+	if err != nil {
+		return q, err
+	}
+	return q, q.Check()
+}
+
+// Read is Parse for words that are not all that the question has: nothing is checked but what
+// they are about.
+func Read(words []string) (Question, error) {
 	if len(words) == 0 {
 		return Question{}, &trace.OptionError{Option: "verb", Want: strings.Join(verbNames(), ", ")}
 	}
@@ -172,7 +183,7 @@ func Parse(words []string) (Question, error) {
 			q = q.With(name, append(slices.Clone(q.values[name]), value)...)
 		}
 	}
-	return q, q.Check()
+	return q, nil
 }
 
 func verbNames() (names []string) {

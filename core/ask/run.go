@@ -35,6 +35,9 @@ type Run struct {
 	// Windows are samples of each block's executions, at lines of 64 bytes; nil: none were
 	// taken while the trace was read.
 	Windows []blocks.SampledReuse
+	// Beside is the run that this one is compared with: answers have the rows and columns that
+	// both need; nil: none.
+	Beside *Run
 	// GoOn is asked now and then, while an answer takes long, whether it is still wanted;
 	// nil: it is.
 	GoOn func() bool

@@ -113,11 +113,14 @@ func (r *Run) sites(q Question, d *report.Document) error {
 		rows = min(max(1, s.Reaching(share)), mostRows)
 		sorted = rows
 	}
+	if slices.Contains(s.Numbers(), q.Only) {
+		s.Number = q.Only
+	}
 	s.Sort(q.Text("sort"), sorted)
 	t := s.Table(rows)
-	if q.Brief {
+	if t.Title = "Misses by " + string(by); q.Brief {
 		t = s.Narrow(t, q.Text("sort"))
-		t.Title = "Misses by " + string(by) + " (all columns and rows: --format csv)"
+		t.Title += " (all columns and rows: --format csv)"
 	}
 	d.Input = append(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches())...)
 	if d.Tables = []report.Table{t}; r.Profile.Sites.Previous {

@@ -30,6 +30,8 @@ type Verb struct {
 	Groups bool
 	// Places: the user may put all threads on one core.
 	Places bool
+	// Sums: answers for people have ranges for rows, rather than fewer rows and columns.
+	Sums bool
 	// Whole: it counts every reference, even where the profile is of a sample.
 	Whole bool
 

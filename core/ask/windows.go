@@ -33,8 +33,12 @@ table and md leave out small caches that miss as much as the next larger one.`,
 		if err != nil {
 			return err
 		}
-		t := answers.Windows(found)
-		if q.Brief {
+		both, err := r.withBeside(q, found)
+		if err != nil {
+			return err
+		}
+		t := answers.Windows(found, both[1:]...)
+		if q.Brief && r.Beside == nil {
 			t = withoutRepeats(t)
 		}
 		answers.FromSample(&t, r.Profile)

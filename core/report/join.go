@@ -60,8 +60,11 @@ func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell])
 // the one that it follows there.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title}
-	if len(a.Rows) == 0 && b.Title != "" {
+	switch {
+	case len(a.Rows) == 0 && b.Title != "":
 		j.Title = b.Title
+	case len(b.Rows) > 0 && b.Title != a.Title:
+		j.Title = "" // it is about the numbers of one of them
 	}
 	j.addColumns(&a, by)
 	j.addColumns(&b, by)

@@ -87,7 +87,17 @@ func cycles(r *ask.Run, q ask.Question, d *report.Document) error {
 		d.Warnings = append(d.Warnings, Advice(note))
 	}
 	d.Warnings = append(d.Warnings, "not modelled: "+strings.Join(reply.Unmodelled, "; "))
-	for _, key := range []string{"functions", "blocks", "bounds", "schedule"} {
+	keys := []string{"functions", "blocks", "bounds", "schedule"}
+	switch {
+	case r.Beside == nil:
+	case q.Given("block"):
+		keys = keys[:3]
+	case q.Given("function"):
+		keys = keys[:2]
+	default: // what takes most may be something else in each run
+		keys = keys[:1]
+	}
+	for _, key := range keys {
 		t := *reply.Table(key)
 		if t.Index("number") == 0 {
 			var rest []int

@@ -24,7 +24,6 @@ type asking struct {
 	named   string // hierarchy
 	oneCore bool
 
-	load func(name string, lines []uint32) (*answerable, error) // nil: as the verb's needs say
 	// check refuses options that are not the verb's own, before anything is read; prepare adds
 	// to what was read before it is asked; instead answers with something else than a document,
 	// if it was asked to; then does what there is to do with an answer besides
@@ -140,23 +139,7 @@ func (a *app) ask(o *asking, name string) error {
 	if err != nil {
 		return err
 	}
-	needed := o.verb.Needs(q)
-	if o.r.spill != "" {
-		needed &^= analysis.Sharing // stacks of threads have to stay in memory
-	}
-	o.r.asked, o.r.analyses = q.Caches(), needed.String()
-	var lines []uint32
-	if o.verb.Lines != nil {
-		lines = o.verb.Lines(q)
-	}
-	if lines == nil {
-		lines = []uint32{analysis.DefaultLineBytes}
-	}
-	load := o.load
-	if load == nil {
-		load = func(name string, lines []uint32) (*answerable, error) { return a.load(o.r, name, lines) }
-	}
-	l, err := load(name, lines)
+	l, err := a.loadFor(o.r, q, name)
 	if err != nil {
 		return err
 	}
@@ -194,6 +177,42 @@ func (a *app) ask(o *asking, name string) error {
 		return l.Stopped
 	}
 	return o.last(d)
+}
+
+// loadFor reads FILE for a question.
+func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, error) {
+	needed := q.Verb.Needs(q)
+	if r.spill != "" {
+		needed &^= analysis.Sharing // stacks of threads have to stay in memory
+	}
+	r.asked, r.analyses = q.Caches(), needed.String()
+	if q.Verb.Name == "sites" && r.utilisation == nil {
+		r.levels = q.Caches().Levels // at whose sizes it is measured what of fetched lines is used
+	}
+	var lines []uint32
+	if q.Verb.Lines != nil {
+		lines = q.Verb.Lines(q)
+	}
+	if lines == nil {
+		lines = []uint32{analysis.DefaultLineBytes}
+	}
+	if _, err := r.options(a, lines); err != nil {
+		return nil, err
+	}
+	in, err := pass.Open(r.cmd.Context(), name, a.stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	switch verb := q.Verb.Name; {
+	case verb == "counters" && in.IsByfl:
+		return a.loadByfl(r, in)
+	case (verb == "blocks" || verb == "pipeline") && in.IsModule:
+		return r.loadModule(in)
+	case verb == "loops" && in.IsFolded && !r.choosesRows():
+		return loadFolded(in)
+	}
+	return a.loadOpened(r, in, lines)
 }
 
 // run is what package ask is asked about.

@@ -112,7 +112,7 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 	)
 	with := map[string]func(*app) *cobra.Command{
 		"blocks": (*app).blocks, "loops": (*app).loops, "pipeline": (*app).pipeline,
-		"communication": (*app).communication, "counters": (*app).counters, "curve": (*app).curve, "histogram": (*app).histogram, "sites": (*app).sites, "what-if": (*app).whatIf,
+		"communication": (*app).communication, "curve": (*app).curve, "histogram": (*app).histogram, "sites": (*app).sites, "what-if": (*app).whatIf,
 	}
 	for _, v := range ask.Verbs() {
 		if special := with[v.Name]; special != nil {

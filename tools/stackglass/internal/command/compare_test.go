@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/csv"
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,6 +25,10 @@ func init() {
 		"compare demo:matmul-naive demo:matmul-blocked --on sites --by object --cache L1=2KiB,full --format csv",
 		"compare demo:matmul-naive demo:matmul-blocked --on sets --sort misses --top 5",
 		"compare demo:matmul-naive demo:matmul-blocked --on windows --sort misses_32 --top 3 --format md",
+		"compare demo:matmul-naive demo:matmul-blocked --on loops --cache L1=2KiB,8 --top 4",
+		"compare demo:matmul-naive demo:matmul-blocked --on blocks --by block --sort instructions --format csv",
+		"compare demo:matmul-naive demo:matmul-blocked --on pipeline --hierarchy i7-6700",
+		"compare demo:false-sharing demo:false-sharing-padded --on threads --by core --format md",
 	)
 }
 
@@ -39,6 +44,10 @@ func TestCompareSaysWhatEachVerbSays(t *testing.T) {
 		{"what-if --cache L1=2KiB,full --cache L2=4KiB,full", "what-if --cache L1=2KiB,full --cache L2=4KiB,full", "name", "misses"},
 		{"counters", "counters", "counter", "count"},
 		{"sites --by object --cache L1=2KiB,full", "sites --by object --cache L1=2KiB,full", "name", "L1_misses"},
+		{"loops", "loops", "loop", "references"},
+		{"loops --cache L1=2KiB,full --loop 1.1", "loops loop=1.1 --cache L1=2KiB,full", "loop", "misses"},
+		{"blocks --by opcode", "blocks --by opcode", "opcode", "count"},
+		{"pipeline", "pipeline", "function", "cycles"},
 	} {
 		verb, options, _ := strings.Cut(c.verb, " ")
 		sides := map[string]map[string]string{}
@@ -46,14 +55,19 @@ func TestCompareSaysWhatEachVerbSays(t *testing.T) {
 			sides[side] = column(t, words(verb+" "+file+" --format csv "+options), c.name, c.number, nil)
 		}
 		for side, alone := range sides {
-			compared := column(t, words(pair+"--format csv --on "+c.on), c.name, side, func(row map[string]string) bool { return row["number"] == c.number })
+			on, options, _ := strings.Cut(c.on, " --")
+			line := append(words(pair+"--format csv --on"), on)
+			if options != "" {
+				line = append(line, words("--"+options)...)
+			}
+			compared := column(t, line, c.name, side, func(row map[string]string) bool { return row["number"] == c.number })
 			for name, want := range alone {
 				if compared[name] != want {
 					t.Errorf("%s: %s of %s in %s is %s, want %s", verb, c.number, name, side, compared[name], want)
 				}
 			}
 			for name, got := range compared {
-				if _, there := alone[name]; !there && got != "0" {
+				if _, there := alone[name]; !there && got != "0" && got != "" {
 					t.Errorf("%s: %s of %s, which %s has not, is %s", verb, c.number, name, side, got)
 				}
 			}
@@ -84,41 +98,51 @@ func column(t *testing.T, args []string, name, number string, choose func(map[st
 
 // TestDifferencesAreDifferences: in every line of every table that is compared.
 func TestDifferencesAreDifferences(t *testing.T) {
-	for _, on := range []string{"summary", "histogram", "curve", "what-if --cache L1=2KiB,8", "sets", "sites", "windows", "counters", "counters --by block"} {
-		answer := stackglass(words(pair + "--format json --on " + on)...)
-		var tables map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(answer.stdout), &tables); err != nil || answer.code != 0 {
-			t.Fatalf("%s: %v in %s", on, err, answer)
+	for _, on := range []string{"summary", "histogram", "curve", "what-if --cache L1=2KiB,8", "sets", "sites", "windows", "counters", "counters --by block", "loops --cache L1=2KiB,8", "blocks", "pipeline"} {
+		compareJSON(t, on, words(pair+"--format json --on "+on))
+	}
+	const shared = "compare demo:false-sharing demo:false-sharing-padded --format json --on "
+	for _, on := range []string{"threads", "communication", "communication --cache L1=2KiB,full", "what-if --cache L1=2KiB,8 --by core", "sites"} {
+		compareJSON(t, on, words(shared+on))
+	}
+}
+
+// compareJSON checks every line of a comparison.
+func compareJSON(t *testing.T, on string, args []string) {
+	t.Helper()
+	answer := stackglass(args...)
+	var tables map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(answer.stdout), &tables); err != nil || answer.code != 0 {
+		t.Fatalf("%s: %v in %s", on, err, answer)
+	}
+	lines := 0
+	for _, text := range tables {
+		var rows []struct {
+			A, B, Difference, Change any // words, where these differ
+			Number                   string
 		}
-		lines := 0
-		for _, text := range tables {
-			var rows []struct {
-				A, B, Difference, Change any // words, where these differ
-				Number                   string
+		if json.Unmarshal(text, &rows) != nil {
+			continue // the schema, the input, warnings, or words that differ
+		}
+		for _, r := range rows {
+			a, inA := r.A.(float64)
+			b, inB := r.B.(float64)
+			difference, _ := r.Difference.(float64)
+			change, known := r.Change.(float64)
+			if !inA || !inB {
+				continue
 			}
-			if json.Unmarshal(text, &rows) != nil {
-				continue // the schema, the input, warnings, or words that differ
+			lines++
+			if !near(b-a, difference) {
+				t.Errorf("%s: %s: %v to %v differ by %v", on, r.Number, a, b, difference)
 			}
-			for _, r := range rows {
-				a, inA := r.A.(float64)
-				b, inB := r.B.(float64)
-				difference, _ := r.Difference.(float64)
-				change, known := r.Change.(float64)
-				if !inA || !inB {
-					continue
-				}
-				lines++
-				if !near(b-a, difference) {
-					t.Errorf("%s: %s: %v to %v differ by %v", on, r.Number, a, b, difference)
-				}
-				if known && a != 0 && !near(difference/a, change) {
-					t.Errorf("%s: %s: a difference of %v of %v is a change of %v", on, r.Number, difference, a, change)
-				}
+			if known && a != 0 && !near(difference/math.Abs(a), change) {
+				t.Errorf("%s: %s: a difference of %v of %v is a change of %v", on, r.Number, difference, a, change)
 			}
 		}
-		if lines == 0 {
-			t.Errorf("%s: nothing is compared", on)
-		}
+	}
+	if lines == 0 {
+		t.Errorf("%s: nothing is compared", on)
 	}
 }
 
@@ -132,18 +156,18 @@ func TestCompareRefuses(t *testing.T) {
 	for line, want := range map[string]string{
 		"compare demo:matmul-naive":      "give two traces or profiles",
 		"compare - -":                    "standard input is one trace",
-		pair + "--on nonsense":           `--on "nonsense", want one of summary, histogram`,
-		pair + "--by function":           "--by is for --on counters and --on sites",
-		pair + "--cache L1=2KiB,8":       "--cache is for --on what-if and --on sites",
+		pair + "--on nonsense":           `--on "nonsense", want one of summary, blocks`,
+		pair + "--by function":           "--by is for --on blocks, communication, counters, sites, threads, what-if, not for --on summary",
+		pair + "--cache L1=2KiB,8":       "--cache is for --on communication, loops, pipeline, sites, threads, what-if, not for --on summary",
 		pair + "--on what-if":            "no cache to ask about",
-		pair + "--on what-if --line 32":  "each level of a hierarchy has a line size of its own",
-		pair + "--on counters --line 32": "counters are of no line size",
+		pair + "--on what-if --line 32":  "not for --on what-if",
+		pair + "--on counters --line 32": "not for --on counters",
 		pair + "--on curve --line 48":    "48",
 		pair + "--sort nonsense":         `--sort "nonsense", want one of accesses`,
 		pair + "--format xml":            `format "xml"`,
-		pair + "--on sites --by seven":   `--by "seven", want line, site`,
+		pair + "--on sites --by seven":   `--by "seven", want site, line`,
 		"compare " + small + " demo:matmul-naive --on sets --line 16":                              "no set tables",
-		"compare ../../../../core/trace/tracetest/testdata/small.din demo:matmul-naive --on sites": "no places in the code are known",
+		"compare ../../../../core/trace/tracetest/testdata/small.din demo:matmul-naive --on sites": "tells neither sites nor instruction addresses",
 		pair + "--on counters --by seven":                                                          `--by "seven"`,
 		"compare " + small + " demo:matmul-naive":                                                  "have no line size in common",
 		"compare " + small + " demo:matmul-naive --on curve":                                       "holds lines of 16 bytes",

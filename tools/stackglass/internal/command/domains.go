@@ -8,7 +8,6 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
@@ -81,19 +80,6 @@ func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bo
 		return uint64(len(facts.Container.Threads)) <= uint64(threads), nil
 	}
 	return !facts.Header.Threads, nil
-}
-
-// predictionOf returns the analyses that predict a hierarchy. Instructions are counted
-// for MPKI. Stacks of threads have to stay in memory.
-func (r *reading) predictionOf(h hierarchy.Hierarchy) analysis.Analyses {
-	a := analysis.Locality | analysis.Operations
-	if r.spill == "" {
-		a |= analysis.Sharing
-	}
-	if ask.NeedsSets(h) {
-		a |= analysis.Sets
-	}
-	return a
 }
 
 // addAppeared appends the threads of a batch that are new.

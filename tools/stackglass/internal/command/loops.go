@@ -14,25 +14,6 @@ func (a *app) loops() *cobra.Command {
 		var symbols []string
 		addSymbols(cmd, &symbols)
 		hideSample(cmd)
-		o.load = func(name string, lines []uint32) (*answerable, error) {
-			if _, err := o.r.options(a, lines); err != nil {
-				return nil, err
-			}
-			in, err := pass.Open(cmd.Context(), name, a.stdin)
-			if err != nil {
-				return nil, err
-			}
-			defer in.Close()
-			if !in.IsFolded || o.r.choosesRows() {
-				return a.loadOpened(o.r, in, lines)
-			}
-			tree, header, err := in.Tree()
-			if err != nil && (tree == nil || tree.Rows() == 0) {
-				return nil, err
-			}
-			folded := &ask.Folded{Tree: tree, Program: header.Program, Partial: err != nil}
-			return &answerable{Result: &pass.Result{Stopped: err}, name: in.Name, folded: folded}, nil
-		}
 		o.prepare = func(l *answerable, run *ask.Run) error {
 			if l.folded != nil {
 				if len(symbols) > 0 {
@@ -43,6 +24,16 @@ func (a *app) loops() *cobra.Command {
 			return symbolized(l, run, symbols)
 		}
 	})
+}
+
+// loadFolded reads a folded trace as it is.
+func loadFolded(in *pass.Input) (*answerable, error) {
+	tree, header, err := in.Tree()
+	if err != nil && (tree == nil || tree.Rows() == 0) {
+		return nil, err
+	}
+	folded := &ask.Folded{Tree: tree, Program: header.Program, Partial: err != nil}
+	return &answerable{Result: &pass.Result{Stopped: err}, name: in.Name, folded: folded}, nil
 }
 
 // choosesRows tells that not all rows of a trace are wanted, or more is to be known of

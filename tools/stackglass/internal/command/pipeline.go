@@ -18,7 +18,7 @@ import (
 // blocks can print all branches as a text, and samples executions while it reads a trace.
 func (a *app) blocks() *cobra.Command {
 	return a.verb(program.Blocks, func(cmd *cobra.Command, o *asking) {
-		a.loadsModules(o)
+		hideSample(cmd)
 		var (
 			template bool
 			sampled  *branches.WindowSampler
@@ -57,34 +57,20 @@ func (a *app) blocks() *cobra.Command {
 
 func (a *app) pipeline() *cobra.Command {
 	return a.verb(program.Pipeline, func(cmd *cobra.Command, o *asking) {
-		a.loadsModules(o)
+		hideSample(cmd)
 		must(cmd.RegisterFlagCompletionFunc("processor", cobra.FixedCompletions(pipeline.Processors(), cobra.ShellCompDirectiveDefault)))
 	})
 }
 
-// loadsModules has a verb take LLVM IR for FILE, beside traces and profiles.
-func (a *app) loadsModules(o *asking) {
-	hideSample(o.r.cmd)
-	o.load = func(name string, lines []uint32) (*answerable, error) {
-		if _, err := o.r.options(a, lines); err != nil {
-			return nil, err
+// loadModule reads LLVM IR.
+func (r *reading) loadModule(in *pass.Input) (*answerable, error) {
+	for _, option := range append(slices.Clone(traceOptions), "workers", "memory", "windows") {
+		if f := r.cmd.Flags().Lookup(option); f != nil && f.Changed {
+			return nil, usagef("--", option, ": ", in.Name, " is LLVM IR, which has no references; leave the option out")
 		}
-		in, err := pass.Open(o.r.cmd.Context(), name, a.stdin)
-		if err != nil {
-			return nil, err
-		}
-		defer in.Close()
-		if !in.IsModule {
-			return a.loadOpened(o.r, in, lines)
-		}
-		for _, option := range append(slices.Clone(traceOptions), "workers", "memory", "windows") {
-			if f := o.r.cmd.Flags().Lookup(option); f != nil && f.Changed {
-				return nil, usagef("--", option, ": ", in.Name, " is LLVM IR, which has no references; leave the option out")
-			}
-		}
-		text, err := io.ReadAll(in)
-		return &answerable{Result: &pass.Result{}, name: in.Name, module: text}, err
 	}
+	text, err := io.ReadAll(in)
+	return &answerable{Result: &pass.Result{}, name: in.Name, module: text}, err
 }
 
 // chosenProcessor is a known processor, or one that a file describes.

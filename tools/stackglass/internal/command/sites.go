@@ -18,10 +18,7 @@ func (a *app) sites() *cobra.Command {
 		cmd.Flags().StringArrayVar(&places, "source", nil, "a `FOLDER` or file of source, to show the text of each line")
 		addSymbols(cmd, &symbols)
 		addMeasures(cmd, o.r)
-		o.check = func(q ask.Question) (err error) {
-			if o.r.utilisation == nil {
-				o.r.levels = q.Caches().Levels
-			}
+		o.check = func(ask.Question) (err error) {
 			found, err = findSources(places)
 			return err
 		}
