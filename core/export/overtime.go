@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -29,7 +30,7 @@ func watched(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
 	for _, size := range sizes {
 		log2Lines = append(log2Lines, min(32, bits.Len64(max(1, size/uint64(lineBytes)))-1))
 	}
-	slices.Sort(log2Lines)
+	sort.Slice(log2Lines, func(i, j int) bool { return log2Lines[i] < log2Lines[j] })
 	return slices.Compact(log2Lines)
 }
 

@@ -116,7 +116,7 @@ func (c *Cores) Take(r *answers.Reply) {
 			c.known = append(c.known, n)
 		}
 	}
-	slices.Sort(c.known)
+	sort.Slice(c.known, func(i, j int) bool { return c.known[i] < c.known[j] })
 	for _, t := range r.Tables {
 		mine := c.Table(t.Key)
 		switch {
