@@ -1,7 +1,7 @@
 package blocks
 
 import (
-	"encoding/binary"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
@@ -55,126 +55,147 @@ const RunVersion = 2
 
 // Append appends the run's binary form.
 func (r *Run) Append(dst []byte) []byte {
-	at := len(dst)
-	dst = AppendRun(dst, AppendProgram(nil, r.Program), r.Edges)
-	if r.Profile == nil {
-		return dst
+	c, version := codec.Writer(dst), uint64(1)
+	if r.Profile != nil {
+		version = 2
 	}
-	dst[at] = 2
-	have := 0
-	for _, w := range r.Profile.Weights {
-		if w != nil {
-			have++
-		}
+	program := AppendProgram(nil, r.Program)
+	if codeHead(c, &version, &program, r.Edges); r.Profile != nil {
+		r.Profile.code(c, r.Program)
 	}
-	dst = appendUints(dst, uint64(have))
-	next := 0
-	for b, w := range r.Profile.Weights {
-		if w != nil {
-			dst = appendUints(appendUints(dst, uint64(b-next), uint64(len(w))), w...)
-			next = b + 1
-		}
-	}
-	dst = binary.AppendUvarint(appendSparse(dst, r.Profile.Entries), uint64(len(r.Profile.Flow)))
-	for _, f := range r.Profile.Flow {
-		dst = appendUints(dst, uint64(f.Block), uint64(f.Instr), uint64(f.FromBlock), uint64(f.FromInstr), uint64(f.Before))
-	}
-	return dst
+	return c.Out
 }
 
 // AppendRun appends the binary form of a run whose program's was made before: see
 // [AppendProgram]. An empty one is left out.
 func AppendRun(dst, program []byte, e *Edges) []byte {
-	dst = append(dst, 1)
-	dst = append(appendUints(dst, uint64(len(program))), program...)
-	dst = appendUints(dst, uint64(len(e.Left)), uint64(len(e.Entered)))
-	ran := 0
-	for b := range e.Left {
-		if e.happened(b) {
-			ran++
+	c, version := codec.Writer(dst), uint64(1)
+	codeHead(c, &version, &program, e)
+	return c.Out
+}
+
+// codeHead codes the version and the program, and writes the counts.
+func codeHead(c *codec.Coder, version *uint64, program *[]byte, e *Edges) {
+	c.U64(version)
+	c.Check(*version > 0 && *version <= RunVersion, "a version that this program does not know; use a newer stackglass")
+	if c.Bytes(program); !c.Reads() {
+		codeCounts(c, len(e.Left), e.Entered, e.happened, func(b int, x *Counts) {
+			*x = Counts{e.Taken[b], e.Left[b], e.Resumed[b], e.Unmade[b]}
+		})
+	}
+}
+
+// Counts are those of a block: see [Edges].
+type Counts struct {
+	Taken                 []uint64
+	Left, Resumed, Unmade uint64
+}
+
+// codeCounts codes the counts of as many blocks, those that happened, and of functions. It
+// calls of to set the counts of a block, or to take those that were read; Taken is valid
+// until the next call.
+func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, of func(b int, x *Counts)) {
+	n, m := blocks, len(entered)
+	codec.Below(c, &n, uint64(blocks)+1)
+	codec.Below(c, &m, uint64(len(entered))+1)
+	var x Counts
+	sparse(c, n, 5, happened, func(b int) {
+		if x.Taken = x.Taken[:0]; !c.Reads() {
+			of(b, &x)
+		}
+		codec.Slice(c, &x.Taken, 1, c.U64)
+		if c.U64s(&x.Left, &x.Resumed, &x.Unmade); c.Reads() && !c.Failed() {
+			of(b, &x)
+		}
+	})
+	codeSome(c, entered[:m])
+}
+
+// codeSome codes the numbers that are not zero.
+func codeSome(c *codec.Coder, list []uint64) {
+	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
+}
+
+// sparse codes a list of those of n things that are there, each as number - (previous + 1)
+// and what code codes; each takes at least least bytes.
+func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
+	var list []uint64
+	for i := 0; i < n && !c.Reads(); i++ {
+		if there(i) {
+			list = append(list, uint64(i))
 		}
 	}
-	dst = appendUints(dst, uint64(ran))
-	next := 0
-	for b := range e.Left {
-		if !e.happened(b) {
-			continue
+	next := uint64(0)
+	codec.Slice(c, &list, least, func(i *uint64) {
+		if codec.Next(c, i, &next, uint64(n)); !c.Failed() {
+			code(int(*i))
 		}
-		dst = appendUints(dst, uint64(b-next), uint64(len(e.Taken[b])))
-		dst = appendUints(dst, e.Taken[b]...)
-		dst = appendUints(dst, e.Left[b], e.Resumed[b], e.Unmade[b])
-		next = b + 1
-	}
-	return appendSparse(dst, e.Entered)
+	})
 }
 
 // happened tells that there is something to write of a block.
 func (e *Edges) happened(b int) bool {
-	if e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 {
-		return true
-	}
-	for _, n := range e.Taken[b] {
-		if n != 0 {
-			return true
-		}
-	}
-	return false
+	return e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 || slices.ContainsFunc(e.Taken[b], func(n uint64) bool { return n != 0 })
 }
 
-// appendSparse writes the numbers that are not zero.
-func appendSparse(dst []byte, list []uint64) []byte {
-	some := 0
-	for _, n := range list {
-		if n != 0 {
-			some++
+// code codes the profile of a program. While reading, its lists are as long as they have to
+// be, and of zeros.
+func (r *Profile) code(c *codec.Coder, p *trace.Program) {
+	sparse(c, len(p.Blocks), 2, func(b int) bool { return r.Weights[b] != nil }, func(b int) {
+		weights := append([]uint64{}, r.Weights[b]...)
+		codec.Slice(c, &weights, 1, c.U64)
+		if c.Check(len(weights) == len(p.Blocks[b].Successors), otherProgram); c.Reads() {
+			r.Weights[b] = weights
 		}
-	}
-	dst = appendUints(dst, uint64(some))
-	next := 0
-	for i, n := range list {
-		if n != 0 {
-			dst = appendUints(dst, uint64(i-next), n)
-			next = i + 1
-		}
-	}
-	return dst
+	})
+	codeSome(c, r.Entries)
+	codec.Slice(c, &r.Flow, 5, func(f *Flow) {
+		c.U32s(&f.Block, &f.Instr, &f.FromBlock, &f.FromInstr, &f.Before)
+		c.Check(max(uint64(f.Block), uint64(f.FromBlock)) < uint64(len(p.Blocks)), otherProgram)
+	})
 }
 
-//go:noinline
-func appendUints(dst []byte, values ...uint64) []byte {
-	for _, v := range values {
-		dst = binary.AppendUvarint(dst, v)
-	}
-	return dst
-}
-
-//go:noinline
-func appendString(dst []byte, s string) []byte {
-	return append(appendUints(dst, uint64(len(s))), s...)
-}
+const (
+	otherProgram = "they are of another program"
+	tooMuch      = "there is more than belongs there"
+)
 
 // AppendProgram appends the binary form of a program as [WithoutPaths] gives it.
 func AppendProgram(dst []byte, p *trace.Program) []byte {
 	bare := WithoutPaths(p)
-	dst = appendUints(dst, uint64(len(bare.Modules)))
-	for i := range bare.Modules {
-		m := &bare.Modules[i]
-		dst = appendUints(appendString(dst, m.Name), uint64(len(m.Missed)))
-		for _, missed := range m.Missed {
-			dst = appendUints(appendString(appendString(dst, missed.What), missed.Why), uint64(missed.Count))
-		}
-	}
-	var spans []uint64
+	var spans []span
 	for i := range p.Functions {
-		if n := len(spans); n > 0 && spans[n-1] == uint64(p.Functions[i].Module) {
-			spans[n-2]++
-		} else {
-			spans = append(spans, 1, uint64(p.Functions[i].Module))
+		module := p.Functions[i].Module
+		if n := len(spans); n == 0 || spans[n-1].module != module {
+			spans = append(spans, span{module: module})
 		}
+		spans[len(spans)-1].functions++
 	}
-	dst = appendUints(appendUints(dst, uint64(len(spans)/2)), spans...)
+	c := codec.Writer(dst)
+	codeModules(c, &bare.Modules, &spans)
 	bare.Modules = make([]trace.Module, 1)
-	return sgt.AppendTables(dst, bare)
+	return sgt.AppendTables(c.Out, bare)
+}
+
+// span is a number of functions, one behind the other, of one module.
+type span struct {
+	functions uint64
+	module    uint32
+}
+
+func codeModules(c *codec.Coder, modules *[]trace.Module, spans *[]span) {
+	codec.Slice(c, modules, 2, func(m *trace.Module) {
+		c.Text(&m.Name)
+		codec.Slice(c, &m.Missed, 3, func(missed *trace.Missed) {
+			c.Text(&missed.What)
+			c.Text(&missed.Why)
+			c.U32(&missed.Count)
+		})
+	})
+	codec.Slice(c, spans, 2, func(s *span) {
+		c.U64(&s.functions)
+		codec.Below(c, &s.module, uint64(len(*modules)))
+	})
 }
 
 // WithoutPaths gives the part of a program that profiles keep, with files by name: their
@@ -230,13 +251,20 @@ func DecodeRun(data []byte) (*Run, error) {
 	if r.Program == nil {
 		return nil, &RunError{"they come without the program"}
 	}
-	r.Edges = NewEdges(r.Program)
-	if err := c.Add(r.Edges); err != nil {
+	e := NewEdges(r.Program)
+	if err := c.Each(len(e.Left), e.Entered, func(b int, x *Counts) bool {
+		e.Left[b], e.Resumed[b], e.Unmade[b] = x.Left, x.Resumed, x.Unmade
+		copy(e.Taken[b], x.Taken)
+		return len(x.Taken) == len(e.Taken[b])
+	}); err != nil {
 		return nil, err
 	}
+	r.Edges = e
 	if c.version == 2 {
-		if r.Profile, err = c.profile(r.Program); err != nil {
-			return nil, err
+		r.Profile = &Profile{Weights: make([][]uint64, len(r.Program.Blocks)), Entries: make([]uint64, len(r.Program.Functions))}
+		r.Profile.code(c.c, r.Program)
+		if c.c.Check(!c.c.More(), tooMuch); c.Err() != nil {
+			return nil, c.Err()
 		}
 	}
 	for b := range r.Edges.Visits {
@@ -253,23 +281,20 @@ func DecodeRun(data []byte) (*Run, error) {
 
 // RunDecoder reads a run's binary form in its two parts.
 type RunDecoder struct {
-	d       *codec.Decoder
+	c       *codec.Coder
 	version uint64
 	program []byte
-	err     error
 }
 
 // NewRunDecoder reads data, which Append wrote.
 func NewRunDecoder(data []byte) *RunDecoder {
-	c := &RunDecoder{d: codec.NewDecoder(data)}
-	if c.version = c.d.Uint(); c.d.Err() == nil && (c.version == 0 || c.version > RunVersion) {
-		c.err = &RunError{"they have a version that this program does not know; use a newer stackglass"}
-	}
-	c.program = []byte(c.d.String())
+	c := &RunDecoder{c: codec.Reader(data)}
+	codeHead(c.c, &c.version, &c.program, nil)
 	return c
 }
 
-// Encoded gives the program as [AppendProgram] wrote it, empty where it was left out.
+// Encoded gives the program as [AppendProgram] wrote it, empty where it was left out. It
+// lies in the data.
 func (c *RunDecoder) Encoded() []byte { return c.program }
 
 // Program gives the program, nil where it was left out.
@@ -277,24 +302,14 @@ func (c *RunDecoder) Program() (*trace.Program, error) {
 	if err := c.Err(); err != nil || len(c.program) == 0 {
 		return nil, err
 	}
-	d := codec.NewDecoder(c.program)
-	modules := make([]trace.Module, d.Length(2))
-	for i := range modules {
-		modules[i].Name = d.String()
-		for range d.Length(3) {
-			modules[i].Missed = append(modules[i].Missed, trace.Missed{What: d.String(), Why: d.String(), Count: uint32(d.UintBelow(1 << 32))})
-		}
-	}
-	type span struct{ functions, module uint64 }
-	spans := make([]span, d.Length(2))
-	for i := range spans {
-		spans[i] = span{d.Uint(), d.UintBelow(uint64(len(modules)))}
-	}
-	if d.Err() != nil {
-		return nil, &RunError{d.Err().Error()}
+	d := codec.Reader(c.program)
+	var modules []trace.Module
+	var spans []span
+	if codeModules(d, &modules, &spans); d.Failed() {
+		return nil, &RunError{d.In.Err().Error()}
 	}
 	p := &trace.Program{}
-	if err := sgt.ParseModule(d.Rest(), p); err != nil {
+	if err := sgt.ParseModule(d.In.Rest(), p); err != nil {
 		return nil, &RunError{err.Error()}
 	}
 	p.Modules = modules
@@ -304,7 +319,7 @@ func (c *RunDecoder) Program() (*trace.Program, error) {
 			return nil, &RunError{"modules of more functions than there are"}
 		}
 		for range s.functions {
-			p.Functions[f].Module = uint32(s.module)
+			p.Functions[f].Module = s.module
 			f++
 		}
 	}
@@ -316,125 +331,21 @@ func (c *RunDecoder) Program() (*trace.Program, error) {
 
 // Err is the first error so far, a [*RunError].
 func (c *RunDecoder) Err() error {
-	if c.err == nil && c.d.Err() != nil {
-		c.err = &RunError{c.d.Err().Error()}
+	if err := c.c.In.Err(); err != nil {
+		return &RunError{err.Error()}
 	}
-	return c.err
+	return nil
 }
 
-// Add adds the counts, but for visits, to edges of the same program.
-func (c *RunDecoder) Add(e *Edges) error {
-	return c.add(len(e.Left), len(e.Entered), func(b int, taken []uint64, left, resumed, unmade uint64) bool {
-		if len(taken) != len(e.Taken[b]) {
-			return false
+// Each calls each with the counts of every block that ran, of as many blocks, and sets how
+// often each function was entered. It keeps x no longer than a call; each reports whether
+// the block has so many successors.
+func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {
+	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
+		if !each(b, x) {
+			c.c.In.Fail(otherProgram)
 		}
-		for i, n := range taken {
-			e.Taken[b][i] += n
-		}
-		e.Left[b] += left
-		e.Resumed[b] += resumed
-		e.Unmade[b] += unmade
-		return true
-	}, func(f int, n uint64) { e.Entered[f] += n })
-}
-
-// Each calls each with the counts of every block that ran, of as many blocks. It keeps
-// taken no longer, and tells whether the block has so many successors.
-func (c *RunDecoder) Each(blocks, functions int, each func(b int, taken []uint64, left, resumed uint64) bool) error {
-	return c.add(blocks, functions, func(b int, taken []uint64, left, resumed, _ uint64) bool {
-		return each(b, taken, left, resumed)
-	}, func(int, uint64) {})
-}
-
-func (c *RunDecoder) add(blocks, functions int, block func(b int, taken []uint64, left, resumed, unmade uint64) bool, entered func(f int, n uint64)) error {
-	n, m := c.d.Uint(), c.d.Uint()
-	if err := c.Err(); err != nil {
-		return err
-	}
-	if n > uint64(blocks) || m > uint64(functions) {
-		return &RunError{"they are of another program"}
-	}
-	var taken []uint64
-	at := uint64(0)
-	for range c.d.Length(5) {
-		at += c.d.UintBelow(n - at + 1)
-		taken = taken[:0]
-		for range c.d.Length(1) {
-			taken = append(taken, c.d.Uint())
-		}
-		left, resumed, unmade := c.d.Uint(), c.d.Uint(), c.d.Uint()
-		if c.Err() == nil && (at >= n || !block(int(at), taken, left, resumed, unmade)) {
-			c.err = &RunError{"they are of another program"}
-		}
-		if err := c.Err(); err != nil {
-			return err
-		}
-		at++
-	}
-	at = 0
-	for range c.d.Length(2) {
-		at += c.d.UintBelow(m - at + 1)
-		n := c.d.Uint()
-		if c.Err() == nil && at >= m {
-			c.err = &RunError{"they are of another program"}
-		}
-		if err := c.Err(); err != nil {
-			return err
-		}
-		entered(int(at), n)
-		at++
-	}
-	if c.Err() == nil && c.version == 1 && len(c.d.Rest()) > 0 {
-		c.err = &RunError{"there is more than belongs there"}
-	}
+	})
+	c.c.Check(c.version > 1 || !c.c.More(), tooMuch)
 	return c.Err()
-}
-
-// profile reads what stands behind the counts from version 2 on.
-func (c *RunDecoder) profile(p *trace.Program) (*Profile, error) {
-	r := &Profile{Weights: make([][]uint64, len(p.Blocks)), Entries: make([]uint64, len(p.Functions))}
-	damaged := func() (*Profile, error) {
-		if err := c.Err(); err != nil {
-			return nil, err
-		}
-		return nil, &RunError{"their profile is of another program"}
-	}
-	at := uint64(0)
-	for range c.d.Length(2) {
-		at += c.d.UintBelow(uint64(len(p.Blocks)) - at + 1)
-		weights := make([]uint64, c.d.Length(1))
-		for i := range weights {
-			weights[i] = c.d.Uint()
-		}
-		if c.Err() != nil || at >= uint64(len(p.Blocks)) || len(weights) != len(p.Blocks[at].Successors) {
-			return damaged()
-		}
-		r.Weights[at] = weights
-		at++
-	}
-	at = 0
-	for range c.d.Length(2) {
-		at += c.d.UintBelow(uint64(len(p.Functions)) - at + 1)
-		n := c.d.Uint()
-		if c.Err() != nil || at >= uint64(len(p.Functions)) {
-			return damaged()
-		}
-		r.Entries[at] = n
-		at++
-	}
-	for range c.d.Length(5) {
-		var list [5]uint32
-		for i := range list {
-			list[i] = uint32(c.d.UintBelow(1 << 32))
-		}
-		f := Flow{list[0], list[1], list[2], list[3], list[4]}
-		if int64(f.Block) >= int64(len(p.Blocks)) || int64(f.FromBlock) >= int64(len(p.Blocks)) {
-			return damaged()
-		}
-		r.Flow = append(r.Flow, f)
-	}
-	if c.Err() != nil || len(c.d.Rest()) > 0 {
-		return damaged()
-	}
-	return r, nil
 }

@@ -2,6 +2,7 @@ package branches
 
 import (
 	"errors"
+	"slices"
 	"sort"
 
 	"github.com/stackglass/stackglass/core/blocks"
@@ -192,19 +193,19 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 		}
 		if len(p.Blocks)+1 > len(a.code.nodes) {
 			a.learn(p)
-			a.encoded.bytes, a.encoded.blocks, a.encoded.functions = told, len(p.Blocks), len(p.Functions)
+			a.encoded.bytes, a.encoded.blocks, a.encoded.functions = slices.Clone(told), len(p.Blocks), len(p.Functions)
 		}
 	}
-	return c.Each(len(a.code.nodes)-1, len(a.code.nameOf), func(b int, taken []uint64, left, resumed uint64) bool {
+	return c.Each(len(a.code.nodes)-1, make([]uint64, len(a.code.nameOf)), func(b int, x *blocks.Counts) bool {
 		first, end := a.code.nodes[b+1].edge, a.code.endOf(uint32(b)+1)
-		if uint64(len(taken)) != uint64(end-first) {
+		if uint64(len(x.Taken)) != uint64(end-first) {
 			return false
 		}
-		for i, n := range taken {
+		for i, n := range x.Taken {
 			a.counts.taken[first+uint32(i)] += n
 		}
-		a.counts.left[b+1] += left
-		a.counts.resumed[b+1] += resumed
+		a.counts.left[b+1] += x.Left
+		a.counts.resumed[b+1] += x.Resumed
 		return true
 	})
 }
