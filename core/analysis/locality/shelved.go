@@ -1,11 +1,11 @@
 package locality
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -265,7 +265,7 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 
 // keep writes what Restore goes on from, and has it lie on the shelf for good.
 func (a *Shelved) keep(to *profile.Segment) error {
-	to.Shelved = []byte{}
+	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {
 		_, above := s.working.result(len(s.windows.Rows))
 		to.Lines = append(to.Lines, profile.SegmentLines{WorkingSets: above})
@@ -273,8 +273,9 @@ func (a *Shelved) keep(to *profile.Segment) error {
 		if err != nil {
 			return err
 		}
-		to.Shelved = append(binary.AppendUvarint(to.Shelved, uint64(len(state))), state...)
+		c.Bytes(&state)
 	}
+	to.Shelved = c.Out
 	if s, ok := a.budget.Shelf.(interface{ Sync() error }); ok {
 		return s.Sync()
 	}
@@ -284,21 +285,16 @@ func (a *Shelved) keep(to *profile.Segment) error {
 // Restore implements analysis.Analysis: the shelf is that of the run that p is of, and
 // what was written there since is of no use.
 func (a *Shelved) Restore(p *profile.Profile) error {
-	states := p.Segment.Shelved
+	states := codec.NewDecoder(p.Segment.Shelved)
 	for i, s := range a.far.sizes {
-		n, head := binary.Uvarint(states)
-		if head <= 0 || n > uint64(len(states)-head) {
-			return stack.ErrShelvedState
-		}
 		l := &p.Locality[i]
 		var err error
-		if s.shelved, err = stack.RestoreShelved(a.shelf(i), l.Sets != nil, states[head:head+int(n)]); err != nil {
+		if s.shelved, err = stack.RestoreShelved(a.shelf(i), l.Sets != nil, states.Bytes()); err != nil {
 			return err
 		}
 		if uint64(s.shelved.Lines()) != l.Lines() {
 			return stack.ErrShelvedState
 		}
-		states = states[head+int(n):]
 		a.goOn(i, l, p.Segment.Lines[i].WorkingSets, p.Totals.AllReferences())
 	}
 	a.far.done, a.near.start = p.Totals.AllReferences(), p.Totals.AllReferences()
