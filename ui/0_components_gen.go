@@ -2287,6 +2287,16 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 				addText(vgparent, "\n\t\t")
 			}
+			addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "h2\x00id\x00classes-title")
+			vgn.SetInnerHTML(vugu.HTML("How memory is shared"))
+			addText(vgparent, "\n\t\t")
+			{
+				var vgcomp vugu.Builder = c.Classes
+				if vgcomp != nil {
+					addComponent(vgin, vgout, vgparent, vgcomp)
+				}
+			}
 			addText(vgparent, "\n\t")
 		}
 		addText(vgparent, "\n\t")
@@ -2390,23 +2400,6 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00source-sentence")
 				vgn.SetInnerHTML(c.view().SourceSentence(c.App.ownBytes()))
-				addText(vgparent, "\n\t\t")
-			}
-			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00classes-title")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "h2\x00id\x00classes-title")
-				vgn.SetInnerHTML(vugu.HTML("How memory is shared"))
-				addText(vgparent, "\n\t\t\t")
-				{
-					var vgcomp vugu.Builder = c.Classes
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
 				addText(vgparent, "\n\t\t")
 			}
 			addText(vgparent, "\n\t")

@@ -4,7 +4,6 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
@@ -85,12 +84,20 @@ func (v *View) OverTime(log2Lines []int) *Chart {
 
 // OverTimeTable is the windows with their exact misses for each capacity.
 func (v *View) OverTimeTable(log2Lines []int) *Table {
-	keys := []string{"first_reference", "accesses"}
+	name := "time"
 	for _, k := range log2Lines {
-		keys = append(keys, "misses_"+strconv.FormatUint(1<<min(k, v.lastLog2()), 10))
+		name += " " + strconv.Itoa(k)
 	}
-	return v.once(strings.Join(keys, " "), func() *Table {
-		return v.table("Misses by window of the run", v.question("windows"), nil, slices.Compact(keys)...)
+	return v.once(name, func() *Table {
+		keys := []string{"first_reference", "accesses"}
+		for _, k := range log2Lines {
+			keys = append(keys, "misses_"+strconv.FormatUint(1<<min(k, v.lastLog2()), 10))
+		}
+		t := v.table("Misses by window of the run", v.question("windows"), nil, keys...)
+		for i := 2; i < len(t.Columns); i++ { // sizes as the chart has them
+			t.Columns[i].Name = "misses in " + Bytes(v.CapacityBytes(log2Lines[i-2]))
+		}
+		return t
 	})
 }
 

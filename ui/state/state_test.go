@@ -359,6 +359,33 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	}
 }
 
+// Charts lay out no document: one of a long run has a million rows. A table lays its own
+// out once.
+func TestDocumentsAreMadeForTables(t *testing.T) {
+	v := demo(t, "openmp-stencil", 0)
+	v.MissCurve(nil)
+	v.HistogramChart()
+	v.OverTime(v.DefaultLog2Lines())
+	v.WorkingSet()
+	v.Findings(hierarchy.Presets()[0])
+	v.Predict(hierarchy.Presets()[0])
+	v.Threads().Overlaid(SharedStack)
+	v.Communication().FlowMatrix(0, 0, Events, [2]int{-1, -1})
+	if n := len(v.documents); n > 0 {
+		t.Errorf("%d documents are made for charts", n)
+	}
+	source := v.CurveTable().Source()
+	if v.CurveTable().Source() != source || len(v.documents) != 1 {
+		t.Errorf("the curve is laid out %d times", len(v.documents))
+	}
+	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // a slider
+		v.Threads().OwnTable(bytes)
+	}
+	if len(v.documents) > keptDocuments || len(v.tables) > keptTables {
+		t.Errorf("%d documents and %d tables are kept", len(v.documents), len(v.tables))
+	}
+}
+
 func TestCharts(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	levels := v.Ask(hierarchy.Presets()[0].Levels).Levels
