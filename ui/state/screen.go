@@ -58,72 +58,126 @@ type Screen struct {
 	Block     int    // the block of it, from 1; 0: the same
 }
 
+// setting is a setting of a screen, as the URL has it: NAME=TEXT.
+type setting struct {
+	name  string
+	write func(s *Screen) string // "": it is at its default, and left out
+	read  func(s *Screen, text string)
+}
+
+// settings are all, in the order of the URL.
+var settings = []setting{
+	word("open", func(s *Screen) *string { return &s.Open }),
+	{"view", func(s *Screen) string { return s.Tab.Slug() }, func(s *Screen, text string) { s.Tab = TabOf(text) }},
+	word("with", func(s *Screen) *string { return &s.Other }),
+	{"line", func(s *Screen) string { return positive(uint64(s.LineBytes)) }, func(s *Screen, text string) { s.LineBytes = uint32(parse(text, 13)) }},
+	word("preset", func(s *Screen) *string { return &s.Preset }),
+	{"levels", func(s *Screen) string {
+		if s.Levels == nil {
+			return ""
+		}
+		return formatMachine(hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz})
+	}, func(s *Screen, text string) {
+		h := parseMachine(text)
+		s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
+	}},
+	{"threads", func(s *Screen) string {
+		if s.Threads == hierarchy.OnOneCore {
+			return oneCore
+		}
+		return ""
+	}, func(s *Screen, text string) { s.Threads = placementOf(text) }},
+	{"beside", func(s *Screen) string { return formatMachine(s.Beside) }, func(s *Screen, text string) { s.Beside = parseMachine(text) }},
+	{"cell", func(s *Screen) string { return s.Cell.format() }, func(s *Screen, text string) { s.Cell = parseCell(text) }},
+	{"map", func(s *Screen) string {
+		if s.Conflicts {
+			return "conflicts"
+		}
+		return ""
+	}, func(s *Screen, text string) { s.Conflicts = text == "conflicts" }},
+	{"time", func(s *Screen) string {
+		var capacities []string
+		for _, k := range s.Log2Lines {
+			capacities = append(capacities, strconv.Itoa(k))
+		}
+		return strings.Join(capacities, ".")
+	}, func(s *Screen, text string) { s.Log2Lines = parseCapacities(text) }},
+	{"table", func(s *Screen) string { return safeKey(s.Table) }, func(s *Screen, text string) { s.Table = safeKey(text) }},
+	{"by", func(s *Screen) string { return safe(string(s.By)) }, func(s *Screen, text string) {
+		if by := answers.CountersBy(text); by == answers.ByFunction || by == answers.ByBlock {
+			s.By = by
+		}
+	}},
+	{"sort", func(s *Screen) string { return safeKey(s.Sort) }, func(s *Screen, text string) { s.Sort = safeKey(text) }},
+	{"place", func(s *Screen) string { return safe(string(s.Place)) }, func(s *Screen, text string) { s.Place = codeByOf(text) }},
+	counted("picked", 31, func(s *Screen) *int { return &s.Picked }),
+	{"stack", func(s *Screen) string { return safe(string(s.Stack)) }, func(s *Screen, text string) { s.Stack = stackOf(text) }},
+	{"own", func(s *Screen) string { return positive(s.OwnBytes) }, func(s *Screen, text string) { s.OwnBytes = parse(text, 41) }},
+	{"shared", func(s *Screen) string { return positive(s.SharedBytes) }, func(s *Screen, text string) { s.SharedBytes = parse(text, 41) }},
+	word("groups", func(s *Screen) *string { return &s.Groups }),
+	{"measure", func(s *Screen) string { return safe(string(s.Measure)) }, func(s *Screen, text string) { s.Measure = measureOf(text) }},
+	word("processor", func(s *Screen) *string { return &s.Processor }),
+	word("division", func(s *Screen) *string { return &s.Division }),
+	{"schedule", func(s *Screen) string { return safe(strings.ReplaceAll(s.Schedule, ",", "-")) },
+		func(s *Screen, text string) { s.Schedule = strings.ReplaceAll(safe(text), "-", ",") }},
+	word("interleave", func(s *Screen) *string { return &s.Interleave }),
+	word("sdcm", func(s *Screen) *string { return &s.Model }),
+	{"granule", func(s *Screen) string { return positive(uint64(s.Granule)) }, func(s *Screen, text string) { s.Granule = int(min(parse(text, 16), 2)) }},
+	counted("window", 16, func(s *Screen) *int { return &s.Window }),
+	counted("from", 16, func(s *Screen) *int { return &s.Flow[0] }),
+	counted("to", 16, func(s *Screen) *int { return &s.Flow[1] }),
+	counted("owner", 16, func(s *Screen) *int { return &s.Owner }),
+	counted("loop", 16, func(s *Screen) *int { return &s.Loop }),
+	counted("function", 31, func(s *Screen) *int { return &s.Function }),
+	counted("block", 31, func(s *Screen) *int { return &s.Block }),
+	{"cores", func(s *Screen) string { return positive(uint64(s.Cores)) }, func(s *Screen, text string) { s.Cores = int(min(parse(text, 16), MostPredicted)) }},
+	{"page", func(s *Screen) string {
+		if s.Page == 0 {
+			return ""
+		}
+		return strconv.Itoa(s.Page + 1)
+	}, func(s *Screen, text string) { s.Page = int(max(parse(text, 31), 1)) - 1 }},
+	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }}, // an open one has Open
+}
+
+// word is a setting of letters and digits.
+func word(name string, of func(*Screen) *string) setting {
+	return setting{name, func(s *Screen) string { return safe(*of(s)) }, func(s *Screen, text string) { *of(s) = safe(text) }}
+}
+
+// counted is a setting that counts from 1, of at most so many bits.
+func counted(name string, bits int, of func(*Screen) *int) setting {
+	return setting{name, func(s *Screen) string { return positive(uint64(max(*of(s), 0))) }, func(s *Screen, text string) { *of(s) = int(parse(text, bits)) }}
+}
+
+// positive writes a number that is not 0.
+func positive(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// parse reads a number of at most so many bits; anything else is 0.
+func parse(text string, bits int) uint64 {
+	n, err := strconv.ParseUint(text, 10, bits)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Hash writes the screen for the URL, without "#". What is the default is left
 // out.
 func (s Screen) Hash() string {
 	if s.Open == "" {
 		return ""
 	}
-	parts := []string{"open=" + safe(s.Open), "view=" + s.Tab.Slug()}
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+"="+value)
+	var parts []string
+	for _, of := range settings {
+		if text := of.write(&s); text != "" {
+			parts = append(parts, of.name+"="+text)
 		}
-	}
-	add("with", safe(s.Other))
-	if s.LineBytes != 0 {
-		add("line", strconv.FormatUint(uint64(s.LineBytes), 10))
-	}
-	add("preset", safe(s.Preset))
-	if s.Levels != nil {
-		add("levels", formatMachine(hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz}))
-	}
-	if s.Threads == hierarchy.OnOneCore {
-		add("threads", oneCore)
-	}
-	add("beside", formatMachine(s.Beside))
-	add("cell", s.Cell.format())
-	if s.Conflicts {
-		add("map", "conflicts")
-	}
-	var capacities []string
-	for _, k := range s.Log2Lines {
-		capacities = append(capacities, strconv.Itoa(k))
-	}
-	add("time", strings.Join(capacities, "."))
-	add("table", safeKey(s.Table))
-	add("by", safe(string(s.By)))
-	add("sort", safeKey(s.Sort))
-	add("place", safe(string(s.Place)))
-	if s.Picked > 0 {
-		add("picked", strconv.Itoa(s.Picked))
-	}
-	add("stack", safe(string(s.Stack)))
-	for _, size := range []struct {
-		name  string
-		bytes uint64
-	}{{"own", s.OwnBytes}, {"shared", s.SharedBytes}} {
-		if size.bytes > 0 {
-			add(size.name, strconv.FormatUint(size.bytes, 10))
-		}
-	}
-	add("groups", safe(s.Groups))
-	add("measure", safe(string(s.Measure)))
-	add("processor", safe(s.Processor))
-	add("division", safe(s.Division))
-	add("schedule", safe(strings.ReplaceAll(s.Schedule, ",", "-")))
-	add("interleave", safe(s.Interleave))
-	add("sdcm", safe(s.Model))
-	for _, n := range []struct {
-		name  string
-		value int
-	}{{"granule", s.Granule}, {"window", s.Window}, {"from", s.Flow[0]}, {"to", s.Flow[1]}, {"owner", s.Owner}, {"loop", s.Loop}, {"function", s.Function}, {"block", s.Block}, {"cores", s.Cores}} {
-		if n.value > 0 {
-			add(n.name, strconv.Itoa(n.value))
-		}
-	}
-	if s.Page > 0 {
-		add("page", strconv.Itoa(s.Page+1))
 	}
 	return strings.Join(parts, "&")
 }
@@ -133,90 +187,10 @@ func (s Screen) Hash() string {
 func ParseScreen(hash string) Screen {
 	var s Screen
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
-		name, value, _ := strings.Cut(part, "=")
-		switch name {
-		case "demo":
-			s.Demo = safe(value)
-		case "open":
-			s.Open = safe(value)
-		case "with":
-			s.Other = safe(value)
-		case "view":
-			s.Tab = TabOf(value)
-		case "line":
-			if n, err := strconv.ParseUint(value, 10, 13); err == nil {
-				s.LineBytes = uint32(n)
-			}
-		case "preset":
-			s.Preset = safe(value)
-		case "levels":
-			h := parseMachine(value)
-			s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
-		case "threads":
-			s.Threads = placementOf(value)
-		case "beside":
-			s.Beside = parseMachine(value)
-		case "cell":
-			s.Cell = parseCell(value)
-		case "map":
-			s.Conflicts = value == "conflicts"
-		case "time":
-			s.Log2Lines = parseCapacities(value)
-		case "table":
-			s.Table = safeKey(value)
-		case "by":
-			if by := answers.CountersBy(value); by == answers.ByFunction || by == answers.ByBlock {
-				s.By = by
-			}
-		case "sort":
-			s.Sort = safeKey(value)
-		case "place":
-			s.Place = codeByOf(value)
-		case "picked":
-			if n, err := strconv.Atoi(value); err == nil && n > 0 {
-				s.Picked = n
-			}
-		case "stack":
-			s.Stack = stackOf(value)
-		case "own":
-			s.OwnBytes = parseSize(value)
-		case "shared":
-			s.SharedBytes = parseSize(value)
-		case "measure":
-			s.Measure = measureOf(value)
-		case "granule":
-			s.Granule = min(parseNumber(value), 2)
-		case "window":
-			s.Window = parseNumber(value)
-		case "from":
-			s.Flow[0] = parseNumber(value)
-		case "to":
-			s.Flow[1] = parseNumber(value)
-		case "owner":
-			s.Owner = parseNumber(value)
-		case "loop":
-			s.Loop = parseNumber(value)
-		case "processor":
-			s.Processor = safe(value)
-		case "division":
-			s.Division = safe(value)
-		case "schedule":
-			s.Schedule = strings.ReplaceAll(safe(value), "-", ",")
-		case "interleave":
-			s.Interleave = safe(value)
-		case "sdcm":
-			s.Model = safe(value)
-		case "cores":
-			s.Cores = min(parseNumber(value), MostPredicted)
-		case "function":
-			s.Function = parseIndex(value)
-		case "block":
-			s.Block = parseIndex(value)
-		case "groups":
-			s.Groups = safe(value)
-		case "page":
-			if n, err := strconv.Atoi(value); err == nil && n > 0 {
-				s.Page = n - 1
+		name, text, _ := strings.Cut(part, "=")
+		for _, of := range settings {
+			if of.name == name {
+				of.read(&s, text)
 			}
 		}
 	}
@@ -243,33 +217,6 @@ func Unread(hash string) (list []string) {
 		}
 	}
 	return list
-}
-
-// parseNumber reads a small number; anything else is 0.
-func parseNumber(text string) int {
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return 0
-	}
-	return int(n)
-}
-
-// parseIndex reads the number of a row of a long table; anything else is 0.
-func parseIndex(text string) int {
-	n, err := strconv.ParseUint(text, 10, 31)
-	if err != nil {
-		return 0
-	}
-	return int(n)
-}
-
-// parseSize reads a cache's size; anything that is none is left at its default.
-func parseSize(text string) uint64 {
-	n, err := strconv.ParseUint(text, 10, 41)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 func isPreset(slug string) bool {

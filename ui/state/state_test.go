@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -487,23 +488,39 @@ func TestSizesAndWays(t *testing.T) {
 	})
 }
 
+// wholeScreen has no setting at its default.
+var wholeScreen = Screen{
+	Open: "t12ab-2", Other: "t9", Tab: TabLocality, LineBytes: 128, Preset: "i7-4770K", Threads: hierarchy.OnOneCore,
+	Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64, SharedBy: hierarchy.AllCores}},
+	Log2Lines: []int{4, 9}, Table: "curve", Page: 3, By: answers.ByBlock, Sort: "integer_ops", Place: ByObject, Picked: 5,
+	Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
+	Beside: hierarchy.Hierarchy{Name: "opteron", Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 65536, Ways: 2, LineBytes: 64, LatencyCycles: 3,
+		Hashed: true, SharedBy: 4, Inclusion: hierarchy.Exclusive, Replacement: hierarchy.Random, Write: hierarchy.WriteThroughAround}}},
+	Stack: CoherentStack, OwnBytes: 12 << 10, SharedBytes: 1 << 30, Groups: "0-0-1", Granule: 2, Measure: FlowBytes, Window: 7, Flow: [2]int{2, 64}, Owner: 3,
+	Loop: 4, Cores: 16, Division: "loops", Schedule: "dynamic,4", Interleave: "random", Model: "all", Processor: "zen3", Function: 70000, Block: 9,
+}
+
+// The address of wholeScreen, as links have it.
+const wholeHash = "open=t12ab-2&view=locality&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&beside=name.opteron_L1.65536.2.64.l3.s4.h.r2.i2.w3&cell=64x8&map=conflicts&time=4.9&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&window=7&from=2&to=64&owner=3&loop=4&function=70000&block=9&cores=16&page=4"
+
+// A screen comes back from its address as it was, in every setting, and addresses stay
+// what they are.
 func TestScreenSurvivesTheURL(t *testing.T) {
-	full := Screen{
-		Open: "t12ab-2", Tab: TabLocality, LineBytes: 128, Preset: "i7-4770K",
-		Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64, SharedBy: hierarchy.AllCores}},
-		Log2Lines: []int{4, 9}, Table: "curve", Page: 3, By: answers.ByBlock, Sort: "integer_ops",
-		Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
-		Beside: hierarchy.Hierarchy{Name: "opteron", Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 65536, Ways: 2, LineBytes: 64, LatencyCycles: 3,
-			Hashed: true, SharedBy: 4, Inclusion: hierarchy.Exclusive, Replacement: hierarchy.Random, Write: hierarchy.WriteThroughAround}}},
-		Stack: CoherentStack, OwnBytes: 12 << 10, SharedBytes: 1 << 30, Groups: "0-0-1", Granule: 2, Measure: FlowBytes, Window: 7, Flow: [2]int{2, 64}, Owner: 3,
+	for i, v := 0, reflect.ValueOf(wholeScreen); i < v.NumField(); i++ {
+		if name := v.Type().Field(i).Name; name != "Demo" && v.Field(i).IsZero() { // a link with a demo has nothing else
+			t.Errorf("the test leaves %s at its default", name)
+		}
 	}
-	for _, want := range []Screen{{}, {Open: "x"}, {Open: "x", Tab: TabCounters}, full} {
-		if got := ParseScreen("#" + want.Hash()); got.Hash() != want.Hash() || got.Open != want.Open || got.Tab != want.Tab ||
-			!slices.Equal(got.Levels, want.Levels) || !slices.Equal(got.Log2Lines, want.Log2Lines) || got.Page != want.Page ||
-			got.By != want.By || got.Sort != want.Sort || got.Stack != want.Stack || got.OwnBytes != want.OwnBytes || got.SharedBytes != want.SharedBytes ||
-			got.Groups != want.Groups || got.Granule != want.Granule || got.Measure != want.Measure || got.Window != want.Window || got.Flow != want.Flow || got.Owner != want.Owner {
+	if got := wholeScreen.Hash(); got != wholeHash {
+		t.Errorf("the address is\n%s\nwant\n%s", got, wholeHash)
+	}
+	for _, want := range []Screen{{}, {Open: "x"}, {Open: "x", Tab: TabCounters}, wholeScreen} {
+		if got := ParseScreen("#" + want.Hash()); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q reads as %+v, want %+v", want.Hash(), got, want)
 		}
+	}
+	if got := ParseScreen("#demo=ring"); got.Demo != "ring" {
+		t.Errorf("%+v", got)
 	}
 }
 
