@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -127,7 +128,7 @@ func addTotals(a, b profile.Totals) profile.Totals {
 	a.BadRecords += b.BadRecords
 	if b.Threads != nil {
 		a.Threads = append(slices.Clone(a.Threads), b.Threads...)
-		slices.Sort(a.Threads)
+		sort.Slice(a.Threads, func(i, j int) bool { return a.Threads[i] < a.Threads[j] })
 		a.Threads = slices.Compact(a.Threads)
 	}
 	return a

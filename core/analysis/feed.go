@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/index"
@@ -154,7 +155,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	}
 	p.Input.Header.Program, p.Input.Header.Capture = nil, nil // they name files and paths
 	p.Totals.Threads = slices.Clone(f.totals.Threads)
-	slices.Sort(p.Totals.Threads)
+	sort.Slice(p.Totals.Threads, func(i, j int) bool { return p.Totals.Threads[i] < p.Totals.Threads[j] })
 	if segment {
 		p.Segment = &profile.Segment{Start: spec.Start}
 	}

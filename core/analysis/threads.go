@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -74,7 +75,7 @@ func ParseGroups(option, text string) (groups [][]uint32, err error) {
 				threads = append(threads, uint32(t))
 			}
 		}
-		slices.Sort(threads)
+		sort.Slice(threads, func(i, j int) bool { return threads[i] < threads[j] })
 		groups = append(groups, slices.Compact(threads))
 	}
 	return groups, nil

@@ -194,8 +194,8 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 	for _, f := range g.Flows {
 		froms, tos = append(froms, f.From), append(tos, f.To)
 	}
-	slices.Sort(froms)
-	slices.Sort(tos)
+	sort.Slice(froms, func(i, j int) bool { return froms[i] < froms[j] })
+	sort.Slice(tos, func(i, j int) bool { return tos[i] < tos[j] })
 	tos = slices.Compact(tos)
 	for _, to := range tos {
 		name := strconv.FormatUint(uint64(to), 10)
@@ -410,7 +410,7 @@ func ownerValues(o *profile.Ownership) []report.Value {
 		classes[p.Class] += p.References
 		threads = append(threads, p.Most)
 	}
-	slices.Sort(threads)
+	sort.Slice(threads, func(i, j int) bool { return threads[i] < threads[j] })
 	class := profile.PrivateData
 	for k := range classes {
 		if classes[k] > classes[class] {

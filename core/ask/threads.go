@@ -2,6 +2,7 @@ package ask
 
 import (
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -49,7 +50,7 @@ csv is one table, that of --by; json has all.`,
 		for _, c := range q.Caches().Levels {
 			lines = append(lines, c.LineBytes)
 		}
-		slices.Sort(lines)
+		sort.Slice(lines, func(i, j int) bool { return lines[i] < lines[j] })
 		return slices.Compact(lines)
 	},
 	Check: func(q Question) error {

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -105,7 +106,7 @@ func LevelLines(q Question) (sizes []uint32) {
 	for _, c := range q.Caches().Levels {
 		sizes = append(sizes, c.LineBytes)
 	}
-	slices.Sort(sizes)
+	sort.Slice(sizes, func(i, j int) bool { return sizes[i] < sizes[j] })
 	return slices.Compact(sizes)
 }
 

@@ -2,6 +2,7 @@ package hierarchy
 
 import (
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -447,7 +448,7 @@ func newDomainError(c Cache, s *profile.Sharing) *DomainError {
 		*group = append(*group, s.Cores[i].Threads...)
 	}
 	for i, group := range e.Groups {
-		slices.Sort(group)
+		sort.Slice(group, func(i, j int) bool { return group[i] < group[j] })
 		for k, t := range group {
 			switch {
 			case k > 0:

@@ -1,9 +1,9 @@
 package stack
 
 import (
-	"cmp"
 	"errors"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -47,6 +47,19 @@ type touched struct {
 	index uint32 // of its first touch
 	place uint32 // in the segment's stack, from the bottom
 }
+
+// byLine and byPlace order them.
+type (
+	byLine  []touched
+	byPlace []touched
+)
+
+func (l byLine) Len() int            { return len(l) }
+func (l byLine) Less(i, j int) bool  { return l[i].line < l[j].line }
+func (l byLine) Swap(i, j int)       { l[i], l[j] = l[j], l[i] }
+func (l byPlace) Len() int           { return len(l) }
+func (l byPlace) Less(i, j int) bool { return l[i].place < l[j].place }
+func (l byPlace) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
 
 // NewShelved makes an empty model on an empty shelf. With sets it counts depths too.
 func NewShelved(shelf Shelf, sets bool) *Shelved {
@@ -105,7 +118,7 @@ func (m *Shelved) adopt(from Segment) error {
 	first := trace.Line(0)
 	for _, last := range append(from.split(m.adoptLines), noLine) {
 		part = from.collect(part[:0], first, last, 0, fresh)
-		slices.SortFunc(part, func(x, y touched) int { return cmp.Compare(x.line, y.line) })
+		sort.Sort(byLine(part))
 		for i := range part {
 			if err := m.writer.write(part[i].line, part[i].place); err != nil {
 				return err
@@ -126,7 +139,7 @@ func (m *Shelved) adopt(from Segment) error {
 			end = begin + uint32(m.adoptLines)
 		}
 		part = from.collect(part[:0], 0, noLine, begin, end)
-		slices.SortFunc(part, func(x, y touched) int { return cmp.Compare(x.place, y.place) })
+		sort.Sort(byPlace(part))
 		m.sets.adopt(part)
 	}
 	return nil
@@ -138,7 +151,7 @@ func (m *Shelved) join(segment Segment, lines func(yield func(trace.Line) bool))
 	for line := range lines {
 		m.touched = append(m.touched, touched{line: line, index: uint32(len(m.touched))})
 	}
-	slices.SortFunc(m.touched, func(x, y touched) int { return cmp.Compare(x.line, y.line) })
+	sort.Sort(byLine(m.touched))
 	segment.places(m.touched)
 	before, err := m.makeRoom()
 	if err != nil {

@@ -3,6 +3,7 @@ package state
 import (
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -396,7 +397,7 @@ func (t *Threads) Domains(g Groups) (domains [][]uint32) {
 		for _, c := range cores {
 			threads = append(threads, t.Cores[c].Threads...)
 		}
-		slices.Sort(threads)
+		sort.Slice(threads, func(i, j int) bool { return threads[i] < threads[j] })
 		domains = append(domains, threads)
 	}
 	return domains

@@ -3,7 +3,6 @@ package counters
 import (
 	"errors"
 	"math/bits"
-	"slices"
 	"sort"
 
 	"github.com/stackglass/stackglass/core/codec"
@@ -45,7 +44,7 @@ func (t *touched) code(c *codec.Coder) {
 		for number := range t.pages {
 			numbers = append(numbers, number)
 		}
-		slices.Sort(numbers)
+		sort.Slice(numbers, func(i, j int) bool { return numbers[i] < numbers[j] })
 	}
 	last := uint64(0)
 	const least = 3 + 1 + 1 // a page: number, three flags, no functions

@@ -3,6 +3,7 @@ package sample
 import (
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/contract"
@@ -34,7 +35,7 @@ func (o Options) Followers(w analysis.Wanted) []analysis.Analysis {
 			lineBytes = append(lineBytes, w.LineBytes)
 		}
 	}
-	slices.Sort(lineBytes)
+	sort.Slice(lineBytes, func(i, j int) bool { return lineBytes[i] < lineBytes[j] })
 	for _, n := range lineBytes {
 		k.sizes = append(k.sizes, newKeptSize(k, n, w))
 	}
