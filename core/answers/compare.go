@@ -2,7 +2,6 @@ package answers
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,61 +11,65 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// keys are the columns that name the rows of each table: of several keys the first whose
-// columns a table has. Sites and functions of two programs belong together by what the
-// sources call them: numbers in a trace's tables and addresses change with every build.
-var keys = map[string][]report.Key{
-	"locality":  {{Columns: []string{"line_bytes"}}},
-	"kinds":     {{Columns: []string{"kind"}, Counts: true}},
-	"histogram": {{Columns: []string{"distance"}, Counts: true}},
-	"curve":     {{Columns: []string{"capacity_bytes", "capacity_lines"}}},
-	"levels":    {{Columns: []string{"name", "size_bytes", "ways", "line_bytes"}, Without: []string{"sdcm_misses", "sdcm_off"}}},
-	"traffic":   {{Columns: []string{"name"}, Without: []string{"bytes_per_cycle"}}},
-	"times":     {{Columns: []string{"name"}, Without: []string{"latency_cycles"}}},
-	"memory":    {{Columns: []string{"share"}}},
-	"sets":      {{Columns: []string{"sets", "ways", "line"}}},
-	"windows":   {{Columns: []string{"first_reference", "from", "to"}, Counts: true}, {Columns: []string{"first_reference"}}},
-	"sites": {
-		{Columns: []string{"function", "file", "line", "column", "kind", "variable"}, Without: []string{"source", "type", "size", "number", "pc", "module", "offset"}, Counts: true},
-		{Columns: []string{"producer", "producer_file", "producer_line", "consumer", "consumer_file", "consumer_line", "from", "to"}, Without: []string{"consumer_kind", "object"}, Counts: true},
-		objects,
-		{Columns: []string{"function", "file", "line"}, Without: []string{"source", "kind", "variable", "type"}, Counts: true}, // kinds and variables are lists of what stands there
-	},
-	"objects": {objects, {Columns: []string{"object"}, Counts: true}},
-	"owners":  {{Columns: []string{"object", "offset"}, Counts: true}},
-	"flows":   {{Columns: []string{"from", "to"}, Counts: true}},
-	"cores":   {{Columns: []string{"level", "core"}, Without: []string{"threads"}}, {Columns: []string{"core", "name"}, Without: []string{"threads"}}},
-	"domains": {{Columns: []string{"level", "cores", "core"}, Without: []string{"threads"}}},
-	"changes": {{Columns: []string{"core"}, Without: []string{"cores", "threads"}}, {Columns: []string{"change", "level"}, Without: []string{"illegal"}}},
-	"curves":  {{Columns: []string{"core", "view", "capacity_lines"}, Without: []string{"cores", "threads"}}},
-	"functions": {
-		{Columns: []string{"function", "file"}, Without: []string{"line"}, Counts: true},
-		{Columns: []string{"function"}, Without: []string{"source"}, Counts: true},
-	},
-	"blocks": {
-		{Columns: []string{"function", "block"}, Without: []string{"file", "line", "last_line", "operations"}, Counts: true},
-		{Columns: []string{"block"}, Without: []string{"source"}, Counts: true},
-	},
-	"branches":        {{Columns: []string{"function", "block", "to"}, Without: []string{"file", "line"}, Counts: true}},
-	"opcodes":         {{Columns: []string{"opcode"}, Counts: true}},
-	"loops":           {{Columns: []string{"loop", "function"}, Without: []string{"depth", "file", "first_line", "last_line"}}},
-	"arrays":          {{Columns: []string{"loop", "array"}, Without: []string{"base"}}},
-	"misses":          {{Columns: []string{"loop", "level"}}},
-	"evictions":       {{Columns: []string{"comes", "goes"}, Counts: true}},
-	"types":           {{Columns: []string{"kind", "type", "bytes"}, Counts: true}},
-	"instruction_mix": {{Columns: []string{"opcode"}, Counts: true}},
-	"vectors":         {{Columns: []string{"lanes", "bits", "type"}, Counts: true}},
-	"calls":           {{Columns: []string{"function"}, Counts: true}},
-}
-
-// objects is the key of data.
-var objects = report.Key{Columns: []string{"name", "kind", "function"}, Without: []string{"file", "line", "source"}, Counts: true}
+// keys says, a line each, which columns name the rows of a table; behind a bar, columns that
+// describe a row and are left out. Of several lines about a table the first counts whose
+// columns it has. The rows of a table with a + are counts (see [report.Key]).
+//
+// Sites and functions of two programs belong together by what the sources call them: numbers
+// in a trace's tables and addresses change with every build.
+const keys = `kinds+ kind
+histogram+ distance
+curve capacity_bytes capacity_lines
+levels name size_bytes ways line_bytes | sdcm_misses sdcm_off
+traffic name | bytes_per_cycle
+times name | latency_cycles
+sets sets ways line
+sites+ function file line column kind variable | source type size number pc module offset
+sites+ name kind function | file line source
+sites+ function file line | source kind variable type
+objects+ name kind function | file line source
+cores core name | threads
+functions+ function file | line
+blocks+ function block | file line last_line operations
+types+ kind type bytes
+instruction_mix+ opcode
+vectors+ lanes bits type
+calls+ function
+windows+ first_reference from to
+sites+ producer producer_file producer_line consumer consumer_file consumer_line from to | consumer_kind object
+objects+ object
+owners+ object offset
+flows+ from to
+cores cores core level
+cores level core | threads
+domains level cores core | threads
+changes core | cores threads
+changes change level | illegal
+curves core view capacity_lines | cores threads
+functions+ function | source
+blocks+ block | source
+branches+ function block to | file line
+opcodes+ opcode
+loops cores source
+rates cores level method | low high
+sampling cores level method
+work cores core
+loops loop function | depth file first_line last_line
+arrays loop array | base
+misses loop level
+evictions+ comes goes
+`
 
 // KeyOf says what names the rows of a table: for one that is not known here its
 // first column.
 func KeyOf(t *report.Table) report.Key {
-	for _, key := range keys[t.Key] {
-		if !slices.ContainsFunc(key.Columns, func(column string) bool { return t.Index(column) < 0 }) {
+	for line := range strings.Lines(keys) {
+		names, others, _ := strings.Cut(line, "|")
+		key := report.Key{Columns: strings.Fields(names), Without: strings.Fields(others)}
+		name := key.Columns[0]
+		key.Columns = key.Columns[1:]
+		name, key.Counts = strings.CutSuffix(name, "+")
+		if name == t.Key && !slices.ContainsFunc(key.Columns, func(column string) bool { return t.Index(column) < 0 }) {
 			return key
 		}
 	}
@@ -139,21 +142,37 @@ func anyPlaceInBoth(j *report.Joined) bool {
 	})
 }
 
-// mainNumbers are the numbers that say most of a row, of tables with many: the first that a
-// table has.
-var mainNumbers = map[string][]string{
-	"histogram": {"count"}, "curve": {"misses"}, "functions": {"bytes", "cycles"}, "blocks": {"bytes", "cycles"},
-	"types": {"count"}, "instruction_mix": {"count"}, "sets": {"misses"},
-	"branches": {"taken"}, "loops": {"references"}, "arrays": {"references"}, "misses": {"misses"}, "evictions": {"lines"},
-	"flows": {"transfers"}, "owners": {"references"}, "windows": {"misses_512", "transfers"},
-}
+// mainNumbers says, a line each, which number says most of a row, of tables with many: the
+// first that a table has.
+const mainNumbers = `histogram count
+curve misses
+functions bytes
+blocks bytes
+types count
+instruction_mix count
+sets misses
+windows misses_512
+branches taken
+loops references
+arrays references
+misses misses
+evictions lines
+flows transfers
+owners references
+windows transfers
+functions cycles
+blocks cycles
+`
 
 // main is the main number of the table: of sites the misses of the first level,
 // of windows those of the usual first level, or the most lines that there are.
 func (c *Compared) main() string {
-	for _, key := range mainNumbers[c.Key] {
-		if c.Cell(key) >= 0 {
-			return key
+	for line := range strings.Lines(mainNumbers) {
+		words := strings.Fields(line)
+		for _, key := range words[1:] {
+			if words[0] == c.Key && c.Cell(key) >= 0 {
+				return key
+			}
 		}
 	}
 	for i := range c.Cells {
@@ -195,7 +214,7 @@ func (c *Compared) Brief(number string) report.Table {
 }
 
 // CurveAt has the misses of fully associative LRU caches of these capacities, in
-// lines, ascending.
+// lines.
 func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Table {
 	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact", Columns: []report.Column{
 		{Key: "capacity_bytes", Label: "capacity"},
@@ -203,18 +222,10 @@ func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Tab
 		{Key: "misses", Label: "misses"},
 		{Key: "miss_ratio", Label: "miss ratio"},
 	}}
-	next, upto := 0, c.Accesses
-	addBelow := func(end uint64) {
-		for ; next < len(capacities) && capacities[next] < end; next++ {
-			lines := capacities[next]
-			t.Add(report.Bytes(lines*uint64(lineBytes)), report.Count(lines), report.Count(upto), report.Share(upto, c.Accesses))
-		}
+	for _, lines := range capacities {
+		misses := c.Misses(lines)
+		t.Add(report.Bytes(lines*uint64(lineBytes)), report.Count(lines), report.Count(misses), report.Share(misses, c.Accesses))
 	}
-	for lines, misses := range c.Points {
-		addBelow(lines)
-		upto = misses
-	}
-	addBelow(math.MaxUint64)
 	return t
 }
 

@@ -36,6 +36,7 @@ type MulticoreQuestion struct {
 	// Division is how a region's work is divided, Schedule stands in for that of the
 	// program, Interleave is the order of the cores' references, and Seed that of chance.
 	Division, Schedule, Interleave string
+	Protocol                       string // of private caches: mesi or msi
 	Seed                           uint64
 	Private                        []string // addresses that are private, as in 0x7f00-0x7fff; none: stacks
 	Machine                        []string // the hierarchy, a level a line (hierarchy.Lines)
@@ -55,6 +56,7 @@ func (q *MulticoreQuestion) fields(f *Fields) {
 	f.Text("division", &q.Division)
 	f.Text("schedule", &q.Schedule)
 	f.Text("interleave", &q.Interleave)
+	f.Text("protocol", &q.Protocol)
 	f.Wide("seed", &q.Seed)
 	f.Texts("private", &q.Private)
 	f.Texts("machine", &q.Machine)
@@ -62,6 +64,10 @@ func (q *MulticoreQuestion) fields(f *Fields) {
 	f.Text("sdcm", &q.SDCM)
 	f.Number("keep", &q.Keep)
 }
+
+// CoresFacts is the key of another table of a reply: key and value of what is known of the
+// trace, as trace_format, regions (how many are parallel) and windows (how they are chosen).
+const CoresFacts = "facts"
 
 // Question returns q as it is asked.
 func (q MulticoreQuestion) Question() Question {

@@ -35,6 +35,9 @@ type Run struct {
 	// Windows are samples of each block's executions, at lines of 64 bytes; nil: none were
 	// taken while the trace was read.
 	Windows []blocks.SampledReuse
+	// Predict predicts what several cores would do; nil: the trace
+	// cannot be read for that.
+	Predict func(answers.MulticoreQuestion) (*answers.Reply, error)
 	// Beside is the run that this one is compared with: answers have the rows and columns that
 	// both need; nil: none.
 	Beside *Run

@@ -16,6 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -42,7 +43,12 @@ func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 			return q, err
 		}
 	}
-	q.Options.Order.Seed = words.Seed
+	if words.Protocol != "" {
+		if q.Protocol, err = simulate.ParseProtocol(words.Protocol); err != nil {
+			return q, err
+		}
+	}
+	q.Options.Order.Seed, q.Seed = words.Seed, words.Seed
 	if q.Options.Private.Ranges, err = ParseRanges(words.Private); err != nil {
 		return q, err
 	}
@@ -176,6 +182,19 @@ func (r *Run) Reply() *answers.Reply {
 		}
 	}
 	return a
+}
+
+// Facts is the table of what is known of the trace: see [answers.CoresFacts].
+func Facts(q *Question, results []Result) report.Table {
+	t := report.Table{Key: answers.CoresFacts, Columns: []report.Column{{Key: "key"}, {Key: "value"}}}
+	t.Add(report.TextOf("trace_format"), report.TextOf(results[0].Header.Format))
+	if r := results[0].Report; r != nil {
+		t.Add(report.TextOf("regions"), report.Count(r.Regions))
+	}
+	if len(q.Windows) > 0 {
+		t.Add(report.TextOf("windows"), report.TextOf(q.Windows[0].String()))
+	}
+	return t
 }
 
 // Tables are those of the reply to an answers.MulticoreQuestion.

@@ -44,7 +44,11 @@ func (a *app) verb(v *ask.Verb, more func(*cobra.Command, *asking)) *cobra.Comma
 		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error { return a.ask(o, args[0]) },
 	}
-	o.r = addReading(cmd)
+	if v.Needs != nil {
+		o.r = addReading(cmd)
+	} else {
+		o.r = addRereading(cmd)
+	}
 	if v.Spills {
 		o.r.addSpill()
 	}
@@ -154,10 +158,13 @@ func (a *app) ask(o *asking, name string) error {
 			return usage(err)
 		}
 	}
+	var failed *passError
 	d, err := run.Answer(q)
 	switch {
 	case err == ask.ErrStopped:
 		return pass.ErrInterrupted
+	case errors.As(err, &failed):
+		return failed.err
 	case err != nil:
 		return usage(err)
 	}
@@ -181,6 +188,9 @@ func (a *app) ask(o *asking, name string) error {
 
 // loadFor reads FILE for a question.
 func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, error) {
+	if q.Verb.Needs == nil {
+		return a.rereadable(r, name)
+	}
 	needed := q.Verb.Needs(q)
 	if r.spill != "" {
 		needed &^= analysis.Sharing // stacks of threads have to stay in memory

@@ -106,12 +106,12 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 	root.SuggestionsMinimumDistance = 2
 	root.SetHelpCommand(a.help())
 	root.AddCommand(
-		a.analyze(), a.simulate(), a.validate(), a.fold(), a.unfold(), a.scale(), a.multicore(), a.compare(), a.export(), a.info(),
+		a.analyze(), a.simulate(), a.validate(), a.fold(), a.unfold(), a.scale(), a.compare(), a.export(), a.info(),
 		a.convert(), a.check(),
 		a.cc(), a.trace(), a.serve(), a.demo(), a.version(),
 	)
 	with := map[string]func(*app) *cobra.Command{
-		"blocks": (*app).blocks, "loops": (*app).loops, "pipeline": (*app).pipeline,
+		"blocks": (*app).blocks, "loops": (*app).loops, "multicore": (*app).multicore, "pipeline": (*app).pipeline,
 		"communication": (*app).communication, "curve": (*app).curve, "histogram": (*app).histogram, "sites": (*app).sites, "what-if": (*app).whatIf,
 	}
 	for _, v := range ask.Verbs() {

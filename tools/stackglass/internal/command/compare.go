@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,7 +147,7 @@ func (a *app) runCompare(c *comparing, args []string) error {
 	if err != nil {
 		return err
 	}
-	d, compared, err := c.document(q, pair)
+	d, compared, err := a.compared(c, q, pair)
 	if err != nil {
 		return err
 	}
@@ -231,18 +232,24 @@ func (a *app) loadPair(c *comparing, q ask.Question, args []string) (pair [2]*an
 	return pair, nil
 }
 
-// document joins the answers about both; its tables are still to be laid out.
-func (c *comparing) document(q ask.Question, pair [2]*answerable) (*report.Document, []answers.Compared, error) {
+// compared joins the answers about both; the document's tables are still to be laid out.
+func (a *app) compared(c *comparing, q ask.Question, pair [2]*answerable) (*report.Document, []answers.Compared, error) {
 	runs := [2]*ask.Run{pair[0].run(c.r), pair[1].run(c.r)}
 	var tables [2][]report.Table
 	var doubts [2][]string
 	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: c.facts(q, pair)}
 	for i, run := range runs {
 		run.Beside = runs[1-i]
+		run.Predict = func(words answers.MulticoreQuestion) (*answers.Reply, error) {
+			return a.predict(&multicoreOptions{r: c.r}, pair[i], words)
+		}
 		answer, err := run.Answer(q)
+		var failed *passError
 		switch {
 		case err == ask.ErrStopped:
 			return nil, nil, pass.ErrInterrupted
+		case errors.As(err, &failed):
+			return nil, nil, failed.err
 		case err != nil && !strings.Contains(err.Error(), run.Name):
 			return nil, nil, usagef(run.Name, ": ", err.Error())
 		case err != nil:

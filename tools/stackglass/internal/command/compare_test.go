@@ -29,6 +29,7 @@ func init() {
 		"compare demo:matmul-naive demo:matmul-blocked --on blocks --by block --sort instructions --format csv",
 		"compare demo:matmul-naive demo:matmul-blocked --on pipeline --hierarchy i7-6700",
 		"compare demo:false-sharing demo:false-sharing-padded --on threads --by core --format md",
+		"compare testdata/multicore/gemm-16.sgt testdata/multicore/gemm-32.sgt --on multicore --hierarchy sasmm --by cores --top 6",
 	)
 }
 
@@ -157,8 +158,8 @@ func TestCompareRefuses(t *testing.T) {
 		"compare demo:matmul-naive":      "give two traces or profiles",
 		"compare - -":                    "standard input is one trace",
 		pair + "--on nonsense":           `--on "nonsense", want one of summary, blocks`,
-		pair + "--by function":           "--by is for --on blocks, communication, counters, sites, threads, what-if, not for --on summary",
-		pair + "--cache L1=2KiB,8":       "--cache is for --on communication, loops, pipeline, sites, threads, what-if, not for --on summary",
+		pair + "--by function":           "--by is for --on blocks, communication, counters, multicore, sites, threads, what-if, not for --on summary",
+		pair + "--cache L1=2KiB,8":       "--cache is for --on communication, loops, multicore, pipeline, sites, threads, what-if, not for --on summary",
 		pair + "--on what-if":            "no cache to ask about",
 		pair + "--on what-if --line 32":  "not for --on what-if",
 		pair + "--on counters --line 32": "not for --on counters",

@@ -1,19 +1,17 @@
 package command
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/multicore/larger"
 	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/oracle/validate"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
 // multicoreFiles wants one file, or with --at some.
@@ -27,22 +25,31 @@ func multicoreFiles(at *string) cobra.PositionalArgs {
 }
 
 // runLarger predicts for an input that was not run.
-func (a *app) runLarger(cmd *cobra.Command, o *multicoreOptions, args []string) error {
-	format, err := parseFormat(o.format)
+func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
+	format, err := parseFormat(o.r.format)
 	if err != nil {
 		return err
 	}
+	changed := func(name string) bool { return o.r.cmd.Flags().Changed(name) }
 	switch {
-	case o.output != "" || o.processor != "" || o.by != "":
+	case m.output != "" || changed("processor") || changed("by"):
 		return usagef("--at: hit rates alone are predicted for an input that was not run; leave out -o, --processor and --by")
-	case cmd.Flags().Changed("sdcm"):
+	case changed("sdcm"):
 		return usagef("--at: windows of each block are looked at, all of them; leave out --sdcm")
 	}
-	names, at, ok := parseParameters(o.at)
+	names, at, ok := parseParameters(m.at)
 	if !ok {
-		return usagef("--at ", strconv.Quote(o.at), ", want the parameters to predict for, as in n=512 or n=512,m=8")
+		return usagef("--at ", strconv.Quote(m.at), ", want the parameters to predict for, as in n=512 or n=512,m=8")
 	}
-	q, err := o.question()
+	asked, err := o.question()
+	if err != nil {
+		return err
+	}
+	words, err := program.CoresQuestion(asked)
+	if err != nil {
+		return err
+	}
+	q, err := m.question(words)
 	if err != nil {
 		return err
 	}
@@ -53,63 +60,48 @@ func (a *app) runLarger(cmd *cobra.Command, o *multicoreOptions, args []string) 
 	}
 	d := &report.Document{Schema: "stackglass.multicore-larger", Version: 1, Input: []report.Fact{
 		{Key: "runs", Label: "runs", Value: report.ListOf(strings.Join(args, " "))},
-		{Key: "at", Label: "predicted at", Value: report.TextOf(o.at)},
+		{Key: "at", Label: "predicted at", Value: report.TextOf(m.at)},
 	}}
+	one := func(q predict.Question, name string) ([]predict.Result, error) {
+		if _, err := a.rereadable(o.r, name); err != nil {
+			return nil, err
+		}
+		found, err := a.predictOne(m, q, name)
+		if err != nil {
+			return nil, err
+		}
+		return found.Results, found.Stopped
+	}
 	q = larger.Ask(q)
 	var inputs []larger.Input
 	for _, run := range runs {
-		found, err := a.predictOne(cmd, o, q, run.file)
+		results, err := one(q, run.file)
 		if err != nil {
 			return err
 		}
-		inputs = append(inputs, larger.Input{Name: run.file, Parameters: run.at, Results: found.Results})
+		inputs = append(inputs, larger.Input{Name: run.file, Parameters: run.at, Results: results})
 	}
 	list, err := larger.Predict(names, inputs, at)
 	if err != nil {
 		return asUsage(err)
 	}
 	var real []predict.Result
-	if o.check != "" {
+	if m.check != "" {
 		q.Profiles = false
-		found, err := a.predictOne(cmd, o, q, o.check)
-		if err != nil {
+		if real, err = one(q, m.check); err != nil {
 			return err
 		}
-		real = found.Results
 	}
-	d.Tables = append(d.Tables, withoutEmpty(largerTable(list, real)))
+	d.Tables = append(d.Tables, program.WithoutEmpty(largerTable(list, real)))
 	for i := range list {
 		for _, doubt := range list[i].Doubts {
-			if text := phrase(doubt); !slices.Contains(d.Warnings, text) {
+			if text := program.Phrase(doubt); !slices.Contains(d.Warnings, text) {
 				d.Warnings = append(d.Warnings, text)
 			}
 		}
 	}
 	d.Warnings = append(d.Warnings, "it is assumed that the larger input takes the same ways through the code, and that cores have the same shares of it; \"kept\" also that distances within blocks do not hang on the input, and \"followed\" that they go on as from run to run")
 	return a.print(format, d)
-}
-
-// predictOne answers about one run.
-func (a *app) predictOne(cmd *cobra.Command, o *multicoreOptions, q predict.Question, name string) (*pass.Predicted, error) {
-	limits := reading{cmd: cmd, memory: o.memory, kinds: trace.DataKinds.String(), format: o.format}
-	common, err := limits.options(a, nil)
-	if err != nil {
-		return nil, err
-	}
-	read := o.read
-	read.MemoryBytes, read.Terminal, q.MemoryBytes = common.MemoryBytes, a.terminal(), common.MemoryBytes
-	if err := a.isTrace(cmd, name); err != nil {
-		return nil, err
-	}
-	found, err := pass.Predict(cmd.Context(), name, q, read)
-	if err != nil {
-		var option *trace.OptionError
-		if errors.As(err, &option) {
-			return nil, asUsage(errors.New("--" + err.Error()))
-		}
-		return nil, named(name, err)
-	}
-	return found, found.Stopped
 }
 
 // largerTable has the rates of each level, and beside them those of a run that was made.

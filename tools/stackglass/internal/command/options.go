@@ -60,24 +60,35 @@ type reading struct {
 // was made with its own; there they are refused.
 var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses", "sample", "sample-seed", "utilisation", "previous", "cores", "domains", "spill"}
 
-// addReading gives cmd the options.
-func addReading(cmd *cobra.Command) *reading {
-	r := &reading{cmd: cmd}
+// addReading gives cmd the options of a verb that analyses what it reads.
+func addReading(cmd *cobra.Command) *reading { return addOptions(cmd, true) }
+
+// addRereading gives cmd those of a verb that reads a whole trace, several times.
+func addRereading(cmd *cobra.Command) *reading { return addOptions(cmd, false) }
+
+func addOptions(cmd *cobra.Command, analyses bool) *reading {
+	r := &reading{cmd: cmd, kinds: trace.DataKinds.String()}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&r.inputFormat, "input-format", "", "the trace's format, if it is not to be found out: "+strings.Join(formatNames(), ", "))
-	f.StringVar(&r.kinds, "kinds", "data", "references to analyse: load, store, modify, fetch, data, all")
-	f.Uint64Var(&r.skip, "skip", 0, "leave out the first `N` references")
-	f.Uint64Var(&r.limit, "limit", 0, "analyse `N` references at most (0: all)")
-	f.UintSliceVar(&r.threads, "threads", nil, "analyse these threads only, as in 1,2")
+	if analyses {
+		f.StringVar(&r.kinds, "kinds", r.kinds, "references to analyse: load, store, modify, fetch, data, all")
+		f.Uint64Var(&r.skip, "skip", 0, "leave out the first `N` references")
+		f.Uint64Var(&r.limit, "limit", 0, "analyse `N` references at most (0: all)")
+		f.UintSliceVar(&r.threads, "threads", nil, "analyse these threads only, as in 1,2")
+	}
 	f.Uint64Var(&r.skipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first part of a container that cannot be read, instead of leaving it out")
-	f.StringVar(&r.sample, "sample", "", "estimate from a sample: space=RATE or lines=COUNT of the lines, time=GAP (one access in so many), onoff=ON/PERIOD references")
-	f.Uint64Var(&r.seed, "sample-seed", 0, "choose another sample by another `NUMBER`")
+	if analyses {
+		f.StringVar(&r.sample, "sample", "", "estimate from a sample: space=RATE or lines=COUNT of the lines, time=GAP (one access in so many), onoff=ON/PERIOD references")
+		f.Uint64Var(&r.seed, "sample-seed", 0, "choose another sample by another `NUMBER`")
+	}
 	f.StringVar(&r.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: half of the free memory)")
-	f.UintVar(&r.workers, "workers", 0, "share the analysis among `N` processors; the result is the same (0: all there are)")
-	f.UintVar(&r.segment, "segment", 0, "give each of them about `N` references at a time (0: find out)")
-	must(f.MarkHidden("segment"))
+	if analyses {
+		f.UintVar(&r.workers, "workers", 0, "share the analysis among `N` processors; the result is the same (0: all there are)")
+		f.UintVar(&r.segment, "segment", 0, "give each of them about `N` references at a time (0: find out)")
+		must(f.MarkHidden("segment"))
+	}
 	addFormat(cmd, &r.format)
 	return r
 }

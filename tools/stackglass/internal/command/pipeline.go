@@ -78,12 +78,3 @@ func chosenProcessor(name string) (*pipeline.Processor, error) {
 	p, err := program.Processor(&ask.Run{File: readFile}, ask.New(program.Pipeline).With("processor", name))
 	return p, asUsage(err)
 }
-
-// moduleError says of which file an error is.
-type moduleError struct {
-	file string
-	err  error
-}
-
-func (e *moduleError) Error() string { return e.file + ": " + e.err.Error() }
-func (e *moduleError) Unwrap() error { return e.err }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/interleave"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/blocksample"
@@ -116,7 +117,7 @@ func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names 
 		}
 		addComparison(&t, &row, grind, len(q.Windows) > 0 && q.Windows[0].Weights != blocksample.Counted)
 	}
-	d.Tables = []report.Table{withoutEmptyColumns(t)}
+	d.Tables = []report.Table{program.WithoutEmpty(t)}
 	return a.print(format, d)
 }
 
@@ -321,18 +322,4 @@ func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrin
 		}
 		add("global", l.Truth.Global, l.Predicted.Global, true)
 	}
-}
-
-// withoutEmptyColumns leaves out columns that say nothing.
-func withoutEmptyColumns(t report.Table) report.Table {
-	for column := len(t.Columns) - 1; column >= 0; column-- {
-		if slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return !report.Equal(row[column], report.None()) }) {
-			continue
-		}
-		t.Columns = slices.Delete(t.Columns, column, column+1)
-		for i := range t.Rows {
-			t.Rows[i] = slices.Delete(t.Rows[i], column, column+1)
-		}
-	}
-	return t
 }
