@@ -9,9 +9,13 @@
 //  2. A [Question] is a verb with values for its arguments and with the machine in question.
 //     Its words are the same on the command line, in an address of the page and in a message
 //     to a worker, as in "threads by=core line=64".
-//  3. A [Run] is what questions are about: a profile and its name.
+//  3. A [Run] is what questions are about: a profile and its name, or a module of LLVM IR or
+//     a loop-compressed trace; and how to get what some answers need besides, as files that
+//     an argument names.
 //  4. [Run.Answer] gives a [report.Document]: tables with units, what the input was, and
 //     warnings.
 //
-// To add a verb, write a file that adds it: see windows.go, the smallest one.
+// To add a verb, write a file that adds it: see windows.go, the smallest one. Verbs whose
+// answers take much code are in package ask/program, which the page's first program does not
+// import.
 package ask

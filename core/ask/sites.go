@@ -145,7 +145,7 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 		return nil, nil, r.Cannot("--by object: the trace names no data; compile the program with \"stackglass cc -- clang …\"")
 	}
 	s := &answers.Sites{Profile: r.Profile, Ranker: ranker, Levels: levels, By: by, Name: r.Readable, Source: r.Source}
-	return s, append(r.told(doubts), answers.Estimated(levels)...), nil
+	return s, append(r.Told(doubts), answers.Estimated(levels)...), nil
 }
 
 // noSites says why there are none.

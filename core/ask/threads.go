@@ -99,7 +99,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 		return err
 	}
 	d.Input = append(r.Facts(0), report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(p.Totals.Threads)))})
-	d.Warnings = slices.Concat(r.told(doubts), answers.RestsOnSample(p, answers.ThreadsOfSample))
+	d.Warnings = slices.Concat(r.Told(doubts), answers.RestsOnSample(p, answers.ThreadsOfSample))
 	switch q.Text("by") {
 	case "core":
 		d.Tables = []report.Table{t.Cores()}
@@ -144,8 +144,8 @@ func (r *Run) noThreads() error {
 	return r.Cannot("the profile holds no stacks of threads; analyze the trace again, by default or with --analyses sharing")
 }
 
-// told returns the warnings of a prediction without those that Doubts has in its own words.
-func (r *Run) told(warnings []hierarchy.Warning) (list []string) {
+// Told returns the warnings of a prediction without those that Doubts has in its own words.
+func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	said := hierarchy.ProfileDoubts(r.Profile)
 	for _, w := range warnings {
 		if !slices.Contains(said, w) {

@@ -96,14 +96,17 @@ miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 				d.Tables = slices.Insert(d.Tables, 0, answers.CoreLevels(predicted))
 			}
 		}
-		d.Warnings = r.told(doubts)
+		d.Warnings = r.Told(doubts)
 		return nil
 	},
 })
 
 // LevelLines is for Verb.Lines: the line sizes of the caches in question, ascending.
-func LevelLines(q Question) (sizes []uint32) {
-	for _, c := range q.Caches().Levels {
+func LevelLines(q Question) []uint32 { return LineSizes(q.Caches()) }
+
+// LineSizes returns the line sizes of a hierarchy, ascending.
+func LineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
+	for _, c := range h.Levels {
 		sizes = append(sizes, c.LineBytes)
 	}
 	sort.Slice(sizes, func(i, j int) bool { return sizes[i] < sizes[j] })

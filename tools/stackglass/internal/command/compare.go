@@ -68,9 +68,8 @@ func (a *app) compare() *cobra.Command {
 		Use:   "compare A B [--on VERB]",
 		Short: "Two runs side by side: A, B, difference",
 		Long: `Ask two traces or profiles the same question and print both answers: A, B, the
-difference B - A, and the change as a share of A. --on says which question: summary, or
-a verb, with its options if it has some, as in --on "communication by=flow":
-` + lined(verbNames(anyVerb)) + `.
+difference B - A, and the change as a share of A. --on says which question: that of a
+verb, with its options if it has some, as in --on "communication by=flow".
 
 Rows belong together by what names them: a distance, a capacity, a level, and
 functions and places in the code by their names in the sources, so that two
@@ -105,22 +104,6 @@ with a %, on the change. * is any row. Beyond it the exit code is 1.`,
 	must(cmd.RegisterFlagCompletionFunc("on", cobra.FixedCompletions(verbNames(anyVerb), cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
 	return cmd
-}
-
-// lined joins words by commas, in lines that fit a terminal.
-func lined(words []string) (text string) {
-	width := 0
-	for i, word := range words {
-		switch {
-		case i == 0:
-		case width+len(word) > 80:
-			text, width = text+",\n", 0
-		default:
-			text, width = text+", ", width+2
-		}
-		text, width = text+word, width+len(word)
-	}
-	return text
 }
 
 // twoFiles wants the two traces or profiles to compare.

@@ -105,10 +105,7 @@ func (a *app) teach(cmd *cobra.Command, d site.Demo, format string) error {
 	if err != nil {
 		return err
 	}
-	found, err := l.locality(64)
-	if err != nil {
-		return err
-	}
+	found := l.Profile.LocalityAt(64)
 	answer := &report.Document{Schema: "stackglass.demo", Version: 1}
 	answer.Input = append([]report.Fact{
 		{Key: "title", Label: "program", Value: report.TextOf(d.Title)},

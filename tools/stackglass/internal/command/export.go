@@ -120,7 +120,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	if err != nil {
 		return err
 	}
-	lines = append(lines, lineSizes(e.h)...)
+	lines = append(lines, ask.LineSizes(e.h)...)
 	slices.Sort(lines)
 	if e.to == "pprof" || e.to == "callgrind" || e.to == "folded" {
 		needed := analysis.Sites

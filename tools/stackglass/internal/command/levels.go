@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -139,14 +138,4 @@ func fromYAML(from *yaml.Node) (config.Node, error) {
 		return to, nil
 	}
 	return to, &config.Error{Line: from.Line, Text: "an alias or another construct of YAML that a hierarchy does not need"}
-}
-
-// lineSizes are the different line sizes of the levels, ascending.
-func lineSizes(h hierarchy.Hierarchy) []uint32 {
-	var sizes []uint32
-	for _, c := range h.Levels {
-		sizes = append(sizes, c.LineBytes)
-	}
-	slices.Sort(sizes)
-	return slices.Compact(sizes)
 }

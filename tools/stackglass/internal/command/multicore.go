@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -174,17 +175,8 @@ func named(name string, err error) error {
 	if errors.Is(err, pass.ErrInterrupted) || strings.Contains(err.Error(), name) {
 		return err
 	}
-	return &moduleError{name, err}
+	return fmt.Errorf("%s: %w", name, err)
 }
-
-// moduleError says of which file an error is.
-type moduleError struct {
-	file string
-	err  error
-}
-
-func (e *moduleError) Error() string { return e.file + ": " + e.err.Error() }
-func (e *moduleError) Unwrap() error { return e.err }
 
 // rereadable tests that a file can be read once for each number of cores.
 func (a *app) rereadable(r *reading, name string) (*answerable, error) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
-	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/open"
@@ -358,37 +357,6 @@ func (l *answerable) doubts() []string {
 	return list
 }
 
-// told are the warnings of a prediction but those that doubts has in its own words.
-func (l *answerable) told(warnings []hierarchy.Warning) (list []string) {
-	said := hierarchy.ProfileDoubts(l.Profile)
-	for _, w := range warnings {
-		if !slices.Contains(said, w) {
-			list = append(list, string(w))
-		}
-	}
-	return list
-}
-
-// locality gives the result for one line size.
-func (l *answerable) locality(lineBytes uint32) (*profile.Locality, error) {
-	if found := l.Profile.LocalityAt(lineBytes); found != nil {
-		return found, nil
-	}
-	if len(l.Profile.Locality) == 0 {
-		return nil, usagef("the profile ", l.name, " holds no stack distances; analyze the trace again with --analyses locality, or leave the option out")
-	}
-	var have []string
-	for i := range l.Profile.Locality {
-		have = append(have, strconv.FormatUint(uint64(l.Profile.Locality[i].LineBytes), 10))
-	}
-	option := "--line " + strconv.FormatUint(uint64(lineBytes), 10) + ": "
-	if !profile.ValidLineBytes(lineBytes) {
-		return nil, usagef(option, "not a power of two from 8 to 4096; the profile ", l.name, " holds lines of ", strings.Join(have, ", "), " bytes")
-	}
-	return nil, usagef(option, "the profile ", l.name, " holds lines of ",
-		strings.Join(have, ", "), " bytes; give one of them, or analyze the trace again with --lines")
-}
-
 // answer prints a document about a loaded profile; an error that ended its pass
 // early comes after it.
 func (a *app) answer(l *answerable, format string, d *report.Document) error {
@@ -419,24 +387,7 @@ func (a *app) print(f report.Format, d *report.Document) error {
 
 // facts are what every answer says of its input.
 func (l *answerable) facts(lineBytes uint32) []report.Fact {
-	p := l.Profile
-	facts := []report.Fact{
-		{Key: "file", Label: "file", Value: report.TextOf(l.name)},
-		{Key: "trace_format", Label: "trace format", Value: report.TextOf(p.Input.Header.Format)},
-		{Key: "kinds", Label: "kinds", Value: report.TextOf(p.Input.Kinds.String())},
-		{Key: "references", Label: "references", Value: report.Count(p.Totals.AllReferences())},
-		{Key: "complete", Label: "complete", Value: report.YesNo(!p.State.Partial)},
-	}
-	facts = append(facts, answers.Sample(p)...)
-	if lineBytes != 0 {
-		facts = append(facts, report.Fact{Key: "line_bytes", Label: "line size (bytes)", Value: report.Count(uint64(lineBytes))})
-	}
-	return facts
-}
-
-// lineFlag gives cmd --line, one line size.
-func lineFlag(cmd *cobra.Command, line *uint32) {
-	cmd.Flags().Uint32Var(line, "line", 64, "the cache line in `BYTES`, a power of two from 8 to 4096")
+	return (&ask.Run{Name: l.name, Profile: l.Profile}).Facts(lineBytes)
 }
 
 func plural(n uint64, noun string) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/blocks/scaling"
@@ -144,7 +145,7 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 	if o.by == "level" && len(o.h.Levels) == 0 {
 		return nil, usagef("--by level: give the caches, by --cache or --hierarchy")
 	}
-	if lines := lineSizes(o.h); len(o.h.Levels) > 0 && len(lines) > 1 {
+	if lines := ask.LineSizes(o.h); len(o.h.Levels) > 0 && len(lines) > 1 {
 		return nil, usagef("the caches have lines of several sizes, want one: reuse is predicted at lines of one size")
 	}
 	if o.all = o.top; o.top == 0 || exactRows(format) || o.by != "" && !chosen {
@@ -268,7 +269,7 @@ func (a *app) scaleInputs(r *reading, o *scaleOptions, args []string) (inputs []
 func (a *app) scaleLoad(r *reading, o *scaleOptions, file string) (*answerable, error) {
 	lines := []uint32{analysis.DefaultLineBytes}
 	if len(o.h.Levels) > 0 {
-		lines = lineSizes(o.h)
+		lines = ask.LineSizes(o.h)
 	}
 	l, err := a.load(r, file, lines)
 	if err != nil {

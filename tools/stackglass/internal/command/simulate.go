@@ -9,6 +9,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/simulate"
@@ -121,7 +122,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if s.r.sample != "" {
 		return nil, none, usagef("--sample: a simulation runs every access through the caches; a sample answers: stackglass what-if")
 	}
-	o, err := s.r.options(a, lineSizes(h))
+	o, err := s.r.options(a, ask.LineSizes(h))
 	if err != nil {
 		return nil, none, err
 	}

@@ -131,7 +131,7 @@ func (a *app) runValidate(s *simulation, name string) error {
 		d.Tables = append(d.Tables, v.views(asker), v.cores(counted))
 	}
 	d.Warnings = simulatedDoubts(h, s, l, counted)
-	d.Warnings = append(d.Warnings, l.told(doubts)...)
+	d.Warnings = append(d.Warnings, l.run(s.r).Told(doubts)...)
 	d.Warnings = append(d.Warnings, v.reasons(counted)...)
 	if err := a.answer(l, s.r.format, d); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -63,9 +64,9 @@ func (a *app) validateSampling(r *reading, name string, line uint32, texts []str
 		}
 	}
 	full := passes[0].found
-	truth, err := full.locality(line)
+	truth, err := full.run(r).Locality(ask.New(ask.VerbOf("curve")).With("line", strconv.FormatUint(uint64(line), 10)))
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	d := &report.Document{Schema: "stackglass.validate-sampling", Version: 1, Input: full.facts(line)}
 	d.Tables = []report.Table{samplesTable(passes, truth, line), sampleErrors(passes[1:], truth, line)}

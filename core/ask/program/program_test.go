@@ -1,0 +1,115 @@
+package program_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+
+	_ "github.com/stackglass/stackglass/core/ask/program"
+)
+
+// module counts to 100 in a loop.
+const module = `define i32 @main() {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 100
+  br i1 %more, label %loop, label %exit
+exit:
+  ret i32 0
+}
+`
+
+func question(t *testing.T, words string) ask.Question {
+	t.Helper()
+	q, err := ask.Parse(strings.Fields(words))
+	if err != nil {
+		t.Fatalf("%s: %v", words, err)
+	}
+	return q
+}
+
+// A profile that lacks what a verb needs is refused with the reason, which Missing says as
+// well.
+func TestMissing(t *testing.T) {
+	p := new(profile.Profile)
+	for words, want := range map[string]string{
+		"blocks":                      "a.sgp: the profile holds no blocks; analyze",
+		"pipeline":                    "a.sgp: the profile holds no blocks; analyze",
+		"loops":                       "a.sgp: no reference was analysed",
+		"multicore machine=L1=1KiB,2": "a.sgp: how work is divided can only be told from the trace",
+	} {
+		q := question(t, words)
+		_, err := (&ask.Run{Name: "a.sgp", Profile: p}).Answer(q)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", words, err, want)
+		}
+		if q.Verb.Missing(p) == "" || !strings.Contains(err.Error(), q.Verb.Missing(p)) {
+			t.Errorf("%s: %v, and missing is %q", words, err, q.Verb.Missing(p))
+		}
+	}
+}
+
+// A module is asked without a profile. Arguments that name files are read by the run.
+func TestModule(t *testing.T) {
+	r := &ask.Run{Name: "a.ll", Module: []byte(module), File: func(string) ([]byte, error) { return nil, errors.New("no such file") }}
+	d, err := r.Answer(question(t, "blocks by=block"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := executions(d, "loop"); n != 10 {
+		t.Errorf("the loop runs %v times, want the 10 of a guess", n)
+	}
+	if _, err = r.Answer(question(t, "blocks probabilities=none.txt")); err == nil || err.Error() != "--probabilities none.txt: no such file" {
+		t.Error(err)
+	}
+	r.File = nil
+	if _, err = r.Answer(question(t, "pipeline processor=mine.txt")); err == nil || !strings.Contains(err.Error(), "mine.txt") {
+		t.Error(err)
+	}
+}
+
+func executions(d *report.Document, block string) float64 {
+	for _, t := range d.Tables {
+		for _, row := range t.Rows {
+			if row[t.Index("block")].Plain() == block {
+				n, _ := row[t.Index("executions")].Number()
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+// What predicts for several cores is asked in words, and its tables are laid out by the verb.
+func TestCores(t *testing.T) {
+	var asked answers.MulticoreQuestion
+	r := &ask.Run{Name: "a.sgt", Predict: func(words answers.MulticoreQuestion) (*answers.Reply, error) {
+		asked = words
+		rates := report.Table{Key: "rates", Columns: []report.Column{{Key: "cores"}, {Key: "empty"}}}
+		rates.Add(report.Count(3), report.None())
+		facts := report.Table{Key: answers.CoresFacts, Columns: []report.Column{{Key: "key"}, {Key: "value"}}}
+		facts.Add(report.TextOf("trace_format"), report.TextOf("sgt"))
+		return &answers.Reply{Tables: []report.Table{rates, facts}, Notes: []string{"A note."}}, nil
+	}}
+	d, err := r.Answer(question(t, "multicore cores=3,4 seed=7 machine=L1=1KiB,2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(asked.Cores) != 2 || asked.Cores[1] != 4 || asked.Seed != 7 || len(asked.Machine) != 1 {
+		t.Errorf("asked %+v", asked)
+	}
+	if len(d.Tables) != 1 || len(d.Tables[0].Columns) != 1 || len(d.Warnings) != 1 || d.Warnings[0] != "a note" {
+		t.Errorf("answered %+v", d)
+	}
+	if _, err := ask.Parse([]string{"multicore", "by=speedup", "machine=L1=1KiB,2"}); err == nil {
+		t.Error("times without a processor")
+	}
+}
