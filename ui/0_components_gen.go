@@ -324,12 +324,6 @@ func (c *BlocksView) doubts() string { return state.DoubtsWord(len(c.blocks().No
 
 func (c *BlocksView) id(what string, i int) string { return what + "-" + strconv.Itoa(i+1) }
 
-func (c *BlocksView) isProcessor(name string) bool { return c.blocks().Processor() == name }
-
-func (c *BlocksView) isPreset(name string) bool {
-	return c.App.Screen.Levels == nil && c.App.preset().Name == name
-}
-
 func (c *BlocksView) slider(r state.BranchRow) string { return strconv.Itoa(int(r.Share*1000 + 0.5)) }
 
 func (c *BlocksView) slide(r state.BranchRow, text string) {
@@ -429,79 +423,6 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00blocks-summary")
 						vgn.SetInnerHTML(c.blocks().Summary())
-						addText(vgparent, "\n\t\t")
-						vgn = addElement(vgparent, "span\x00class\x00actions")
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "\n\t\t\t")
-							vgn = addElement(vgparent, "label")
-							{
-								vgparent := vgn
-								_ = vgparent
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(vugu.HTML("core"))
-								addText(vgparent, "\n\t\t\t\t")
-								vgn = addElement(vgparent, "select\x00id\x00blocks-processor")
-								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "\n\t\t\t\t\t")
-									for vgiterkeyt, p := range c.blocks().Choices("processors") {
-										var vgiterkey interface{} = vgiterkeyt
-										_ = vgiterkey
-										p := p
-										_ = p
-										vgn = addElement(vgparent, "option")
-										vgn.AddAttrInterface("value", p.Name)
-										addProperty(vgn, "selected", c.isProcessor(p.Name))
-										vgn.SetInnerHTML(p.Title)
-									}
-									addText(vgparent, "\n\t\t\t\t")
-								}
-								addText(vgparent, "\n\t\t\t")
-							}
-							addText(vgparent, "\n\t\t\t")
-							vgn = addElement(vgparent, "label")
-							{
-								vgparent := vgn
-								_ = vgparent
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(vugu.HTML("caches"))
-								addText(vgparent, "\n\t\t\t\t")
-								vgn = addElement(vgparent, "select\x00id\x00blocks-preset")
-								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "\n\t\t\t\t\t")
-									if c.App.Screen.Levels != nil {
-										vgn = addElement(vgparent, "option\x00value\x00")
-										addProperty(vgn, "selected", true)
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "own sizes")
-										}
-									}
-									addText(vgparent, "\n\t\t\t\t\t")
-									for vgiterkeyt, p := range c.App.Presets() {
-										var vgiterkey interface{} = vgiterkeyt
-										_ = vgiterkey
-										p := p
-										_ = p
-										vgn = addElement(vgparent, "option")
-										vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-										addProperty(vgn, "selected", c.isPreset(p.Name))
-										vgn.SetInnerHTML(p.Name)
-									}
-									addText(vgparent, "\n\t\t\t\t")
-								}
-								addText(vgparent, "\n\t\t\t")
-							}
-							addText(vgparent, "\n\t\t")
-						}
 						addText(vgparent, "\n\t")
 					}
 					addText(vgparent, "\n\t")
@@ -884,10 +805,6 @@ func (c *Caches) answer() *state.Caches { return c.App.answer() }
 
 func (c *Caches) machine() hierarchy.Hierarchy { return c.App.Machine() }
 
-func (c *Caches) isPreset(name string) bool {
-	return c.App.Screen.Levels == nil && c.App.preset().Name == name
-}
-
 func (c *Caches) keepWords() string {
 	if c.App.Screen.Beside.Levels != nil {
 		return "keep this one as B instead"
@@ -974,52 +891,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			_ = vgparent
 			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00figure-head")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "h2\x00id\x00hierarchy-title")
-				vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "label")
-				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
-					vgn.SetInnerHTML(vugu.HTML("Preset"))
-					addText(vgparent, "\n\t\t\t\t")
-					vgn = addElement(vgparent, "select\x00id\x00preset")
-					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t\t")
-						if c.App.Screen.Levels != nil {
-							vgn = addElement(vgparent, "option\x00value\x00")
-							addProperty(vgn, "selected", true)
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "own sizes")
-							}
-						}
-						addText(vgparent, "\n\t\t\t\t\t")
-						for vgiterkeyt, p := range c.App.Presets() {
-							var vgiterkey interface{} = vgiterkeyt
-							_ = vgiterkey
-							p := p
-							_ = p
-							vgn = addElement(vgparent, "option")
-							vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-							addProperty(vgn, "selected", c.isPreset(p.Name))
-							vgn.SetInnerHTML(p.Name)
-						}
-						addText(vgparent, "\n\t\t\t\t")
-					}
-					addText(vgparent, "\n\t\t\t")
-				}
-				addText(vgparent, "\n\t\t")
-			}
+			vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\x3Ch2 id=\"hierarchy-title\"\x3EHierarchy\x3C/h2\x3E\n\t\t"))
 			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
@@ -2476,11 +2348,6 @@ func (c *CompareView) capacity(text string) {
 	}
 }
 
-func (c *CompareView) isPreset(name string) bool {
-	p := c.App.preset()
-	return c.App.Screen.Levels == nil && p != nil && p.Name == name
-}
-
 // doubt is about which rows belong together.
 func (c *CompareView) doubt(table string) string {
 	if t := c.App.table(table); t != nil {
@@ -2707,44 +2574,6 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "label\x00class\x00choices")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
-						addText(vgparent, "\n\t\t\t\t")
-						vgn = addElement(vgparent, "select\x00id\x00compare-preset")
-						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
-							if c.App.Screen.Levels != nil {
-								vgn = addElement(vgparent, "option\x00value\x00")
-								addProperty(vgn, "selected", true)
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "own sizes")
-								}
-							}
-							addText(vgparent, "\n\t\t\t\t\t")
-							for vgiterkeyt, p := range hierarchy.Presets() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								p := p
-								_ = p
-								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-								addProperty(vgn, "selected", c.isPreset(p.Name))
-								vgn.SetInnerHTML(p.Name)
-							}
-							addText(vgparent, "\n\t\t\t\t")
-						}
-						addText(vgparent, "\n\t\t\t")
-					}
 					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
@@ -3019,44 +2848,6 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(vugu.HTML("A is a run with one thread. What its program\x26#39;s threads would do is predicted from its trace, and stands beside what the threads of B did. That tells something if B is the same program on the same input."))
 				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "label\x00class\x00choices")
-				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = addElement(vgparent, "span")
-					vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "select\x00id\x00compare-cores-preset")
-					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
-						if c.App.Screen.Levels != nil {
-							vgn = addElement(vgparent, "option\x00value\x00")
-							addProperty(vgn, "selected", true)
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "own sizes")
-							}
-						}
-						addText(vgparent, "\n\t\t\t\t")
-						for vgiterkeyt, p := range hierarchy.Presets() {
-							var vgiterkey interface{} = vgiterkeyt
-							_ = vgiterkey
-							p := p
-							_ = p
-							vgn = addElement(vgparent, "option")
-							vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-							addProperty(vgn, "selected", c.isPreset(p.Name))
-							vgn.SetInnerHTML(p.Name)
-						}
-						addText(vgparent, "\n\t\t\t")
-					}
-					addText(vgparent, "\n\t\t")
-				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3190,79 +2981,6 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t")
-							vgn = addElement(vgparent, "div\x00class\x00choices")
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t")
-								vgn = addElement(vgparent, "label")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "span")
-									vgn.SetInnerHTML(vugu.HTML("core"))
-									addText(vgparent, "\n\t\t\t\t\t")
-									vgn = addElement(vgparent, "select\x00id\x00compare-processor")
-									addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "\n\t\t\t\t\t\t")
-										for vgiterkeyt, p := range c.blocks().A.Choices("processors") {
-											var vgiterkey interface{} = vgiterkeyt
-											_ = vgiterkey
-											p := p
-											_ = p
-											vgn = addElement(vgparent, "option")
-											vgn.AddAttrInterface("value", p.Name)
-											addProperty(vgn, "selected", c.blocks().A.Processor() == p.Name)
-											vgn.SetInnerHTML(p.Title)
-										}
-										addText(vgparent, "\n\t\t\t\t\t")
-									}
-									addText(vgparent, "\n\t\t\t\t")
-								}
-								addText(vgparent, "\n\t\t\t\t")
-								vgn = addElement(vgparent, "label")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "span")
-									vgn.SetInnerHTML(vugu.HTML("caches"))
-									addText(vgparent, "\n\t\t\t\t\t")
-									vgn = addElement(vgparent, "select\x00id\x00compare-blocks-preset")
-									addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "\n\t\t\t\t\t\t")
-										if c.App.Screen.Levels != nil {
-											vgn = addElement(vgparent, "option\x00value\x00")
-											addProperty(vgn, "selected", true)
-											{
-												vgparent := vgn
-												_ = vgparent
-												addText(vgparent, "own sizes")
-											}
-										}
-										addText(vgparent, "\n\t\t\t\t\t\t")
-										for vgiterkeyt, p := range c.App.Presets() {
-											var vgiterkey interface{} = vgiterkeyt
-											_ = vgiterkey
-											p := p
-											_ = p
-											vgn = addElement(vgparent, "option")
-											vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-											addProperty(vgn, "selected", c.isPreset(p.Name))
-											vgn.SetInnerHTML(p.Name)
-										}
-										addText(vgparent, "\n\t\t\t\t\t")
-									}
-									addText(vgparent, "\n\t\t\t\t")
-								}
-								addText(vgparent, "\n\t\t\t")
-							}
 							addText(vgparent, "\n\t\t\t")
 							{
 								var vgcomp vugu.Builder = c.Functions
@@ -3422,7 +3140,6 @@ var _ log.Logger
 type CoresView struct {
 	App                                    *App
 	Rates, SpeedUp, RatesOf, Work, CoresOf vugu.Builder
-	chosen                                 string // processor
 }
 
 func (c *CoresView) known() *state.Cores { return c.App.predicted() }
@@ -3485,20 +3202,6 @@ func (c *CoresView) chunked(text string) {
 		return
 	}
 	c.App.SetSchedule(c.kind())
-}
-
-func (c *CoresView) isPreset(name string) bool {
-	return c.App.Screen.Levels == nil && c.App.preset().Name == name
-}
-
-func (c *CoresView) processors() (list []state.Choice) {
-	if k := c.known(); k != nil {
-		list, c.chosen = k.Processors()
-	}
-	if list == nil && c.App.Screen.Division != "" {
-		list = []state.Choice{{Title: "none by this division"}}
-	}
-	return list
 }
 
 func (c *CoresView) keepWord() string {
@@ -3776,73 +3479,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.AddAttrInterface("value", o.Name)
 								addProperty(vgn, "selected", o.Name == c.App.Screen.Model)
 								vgn.SetInnerHTML(o.Title)
-							}
-							addText(vgparent, "\n\t\t\t\t\t")
-						}
-						addText(vgparent, "\n\t\t\t\t")
-					}
-					addText(vgparent, "\n\t\t\t\t")
-					vgn = addElement(vgparent, "label")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(vugu.HTML("caches"))
-						addText(vgparent, "\n\t\t\t\t\t")
-						vgn = addElement(vgparent, "select\x00id\x00cores-preset")
-						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t\t")
-							if c.App.Screen.Levels != nil {
-								vgn = addElement(vgparent, "option\x00value\x00")
-								addProperty(vgn, "selected", true)
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "own sizes")
-								}
-							}
-							addText(vgparent, "\n\t\t\t\t\t\t")
-							for vgiterkeyt, p := range c.App.Presets() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								p := p
-								_ = p
-								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-								addProperty(vgn, "selected", c.isPreset(p.Name))
-								vgn.SetInnerHTML(p.Name)
-							}
-							addText(vgparent, "\n\t\t\t\t\t")
-						}
-						addText(vgparent, "\n\t\t\t\t")
-					}
-					addText(vgparent, "\n\t\t\t\t")
-					vgn = addElement(vgparent, "label")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(vugu.HTML("core"))
-						addText(vgparent, "\n\t\t\t\t\t")
-						vgn = addElement(vgparent, "select\x00id\x00cores-processor")
-						vgn.AddAttrInterface("disabled", c.App.Screen.Division != "")
-						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t\t")
-							for vgiterkeyt, p := range c.processors() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								p := p
-								_ = p
-								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", p.Name)
-								addProperty(vgn, "selected", p.Name == c.chosen)
-								vgn.SetInnerHTML(p.Title)
 							}
 							addText(vgparent, "\n\t\t\t\t\t")
 						}
@@ -5385,10 +5021,6 @@ func (c *LoopsView) counted() *answers.Reply { return c.App.loopMisses() }
 
 func (c *LoopsView) how() []string { return state.HowCounted(c.counted()) }
 
-func (c *LoopsView) isPreset(name string) bool {
-	return c.App.Screen.Levels == nil && c.App.preset().Name == name
-}
-
 func (c *LoopsView) waiting() string {
 	if c.App.result.Live {
 		return "Misses by loop are counted once the trace is read."
@@ -5506,52 +5138,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00figure-head")
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "h2\x00id\x00loop-caches")
-					vgn.SetInnerHTML(vugu.HTML("Misses by loop"))
-					addText(vgparent, "\n\t\t\t")
-					vgn = addElement(vgparent, "label")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
-						vgn.SetInnerHTML(vugu.HTML("Preset"))
-						addText(vgparent, "\n\t\t\t\t")
-						vgn = addElement(vgparent, "select\x00id\x00loops-preset")
-						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
-							if c.App.Screen.Levels != nil {
-								vgn = addElement(vgparent, "option\x00value\x00")
-								addProperty(vgn, "selected", true)
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "own sizes")
-								}
-							}
-							addText(vgparent, "\n\t\t\t\t\t")
-							for vgiterkeyt, p := range c.App.Presets() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								p := p
-								_ = p
-								vgn = addElement(vgparent, "option")
-								vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-								addProperty(vgn, "selected", c.isPreset(p.Name))
-								vgn.SetInnerHTML(p.Name)
-							}
-							addText(vgparent, "\n\t\t\t\t")
-						}
-						addText(vgparent, "\n\t\t\t")
-					}
-					addText(vgparent, "\n\t\t")
-				}
+				vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\x3Ch2 id=\"loop-caches\"\x3EMisses by loop\x3C/h2\x3E\n\t\t"))
 				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
@@ -5817,6 +5404,18 @@ type ResultView struct {
 	Threads, Communication     vugu.Builder
 	Loops, Blocks, Cores       vugu.Builder
 	ThreadsOn                  vugu.Builder
+	processor                  string // that is chosen
+}
+
+// processors are those to choose from, where the view depends on one.
+func (c *ResultView) processors() (list []state.Choice) {
+	list, c.processor = state.Processors(c.App.processors())
+	for _, p := range list {
+		if p.Name == c.App.Screen.Processor {
+			c.processor = p.Name // before its answer
+		}
+	}
+	return list
 }
 
 // modelled tells that blocks are in view: of a program that never ran, too.
@@ -6116,6 +5715,76 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.AddAttrInterface("value", l.LineBytes)
 								addProperty(vgn, "selected", uint64(l.LineBytes) == c.App.result.View.LineBytes)
 								vgn.SetInnerHTML(int(l.LineBytes))
+							}
+							addText(vgparent, "\n\t\t\t\t")
+						}
+						addText(vgparent, "\n\t\t\t")
+					}
+				}
+				addText(vgparent, "\n\t\t\t")
+				if c.App.asks() {
+					vgn = addElement(vgparent, "label")
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = addElement(vgparent, "span\x00class\x00second")
+						vgn.SetInnerHTML(vugu.HTML("hierarchy"))
+						addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00preset")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "\n\t\t\t\t\t")
+							if c.App.Screen.Levels != nil {
+								vgn = addElement(vgparent, "option\x00value\x00")
+								addProperty(vgn, "selected", true)
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, "own sizes")
+								}
+							}
+							addText(vgparent, "\n\t\t\t\t\t")
+							for vgiterkeyt, p := range c.App.Presets() {
+								var vgiterkey interface{} = vgiterkeyt
+								_ = vgiterkey
+								p := p
+								_ = p
+								vgn = addElement(vgparent, "option")
+								vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
+								addProperty(vgn, "selected", c.App.Screen.Levels == nil && c.App.preset().Name == p.Name)
+								vgn.SetInnerHTML(p.Name)
+							}
+							addText(vgparent, "\n\t\t\t\t")
+						}
+						addText(vgparent, "\n\t\t\t")
+					}
+				}
+				addText(vgparent, "\n\t\t\t")
+				if len(c.processors()) > 0 {
+					vgn = addElement(vgparent, "label")
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = addElement(vgparent, "span\x00class\x00second")
+						vgn.SetInnerHTML(vugu.HTML("core"))
+						addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00processor")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "\n\t\t\t\t\t")
+							for vgiterkeyt, p := range c.processors() {
+								var vgiterkey interface{} = vgiterkeyt
+								_ = vgiterkey
+								p := p
+								_ = p
+								vgn = addElement(vgparent, "option")
+								vgn.AddAttrInterface("value", p.Name)
+								addProperty(vgn, "selected", p.Name == c.processor)
+								vgn.SetInnerHTML(p.Title)
 							}
 							addText(vgparent, "\n\t\t\t\t")
 						}

@@ -7,6 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/vugu/vugu"
 )
@@ -42,6 +43,7 @@ type App struct {
 	wanted  string          // key to go on with, chosen in the list
 
 	presets    []hierarchy.Hierarchy // made when first asked for
+	cpus       *report.Table         // the processors of the latest answer
 	describing bool                  // the next file is to describe a hierarchy
 
 	result  *Result

@@ -313,6 +313,24 @@ func TestWhatIf(t *testing.T) {
 	d.app.Move(9, 2048) // no such level
 }
 
+// The hierarchy is chosen in the header, once for all views, and goes into the next analysis
+// with the processor.
+func TestOneMachine(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.act(func() { d.app.SetPreset("i7-6700"); d.app.SetProcessor("neoverse-n1") })
+	for _, tab := range state.Tabs() {
+		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
+		if n := strings.Count(d.html(), `preset" `) + strings.Count(d.html(), `preset">`); n != 1 || d.app.Machine().Name != "i7-6700" {
+			t.Errorf("%s: the hierarchy is %s, and can be chosen in %d places", tab.Name(), d.app.Machine().Name, n)
+		}
+	}
+	d.app.Offer(textItem())
+	if s := d.app.Screen; s.Preset != "i7-6700" || s.Processor != "neoverse-n1" {
+		t.Errorf("the next analysis asks about %q and %q", s.Preset, s.Processor)
+	}
+}
+
 func TestLevelsLatenciesAndB(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

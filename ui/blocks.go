@@ -376,7 +376,7 @@ func changed(list []edit, name, text string) []edit {
 // ForgetBranches takes all changes back.
 func (a *App) ForgetBranches() {
 	a.models.branches, a.models.parameters, a.models.file, a.models.named = nil, nil, nil, ""
-	a.Port.Focus("blocks-processor") // the button goes
+	a.Port.Focus("processor") // the button goes
 	a.drawCharts()
 	a.touch()
 }

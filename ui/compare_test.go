@@ -55,7 +55,7 @@ func TestComparePair(t *testing.T) {
 	// The blocks of functions that have the same name, and how long both take.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
 	until(t, func() bool { return strings.Contains(d.html(), `id="table-blocks-compared"`) })
-	d.wants(`id="table-functions-compared"`, "Blocks of main, A and B", "for.body8", "cycles in A to", `id="compare-processor"`, "Not modelled")
+	d.wants(`id="table-functions-compared"`, "Blocks of main, A and B", "for.body8", "cycles in A to", `id="processor"`, "Not modelled")
 	d.act(func() { d.app.SaveCSV("functions-compared"); d.app.SaveCSV("blocks-compared") })
 	for name, want := range map[string]string{"functions": "\nmain,both,", "blocks": "\nfor.body8,A,32768,0,"} {
 		if csv := string(d.saved["Matrix multiplication-"+name+"-compared.csv"]); !strings.Contains(csv, want) {

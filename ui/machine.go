@@ -6,6 +6,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
@@ -203,6 +204,37 @@ func (a *App) RemoveLevel(level int) {
 	a.change(of("remove", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithoutLevel(levels, level-1) })
 	a.Port.Announce(strconv.Itoa(len(a.Levels())) + " levels")
 	a.Port.Focus("level-add")
+}
+
+// asks reports whether there is something to ask about a hierarchy.
+func (a *App) asks() bool {
+	return a.result != nil && (a.result.View != nil || a.blocks() != nil)
+}
+
+// processors is the table of processors where the view depends on one: that of the latest
+// answer, so that the choice stays while another answer is made.
+func (a *App) processors() *report.Table {
+	var t *report.Table
+	switch {
+	case a.Screen.Tab == state.TabBlocks && a.comparing():
+		if pair := a.pairBlocks(); pair != nil {
+			t = pair.A.Table("processors")
+		}
+	case a.Screen.Tab == state.TabBlocks:
+		if b := a.blocks(); b != nil {
+			t = b.Table("processors")
+		}
+	case a.Screen.Tab == state.TabThreads && a.threads() == nil && !a.comparing() && a.predictable() && a.Screen.Division == "": // others know no time
+		if k := a.predicted(); k != nil {
+			t = k.Table("processors")
+		}
+	default:
+		return nil
+	}
+	if t != nil {
+		a.cpus = t
+	}
+	return a.cpus
 }
 
 // SetPreset asks about a preset's levels.

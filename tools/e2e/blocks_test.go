@@ -93,7 +93,7 @@ func TestBlocks(t *testing.T) {
 	p.shoot("blocks-changed")
 	p.click("#probabilities-forget")
 	p.wait("as it ran", ran+` === "32768"`)
-	p.choose("blocks-processor", "neoverse-n1")
+	p.choose("processor", "neoverse-n1")
 	p.wait("another core", `document.querySelector("#blocks-summary").textContent.includes("Neoverse N1")`)
 }
 

@@ -74,7 +74,7 @@ func TestCompareLabels(t *testing.T) {
 	p.click("#pair-matmul-blocked")
 	p.waitFor("#differences")
 	p.openView("3", "#table-levels tbody tr")
-	eval[any](p, `(() => { const e = document.querySelector("#compare-preset"); e.value = "i7-4770K"; e.dispatchEvent(new Event("change", { bubbles: true })); })()`)
+	eval[any](p, `(() => { const e = document.querySelector("#preset"); e.value = "i7-4770K"; e.dispatchEvent(new Event("change", { bubbles: true })); })()`)
 	p.wait("three levels", `document.querySelectorAll("#table-levels tbody tr").length > 9`)
 	over := eval[[]string](p, labelBoxes)
 	if len(over) != 1 || over[0] != "drawn: 5" {

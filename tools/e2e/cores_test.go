@@ -68,7 +68,7 @@ func TestCores(t *testing.T) {
 
 	// Where blocks' executions are divided there are no times.
 	p.choose("cores-division", "region")
-	p.wait("another division", `document.querySelector("#cores-notes")?.textContent.includes("Algorithm 1") && !document.querySelector("#cores-pending") && document.querySelector("#cores-processor").disabled && !document.querySelector("#chart-speedup")`)
+	p.wait("another division", `document.querySelector("#cores-notes")?.textContent.includes("Algorithm 1") && !document.querySelector("#cores-pending") && !document.querySelector("#processor") && !document.querySelector("#chart-speedup")`)
 	p.shoot("cores-region")
 	p.choose("cores-division", "")
 	p.predicted()

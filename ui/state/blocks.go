@@ -331,17 +331,6 @@ func (b *Blocks) MoreBranches() string {
 	return ""
 }
 
-// Processor is the name of the one that runtimes are of.
-func (b *Blocks) Processor() string {
-	t := b.Table("processors")
-	for i := range rowsOf(t) {
-		if cell(t, i, "chosen").Plain() == "true" {
-			return cell(t, i, "name").Plain()
-		}
-	}
-	return ""
-}
-
 // DoubtsWord heads so many notes.
 func DoubtsWord(n int) string {
 	return Plural(uint64(n), "thing", "things") + " to know of these numbers"

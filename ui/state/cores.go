@@ -390,9 +390,8 @@ func withoutEmpty(t report.Table) report.Table {
 	return picked(t, keys...)
 }
 
-// Processors lists the processors, with the one that is taken.
-func (c *Cores) Processors() (list []Choice, chosen string) {
-	t := c.Table("processors")
+// Processors lists the processors of an answer, with the one that is taken.
+func Processors(t *report.Table) (list []Choice, chosen string) {
 	if t == nil {
 		return nil, ""
 	}

@@ -248,9 +248,9 @@ func safeKey(key string) string {
 }
 
 // Anew is the screen of an analysis that begins: of the one before, it keeps the
-// hierarchy in question, which the analysis measures.
+// hierarchy in question, which the analysis measures, and the processor.
 func (s Screen) Anew(key string) Screen {
-	return Screen{Open: key, Tab: TabCaches, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads}
+	return Screen{Open: key, Tab: TabCaches, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
 
 // With gives the screen on another tab, its table closed. What rows are sorted by
