@@ -108,8 +108,11 @@ func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint
 // After is Next for the difference from the number before, or from 0.
 func (c *Coder) After(v, next *uint64, limit uint64) {
 	last := *next - min(*next, 1)
-	c.Delta(v, &last)
-	c.Check(*v >= *next && *v < limit, "a number that is out of order or out of range")
+	if c.In == nil {
+		c.Out = binary.AppendUvarint(c.Out, *v-last)
+	} else if *v = last + c.In.Uint(); *v < *next || *v >= limit {
+		c.In.Fail("a number that is out of order or out of range")
+	}
 	*next = *v + 1
 }
 
@@ -169,7 +172,16 @@ func (c *Coder) Words(list []uint64) {
 // Flag codes a flag as 0 or 1.
 //
 //go:noinline
-func (c *Coder) Flag(v *bool) { c.Flags(v) }
+func (c *Coder) Flag(v *bool) {
+	switch {
+	case c.In != nil:
+		*v = c.In.UintBelow(2) != 0
+	case *v:
+		c.Out = append(c.Out, 1)
+	default:
+		c.Out = append(c.Out, 0)
+	}
+}
 
 // Flags codes flags as the bits of a number, the first one as its lowest.
 func (c *Coder) Flags(fields ...*bool) {

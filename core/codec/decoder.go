@@ -87,6 +87,10 @@ func (d *Decoder) Uint() uint64 {
 	if d.err != nil {
 		return 0
 	}
+	if d.at < len(d.in) && d.in[d.at] < 0x80 {
+		d.at++
+		return uint64(d.in[d.at-1])
+	}
 	v, n := binary.Uvarint(d.in[d.at:])
 	if n <= 0 {
 		if n == 0 {
