@@ -24,6 +24,8 @@ type everything struct {
 	Few        []uint32 // at most 5
 	None       []uint32 // nil and empty differ
 	Ascending  []uint8  // below 200
+	Upwards    []uint64 // below 200
+	Words      [3]uint64
 	Deltas     []uint64
 	Lines      []uint64
 	Inner      []everything
@@ -44,8 +46,10 @@ func (e *everything) code(c *codec.Coder) {
 	codec.Slice(c, &e.Numbers, 1, c.U64)
 	codec.Bounded(c, &e.Few, 5, c.U32)
 	codec.Optional(c, &e.None, 1, c.U32)
-	var next, last uint64
+	var next, after, last uint64
 	codec.Slice(c, &e.Ascending, 1, func(n *uint8) { codec.Next(c, n, &next, 200) })
+	codec.Slice(c, &e.Upwards, 1, func(n *uint64) { c.After(n, &after, 200) })
+	c.Words(e.Words[:])
 	codec.Slice(c, &e.Deltas, 1, func(n *uint64) { c.Delta(n, &last) })
 	c.Stack(&e.Lines)
 	codec.Slice(c, &e.Inner, 20, func(inner *everything) { inner.code(c) })
@@ -66,6 +70,9 @@ func draw(t *rapid.T, depth int) everything {
 	for i := range e.Counts {
 		e.Counts[i] = wide.Draw(t, "count")
 	}
+	for i := range e.Words {
+		e.Words[i] = wide.Draw(t, "word")
+	}
 	for i := range e.Everything {
 		e.Everything[i] = wide.Draw(t, "number")
 	}
@@ -78,7 +85,7 @@ func draw(t *rapid.T, depth int) everything {
 	}
 	for n := range uint8(200) {
 		if rapid.IntRange(0, 20).Draw(t, "in") == 0 {
-			e.Ascending = append(e.Ascending, n)
+			e.Ascending, e.Upwards = append(e.Ascending, n), append(e.Upwards, uint64(n))
 		}
 	}
 	if depth > 0 {
@@ -129,6 +136,10 @@ func TestCoderRefuses(t *testing.T) {
 			n := uint64(0)
 			codec.Slice(c, new([]uint32), 1, func(v *uint32) { codec.Next(c, v, &n, 3) })
 		}, 2},
+		"not after": {"\x02\x01\x00", func(c *codec.Coder) {
+			n := uint64(0)
+			codec.Slice(c, new([]uint64), 1, func(v *uint64) { c.After(v, &n, 3) })
+		}, 3},
 		"an unknown bit": {"\x04", func(c *codec.Coder) { c.Masked(make([]uint64, 2)) }, 0},
 	} {
 		r := codec.Reader([]byte(c.data))
