@@ -35,7 +35,7 @@ const (
 type Options struct {
 	// Format is the name of the trace's format, one of [Formats]. "" finds out.
 	Format string
-	// Packings are those that are read besides LZ4 and gzip. They are apart
+	// Packings are those that are read besides LZ4. They are apart
 	// because they are large: a program has only those that it names.
 	Packings []Packing
 	// Watch, if not nil, is asked before everything that is read or unpacked. Its

@@ -18,6 +18,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/sgl"
 	"github.com/stackglass/stackglass/core/open"
+	opengzip "github.com/stackglass/stackglass/core/open/gzip"
 	"github.com/stackglass/stackglass/core/open/xz"
 	"github.com/stackglass/stackglass/core/open/zstd"
 	"github.com/stackglass/stackglass/core/trace"
@@ -26,7 +27,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-var all = open.Options{Packings: []open.Packing{zstd.Packing, xz.Packing}}
+var all = open.Options{Packings: []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing}}
 
 // read opens a trace and reads it to its end.
 func read(r io.Reader, o open.Options) (*open.Trace, *trace.Batch, error) {
@@ -286,7 +287,7 @@ func TestErrorOfTheUnpackerIsNoDamage(t *testing.T) {
 		rows := bytes.NewReader(packGzip(t, tracetest.Small("data.lackey")))
 		return io.MultiReader(io.LimitReader(rows, 100), iotest.ErrReader(&open.UnpackerError{Err: died})), nil
 	}}
-	_, got, err := read(bytes.NewReader(file(t, "crc64.xz")), open.Options{Packings: []open.Packing{failing}})
+	_, got, err := read(bytes.NewReader(file(t, "crc64.xz")), open.Options{Packings: []open.Packing{opengzip.Packing, failing}})
 	var unpacker *open.UnpackerError
 	if !errors.As(err, &unpacker) || unpacker.Packing != "xz" || !errors.Is(err, died) {
 		t.Fatalf("got %v, want that xz died", err)
@@ -368,7 +369,7 @@ func TestContainer(t *testing.T) {
 		chain string
 		bytes []byte
 	}{{"", file}, {"gzip", packGzip(t, file)}, {"lz4", packLZ4(t, file)}} {
-		tr, got, err := read(bytes.NewReader(c.bytes), open.Options{})
+		tr, got, err := read(bytes.NewReader(c.bytes), all)
 		if err != nil || got.Len() != want.Len() || !isPrefix(got, want) {
 			t.Errorf("%q: %v, %d rows, want %d", c.chain, err, got.Len(), want.Len())
 			continue
@@ -390,7 +391,7 @@ func TestFolded(t *testing.T) {
 		chain string
 		bytes []byte
 	}{{"", file}, {"gzip", packGzip(t, file)}, {"lz4", packLZ4(t, file)}} {
-		tr, got, err := read(bytes.NewReader(c.bytes), open.Options{})
+		tr, got, err := read(bytes.NewReader(c.bytes), all)
 		if err != nil || got.Len() != want.Len() || !isPrefix(got, want) {
 			t.Errorf("%q: %v, %d rows, want %d", c.chain, err, got.Len(), want.Len())
 			continue

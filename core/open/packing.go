@@ -1,7 +1,6 @@
 package open
 
 import (
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -21,7 +20,6 @@ type Packing struct {
 // builtin are the packings that every program reads.
 var builtin = []Packing{
 	{Name: "lz4", New: newLZ4},
-	{Name: "gzip", New: func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 }
 
 // magics tell packings by their first bytes, those that are not read included.

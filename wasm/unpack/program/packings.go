@@ -2,9 +2,10 @@ package main
 
 import (
 	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/open/gzip"
 	"github.com/stackglass/stackglass/core/open/xz"
 	"github.com/stackglass/stackglass/core/open/zstd"
 )
 
 // packings are those of unpack.Names.
-var packings = []open.Packing{zstd.Packing, xz.Packing}
+var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing}

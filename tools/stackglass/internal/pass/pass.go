@@ -21,6 +21,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/open/gzip"
 	"github.com/stackglass/stackglass/core/open/xz"
 	"github.com/stackglass/stackglass/core/open/zstd"
 	"github.com/stackglass/stackglass/core/profile"
@@ -67,7 +68,7 @@ type Result struct {
 }
 
 // packings are those that are read besides the ones that every program reads.
-var packings = []open.Packing{zstd.Packing, xz.Packing}
+var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing}
 
 // ErrInterrupted tells that the user ended the pass.
 var ErrInterrupted error = interrupted{}

@@ -1,0 +1,13 @@
+// Package gzip lets package open read traces that are packed with gzip (RFC 1952). It is
+// apart because it adds 8 KB to a compressed WebAssembly module.
+package gzip
+
+import (
+	"compress/gzip"
+	"io"
+
+	"github.com/stackglass/stackglass/core/open"
+)
+
+// Packing is gzip.
+var Packing = open.Packing{Name: "gzip", New: func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }}
