@@ -17,6 +17,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/open"
+	opengzip "github.com/stackglass/stackglass/core/open/gzip"
 	"github.com/stackglass/stackglass/core/open/xz"
 	"github.com/stackglass/stackglass/core/open/zstd"
 	"github.com/stackglass/stackglass/core/profile"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 			return
 		}
 	case unpack.Name:
-		err = unpack.Serve([]open.Packing{zstd.Packing, xz.Packing})
+		err = unpack.Serve([]open.Packing{opengzip.Packing, zstd.Packing, xz.Packing})
 	}
 	if err != nil {
 		panic(err)
@@ -275,6 +276,9 @@ func TestCutAndDamagedInAnUnpacker(t *testing.T) {
 		damaged := bytes.Clone(whole)
 		damaged[len(damaged)*3/4] ^= 1
 		for want, file := range map[string][]byte{"cut off": whole[:len(whole)*3/4], "damaged": damaged} {
+			if packing == "gzip" && want == "damaged" {
+				continue // the only checksum is at the end: damage shows as a line that is none
+			}
 			r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(file, 1))
 			_, p := r.done()
 			reason := "the " + packing + " stream is " + want

@@ -3,6 +3,7 @@ package unpack
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	klauspost "github.com/klauspost/compress/zstd"
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/open"
+	opengzip "github.com/stackglass/stackglass/core/open/gzip"
 	"github.com/stackglass/stackglass/core/open/xz"
 	"github.com/stackglass/stackglass/core/open/zstd"
 	"github.com/stackglass/stackglass/core/trace"
@@ -22,7 +24,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var both = []open.Packing{zstd.Packing, xz.Packing}
+var packings = []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing}
 
 // pipe is a [port] between goroutines. It holds both sides to the protocol: no
 // more messages under way than there is room for, and no memory used after it
@@ -89,12 +91,12 @@ func started(packings []open.Packing, name string, source io.Reader, slow func()
 	return newReader(analyser, name, source)
 }
 
-// linked are both packings on the other side of a pipe.
+// linked are all packings on the other side of a pipe.
 func linked() []open.Packing {
 	var list []open.Packing
 	for _, name := range Names() {
 		list = append(list, open.Packing{Name: name, New: func(r io.Reader) (io.Reader, error) {
-			return started(both, name, r, atOnce), nil
+			return started(packings, name, r, atOnce), nil
 		}})
 	}
 	return list
@@ -117,9 +119,12 @@ func pack(t testing.TB, name string, text []byte) []byte {
 	var out bytes.Buffer
 	var w io.WriteCloser
 	var err error
-	if name == "xz" {
+	switch name {
+	case "gzip":
+		w = gzip.NewWriter(&out)
+	case "xz":
 		w, err = ulikunitz.NewWriter(&out)
-	} else {
+	default:
 		w, err = klauspost.NewWriter(&out)
 	}
 	if err == nil {
@@ -158,7 +163,7 @@ func direct(p open.Packing, packed []byte, most int64) ([]byte, string) {
 func checkSame(t testing.TB, p open.Packing, packed []byte, most int64) {
 	t.Helper()
 	text, end := direct(p, packed, most)
-	r := started(both, p.Name, bytes.NewReader(packed), atOnce)
+	r := started(packings, p.Name, bytes.NewReader(packed), atOnce)
 	got, err := io.ReadAll(io.LimitReader(r, most))
 	if r.err == nil {
 		r.port.close()
@@ -171,7 +176,7 @@ func checkSame(t testing.TB, p open.Packing, packed []byte, most int64) {
 // TestSameAsWithoutWorker unpacks streams of many parts, whole, cut and damaged.
 func TestSameAsWithoutWorker(t *testing.T) {
 	text := din(80_000)
-	for _, p := range both {
+	for _, p := range packings {
 		whole := pack(t, p.Name, text)
 		if len(whole) < (ahead+2)*packedBytes || len(text) < ahead*unpackedBytes {
 			t.Fatalf("%s: %d bytes of %d do not fill the window", p.Name, len(whole), len(text))
@@ -193,7 +198,7 @@ func TestSameAsWithoutWorker(t *testing.T) {
 // rows before it are the same.
 func TestSameErrors(t *testing.T) {
 	text := din(40_000)
-	for _, p := range both {
+	for _, p := range packings {
 		whole := pack(t, p.Name, text)
 		damaged := bytes.Clone(whole)
 		damaged[len(damaged)/2] ^= 1
@@ -201,7 +206,7 @@ func TestSameErrors(t *testing.T) {
 			"empty": pack(t, p.Name, nil), "whole": whole, "cut": whole[:len(whole)/2], "damaged": damaged,
 			"cut in the first bytes": whole[:7],
 		} {
-			rows, said := rowsOf(file, both)
+			rows, said := rowsOf(file, packings)
 			got, says := rowsOf(file, linked())
 			if got != rows || says != said {
 				t.Errorf("%s, %s: %d rows and %q, without a worker %d and %q", p.Name, what, got, says, rows, said)
@@ -240,10 +245,10 @@ func TestNested(t *testing.T) {
 // TestErrorOfTheSource is given on as it is, behind what was unpacked before.
 func TestErrorOfTheSource(t *testing.T) {
 	gone := errors.New("the disk is gone")
-	for _, p := range both {
+	for _, p := range packings {
 		whole := pack(t, p.Name, din(40_000))
 		source := io.MultiReader(bytes.NewReader(whole[:len(whole)*3/4]), iotest.ErrReader(gone))
-		r := started(both, p.Name, source, atOnce)
+		r := started(packings, p.Name, source, atOnce)
 		text, err := io.ReadAll(r)
 		want, _ := direct(p, whole[:len(whole)*3/4], 1<<40)
 		if err != gone || !bytes.Equal(text, want) {
@@ -458,22 +463,19 @@ func TestEndBeforeTheBeginning(t *testing.T) {
 func TestUnknownPacking(t *testing.T) {
 	analyser, unpacker := newPipe(atOnce)
 	newReader(analyser, "rar", strings.NewReader(""))
-	if err := serve(unpacker, both); err == nil || err.Error() != "nothing here unpacks rar" {
+	if err := serve(unpacker, packings); err == nil || err.Error() != "nothing here unpacks rar" {
 		t.Errorf("got %v", err)
 	}
 }
 
 func FuzzSameAsWithoutWorker(f *testing.F) {
-	for i, p := range both {
+	for i, p := range packings {
 		whole := pack(f, p.Name, din(20))
-		f.Add(whole, i == 1)
-		f.Add(whole[:len(whole)/2], i == 1)
+		f.Add(whole, uint8(i))
+		f.Add(whole[:len(whole)/2], uint8(i))
 	}
-	f.Fuzz(func(t *testing.T, file []byte, isXZ bool) {
-		p := both[0]
-		if isXZ {
-			p = both[1]
-		}
+	f.Fuzz(func(t *testing.T, file []byte, packing uint8) {
+		p := packings[int(packing)%len(packings)]
 		checkSame(t, p, file, 1<<20) // a few bytes may unpack to gigabytes
 	})
 }

@@ -20,7 +20,7 @@ import (
 // The test binary is also the unpackers' program.
 func TestMain(m *testing.M) {
 	if js.Global().Get("name").String() == Name {
-		if err := Serve(append([]open.Packing{toy, poisonous, panics, hungry, mute}, both...)); err != nil {
+		if err := Serve(append([]open.Packing{toy, poisonous, panics, hungry, mute}, packings...)); err != nil {
 			panic(err)
 		}
 		return
@@ -123,7 +123,7 @@ func TestWorkerSameAsWithoutWorker(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := io.ReadAll(r)
-			want, end := direct(both[i], file, 1<<40)
+			want, end := direct(packings[i], file, 1<<40)
 			if !bytes.Equal(got, want) || wordsOf(err) != end {
 				t.Errorf("%s, %s: %d bytes and %v, without a worker %d and %s", p.Name, what, len(got), err, len(want), end)
 			}
@@ -220,7 +220,7 @@ func BenchmarkUnpack(b *testing.B) {
 	text := bytes.Repeat(din(20_000), 200)
 	for i, p := range w.Packings() {
 		whole := pack(b, p.Name, text)
-		for name, packing := range map[string]open.Packing{"worker": p, "in place": both[i]} {
+		for name, packing := range map[string]open.Packing{"worker": p, "in place": packings[i]} {
 			b.Run(p.Name+"/"+name, func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
