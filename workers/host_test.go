@@ -16,6 +16,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/open/gzip"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/profile/memstore"
 	"github.com/stackglass/stackglass/core/trace"
@@ -60,7 +61,7 @@ func bytesFile(b []byte) attached {
 }
 
 func openTrace(name string, file io.Reader, format string, watch func() error) (trace.Reader, error) {
-	return open.Open(name, file, open.Options{Format: format, Watch: watch})
+	return open.Open(name, file, open.Options{Format: format, Packings: []open.Packing{gzip.Packing}, Watch: watch})
 }
 
 func newFixture(t *testing.T) *fixture {
