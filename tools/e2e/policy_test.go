@@ -169,7 +169,7 @@ const betweenDownloads = 150 * time.Millisecond
 // saveAll saves the tables and pictures of a view.
 func (p *tab) saveAll() {
 	p.t.Helper()
-	for _, id := range eval[[]string](p, `Array.from(document.querySelectorAll('button[id$="-csv"], button[id$="-json"], button[id$="-png"]'), (b) => b.id)`) {
+	for _, id := range eval[[]string](p, `Array.from(document.querySelectorAll('button[id$="-csv"], button[id$="-json"], button[id$="-png"]')).filter((b) => b.checkVisibility()).map((b) => b.id)`) {
 		next := time.After(betweenDownloads)
 		if name, path := p.download(func() { p.click("#" + id) }); len(p.read(path)) == 0 {
 			p.t.Errorf("%s: %s is empty", id, name)
