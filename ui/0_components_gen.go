@@ -47,6 +47,31 @@ func (c *Associativity) size() string {
 func (c *Associativity) facts() []state.CellFact { return c.view().CellFacts(c.App.cell()) }
 
 func (c *Associativity) says() string { return c.view().ConflictSentence(c.App.cell()) }
+
+func newAssociativity(a *App) View {
+	return &Associativity{App: a, Map: &Figure{App: a, ID: "sets", Heat: true, Help: helpSets, Table: &DataTable{App: a, Chart: "sets", Inside: true}}}
+}
+
+// Waits is part of [View].
+func (c *Associativity) Waits() string { return c.App.uncounted() }
+
+// Draw is part of [View].
+func (c *Associativity) Draw() {
+	if c.view().Locality.Sets == nil {
+		return
+	}
+	m := c.view().SetsMap(c.App.cell(), c.App.Screen.Conflicts, c.App.Levels())
+	c.App.charts[m.ID] = &state.Chart{ID: m.ID, Title: m.Title, Summary: m.Summary}
+	c.App.Port.Heat(m)
+}
+
+// Table is part of [View].
+func (c *Associativity) Table(name string) *state.Table {
+	if name != "sets" || c.view().Locality.Sets == nil {
+		return nil
+	}
+	return c.view().SetsTable()
+}
 func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
 	vgout = &vugu.BuildOut{}
@@ -732,7 +757,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									if c.App.blocksTable("schedule") != nil {
+									if c.Table("schedule") != nil {
 										{
 											var vgcomp vugu.Builder = c.Schedule
 											if vgcomp != nil {
@@ -752,7 +777,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									if c.App.blocksTable("bounds") != nil {
+									if c.Table("bounds") != nil {
 										{
 											var vgcomp vugu.Builder = c.Bounds
 											if vgcomp != nil {
@@ -822,6 +847,35 @@ func (c *Caches) memory(text string) {
 
 func (c *Caches) clock(text string) {
 	c.App.SetMemory(text, func(s *state.Screen, x float64) { s.ClockGHz = x })
+}
+
+func newCaches(a *App) View {
+	return &Caches{controls: controls{a}, Curve: newFigure(a, "curve", helpCurve), Common: newTable(a, "common"),
+		Against: newTable(a, "against"), ByCore: newTable(a, "by-core"), Threads: &ThreadsOn{App: a, Hint: true}}
+}
+
+// Waits is part of [View].
+func (c *Caches) Waits() string { return c.App.uncounted() }
+
+// Draw is part of [View].
+func (c *Caches) Draw() { c.App.draw(c.App.result.View.MissCurve(c.answer().Levels)) }
+
+// Table is part of [View].
+func (c *Caches) Table(name string) *state.Table {
+	v := c.App.result.View
+	switch name {
+	case "curve":
+		return v.CurveTable()
+	case "common":
+		return v.CommonTable()
+	case "by-core":
+		return c.answer().Cores
+	case "against":
+		if beside := c.App.Screen.Beside; beside.Levels != nil {
+			return state.Against(c.App.machineName(), beside.Name, c.answer(), v.Predict(beside))
+		}
+	}
+	return nil
 }
 func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
@@ -1859,7 +1913,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgparent := vgn
 								_ = vgparent
 								addText(vgparent, "\n\t\t\t\t\t\t")
-								if c.App.codeTable("before") != nil {
+								if c.Table("before") != nil {
 									{
 										var vgcomp vugu.Builder = c.Before
 										if vgcomp != nil {
@@ -1868,7 +1922,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 								addText(vgparent, "\n\t\t\t\t\t\t")
-								if c.App.codeTable("before") == nil {
+								if c.Table("before") == nil {
 									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing")
 									{
 										vgparent := vgn
@@ -2299,15 +2353,14 @@ type CompareView struct {
 	Functions, Blocks      vugu.Builder
 }
 
-func newCompare(a *App, figure func(id, help string) vugu.Builder) *CompareView {
-	table := func(id string) vugu.Builder { return &DataTable{App: a, Chart: id} }
+func newCompare(a *App) View {
 	return &CompareView{
 		controls: controls{a},
-		Curve:    figure("curve", helpCurve), Histogram: figure("histogram", helpHistogram), Time: figure("time", helpTime),
-		Facts: table("facts"), Levels: table("levels"),
-		Counters: table("counters-compared"), Code: table("code-compared"),
-		Functions: table("functions-compared"), Blocks: table("blocks-compared"),
-		Own: table("own-compared"), Shared: table("shared-compared"), Flows: table("flows-compared"), Pairs: table("pairs-compared"), Cores: table("cores-compared"),
+		Curve:    newFigure(a, "curve", helpCurve), Histogram: newFigure(a, "histogram", helpHistogram), Time: newFigure(a, "time", helpTime),
+		Facts: newTable(a, "facts"), Levels: newTable(a, "levels"),
+		Counters: newTable(a, "counters-compared"), Code: newTable(a, "code-compared"),
+		Functions: newTable(a, "functions-compared"), Blocks: newTable(a, "blocks-compared"),
+		Own: newTable(a, "own-compared"), Shared: newTable(a, "shared-compared"), Flows: newTable(a, "flows-compared"), Pairs: newTable(a, "pairs-compared"), Cores: newTable(a, "cores-compared"),
 	}
 }
 
@@ -3623,10 +3676,10 @@ type Counters struct {
 	Definitions vugu.Builder
 }
 
-func newCounters(a *App) *Counters {
-	c := &Counters{App: a, Tables: map[string]vugu.Builder{}, Definitions: &DataTable{App: a, Chart: "definitions"}}
+func newCounters(a *App) View {
+	c := &Counters{App: a, Tables: map[string]vugu.Builder{}, Definitions: newTable(a, "definitions")}
 	for _, key := range strings.Fields("counters ratios memory types instruction_mix vectors calls functions blocks") {
-		c.Tables[key] = &DataTable{App: a, Chart: key}
+		c.Tables[key] = newTable(a, key)
 	}
 	return c
 }
@@ -3641,7 +3694,8 @@ func (c *Counters) choose(by string) { c.App.goTo(c.App.Screen.Summed(answers.Co
 
 // keys are those of the tables in view, or those beside them.
 func (c *Counters) keys(beside bool) (list []string) {
-	for _, key := range c.App.counterKeys() {
+	c.App.sumUp()
+	for _, key := range c.App.result.counterKeys {
 		if (key == "ratios" || key == "memory") == beside {
 			list = append(list, key)
 		}
@@ -3659,6 +3713,29 @@ func (c *Counters) layout() string {
 
 func (c *Counters) missing() []string { return state.MissingCounters(c.App.result.Profile) }
 
+// Waits is part of [View]. Counters need no accesses of lines.
+func (c *Counters) Waits() string {
+	if r := c.App.result; r != nil && r.Profile != nil && r.Profile.Counters != nil {
+		return ""
+	}
+	return c.App.uncounted()
+}
+
+// Draw is part of [View].
+func (c *Counters) Draw() {}
+
+// Table is part of [View].
+func (c *Counters) Table(name string) *state.Table {
+	r := c.App.result
+	switch {
+	case r.Profile.Counters == nil:
+		return nil
+	case name == "definitions":
+		return state.CounterDefinitions(r.Profile)
+	}
+	c.App.sumUp()
+	return r.counters[name]
+}
 func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
 	vgout = &vugu.BuildOut{}
@@ -4690,6 +4767,48 @@ func (c *Locality) shown(k int) bool { return slices.Contains(c.App.capacities()
 func (c *Locality) toggle(k int) {
 	c.App.goTo(c.App.Screen.ToggleCapacity(c.App.capacities(), k), true)
 }
+
+func newLocality(a *App) View {
+	return &Locality{App: a, Histogram: newFigure(a, "histogram", helpHistogram), Time: newFigure(a, "time", helpTime), Working: newFigure(a, "working-set", helpWorking)}
+}
+
+// Waits is part of [View].
+func (c *Locality) Waits() string { return c.App.uncounted() }
+
+// Draw is part of [View].
+func (c *Locality) Draw() {
+	v := c.App.result.View
+	c.App.draw(v.HistogramChart())
+	c.App.draw(c.overTime())
+	if chart := v.WorkingSet(); chart != nil {
+		c.App.draw(chart)
+	}
+}
+
+// overTime is the run over time, for the levels of the hierarchy in question
+// unless other sizes are chosen.
+func (c *Locality) overTime() *state.Chart {
+	a, v := c.App, c.App.result.View
+	chart := v.OverTime(a.capacities())
+	if _, estimates := v.LevelLog2Lines(a.Levels()); a.Screen.Log2Lines == nil && len(estimates) > 0 {
+		chart.Summary += " For " + strings.Join(estimates, " and ") + ", whose number of lines is no power of two, the next smaller one is drawn: an estimate from above."
+	}
+	return chart
+}
+
+// Table is part of [View].
+func (c *Locality) Table(name string) *state.Table {
+	v := c.App.result.View
+	switch name {
+	case "histogram":
+		return v.HistogramTable()
+	case "time":
+		return v.OverTimeTable(c.App.capacities())
+	case "working-set":
+		return v.WorkingSetTable()
+	}
+	return nil
+}
 func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
 	vgout = &vugu.BuildOut{}
@@ -5114,7 +5233,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							if c.App.loopTable("arrays") != nil {
+							if c.Table("arrays") != nil {
 								{
 									var vgcomp vugu.Builder = c.Arrays
 									if vgcomp != nil {
@@ -5221,7 +5340,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							addText(vgparent, "\n\t\t\t\t")
-							if c.App.loopTable("loop-misses") != nil {
+							if c.Table("loop-misses") != nil {
 								{
 									var vgcomp vugu.Builder = c.Misses
 									if vgcomp != nil {
@@ -5230,7 +5349,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 							}
 							addText(vgparent, "\n\t\t\t\t")
-							if c.App.loopTable("evictions") != nil {
+							if c.Table("evictions") != nil {
 								{
 									var vgcomp vugu.Builder = c.Evictions
 									if vgcomp != nil {
@@ -5239,7 +5358,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 							}
 							addText(vgparent, "\n\t\t\t\t")
-							if c.App.loopTable("evictions") == nil {
+							if c.Table("evictions") == nil {
 								vgn = addElement(vgparent, "p\x00class\x00second")
 								{
 									vgparent := vgn
@@ -5298,6 +5417,30 @@ type Overview struct {
 }
 
 func (c *Overview) href(t state.Tab) string { return "#" + c.App.Screen.With(t).Hash() }
+
+func newOverview(a *App) View {
+	return &Overview{App: a, Curve: newFigure(a, "curve", helpCurve), Kinds: newTable(a, "kinds")}
+}
+
+// Waits is part of [View].
+func (c *Overview) Waits() string { return c.App.uncounted() }
+
+// Placed is part of [placed].
+func (c *Overview) Placed() bool { return true }
+
+// Draw is part of [View].
+func (c *Overview) Draw() { c.App.draw(c.App.result.View.MissCurve(nil)) }
+
+// Table is part of [View].
+func (c *Overview) Table(name string) *state.Table {
+	switch name {
+	case "curve":
+		return c.App.result.View.CurveTable()
+	case "kinds":
+		return c.App.result.View.KindsTable()
+	}
+	return nil
+}
 func (c *Overview) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
 	vgout = &vugu.BuildOut{}
@@ -5397,14 +5540,9 @@ var _ log.Logger
 
 // ResultView is a result: its facts, the tabs, and the view that is chosen.
 type ResultView struct {
-	App                        *App
-	Overview, Locality, Caches vugu.Builder
-	Associativity              vugu.Builder
-	Counters, Compare, Code    vugu.Builder
-	Threads, Communication     vugu.Builder
-	Loops, Blocks, Cores       vugu.Builder
-	ThreadsOn                  vugu.Builder
-	processor                  string // that is chosen
+	App       *App
+	ThreadsOn vugu.Builder
+	processor string // that is chosen
 }
 
 // processors are those to choose from, where the view depends on one.
@@ -5418,31 +5556,34 @@ func (c *ResultView) processors() (list []state.Choice) {
 	return list
 }
 
-// modelled tells that blocks are in view: of a program that never ran, too.
-func (c *ResultView) modelled() bool {
-	r := c.App.result
-	return c.App.Screen.Tab == state.TabBlocks && !c.App.comparing() && r != nil && r.Profile != nil && !r.Live && c.missing(state.TabBlocks) == ""
-}
+// missing says why the tab has nothing to show for the result; "" where it has.
+func (c *ResultView) missing() string { return c.App.missing(c.App.Screen.Tab) }
 
-// coded tells that the places in the code are in view.
-func (c *ResultView) coded() bool {
-	return c.single() && c.App.Screen.Tab == state.TabCode && c.App.codeView() != nil
-}
+// waits says why there is nothing to see of the view yet.
+func (c *ResultView) waits() string { return c.App.view().Waits() }
 
-// placed reports whether the numbers in view depend on the cores that threads run on.
+func (c *ResultView) shows() bool { return c.missing() == "" && c.waits() == "" }
+
+// placed tells that the numbers in view depend on the cores that threads run on.
 func (c *ResultView) placed() bool {
-	switch c.App.Screen.Tab {
-	case state.TabOverview, state.TabCode, state.TabBlocks:
-		return c.has() && c.missing(c.App.Screen.Tab) == ""
-	case state.TabCaches:
-		return c.App.comparing() // else it is beside the hierarchy
-	}
-	return false
+	v, is := c.App.view().(placed)
+	return is && c.has() && c.missing() == "" && v.Placed()
 }
 
-// single tells whether the tab shows one result, which has something to show.
-func (c *ResultView) single() bool {
-	return c.has() && !c.App.comparing() && c.missing(c.App.Screen.Tab) == ""
+// repeats is what the button says that makes what the view lacks; "" where the trace at
+// hand cannot.
+func (c *ResultView) repeats() string {
+	if v, is := c.App.view().(repeater); is && c.App.CanRepeat() {
+		words, _ := v.Repeat()
+		return words
+	}
+	return ""
+}
+
+func (c *ResultView) repeat() {
+	if _, analyse := c.App.view().(repeater).Repeat(); analyse != nil {
+		analyse()
+	}
 }
 
 func (c *ResultView) alone() string { return "#" + c.App.Screen.Against("").Hash() }
@@ -5455,74 +5596,11 @@ func (c *ResultView) swapped() string {
 
 func (c *ResultView) has() bool { return c.App.result != nil && c.App.result.View != nil }
 
-// counted tells that the counters are in view.
-func (c *ResultView) counted() bool {
-	r := c.App.result
-	return c.App.Screen.Tab == state.TabCounters && !c.App.comparing() && r != nil && r.Profile != nil && r.Profile.Counters != nil
-}
-
-// missing says why a tab is empty; "" while the profile is not there.
-func (c *ResultView) missing(t state.Tab) string {
-	if c.App.result == nil {
-		return t.Missing(nil)
-	}
-	if r := c.App.result; !r.Live && r.Profile != nil && r.Profile.Totals.Unselected > 0 && t != state.TabCounters {
-		if why := state.Nothing(r.Profile); why != "" {
-			return why
-		}
-	}
-	if why := t.Missing(c.App.result.Profile); why != "" || c.App.comparison() == nil {
-		return why
-	}
-	if why := t.Missing(c.App.other.Profile); why != "" {
-		return "B has nothing to compare here. " + why
-	}
-	return ""
-}
-
-// canCommunicate tells that the trace at hand has what the tab lacks.
-func (c *ResultView) canCommunicate() bool {
-	r := c.App.result
-	return c.App.Screen.Tab == state.TabCommunication && !c.App.comparing() && r.Profile != nil && r.Profile.Sampled == nil && len(r.Profile.Totals.Threads) > 1 && c.App.CanRepeat()
-}
-
-// canFold tells that the trace at hand can be folded.
-func (c *ResultView) canFold() bool {
-	r := c.App.result
-	return c.App.Screen.Tab == state.TabLoops && !c.App.comparing() && r.Profile != nil && r.Profile.Loops == nil && c.App.CanRepeat()
-}
-
 func (c *ResultView) name() string {
 	if c.App.comparing() {
 		return "Two analyses compared"
 	}
 	return c.App.sideName(0)
-}
-
-func (c *ResultView) pending() string {
-	switch r := c.App.result; {
-	case r == nil || c.App.comparing() && c.App.other == nil:
-		return "Opening …"
-	case r.Live && c.App.run != nil && c.App.run.leave != nil:
-		return "Another tab counts the references; the result is shown here too, once it is complete."
-	case r.Live:
-		return "The first references are being counted …"
-	}
-	if c.has() && c.App.answer().Problem != "" {
-		return "Whose the misses are cannot be told: " + c.App.answer().Problem + "."
-	}
-	return "This profile holds no stack distances: no reference of the chosen kinds was analysed, or they were not asked for."
-}
-
-// waits tells that there is nothing to see of the view.
-func (c *ResultView) waits() bool {
-	if c.App.comparing() {
-		return c.App.comparison() == nil
-	}
-	if c.App.Screen.Tab == state.TabCode && c.has() {
-		return c.App.codeView() == nil
-	}
-	return !c.has() && !c.counted() && !c.modelled()
 }
 
 func (c *ResultView) summary() state.Summary {
@@ -5549,7 +5627,7 @@ func (c *ResultView) stop(t state.Tab) string {
 }
 
 func (c *ResultView) class(t state.Tab) string {
-	if c.missing(t) != "" {
+	if c.App.missing(t) != "" {
 		return "dim"
 	}
 	return "tab"
@@ -5933,7 +6011,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					addText(vgparent, " ")
 					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(t.Name())
-					if c.missing(t) != "" {
+					if c.App.missing(t) != "" {
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						{
 							vgparent := vgn
@@ -5951,7 +6029,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			addText(vgparent, "\n\t\t")
-			if c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing(c.App.Screen.Tab) == "" {
+			if c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing() == "" {
 				vgn = addElement(vgparent, "section\x00class\x00lesson\x00id\x00lesson\x00aria-labelledby\x00lesson-title")
 				{
 					vgparent := vgn
@@ -6004,7 +6082,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			addText(vgparent, "\n\t\t")
-			if c.missing(c.App.Screen.Tab) != "" {
+			if c.missing() != "" {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00missing")
 				{
 					vgparent := vgn
@@ -6014,165 +6092,38 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn.SetInnerHTML(c.App.Screen.Tab.Name())
 					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p")
-					vgn.SetInnerHTML(c.missing(c.App.Screen.Tab))
+					vgn.SetInnerHTML(c.missing())
 					addText(vgparent, "\n\t\t\t")
-					if c.canCommunicate() {
+					if c.repeats() != "" {
 						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00communication-again")
-							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatForCommunication() })
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "Analyse again, and count it")
-							}
-						}
-					}
-					addText(vgparent, "\n\t\t\t")
-					if c.canFold() {
-						vgn = addElement(vgparent, "p\x00class\x00actions")
-						{
-							vgparent := vgn
-							_ = vgparent
-							vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00loops-again")
-							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatForLoops() })
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "Analyse again, and fold its loops")
-							}
+							vgn = addElement(vgparent, "button\x00type\x00button")
+							vgn.AddAttrInterface("id", c.App.Screen.Tab.Slug()+"-again")
+							vgn.SetInnerHTML(c.repeats())
+							addListener(vgn, "click", func(event vugu.DOMEvent) { c.repeat() })
 						}
 					}
 					addText(vgparent, "\n\t\t")
 				}
 			}
 			addText(vgparent, "\n\t\t")
-			if c.missing(c.App.Screen.Tab) == "" && c.waits() {
+			if c.missing() == "" && c.waits() != "" {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00pending")
 				{
 					vgparent := vgn
 					_ = vgparent
 					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p")
-					vgn.SetInnerHTML(c.pending())
+					vgn.SetInnerHTML(c.waits())
 					addText(vgparent, "\n\t\t")
 				}
 			}
 			addText(vgparent, "\n\t\t")
-			if c.App.comparison() != nil {
+			if c.shows() {
 				{
-					var vgcomp vugu.Builder = c.Compare
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.single() && c.App.Screen.Tab == state.TabOverview {
-				{
-					var vgcomp vugu.Builder = c.Overview
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.single() && c.App.Screen.Tab == state.TabLocality {
-				{
-					var vgcomp vugu.Builder = c.Locality
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.single() && c.App.Screen.Tab == state.TabCaches {
-				{
-					var vgcomp vugu.Builder = c.Caches
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.single() && c.App.Screen.Tab == state.TabThreads && c.App.threads() != nil {
-				{
-					var vgcomp vugu.Builder = c.Threads
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.single() && c.App.Screen.Tab == state.TabThreads && c.App.threads() == nil && c.App.predictable() {
-				{
-					var vgcomp vugu.Builder = c.Cores
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.single() && c.App.Screen.Tab == state.TabCommunication && c.App.communication() != nil {
-				{
-					var vgcomp vugu.Builder = c.Communication
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.coded() {
-				{
-					var vgcomp vugu.Builder = c.Code
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.single() && c.App.Screen.Tab == state.TabLoops && c.App.loops() != nil {
-				{
-					var vgcomp vugu.Builder = c.Loops
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.single() && c.App.Screen.Tab == state.TabLoops && c.App.loops() == nil {
-				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00loops-problem")
-				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = addElement(vgparent, "p")
-					vgn.SetInnerHTML(c.App.nests.problem)
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.single() && c.App.Screen.Tab == state.TabAssociativity && c.App.result.View.Locality.Sets != nil {
-				{
-					var vgcomp vugu.Builder = c.Associativity
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.modelled() {
-				{
-					var vgcomp vugu.Builder = c.Blocks
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-			}
-			addText(vgparent, "\n\t\t")
-			if c.counted() {
-				{
-					var vgcomp vugu.Builder = c.Counters
+					var vgcomp vugu.Builder = c.App.view()
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
@@ -6201,26 +6152,7 @@ type Root struct {
 
 // NewRoot makes the components of an app.
 func NewRoot(a *App) *Root {
-	figure := func(id, help string) vugu.Builder {
-		return &Figure{App: a, ID: id, Help: help, Table: &DataTable{App: a, Chart: id, Inside: true}}
-	}
-	return &Root{App: a, Bar: &Bar{App: a}, Kept: &Kept{App: a}, Result: &ResultView{
-		App:           a,
-		Overview:      &Overview{App: a, Curve: figure("curve", helpCurve), Kinds: &DataTable{App: a, Chart: "kinds"}},
-		Locality:      &Locality{App: a, Histogram: figure("histogram", helpHistogram), Time: figure("time", helpTime), Working: figure("working-set", helpWorking)},
-		Caches:        &Caches{controls: controls{a}, Curve: figure("curve", helpCurve), Common: &DataTable{App: a, Chart: "common"}, Against: &DataTable{App: a, Chart: "against"}, ByCore: &DataTable{App: a, Chart: "by-core"}, Threads: &ThreadsOn{App: a, Hint: true}},
-		Associativity: &Associativity{App: a, Map: &Figure{App: a, ID: "sets", Heat: true, Help: helpSets, Table: &DataTable{App: a, Chart: "sets", Inside: true}}},
-		Threads:       newThreads(a, figure), ThreadsOn: &ThreadsOn{App: a},
-		Cores: &CoresView{App: a, Rates: figure("rates", helpRates), SpeedUp: figure("speedup", helpSpeedUp), RatesOf: &DataTable{App: a, Chart: "rates-of"},
-			Work: &DataTable{App: a, Chart: "work"}, CoresOf: &DataTable{App: a, Chart: "cores-of"}},
-		Communication: newCommunication(a, figure),
-		Loops: &LoopsView{controls: controls{a}, Arrays: &DataTable{App: a, Chart: "arrays"}, Misses: &DataTable{App: a, Chart: "loop-misses"}, Evictions: &DataTable{App: a, Chart: "evictions"},
-			Changes: &LoopChanges{App: a, Tried: &DataTable{App: a, Chart: "tried"}, Proposed: &DataTable{App: a, Chart: "proposed"}}},
-		Blocks:   &BlocksView{App: a, Schedule: &DataTable{App: a, Chart: "schedule"}, Bounds: &DataTable{App: a, Chart: "bounds"}},
-		Counters: newCounters(a),
-		Compare:  newCompare(a, figure),
-		Code:     &CodeView{App: a, Distances: figure("place", helpPlace), Before: &DataTable{App: a, Chart: "before"}},
-	}}
+	return &Root{App: a, Bar: &Bar{App: a}, Kept: &Kept{App: a}, Result: &ResultView{App: a, ThreadsOn: &ThreadsOn{App: a}}}
 }
 func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 

@@ -46,6 +46,9 @@ type App struct {
 	cpus       *report.Table         // the processors of the latest answer
 	describing bool                  // the next file is to describe a hierarchy
 
+	opened map[state.Tab]View // of one result, each made when first opened
+	both   View               // of two
+
 	result  *Result
 	other   *Result // that result is compared with; see comparing
 	against string  // key of the analysis that the next result is compared with

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
 )
@@ -76,13 +77,35 @@ func (a *App) modelQuestion() answers.ModelQuestion {
 	return q
 }
 
-// drawBlocks hands over what the models said, and asks them if that is of another
-// question. The caller holds the lock.
-func (a *App) drawBlocks() {
-	r, m := a.result, &a.models
-	if r == nil || r.Profile == nil || r.Live {
-		return
+func newBlocks(a *App) View {
+	return &BlocksView{App: a, Schedule: newTable(a, "schedule"), Bounds: newTable(a, "bounds")}
+}
+
+// Placed is part of [placed].
+func (c *BlocksView) Placed() bool { return true }
+
+// Waits is part of [View]: blocks can be of a program that never ran.
+func (c *BlocksView) Waits() string {
+	switch r := c.App.result; {
+	case r == nil || r.Profile == nil:
+		return c.App.uncounted()
+	case r.Live:
+		return "What blocks take is computed once the trace is read."
 	}
+	return ""
+}
+
+// Processors is part of [timed].
+func (c *BlocksView) Processors() (list *report.Table, depends bool) {
+	if b := c.blocks(); b != nil {
+		list = b.Table("processors")
+	}
+	return list, true
+}
+
+// Draw hands over what the models said, and asks them if that is of another question.
+func (c *BlocksView) Draw() {
+	a, r, m := c.App, c.App.result, &c.App.models
 	if m.of != r.Profile {
 		a.endModels()
 		m.of = r.Profile
@@ -107,6 +130,34 @@ func (a *App) drawBlocks() {
 	if g := a.blockSource(); g != nil {
 		a.Port.Grid(g)
 	}
+}
+
+// Table is part of [View].
+func (c *BlocksView) Table(name string) *state.Table {
+	b, m := c.blocks(), &c.App.models
+	if b == nil {
+		return nil
+	}
+	if m.tables == nil {
+		m.tables = map[string]*state.Table{}
+	}
+	if m.tables[name] == nil {
+		switch name {
+		case "functions":
+			if g := b.Functions(); g != nil {
+				m.tables[name] = g.Table
+			}
+		case "blocks":
+			if g := b.OfFunction(); g != nil {
+				m.tables[name] = g.Table
+			}
+		case "schedule":
+			m.tables[name] = b.Shown(name, "Cycles and ports, one pass of "+b.BlockName())
+		case "bounds":
+			m.tables[name] = b.Shown(name, "What "+b.BlockName()+" takes")
+		}
+	}
+	return m.tables[name]
 }
 
 // endModels ends the program that answers. The caller holds the lock.
@@ -142,9 +193,7 @@ func (a *App) takeModels(reply *answers.Reply, err error) {
 	} else if reply.Problem != "" {
 		a.Port.Announce(reply.Problem)
 	}
-	if a.Screen.Tab == state.TabBlocks && !a.comparing() {
-		a.drawCharts()
-	}
+	a.drawAgain(state.TabBlocks)
 }
 
 // subjectOf is what questions are about: a profile, a module, or both.
@@ -204,35 +253,6 @@ func (a *App) takeModule(file File) {
 		return
 	}
 	a.importData(file.Name, reply.Bytes, state.TabBlocks)
-}
-
-// blocksTable gives a table of the view Blocks and runtime, or nil.
-func (a *App) blocksTable(chart string) *state.Table {
-	b := a.blocks()
-	if b == nil {
-		return nil
-	}
-	m := &a.models
-	if m.tables == nil {
-		m.tables = map[string]*state.Table{}
-	}
-	if m.tables[chart] == nil {
-		switch chart {
-		case "functions":
-			if g := b.Functions(); g != nil {
-				m.tables[chart] = g.Table
-			}
-		case "blocks":
-			if g := b.OfFunction(); g != nil {
-				m.tables[chart] = g.Table
-			}
-		case "schedule":
-			m.tables[chart] = b.Shown(chart, "Cycles and ports, one pass of "+b.BlockName())
-		case "bounds":
-			m.tables[chart] = b.Shown(chart, "What "+b.BlockName()+" takes")
-		}
-	}
-	return m.tables[chart]
 }
 
 // PickBlock takes a block that was picked in the graph, from a goroutine.

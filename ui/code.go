@@ -67,14 +67,25 @@ func (a *App) pickedPlace() int {
 	return -1
 }
 
-// drawCode hands over the tables and the chart of the Code view. The caller holds
-// the lock.
-func (a *App) drawCode() {
-	v := a.codeView()
-	if v == nil {
-		return
+func newCode(a *App) View {
+	return &CodeView{App: a, Distances: newFigure(a, "place", helpPlace), Before: newTable(a, "before")}
+}
+
+// Placed is part of [placed].
+func (c *CodeView) Placed() bool { return true }
+
+// Waits is part of [View].
+func (c *CodeView) Waits() string {
+	why := c.App.uncounted()
+	if why == "" && c.App.codeView() == nil {
+		why = "Whose the misses are cannot be told: " + c.App.answer().Problem + "."
 	}
-	place := a.pickedPlace()
+	return why
+}
+
+// Draw is part of [View].
+func (c *CodeView) Draw() {
+	a, v, place := c.App, c.view(), c.place()
 	a.Port.Grid(v.Grid(place))
 	if place < 0 {
 		return
@@ -86,22 +97,19 @@ func (a *App) drawCode() {
 	}
 }
 
-// codeTable gives a table of the Code view, or nil.
-func (a *App) codeTable(chart string) *state.Table {
-	v, place := a.codeView(), a.pickedPlace()
-	if v == nil {
-		return nil
-	}
-	if chart == "code" {
+// Table is part of [View].
+func (c *CodeView) Table(name string) *state.Table {
+	v, place, made := c.view(), c.place(), &c.App.code
+	if name == "code" {
 		return v.Grid(-1).Table
 	}
 	if place < 0 {
 		return nil
 	}
-	if a.code.tables == nil || a.code.picked != place {
-		a.code.tables, a.code.picked = map[string]*state.Table{"place": v.DistancesTable(place), "before": v.Before(place)}, place
+	if made.tables == nil || made.picked != place {
+		made.tables, made.picked = map[string]*state.Table{"place": v.DistancesTable(place), "before": v.Before(place)}, place
 	}
-	return a.code.tables[chart]
+	return made.tables[name]
 }
 
 // SumCodeBy sums misses up by something else.

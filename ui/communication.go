@@ -5,13 +5,60 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// newCommunication makes the view of what threads write and others use.
-func newCommunication(a *App, figure func(id, help string) vugu.Builder) *Communication {
+func newCommunication(a *App) View {
 	matrix := func(id, help string) vugu.Builder {
-		return &Figure{App: a, ID: id, Matrix: true, Help: help, Table: &DataTable{App: a, Chart: id, Inside: true}}
+		figure := newFigure(a, id, help)
+		figure.Matrix = true
+		return figure
 	}
 	return &Communication{App: a, Flows: matrix("flows", helpFlows), Owners: matrix("owners", helpOwners),
-		Pairs: &DataTable{App: a, Chart: "pairs"}, Classes: &DataTable{App: a, Chart: "classes"}, False: &DataTable{App: a, Chart: "false"}}
+		Pairs: newTable(a, "pairs"), Classes: newTable(a, "classes"), False: newTable(a, "false")}
+}
+
+// Waits is part of [View].
+func (c *Communication) Waits() string { return c.App.uncounted() }
+
+// Repeat is part of [repeater].
+func (c *Communication) Repeat() (words string, analyse func()) {
+	if p := c.App.result.Profile; p == nil || p.Sampled != nil || len(p.Totals.Threads) < 2 {
+		return "", nil
+	}
+	return "Analyse again, and count it", c.App.RepeatForCommunication
+}
+
+// Draw is part of [View].
+func (c *Communication) Draw() {
+	a, view := c.App, c.App.communication()
+	if view == nil {
+		return
+	}
+	a.drawMatrix(view.FlowMatrix(a.granule(), a.window(), a.measure(), a.flow()))
+	if i := a.owner(); i >= 0 {
+		a.drawMatrix(view.OwnerMap(i))
+	}
+}
+
+// Table is part of [View].
+func (c *Communication) Table(name string) *state.Table {
+	a, view := c.App, c.App.communication()
+	if view == nil {
+		return nil
+	}
+	switch name {
+	case "flows":
+		return view.FlowsTable(a.granule(), a.window())
+	case "pairs":
+		return view.PairsTable(a.flow())
+	case "false":
+		return view.FalseTable()
+	case "classes":
+		return view.TrafficTable()
+	case "owners":
+		if i := a.owner(); i >= 0 {
+			return view.OwnersTable(i)
+		}
+	}
+	return nil
 }
 
 // communication is the view of the result in view; nil where there is none.
@@ -56,45 +103,11 @@ func (a *App) owner() int {
 	return objects[0]
 }
 
-// drawCommunication hands over the matrices. The caller holds the lock.
-func (a *App) drawCommunication() {
-	c := a.communication()
-	if c == nil {
-		return
-	}
-	a.drawMatrix(c.FlowMatrix(a.granule(), a.window(), a.measure(), a.flow()))
-	if i := a.owner(); i >= 0 {
-		a.drawMatrix(c.OwnerMap(i))
-	}
-}
-
 func (a *App) drawMatrix(m *state.Matrix) {
 	a.charts[m.ID] = &state.Chart{ID: m.ID, Title: m.Title, Summary: m.Summary}
 	if a.handsOver(m.ID, m) {
 		a.Port.Matrix(m)
 	}
-}
-
-// communicationTable gives a table of the view, or nil.
-func (a *App) communicationTable(chart string) *state.Table {
-	c := a.communication()
-	if c == nil {
-		return nil
-	}
-	switch chart {
-	case "flows":
-		return c.FlowsTable(a.granule(), a.window())
-	case "pairs":
-		return c.PairsTable(a.flow())
-	case "false":
-		return c.FalseTable()
-	case "classes":
-		return c.TrafficTable()
-	}
-	if i := a.owner(); i >= 0 {
-		return c.OwnersTable(i)
-	}
-	return nil
 }
 
 // look shows other flows.

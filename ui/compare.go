@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -174,8 +175,46 @@ func (a *App) OfferPair(first, second Item) {
 	a.update(func() { a.origin = "pair-" + second.Demo })
 }
 
-// drawComparison hands over the charts of both. The caller holds the lock.
-func (a *App) drawComparison(c *state.Comparison) {
+// comparedCapacity is the one that both are shown over time for.
+func (a *App) comparedCapacity() int {
+	list := a.capacities()
+	return list[min(1, len(list)-1)]
+}
+
+// Waits is part of [View].
+func (v *CompareView) Waits() string {
+	switch a := v.App; {
+	case a.comparison() != nil:
+		return ""
+	case a.other == nil:
+		return "Opening …"
+	default:
+		return a.uncounted()
+	}
+}
+
+// Placed is part of [placed].
+func (v *CompareView) Placed() bool {
+	switch v.App.Screen.Tab {
+	case state.TabOverview, state.TabCaches, state.TabCode, state.TabBlocks:
+		return true
+	}
+	return false
+}
+
+// Processors is part of [timed].
+func (v *CompareView) Processors() (list *report.Table, depends bool) {
+	if depends = v.App.Screen.Tab == state.TabBlocks; depends {
+		if pair := v.App.pairBlocks(); pair != nil {
+			list = pair.A.Table("processors")
+		}
+	}
+	return list, depends
+}
+
+// Draw is part of [View].
+func (v *CompareView) Draw() {
+	a, c := v.App, v.App.comparison()
 	switch a.Screen.Tab {
 	case state.TabOverview:
 		a.draw(c.Curve(nil))
@@ -193,19 +232,10 @@ func (a *App) drawComparison(c *state.Comparison) {
 	}
 }
 
-// comparedCapacity is the one that both are shown over time for.
-func (a *App) comparedCapacity() int {
-	list := a.capacities()
-	return list[min(1, len(list)-1)]
-}
-
-// comparedTable gives a table of both, or nil. Levels, sorts and capacities are
+// Table is part of [View]. Levels, sorts and capacities are
 // part of its name, so that another question makes another table.
-func (a *App) comparedTable(chart string) *state.Table {
-	c := a.comparison()
-	if c == nil {
-		return nil
-	}
+func (v *CompareView) Table(chart string) *state.Table {
+	a, c := v.App, v.App.comparison()
 	once := func(question string, make func() *state.Table) *state.Table {
 		key := chart + " " + question
 		if a.comparedTables[key] == nil {

@@ -52,7 +52,7 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 			}
 			p.asked, p.blocks = q.Question(), pair
 			if a.comparison() == c && a.Screen.Tab == state.TabBlocks {
-				a.drawPairBlocks(c) // something else may be in question by now
+				a.drawCharts() // something else may be in question by now
 				a.Port.Announce(pair.Sentence())
 			}
 		})

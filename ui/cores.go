@@ -177,9 +177,7 @@ func (a *App) takeCores(reply *answers.Reply, err error) {
 	} else if !before && s.known.Known(a.coresAsked()) {
 		a.Port.Announce(s.known.RatesSentence(a.coresAsked()))
 	}
-	if a.Screen.Tab == state.TabThreads {
-		a.drawCores()
-	}
+	a.drawAgain(state.TabThreads)
 }
 
 // besideMeasured is the prediction level by level beside what threads did; nil while there

@@ -28,6 +28,59 @@ type loopState struct {
 	changes changeState
 }
 
+func newLoops(a *App) View {
+	return &LoopsView{controls: controls{a}, Arrays: newTable(a, "arrays"), Misses: newTable(a, "loop-misses"), Evictions: newTable(a, "evictions"),
+		Changes: &LoopChanges{App: a, Tried: newTable(a, "tried"), Proposed: newTable(a, "proposed")}}
+}
+
+// Waits is part of [View].
+func (c *LoopsView) Waits() string {
+	why := c.App.uncounted()
+	if why == "" && c.loops() == nil {
+		why = c.App.nests.problem
+	}
+	return why
+}
+
+// Repeat is part of [repeater].
+func (c *LoopsView) Repeat() (words string, analyse func()) {
+	if p := c.App.result.Profile; p == nil || p.Loops != nil {
+		return "", nil
+	}
+	return "Analyse again, and fold its loops", c.App.RepeatForLoops
+}
+
+// Draw hands the tree over, and has misses counted.
+func (c *LoopsView) Draw() {
+	a, s := c.App, &c.App.nests
+	a.askLoops()
+	s.tables = nil
+	counted := s.counts // of every loop
+	if counted == nil || !slices.Equal(s.machine, a.loopQuestion().Machine) {
+		counted = state.Uncounted(a.Levels())
+	}
+	a.Port.Grid(c.loops().Grid(c.picked(), counted))
+}
+
+// Table is part of [View].
+func (c *LoopsView) Table(name string) *state.Table {
+	if name == "tried" || name == "proposed" {
+		return c.App.changeTable(name)
+	}
+	l, picked, s := c.loops(), c.picked(), &c.App.nests
+	if picked < 0 {
+		return nil
+	}
+	if s.tables == nil || s.picked != picked {
+		m := c.counted()
+		s.tables, s.picked = map[string]*state.Table{"loops": l.Grid(-1, nil).Table, "arrays": l.ArraysTable(picked, m)}, picked
+		if m != nil {
+			s.tables["loop-misses"], s.tables["evictions"] = l.MissesTable(m, picked), state.EvictionsTable(m)
+		}
+	}
+	return s.tables[name]
+}
+
 // loops are those of the result in view; nil where there are none.
 func (a *App) loops() *state.Loops {
 	r := a.result
@@ -79,23 +132,6 @@ func (a *App) loopQuestion() answers.LoopQuestion {
 	return q
 }
 
-// drawLoops hands the tree over, and has misses counted. The caller holds the lock.
-func (a *App) drawLoops() {
-	l := a.loops()
-	if l == nil {
-		return
-	}
-	a.askLoops()
-	s := &a.nests
-	s.tables = nil
-	q := a.loopQuestion()
-	counted := s.counts // of every loop
-	if counted == nil || !slices.Equal(s.machine, q.Machine) {
-		counted = state.Uncounted(a.Levels())
-	}
-	a.Port.Grid(l.Grid(a.pickedLoop(), counted))
-}
-
 // askLoops asks what is wanted, unless that was asked last. What is counted meanwhile is
 // given up. The caller holds the lock.
 func (a *App) askLoops() {
@@ -143,26 +179,7 @@ func (a *App) takeLoops(reply *answers.Reply, err error) {
 	default:
 		s.counted, s.counts, s.machine = reply, reply, s.asked.Machine
 	}
-	if a.Screen.Tab == state.TabLoops && !a.comparing() {
-		a.drawLoops()
-	}
-}
-
-// loopTable gives a table of the Loops view, or nil.
-func (a *App) loopTable(chart string) *state.Table {
-	l, picked := a.loops(), a.pickedLoop()
-	if l == nil || picked < 0 {
-		return nil
-	}
-	s := &a.nests
-	if s.tables == nil || s.picked != picked {
-		m := a.loopMisses()
-		s.tables, s.picked = map[string]*state.Table{"loops": l.Grid(-1, nil).Table, "arrays": l.ArraysTable(picked, m)}, picked
-		if m != nil {
-			s.tables["loop-misses"], s.tables["evictions"] = l.MissesTable(m, picked), state.EvictionsTable(m)
-		}
-	}
-	return s.tables[chart]
+	a.drawAgain(state.TabLoops)
 }
 
 // pickLoop takes a row of the tree that was picked. The caller holds the lock.

@@ -71,15 +71,6 @@ func (a *App) answer() *state.Caches {
 	return r.answer
 }
 
-// besideTable is the table of the hierarchy in question and the one kept beside it.
-func (a *App) besideTable() *state.Table {
-	b := a.Screen.Beside
-	if b.Levels == nil || a.result == nil || a.result.View == nil {
-		return nil
-	}
-	return state.Against(a.machineName(), b.Name, a.answer(), a.result.View.Predict(b))
-}
-
 // machineName is a preset's, or what an own one is called.
 func (a *App) machineName() string {
 	if a.Screen.Levels != nil {
@@ -214,21 +205,12 @@ func (a *App) asks() bool {
 // processors is the table of processors where the view depends on one: that of the latest
 // answer, so that the choice stays while another answer is made.
 func (a *App) processors() *report.Table {
-	var t *report.Table
-	switch {
-	case a.Screen.Tab == state.TabBlocks && a.comparing():
-		if pair := a.pairBlocks(); pair != nil {
-			t = pair.A.Table("processors")
-		}
-	case a.Screen.Tab == state.TabBlocks:
-		if b := a.blocks(); b != nil {
-			t = b.Table("processors")
-		}
-	case a.Screen.Tab == state.TabThreads && a.threads() == nil && !a.comparing() && a.predictable() && a.Screen.Division == "": // others know no time
-		if k := a.predicted(); k != nil {
-			t = k.Table("processors")
-		}
-	default:
+	v, is := a.view().(timed)
+	if !is {
+		return nil
+	}
+	t, depends := v.Processors()
+	if !depends {
 		return nil
 	}
 	if t != nil {

@@ -2,65 +2,12 @@ package ui
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
 )
-
-// drawCharts hands the charts of the tab in view to the browser. The caller
-// holds the lock.
-func (a *App) drawCharts() {
-	a.charts = map[string]*state.Chart{}
-	r := a.result
-	inView := r != nil && a.Screen.Open == r.Key
-	if of := a.cores.of; of != nil && (!inView || r.Profile != of) {
-		a.endCores() // nobody waits for it
-	}
-	if !inView {
-		return
-	}
-	if a.Screen.Tab == state.TabBlocks && !a.comparing() {
-		a.drawBlocks()
-		return
-	}
-	if r.View == nil {
-		return
-	}
-	if a.comparing() {
-		if c := a.comparison(); c != nil {
-			a.drawComparison(c)
-		}
-		return
-	}
-	switch a.Screen.Tab {
-	case state.TabOverview:
-		a.draw(r.View.MissCurve(nil))
-	case state.TabLocality:
-		a.draw(r.View.HistogramChart())
-		a.draw(a.overTime())
-		if c := r.View.WorkingSet(); c != nil {
-			a.draw(c)
-		}
-	case state.TabCommunication:
-		a.drawCommunication()
-	case state.TabThreads:
-		a.drawThreads()
-		a.drawCores()
-	case state.TabLoops:
-		a.drawLoops()
-	case state.TabCode:
-		a.drawCode()
-	case state.TabCaches:
-		a.draw(r.View.MissCurve(a.answer().Levels))
-	case state.TabAssociativity:
-		if r.View.Locality.Sets != nil {
-			a.drawMap(r.View.SetsMap(a.cell(), a.Screen.Conflicts, a.Levels()))
-		}
-	}
-}
 
 // how says how what is drawn was computed: of two analyses, that of the estimates.
 func (a *App) how() string {
@@ -102,74 +49,6 @@ func (a *App) capacities() []int {
 	return a.result.View.DefaultLog2Lines()
 }
 
-// overTime is the run over time, for the levels of the hierarchy in question
-// unless other sizes are chosen.
-func (a *App) overTime() *state.Chart {
-	c := a.result.View.OverTime(a.capacities())
-	if _, estimates := a.result.View.LevelLog2Lines(a.Levels()); a.Screen.Log2Lines == nil && len(estimates) > 0 {
-		c.Summary += " For " + strings.Join(estimates, " and ") + ", whose number of lines is no power of two, the next smaller one is drawn: an estimate from above."
-	}
-	return c
-}
-
-// drawMap hands a map over; its title and summary are found where charts' are.
-func (a *App) drawMap(m *state.HeatMap) {
-	a.charts[m.ID] = &state.Chart{ID: m.ID, Title: m.Title, Summary: m.Summary}
-	a.Port.Heat(m)
-}
-
-// table gives the table behind a chart, or nil.
-func (a *App) table(chart string) *state.Table {
-	r := a.result
-	if r == nil {
-		return nil
-	}
-	if a.comparing() {
-		return a.comparedTable(chart)
-	}
-	if a.Screen.Tab == state.TabBlocks {
-		return a.blocksTable(chart)
-	}
-	if t := a.counterTable(chart); t != nil || r.View == nil {
-		return t
-	}
-	switch chart {
-	case "curve":
-		return r.View.CurveTable()
-	case "histogram":
-		return r.View.HistogramTable()
-	case "time":
-		return r.View.OverTimeTable(a.capacities())
-	case "common":
-		return r.View.CommonTable()
-	case "working-set":
-		return r.View.WorkingSetTable()
-	case "code", "place", "before":
-		return a.codeTable(chart)
-	case "flows", "pairs", "classes", "owners", "false":
-		return a.communicationTable(chart)
-	case "loops", "arrays", "loop-misses", "evictions":
-		return a.loopTable(chart)
-	case "tried", "proposed":
-		return a.changeTable(chart)
-	case "rates", "speedup", "rates-of", "cores-of", "work":
-		return a.coresTable(chart)
-	case "cores", "own", "shared", "change":
-		return a.threadsTable(chart)
-	case "kinds":
-		return r.View.KindsTable()
-	case "by-core":
-		return a.answer().Cores
-	case "against":
-		return a.besideTable()
-	case "sets":
-		if r.View.Locality.Sets != nil {
-			return r.View.SetsTable()
-		}
-	}
-	return nil
-}
-
 // demoOf recognises a demo by what the analysis counted, whatever it is called:
 // a lesson's numbers hold for the whole trace in lines of 64 bytes.
 func (a *App) demoOf(r *Result) *Demo {
@@ -200,24 +79,6 @@ func (a *App) Findings() []state.Finding {
 
 // by is what the counters in view are summed up by.
 func (a *App) by() answers.CountersBy { return cmp.Or(a.Screen.By, answers.ByProgram) }
-
-// counterKeys are the keys of the tables of counters in view.
-func (a *App) counterKeys() []string {
-	a.sumUp()
-	return a.result.counterKeys
-}
-
-// counterTable gives a table of counters, or nil.
-func (a *App) counterTable(key string) *state.Table {
-	if a.Screen.Tab != state.TabCounters || a.result.Profile == nil || a.result.Profile.Counters == nil {
-		return nil
-	}
-	if key == "definitions" {
-		return state.CounterDefinitions(a.result.Profile)
-	}
-	a.sumUp()
-	return a.result.counters[key]
-}
 
 // sumUp makes the tables of counters when the profile, what they are summed up
 // by or their order changes.

@@ -1,14 +1,95 @@
 package ui
 
 import (
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/vugu/vugu"
 )
 
-// newThreads makes the view of caches of their own and shared ones.
-func newThreads(a *App, figure func(id, help string) vugu.Builder) *Threads {
-	table := func(id string) vugu.Builder { return &DataTable{App: a, Chart: id} }
-	return &Threads{App: a, Cores: figure("cores", helpCores), Own: table("own"), Shared: table("shared"), Change: table("change")}
+// threadsView is what the threads of a run share, or what several cores would do where
+// the run had one thread.
+type threadsView struct {
+	App       *App
+	measured  *Threads
+	predicted *CoresView
+}
+
+func newThreads(a *App) View {
+	return &threadsView{App: a,
+		measured: &Threads{App: a, Cores: newFigure(a, "cores", helpCores), Own: newTable(a, "own"), Shared: newTable(a, "shared"), Change: newTable(a, "change")},
+		predicted: &CoresView{App: a, Rates: newFigure(a, "rates", helpRates), SpeedUp: newFigure(a, "speedup", helpSpeedUp), RatesOf: newTable(a, "rates-of"),
+			Work: newTable(a, "work"), CoresOf: newTable(a, "cores-of")}}
+}
+
+// predicts tells that there are no threads, and that several cores can be predicted.
+func (c *threadsView) predicts() bool { return c.App.threads() == nil && c.App.predictable() }
+
+// Build is part of [View].
+func (c *threadsView) Build(in *vugu.BuildIn) *vugu.BuildOut {
+	if c.predicts() {
+		return c.predicted.Build(in)
+	}
+	return c.measured.Build(in)
+}
+
+// Waits is part of [View].
+func (c *threadsView) Waits() string {
+	why := c.App.uncounted()
+	if why == "" && c.App.threads() == nil && !c.App.predictable() {
+		why = "What the threads share is said once the trace is read."
+	}
+	return why
+}
+
+// Processors is part of [timed]: a division of the work without blocks has no times.
+func (c *threadsView) Processors() (list *report.Table, depends bool) {
+	if k := c.App.predicted(); k != nil {
+		list = k.Table("processors")
+	}
+	return list, c.predicts() && c.App.Screen.Division == ""
+}
+
+// Draw is part of [View].
+func (c *threadsView) Draw() {
+	if c.predicts() {
+		c.App.drawCores()
+	} else {
+		c.measured.draw()
+	}
+}
+
+// Table is part of [View].
+func (c *threadsView) Table(name string) *state.Table {
+	if c.predicts() {
+		return c.App.coresTable(name)
+	}
+	return c.measured.table(name)
+}
+
+func (c *Threads) draw() {
+	a, t, own := c.App, c.threads(), c.App.ownBytes()
+	a.draw(t.Overlaid(a.stack(), own))
+	if a.smalls == t {
+		return
+	}
+	a.smalls = t // which no question changes
+	for core := range min(len(t.Cores), state.MostCores) {
+		a.Port.Chart(t.Each(core))
+	}
+}
+
+func (c *Threads) table(name string) *state.Table {
+	switch name {
+	case "cores":
+		return c.threads().CurvesTable()
+	case "own":
+		return c.threads().OwnTable(c.App.ownBytes())
+	case "shared":
+		return c.threads().SharedTable(c.App.groups(), c.App.sharedBytes())
+	case "change":
+		return c.threads().ChangeTable()
+	}
+	return nil
 }
 
 // threads is the view of threads of the result in view; nil where there is none.
@@ -46,47 +127,12 @@ func (a *App) lineMultiple(chosen, other uint64) uint64 {
 	return max(chosen-chosen%line, line)
 }
 
-// drawThreads hands over the charts of the view of threads. The caller holds the
-// lock.
-func (a *App) drawThreads() {
-	t := a.threads()
-	if t == nil {
-		return
-	}
-	own := a.ownBytes()
-	a.draw(t.Overlaid(a.stack(), own))
-	if a.smalls == t {
-		return
-	}
-	a.smalls = t // which no question changes
-	for core := range min(len(t.Cores), state.MostCores) {
-		a.Port.Chart(t.Each(core))
-	}
-}
-
 // stack is the one whose curves are shown for all threads.
 func (a *App) stack() state.Stack {
 	if a.Screen.Stack == "" {
 		return state.PrivateStack
 	}
 	return a.Screen.Stack
-}
-
-// threadsTable gives a table of the view of threads, or nil.
-func (a *App) threadsTable(chart string) *state.Table {
-	t := a.threads()
-	if t == nil {
-		return nil
-	}
-	switch chart {
-	case "cores":
-		return t.CurvesTable()
-	case "own":
-		return t.OwnTable(a.ownBytes())
-	case "shared":
-		return t.SharedTable(a.groups(), a.sharedBytes())
-	}
-	return t.ChangeTable()
 }
 
 // ShowStack shows another stack's curves of all threads.

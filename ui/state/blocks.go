@@ -1,6 +1,7 @@
 package state
 
 import (
+	"github.com/stackglass/stackglass/core/profile"
 	"slices"
 	"sort"
 	"strconv"
@@ -380,4 +381,13 @@ func (b *Blocks) Parameters() (list []Choice) {
 		list = append(list, Choice{cell(t, i, "name").Plain(), cell(t, i, "value").Plain()})
 	}
 	return list
+}
+
+// missingBlocks says why a profile does not tell how often blocks ran.
+func missingBlocks(p *profile.Profile) string {
+	if len(p.Blocks) > 0 {
+		return ""
+	}
+	return "This analysis does not tell how often each block of the program ran: its trace tells of no blocks, or it was made without “blocks” among its analyses. A program compiled with “stackglass cc” tells them: drop its .sgt trace here. " +
+		"Or drop a module of LLVM IR (.ll, from “clang -S -emit-llvm”): its branches can be set by hand, without any run."
 }

@@ -364,3 +364,16 @@ func strideWords(strides [profile.NumStrides]uint64) string {
 	}
 	return most.String() + " " + Percent(Ratio(strides[most], s.References()))
 }
+
+// missingSites says why a profile does not tell which code made its references.
+func missingSites(p *profile.Profile) string {
+	switch {
+	case p.Sites != nil:
+		return ""
+	case p.Input.Header.Sites:
+		return "This trace tells which code made its references, but this analysis does not: its lines did not fit in memory, or it was made without “sites” among its analyses. " +
+			"Analyse the trace again, with more memory in the settings or of a sample (space=0.01)."
+	}
+	return "This trace does not tell which code made its references. A program compiled with “stackglass cc” does, and so do programs run by “stackglass trace”, " +
+		"and traces of other tools with instruction addresses: drop one here. Profiles that were made before sites were counted have none either: analyse their trace again."
+}

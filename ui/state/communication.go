@@ -518,3 +518,16 @@ func (c *Communication) SourceSentence(bytes uint64) string {
 	return "Of " + Exact(all) + " transfers of lines, " + Exact(cached) + ", " + Percent(Ratio(cached, all)) + ", come out of the other thread's cache of " + Bytes(bytes) +
 		"; " + others + " from memory. That is " + Bytes(uint64(per+0.5)) + " a thousand references between caches and memory."
 }
+
+// missingCommunication says why a profile does not tell who uses what another thread wrote.
+func missingCommunication(p *profile.Profile) string {
+	switch {
+	case p.Communication != nil:
+		return ""
+	case len(p.Totals.Threads) > 1:
+		return "Which thread uses what another thread wrote is missing in this analysis: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
+			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
+	}
+	return "This trace tells of one thread only, or does not say which thread made a reference, so nothing goes from one to another. " +
+		"A program with threads that is compiled with “stackglass cc” tells them, and so do gem5, drmemtrace and csv traces with a column for it: drop one here, or try the demos with several threads."
+}

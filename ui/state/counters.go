@@ -127,3 +127,12 @@ func (v *View) operations() (Finding, bool) {
 	}
 	return f, f.Text != ""
 }
+
+// missingInstructions says why a profile counts no instructions.
+func missingInstructions(p *profile.Profile) string {
+	if p.Counters != nil {
+		return ""
+	}
+	return "This trace tells no instructions, so operations and branches cannot be counted. A program compiled with “stackglass cc” tells them: drop its .sgt trace here. " +
+		"For any other trace, “Count each byte's accesses” in the settings gives its loads and stores by size, its unique bytes and its memory usage. References by kind are in the Overview."
+}

@@ -314,3 +314,16 @@ func HowCounted(m *answers.Reply) (list []string) {
 	}
 	return list
 }
+
+// missingLoops says why a profile has no loops.
+func missingLoops(p *profile.Profile) string {
+	switch {
+	case len(p.Loops) > 0:
+		return ""
+	case p.Loops != nil:
+		return "The trace does not fold: its tree of loops grew beyond the memory that it may take, and was given up. What hangs on data, as in sparse matrices, hash tables and lists, is long in loops. " +
+			"Fold a part of the trace: “stackglass loops --limit 10000000” takes its first ten million references."
+	}
+	return "This analysis did not fold its trace into loops: that is done where it is asked for. Analyse the trace again with “Fold loops” in the settings, " +
+		"or with “stackglass analyze --analyses loops -o file.sgp”, and drop that file here."
+}

@@ -255,3 +255,21 @@ func (v *View) SetsTable() *Table {
 		return v.table("Misses by number of sets and ways, exact for LRU"+v.oneCache(), v.question("sets"), nil, "sets", "ways", "accesses", "misses")
 	})
 }
+
+// missingSets says why a profile has no map of sets and ways.
+func missingSets(p *profile.Profile) string {
+	if hasSets(p) {
+		return ""
+	}
+	return "This profile has no table of sets: it was made by an earlier version, or without “sets” among its analyses. Analyse its trace again. The Caches view models sets with SDCM meanwhile."
+}
+
+// hasSets tells whether a profile has a table of sets for each line size.
+func hasSets(p *profile.Profile) bool {
+	for i := range p.Locality {
+		if p.Locality[i].Sets == nil {
+			return false
+		}
+	}
+	return len(p.Locality) > 0
+}

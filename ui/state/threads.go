@@ -518,3 +518,16 @@ func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
 	}
 	return strings.TrimSpace(text)
 }
+
+// missingThreads says why a profile tells nothing of threads.
+func missingThreads(p *profile.Profile) string {
+	switch {
+	case len(p.Sharing) > 0 || Predictable(p):
+		return ""
+	case len(p.Totals.Threads) > 1:
+		return "This analysis has one stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
+			" of the trace: it was made before stacks were kept by thread, or without “sharing” among its analyses, or its lines did not fit in memory. Analyse the trace again, with more memory in the settings or of a sample (space=0.01)."
+	}
+	return "This trace tells of one thread only, or does not say which thread made a reference, so there is nobody to share with. Overview, Caches and Code say all there is. " +
+		"A program with threads that is compiled with “stackglass cc” tells them, and so do gem5, drmemtrace and csv traces with a column for it: drop one here, or try the demos with several threads."
+}

@@ -1,0 +1,146 @@
+package ui
+
+import (
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/vugu/vugu"
+)
+
+// View shows a result in one way. It is the component of a tab, together with what the
+// browser draws for it. What is said in words and numbers is made by the state package.
+//
+// A view may also be a [repeater], be [placed] or be [timed].
+type View interface {
+	vugu.Builder
+	// Waits says why there is nothing to show yet, in a sentence; "" where there is.
+	Waits() string
+	// Draw hands charts, maps and long tables to the browser, where nothing is waited for.
+	// The caller holds the lock.
+	Draw()
+	// Table is a table of the view by the name of its chart; nil where there is none.
+	Table(name string) *state.Table
+}
+
+// repeater is a view whose numbers take another analysis of the trace.
+type repeater interface {
+	// Repeat is what the button says, and what it does.
+	Repeat() (words string, analyse func())
+}
+
+// placed is a view whose numbers depend on the cores that threads run on.
+type placed interface{ Placed() bool }
+
+// timed is a view whose numbers may depend on a processor: whether they do, and the table of
+// those to choose from, nil while it is not known.
+type timed interface {
+	Processors() (list *report.Table, depends bool)
+}
+
+// views makes the view of each tab.
+var views = map[state.Tab]func(*App) View{
+	state.TabOverview:      newOverview,
+	state.TabLocality:      newLocality,
+	state.TabCaches:        newCaches,
+	state.TabAssociativity: newAssociativity,
+	state.TabCode:          newCode,
+	state.TabThreads:       newThreads,
+	state.TabCommunication: newCommunication,
+	state.TabLoops:         newLoops,
+	state.TabBlocks:        newBlocks,
+	state.TabCounters:      newCounters,
+}
+
+// view is the one that is chosen, of one result or of two that are compared.
+func (a *App) view() View {
+	if a.comparing() {
+		if a.both == nil {
+			a.both = newCompare(a)
+		}
+		return a.both
+	}
+	t := a.Screen.Tab
+	if a.opened == nil {
+		a.opened = map[state.Tab]View{}
+	}
+	if a.opened[t] == nil {
+		a.opened[t] = views[t](a)
+	}
+	return a.opened[t]
+}
+
+// missing says why a tab has nothing to show for the result in view; "" where it has, and
+// while the result is not there.
+func (a *App) missing(t state.Tab) string {
+	r := a.result
+	if r == nil {
+		return ""
+	}
+	if !r.Live && r.Profile != nil && r.Profile.Totals.Unselected > 0 && t != state.TabCounters {
+		if why := state.Nothing(r.Profile); why != "" {
+			return why
+		}
+	}
+	if why := t.Missing(r.Profile); why != "" || a.comparison() == nil {
+		return why
+	}
+	if why := t.Missing(a.other.Profile); why != "" {
+		return "B has nothing to compare here. " + why
+	}
+	return ""
+}
+
+// uncounted says why there is nothing to show of the accesses of the result in view.
+func (a *App) uncounted() string {
+	switch r := a.result; {
+	case r == nil:
+		return "Opening …"
+	case r.View != nil:
+		return ""
+	case r.Live && a.run != nil && a.run.leave != nil:
+		return "Another tab counts the references; the result is shown here too, once it is complete."
+	case r.Live:
+		return "The first references are being counted …"
+	}
+	return "This profile holds no stack distances: no reference of the chosen kinds was analysed, or they were not asked for."
+}
+
+// drawCharts hands what the browser draws of the view in question over. The caller holds
+// the lock.
+func (a *App) drawCharts() {
+	a.charts = map[string]*state.Chart{}
+	r := a.result
+	inView := r != nil && a.Screen.Open == r.Key
+	if of := a.cores.of; of != nil && (!inView || r.Profile != of) {
+		a.endCores() // nobody waits for it
+	}
+	if !inView || a.missing(a.Screen.Tab) != "" {
+		return
+	}
+	if v := a.view(); v.Waits() == "" {
+		v.Draw()
+	}
+}
+
+// drawAgain draws a tab for which an answer came, if it is in view. The caller holds the
+// lock.
+func (a *App) drawAgain(t state.Tab) {
+	if a.Screen.Tab == t {
+		a.drawCharts()
+	}
+}
+
+// table is the table behind a chart of the view in question; nil where there is none.
+func (a *App) table(chart string) *state.Table {
+	if v := a.view(); a.result != nil && v.Waits() == "" {
+		return v.Table(chart)
+	}
+	return nil
+}
+
+// newFigure makes a chart with its heading, its explanation and its table.
+func newFigure(a *App, id, help string) *Figure {
+	return &Figure{App: a, ID: id, Help: help, Table: &DataTable{App: a, Chart: id, Inside: true}}
+}
+
+// newTable makes a table that stands for itself.
+func newTable(a *App, id string) *DataTable { return &DataTable{App: a, Chart: id} }
