@@ -67,14 +67,6 @@ func (s *lineSize) begin(start uint64) {
 	s.working.top = s.working.least
 }
 
-// NewOn makes an analysis at one line size that takes its distances from a model, and
-// no set tables.
-func NewOn(lineBytes uint32, m stack.Model) *Analysis {
-	a := New([]uint32{lineBytes}, 0, false, false)
-	a.sizes[0].model = m
-	return a
-}
-
 // Lines is the number of distinct lines so far, of the smallest line size.
 func (a *Analysis) Lines() uint64 {
 	var lines uint64
