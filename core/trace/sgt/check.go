@@ -34,6 +34,7 @@ func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 		k.verdict.Faults++
 		tell(Fault{at, what})
 	}
+	r.Select(trace.AllKinds) // the rows that are counted
 	k.all()
 	if !r.begun {
 		return nil, r.end()
@@ -107,14 +108,25 @@ func (k *checker) content(c *chunk) {
 	}
 }
 
+// decode returns the number of references in the steps of a chunk that can be decoded.
 func (k *checker) decode(c *chunk) (references uint64, err error) {
-	d := &k.d
-	if err := d.unpack(c); err != nil {
+	if err := k.d.unpack(c); err != nil {
 		return 0, err
 	}
 	if c.steps == 0 {
 		return 0, nil
 	}
+	references, err = k.steps(c, k.d.count)
+	if err == errNeedsValues {
+		references, err = k.steps(c, k.withValues)
+	}
+	return references, err
+}
+
+// steps decodes the steps of a chunk ticket by ticket, with a function that returns the
+// number of references of up to most steps, and the steps that remain of most.
+func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
+	d := &k.d
 	if err := d.begin(c, k.r.plans); err != nil {
 		return 0, err
 	}
@@ -124,13 +136,25 @@ func (k *checker) decode(c *chunk) (references uint64, err error) {
 				return references, err
 			}
 		}
-		block, values, err := d.one()
-		if err != nil {
+		var of uint64
+		of, d.ticketSteps, err = count(d.ticketSteps)
+		if references += of; err != nil {
 			return references, err
+		}
+	}
+	return references, d.end()
+}
+
+// withValues counts as [decoder.count] does, where that depends on values.
+func (k *checker) withValues(most uint64) (references, left uint64, err error) {
+	for ; most > 0; most-- {
+		block, values, err := k.d.one()
+		if err != nil {
+			return references, most, err
 		}
 		references += k.layouts[block].referencesOf(values)
 	}
-	return references, d.end()
+	return references, 0, nil
 }
 
 // end checks what stands behind the chunks.

@@ -107,3 +107,36 @@ func TestFaults(t *testing.T) {
 		t.Errorf("falling tickets: faults %q, want %q", faults, want)
 	}
 }
+
+// TestCountsWithoutValues checks that counting the references of a chunk without its values
+// gives what decoding the values gives, also where the chunk is damaged.
+func TestCountsWithoutValues(t *testing.T) {
+	counted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := someProgram(t)
+		r := NewReader("t", bytes.NewReader(write(t, p, someSteps(t, p, 8), someChunks(t))), Options{})
+		k := &checker{r: r}
+		for c, err := r.source.next(r); err == nil; c, err = r.source.next(r) {
+			r.extend(&r.program)
+			k.layouts = appendLayouts(nil, &r.program)
+			if err := k.d.unpack(c); err != nil {
+				t.Fatal(err)
+			}
+			if content := k.d.content[:c.contentBytes()]; len(content) > 0 && rapid.Bool().Draw(t, "damaged") {
+				content[rapid.IntRange(0, len(content)-1).Draw(t, "at")] ^= rapid.Byte().Draw(t, "by")
+			}
+			got, gotErr := k.steps(c, k.d.count)
+			if gotErr == errNeedsValues {
+				continue
+			}
+			counted++
+			want, wantErr := k.steps(c, k.withValues)
+			if got != want || gotErr != wantErr {
+				t.Fatalf("%d references, %v; with values %d, %v", got, gotErr, want, wantErr)
+			}
+		}
+	})
+	if counted == 0 {
+		t.Fatal("every chunk needs values")
+	}
+}

@@ -73,9 +73,10 @@ type decodedBlock struct {
 	below  uint64 // a number above the misses of all its steps, if linkNarrow takes it; else 0
 	first  uint32 // its cells: one for each value, or, of a straight block, for each row
 	number uint32
-	width  uint8 // its values
-	lead   uint8 // of a straight block, the rows before theirs
-	rows   uint8 // and all rows of a step
+	count  uint32 // rows of a step, unless the form is varying
+	width  uint8  // its values
+	lead   uint8  // of a straight block, the rows before theirs
+	rows   uint8  // and all rows of a step
 	form   form
 }
 
@@ -202,7 +203,7 @@ func (d *decoder) slot(block uint32) uint32 {
 	p := &d.plans[block]
 	b := decodedBlock{
 		links: uint64(at.slot)<<32 | uint64(at.slot), number: block,
-		first: uint32(d.cells.used), width: uint8(len(p.scales)), form: p.form,
+		first: uint32(d.cells.used), count: uint32(len(p.rows)), width: uint8(len(p.scales)), form: p.form,
 	}
 	if p.form == straight {
 		b.lead, b.rows = p.lead, uint8(len(p.rows))
