@@ -195,11 +195,7 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 	}
 	out := &site{latency: costs.LatencyCycles, crossing: crossing(s, lineBytes)}
 	out.late = max(0, out.latency-of.h.Levels[0].LatencyCycles)
-	for _, b := range s.Reuse.Bins {
-		if d := profile.SiteBinFrom(int(b.Bin)); d < nearest {
-			out.near[d] = float64(b.Count) / float64(s.Reuse.Accesses())
-		}
-	}
+	out.near = nearOf(s)
 	// What follows a stride is fetched ahead, line by line. The rest is fetched when it is
 	// asked for.
 	regular := float64(s.Strides[profile.ZeroStride]+s.Strides[profile.UnitStride]+s.Strides[profile.ConstantStride]) / references
@@ -226,6 +222,16 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 		out.misses.Scattered += from * irregular * of.scattered[k+1]
 	}
 	return out, ""
+}
+
+// nearOf gives the shares of a site's accesses with each of the least stack distances.
+func nearOf(s *profile.Site) (near [nearest]float64) {
+	for _, b := range s.Reuse.Bins {
+		if d := profile.SiteBinFrom(int(b.Bin)); d < nearest {
+			near[d] = float64(b.Count) / float64(s.Reuse.Accesses())
+		}
+	}
+	return near
 }
 
 // crossing is the share of a site's references that lie across two lines: those that

@@ -48,7 +48,7 @@ func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses
 
 func count(l *answers.Loops, c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok bool) {
 	of.Cache = c
-	cache, ok := setsOf(c)
+	cache, ok := CacheOf(c)
 	if !ok {
 		of.Problem = c.Name + " does not choose sets by the low bits of a line's number, so its misses are not counted by loop."
 		return of, true

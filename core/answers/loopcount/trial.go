@@ -229,9 +229,9 @@ func (t *Trial) array(kind, name string) (trace.Addr, error) {
 	return 0, &trace.OptionError{Option: kind, Got: name, Want: "an array of nest " + strconv.Itoa(t.number+1) + ", by its name or an address in it: " + strings.Join(names, ", ")}
 }
 
-// setsOf is a level as package misses has it; not ok where the low bits of a line's
+// CacheOf is a level as package misses has it; not ok where the low bits of a line's
 // number do not choose its set.
-func setsOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
+func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 	ways := uint64(c.Ways)
 	if c.Full() {
 		ways = c.Lines()
@@ -252,7 +252,7 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 		illegal = append(illegal, c.Illegal())
 	}
 	for _, level := range levels {
-		cache, ok := setsOf(level)
+		cache, ok := CacheOf(level)
 		if !ok {
 			doubts = append(doubts, level.Name+" is left out: it does not choose sets by the low bits of a line's number")
 			continue
@@ -270,7 +270,7 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 // many, the best first. stopped: goOn ended the search before all were tried.
 func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (table report.Table, stopped bool, err error) {
 	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save most misses of " + level.Name + " (of the nest alone, in a cache that is empty at first; one change at a time)")
-	cache, ok := setsOf(level)
+	cache, ok := CacheOf(level)
 	if !ok {
 		return table, false, &trace.OptionError{Option: "cache", Got: level.Name, Want: "one that chooses sets by the low bits of a line's number"}
 	}

@@ -111,7 +111,7 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 		a.cc(), a.trace(), a.serve(), a.demo(), a.version(),
 	)
 	with := map[string]func(*app) *cobra.Command{
-		"blocks": (*app).blocks, "loops": (*app).loops, "multicore": (*app).multicore, "pipeline": (*app).pipeline,
+		"blocks": (*app).blocks, "diagnose": (*app).diagnose, "loops": (*app).loops, "multicore": (*app).multicore, "pipeline": (*app).pipeline,
 		"communication": (*app).communication, "curve": (*app).curve, "histogram": (*app).histogram, "sites": (*app).sites, "what-if": (*app).whatIf,
 	}
 	for _, v := range ask.Verbs() {

@@ -5,12 +5,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// sites ranks places in the code; it can read the program and its source.
-func (a *app) sites() *cobra.Command {
-	return a.verb(ask.VerbOf("sites"), func(cmd *cobra.Command, o *asking) {
+// sites ranks places in the code.
+func (a *app) sites() *cobra.Command { return a.places(ask.VerbOf("sites")) }
+
+// diagnose finds what is wrong at places in the code.
+func (a *app) diagnose() *cobra.Command { return a.places(program.Diagnose) }
+
+// places is a verb about places in the code; it can read the program and its source.
+func (a *app) places(v *ask.Verb) *cobra.Command {
+	return a.verb(v, func(cmd *cobra.Command, o *asking) {
 		var (
 			places, symbols []string
 			found           *sources
@@ -30,7 +37,7 @@ func (a *app) sites() *cobra.Command {
 		}
 		o.then = func(_ *answerable, _ ask.Question, d *report.Document) error {
 			d.Warnings = append(d.Warnings, found.doubts()...)
-			if len(d.Tables) > 1 && o.r.format == string(report.CSV) {
+			if v.Name == "sites" && len(d.Tables) > 1 && o.r.format == string(report.CSV) {
 				d.Warnings = append(d.Warnings, "csv is one table, that of misses: who touched the lines before is in the other formats, as in --format json")
 			}
 			return nil

@@ -1,0 +1,76 @@
+package program
+
+import (
+	"math"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/costmodel"
+	"github.com/stackglass/stackglass/core/diagnose"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Diagnose finds what makes a run slow.
+var Diagnose = ask.Add(&ask.Verb{
+	Name:  "diagnose",
+	Title: "What is wrong, where, what it costs, and what to change",
+	Help: `Print what share of the run's cycles is spent waiting for memory, and at most five
+findings, ranked by the cycles that a change would save: the kind of problem, the line,
+the data, why, and what to change. Cycles are estimated for one machine: the caches of
+--hierarchy or --cache and the core of --processor.
+
+Changes of loops (their order, tiles, padding, fusion, arrays of structures) are tried:
+made on the recorded loops, and the misses of every level counted again. What cannot be
+tried has a range instead, and says so.
+
+A trace of a program compiled by "stackglass cc" tells most. Without code, each
+reference is taken to cost one cycle. Without loops, no change can be tried.`,
+	Example: "  stackglass diagnose app.sgt\n  stackglass diagnose app.sgt --hierarchy epyc-9654 --processor znver4\n" +
+		"  stackglass diagnose app.sgp --format json",
+	Machine: ask.UsualCaches,
+	Usual:   []string{"L1=48KiB,12,latency=4", "L2=1MiB,16,latency=14", "L3=32MiB,16,latency=47,shared=all", "memory=latency=300"},
+	Places:  true,
+	Args: []ask.Arg{
+		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "whose core: a name, or a `FILE` that describes one"},
+		{Name: "top", Kind: ask.Number, Default: "5", Help: "print the first `N` findings (csv and json have all)"},
+	},
+	Needs: func(ask.Question) analysis.Analyses {
+		return analysis.Sites | analysis.Sets | analysis.Blocks | analysis.Loops | analysis.Sharing | analysis.Communication
+	},
+	Lines: ask.LevelLines,
+	Missing: func(p *profile.Profile) string {
+		switch {
+		case p.Totals.AllReferences() == 0:
+			return ask.NoReference
+		case p.Sites == nil:
+			return "the profile does not tell places in the code"
+		}
+		return ""
+	},
+	Answer: findings,
+})
+
+func findings(r *ask.Run, q ask.Question, d *report.Document) error {
+	if r.Profile == nil || r.Profile.Sites == nil {
+		return r.Cannot(`nothing tells which place in the code makes a reference; compile the program with "stackglass cc -- clang …" and run it`)
+	}
+	processor, err := Processor(r, q)
+	if err != nil {
+		return err
+	}
+	found, err := diagnose.Run(r.Profile, diagnose.Options{Machine: q.Caches(), Processor: processor, Readable: r.Readable, GoOn: r.GoOn})
+	if err != nil {
+		return r.Cannot(err.Error())
+	}
+	if !r.Wanted() {
+		return ask.ErrStopped
+	}
+	d.Input, d.Warnings, d.Main = r.Facts(0), found.Notes, "findings"
+	d.Tables = found.Tables()
+	if q.Brief && r.Beside == nil {
+		cards := found.Cards(int(min(q.Number("top"), math.MaxInt32)), r.Source)
+		d.Tables = append([]report.Table{{Key: "verdict", Title: found.Verdict()}}, cards...)
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// sharing adds the data that threads take from each other.
+func (r *run) sharing() {
+	if r.p.Communication == nil || r.p.Sites == nil {
+		return
+	}
+	c := &answers.Communication{Profile: r.p, Name: r.Readable}
+	list, _ := c.FalseFindings()
+	for i := range list {
+		f := &list[i]
+		if !f.Seen || f.Sites[0] == profile.NoSite {
+			continue
+		}
+		at := r.cost.bySite[&r.p.Sites.Code[f.Sites[0]]]
+		cost := 0.0
+		var among []*place
+		for _, of := range r.places {
+			if of.coherence > 0 && r.uses(of, f.Sites) {
+				among = append(among, of)
+				cost += of.coherence * (1 - r.taken[of])
+			}
+		}
+		if cost == 0 {
+			continue
+		}
+		// Each time that a line is taken back costs at most one wait.
+		saved := min(cost, float64(f.PingPongs)*r.coherenceWait())
+		for _, of := range among {
+			r.taken[of] = max(r.taken[of], share(of.coherence, of.wait))
+		}
+		r.add(at, Finding{Kind: FalseSharing, Data: f.Name, Cost: cost, Saved: saved, Tried: true,
+			Why: f.Text, Fix: f.Fix, How: "The times that threads took a line from each other for words that the other one did not write were counted.",
+			More: "communication --false-sharing"})
+	}
+	for _, at := range r.places {
+		left := at.coherence - r.taken[at]*at.wait
+		if left < leastWait*r.out.Cycles || at.coherence < at.wait/2 {
+			continue
+		}
+		r.taken[at] = 1
+		r.add(at, Finding{Kind: TrueSharing, Cost: left, Saved: left, Least: left / 2, Most: left,
+			Why:  "threads store to the same words in turn, so each access finds that another core has the line",
+			Fix:  "give each thread a copy of its own, and combine the copies at the end; or store less often",
+			How:  "The misses that another core's store caused were counted. That all of them go is the best case.",
+			More: "communication --by site"})
+	}
+}
+
+// coherenceWait is the mean wait for a line that another core took.
+func (r *run) coherenceWait() float64 {
+	cycles, misses := 0.0, 0.0
+	for _, at := range r.places {
+		cycles += at.coherence
+	}
+	for k := range r.cost.levels {
+		misses = max(misses, r.cost.levels[k].Coherence)
+	}
+	return share(cycles, misses)
+}
+
+// uses reports whether a place refers to what two sites store to: it holds one of them, or
+// names the same variable.
+func (r *run) uses(at *place, stores [2]uint32) bool {
+	for _, i := range at.sites {
+		for _, store := range stores {
+			if store == profile.NoSite {
+				continue
+			}
+			if name := r.p.Sites.Code[i].Variable; uint32(i) == store || name != "" && name == r.p.Sites.Code[store].Variable {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// causes adds the places that no change of a loop helped, by cause.
+func (r *run) causes() {
+	list := slices.Clone(r.places)
+	slices.SortStableFunc(list, func(a, b *place) int { return cmp.Compare(b.wait, a.wait) })
+	for _, at := range list {
+		left := at.wait * (1 - r.taken[at])
+		if left < leastWait*r.out.Cycles {
+			continue
+		}
+		level := r.Machine.Levels[at.level].Name
+		how := "Not tried: the saving is a bound."
+		used := r.utilisation(at)
+		f := Finding{Cost: left, How: how}
+		switch {
+		case at.dependent > at.wait/2:
+			packed := left * (1 - share(used, 1))
+			if used == 0 {
+				packed = left / 2
+			}
+			f.Kind = PointerChasing
+			f.Least, f.Most = packed/2, left*(1-1/overlapSequence)
+			f.Saved = (f.Least + f.Most) / 2
+			f.Why = "each load takes its address from the load before, and the addresses follow no order, so the core waits for one line after the other from behind " + level
+			f.Fix = "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers"
+			f.More = "sites --by line"
+		case 2*at.crossing > float64(at.references):
+			f.Kind = Alignment
+			f.Saved = left / 2
+			f.Most = left / 2
+			f.Why = percent(share(at.crossing, float64(at.references))) + " of the accesses lie across two lines"
+			f.Fix = "align the data to the size of an access"
+			f.More = "sites --by line"
+		case used > 0 && used <= fewBytes:
+			f.Kind = Layout
+			f.Saved = left * (1 - used/mostUsed)
+			f.Least, f.Most = 0, left*(1-used)
+			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before it is replaced"
+			f.Fix = "keep the fields that this loop uses together: split the structure, or make an array of each field"
+			f.More = "sites --by object --utilisation 48KiB,12"
+		case at.irregular > 0.5:
+			f.Kind = RandomAccess
+			f.Saved = 0.75 * left
+			f.Least, f.Most = 0, left
+			f.Why = "the addresses follow no order, and the data are larger than " + level
+			f.Fix = "make the data smaller, sort or partition the accesses so that those to one part of the data come together, or prefetch the addresses ahead"
+			f.More = "sites --by line"
+		case at.never > 0.8*at.wait && at.stores > at.wait/2: // it fills data for the first time
+			continue
+		case at.never > 0.8*at.wait:
+			f.Kind = Streaming
+			f.Saved = left / 2
+			f.Least, f.Most = 0, left
+			f.Why = "the lines come in order and are not used again, so the loop runs at the speed of what is behind " + level
+			f.Fix = "use a smaller type, or do more with each element while it is in the cache: combine this pass with the one before or after"
+			f.More = "sites --by object"
+		case r.tried[at]: // and no change helped
+			continue
+		default:
+			f.Kind = Capacity
+			f.Saved = left / 4
+			f.Least, f.Most = 0, left
+			f.Why = "the code comes back to the data after " + level + " has replaced them"
+			f.Fix = "work on parts of the data that fit in " + level + ": do all steps for one part before the next"
+			f.More = "curve"
+		}
+		r.taken[at] = 1
+		r.add(at, f)
+	}
+}
+
+// A line is badly used where at most half of its bytes are; a good layout uses nearly all.
+const (
+	fewBytes = 0.5
+	mostUsed = 1.0
+)
+
+// utilisation is the share of the bytes of fetched lines that are used, of a place, in the
+// first cache for which that was measured; 0: not measured.
+func (r *run) utilisation(at *place) float64 {
+	fetched, used := uint64(0), uint64(0)
+	for _, i := range at.sites {
+		if of := r.p.Sites.Code[i].Reuse.Used; len(of) > 0 {
+			fetched += of[0].Fetched
+			used += of[0].BytesUsed
+		}
+	}
+	return share(float64(used), float64(fetched)*float64(r.p.Sites.LineBytes))
+}
+
+func percent(of float64) string { return report.Ratio(of).Human() }
+
+func ratio(part, whole uint64) string { return report.Share(part, whole).Human() }
+
+func bytesOf(n int64) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}

@@ -1,0 +1,256 @@
+// Package diagnose finds what makes a run wait for memory, where, at what cost, and what to
+// change.
+//
+// The input is the profile of a run and a machine: a hierarchy of caches and a processor.
+// The output is a [Diagnosis]: a verdict about the run as a whole, and findings, ranked by
+// the cycles that each would save.
+//
+//  1. Cost (cost.go). The cycles of a block are those that it takes if every load hits in
+//     the first level (package pipeline), and those that it waits for lines. The waits are
+//     counted for each place in the code and each level, from the misses that package
+//     attribution gives: how far fetches overlap depends on how the addresses follow each
+//     other. Loads whose address is the result of another load do not overlap; for these,
+//     the pipeline with the average latency of each load tells the cycles.
+//  2. Trial (trial.go). A nest of the folded trace is changed as the code would be
+//     (package loops/change), and its misses are counted again, exactly, in each level. The
+//     change with the largest saving is the finding.
+//  3. Cause (cause.go). Places that no change of a loop helps are told apart by elimination:
+//     misses because another core stored to the line; dependent loads; lines of which few
+//     bytes are used; irregular addresses; lines that are never used again. Savings are
+//     then bounds, and the finding says that nothing was tried.
+//  4. Where memory is not what a loop waits for, its own operations may be: a chain of
+//     results from iteration to iteration (compute.go).
+//
+// Each cycle that could be saved is part of one finding only.
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Kind is a kind of problem.
+type Kind string
+
+// The kinds.
+const (
+	Stride         Kind = "stride"          // the order of loops is against the layout of an array
+	Conflict       Kind = "conflict"        // lines that are used together share few sets
+	Capacity       Kind = "capacity"        // a loop comes back to data after the cache has lost them
+	Fusion         Kind = "fusion"          // two loops go over the same data one after the other
+	Layout         Kind = "layout"          // few bytes of each line are used
+	Alignment      Kind = "alignment"       // accesses lie across two lines
+	PointerChasing Kind = "pointer-chasing" // each address comes from the load before
+	RandomAccess   Kind = "random-access"   // independent loads at irregular addresses
+	Streaming      Kind = "streaming"       // lines in sequence that are not used again
+	FalseSharing   Kind = "false-sharing"   // threads write different words of a line
+	TrueSharing    Kind = "true-sharing"    // threads write the same words
+	Compute        Kind = "compute"         // operations wait for each other, not for memory
+)
+
+// Finding is a problem at a place in the code, and what to do about it.
+type Finding struct {
+	Kind     Kind
+	Function string
+	File     string
+	Line     uint32
+	Data     string // the data structure; "" where none has a name
+
+	Cost  float64 // cycles that the run spends on it
+	Saved float64 // cycles that the change would save, of Cost
+	// Least and Most bound Saved. They differ where the change was not tried.
+	Least, Most float64
+	// Before and After are misses by level where the change was tried, of the part of the run
+	// that it changes; nil where it was not.
+	Before, After []float64
+	Tried         bool
+
+	Why       string // what happens, in a sentence
+	Fix       string // what to change
+	How       string // how the saving was predicted
+	IllegalIf string // what must not be there for the change to be allowed; "" where nothing is known
+	More      string // the command's words that show more
+}
+
+// LevelWait is what a run waits for lines that come from one level.
+type LevelWait struct {
+	Name   string // of the level or memory
+	Cycles float64
+}
+
+// Diagnosis is the result.
+type Diagnosis struct {
+	Cycles   float64 // of all threads together, estimated
+	Waits    []LevelWait
+	Findings []Finding // by cycles saved, the most first
+	Notes    []string  // doubts about the whole, as sentences without a full stop
+
+	levels []string
+}
+
+// Waiting is the share of the cycles that the run waits for memory, 0 to 1.
+func (d *Diagnosis) Waiting() float64 {
+	sum := 0.0
+	for _, w := range d.Waits {
+		sum += w.Cycles
+	}
+	return share(sum, d.Cycles)
+}
+
+// Least is the smallest share of the run's cycles that a finding may save.
+const Least = 0.01
+
+// Options are what to diagnose a run for.
+type Options struct {
+	Machine   hierarchy.Hierarchy
+	Processor *pipeline.Processor
+	Readable  func(string) string // makes a function's name readable; nil leaves it
+	GoOn      func() bool         // asked now and then whether to go on; nil: yes
+}
+
+// run is a run that is being diagnosed.
+type run struct {
+	Options
+	p      *profile.Profile
+	loops  *answers.Loops // nil: the profile has none
+	cost   *costs
+	places []*place
+	taken  map[*place]float64 // share of a place's waits that findings have, 0 to 1
+	tried  map[*place]bool    // changes of the loops around a place were tried
+	out    *Diagnosis
+}
+
+// Run diagnoses the run of a profile. The error says why that cannot be done.
+func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
+	if o.GoOn == nil {
+		o.GoOn = func() bool { return true }
+	}
+	if o.Readable == nil {
+		o.Readable = func(name string) string { return name }
+	}
+	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, out: &Diagnosis{}}
+	if err := r.price(); err != nil {
+		return nil, err
+	}
+	if len(p.Loops) > 0 {
+		l, err := answers.NewLoops(p, mostNests)
+		if err != nil {
+			return nil, err
+		}
+		l.Name = o.Readable
+		r.loops = l
+	}
+	r.sharing()
+	r.nests()
+	r.causes()
+	r.compute()
+	d := r.out
+	d.merge()
+	d.Findings = slices.DeleteFunc(d.Findings, func(f Finding) bool { return f.Saved < Least*d.Cycles })
+	slices.SortStableFunc(d.Findings, func(a, b Finding) int { return cmp.Compare(b.Saved, a.Saved) })
+	return d, nil
+}
+
+// merge makes one finding of those of one kind at one place: loops that the compiler made
+// several of, or a function that is called from several.
+func (d *Diagnosis) merge() {
+	var all []Finding
+	for _, f := range d.Findings {
+		i := slices.IndexFunc(all, func(g Finding) bool {
+			return g.Kind == f.Kind && g.Function == f.Function && g.File == f.File && g.Line == f.Line
+		})
+		if i < 0 {
+			all = append(all, f)
+			continue
+		}
+		g := &all[i]
+		if f.Saved > g.Saved {
+			g.Why, g.Fix, g.IllegalIf, g.Data = f.Why, f.Fix, f.IllegalIf, f.Data
+		}
+		g.Cost, g.Saved, g.Least, g.Most = g.Cost+f.Cost, g.Saved+f.Saved, g.Least+f.Least, g.Most+f.Most
+		g.Tried = g.Tried && f.Tried
+		if len(g.Before) != len(f.Before) {
+			continue
+		}
+		g.Before, g.After = slices.Clone(g.Before), slices.Clone(g.After)
+		for k := range f.Before {
+			g.Before[k] += f.Before[k]
+			g.After[k] += f.After[k]
+		}
+	}
+	d.Findings = all
+}
+
+// mostNests is how many nests are looked at, those with most references first.
+const mostNests = 200
+
+// add adds a finding at a place.
+func (r *run) add(at *place, f Finding) {
+	f.Function, f.File, f.Line = at.function, at.file, at.line
+	if f.Data == "" {
+		f.Data = at.data
+	}
+	if f.Least == 0 && f.Most == 0 {
+		f.Least, f.Most = f.Saved, f.Saved
+	}
+	r.out.Findings = append(r.out.Findings, f)
+}
+
+func share(part, whole float64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return part / whole
+}
+
+// placeOf is the place with the largest waits among those whose sites are references of a
+// loop, or nil.
+func (r *run) placeOf(loop int) *place {
+	var worst *place
+	for _, at := range r.placesOf(loop) {
+		if worst == nil || at.wait > worst.wait {
+			worst = at
+		}
+	}
+	return worst
+}
+
+// placesOf are the places of the references of a loop.
+func (r *run) placesOf(loop int) (list []*place) {
+	for _, ref := range r.loops.Refs(loop) {
+		s := r.loops.Place(ref)
+		if s == nil {
+			continue
+		}
+		if at := r.cost.bySite[s]; at != nil && !slices.Contains(list, at) {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// strided is the array of a loop that moves furthest in the innermost loop while another loop
+// moves it by less than a line; nil: there is none.
+func strided(arrays []outline.Array, lineBytes int64) *outline.Array {
+	var found *outline.Array
+	for i := range arrays {
+		a := &arrays[i]
+		n := len(a.Strides)
+		if n < 2 || a.Wild || magnitude(a.Strides[n-1]) < lineBytes {
+			continue
+		}
+		near := slices.ContainsFunc(a.Strides[:n-1], func(s int64) bool { return s != 0 && magnitude(s) < lineBytes })
+		if near && (found == nil || a.References > found.References) {
+			found = a
+		}
+	}
+	return found
+}
+
+func magnitude(v int64) int64 { return max(v, -v) }

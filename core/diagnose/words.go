@@ -1,0 +1,130 @@
+package diagnose
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Verdict says in a sentence whether memory is worth a change.
+func (d *Diagnosis) Verdict() string {
+	waiting := d.Waiting()
+	text := "Memory costs " + percent2(waiting) + " of the estimated cycles"
+	if waiting < small {
+		text = "Memory is not the bottleneck: " + percent2(waiting) + " of the estimated cycles"
+	}
+	if worst := d.worst(); worst >= 0 && waiting >= small {
+		text += ", most of them waiting for lines from " + d.Waits[worst].Name
+	}
+	switch saved := d.Saved(); {
+	case len(d.Findings) == 0:
+		return text + "; no change that would save 1 % of the cycles was found"
+	case len(d.Findings) == 1:
+		return text + "; one change would save about " + percent2(saved)
+	default:
+		return text + "; " + strconv.Itoa(len(d.Findings)) + " changes would save about " + percent2(saved) + " together"
+	}
+}
+
+// small is the share of cycles below which memory is not worth a change.
+const small = 0.1
+
+// Saved is the share of the cycles that all findings save together, 0 to 1.
+func (d *Diagnosis) Saved() float64 {
+	sum := 0.0
+	for i := range d.Findings {
+		sum += d.Findings[i].Saved
+	}
+	return min(1, share(sum, d.Cycles))
+}
+
+func (d *Diagnosis) worst() int {
+	worst := -1
+	for i := range d.Waits {
+		if d.Waits[i].Cycles > 0 && (worst < 0 || d.Waits[i].Cycles > d.Waits[worst].Cycles) {
+			worst = i
+		}
+	}
+	return worst
+}
+
+// Tables lays the diagnosis out: the verdict, the findings, and where the run waits.
+func (d *Diagnosis) Tables() []report.Table {
+	verdict := report.Table{Key: "verdict", Title: d.Verdict(), Columns: []report.Column{
+		{Key: "verdict", Label: "verdict"}, {Key: "cycles", Label: "cycles"}, {Key: "memory_cycles", Label: "cycles waiting for memory"},
+		{Key: "memory_share", Label: "share"}, {Key: "saved_share", Label: "could be saved"}}}
+	verdict.Add(report.TextOf(d.Verdict()), cycles(d.Cycles), cycles(d.Waiting()*d.Cycles), report.Ratio(d.Waiting()), report.Ratio(d.Saved()))
+	findings := report.Table{Key: "findings", Title: "Findings, by the cycles that a change would save", Columns: []report.Column{
+		{Key: "rank", Label: "rank"}, {Key: "kind", Label: "kind"}, {Key: "function", Label: "function"}, {Key: "file", Label: "file"}, {Key: "line", Label: "line"}, {Key: "data", Label: "data"},
+		{Key: "cost_share", Label: "costs"}, {Key: "saved_share", Label: "saves"}, {Key: "saved_least_share", Label: "at least"}, {Key: "saved_most_share", Label: "at most"},
+		{Key: "saved_cycles", Label: "cycles saved"}, {Key: "tried", Label: "tried"}, {Key: "why", Label: "why"}, {Key: "fix", Label: "fix"},
+		{Key: "how", Label: "how predicted"}, {Key: "illegal_if", Label: "not allowed if there is"}, {Key: "more", Label: "see also"}}}
+	misses := report.Table{Key: "misses", Title: "Misses of the changed loops, before and after", Columns: []report.Column{
+		{Key: "rank", Label: "rank"}, {Key: "level", Label: "level"}, {Key: "misses_before", Label: "misses before"}, {Key: "misses_after", Label: "after"}, {Key: "change_ratio", Label: "change"}}}
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		line := report.None()
+		if f.Line > 0 {
+			line = report.Count(uint64(f.Line))
+		}
+		rank := report.Count(uint64(i + 1))
+		findings.Add(rank, report.TextOf(string(f.Kind)), report.TextOf(f.Function), report.TextOf(f.File), line, report.TextOf(f.Data),
+			report.Ratio(share(f.Cost, d.Cycles)), report.Ratio(share(f.Saved, d.Cycles)), report.Ratio(share(f.Least, d.Cycles)), report.Ratio(share(f.Most, d.Cycles)),
+			cycles(f.Saved), report.YesNo(f.Tried), report.TextOf(f.Why), report.TextOf(f.Fix), report.TextOf(f.How), report.TextOf(f.IllegalIf), report.TextOf(f.More))
+		for k := range f.Before {
+			before, after := report.Count(uint64(f.Before[k])), report.Count(uint64(f.After[k]))
+			misses.Add(rank, report.TextOf(d.levels[k]), before, after, report.Change(before, after))
+		}
+	}
+	waits := report.Table{Key: "waits", Title: "Where the run waits", Columns: []report.Column{
+		{Key: "level", Label: "for lines from"}, {Key: "cycles", Label: "cycles"}, {Key: "share", Label: "of all"}}}
+	for _, w := range d.Waits {
+		waits.Add(report.TextOf(w.Name), cycles(w.Cycles), report.Ratio(share(w.Cycles, d.Cycles)))
+	}
+	return []report.Table{verdict, findings, misses, waits}
+}
+
+// Cards lays the first findings out for people, each as a table of two columns.
+func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string) (list []report.Table) {
+	for i := range d.Findings[:min(most, len(d.Findings))] {
+		f := &d.Findings[i]
+		where := f.File
+		if f.Line > 0 {
+			where += ":" + strconv.FormatUint(uint64(f.Line), 10)
+		}
+		if f.Function != "" {
+			where += " in " + f.Function
+		}
+		saves := "saves " + percent2(share(f.Saved, d.Cycles))
+		if !f.Tried && f.Most > f.Least {
+			saves = "saves " + percent2(share(f.Least, d.Cycles)) + " to " + percent2(share(f.Most, d.Cycles))
+		}
+		t := report.Table{Key: "finding_" + strconv.Itoa(i+1), Title: strconv.Itoa(i+1) + ". " + string(f.Kind) + ", " + where + ": " + saves,
+			Columns: []report.Column{{Key: "about", Label: ""}, {Key: "text", Label: ""}}}
+		add := func(key, text string) {
+			if text != "" {
+				t.Add(report.TextOf(key), report.TextOf(text))
+			}
+		}
+		if source != nil {
+			add("source", source(f.File, f.Line))
+		}
+		add("data", f.Data)
+		add("why", f.Why)
+		add("fix", f.Fix)
+		add("predicted", f.How)
+		add("not allowed if there is", f.IllegalIf)
+		add("see also", "stackglass "+f.More)
+		list = append(list, t)
+	}
+	return list
+}
+
+func cycles(n float64) report.Value { return report.Real(math.Round(n)) }
+
+// percent2 is a share in whole per cent.
+func percent2(of float64) string { return strconv.Itoa(int(math.Round(100*of))) + " %" }
+
+// number is a number of cycles with one digit behind the point.
+func number(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }

@@ -1,0 +1,90 @@
+package change
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Split makes an array of each field of an array of structures, as far as references
+// touch it: element i of a field's array is the field of structure i. The size of a
+// structure is the largest number that divides all steps. The arrays lie behind all others.
+type Split struct {
+	Array trace.Addr // an address in it
+}
+
+// Illegal implements [Change].
+func (Split) Illegal() string {
+	return "code that takes the fields to lie together: a pointer to a structure that is passed on, a copy of one as a whole, a file or another program that has the same form"
+}
+
+// Words implements [Change].
+func (c Split) Words(names Names) string {
+	return "split the structures of " + names.array(c.Array) + ": make an array of each field that this loop uses"
+}
+
+// Apply implements [Change].
+func (c Split) Apply(n *loops.Nest) error {
+	refuse := func(why string) error { return &Error{"splitting structures", why} }
+	if why := wrapped(n); why != "" {
+		return refuse(why)
+	}
+	arrays := Arrays(n)
+	at := slices.IndexFunc(arrays, func(a Array) bool { return a.has(c.Array) })
+	if at < 0 {
+		return refuse("no reference goes to the array")
+	}
+	a := arrays[at]
+	if a.Bytes() > most {
+		return refuse("the array is too long to be one")
+	}
+	var leaves []*loops.Item
+	pitch, widest, wild := uint64(0), uint64(1), false
+	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
+		if leaf.Wild {
+			for addr := range n.Wild(leaf.Ref) {
+				wild = wild || a.has(addr)
+			}
+			return
+		}
+		if !inArray(leaf, around, a) {
+			return
+		}
+		leaves = append(leaves, leaf)
+		widest = max(widest, uint64(leaf.Ref.Bytes))
+		for _, s := range leaf.Steps {
+			pitch = gcd(pitch, magnitude(s))
+		}
+	})
+	switch {
+	case wild:
+		return refuse("irregular references go to the array")
+	case pitch <= widest:
+		return refuse("the references do not leave out parts of structures")
+	}
+	end := arrays[len(arrays)-1].Last
+	bases := map[uint64]trace.Addr{} // by offset in a structure
+	for _, leaf := range leaves {
+		offset := (leaf.Addr - a.First) % pitch
+		if _, ok := bases[offset]; !ok {
+			bases[offset] = end/pageBytes*pageBytes + pageBytes
+			end = bases[offset] + (a.Bytes()/pitch+1)*widest
+		}
+		leaf.Addr = bases[offset] + (leaf.Addr-a.First)/pitch*max(1, uint64(leaf.Ref.Bytes))
+		for d, s := range leaf.Steps {
+			leaf.Steps[d] = s / int64(pitch) * max(1, int64(leaf.Ref.Bytes))
+		}
+	}
+	return nil
+}
+
+// pageBytes is what arrays that are made begin at a multiple of.
+const pageBytes = 4096
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

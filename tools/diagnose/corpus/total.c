@@ -1,0 +1,24 @@
+// All threads add to one total; the twin adds up each thread's own sum at the end.
+#include <stdio.h>
+#include <omp.h>
+static long total;
+static int data[40000];
+
+int main(void) {
+	#pragma omp parallel num_threads(4)
+	{
+		int me = omp_get_thread_num();
+#ifdef FIXED
+		long own = 0;
+		for (int i = me; i < 40000; i += 4)
+			own += data[i];
+		#pragma omp atomic
+		total += own;
+#else
+		for (int i = me; i < 40000; i += 4)
+			#pragma omp atomic
+			total += data[i]; // planted: true-sharing
+#endif
+	}
+	printf("%ld\n", total);
+}
