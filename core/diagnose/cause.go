@@ -99,6 +99,8 @@ func (r *run) causes() {
 		used := r.utilisation(at)
 		f := Finding{Cost: left, How: how}
 		switch {
+		case at.never > 0.8*at.wait && at.stores > at.wait/2: // it fills data for the first time
+			continue
 		case at.dependent > at.wait/2:
 			packed := left * (1 - share(used, 1))
 			if used == 0 {
@@ -106,7 +108,7 @@ func (r *run) causes() {
 			}
 			f.Kind = PointerChasing
 			f.Least, f.Most = packed/2, left*(1-1/overlapSequence)
-			f.Saved = (f.Least + f.Most) / 2
+			f.Saved = f.Most
 			f.Why = "each load takes its address from the load before, and the addresses follow no order, so the core waits for one line after the other from behind " + level
 			f.Fix = "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers"
 			f.More = "sites --by line"
@@ -117,7 +119,7 @@ func (r *run) causes() {
 			f.Why = percent(share(at.crossing, float64(at.references))) + " of the accesses lie across two lines"
 			f.Fix = "align the data to the size of an access"
 			f.More = "sites --by line"
-		case used > 0 && used <= fewBytes:
+		case used > 0 && used <= fewBytes && at.irregular <= 0.5:
 			f.Kind = Layout
 			f.Saved = left * (1 - used/mostUsed)
 			f.Least, f.Most = 0, left*(1-used)
@@ -131,8 +133,6 @@ func (r *run) causes() {
 			f.Why = "the addresses follow no order, and the data are larger than " + level
 			f.Fix = "make the data smaller, sort or partition the accesses so that those to one part of the data come together, or prefetch the addresses ahead"
 			f.More = "sites --by line"
-		case at.never > 0.8*at.wait && at.stores > at.wait/2: // it fills data for the first time
-			continue
 		case at.never > 0.8*at.wait:
 			f.Kind = Streaming
 			f.Saved = left / 2

@@ -35,7 +35,15 @@ func (r *run) compute() {
 			}
 		}
 		loads, floats := r.chain(b)
-		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || waits > t.Cycles || dependent > 0 || r.found(k) || loads || !floats {
+		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || waits > t.Cycles || dependent > 0 || r.found(k) || loads == floats {
+			continue
+		}
+		if loads {
+			r.add(at, Finding{Kind: PointerChasing, Cost: t.Cycles, Saved: saved, Least: 0, Most: saved,
+				Why:  "each iteration takes its address from a load of the one before: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
+				Fix:  "keep the elements in an array, whose addresses do not depend on loads",
+				How:  "Modelled: what the loop would take if its ports were the limit.",
+				More: "pipeline"})
 			continue
 		}
 		r.add(at, Finding{Kind: Compute, Cost: t.Cycles, Saved: saved, Least: 0, Most: saved,
@@ -70,7 +78,9 @@ func (r *run) chain(b int) (loads, floats bool) {
 			continue
 		}
 		switch in := &k.Instrs[op]; {
-		case in.Opcode == "load" || in.Opcode == "store":
+		case in.Opcode == "store": // it keeps a sum in memory, as code does that was not optimised
+			return false, false
+		case in.Opcode == "load" && in.Type == "ptr":
 			loads = true
 		case in.Opcode == "fadd" || in.Opcode == "fsub" || in.Opcode == "fmul" || strings.HasPrefix(in.Opcode, "llvm.fm"):
 			floats = true

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/pipeline"
@@ -52,6 +53,7 @@ type costs struct {
 	base    float64           // cycles without waits
 	bySite  map[*profile.Site]*place
 	levels  []attribution.Attribution
+	misses  [][]float64 // of each level, by site
 	latency []float64   // beyond a hit in the first level, of what comes from behind each level
 	site    [][]float64 // cycles that each site waits, by level that misses
 }
@@ -85,6 +87,7 @@ func (r *run) price() error {
 		c.latency = append(c.latency, behind-h.Levels[0].LatencyCycles)
 		r.out.levels = append(r.out.levels, h.Levels[k].Name)
 	}
+	r.exact()
 	c.site = make([][]float64, len(r.p.Sites.Code))
 	for i := range r.p.Sites.Code {
 		c.site[i] = c.waits(&r.p.Sites.Code[i], i)
@@ -113,13 +116,45 @@ func (r *run) price() error {
 	return nil
 }
 
+// exact takes the misses of sites from the folded trace where that counts them, which is
+// exact in sets too. Threads on cores of their own do not share caches as its loops do.
+func (r *run) exact() {
+	c := r.cost
+	for k := range c.levels {
+		c.misses = append(c.misses, slices.Clone(c.levels[k].Sites))
+	}
+	if r.loops == nil {
+		return
+	}
+	if r.counted = loopcount.Count(r.loops, r.Machine.Levels, r.GoOn); r.counted == nil || len(r.p.Totals.Threads) > 1 {
+		return
+	}
+	number := map[*profile.Site]int{}
+	for i := range r.p.Sites.Code {
+		number[&r.p.Sites.Code[i]] = i
+	}
+	for k := range r.counted.Levels {
+		m := r.counted.Levels[k].Result
+		if m == nil {
+			continue
+		}
+		exact := make([]float64, len(r.p.Sites.Code))
+		for ref, counts := range m.Refs {
+			if i, ok := number[r.loops.Place(r.loops.Tree().References()[ref])]; ok {
+				exact[i] += float64(counts.Misses)
+			}
+		}
+		c.misses[k] = exact
+	}
+}
+
 // fetches are the lines that a site gets from behind each level.
 func (c *costs) fetches(i int) []float64 {
 	lines := make([]float64, len(c.levels))
 	for k := range c.levels {
-		lines[k] = c.levels[k].Sites[i]
+		lines[k] = c.misses[k][i]
 		if k+1 < len(c.levels) {
-			lines[k] -= c.levels[k+1].Sites[i]
+			lines[k] -= c.misses[k+1][i]
 		}
 		lines[k] = max(0, lines[k])
 	}
@@ -215,6 +250,7 @@ func (c *costs) code(r *run) error {
 	if err != nil {
 		return err
 	}
+	c.pointers(r)
 	for b := range c.program.Blocks {
 		more := chained.Blocks[b].Cycles - c.hits.Blocks[b].Cycles
 		k := &c.program.Blocks[b]
@@ -240,6 +276,34 @@ func (c *costs) code(r *run) error {
 		}
 	}
 	return nil
+}
+
+// pointers has loads wait for each other on lines of source that load a pointer from an
+// irregular address: such code follows pointers. The pipeline sees that only where the
+// pointer is kept in a register.
+func (c *costs) pointers(r *run) {
+	type at struct {
+		function, file string
+		line           uint32
+	}
+	follows := map[at]bool{} // with the lines beside: a loop's head may hold the pointer, its body the value
+	for i := range r.p.Sites.Code {
+		s := &r.p.Sites.Code[i]
+		if s.Kind == trace.Load && s.Type == "ptr" && s.Stride() == profile.IrregularStride && s.Line > 0 {
+			for line := s.Line - 1; line <= s.Line+1; line++ {
+				follows[at{s.Function, s.File, line}] = true
+			}
+		}
+	}
+	for i := range r.p.Sites.Code {
+		s := &r.p.Sites.Code[i]
+		if !follows[at{s.Function, s.File, s.Line}] || s.Kind != trace.Load || !scattered(s) {
+			continue
+		}
+		for k, lines := range c.fetches(i) {
+			c.site[i][k] = max(c.site[i][k], lines*c.latency[k])
+		}
+	}
 }
 
 // group sums the sites up by place.
@@ -282,7 +346,7 @@ func (r *run) group() {
 			if scattered(s) && cycles > dependentFrom*plain[l] && s.Kind == trace.Load {
 				at.dependent += cycles
 			}
-			if misses := r.cost.levels[l].Sites[i]; misses > 0 && accesses > 0 {
+			if misses := r.cost.misses[l][i]; misses > 0 && accesses > 0 {
 				at.never += cycles * min(1, float64(s.Reuse.Cold)/misses)
 			}
 		}

@@ -29,6 +29,7 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops/outline"
 	"github.com/stackglass/stackglass/core/pipeline"
@@ -117,13 +118,14 @@ type Options struct {
 // run is a run that is being diagnosed.
 type run struct {
 	Options
-	p      *profile.Profile
-	loops  *answers.Loops // nil: the profile has none
-	cost   *costs
-	places []*place
-	taken  map[*place]float64 // share of a place's waits that findings have, 0 to 1
-	tried  map[*place]bool    // changes of the loops around a place were tried
-	out    *Diagnosis
+	p       *profile.Profile
+	loops   *answers.Loops    // nil: the profile has none
+	counted *loopcount.Misses // of the loops in each level; nil: not counted
+	cost    *costs
+	places  []*place
+	taken   map[*place]float64 // share of a place's waits that findings have, 0 to 1
+	tried   map[*place]bool    // changes of the loops around a place were tried
+	out     *Diagnosis
 }
 
 // Run diagnoses the run of a profile. The error says why that cannot be done.
@@ -135,9 +137,6 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 		o.Readable = func(name string) string { return name }
 	}
 	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, out: &Diagnosis{}}
-	if err := r.price(); err != nil {
-		return nil, err
-	}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
 		if err != nil {
@@ -145,6 +144,9 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 		}
 		l.Name = o.Readable
 		r.loops = l
+	}
+	if err := r.price(); err != nil {
+		return nil, err
 	}
 	r.sharing()
 	r.nests()

@@ -7,6 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/change"
+	"github.com/stackglass/stackglass/core/loops/outline"
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
@@ -32,41 +33,63 @@ func (r *run) nests() {
 	if r.loops == nil || r.loops.Nests == 0 || r.p.State.Partial {
 		return
 	}
-	counted := loopcount.Count(r.loops, r.Machine.Levels, r.GoOn)
-	if counted == nil {
+	if r.counted == nil {
 		return
 	}
-	type candidate struct {
-		loop  int
-		waits []float64 // by level that misses
-		sum   float64
-	}
-	var list []candidate
+	// Loops that the compiler made several of have their largest waits at one place.
+	byPlace := map[*place]*group{}
+	var list []*group
 	for i := range r.loops.Loops {
-		l := &r.loops.Loops[i]
-		if l.Depth > 0 {
+		if r.loops.Loops[i].Depth > 0 {
 			continue
 		}
-		c := candidate{loop: i, waits: r.nestWaits(i, counted)}
-		for _, cycles := range c.waits {
-			c.sum += cycles
+		at := r.placeOf(i)
+		if at == nil {
+			continue
 		}
-		if c.sum+r.nestCycles(i) > leastWait*r.out.Cycles {
-			list = append(list, c)
+		g := byPlace[at]
+		if g == nil {
+			g = &group{at: at, waits: make([]float64, len(r.cost.levels))}
+			byPlace[at] = g
+			list = append(list, g)
+		}
+		waits, sum := r.nestWaits(i), 0.0
+		for k := range waits {
+			g.waits[k] += waits[k]
+			sum += waits[k]
+		}
+		g.loops = append(g.loops, i)
+		g.wait += sum
+		g.cycles += r.nestCycles(i)
+		if sum > g.most || len(g.loops) == 1 {
+			g.most, g.largest = sum, i
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.sum, a.sum) })
-	for _, c := range list[:min(len(list), mostTried)] {
-		if !r.GoOn() {
+	slices.SortStableFunc(list, func(a, b *group) int { return cmp.Compare(b.wait+b.cycles, a.wait+a.cycles) })
+	for i, g := range list {
+		if i == mostTried || g.wait+g.cycles < leastWait*r.out.Cycles || !r.GoOn() {
 			return
 		}
-		r.nest(c.loop, c.waits, c.sum, counted)
+		r.nest(g)
 	}
+}
+
+// group is nests whose largest waits are at one place. Changes are tried on the one that
+// waits most; the others are taken to gain as much of their waits.
+type group struct {
+	at      *place
+	loops   []int
+	largest int       // one of them
+	most    float64   // its waits
+	waits   []float64 // of all, by level that misses
+	wait    float64   // their sum
+	cycles  float64   // without waits
 }
 
 // nestWaits are the cycles that a loop waits, by level that misses: its misses, counted
 // exactly, at what the places in it wait for a line.
-func (r *run) nestWaits(loop int, counted *loopcount.Misses) []float64 {
+func (r *run) nestWaits(loop int) []float64 {
+	counted := r.counted
 	waits := make([]float64, len(r.cost.levels))
 	for k := range waits {
 		cycles, lines := 0.0, 0.0
@@ -89,9 +112,9 @@ func (r *run) nestWaits(loop int, counted *loopcount.Misses) []float64 {
 	return waits
 }
 
-// nest tries changes on a nest.
-func (r *run) nest(loop int, waits []float64, wait float64, counted *loopcount.Misses) {
-	l := r.loops
+// nest tries changes on a group of nests.
+func (r *run) nest(g *group) {
+	l, loop, waits, wait := r.loops, g.largest, g.waits, g.wait
 	t, err := loopcount.NewTrial(l, l.Loops[loop].Nest)
 	if err != nil { // it has irregular references
 		return
@@ -105,7 +128,7 @@ func (r *run) nest(loop int, waits []float64, wait float64, counted *loopcount.M
 	}
 	var tried []trial
 	try := func(n *loops.Nest, sunk bool, by change.Change) {
-		if out := r.try(n, sunk, by, waits, loop); out != nil {
+		if out := r.try(n, sunk, by, g); out != nil {
 			tried = append(tried, *out)
 		}
 	}
@@ -123,45 +146,53 @@ func (r *run) nest(loop int, waits []float64, wait float64, counted *loopcount.M
 	}
 	best := -1
 	for i := range tried {
-		if best < 0 || tried[i].saved*ease(tried[i].change) > tried[best].saved*ease(tried[best].change) {
+		if best < 0 || tried[i].saved*r.ease(tried[i].change, loop, worst) > tried[best].saved*r.ease(tried[best].change, loop, worst) {
 			best = i
 		}
 	}
-	for _, of := range r.placesOf(loop) {
-		r.tried[of] = true
+	for _, nest := range g.loops {
+		for _, of := range r.placesOf(nest) {
+			r.tried[of] = true
+		}
 	}
 	if best < 0 || tried[best].saved < Least*r.out.Cycles {
 		return
 	}
 	b := &tried[best]
-	at := r.placeOf(loop)
-	if at == nil {
-		return
-	}
 	kind := kindOf(b.change)
 	if kind == Stride && r.strideWords(loop) == "" { // the order of loops only brings uses of the same data together
 		kind = Capacity
 	}
-	f := Finding{Kind: kind, Cost: wait + r.nestRecurrence(loop, b.change), Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal(),
+	f := Finding{Kind: kind, Cost: wait + r.nestRecurrence(g, b.change), Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal(),
 		Fix:  b.change.Words(names),
 		How:  "The change was made on the recorded loops, and the misses of every level were counted again.",
 		More: "loops --propose 5"}
-	if b.sunk {
-		f.Fix = "move the statements beside the inner loop into it, then " + f.Fix
+	if a := r.strided(loop); a != nil && kind == Stride {
+		f.Fix += ", so that " + cmp.Or(a.Name, "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
+		f.Data = a.Name
 	}
-	if r.nestRecurrence(loop, b.change) > 0 {
+	if b.sunk {
+		f.Fix += "; the statements beside the inner loop move into it: add to memory instead of to a local variable"
+	}
+	if r.nestRecurrence(g, b.change) > 0 {
 		f.How += " The sum no longer waits for the one before, so the loop takes what its ports need."
 	}
-	f.Why = r.why(f.Kind, loop, worst, counted)
-	for _, of := range r.placesOf(loop) {
-		r.taken[of] = 1
+	f.Why = r.why(f.Kind, loop, worst)
+	if r.nestRecurrence(g, b.change) > 0 {
+		f.Why += "; each iteration also waits for the sum of the one before"
 	}
-	r.add(at, f)
+	for _, nest := range g.loops {
+		for _, of := range r.placesOf(nest) {
+			r.taken[of] = 1
+		}
+	}
+	r.add(g.at, f)
 }
 
 // try makes a change, and counts the misses in every level before and after; nil: it does
 // not apply or saves nothing.
-func (r *run) try(n *loops.Nest, sunk bool, by change.Change, waits []float64, loop int) *trial {
+func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
+	waits := g.waits
 	if repeats(n, by) {
 		return nil
 	}
@@ -186,7 +217,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, waits []float64, l
 			out.saved += waits[k] * (1 - after/before)
 		}
 	}
-	out.saved += r.nestRecurrence(loop, by)
+	out.saved += r.nestRecurrence(g, by)
 	return out
 }
 
@@ -223,12 +254,18 @@ func repeats(n *loops.Nest, by change.Change) bool {
 
 // nestRecurrence is how many cycles a loop no longer waits for results of its own last iteration
 // once another loop is innermost.
-func (r *run) nestRecurrence(loop int, by change.Change) (saved float64) {
-	if _, ok := by.(change.Interchange); !ok || r.cost.program == nil || r.strideWords(loop) == "" {
+func (r *run) nestRecurrence(g *group, by change.Change) (saved float64) {
+	if _, ok := by.(change.Interchange); !ok || r.cost.program == nil || r.strideWords(g.largest) == "" {
 		return 0
 	}
-	for _, b := range r.blocksOf(loop) {
-		saved += r.recurrence(b)
+	var seen []int
+	for _, loop := range g.loops {
+		for _, b := range r.blocksOf(loop) {
+			if !slices.Contains(seen, b) {
+				seen = append(seen, b)
+				saved += r.recurrence(b)
+			}
+		}
 	}
 	return saved
 }
@@ -274,11 +311,17 @@ func (r *run) recurrence(b int) float64 {
 
 // ease weighs the saving of a change, so that of two that save about as much the one that is
 // less work, and more often allowed, is the finding.
-func ease(c change.Change) float64 {
+// Where most misses are conflicts, padding cures the cause.
+func (r *run) ease(c change.Change, loop, level int) float64 {
 	switch c.(type) {
 	case change.Interchange:
 		return 1.15
-	case change.Pad, change.Align:
+	case change.Pad:
+		if r.conflicts(loop, level) {
+			return 1.3
+		}
+		return 1.1
+	case change.Align:
 		return 1.1
 	case change.Fuse:
 		return 1.05
@@ -286,6 +329,13 @@ func ease(c change.Change) float64 {
 		return 1.02
 	}
 	return 1
+}
+
+// conflicts reports whether more than half of a loop's misses in a level would hit in a
+// cache without sets.
+func (r *run) conflicts(loop, level int) bool {
+	m := r.counted.Levels[level]
+	return m.Result != nil && 2*m.ByLoop[loop].Conflict() > int64(m.ByLoop[loop].Misses)
 }
 
 func kindOf(c change.Change) Kind {
@@ -305,10 +355,10 @@ func kindOf(c change.Change) Kind {
 }
 
 // why says what happens in a loop.
-func (r *run) why(kind Kind, loop, level int, counted *loopcount.Misses) string {
+func (r *run) why(kind Kind, loop, level int) string {
 	name := r.Machine.Levels[level].Name
 	counts := ""
-	if m := counted.Levels[level]; m.Result != nil {
+	if m := r.counted.Levels[level]; m.Result != nil {
 		c := m.ByLoop[loop]
 		counts = ratio(c.Misses, c.Accesses) + " of the accesses in this loop miss in " + name
 		switch {
@@ -331,20 +381,32 @@ func (r *run) why(kind Kind, loop, level int, counted *loopcount.Misses) string 
 
 // strideWords says how the array that goes furthest moves.
 func (r *run) strideWords(nest int) string {
-	end := r.loops.Loops[nest].End
-	for loop := end - 1; loop >= nest; loop-- {
-		a := strided(r.loops.Arrays(loop), int64(r.loops.LineBytes))
-		if a == nil {
-			continue
-		}
-		name := a.Name
-		if name == "" {
-			name = "an array"
-		}
-		last := a.Strides[len(a.Strides)-1]
-		return name + " moves " + bytesOf(magnitude(last)) + " in each iteration of the innermost loop, so each access is to another line"
+	a := r.strided(nest)
+	if a == nil {
+		return ""
 	}
-	return ""
+	return cmp.Or(a.Name, "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
+}
+
+// strided is the array that goes furthest in an innermost loop of a nest; nil: none does.
+func (r *run) strided(nest int) *outline.Array {
+	for loop := r.loops.Loops[nest].End - 1; loop >= nest; loop-- {
+		if a := strided(r.loops.Arrays(loop), int64(r.loops.LineBytes)); a != nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// nearest is the smallest step of an array in another loop.
+func nearest(a *outline.Array, lineBytes int64) int64 {
+	least := lineBytes
+	for _, s := range a.Strides[:len(a.Strides)-1] {
+		if s != 0 {
+			least = min(least, magnitude(s))
+		}
+	}
+	return least
 }
 
 // sunkNest is a nest in which a loop with statements beside its inner loop has them in it.

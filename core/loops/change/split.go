@@ -41,6 +41,7 @@ func (c Split) Apply(n *loops.Nest) error {
 	}
 	var leaves []*loops.Item
 	pitch, widest, wild := uint64(0), uint64(1), false
+	used := map[uint64]uint64{} // bytes of each field, by offset
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if leaf.Wild {
 			for addr := range n.Wild(leaf.Ref) {
@@ -57,10 +58,20 @@ func (c Split) Apply(n *loops.Nest) error {
 			pitch = gcd(pitch, magnitude(s))
 		}
 	})
+	covered := uint64(0)
+	for _, leaf := range leaves {
+		if pitch > 0 {
+			offset := (leaf.Addr - a.First) % pitch
+			used[offset] = max(used[offset], uint64(leaf.Ref.Bytes))
+		}
+	}
+	for _, bytes := range used {
+		covered += bytes
+	}
 	switch {
 	case wild:
 		return refuse("irregular references go to the array")
-	case pitch <= widest:
+	case pitch <= widest || covered >= pitch:
 		return refuse("the references do not leave out parts of structures")
 	}
 	end := arrays[len(arrays)-1].Last

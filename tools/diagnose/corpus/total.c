@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <omp.h>
 static long total;
-static int data[40000];
+static int data[400000];
 
 int main(void) {
 	#pragma omp parallel num_threads(4)
@@ -10,12 +10,12 @@ int main(void) {
 		int me = omp_get_thread_num();
 #ifdef FIXED
 		long own = 0;
-		for (int i = me; i < 40000; i += 4)
+		for (int i = 100000 * me; i < 100000 * me + 100000; i++)
 			own += data[i];
 		#pragma omp atomic
 		total += own;
 #else
-		for (int i = me; i < 40000; i += 4)
+		for (int i = 100000 * me; i < 100000 * me + 100000; i++)
 			#pragma omp atomic
 			total += data[i]; // planted: true-sharing
 #endif

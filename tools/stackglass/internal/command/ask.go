@@ -196,7 +196,7 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 		needed &^= analysis.Sharing // stacks of threads have to stay in memory
 	}
 	r.asked, r.analyses = q.Caches(), needed.String()
-	if q.Verb.Name == "sites" && r.utilisation == nil {
+	if (q.Verb.Name == "sites" || q.Verb.Name == "diagnose") && r.utilisation == nil {
 		r.levels = q.Caches().Levels // at whose sizes it is measured what of fetched lines is used
 	}
 	var lines []uint32
