@@ -56,18 +56,19 @@ type App struct {
 	compared       *state.Comparison
 	comparedTables map[string]*state.Table
 
-	charts  map[string]*state.Chart // handed over, by id
-	handed  map[string]any          // the latest of each id
-	smalls  *state.Threads          // whose charts of single threads were
-	code    codeState
-	nests   loopState
-	models  modelState
-	pair    pairState
-	cores   coreState
-	changed bool
-	links   atomic.Int64 // that were followed, the last of them counts
-	step    string       // the control that made the latest step of the history; see adjust
-	pressed atomic.Bool  // the pointer was pressed since that step
+	charts    map[string]*state.Chart // handed over, by id
+	handed    map[string]any          // the latest of each id
+	smalls    *state.Threads          // whose charts of single threads were
+	code      codeState
+	nests     loopState
+	diagnosis diagnosisState
+	models    modelState
+	pair      pairState
+	cores     coreState
+	changed   bool
+	links     atomic.Int64 // that were followed, the last of them counts
+	step      string       // the control that made the latest step of the history; see adjust
+	pressed   atomic.Bool  // the pointer was pressed since that step
 }
 
 // Result is the analysis in view.

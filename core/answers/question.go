@@ -23,6 +23,7 @@ const (
 	OfLoops       = "loops"       // a LoopQuestion
 	OfCores       = "multicore"   // a MulticoreQuestion
 	OfExport      = "export"      // an export.Request
+	OfVerb        = "verb"        // a question to a verb, in the words of ask.Question
 	OfDescription = "description" // of a hierarchy of caches, in Bytes
 )
 

@@ -107,6 +107,10 @@ func (d *Diagnosis) Waiting() float64 {
 // Least is the smallest share of the run's cycles that a finding may save.
 const Least = 0.01
 
+// leastSaved is the least number of cycles that a finding may save: of a run of a few
+// microseconds, nothing is worth a change.
+const leastSaved = 2000
+
 // Options are what to diagnose a run for.
 type Options struct {
 	Machine   hierarchy.Hierarchy
@@ -154,7 +158,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	r.compute()
 	d := r.out
 	d.merge()
-	d.Findings = slices.DeleteFunc(d.Findings, func(f Finding) bool { return f.Saved < Least*d.Cycles })
+	d.Findings = slices.DeleteFunc(d.Findings, func(f Finding) bool { return f.Saved < max(Least*d.Cycles, leastSaved) })
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int { return cmp.Compare(b.Saved, a.Saved) })
 	return d, nil
 }

@@ -155,6 +155,11 @@ func (r *run) nest(g *group) {
 			r.tried[of] = true
 		}
 	}
+	if saved := r.conflictWaits(g); r.conflicts(loop, worst) && saved > Least*r.out.Cycles &&
+		(best < 0 || 1.3*saved > tried[best].saved*r.ease(tried[best].change, loop, worst) && kindOf(tried[best].change) != Conflict) {
+		r.addConflict(g, saved, worst)
+		return
+	}
 	if best < 0 || tried[best].saved < Least*r.out.Cycles {
 		return
 	}
@@ -219,6 +224,39 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	}
 	out.saved += r.nestRecurrence(g, by)
 	return out
+}
+
+// conflictWaits are the cycles that nests wait for lines which they would find in caches without
+// sets.
+func (r *run) conflictWaits(g *group) (cycles float64) {
+	for k, wait := range g.waits {
+		m := r.counted.Levels[k]
+		if m.Result == nil {
+			continue
+		}
+		misses, conflicts := 0.0, 0.0
+		for _, loop := range g.loops {
+			misses += float64(m.ByLoop[loop].Misses)
+			conflicts += float64(max(0, m.ByLoop[loop].Conflict()))
+		}
+		cycles += wait * min(1, share(conflicts, misses))
+	}
+	return cycles
+}
+
+// addConflict adds conflicts that no padding of rows was found for: what caches without sets
+// save is the most that another layout can.
+func (r *run) addConflict(g *group, saved float64, level int) {
+	for _, nest := range g.loops {
+		for _, of := range r.placesOf(nest) {
+			r.taken[of] = 1
+		}
+	}
+	r.add(g.at, Finding{Kind: Conflict, Cost: g.wait, Saved: saved, Least: 0, Most: saved,
+		Why:  r.why(Conflict, g.largest, level),
+		Fix:  "pad the rows by a line, or move the arrays apart by different numbers of lines, so that lines which are used together come to lie in different sets",
+		How:  "The misses were counted again in caches of the same sizes without sets; no padding was tried.",
+		More: "loops --cache L1=48KiB,12"})
 }
 
 // repeats reports whether a change of order is of a loop in which no address changes: it
@@ -315,6 +353,9 @@ func (r *run) recurrence(b int) float64 {
 func (r *run) ease(c change.Change, loop, level int) float64 {
 	switch c.(type) {
 	case change.Interchange:
+		if r.strided(loop) != nil {
+			return 1.35
+		}
 		return 1.15
 	case change.Pad:
 		if r.conflicts(loop, level) {

@@ -9,11 +9,13 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
-	_ "github.com/stackglass/stackglass/core/ask/program" // exports have its answers
+	"github.com/stackglass/stackglass/core/ask"
+	_ "github.com/stackglass/stackglass/core/ask/program" // its verbs can be asked
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/workers"
 )
@@ -28,6 +30,7 @@ func All(open OpenTrace) map[string]func(workers.Subject) (workers.Answerer, err
 		answers.OfLoops:       loops,
 		answers.OfCores:       func(workers.Subject) (workers.Answerer, error) { return cores(open), nil },
 		answers.OfExport:      exports,
+		answers.OfVerb:        verbs,
 		answers.OfDescription: func(workers.Subject) (workers.Answerer, error) { return describe, nil },
 	}
 }
@@ -62,6 +65,27 @@ func cores(open OpenTrace) workers.Answerer {
 		}
 		return err
 	}
+}
+
+// verbs answers questions to any verb about one profile: the reply has the document's tables
+// and warnings.
+func verbs(s workers.Subject) (workers.Answerer, error) {
+	p, err := profile.Decode(s.Profile)
+	return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
+		asked, err := ask.Parse(q.Words)
+		if err != nil {
+			return err
+		}
+		run := ask.NewRun(s.Name, p)
+		run.GoOn = goOn
+		d, err := run.Answer(asked)
+		if err != nil {
+			give(&answers.Reply{Problem: err.Error()})
+			return nil
+		}
+		give(&answers.Reply{Notes: d.Warnings, Tables: d.Tables})
+		return nil
+	}, err
 }
 
 func exports(s workers.Subject) (workers.Answerer, error) {
