@@ -4183,6 +4183,9 @@ func (c *Diagnosis) verdict() string {
 	return verdict
 }
 
+// code leads to the view of the code.
+func (c *Diagnosis) code() string { return "#" + c.App.Screen.With(state.TabCode).Hash() }
+
 func (c *Diagnosis) problems() []state.Advice {
 	if c.App.diagnosis.reply == nil {
 		return nil
@@ -4224,8 +4227,8 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgiterkey
 					p := p
 					_ = p
-					vgn = addElement(vgparent, "li\x00class\x00problem")
-					vgn.AddAttrInterface("id", "problem-"+p.Rank)
+					vgn = addElement(vgparent, "li\x00class\x00advice")
+					vgn.AddAttrInterface("id", "advice-"+p.Rank)
 					{
 						vgparent := vgn
 						_ = vgparent
@@ -4237,7 +4240,8 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn = addElement(vgparent, "span\x00class\x00kind")
 							vgn.SetInnerHTML(p.Kind)
 							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span\x00class\x00where")
+							vgn = addElement(vgparent, "a\x00class\x00where")
+							vgn.AddAttrInterface("href", c.code())
 							vgn.SetInnerHTML(p.Where)
 							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span\x00class\x00saves")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
@@ -19,7 +20,7 @@ func (r *run) sharing() {
 	list, _ := c.FalseFindings()
 	for i := range list {
 		f := &list[i]
-		if !f.Seen || f.Sites[0] == profile.NoSite {
+		if f.Sites[0] == profile.NoSite {
 			continue
 		}
 		at := r.cost.bySite[&r.p.Sites.Code[f.Sites[0]]]
@@ -31,16 +32,21 @@ func (r *run) sharing() {
 				cost += of.coherence * (1 - r.taken[of])
 			}
 		}
-		if cost == 0 {
-			continue
-		}
 		// Each time that a line is taken back costs at most one wait.
 		saved := min(cost, float64(f.PingPongs)*r.coherenceWait())
+		if !f.Seen || saved < Least*r.out.Cycles {
+			most := min(float64(f.Moves)*r.handOver(), r.out.Cycles)
+			r.add(at, Finding{Kind: FalseSharing, Data: f.Name, Cost: cost, Saved: most / 2, Least: saved, Most: most,
+				Why: strings.TrimSuffix(f.Text, "."), Fix: f.Fix,
+				How:  "The threads hardly overlapped in this run; the most is what they wait if they always run at the same time.",
+				More: "communication --false-sharing"})
+			continue
+		}
 		for _, of := range among {
 			r.taken[of] = max(r.taken[of], share(of.coherence, of.wait))
 		}
 		r.add(at, Finding{Kind: FalseSharing, Data: f.Name, Cost: cost, Saved: saved, Tried: true,
-			Why: f.Text, Fix: f.Fix, How: "The times that threads took a line from each other for words that the other one did not write were counted.",
+			Why: strings.TrimSuffix(f.Text, "."), Fix: f.Fix, How: "The times that threads took a line from each other for words that the other one did not write were counted.",
 			More: "communication --false-sharing"})
 	}
 	for _, at := range r.places {
@@ -55,6 +61,17 @@ func (r *run) sharing() {
 			How:  "The misses that another core's store caused were counted. That all of them go is the best case.",
 			More: "communication --by site"})
 	}
+}
+
+// handOver is what a core waits for a line that another core has: the latency of the first
+// level that cores share, or of memory.
+func (r *run) handOver() float64 {
+	for k, level := range r.Machine.Levels {
+		if level.SharedBy != 1 && level.SharedBy != 0 && k > 0 {
+			return r.cost.latency[k-1]
+		}
+	}
+	return r.cost.latency[len(r.cost.latency)-1]
 }
 
 // coherenceWait is the mean wait for a line that another core took.
@@ -119,7 +136,7 @@ func (r *run) causes() {
 			f.Why = percent(share(at.crossing, float64(at.references))) + " of the accesses lie across two lines"
 			f.Fix = "align the data to the size of an access"
 			f.More = "sites --by line"
-		case used > 0 && used <= fewBytes && at.irregular <= 0.5:
+		case used > 0 && used <= fewBytes && at.spaced > 0.5:
 			f.Kind = Layout
 			f.Saved = left * (1 - used/mostUsed)
 			f.Least, f.Most = 0, left*(1-used)

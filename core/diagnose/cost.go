@@ -3,6 +3,7 @@ package diagnose
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers/loopcount"
@@ -38,10 +39,19 @@ type place struct {
 	wait       float64 // cycles
 	coherence  float64 // cycles of these that wait for lines which other cores took
 	dependent  float64 // cycles of these that wait for the address of a load from another load
+	spaced     float64 // share of its waits that are at a constant stride longer than an element
 	stores     float64 // cycles of these of stores
 	never      float64 // cycles of these for the first access to a line
 	crossing   float64 // references that lie across two lines
 	level      int     // that most waits are for: index of the level that misses
+}
+
+// source is where it is, as in app.c:12.
+func (p *place) source() string {
+	if p.line == 0 {
+		return p.function
+	}
+	return p.file + ":" + strconv.FormatUint(uint64(p.line), 10)
 }
 
 // costs are the cycles of a run.
@@ -200,8 +210,8 @@ func scattered(s *profile.Site) bool {
 }
 
 // mostlyNear is the share of accesses to lines just used from which on addresses are taken
-// to be in sequence: with elements of eight bytes, seven of eight are.
-const mostlyNear = 0.8
+// to be in sequence: with two elements to a line, every second one is.
+const mostlyNear = 0.5
 
 // nearShare is the share of a site's accesses that are to a line used just before.
 func nearShare(s *profile.Site) float64 {
@@ -337,6 +347,9 @@ func (r *run) group() {
 			if scattered(s) {
 				at.irregular += cycles
 			}
+			if s.Stride() == profile.ConstantStride {
+				at.spaced += cycles
+			}
 			if s.Kind != trace.Load {
 				at.stores += cycles
 			}
@@ -352,7 +365,7 @@ func (r *run) group() {
 		}
 	}
 	for _, at := range r.places {
-		at.irregular = share(at.irregular, at.wait)
+		at.irregular, at.spaced = share(at.irregular, at.wait), share(at.spaced, at.wait)
 		at.data = r.dataOf(at)
 		most := 0.0
 		for l := range r.cost.levels {

@@ -68,11 +68,78 @@ func (r *run) nests() {
 	slices.SortStableFunc(list, func(a, b *group) int { return cmp.Compare(b.wait+b.cycles, a.wait+a.cycles) })
 	for i, g := range list {
 		if i == mostTried || g.wait+g.cycles < leastWait*r.out.Cycles || !r.GoOn() {
-			return
+			break
 		}
 		r.nest(g)
 	}
+	r.neighbours(byPlace)
 }
+
+// neighbours tries to fuse nests that come one right after the other.
+func (r *run) neighbours(byPlace map[*place]*group) {
+	l := r.loops
+	var order []int
+	for i := range l.Loops {
+		if l.Loops[i].Depth == 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(l.Loops[a].First, l.Loops[b].First) })
+	fused := map[[2]*place]bool{}
+	for i := 1; i < len(order) && len(fused) < mostTried; i++ {
+		a, b := &l.Loops[order[i-1]], &l.Loops[order[i]]
+		first, second := r.placeOf(order[i-1]), r.placeOf(order[i])
+		if a.Trips*b.Runs != b.Trips*a.Runs || b.First-a.First > mostBetween || first == nil || second == nil || first == second || first.stores > 0.9*first.wait || fused[[2]*place{first, second}] {
+			continue
+		}
+		g := &group{at: second, waits: make([]float64, len(r.cost.levels)), largest: order[i]}
+		for _, at := range []*place{first, second} {
+			for _, loop := range byPlace[at].loops {
+				g.loops = append(g.loops, loop)
+				for k, cycles := range r.nestWaits(loop) {
+					g.waits[k] += cycles
+					g.wait += cycles
+				}
+			}
+		}
+		if g.wait < leastWait*r.out.Cycles {
+			continue
+		}
+		t, err := loopcount.NewTrial(l, a.Nest)
+		if err != nil {
+			continue
+		}
+		if _, err := loopcount.NewTrial(l, b.Nest); err != nil {
+			continue
+		}
+		fused[[2]*place{first, second}] = true
+		both := t.Nest.Clone()
+		both.Items = append(both.Items, l.Nest(b.Nest).Clone().Items...)
+		by := change.Fuse{First: change.Path{0}}
+		o := r.try(both, false, by, g)
+		if o == nil || o.saved < Least*r.out.Cycles {
+			continue
+		}
+		for _, at := range []*place{first, second} {
+			r.taken[at] = max(r.taken[at], share(o.saved, g.wait))
+		}
+		worst := 0
+		for k := range g.waits {
+			if g.waits[k] > g.waits[worst] {
+				worst = k
+			}
+		}
+		r.add(second, Finding{Kind: Fusion, Cost: g.wait, Saved: o.saved, Before: o.before, After: o.after, Tried: true,
+			Why:       r.why(Fusion, order[i], worst),
+			Fix:       "make one loop of this one and the one before it, " + first.source(),
+			How:       "The change was made on the recorded loops, and the misses of every level were counted again.",
+			IllegalIf: by.Illegal(), More: "loops --propose 5"})
+	}
+}
+
+// mostBetween is how many nodes of the folded trace apart neighbours may begin: a few
+// references stand between loops.
+const mostBetween = 4
 
 // group is nests whose largest waits are at one place. Changes are tried on the one that
 // waits most; the others are taken to gain as much of their waits.
@@ -426,7 +493,7 @@ func (r *run) strideWords(nest int) string {
 	if a == nil {
 		return ""
 	}
-	return cmp.Or(a.Name, "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
+	return "the address in " + cmp.Or(a.Name, "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
 }
 
 // strided is the array that goes furthest in an innermost loop of a nest; nil: none does.

@@ -1,8 +1,11 @@
 package diagnose
 
 import (
+	"iter"
 	"math"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/stackglass/stackglass/core/report"
 )
@@ -103,8 +106,9 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 		t := report.Table{Key: "finding_" + strconv.Itoa(i+1), Title: strconv.Itoa(i+1) + ". " + string(f.Kind) + ", " + where + ": " + saves,
 			Columns: []report.Column{{Key: "about", Label: ""}, {Key: "text", Label: ""}}}
 		add := func(key, text string) {
-			if text != "" {
-				t.Add(report.TextOf(key), report.TextOf(text))
+			for line := range lines(text) {
+				t.Add(report.TextOf(key), report.TextOf(line))
+				key = ""
 			}
 		}
 		if source != nil {
@@ -120,6 +124,32 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 	}
 	return list
 }
+
+// lines breaks a text between words, so that it can be read beside its name in a terminal of
+// 100 columns.
+func lines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		line := ""
+		for word := range strings.FieldsSeq(text) {
+			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > wide {
+				if !yield(line) {
+					return
+				}
+				line = ""
+			}
+			if line != "" {
+				line += " "
+			}
+			line += word
+		}
+		if line != "" {
+			yield(line)
+		}
+	}
+}
+
+// wide is the length of such a line in characters.
+const wide = 74
 
 func cycles(n float64) report.Value { return report.Real(math.Round(n)) }
 

@@ -1,6 +1,9 @@
 package report
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 const gap = "  "
 
@@ -51,7 +54,9 @@ func (t *Table) appendText(b []byte) []byte {
 	for i := range t.Columns {
 		head[i] = t.Columns[i].heading()
 	}
-	cells = append(cells, head)
+	if slices.ContainsFunc(head, func(h string) bool { return h != "" }) {
+		cells = append(cells, head)
+	}
 	for _, row := range t.Rows {
 		line := make([]string, len(t.Columns))
 		for i := range line {

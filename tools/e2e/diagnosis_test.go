@@ -23,7 +23,7 @@ func TestDiagnosis(t *testing.T) {
 		p.wait("the diagnosis of "+demo.name, `document.querySelector("#diagnosis").getAttribute("aria-busy") === "false" && !/^Looking/.test(document.querySelector("#verdict").textContent)`)
 		t.Log(p.text("#diagnosis"))
 		if demo.kind != "" {
-			if text := p.text("#problem-1"); !strings.Contains(text, demo.kind) || !strings.Contains(text, demo.place) || !strings.Contains(text, "alignas(64)") {
+			if text := p.text("#advice-1"); !strings.Contains(text, demo.kind) || !strings.Contains(text, demo.place) || !strings.Contains(text, "alignas(64)") {
 				t.Errorf("%s: %s", demo.name, text)
 			}
 		}
@@ -34,7 +34,7 @@ func TestDiagnosis(t *testing.T) {
 			p.click("#diagnose-loops")
 			p.finished()
 			p.openView("1", "#diagnosis")
-			p.wait("changes that were tried", `document.querySelector("#problem-1") && /interchange/.test(document.querySelector("#problem-1").textContent)`)
+			p.wait("changes that were tried", `document.querySelector("#advice-1") && /interchange/.test(document.querySelector("#advice-1").textContent)`)
 			if shots {
 				p.shoot("diagnosis-loops")
 			}

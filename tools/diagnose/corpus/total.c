@@ -5,6 +5,8 @@ static long total;
 static int data[400000];
 
 int main(void) {
+	for (int i = 0; i < 400000; i++)
+		data[i] = i & 3;
 	#pragma omp parallel num_threads(4)
 	{
 		int me = omp_get_thread_num();

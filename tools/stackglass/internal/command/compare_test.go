@@ -159,7 +159,7 @@ func TestCompareRefuses(t *testing.T) {
 		"compare - -":                    "standard input is one trace",
 		pair + "--on nonsense":           `--on "nonsense", want one of summary, blocks`,
 		pair + "--by function":           "--by is for --on blocks, communication, counters, multicore, sites, threads, what-if, not for --on summary",
-		pair + "--cache L1=2KiB,8":       "--cache is for --on communication, loops, multicore, pipeline, sites, threads, what-if, not for --on summary",
+		pair + "--cache L1=2KiB,8":       "--cache is for --on communication, diagnose, loops, multicore, pipeline, sites, threads, what-if, not for --on summary",
 		pair + "--on what-if":            "no cache to ask about",
 		pair + "--on what-if --line 32":  "not for --on what-if",
 		pair + "--on counters --line 32": "not for --on counters",

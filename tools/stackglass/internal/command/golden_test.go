@@ -17,6 +17,9 @@ var update = flag.Bool("update", false, "write what the command prints into test
 // golden are command lines whose whole answer is kept in testdata/golden, in a
 // file named by them. They run on the embedded demos.
 var golden = []string{
+	"diagnose demo:false-sharing --format json",
+	"diagnose demo:matmul-naive --cache L1=2KiB,full --cache L2=10KiB,full",
+	"diagnose demo:array-list --top 1",
 	"help",
 	"demo",
 	"demo --format json",

@@ -1,0 +1,167 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// corpus has programs with a planted problem; compiled with -DFIXED they are without it.
+const corpus = "../../../diagnose/corpus"
+
+// quick are those that every run of the tests looks at; with STACKGLASS_CORPUS=all it is all
+// of them, and -update writes the table.
+var quick = []string{"matmul.c", "pad.c", "particles.c", "list.c", "clean_saxpy.c"}
+
+// diagnosed is the part of the answer that is judged.
+type diagnosed struct {
+	Verdict  []struct{ Cycles float64 }
+	Findings []struct {
+		Kind, Function, File, Fix, Why string
+		Line                           int
+		SavedShare                     float64 `json:"saved_share"`
+		Least                          float64 `json:"saved_least_share"`
+		Most                           float64 `json:"saved_most_share"`
+		Tried                          bool
+	}
+}
+
+func diagnose(t *testing.T, trace string) (d diagnosed) {
+	t.Helper()
+	got := stackglass("diagnose", trace, "--format", "json")
+	if err := json.Unmarshal([]byte(got.stdout), &d); got.code != exitOK || err != nil || len(d.Verdict) != 1 {
+		t.Fatalf("diagnose %s: exit %d, %v, %s", trace, got.code, err, got.stderr)
+	}
+	return d
+}
+
+var planted = regexp.MustCompile(`planted: ([a-z-]+)`)
+
+// TestCorpus: the planted problem is the first finding; without it, and in programs without a
+// problem, no finding saves more than a tenth.
+func TestCorpus(t *testing.T) {
+	files, err := filepath.Glob(corpus + "/*.*")
+	if err != nil || len(files) < 20 {
+		t.Fatal(files, err)
+	}
+	all := os.Getenv("STACKGLASS_CORPUS") == "all"
+	var rows []string
+	found, silent, near, tried, problems := 0, 0, 0, 0, 0
+	for _, file := range files {
+		name := filepath.Base(file)
+		if !all && !strings.Contains(" "+strings.Join(quick, " ")+" ", " "+name+" ") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind, line := "", 0
+			for i, text := range strings.Split(string(source), "\n") {
+				if m := planted.FindStringSubmatch(text); m != nil {
+					kind, line = m[1], i+1
+				}
+			}
+			path, err := filepath.Abs(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(t.TempDir())
+			bad := diagnose(t, traced(t, path, string(source), false))
+			if kind == "" {
+				if len(bad.Findings) > 0 && bad.Findings[0].SavedShare > 0.1 {
+					t.Errorf("a program without a problem: %+v", bad.Findings[0])
+				}
+				rows = append(rows, fmt.Sprintf("| %s | none | %s | | | |", name, first(bad)))
+				return
+			}
+			fixed := diagnose(t, traced(t, path, string(source), true))
+			problems++
+			saved := 1 - fixed.Verdict[0].Cycles/bad.Verdict[0].Cycles
+			right := len(bad.Findings) > 0 && bad.Findings[0].Kind == kind && max(line-bad.Findings[0].Line, bad.Findings[0].Line-line) <= 2
+			quiet := len(fixed.Findings) == 0 || fixed.Findings[0].SavedShare <= 0.1
+			if right {
+				found++
+				if bad.Findings[0].Tried {
+					tried++
+					if math.Abs(bad.Findings[0].SavedShare-saved) <= 0.25*saved {
+						near++
+					}
+				}
+			} else {
+				t.Errorf("want %s at line %d first: %+v", kind, line, bad.Findings)
+			}
+			if quiet {
+				silent++
+			} else {
+				t.Errorf("the fixed program: %+v", fixed.Findings[0])
+			}
+			rows = append(rows, fmt.Sprintf("| %s | %s, line %d | %s | %.0f %% | %t | %s |", name, kind, line, first(bad), 100*saved, right, first(fixed)))
+		})
+	}
+	if all && *update {
+		text := "# What diagnose finds in programs with a planted problem\n\n" +
+			"Each program of [corpus](corpus) has one planted problem, and none when it is compiled with\n" +
+			"`-DFIXED`. Compiled with `-O2` and traced by `stackglass cc`; the caches and the processor are\n" +
+			"those that `diagnose` takes by itself. “Saved” is what the cycles of the fixed program's own trace\n" +
+			"are below those of the program with the problem. `STACKGLASS_CORPUS=all go test -run TestCorpus\n" +
+			"./tools/stackglass/internal/command -update` makes this table.\n\n" +
+			"| program | planted | first finding, and what it would save | saved | right | first finding when fixed |\n|---|---|---|---|---|---|\n" +
+			strings.Join(rows, "\n") + fmt.Sprintf("\n\nFirst finding right: %d of %d. Nothing above 10 %% when fixed: %d of %d. Saving within a quarter: %d of %d that were tried.\n", found, problems, silent, problems, near, tried)
+		if err := os.WriteFile("../../../diagnose/CORPUS.md", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func first(d diagnosed) string {
+	if len(d.Findings) == 0 {
+		return "none"
+	}
+	f := d.Findings[0]
+	text := f.Kind + ", line " + strconv.Itoa(f.Line) + ", " + fmt.Sprintf("%.0f %%", 100*f.SavedShare)
+	if !f.Tried {
+		text += fmt.Sprintf(" (%.0f–%.0f %%)", 100*f.Least, 100*f.Most)
+	}
+	return text
+}
+
+// traced compiles a program of the corpus, runs it, and gives the name of its trace.
+func traced(t *testing.T, path, source string, fixed bool) string {
+	t.Helper()
+	compiler := map[string]string{".c": "clang-19", ".cpp": "clang++-19", ".f90": "flang-new-19"}[filepath.Ext(path)]
+	if _, err := exec.LookPath(compiler); err != nil {
+		t.Skip("left out: " + compiler + " is not installed")
+	}
+	program := "bad"
+	args := []string{"cc", "--", compiler, "-O2", "-g", path}
+	if fixed {
+		program, args = "fixed", append(args, "-DFIXED")
+	}
+	if strings.Contains(source, "omp.h") {
+		if _, err := filepath.Glob("/usr/lib/llvm-19/lib/libomp.so"); err != nil {
+			t.Skip("left out: libomp is not installed")
+		}
+		args = append(args, "-fopenmp")
+	}
+	if strings.HasSuffix(path, ".f90") {
+		args = append(args, "-cpp")
+	}
+	if got := stackglass(append(args, "-o", program)...); got.code != exitOK {
+		t.Fatalf("%s: exit %d, %s", path, got.code, got.stderr)
+	}
+	cmd := exec.Command("./" + program)
+	cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+program+".sgt")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", path, err, out)
+	}
+	return program + ".sgt"
+}
