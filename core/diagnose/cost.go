@@ -289,17 +289,24 @@ func (c *costs) code(r *run) error {
 }
 
 // pointers has loads wait for each other on lines of source that load a pointer from an
-// irregular address: such code follows pointers. The pipeline sees that only where the
-// pointer is kept in a register.
+// irregular address into a variable in memory, and load through that: such code follows
+// pointers, and was not optimised. The pipeline sees that where the pointer is in a register.
 func (c *costs) pointers(r *run) {
 	type at struct {
 		function, file string
 		line           uint32
 	}
+	type variable struct{ function, name string }
+	stored := map[variable]bool{}
+	for i := range r.p.Sites.Code {
+		if s := &r.p.Sites.Code[i]; s.Kind == trace.Store && s.Type == "ptr" && s.Variable != "" && s.Stride() == profile.ZeroStride {
+			stored[variable{s.Function, s.Variable}] = true
+		}
+	}
 	follows := map[at]bool{} // with the lines beside: a loop's head may hold the pointer, its body the value
 	for i := range r.p.Sites.Code {
 		s := &r.p.Sites.Code[i]
-		if s.Kind == trace.Load && s.Type == "ptr" && s.Stride() == profile.IrregularStride && s.Line > 0 {
+		if s.Kind == trace.Load && s.Type == "ptr" && s.Stride() == profile.IrregularStride && s.Line > 0 && stored[variable{s.Function, s.Variable}] {
 			for line := s.Line - 1; line <= s.Line+1; line++ {
 				follows[at{s.Function, s.File, line}] = true
 			}

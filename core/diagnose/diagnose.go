@@ -21,7 +21,8 @@
 //  4. Where memory is not what a loop waits for, its own operations may be: a chain of
 //     results from iteration to iteration (compute.go).
 //
-// Each cycle that could be saved is part of one finding only.
+// Each cycle that could be saved is part of one finding only. MODELS §13.5 has the model of
+// cycles and what it leaves out.
 package diagnose
 
 import (
