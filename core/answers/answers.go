@@ -31,15 +31,10 @@ func Summary(p *profile.Profile) []report.Table {
 
 // Locality has a row for each line size.
 func Locality(p *profile.Profile) report.Table {
-	t := report.Table{Key: "locality", Title: "Locality (miss ratios: fully associative LRU, exact)", Columns: []report.Column{
-		{Key: "line_bytes", Label: "line", Unit: "bytes"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "lines", Label: "lines"},
-		{Key: "footprint_bytes", Label: "footprint"},
-		{Key: "half_within_lines", Label: "half within", Unit: "lines"},
-		{Key: "miss_ratio_32KiB", Label: "miss ratio in 32 KiB"},
-		{Key: "miss_ratio_1MiB", Label: "miss ratio in 1 MiB"},
-	}}
+	t := report.Table{Key: "locality", Title: "Locality (miss ratios: fully associative LRU, exact)", Columns: report.Columns(
+		"line_bytes=line (bytes)", "accesses", "lines", "footprint_bytes=footprint",
+		"half_within_lines=half within (lines)", "miss_ratio_32KiB=miss ratio in 32 KiB",
+		"miss_ratio_1MiB=miss ratio in 1 MiB")}
 	for i := range p.Locality {
 		l := &p.Locality[i]
 		c := profile.NewCurve(l.Histogram(trace.AllKinds))
@@ -59,11 +54,7 @@ func Locality(p *profile.Profile) report.Table {
 
 // Kinds tells the kinds of references apart.
 func Kinds(p *profile.Profile) report.Table {
-	t := report.Table{Key: "kinds", Title: "References", Columns: []report.Column{
-		{Key: "kind", Label: "kind"},
-		{Key: "references", Label: "references"},
-		{Key: "bytes", Label: "bytes"},
-	}}
+	t := report.Table{Key: "kinds", Title: "References", Columns: report.Columns("kind", "references", "bytes")}
 	for k := trace.Kind(0); k < trace.NumKinds; k++ {
 		if p.Totals.References[k] > 0 {
 			t.Add(report.TextOf(k.String()), report.Count(p.Totals.References[k]), report.Count(p.Totals.Bytes[k]))
@@ -74,10 +65,7 @@ func Kinds(p *profile.Profile) report.Table {
 
 // Histogram has a row for every distance, ascending, cold accesses ("inf") last.
 func Histogram(counts *profile.Histogram, cold uint64) report.Table {
-	t := report.Table{Key: "histogram", Columns: []report.Column{
-		{Key: "distance", Label: "distance", Unit: "lines"},
-		{Key: "count", Label: "accesses"},
-	}}
+	t := report.Table{Key: "histogram", Columns: report.Columns("distance (lines)", "count=accesses")}
 	for d, n := range counts.All() {
 		t.Add(report.Count(d), report.Count(n))
 	}
@@ -90,12 +78,7 @@ func Histogram(counts *profile.Histogram, cold uint64) report.Table {
 // BinnedHistogram sums distances up: 0, 1, 2–3, 4–7 and so on.
 func BinnedHistogram(counts *profile.Histogram, cold uint64) report.Table {
 	t := report.Table{Key: "histogram", Title: "Stack distances in powers of two (every distance: --format csv)",
-		Columns: []report.Column{
-			{Key: "distance", Label: "distance", Unit: "lines"},
-			{Key: "count", Label: "accesses"},
-			{Key: "share", Label: "share"},
-			{Key: "upto", Label: "up to here"},
-		}}
+		Columns: report.Columns("distance (lines)", "count=accesses", "share", "upto=up to here")}
 	var bins [65]uint64
 	total := cold
 	for d, n := range counts.All() {

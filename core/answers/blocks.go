@@ -101,13 +101,7 @@ func share(part, whole float64) report.Value {
 }
 
 // workColumns are what functions and blocks do, in all their executions.
-var workColumns = []report.Column{
-	{Key: "instructions", Label: "instructions"},
-	{Key: "share", Label: "share"},
-	{Key: "flops", Label: "flops"},
-	{Key: "integer_ops", Label: "integer"},
-	{Key: "bytes", Label: "bytes"},
-}
+var workColumns = report.Columns("instructions", "share", "flops", "integer_ops=integer", "bytes")
 
 func workOf(t *blocks.Total, all float64) []report.Value {
 	return []report.Value{
@@ -129,9 +123,8 @@ func (b *Blocks) Total() []report.Fact {
 // Functions has a row for each function that runs: what executes most instructions
 // first, and most rows at most.
 func (b *Blocks) Functions(most int) report.Table {
-	t := report.Table{Key: "functions", Title: "Functions, without what they call", Columns: append([]report.Column{
-		{Key: "function", Label: "function"}, {Key: "file", Label: "file"}, {Key: "line", Label: "line"}, {Key: "invocations", Label: "invocations"},
-	}, workColumns...)}
+	t := report.Table{Key: "functions", Title: "Functions, without what they call", Columns: append(report.Columns(
+		"function", "file", "line", "invocations"), workColumns...)}
 	p := b.System.Program()
 	type row struct {
 		n     uint32
@@ -172,15 +165,12 @@ const hotCapacityBytes = 32 << 10
 
 // Hot has a row for each block that runs, the same way.
 func (b *Blocks) Hot(most int) report.Table {
-	t := report.Table{Key: "blocks", Title: "Blocks", Columns: append([]report.Column{
-		{Key: "function", Label: "function"}, {Key: "block", Label: "block"}, {Key: "file", Label: "file"}, {Key: "line", Label: "line"}, {Key: "last_line", Label: "to"},
-		{Key: "executions", Label: "executions"},
-	}, workColumns...)}
+	t := report.Table{Key: "blocks", Title: "Blocks", Columns: append(report.Columns(
+		"function", "block", "file", "line", "last_line=to", "executions"), workColumns...)}
 	if b.Reuse != nil {
-		t.Columns = append(t.Columns, report.Column{Key: "references", Label: "references"}, report.Column{Key: "cold", Label: "cold"},
-			report.Column{Key: "misses_32KiB", Label: "misses in 32 KiB"})
+		t.Columns = append(t.Columns, report.Columns("references", "cold", "misses_32KiB=misses in 32 KiB")...)
 	}
-	t.Columns = append(t.Columns, report.Column{Key: "operations", Label: "operations"})
+	t.Columns = append(t.Columns, report.Columns("operations")...)
 	p := b.System.Program()
 	var list []uint32
 	for n := range p.Blocks {
@@ -212,10 +202,9 @@ func (b *Blocks) Hot(most int) report.Table {
 // Sampled has a row for each block with references, what makes most of them first: what
 // its windows tell, against all.
 func (b *Blocks) Sampled(most int) report.Table {
-	t := report.Table{Key: "windows", Title: "Reuse profiles from windows, against those of all references", Columns: []report.Column{
-		{Key: "function", Label: "function"}, {Key: "block", Label: "block"}, {Key: "executions", Label: "executions"}, {Key: "windows", Label: "windows"},
-		{Key: "accuracy", Label: "accuracy"}, {Key: "miss_ratio_32KiB", Label: "misses in 32 KiB"}, {Key: "miss_ratio_32KiB_sampled", Label: "from windows"},
-	}}
+	t := report.Table{Key: "windows", Title: "Reuse profiles from windows, against those of all references", Columns: report.Columns(
+		"function", "block", "executions", "windows", "accuracy", "miss_ratio_32KiB=misses in 32 KiB",
+		"miss_ratio_32KiB_sampled=from windows")}
 	var list []int
 	for n := range b.Windows {
 		if n < len(b.Reuse) && b.Windows[n].Windows > 0 {
@@ -260,10 +249,8 @@ func operations(k *trace.Block) string {
 // Branches has a row for each way of each branch that is taken, that which means most
 // to the number of instructions first. The error is that of an unsolvable system.
 func (b *Blocks) Branches(most int) (report.Table, error) {
-	t := report.Table{Key: "branches", Title: "Branches, by what they mean to the number of instructions", Columns: []report.Column{
-		{Key: "function", Label: "function"}, {Key: "block", Label: "block"}, {Key: "file", Label: "file"}, {Key: "line", Label: "line"},
-		{Key: "to", Label: "goes on to"}, {Key: "taken", Label: "taken"}, {Key: "probability", Label: "probability"}, {Key: "sensitivity", Label: "sensitivity"},
-	}}
+	t := report.Table{Key: "branches", Title: "Branches, by what they mean to the number of instructions", Columns: report.Columns(
+		"function", "block", "file", "line", "to=goes on to", "taken", "probability", "sensitivity")}
 	list, _, err := b.System.Sensitivity(b.Solution, b.Work.Costs(profile.Instructions))
 	if err != nil {
 		return t, err
@@ -307,9 +294,8 @@ func (b *Blocks) taken(block int, weight uint64, weights []uint64, leaves uint64
 
 // Opcodes has a row for each opcode.
 func (b *Blocks) Opcodes(most int) report.Table {
-	t := report.Table{Key: "opcodes", Title: "Instructions", Columns: []report.Column{
-		{Key: "opcode", Label: "opcode"}, {Key: "count", Label: "instructions"}, {Key: "share", Label: "share"},
-	}}
+	t := report.Table{Key: "opcodes", Title: "Instructions", Columns: report.Columns(
+		"opcode", "count=instructions", "share")}
 	list, whole := b.Work.Opcodes(b.Solution, 0, len(b.System.Program().Functions))
 	all := 0.0
 	for i := range list {

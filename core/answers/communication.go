@@ -69,9 +69,9 @@ func flowTotals(flows []profile.Flow) (sum profile.Flow) {
 
 // Traffic has a row for each granularity.
 func (c *Communication) Traffic() report.Table {
-	t := report.Table{Key: "traffic", Title: c.sentence(), Columns: []report.Column{
-		{Key: "granule_bytes", Label: "granule", Unit: "bytes"}, {Key: "references", Label: "references to granules"},
-		{Key: "events", Label: "with another thread's value"}, {Key: "transfers", Label: "transfers"}, {Key: "bytes", Label: "transferred"}}}
+	t := report.Table{Key: "traffic", Title: c.sentence(), Columns: report.Columns(
+		"granule_bytes=granule (bytes)", "references=references to granules",
+		"events=with another thread's value", "transfers", "bytes=transferred")}
 	for _, class := range classColumns {
 		t.Columns = append(t.Columns, report.Column{Key: class.key, Label: class.label})
 	}
@@ -131,8 +131,7 @@ var classColumns = [profile.NumSharingClasses]struct{ key, label string }{
 }
 
 // flowColumns are what every flow has.
-var flowColumns = []report.Column{
-	{Key: "events", Label: "events"}, {Key: "transfers", Label: "transfers"}, {Key: "bytes", Label: "transferred"}}
+var flowColumns = report.Columns("events", "transfers", "bytes=transferred")
 
 func flowValues(f *profile.Flow) []report.Value {
 	return []report.Value{report.Count(f.Events), report.Count(f.Transfers), report.Bytes(f.Bytes)}
@@ -140,8 +139,8 @@ func flowValues(f *profile.Flow) []report.Value {
 
 // Flows has a row for each pair of threads between which something goes.
 func (c *Communication) Flows(g *profile.Granule) report.Table {
-	t := report.Table{Key: "flows", Title: "Flows of granules of " + granuleName(g.Bytes), Columns: append([]report.Column{
-		{Key: "from", Label: "from thread"}, {Key: "to", Label: "to thread"}}, flowColumns...)}
+	t := report.Table{Key: "flows", Title: "Flows of granules of " + granuleName(g.Bytes), Columns: append(report.Columns(
+		"from=from thread", "to=to thread"), flowColumns...)}
 	var off offs
 	for i := range g.Flows {
 		f := &g.Flows[i]
@@ -189,7 +188,7 @@ func threadNumber(n uint32) report.Value { return report.TextOf(strconv.FormatUi
 // that used them: bytes transferred.
 func (c *Communication) Matrix(g *profile.Granule) report.Table {
 	t := report.Table{Key: "matrix", Title: "Transferred, from the thread of a row to that of a column, in granules of " + granuleName(g.Bytes),
-		Columns: []report.Column{{Key: "from", Label: "from \\ to"}}}
+		Columns: report.Columns("from=from \\ to")}
 	var froms, tos []uint32
 	for _, f := range g.Flows {
 		froms, tos = append(froms, f.From), append(tos, f.To)
@@ -221,13 +220,13 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 // tells these apart: most events first. top is the number of rows that are shown; all
 // others are one.
 func (c *Communication) Sites(top int, byThread bool) report.Table {
-	threads := []report.Column{{Key: "from", Label: "from thread"}, {Key: "to", Label: "to thread"}}
+	threads := report.Columns("from=from thread", "to=to thread")
 	if !byThread {
 		threads = nil
 	}
 	t := report.Table{Key: "sites", Title: "Who uses what others wrote (all rows, by thread: --by site --format csv)", Columns: slices.Concat(
 		placeColumns("producer", "written by"), placeColumns("consumer", "used by"),
-		[]report.Column{{Key: "consumer_kind", Label: "kind"}, {Key: "object", Label: "data"}}, threads, flowColumns)}
+		report.Columns("consumer_kind=kind", "object=data"), threads, flowColumns)}
 	used := c.uses(byThread)
 	var off offs
 	for i := range used[:min(top, len(used))] {
@@ -360,9 +359,11 @@ func (c *Communication) Object(data uint32) report.Value {
 // to whom its parts belong; most events first. Those that nothing goes through are
 // left out unless all are asked for.
 func (c *Communication) Objects(all bool) report.Table {
-	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat([]report.Column{{Key: "object", Label: "data"}}, flowColumns, []report.Column{
-		{Key: "references", Label: "references to words"}, {Key: "own_share", Label: "by the most frequent owners"},
-		{Key: "first_touch_share", Label: "who were the first to touch"}, {Key: "threads", Label: "threads that own parts"}, {Key: "class", Label: "class of most references"}})}
+	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat(report.Columns(
+		"object=data"), flowColumns, report.Columns(
+		"references=references to words", "own_share=by the most frequent owners",
+		"first_touch_share=who were the first to touch", "threads=threads that own parts",
+		"class=class of most references"))}
 	flows := map[uint32]profile.Flow{}
 	for i := range c.of().Pairs {
 		p := &c.of().Pairs[i]
@@ -423,10 +424,10 @@ func ownerValues(o *profile.Ownership) []report.Value {
 
 // Owners has a row for each part of each data object.
 func (c *Communication) Owners() report.Table {
-	t := report.Table{Key: "owners", Title: "Parts of data and the threads they belong to", Columns: []report.Column{
-		{Key: "object", Label: "data"}, {Key: "offset", Label: "offset", Unit: "bytes"}, {Key: "bytes", Label: "size", Unit: "bytes"},
-		{Key: "first_touch", Label: "first touched by"}, {Key: "most", Label: "most used by"}, {Key: "references", Label: "references to words"},
-		{Key: "own_share", Label: "of these by it"}, {Key: "readers", Label: "readers"}, {Key: "writers", Label: "writers"}, {Key: "class", Label: "class"}}}
+	t := report.Table{Key: "owners", Title: "Parts of data and the threads they belong to", Columns: report.Columns(
+		"object=data", "offset (bytes)", "bytes=size (bytes)", "first_touch=first touched by",
+		"most=most used by", "references=references to words", "own_share=of these by it", "readers",
+		"writers", "class")}
 	for i := range c.of().Owners {
 		o := &c.of().Owners[i]
 		for n := range o.Parts {
@@ -443,8 +444,8 @@ func (c *Communication) Owners() report.Table {
 
 // Windows has a row for each window and flow in it.
 func (c *Communication) Windows() report.Table {
-	t := report.Table{Key: "windows", Title: "What goes between threads over the run, in words", Columns: append([]report.Column{
-		{Key: "first_reference", Label: "from reference"}, {Key: "from", Label: "from thread"}, {Key: "to", Label: "to thread"}}, flowColumns...)}
+	t := report.Table{Key: "windows", Title: "What goes between threads over the run, in words", Columns: append(report.Columns(
+		"first_reference=from reference", "from=from thread", "to=to thread"), flowColumns...)}
 	for i := range c.of().Windows {
 		for n := range c.of().Windows[i].Flows {
 			f := &c.of().Windows[i].Flows[n]
@@ -459,10 +460,10 @@ func (c *Communication) Windows() report.Table {
 // gone there.
 func (c *Communication) Caches(levels []hierarchy.Cache) report.Table {
 	line := uint64(c.LineBytes())
-	t := report.Table{Key: "caches", Title: "Transfers of lines of " + granuleName(uint32(line)) + ", with private caches", Columns: []report.Column{
-		{Key: "cache", Label: "cache"}, {Key: "capacity_bytes", Label: "size"}, {Key: "transfers", Label: "transfers"},
-		{Key: "cache_to_cache", Label: "from cache to cache"}, {Key: "from_memory", Label: "from memory"}, {Key: "cache_share", Label: "from caches"},
-		{Key: "bytes_per_kilo_reference", Label: "coherence bandwidth", Unit: "bytes per 1,000 references"}}}
+	t := report.Table{Key: "caches", Title: "Transfers of lines of " + granuleName(uint32(line)) + ", with private caches", Columns: report.Columns(
+		"cache", "capacity_bytes=size", "transfers", "cache_to_cache=from cache to cache",
+		"from_memory=from memory", "cache_share=from caches",
+		"bytes_per_kilo_reference=coherence bandwidth (bytes per 1,000 references)")}
 	for i := range levels {
 		near, all := uint64(0), uint64(0)
 		for n := range c.of().Sources {

@@ -216,12 +216,8 @@ func (c *Compared) Brief(number string) report.Table {
 // CurveAt has the misses of fully associative LRU caches of these capacities, in
 // lines.
 func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Table {
-	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact", Columns: []report.Column{
-		{Key: "capacity_bytes", Label: "capacity"},
-		{Key: "capacity_lines", Label: "lines"},
-		{Key: "misses", Label: "misses"},
-		{Key: "miss_ratio", Label: "miss ratio"},
-	}}
+	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact", Columns: report.Columns(
+		"capacity_bytes=capacity", "capacity_lines=lines", "misses", "miss_ratio=miss ratio")}
 	for _, lines := range capacities {
 		misses := c.Misses(lines)
 		t.Add(report.Bytes(lines*uint64(lineBytes)), report.Count(lines), report.Count(misses), report.Share(misses, c.Accesses))

@@ -98,7 +98,7 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 		return tables
 	}
 	levels := &tables[0]
-	levels.Columns = append(levels.Columns, report.Column{Key: "coherence_misses", Label: "of coherence"})
+	levels.Columns = append(levels.Columns, report.Columns("coherence_misses=of coherence")...)
 	for i := range levels.Rows {
 		levels.Rows[i] = append(levels.Rows[i], report.Real(p.Coherence[i]))
 	}
@@ -109,16 +109,9 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 // of that misses. Misses of coherence are those of a line that the core lost to
 // another one's store.
 func CoreLevels(p hierarchy.ByCore) report.Table {
-	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: []report.Column{
-		{Key: "core", Label: "core"},
-		{Key: "threads", Label: "threads"},
-		{Key: "name", Label: "level"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "hits", Label: "hits"},
-		{Key: "misses", Label: "misses"},
-		{Key: "miss_ratio", Label: "miss ratio"},
-		{Key: "coherence_misses", Label: "of coherence"},
-	}}
+	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
+		"core", "threads", "name=level", "accesses", "hits", "misses", "miss_ratio=miss ratio",
+		"coherence_misses=of coherence")}
 	for n, core := range p.Cores {
 		for i, l := range core.Levels {
 			ratio := 0.

@@ -146,10 +146,11 @@ func (c *Communication) isScalar(f *FalseFinding) bool {
 // FalseSharing has a row for each data structure that is shared falsely, and what to change.
 func (c *Communication) FalseSharing() report.Table {
 	t := report.Table{Key: "false_sharing", Title: "False sharing: lines in which threads write different words", Columns: slices.Concat(
-		[]report.Column{{Key: "object", Label: "data"}, {Key: "severity", Label: "severity"}, {Key: "threads", Label: "threads"}, {Key: "lines", Label: "lines"},
-			{Key: "ping_pongs", Label: "taken back"}, {Key: "moves", Label: "at most"}, {Key: "offset", Label: "offset", Unit: "bytes"}, {Key: "apart_bytes", Label: "apart", Unit: "bytes"}},
-		placeColumns("store", "stored by"), []report.Column{{Key: "thread", Label: "thread"}},
-		placeColumns("other_store", "and by"), []report.Column{{Key: "other_thread", Label: "thread"}, {Key: "fix", Label: "fix"}})}
+		report.Columns(
+			"object=data", "severity", "threads", "lines", "ping_pongs=taken back", "moves=at most",
+			"offset (bytes)", "apart_bytes=apart (bytes)"),
+		placeColumns("store", "stored by"), report.Columns("thread"),
+		placeColumns("other_store", "and by"), report.Columns("other_thread=thread", "fix"))}
 	list, _ := c.FalseFindings()
 	for i := range list {
 		f := &list[i]

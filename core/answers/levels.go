@@ -20,23 +20,10 @@ func Predicted(h hierarchy.Hierarchy, p hierarchy.Prediction) []report.Table {
 
 // Levels has a row for each level of a hierarchy, first level first.
 func Levels(p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "levels", Title: "Demand accesses", Columns: []report.Column{
-		{Key: "name", Label: "level"},
-		{Key: "size_bytes", Label: "size"},
-		{Key: "ways", Label: "ways"},
-		{Key: "line_bytes", Label: "line", Unit: "bytes"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "hits", Label: "hits"},
-		{Key: "misses", Label: "misses"},
-		{Key: "misses_low", Label: "at least"},
-		{Key: "misses_high", Label: "at most"},
-		{Key: "miss_ratio", Label: "miss ratio"},
-		{Key: "mpkr", Label: "MPKR"},
-		{Key: "mpki", Label: "MPKI"},
-		{Key: "method", Label: "method"},
-		{Key: "sdcm_misses", Label: "misses by SDCM"},
-		{Key: "sdcm_off", Label: "SDCM off by"},
-	}}
+	t := report.Table{Key: "levels", Title: "Demand accesses", Columns: report.Columns(
+		"name=level", "size_bytes=size", "ways", "line_bytes=line (bytes)", "accesses", "hits", "misses",
+		"misses_low=at least", "misses_high=at most", "miss_ratio=miss ratio", "mpkr=MPKR", "mpki=MPKI",
+		"method", "sdcm_misses=misses by SDCM", "sdcm_off=SDCM off by")}
 	for _, l := range p.Levels {
 		ways := report.TextOf("full")
 		if l.Cache.Ways != 0 {
@@ -105,10 +92,8 @@ func MissRatio(l hierarchy.Level) float64 {
 
 // Memory is what reaches the memory behind the last level.
 func Memory(p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "memory", Single: true, Columns: []report.Column{
-		{Key: "accesses", Label: "memory accesses"},
-		{Key: "fetched_bytes", Label: "bytes fetched"},
-	}}
+	t := report.Table{Key: "memory", Single: true, Columns: report.Columns(
+		"accesses=memory accesses", "fetched_bytes=bytes fetched")}
 	t.Add(report.Real(p.MemoryAccesses), report.Real(p.MemoryBytes))
 	return t
 }
@@ -125,10 +110,8 @@ func timed(h hierarchy.Hierarchy) bool {
 
 // AverageTime is the mean time of an access (AMAT).
 func AverageTime(p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "amat", Single: true, Columns: []report.Column{
-		{Key: "cycles", Label: "average access time", Unit: "cycles"},
-		{Key: "ns", Label: "the same", Unit: "ns"},
-	}}
+	t := report.Table{Key: "amat", Single: true, Columns: report.Columns(
+		"cycles=average access time (cycles)", "ns=the same (ns)")}
 	t.Add(known(p.AverageCycles), known(p.AverageNanoseconds))
 	return withoutNothing(t, "ns")
 }
@@ -136,12 +119,9 @@ func AverageTime(p hierarchy.Prediction) report.Table {
 // Times has a row for each level and one for memory: how many of all accesses
 // it serves, and in how many cycles.
 func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: []report.Column{
-		{Key: "name", Label: "level"},
-		{Key: "latency_cycles", Label: "latency", Unit: "cycles"},
-		{Key: "served", Label: "of all accesses"},
-		{Key: "average_cycles", Label: "average from here on", Unit: "cycles"},
-	}}
+	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: report.Columns(
+		"name=level", "latency_cycles=latency (cycles)", "served=of all accesses",
+		"average_cycles=average from here on (cycles)")}
 	share := func(n float64) report.Value {
 		if p.Levels[0].Accesses == 0 {
 			return report.Ratio(0)
@@ -157,12 +137,8 @@ func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 
 // Traffic has a row for each level whose bandwidth is known, and for memory.
 func Traffic(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "traffic", Title: "Bytes to the level above, write-backs apart, and the least cycles that they take", Columns: []report.Column{
-		{Key: "name", Label: "level"},
-		{Key: "bytes", Label: "bytes"},
-		{Key: "bytes_per_cycle", Label: "bandwidth", Unit: "bytes a cycle"},
-		{Key: "least_cycles", Label: "least cycles"},
-	}}
+	t := report.Table{Key: "traffic", Title: "Bytes to the level above, write-backs apart, and the least cycles that they take", Columns: report.Columns(
+		"name=level", "bytes", "bytes_per_cycle=bandwidth (bytes a cycle)", "least_cycles=least cycles")}
 	for _, l := range p.Levels {
 		if l.Cache.BytesPerCycle > 0 {
 			t.Add(report.TextOf(l.Cache.Name), report.Real(l.Bytes), known(l.Cache.BytesPerCycle), report.Real(l.LeastCycles))

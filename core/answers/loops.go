@@ -208,12 +208,9 @@ func (l *Loops) Arrays(loop int) []outline.Array {
 // Table has a row for each loop, in the order of the run, with the loops in it behind
 // it. Those that make less than a share of the references are left out, with all in them.
 func (l *Loops) Table(least float64) report.Table {
-	t := report.Table{Key: "loops", Columns: []report.Column{
-		{Key: "loop", Label: "loop"}, {Key: "depth", Label: "depth"}, {Key: "function", Label: "function"}, {Key: "file", Label: "file"},
-		{Key: "first_line", Label: "first line"}, {Key: "last_line", Label: "last line"},
-		{Key: "least_trips", Label: "least trips"}, {Key: "most_trips", Label: "most trips"}, {Key: "runs", Label: "runs"}, {Key: "iterations", Label: "iterations"},
-		{Key: "references", Label: "references"}, {Key: "share", Label: "share"},
-	}}
+	t := report.Table{Key: "loops", Columns: report.Columns(
+		"loop", "depth", "function", "file", "first_line=first line", "last_line=last line",
+		"least_trips=least trips", "most_trips=most trips", "runs", "iterations", "references", "share")}
 	for i := range l.Loops {
 		o := &l.Loops[i]
 		if l.Share(o.References) < least {
@@ -230,10 +227,8 @@ func (l *Loops) Table(least float64) report.Table {
 // Brief is Table for people, with the tree as indents. It ends with what no listed loop
 // makes.
 func (l *Loops) Brief(least float64) report.Table {
-	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: []report.Column{
-		{Key: "loop", Label: "loop"}, {Key: "function", Label: "function"}, {Key: "source", Label: "source"}, {Key: "trips", Label: "trips"}, {Key: "runs", Label: "runs"},
-		{Key: "references", Label: "references"}, {Key: "share", Label: "share"},
-	}}
+	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: report.Columns(
+		"loop", "function", "source", "trips", "runs", "references", "share")}
 	small, nests := l.LeftOutReferences, l.LeftOut
 	for i := range l.Loops {
 		o := &l.Loops[i]
@@ -259,11 +254,9 @@ func (l *Loops) Brief(least float64) report.Table {
 
 // ArraysTable has a row for each array of the loops, by their numbers.
 func (l *Loops) ArraysTable(of []int) report.Table {
-	t := report.Table{Key: "arrays", Title: "Arrays, by loop (addresses and bytes of its first run)", Columns: []report.Column{
-		{Key: "loop", Label: "loop"}, {Key: "array", Label: "array"}, {Key: "references", Label: "references"}, {Key: "stores", Label: "stores"},
-		{Key: "base", Label: "base"}, {Key: "extent_bytes", Label: "extent"}, {Key: "stride_bytes", Label: "stride by loop", Unit: "bytes"},
-		{Key: "touched_bytes", Label: "touched"}, {Key: "lines", Label: "lines"}, {Key: "utilisation", Label: "utilisation"}, {Key: "exact", Label: "exact"},
-	}}
+	t := report.Table{Key: "arrays", Title: "Arrays, by loop (addresses and bytes of its first run)", Columns: report.Columns(
+		"loop", "array", "references", "stores", "base", "extent_bytes=extent",
+		"stride_bytes=stride by loop (bytes)", "touched_bytes=touched", "lines", "utilisation", "exact")}
 	for _, loop := range of {
 		for _, a := range l.Arrays(loop) {
 			if a.Wild {

@@ -12,13 +12,8 @@ import (
 // misses of an LRU cache of that shape (MODELS §4). For one set there is besides,
 // as in [Curve], every larger number of ways at which they change.
 func Sets(l *profile.Locality) report.Table {
-	t := report.Table{Key: "sets", Title: "Misses of LRU caches by sets and ways, exact", Columns: []report.Column{
-		{Key: "sets", Label: "sets"},
-		{Key: "ways", Label: "ways"},
-		{Key: "line", Label: "line", Unit: "bytes"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "misses", Label: "misses"},
-	}}
+	t := report.Table{Key: "sets", Title: "Misses of LRU caches by sets and ways, exact", Columns: report.Columns(
+		"sets", "ways", "line (bytes)", "accesses", "misses")}
 	if l.Sets == nil {
 		return t
 	}
@@ -44,7 +39,7 @@ func Sets(l *profile.Locality) report.Table {
 // ratios of as many ways as there are powers of two.
 func SetsGrid(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Miss ratios of LRU caches, exact (misses, and every number of ways: --format csv)",
-		Columns: []report.Column{{Key: "sets", Label: "sets"}}}
+		Columns: report.Columns("sets")}
 	for ways := uint64(1); ways <= profile.MaxWays; ways <<= 1 {
 		name := strconv.FormatUint(ways, 10)
 		label := name + " ways"
@@ -74,12 +69,10 @@ func SetsGrid(l *profile.Locality) report.Table {
 // the others that it is compared with.
 func Windows(l *profile.Locality, others ...*profile.Locality) report.Table {
 	w := &l.Windows
-	t := report.Table{Key: "windows", Title: "Misses over time", Columns: []report.Column{
-		{Key: "first_reference", Label: "from reference"},
-		{Key: "accesses", Label: "accesses"},
-	}}
+	t := report.Table{Key: "windows", Title: "Misses over time", Columns: report.Columns(
+		"first_reference=from reference", "accesses")}
 	if w.Distinct != nil {
-		t.Columns = append(t.Columns, report.Column{Key: "lines", Label: "working set", Unit: "lines"})
+		t.Columns = append(t.Columns, report.Columns("lines=working set (lines)")...)
 	}
 	last := 0
 	for _, l := range append(others, l) {

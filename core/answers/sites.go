@@ -464,9 +464,8 @@ func identity(s *profile.Site) []report.Value {
 // before, at distances from profile.PreviousFrom on: the first three of each. What
 // touched those of data are lines of source.
 func (s *Sites) Before(top int) report.Table {
-	t := report.Table{Key: "before", Title: "Who touched the lines before", Columns: []report.Column{
-		{Key: "of", Label: "accesses of"}, {Key: "place", Label: "line touched before by"},
-		{Key: "accesses", Label: "accesses"}, {Key: "share", Label: "of these"}}}
+	t := report.Table{Key: "before", Title: "Who touched the lines before", Columns: report.Columns(
+		"of=accesses of", "place=line touched before by", "accesses", "share=of these")}
 	s.rank()
 	code := Sites{Profile: s.Profile, By: s.By, Name: s.Name, rows: s.rows}
 	if s.By == attribution.Object {

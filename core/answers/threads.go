@@ -86,18 +86,9 @@ func NumbersOf(list []uint32) string {
 // coherence miss if it would have hit, had no other core stored to the line: expected,
 // where the cache has sets. All others come from capacity or conflicts.
 func (t *Threads) Cores() report.Table {
-	table := report.Table{Key: "cores", Title: "Caches of their own", Columns: []report.Column{
-		{Key: "level", Label: "level"},
-		{Key: "core", Label: "core"},
-		{Key: "threads", Label: "threads"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "private_misses", Label: "misses undisturbed"},
-		{Key: "misses", Label: "misses"},
-		{Key: "cold", Label: "cold"},
-		{Key: "capacity", Label: "capacity, conflict"},
-		{Key: "coherence", Label: "coherence"},
-		{Key: "invalidations", Label: "lines lost"},
-	}}
+	table := report.Table{Key: "cores", Title: "Caches of their own", Columns: report.Columns(
+		"level", "core", "threads", "accesses", "private_misses=misses undisturbed", "misses", "cold",
+		"capacity=capacity, conflict", "coherence", "invalidations=lines lost")}
 	var off offs
 	for i, level := range t.Levels {
 		if level.SharedBy > 1 {
@@ -146,14 +137,9 @@ func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64
 // Views returns a row for each level that cores do not share, with the misses of all
 // cores by each of the models of MODELS §6.
 func (t *Threads) Views() report.Table {
-	table := report.Table{Key: "views", Title: "Caches of their own, all cores", Columns: []report.Column{
-		{Key: "level", Label: "level"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "private_misses", Label: "misses undisturbed"},
-		{Key: "anger_misses", Label: "coherent by Anger"},
-		{Key: "misses", Label: "coherent by invalidation"},
-		{Key: "exact", Label: "exact"},
-	}}
+	table := report.Table{Key: "views", Title: "Caches of their own, all cores", Columns: report.Columns(
+		"level", "accesses", "private_misses=misses undisturbed", "anger_misses=coherent by Anger",
+		"misses=coherent by invalidation", "exact")}
 	var off offs
 	for i, level := range t.Levels {
 		if v, ok := t.asker.Views(level); ok && level.SharedBy <= 1 {
@@ -188,16 +174,9 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 // of that many lines (Anger, Figure 8). There is none where others bring it lines
 // that it would miss in a cache of any size.
 func (t *Threads) Domains() report.Table {
-	table := report.Table{Key: "domains", Title: "Caches that cores share", Columns: []report.Column{
-		{Key: "level", Label: "level"},
-		{Key: "cores", Label: "of cores"},
-		{Key: "core", Label: "core"},
-		{Key: "threads", Label: "threads"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "misses", Label: "misses"},
-		{Key: "alone_misses", Label: "misses alone"},
-		{Key: "share_bytes", Label: "effective share"},
-	}}
+	table := report.Table{Key: "domains", Title: "Caches that cores share", Columns: report.Columns(
+		"level", "cores=of cores", "core", "threads", "accesses", "misses", "alone_misses=misses alone",
+		"share_bytes=effective share")}
 	var off offs
 	for i, level := range t.Levels {
 		if level.SharedBy <= 1 {
@@ -236,18 +215,9 @@ func (t *Threads) Domains() report.Table {
 // Changes has a row for each domain and core: how the distances of its accesses on
 // the stack that it shares differ from those on its own, and why.
 func Changes(s *profile.Sharing) report.Table {
-	t := report.Table{Key: "changes", Title: "What sharing does to stack distances", Columns: []report.Column{
-		{Key: "cores", Label: "shared by cores"},
-		{Key: "core", Label: "core"},
-		{Key: "threads", Label: "threads"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "same", Label: "same"},
-		{Key: "dilated", Label: "dilated"},
-		{Key: "overlapped", Label: "overlapped"},
-		{Key: "intercepted", Label: "intercepted"},
-		{Key: "brought", Label: "brought"},
-		{Key: "cold", Label: "cold"},
-	}}
+	t := report.Table{Key: "changes", Title: "What sharing does to stack distances", Columns: report.Columns(
+		"cores=shared by cores", "core", "threads", "accesses", "same", "dilated", "overlapped",
+		"intercepted", "brought", "cold")}
 	for i := range s.Domains {
 		d := &s.Domains[i]
 		for k, n := range d.Cores {
@@ -265,13 +235,8 @@ func Changes(s *profile.Sharing) report.Table {
 // kept coherent, and of the one that all cores share (concurrent). In brief, capacities
 // are powers of two.
 func ThreadCurves(s *profile.Sharing, brief bool) report.Table {
-	t := report.Table{Key: "curves", Columns: []report.Column{
-		{Key: "core", Label: "core"},
-		{Key: "threads", Label: "threads"},
-		{Key: "view", Label: "view"},
-		{Key: "capacity_lines", Label: "capacity", Unit: "lines"},
-		{Key: "misses", Label: "misses"},
-	}}
+	t := report.Table{Key: "curves", Columns: report.Columns(
+		"core", "threads", "view", "capacity_lines=capacity (lines)", "misses")}
 	var off offs
 	for n := range s.Cores {
 		c, m := &s.Cores[n], &s.Domains[0].Members[n]

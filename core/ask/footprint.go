@@ -31,12 +31,9 @@ command curve has the exact ratio.`,
 		if f == nil {
 			return r.Cannot("the profile holds no footprint; analyse the trace again with --analyses default,footprint")
 		}
-		t := report.Table{Key: "footprint", Title: "Distinct lines in a window, on average", Columns: []report.Column{
-			{Key: "window_accesses", Label: "window", Unit: "accesses"},
-			{Key: "footprint_lines", Label: "footprint", Unit: "lines"},
-			{Key: "footprint_bytes", Label: "size"},
-			{Key: "growth", Label: "growth"},
-		}}
+		t := report.Table{Key: "footprint", Title: "Distinct lines in a window, on average", Columns: report.Columns(
+			"window_accesses=window (accesses)", "footprint_lines=footprint (lines)", "footprint_bytes=size",
+			"growth")}
 		for i := 0; profile.FootprintWindow(i) < f.Accesses; i++ {
 			lines, growth := f.Average(i)
 			t.Add(report.Count(profile.FootprintWindow(i)), report.Decimal(lines), report.Bytes(uint64(lines*float64(f.LineBytes)+0.5)), report.Ratio(growth))

@@ -51,6 +51,21 @@ type Column struct {
 	Unit  string // "lines", "bytes", "%"; "" for names and plain counts
 }
 
+// Columns returns columns described by texts such as "ways", "size_bytes=size" and
+// "capacity_lines=capacity (lines)": the key, the label if it differs, and the unit.
+func Columns(texts ...string) []Column {
+	columns := make([]Column, len(texts))
+	for i, text := range texts {
+		text, unit, _ := strings.Cut(text, " (")
+		key, label, differs := strings.Cut(text, "=")
+		if !differs {
+			label = key
+		}
+		columns[i] = Column{Key: key, Label: label, Unit: strings.TrimSuffix(unit, ")")}
+	}
+	return columns
+}
+
 // Add appends a row.
 func (t *Table) Add(row ...Value) { t.Rows = append(t.Rows, row) }
 

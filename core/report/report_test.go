@@ -161,6 +161,22 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+func TestColumns(t *testing.T) {
+	got := Columns("ways", "size_bytes=size", "capacity_lines=capacity (lines)", "line (bytes)", "key=")
+	want := []Column{
+		{Key: "ways", Label: "ways"},
+		{Key: "size_bytes", Label: "size"},
+		{Key: "capacity_lines", Label: "capacity", Unit: "lines"},
+		{Key: "line", Label: "line", Unit: "bytes"},
+		{Key: "key"},
+	}
+	for i := range want {
+		if got[i].Key != want[i].Key || got[i].Label != want[i].Label || got[i].Unit != want[i].Unit {
+			t.Errorf("column %d is %q, %q, %q", i, got[i].Key, got[i].Label, got[i].Unit)
+		}
+	}
+}
+
 func TestParseFormat(t *testing.T) {
 	for _, f := range Formats() {
 		if got, err := ParseFormat(string(f)); got != f || err != nil {

@@ -86,10 +86,8 @@ func (c *Counter) Answer(q answers.LoopQuestion, goOn func() bool, give func(*an
 // counts is the answer as to the loops as they are.
 func (c *Counter) counts(loop int) *answers.Reply {
 	m := c.counted
-	levels := report.Table{Key: "levels", Columns: []report.Column{
-		{Key: "level", Label: "level"}, {Key: "problem", Label: "problem"}, {Key: "sets", Label: "sets"}, {Key: "ways", Label: "ways"},
-		{Key: "accesses", Label: "accesses"}, {Key: "jumped", Label: "jumped over"},
-	}}
+	levels := report.Table{Key: "levels", Columns: report.Columns(
+		"level", "problem", "sets", "ways", "accesses", "jumped=jumped over")}
 	byLoop := report.Table{Key: "by_loop", Rows: make([][]report.Value, len(c.loops.Loops))}
 	for i := range m.Levels {
 		of := &m.Levels[i]
@@ -140,7 +138,7 @@ func (c *Counter) change(q answers.LoopQuestion, levels []hierarchy.Cache, goOn 
 		return t.reply
 	}
 	reply := &answers.Reply{Part: answers.PartChanges}
-	wrong := report.Table{Key: "wrong", Columns: []report.Column{{Key: "wrong", Label: "what is wrong"}}}
+	wrong := report.Table{Key: "wrong", Columns: report.Columns("wrong=what is wrong")}
 	var all report.Table
 	for _, of := range q.Changes {
 		ch, err := c.trial.Read(of.Kind, of.Text)

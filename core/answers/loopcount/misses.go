@@ -83,10 +83,9 @@ func count(l *answers.Loops, c hierarchy.Cache, goOn func() bool) (of LevelMisse
 // for accesses outside loops and for the whole run follow: the outermost listed loops and
 // the rows before the last add up to it.
 func (m *Misses) Table(of []int) report.Table {
-	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: []report.Column{
-		{Key: "loop", Label: "loop"}, {Key: "level", Label: "level"}, {Key: "accesses", Label: "accesses"}, {Key: "misses", Label: "misses"}, {Key: "miss_ratio", Label: "miss ratio"},
-		{Key: "cold", Label: "cold"}, {Key: "capacity", Label: "capacity"}, {Key: "conflict", Label: "conflict"}, {Key: "share", Label: "share of misses"},
-	}}
+	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: report.Columns(
+		"loop", "level", "accesses", "misses", "miss_ratio=miss ratio", "cold", "capacity", "conflict",
+		"share=share of misses")}
 	add := func(name string, counts func(level *LevelMisses) misses.Counts) {
 		for i := range m.Levels {
 			level := &m.Levels[i]
@@ -131,9 +130,7 @@ const (
 // Evictions tells whose lines went because whose came, in the first level that was
 // counted, over the whole run: those that went most often first.
 func (m *Misses) Evictions() report.Table {
-	t := report.Table{Key: "evictions", Columns: []report.Column{
-		{Key: "comes", Label: "comes"}, {Key: "goes", Label: "goes"}, {Key: "lines", Label: "lines"}, {Key: "share", Label: "share"},
-	}}
+	t := report.Table{Key: "evictions", Columns: report.Columns("comes", "goes", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
 	if at < 0 {
 		return t

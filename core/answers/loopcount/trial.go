@@ -282,11 +282,9 @@ func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (tabl
 }
 
 func trialTable(title string) report.Table {
-	return report.Table{Key: "changes", Title: title, Columns: []report.Column{
-		{Key: "change", Label: "change"}, {Key: "level", Label: "level"},
-		{Key: "misses_before", Label: "misses before"}, {Key: "misses_after", Label: "after"}, {Key: "change_ratio", Label: "change of misses"},
-		{Key: "illegal", Label: "not checked; illegal if there is"},
-	}}
+	return report.Table{Key: "changes", Title: title, Columns: report.Columns(
+		"change", "level", "misses_before=misses before", "misses_after=after",
+		"change_ratio=change of misses", "illegal=not checked; illegal if there is")}
 }
 
 func addTrial(t *report.Table, words, level string, o *change.Outcome, illegal string) {

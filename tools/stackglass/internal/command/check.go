@@ -68,7 +68,7 @@ func checkDocument(in *pass.Input, c *pass.Checked) *report.Document {
 			report.Fact{Key: "chunks", Label: "chunks", Value: report.Count(v.Chunks)},
 			report.Fact{Key: "missing_references", Label: "references missing", Value: report.Count(missing)})
 	}
-	t := report.Table{Key: "faults", Columns: []report.Column{{Key: "where", Label: "where"}, {Key: "fault", Label: "fault"}}}
+	t := report.Table{Key: "faults", Columns: report.Columns("where", "fault")}
 	for _, f := range c.Faults {
 		t.Add(report.TextOf(f.Where), report.TextOf(f.What))
 	}

@@ -94,7 +94,7 @@ func capturedFacts(capture []trace.Fact) (facts []report.Fact) {
 
 // codeTable counts what is known of the program.
 func codeTable(p *trace.Program) report.Table {
-	t := report.Table{Key: "code", Columns: []report.Column{{Key: "what", Label: "known of the program"}, {Key: "number", Label: "number"}}}
+	t := report.Table{Key: "code", Columns: report.Columns("what=known of the program", "number")}
 	missed := uint64(0)
 	for i := range p.Modules {
 		for _, m := range p.Modules[i].Missed {
@@ -119,10 +119,8 @@ const mostListed = 20
 
 // threadTable lists threads, those with the most references first.
 func threadTable(s *sgt.Survey) report.Table {
-	t := report.Table{Key: "threads", Columns: []report.Column{
-		{Key: "thread", Label: "thread"}, {Key: "name", Label: "name"}, {Key: "chunks", Label: "chunks"},
-		{Key: "steps", Label: "steps"}, {Key: "references", Label: "references"},
-	}}
+	t := report.Table{Key: "threads", Columns: report.Columns(
+		"thread", "name", "chunks", "steps", "references")}
 	if !s.Header.Threads {
 		return t
 	}
@@ -141,9 +139,7 @@ func threadTable(s *sgt.Survey) report.Table {
 
 // moduleTable lists modules that have names.
 func moduleTable(p *trace.Program) report.Table {
-	t := report.Table{Key: "modules", Columns: []report.Column{
-		{Key: "module", Label: "module"}, {Key: "options", Label: "compiled with"}, {Key: "functions", Label: "functions"},
-	}}
+	t := report.Table{Key: "modules", Columns: report.Columns("module", "options=compiled with", "functions")}
 	functions := make([]uint64, len(p.Modules))
 	for i := range p.Functions {
 		functions[p.Functions[i].Module]++
@@ -158,9 +154,8 @@ func moduleTable(p *trace.Program) report.Table {
 
 // missedTable lists what was not instrumented.
 func missedTable(p *trace.Program) report.Table {
-	t := report.Table{Key: "missed", Columns: []report.Column{
-		{Key: "module", Label: "not in the trace: of module"}, {Key: "what", Label: "what"}, {Key: "why", Label: "why"}, {Key: "places", Label: "places"},
-	}}
+	t := report.Table{Key: "missed", Columns: report.Columns(
+		"module=not in the trace: of module", "what", "why", "places")}
 	for i := range p.Modules {
 		for _, m := range p.Modules[i].Missed {
 			if len(t.Rows) < mostListed {

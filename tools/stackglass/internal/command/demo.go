@@ -87,11 +87,7 @@ func (a *app) listDemos(format string) error {
 	if err != nil {
 		return err
 	}
-	t := report.Table{Key: "demos", Columns: []report.Column{
-		{Key: "name", Label: "name"},
-		{Key: "references", Label: "references"},
-		{Key: "question", Label: "question"},
-	}}
+	t := report.Table{Key: "demos", Columns: report.Columns("name", "references", "question")}
 	for _, d := range demos {
 		t.Add(report.TextOf(d.Name), report.Count(d.References), report.TextOf(d.Question))
 	}
@@ -116,7 +112,7 @@ func (a *app) teach(cmd *cobra.Command, d site.Demo, format string) error {
 }
 
 func lessonTable(d site.Demo) report.Table {
-	t := report.Table{Key: "lesson", Columns: []report.Column{{Key: "sentence", Label: "What it teaches"}}}
+	t := report.Table{Key: "lesson", Columns: report.Columns("sentence=What it teaches")}
 	for _, sentence := range d.Lesson {
 		t.Add(report.TextOf(sentence))
 	}

@@ -88,7 +88,7 @@ func (e *exporting) saveTables(x *export.Export, folder string) error {
 // about is a table of what the others are of, with all that is doubtful, and with
 // their names.
 func about(x *export.Export, tables []report.Table, warnings []string) report.Table {
-	t := report.Table{Key: aboutTables, Columns: []report.Column{{Key: "key"}, {Key: "value"}}}
+	t := report.Table{Key: aboutTables, Columns: report.Columns("key=", "value=")}
 	for _, f := range x.Facts() {
 		t.Add(report.TextOf(f.Key), f.Value)
 	}

@@ -80,10 +80,7 @@ func traceInfo(in *pass.Input, facts *pass.Facts) *report.Document {
 		{Key: "lowest_address", Label: "lowest address", Value: report.TextOf("0x" + strconv.FormatUint(facts.Lowest, 16))},
 		{Key: "highest_address", Label: "highest address", Value: report.TextOf("0x" + strconv.FormatUint(facts.Highest, 16))},
 	}}
-	t := report.Table{Key: "kinds", Columns: []report.Column{
-		{Key: "kind", Label: "kind"},
-		{Key: "references", Label: "references"},
-	}}
+	t := report.Table{Key: "kinds", Columns: report.Columns("kind", "references")}
 	for k := trace.Kind(0); k < trace.NumKinds; k++ {
 		if facts.Kinds[k] > 0 {
 			t.Add(report.TextOf(k.String()), report.Count(facts.Kinds[k]))

@@ -106,12 +106,11 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 
 // largerTable has the rates of each level, and beside them those of a run that was made.
 func largerTable(list []larger.Result, real []predict.Result) report.Table {
-	t := report.Table{Key: "larger", Title: "Hit rates by all accesses, of an input that was not run", Columns: []report.Column{
-		{Key: "cores", Label: "cores"}, {Key: "level", Label: "level"}, {Key: "caches", Label: "caches"}, {Key: "accesses", Label: "accesses"},
-		{Key: "kept_rate", Label: "distances kept"}, {Key: "followed_rate", Label: "followed"},
-		{Key: "run_accesses", Label: "accesses of the run"}, {Key: "run_sdcm_rate", Label: "its SDCM"}, {Key: "run_rate", Label: "simulated"},
-		{Key: "kept_points", Label: "kept off SDCM", Unit: "points"}, {Key: "followed_points", Label: "followed off SDCM", Unit: "points"}, {Key: "simulated_points", Label: "followed off simulated", Unit: "points"},
-	}}
+	t := report.Table{Key: "larger", Title: "Hit rates by all accesses, of an input that was not run", Columns: report.Columns(
+		"cores", "level", "caches", "accesses", "kept_rate=distances kept", "followed_rate=followed",
+		"run_accesses=accesses of the run", "run_sdcm_rate=its SDCM", "run_rate=simulated",
+		"kept_points=kept off SDCM (points)", "followed_points=followed off SDCM (points)",
+		"simulated_points=followed off simulated (points)")}
 	for i := range list {
 		for k := range list[i].Levels {
 			l := &list[i].Levels[k]

@@ -391,14 +391,12 @@ func (o *scaleOptions) cut(t report.Table) report.Table {
 
 // laws has a row for each block that runs, what executes most instructions first.
 func (o *scaleOptions) laws(foretold, real *told) report.Table {
-	t := report.Table{Key: "laws", Title: "Executions of blocks, as laws", Columns: []report.Column{
-		{Key: "function", Label: "function"}, {Key: "block", Label: "block"}, {Key: "file", Label: "file"}, {Key: "line", Label: "line"},
-		{Key: "law", Label: "law"}, {Key: "basis", Label: "basis"}, {Key: "executions", Label: "executions"},
-	}}
+	t := report.Table{Key: "laws", Title: "Executions of blocks, as laws", Columns: report.Columns(
+		"function", "block", "file", "line", "law", "basis", "executions")}
 	if real != nil {
-		t.Columns = append(t.Columns, report.Column{Key: "run", Label: "in the run"}, report.Column{Key: "off", Label: "off by"})
+		t.Columns = append(t.Columns, report.Columns("run=in the run", "off=off by")...)
 	}
-	t.Columns = append(t.Columns, report.Column{Key: "instructions", Label: "instructions"}, report.Column{Key: "share", Label: "share"})
+	t.Columns = append(t.Columns, report.Columns("instructions", "share")...)
 	p := o.predicted.Run.Program
 	all := 0.0
 	instructions := make([]float64, len(p.Blocks))
@@ -448,7 +446,7 @@ func (o *scaleOptions) opcodes(foretold, real *told) report.Table {
 	if real == nil {
 		return o.cut(t)
 	}
-	t.Columns = append(t.Columns, report.Column{Key: "run", Label: "in the run"}, report.Column{Key: "difference", Label: "difference"})
+	t.Columns = append(t.Columns, report.Columns("run=in the run", "difference")...)
 	run := map[string]report.Value{}
 	other := real.work.Opcodes(answers.All)
 	for _, row := range other.Rows {
@@ -472,10 +470,9 @@ func (o *scaleOptions) opcodes(foretold, real *told) report.Table {
 
 // reuse has a row for each power of two of distances.
 func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
-	t := report.Table{Key: "reuse", Title: "How many other lines were touched since the line was, by accesses", Columns: []report.Column{
-		{Key: "from", Label: "from", Unit: "lines"}, {Key: "below", Label: "below", Unit: "lines"}, {Key: "accesses", Label: "accesses"},
-		{Key: "share", Label: "share"}, {Key: "miss_ratio", Label: "misses of a cache with as many lines"},
-	}}
+	t := report.Table{Key: "reuse", Title: "How many other lines were touched since the line was, by accesses", Columns: report.Columns(
+		"from (lines)", "below (lines)", "accesses", "share",
+		"miss_ratio=misses of a cache with as many lines")}
 	var counts [profile.WindowBins]uint64
 	all := uint64(0)
 	for i := range p.Locality[0].Kinds {
@@ -509,9 +506,8 @@ const sameFigure = 1e-12
 
 // held has a row for each figure, predicted and of the run.
 func (o *scaleOptions) held(foretold, real *told, reply *answers.Reply) report.Table {
-	t := report.Table{Key: "check", Title: "Held against " + o.check, Columns: []report.Column{
-		{Key: "figure", Label: "figure"}, {Key: "predicted", Label: "predicted"}, {Key: "run", Label: "of the run"}, {Key: "difference", Label: "difference"}, {Key: "off", Label: "off by"},
-	}}
+	t := report.Table{Key: "check", Title: "Held against " + o.check, Columns: report.Columns(
+		"figure", "predicted", "run=of the run", "difference", "off=off by")}
 	add := func(name string, predicted, run report.Value) {
 		x, _ := predicted.Number()
 		if y, _ := run.Number(); x != y && math.Abs(x-y) < sameFigure*math.Abs(y) {

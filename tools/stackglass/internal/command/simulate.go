@@ -202,10 +202,8 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 // addCoherence adds to the table of levels how many caches there are, and which
 // misses are of lines lost to other cores' stores.
 func addCoherence(t *report.Table, r simulate.Result) {
-	t.Columns = append(t.Columns,
-		report.Column{Key: "caches", Label: "caches"},
-		report.Column{Key: "coherence_misses", Label: "misses of coherence"},
-		report.Column{Key: "invalidated", Label: "lines lost"})
+	t.Columns = append(t.Columns, report.Columns(
+		"caches", "coherence_misses=misses of coherence", "invalidated=lines lost")...)
 	for i, l := range r.Levels {
 		t.Rows[i] = append(t.Rows[i], report.Count(uint64(l.Caches)), report.Count(l.Run.CoherenceMisses), report.Count(l.Run.Invalidated))
 	}
@@ -213,16 +211,9 @@ func addCoherence(t *report.Table, r simulate.Result) {
 
 // coreTable is what each core asks of each level.
 func coreTable(r simulate.Result) report.Table {
-	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: []report.Column{
-		{Key: "core", Label: "core"},
-		{Key: "threads", Label: "threads"},
-		{Key: "name", Label: "level"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "hits", Label: "hits"},
-		{Key: "misses", Label: "misses"},
-		{Key: "coherence_misses", Label: "of coherence"},
-		{Key: "invalidated", Label: "lines lost"},
-	}}
+	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
+		"core", "threads", "name=level", "accesses", "hits", "misses", "coherence_misses=of coherence",
+		"invalidated=lines lost")}
 	for n, core := range r.Cores {
 		for i := range r.Levels {
 			c := &r.Levels[i].Cores[n]
@@ -235,17 +226,11 @@ func coreTable(r simulate.Result) report.Table {
 
 // busTable is what goes over the buses that connect the caches of a level.
 func busTable(r simulate.Result) report.Table {
-	t := report.Table{Key: "bus", Title: "Between the caches of a level", Columns: []report.Column{
-		{Key: "name", Label: "level"},
-		{Key: "bus_reads", Label: "BusRd"},
-		{Key: "bus_reads_exclusive", Label: "BusRdX"},
-		{Key: "upgrades", Label: "BusUpgr"},
-		{Key: "silent_upgrades", Label: "E to M, silent"},
-		{Key: "remote_clean", Label: "another has it clean"},
-		{Key: "remote_dirty", Label: "another has it dirty"},
-		{Key: "write_backs_for_reads", Label: "written back for a read"},
-		{Key: "write_backs_for_writes", Label: "for a write"},
-	}}
+	t := report.Table{Key: "bus", Title: "Between the caches of a level", Columns: report.Columns(
+		"name=level", "bus_reads=BusRd", "bus_reads_exclusive=BusRdX", "upgrades=BusUpgr",
+		"silent_upgrades=E to M, silent", "remote_clean=another has it clean",
+		"remote_dirty=another has it dirty", "write_backs_for_reads=written back for a read",
+		"write_backs_for_writes=for a write")}
 	for _, l := range r.Levels {
 		row := []report.Value{report.TextOf(l.Cache.Name)}
 		b := &l.Run.Bus
@@ -263,9 +248,7 @@ func busTable(r simulate.Result) report.Table {
 
 // addWriteBacks adds to the table of levels what each wrote back.
 func addWriteBacks(t *report.Table, r simulate.Result) {
-	t.Columns = append(t.Columns,
-		report.Column{Key: "write_backs", Label: "write-backs"},
-		report.Column{Key: "write_backs_at_end", Label: "at the end"})
+	t.Columns = append(t.Columns, report.Columns("write_backs=write-backs", "write_backs_at_end=at the end")...)
 	for i, l := range r.Levels {
 		t.Rows[i] = append(t.Rows[i], report.Count(l.Run.WriteBacksSent), report.Count(l.Flush.WriteBacksSent))
 	}
@@ -290,21 +273,11 @@ func addWrites(t *report.Table, r simulate.Result) {
 
 // flowTable is the rest of what happened at each level.
 func flowTable(r simulate.Result) report.Table {
-	t := report.Table{Key: "flow", Title: "Demand by reads and writes, and what else came and went", Columns: []report.Column{
-		{Key: "name", Label: "level"},
-		{Key: "reads", Label: "reads"},
-		{Key: "read_misses", Label: "missed"},
-		{Key: "writes", Label: "writes"},
-		{Key: "write_misses", Label: "missed"},
-		{Key: "write_backs_received", Label: "written back to it"},
-		{Key: "write_back_misses", Label: "missed"},
-		{Key: "updates", Label: "written through to it"},
-		{Key: "clean_victims", Label: "clean victims"},
-		{Key: "fills", Label: "fills"},
-		{Key: "evictions", Label: "evictions"},
-		{Key: "back_invalidations", Label: "back-invalidated"},
-		{Key: "moved_up", Label: "moved up"},
-	}}
+	t := report.Table{Key: "flow", Title: "Demand by reads and writes, and what else came and went", Columns: report.Columns(
+		"name=level", "reads", "read_misses=missed", "writes", "write_misses=missed",
+		"write_backs_received=written back to it", "write_back_misses=missed",
+		"updates=written through to it", "clean_victims=clean victims", "fills", "evictions",
+		"back_invalidations=back-invalidated", "moved_up=moved up")}
 	for i := range r.Levels {
 		c := &r.Levels[i].Run
 		row := []report.Value{report.TextOf(r.Levels[i].Cache.Name)}

@@ -172,20 +172,10 @@ func shareOff(x, y float64) report.Value {
 }
 
 func (v *validation) levels() report.Table {
-	t := report.Table{Key: "levels", Title: "Demand accesses, as predicted and as simulated", Columns: []report.Column{
-		{Key: "name", Label: "level"},
-		{Key: "size_bytes", Label: "size"},
-		{Key: "ways", Label: "ways"},
-		{Key: "line_bytes", Label: "line", Unit: "bytes"},
-		{Key: "method", Label: "method"},
-		{Key: "predicted_accesses", Label: "predicted accesses"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "predicted_misses", Label: "predicted misses"},
-		{Key: "misses", Label: "misses"},
-		{Key: "difference", Label: "difference"},
-		{Key: "difference_ratio", Label: "of the misses"},
-		{Key: "sdcm_difference_ratio", Label: "that of SDCM"},
-	}}
+	t := report.Table{Key: "levels", Title: "Demand accesses, as predicted and as simulated", Columns: report.Columns(
+		"name=level", "size_bytes=size", "ways", "line_bytes=line (bytes)", "method",
+		"predicted_accesses=predicted accesses", "accesses", "predicted_misses=predicted misses", "misses",
+		"difference", "difference_ratio=of the misses", "sdcm_difference_ratio=that of SDCM")}
 	for i, p := range v.predicted.Levels {
 		c := v.counted.Levels[i]
 		ways, model := report.TextOf("full"), report.None()
@@ -203,12 +193,9 @@ func (v *validation) levels() report.Table {
 }
 
 func (v *validation) memory() report.Table {
-	t := report.Table{Key: "memory", Single: true, Columns: []report.Column{
-		{Key: "predicted_accesses", Label: "predicted memory accesses"},
-		{Key: "accesses", Label: "memory accesses"},
-		{Key: "difference", Label: "difference"},
-		{Key: "difference_ratio", Label: "of the accesses"},
-	}}
+	t := report.Table{Key: "memory", Single: true, Columns: report.Columns(
+		"predicted_accesses=predicted memory accesses", "accesses=memory accesses", "difference",
+		"difference_ratio=of the accesses")}
 	x, y := v.predicted.MemoryAccesses, v.counted.MemoryAccesses
 	t.Add(report.Real(x), report.Real(y), report.Real(x-y), shareOff(x, y))
 	return t

@@ -48,15 +48,9 @@ func sortedCores(r simulate.Result) (cores [][]uint32) {
 // shared levels the concurrent stack (MODELS §6.2). Misses are limited to those of the
 // level above in the same model.
 func (v *validation) views(asker *hierarchy.CoreAsker) report.Table {
-	t := report.Table{Key: "views", Title: "Misses of all cores by each model of coherence, and as simulated", Columns: []report.Column{
-		{Key: "name", Label: "level"},
-		{Key: "view", Label: "model"},
-		{Key: "predicted_misses", Label: "predicted misses"},
-		{Key: "misses", Label: "misses"},
-		{Key: "difference", Label: "difference"},
-		{Key: "difference_ratio", Label: "of the misses"},
-		{Key: "method", Label: "method"},
-	}}
+	t := report.Table{Key: "views", Title: "Misses of all cores by each model of coherence, and as simulated", Columns: report.Columns(
+		"name=level", "view=model", "predicted_misses=predicted misses", "misses", "difference",
+		"difference_ratio=of the misses", "method")}
 	above := hierarchy.Views{}
 	for i, p := range v.predicted.Levels {
 		misses := v.counted.Levels[i].Misses
@@ -86,16 +80,10 @@ func (v *validation) views(asker *hierarchy.CoreAsker) report.Table {
 
 // cores holds each core's prediction against what was simulated of it.
 func (v *validation) cores(r simulate.Result) report.Table {
-	t := report.Table{Key: "cores", Title: "Misses by core, as predicted and as simulated", Columns: []report.Column{
-		{Key: "threads", Label: "threads"},
-		{Key: "name", Label: "level"},
-		{Key: "predicted_misses", Label: "predicted misses"},
-		{Key: "misses", Label: "misses"},
-		{Key: "difference", Label: "difference"},
-		{Key: "difference_ratio", Label: "of the misses"},
-		{Key: "predicted_coherence_misses", Label: "predicted, of coherence"},
-		{Key: "coherence_misses", Label: "of coherence"},
-	}}
+	t := report.Table{Key: "cores", Title: "Misses by core, as predicted and as simulated", Columns: report.Columns(
+		"threads", "name=level", "predicted_misses=predicted misses", "misses", "difference",
+		"difference_ratio=of the misses", "predicted_coherence_misses=predicted, of coherence",
+		"coherence_misses=of coherence")}
 	for _, core := range v.byCore.Cores {
 		n := slices.IndexFunc(r.Cores, func(c simulate.Core) bool { return slices.Equal(c.Threads, core.Threads) })
 		if n < 0 {

@@ -210,25 +210,12 @@ func simulateTree(ctx context.Context, tree *loops.Tree, c misses.Cache, d *dine
 
 // table has a row for each tree and cache.
 func (o *loopValidation) table(list []validated) report.Table {
-	t := report.Table{Key: "caches", Title: "Misses by ScalaMemAnalysis (SMA), exactly on the tree of loops, and as simulated", Columns: []report.Column{
-		{Key: "name", Label: "of"},
-		{Key: "size_bytes", Label: "cache"},
-		{Key: "ways", Label: "ways"},
-		{Key: "line_bytes", Label: "line", Unit: "bytes"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "sma_misses", Label: "SMA"},
-		{Key: "exact_misses", Label: "exact"},
-		{Key: "misses", Label: "simulated"},
-		{Key: "dinero_misses", Label: "DineroIV"},
-		{Key: "sma_difference_ratio", Label: "SMA off, of misses"},
-		{Key: "miss_ratio", Label: "miss rate"},
-		{Key: "sma_miss_ratio", Label: "SMA's"},
-		{Key: "sma_miss_ratio_difference", Label: "off"},
-		{Key: "latency_cycles", Label: "latency", Unit: "cycles"},
-		{Key: "sma_latency_cycles", Label: "SMA's"},
-		{Key: "sma_latency_difference_ratio", Label: "off"},
-		{Key: "jumped_ratio", Label: "jumped over"},
-	}}
+	t := report.Table{Key: "caches", Title: "Misses by ScalaMemAnalysis (SMA), exactly on the tree of loops, and as simulated", Columns: report.Columns(
+		"name=of", "size_bytes=cache", "ways", "line_bytes=line (bytes)", "accesses", "sma_misses=SMA",
+		"exact_misses=exact", "misses=simulated", "dinero_misses=DineroIV",
+		"sma_difference_ratio=SMA off, of misses", "miss_ratio=miss rate", "sma_miss_ratio=SMA's",
+		"sma_miss_ratio_difference=off", "latency_cycles=latency (cycles)", "sma_latency_cycles=SMA's",
+		"sma_latency_difference_ratio=off", "jumped_ratio=jumped over")}
 	for _, v := range list {
 		n, estimated, simulated := float64(v.accesses), v.estimated.Total.Misses, float64(v.simulated)
 		rate := func(missed float64) float64 {
@@ -264,19 +251,10 @@ const (
 
 // loopClasses has a row for each array of the loops that make most accesses.
 func loopClasses(tree *loops.Tree, list []validated) report.Table {
-	t := report.Table{Key: "loops", Title: "Arrays of the loops that make 1 % of the accesses (SMA: as if the cache was empty before each run of the loop; addresses of the first run)", Columns: []report.Column{
-		{Key: "size_bytes", Label: "cache"},
-		{Key: "ways", Label: "ways"},
-		{Key: "loop", Label: "loop"},
-		{Key: "base", Label: "array at"},
-		{Key: "lines", Label: "lines"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "sma_misses", Label: "SMA"},
-		{Key: "sma_class", Label: "SMA's class"},
-		{Key: "exact_misses", Label: "exact"},
-		{Key: "first_misses", Label: "in first iterations"},
-		{Key: "exact_class", Label: "class by counts"},
-	}}
+	t := report.Table{Key: "loops", Title: "Arrays of the loops that make 1 % of the accesses (SMA: as if the cache was empty before each run of the loop; addresses of the first run)", Columns: report.Columns(
+		"size_bytes=cache", "ways", "loop", "base=array at", "lines", "accesses", "sma_misses=SMA",
+		"sma_class=SMA's class", "exact_misses=exact", "first_misses=in first iterations",
+		"exact_class=class by counts")}
 	for _, v := range list {
 		r := v.estimated
 		names := loopNames(r)

@@ -260,23 +260,13 @@ func readGrind(name string, p *trace.Program) (*validate.Cachegrind, error) {
 }
 
 func (o *multicoreValidation) table() report.Table {
-	return report.Table{Key: "multicore", Title: "Hit rates of threads as they ran and as they were predicted, and what each step of the prediction adds, in percentage points", Columns: []report.Column{
-		{Key: "cores", Label: "cores"},
-		{Key: "level", Label: "level"},
-		{Key: "rate", Label: "rate"},
-		{Key: "true_rate", Label: "true"},
-		{Key: "predicted_rate", Label: "predicted"},
-		{Key: "difference_points", Label: "division of work", Unit: "points"},
-		{Key: "sdcm_points", Label: "SDCM", Unit: "points"},
-		{Key: "sampling_points", Label: "sampling", Unit: "points"},
-		{Key: "sampling_off_points", Label: "±", Unit: "points"},
-		{Key: "weights_points", Label: "weights", Unit: "points"},
-		{Key: "coherence_points", Label: "no coherence", Unit: "points"},
-		{Key: "cachegrind_rate", Label: "Cachegrind"},
-		{Key: "cachegrind_difference_points", Label: "predicted off it", Unit: "points"},
-		{Key: "references", Label: "references"},
-		{Key: "predicted_references", Label: "predicted"},
-	}}
+	return report.Table{Key: "multicore", Title: "Hit rates of threads as they ran and as they were predicted, and what each step of the prediction adds, in percentage points", Columns: report.Columns(
+		"cores", "level", "rate", "true_rate=true", "predicted_rate=predicted",
+		"difference_points=division of work (points)", "sdcm_points=SDCM (points)",
+		"sampling_points=sampling (points)", "sampling_off_points=± (points)",
+		"weights_points=weights (points)", "coherence_points=no coherence (points)",
+		"cachegrind_rate=Cachegrind", "cachegrind_difference_points=predicted off it (points)", "references",
+		"predicted_references=predicted")}
 }
 
 // addComparison adds rows of each level: the mean of private caches, and the global rate.

@@ -108,15 +108,9 @@ func (a *app) takePass(r *reading, name string, line uint32, p *sampledPass) err
 
 // samplesTable has a row for each sample, and one for every access.
 func samplesTable(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
-	t := report.Table{Key: "samples", Title: "Samples (times: whole passes, reading included, one after the other)", Columns: []report.Column{
-		{Key: "sample", Label: "sample"},
-		{Key: "accuracy", Label: "accuracy"},
-		{Key: "analysed", Label: "accesses analysed"},
-		{Key: "samples", Label: "samples"},
-		{Key: "seconds", Label: "time", Unit: "s"},
-		{Key: "references_per_second", Label: "references a second"},
-		{Key: "speed_up", Label: "speed-up"},
-	}}
+	t := report.Table{Key: "samples", Title: "Samples (times: whole passes, reading included, one after the other)", Columns: report.Columns(
+		"sample", "accuracy", "analysed=accesses analysed", "samples", "seconds=time (s)",
+		"references_per_second=references a second", "speed_up=speed-up")}
 	for i := range passes {
 		p := &passes[i]
 		text, samples, analysed := "none: every access", report.None(), report.Ratio(1)
@@ -138,16 +132,9 @@ func samplesTable(passes []sampledPass, truth *profile.Locality, line uint32) re
 
 // sampleErrors has a row for each sample and power of two, up to the footprint.
 func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
-	t := report.Table{Key: "errors", Title: "Misses of a fully associative LRU cache, by sample and exactly", Columns: []report.Column{
-		{Key: "sample", Label: "sample"},
-		{Key: "capacity_lines", Label: "capacity", Unit: "lines"},
-		{Key: "misses", Label: "misses"},
-		{Key: "exact_misses", Label: "exact"},
-		{Key: "error", Label: "off by"},
-		{Key: "misses_low", Label: "at least"},
-		{Key: "misses_high", Label: "at most"},
-		{Key: "within", Label: "exact within"},
-	}}
+	t := report.Table{Key: "errors", Title: "Misses of a fully associative LRU cache, by sample and exactly", Columns: report.Columns(
+		"sample", "capacity_lines=capacity (lines)", "misses", "exact_misses=exact", "error=off by",
+		"misses_low=at least", "misses_high=at most", "within=exact within")}
 	want := profile.NewCurve(truth.Histogram(trace.AllKinds))
 	for i := range passes {
 		found := passes[i].found.Profile
