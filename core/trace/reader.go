@@ -6,46 +6,42 @@ import (
 	"strconv"
 )
 
-// Reader yields a trace in batches.
+// Reader reads a trace in batches.
 type Reader interface {
-	// Next empties b and fills it with the next rows, in trace order. It
-	// allocates nothing in steady state.
+	// Next fills b with the next rows, in trace order. It allocates nothing in steady state.
 	//
-	// With any error the batch is empty: rows before the error were delivered
-	// by the call before. io.EOF ends a whole trace. A *SyntaxError reports one
-	// record; the next call goes on behind it. Every other error is final and
-	// will be returned again.
+	// With any error the batch is empty: the call before delivered the rows before the
+	// error. io.EOF ends a whole trace. A *SyntaxError reports one record; the next call
+	// resumes behind it. Every other error is final and will be returned again.
 	Next(b *Batch) error
 }
 
-// Header is what a reader can tell of its trace besides the references. Facts
-// become known while reading, so ask at the end.
+// Header describes a trace besides its references. Facts become known while reading, so ask
+// at the end.
 type Header struct {
 	Format  string // the format's name, as for --input-format: "lackey", "din", ...
-	Threads bool   // records carry thread numbers
-	PCs     bool   // data records carry the instruction's address
-	Sizes   bool   // records carry the number of bytes
-	Sites   bool   // rows carry their site
-	// Sliced: the references of several threads are in order only from one slice of
-	// time to the next. Within one, nobody knows which thread came first.
+	Threads bool   // records have thread numbers
+	PCs     bool   // data records have the instruction's address
+	Sizes   bool   // records have the number of bytes
+	Sites   bool   // rows have their site
+	// Sliced: the references of several threads are in order only from one time slice to
+	// the next. The order within a slice is unknown.
 	Sliced bool
 
-	// Program is what the capture tells of the program; nil where the format
-	// tells nothing. It only grows: numbers keep their meaning.
+	// Program describes the program; nil if the format does not. It only grows: numbers
+	// keep their meaning.
 	Program *Program
-	// Capture are facts about how the trace was made, in the order in which the
-	// capture tool wrote them.
+	// Capture are facts about how the trace was made, in the order of the capture tool.
 	Capture []Fact
 }
 
-// Fact is one thing that a capture tool says of a trace.
+// Fact is a statement of a capture tool about a trace.
 type Fact struct{ Name, Value string }
 
-// LeftOutFact is the name of the fact by which a reader says which records of a trace
-// are no references.
+// LeftOutFact is the name of the fact that says which records of a trace are no references.
 const LeftOutFact = "left out"
 
-// LeftOut is the value of that fact; "" if there is none.
+// LeftOut returns the value of that fact, "" if there is none.
 func (h *Header) LeftOut() string {
 	for _, f := range h.Capture {
 		if f.Name == LeftOutFact {
@@ -55,7 +51,7 @@ func (h *Header) LeftOut() string {
 	return ""
 }
 
-// Join adds the facts that another part of the same trace made known.
+// Join adds what is known from another segment of the same trace.
 func (h *Header) Join(other Header) {
 	if h.Format == "" {
 		h.Format = other.Format
@@ -76,20 +72,18 @@ func (h *Header) Join(other Header) {
 // Describer is a [Reader] that knows its [Header].
 type Describer interface{ Header() Header }
 
-// Selector is a [Reader] that can tell more than references. Select names the
-// kinds of rows that it shall give, before the first Next; a reader that is not
-// asked gives references only.
+// Selector is a [Reader] that can return events. Select chooses the kinds of rows, before the
+// first Next; without it a reader returns references only.
 type Selector interface{ Select(Kinds) }
 
-// Position is somewhere between two rows of a trace that is stored in chunks: so many
-// rows behind the beginning of one. How many rows a chunk has hangs on the kinds that
-// the reader was asked for.
+// Position is a place between two rows of a trace that is stored in chunks. The number of rows of
+// a chunk depends on the selected kinds.
 type Position struct {
-	Chunk uint64 // offset of the chunk in the file; [AtEnd]: behind all
-	Rows  uint64
+	Chunk uint64 // offset of the chunk in the file, or [AtEnd]
+	Rows  uint64 // rows of the chunk before the position
 }
 
-// Before tells whether p comes before another position, with rows of the same kinds.
+// Before reports whether p comes before another position, with rows of the same kinds.
 func (p Position) Before(other Position) bool {
 	return p.Chunk < other.Chunk || p.Chunk == other.Chunk && p.Rows < other.Rows
 }
@@ -97,10 +91,10 @@ func (p Position) Before(other Position) bool {
 // AtEnd is the chunk of the position behind all rows.
 const AtEnd = ^uint64(0)
 
-// Chunk is a part of a trace that can be read without those before it.
+// Chunk is a segment of a trace that can be read without those before it.
 type Chunk struct {
 	At         uint64 // its offset in the file
-	References uint64 // in it
+	References uint64
 }
 
 // Outline is what an index says about a whole trace before it is read.
@@ -109,43 +103,75 @@ type Outline struct {
 	Threads    int    // threads that make references
 }
 
-// Source is a trace that can be read from several positions at the same time, so that
-// several workers share it.
+// Source is a trace that several workers can read from several positions at the same time.
 type Source interface {
-	// Chunks lists the chunks in the order of the trace; nil: it cannot be shared.
+	// Chunks lists the chunks in the order of the trace; nil if it cannot be shared.
 	Chunks() []Chunk
-	// Kinds are those of all rows that the trace may have.
+	// Kinds is the set of kinds of rows that the trace may have.
 	Kinds() Kinds
-	// Open makes a reader of the rows of these kinds from the beginning of a chunk on.
+	// Open returns a reader of the rows of these kinds from the beginning of a chunk on.
 	// Such readers may be used at the same time.
 	Open(chunk uint64, kinds Kinds) Mover
-	// Agrees tells whether another reader of the same trace, which has come to a chunk,
-	// was told the same before it as one that Open makes.
+	// Agrees reports whether a reader of the same trace that has reached a chunk has seen
+	// the same header state before it as a reader that Open returns.
 	Agrees(r Mover, chunk uint64) bool
 }
 
-// Mover is a [Reader] of a trace in chunks.
+// Mover is a [Reader] of a trace in chunks. Its batches contain rows of one chunk.
 type Mover interface {
 	Reader
 	Describer
-	// Position is behind the rows that were given. Batches hold rows of one chunk.
+	// Position is behind the rows that were returned.
 	Position() Position
-	// Until has Next give rows up to a position, and then [ErrThere], until it is called
-	// with another one. It is no position that was passed.
+	// Until makes Next return rows up to a position, which was not passed yet, and then
+	// [ErrThere].
 	Until(Position)
-	// Pass moves on to the beginning of a chunk, or to the end, and decodes nothing. The
-	// error is one that Next gives, or [ErrNotThere].
+	// Pass skips to the beginning of a chunk, or to the end, without decoding. The error is
+	// one that Next returns, or [ErrNotThere].
 	Pass(chunk uint64) error
 }
 
-// ErrThere tells that a reader has come to where it shall stop.
+// ErrThere reports that a reader has reached the position where it shall stop.
 var ErrThere = errors.New("the position to stop at is reached")
 
-// ErrNotThere tells that a trace has no such position any more.
+// ErrNotThere reports that a trace has no such position any more.
 var ErrNotThere = errors.New("the file is not the same any more as a moment ago: it was changed while it was read")
 
-// SyntaxError is one record that does not follow its format. The reader goes on
-// behind it.
+// Filler fills batches for [LateError.Next].
+type Filler interface {
+	// Begin prepares an empty batch, which is as long as it can be.
+	Begin(b *Batch)
+	// Fill returns the number of rows written, and the error behind them if it is known.
+	Fill(b *Batch) (rows int, err error)
+}
+
+// LateError keeps the error behind the rows of a batch until those have been delivered.
+type LateError struct{ err error }
+
+// Next fills b as [Reader] says.
+func (l *LateError) Next(b *Batch, f Filler) error {
+	if b.Cap() == 0 {
+		*b = *NewBatch(0)
+	}
+	b.Reset()
+	rows := 0
+	if l.err == nil {
+		b.Resize(b.Cap())
+		f.Begin(b)
+		rows, l.err = f.Fill(b)
+		b.Resize(rows)
+	}
+	if rows > 0 {
+		return nil
+	}
+	err := l.err
+	if IsSyntax(err) {
+		l.err = nil
+	}
+	return err
+}
+
+// SyntaxError reports one record that does not follow its format. The reader resumes behind it.
 type SyntaxError struct {
 	File   string // the trace's name
 	Line   int    // line, from 1, in text formats; 0 in binary ones
@@ -163,7 +189,15 @@ func (e *SyntaxError) Error() string {
 	return e.File + where + ": " + e.What + " " + quote(e.Got) + ", want " + e.Want
 }
 
-// Nameless is the error without the trace's name.
+// Clause returns the error without the place.
+func (e *SyntaxError) Clause() string {
+	return e.What + " " + strconv.Quote(e.Got) + ", want " + e.Want
+}
+
+// SetPlace completes the error of a text format.
+func (e *SyntaxError) SetPlace(file string, line int) { e.File, e.Line = file, line }
+
+// Nameless returns the error without the trace's name.
 func (e *SyntaxError) Nameless() string {
 	nameless := *e
 	nameless.File = theTrace
@@ -176,31 +210,30 @@ const theTrace = "the trace"
 // how the run ended, as when the recorder was killed.
 var ErrCutShort = errors.New("the recorder was killed, or only a part of the file was copied")
 
-// DamageError tells that the stream itself broke: it was cut off, or a checksum
-// or a packed block is wrong. Rows before the damage were delivered.
+// DamageError reports that the stream is broken: it was cut off, or a checksum or a compressed
+// block is wrong. Rows before the damage were delivered.
 type DamageError struct {
 	File   string // the trace's name
 	Layer  string // what broke: "lz4", "gzip", "zstd", "xz", or the format's name
-	Offset int64  // bytes delivered by the layer before it broke
+	Offset int64  // bytes that the layer delivered before
 	Cut    bool   // the stream ends too early; false: its bytes are wrong
-	Err    error  // what the layer said
+	Err    error  // of the layer
 }
 
 func (e *DamageError) Error() string {
-	at := " after " + strconv.FormatInt(e.Offset, 10) + " unpacked bytes"
-	if e.Err == ErrCutShort {
-		return e.File + " is cut short after " + strconv.FormatInt(e.Offset, 10) +
-			" bytes: the recorder was killed, or only a part of the file was copied; everything up to there can be read"
+	offset := strconv.FormatInt(e.Offset, 10)
+	switch {
+	case e.Err == ErrCutShort:
+		return e.File + " is cut short after " + offset + " bytes: " + e.Err.Error() + "; everything up to there can be read"
+	case e.Cut:
+		return e.File + ": the " + e.Layer + " stream is cut off after " + offset +
+			" unpacked bytes; copy the file again, or use what was read before the cut"
 	}
-	if e.Cut {
-		return e.File + ": the " + e.Layer + " stream is cut off" + at +
-			"; copy the file again, or use what was read before the cut"
-	}
-	return e.File + ": the " + e.Layer + " stream is damaged" + at + " (" + e.Err.Error() +
+	return e.File + ": the " + e.Layer + " stream is damaged after " + offset + " unpacked bytes (" + e.Err.Error() +
 		"); copy the file again, or use what was read before the damage"
 }
 
-// Nameless is the error without the trace's name.
+// Nameless returns the error without the trace's name.
 func (e *DamageError) Nameless() string {
 	nameless := *e
 	nameless.File = theTrace
@@ -209,15 +242,13 @@ func (e *DamageError) Nameless() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// IsSyntax reports whether err is a [*SyntaxError], after which a reader goes
-// on.
+// IsSyntax reports whether err is a [*SyntaxError], behind which a reader resumes.
 func IsSyntax(err error) bool {
 	var s *SyntaxError
 	return errors.As(err, &s)
 }
 
-// ReadAll drains r into one batch that holds the whole trace: for tests and
-// small traces only.
+// ReadAll reads a whole trace into one batch: for tests and small traces only.
 func ReadAll(r Reader) (*Batch, error) {
 	whole, b := &Batch{}, NewBatch(0)
 	for {
@@ -230,8 +261,7 @@ func ReadAll(r Reader) (*Batch, error) {
 	}
 }
 
-// appendRows adds the rows of other; columns that only one of both has get
-// zeros.
+// appendRows adds the rows of other. A column that only one of both has gets zeros.
 func (b *Batch) appendRows(other *Batch) {
 	before := b.Len()
 	b.Addr = append(b.Addr, other.Addr...)

@@ -1,5 +1,5 @@
-// Package champsim reads the instruction traces of the simulator ChampSim, as
-// its tracers write them (usually packed by xz or gzip).
+// Package champsim reads the instruction traces of the simulator ChampSim, as its tracers write
+// them (usually compressed by xz or gzip).
 //
 // A record is one executed instruction, struct input_instr of ChampSim's
 // inc/trace_instruction.h: 64 bytes, little-endian, without a header before the
@@ -14,11 +14,9 @@
 //	    16   2 x 8  addresses stored to; 0 for none
 //	    32   4 x 8  addresses loaded from; 0 for none
 //
-// Each record makes a row for the instruction fetch, one for each load, and one
-// for each store, in this order: what is read is read before the result is
-// written. All have the instruction as their PC. The format has neither sizes
-// nor threads (a file is one core's). ChampSim's other record, cloudsuite_instr, is
-// longer and is not read.
+// Each record makes a row for the instruction fetch, one for each load, and one for each store,
+// in this order, with the instruction as PC. The format has neither sizes nor threads (a file
+// is of one core). ChampSim's other record, cloudsuite_instr, is longer and is not read.
 package champsim
 
 import (
@@ -44,37 +42,27 @@ const (
 	canonicalTop = 47 // bits above this one of an x86-64 or AArch64 user address are alike
 )
 
-// Reader reads a trace.
-type Reader struct {
-	feed  records.Feed
-	parse parser
+// NewReader returns a reader of the records of r; name is the trace's name in errors.
+func NewReader(name string, r io.Reader) *records.Reader {
+	return records.NewReader(name, "champsim", r, &parser{})
 }
-
-// NewReader makes a reader of the records that r gives; name is for messages.
-func NewReader(name string, r io.Reader) *Reader {
-	return &Reader{feed: records.NewFeed(name, "champsim", r), parse: parser{name: name}}
-}
-
-// Next fills b as [trace.Reader] says.
-func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
-
-// Header tells that the trace has addresses, kinds and PCs.
-func (r *Reader) Header() trace.Header { return trace.Header{Format: "champsim", PCs: true} }
 
 type parser struct {
-	name string
 	slot int // of the next record, the rows of the slots before it were delivered
 }
 
-// Begin makes the column of PCs present.
+// Header implements [records.Parser].
+func (p *parser) Header() trace.Header { return trace.Header{Format: "champsim", PCs: true} }
+
+// Begin adds the column of PCs.
 func (p *parser) Begin(b *trace.Batch) { b.NeedPC() }
 
-// Parse reads record by record.
-func (p *parser) Parse(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error) {
+// Parse implements [records.Parser].
+func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error) {
 	for len(window)-taken >= recordBytes && row < b.Len() {
 		record := (*[recordBytes]byte)(window[taken:])
 		if wrong := check(record); wrong != nil {
-			wrong.File, wrong.Offset = p.name, offset+int64(taken)
+			wrong.Offset = int64(taken)
 			return taken + recordBytes, row, wrong
 		}
 		if row = p.rows(record, b, row); p.slot < slots {
@@ -108,7 +96,7 @@ func (p *parser) rows(record *[recordBytes]byte, b *trace.Batch, row int) int {
 	return row
 }
 
-// check tells what cannot be in a record.
+// check reports what cannot be in a record.
 func check(record *[recordBytes]byte) *trace.SyntaxError {
 	branch, taken := record[branchAt], record[takenAt]
 	switch {
@@ -124,11 +112,10 @@ func check(record *[recordBytes]byte) *trace.SyntaxError {
 
 func decimal(v byte) string { return strconv.Itoa(int(v)) }
 
-// Recognise tells whether head, the beginning of a file, is a ChampSim trace.
-// Records have no magic number; so all that can be seen must be right, their
-// addresses must be canonical (a sign-extended 48-bit number), instructions
-// must lie at other addresses than 0, and some must refer to memory. The reason
-// says why not.
+// Recognise reports whether head, the beginning of a file, is a ChampSim trace, and else the
+// reason. Records have no magic number, so all visible ones must be right: their addresses must
+// be canonical (a sign-extended 48-bit number), no instruction may be at address 0, and some must
+// refer to memory.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < recordBytes {
 		return "it has less than the " + strconv.Itoa(recordBytes) + " bytes of a record", false

@@ -3,13 +3,14 @@ package csv
 import (
 	"bytes"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// split cuts line into p.fields, blanks around them and quotes left out. A line
-// has as many fields as the header.
+// split cuts line into p.fields, without blanks around them and quotes. A line has as many fields
+// as the header.
 func (p *parser) split(line []byte) *trace.SyntaxError {
 	p.unquoted = p.unquoted[:0]
 	rest, more, count := line, true, 0
@@ -24,28 +25,19 @@ func (p *parser) split(line []byte) *trace.SyntaxError {
 		}
 	}
 	if count != p.columns.count {
-		return &trace.SyntaxError{
-			What: "line", Got: lines.Got(line),
-			Want: strconv.Itoa(p.columns.count) + " fields as in the header, not " + strconv.Itoa(count),
-		}
+		return lines.Wrong("line", line, strconv.Itoa(p.columns.count)+" fields as in the header, not "+strconv.Itoa(count))
 	}
 	return nil
 }
 
-// next cuts the first field off text; more tells that a separator stood behind
-// it.
+// next cuts the first field off text; more reports a separator behind it.
 func (p *parser) next(text []byte) (field, rest []byte, more bool, wrong *trace.SyntaxError) {
-	separator := p.columns.separator
-	for len(text) > 0 && text[0] == ' ' {
-		text = text[1:]
-	}
+	text = bytes.TrimLeft(text, " ")
 	if len(text) > 0 && text[0] == '"' {
 		return p.quoted(text)
 	}
-	for i, c := range text {
-		if c == separator {
-			return lines.Trim(text[:i]), text[i+1:], true, nil
-		}
+	if i := bytes.IndexByte(text, p.columns.separator); i >= 0 {
+		return lines.Trim(text[:i]), text[i+1:], true, nil
 	}
 	return lines.Trim(text), nil, false, nil
 }
@@ -68,14 +60,14 @@ func (p *parser) quoted(text []byte) (field, rest []byte, more bool, wrong *trac
 			if rest[0] == p.columns.separator {
 				return field, rest[1:], true, nil
 			}
-			return nil, nil, false, &trace.SyntaxError{What: "text behind a quoted field", Got: lines.Got(rest), Want: "a separator or the end of the line"}
+			return nil, nil, false, lines.Wrong("text behind a quoted field", rest, "a separator or the end of the line")
 		}
 	}
-	return nil, nil, false, &trace.SyntaxError{What: "quoted field", Got: lines.Got(text), Want: "a closing quote on the same line"}
+	return nil, nil, false, lines.Wrong("quoted field", text, "a closing quote on the same line")
 }
 
-// number reads a decimal number, or a hexadecimal one behind 0x, of at most
-// bits bits. An empty field may stand for 0.
+// number reads a decimal number, or a hexadecimal one behind 0x, of at most bits bits. An empty
+// field is 0 if empty allows it.
 func number(what string, field []byte, bits int, empty bool) (v uint64, wrong *trace.SyntaxError) {
 	if len(field) == 0 && empty {
 		return 0, nil
@@ -87,10 +79,7 @@ func number(what string, field []byte, bits int, empty bool) (v uint64, wrong *t
 		v, ok = lines.Decimal(field)
 	}
 	if !ok || v>>(bits-1)>>1 != 0 {
-		return 0, &trace.SyntaxError{
-			What: what, Got: lines.Got(field),
-			Want: "a number of at most " + strconv.Itoa(bits) + " bits, decimal or hexadecimal with 0x",
-		}
+		return 0, lines.Wrong(what, field, "a number of at most "+strconv.Itoa(bits)+" bits, decimal or hexadecimal with 0x")
 	}
 	return v, nil
 }
@@ -117,7 +106,7 @@ func kindOf(field []byte) (trace.Kind, *trace.SyntaxError) {
 			return k.kind, nil
 		}
 	}
-	return 0, &trace.SyntaxError{What: "kind", Got: lines.Got(field), Want: "r, w, m, i, load, store, modify or fetch"}
+	return 0, lines.Wrong("kind", field, "r, w, m, i, load, store, modify or fetch")
 }
 
 const noKind trace.Kind = 0xff
@@ -130,24 +119,13 @@ var kindLetters = func() (table [256]trace.Kind) {
 	for _, k := range kindWords {
 		if len(k.word) == 1 {
 			table[k.word[0]] = k.kind
-			table[bytes.ToUpper([]byte(k.word))[0]] = k.kind
+			table[strings.ToUpper(k.word)[0]] = k.kind
 		}
 	}
 	return table
 }()
 
-// equalFold tells whether field is word, a word of small letters, in any case.
+// equalFold reports whether field is word, in lower case, in any case.
 func equalFold(field []byte, word string) bool {
-	if len(field) != len(word) {
-		return false
-	}
-	for i, c := range field {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != word[i] {
-			return false
-		}
-	}
-	return true
+	return len(field) == len(word) && strings.EqualFold(string(field), word)
 }

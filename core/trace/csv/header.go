@@ -36,33 +36,30 @@ type layout struct {
 	separator byte
 	count     int        // fields a line; 0: the header was not read yet
 	at        [known]int // index of the field; -1: there is none
-	column    [most]int  // of each field; known: it is left out
+	column    [most]int  // of each field; known: it is ignored
 }
 
 func (l *layout) has(column int) bool { return l.count > 0 && l.at[column] >= 0 }
 
-// HeaderError tells that the first line does not name the columns of a trace,
-// so that nothing behind it can be read.
-type HeaderError struct {
-	File string
-	Line int
-	What string // what is wrong
-	Got  string // the line, shortened
-	Want string
-}
+// HeaderError reports that the first line does not name the columns of a trace, so that the table
+// cannot be read.
+type HeaderError struct{ wrong trace.SyntaxError }
 
 func (e *HeaderError) Error() string {
-	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.clause()
+	return e.wrong.File + ":" + strconv.Itoa(e.wrong.Line) + ": " + e.clause()
 }
 
 func (e *HeaderError) clause() string {
-	return "header " + strconv.Quote(e.Got) + ": " + e.What + ", want " + e.Want
+	return "header " + strconv.Quote(e.wrong.Got) + ": " + e.wrong.What + ", want " + e.wrong.Want
 }
 
+// SetPlace completes the error with its place.
+func (e *HeaderError) SetPlace(file string, line int) { e.wrong.SetPlace(file, line) }
+
 // parseHeader finds the columns that line names.
-func parseHeader(file string, number int, line []byte) (layout, *HeaderError) {
+func parseHeader(line []byte) (layout, *HeaderError) {
 	fail := func(what, want string) (layout, *HeaderError) {
-		return layout{}, &HeaderError{File: file, Line: number, What: what, Got: lines.Got(line), Want: want}
+		return layout{}, &HeaderError{*lines.Wrong(what, line, want)}
 	}
 	p := parser{columns: layout{separator: separatorOf(line), at: [known]int{-1, -1, -1, -1, -1}}}
 	c := &p.columns
@@ -90,8 +87,7 @@ func parseHeader(file string, number int, line []byte) (layout, *HeaderError) {
 	return *c, nil
 }
 
-// separatorOf is the one of the three separators that comes first in the
-// header.
+// separatorOf returns the separator that comes first in the header.
 func separatorOf(header []byte) byte {
 	if i := bytes.IndexAny(header, ",;\t"); i >= 0 {
 		return header[i]
@@ -99,7 +95,7 @@ func separatorOf(header []byte) byte {
 	return ','
 }
 
-// columnOf gives the column of that name, or known.
+// columnOf returns the column of that name, or known.
 func columnOf(name []byte) int {
 	letters := make([]byte, 0, len(name))
 	for _, c := range name {
@@ -117,18 +113,17 @@ func columnOf(name []byte) int {
 	return known
 }
 
-// Recognise tells whether text, the beginning of a file, is a table of
-// references: whether its first line names an address. The reason says why not.
+// Recognise reports whether the first line of text, the beginning of a file, names an address, and
+// else the reason.
 func Recognise(text []byte) (reason string, ok bool) {
-	for number := 1; len(text) > 0; number++ {
-		line, after := lines.First(text)
-		if len(lines.Trim(line)) > 0 {
-			if _, wrong := parseHeader("", number, line); wrong != nil {
-				return "line " + strconv.Itoa(number) + ": " + wrong.clause(), false
-			}
-			return "", true
+	for number, line := range lines.All(text) {
+		if lines.IsBlank(line) {
+			continue
 		}
-		text = after
+		if _, wrong := parseHeader(line); wrong != nil {
+			return "line " + strconv.Itoa(number) + ": " + wrong.clause(), false
+		}
+		return "", true
 	}
 	return "there is no header line", false
 }

@@ -1,17 +1,16 @@
 package csv
 
 import (
-	"encoding/binary"
 	"math"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// plain reads the first line of window into row row of b if its fields have
-// neither blanks nor quotes around them, none that is read is empty, and kinds
-// are single letters. It gives the length of the line. Any other line, a wrong
-// one too, is left to [parser.row], which takes twice the time and more.
+// plain reads the first line of window into row row of b if its fields have neither blanks nor
+// quotes around them, none that is read is empty, and kinds are single letters. It returns the
+// length of the line. Any other line, a wrong one too, is left to [parser.row], which takes more
+// than twice the time.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bool) {
 	text := window[:len(window)+lines.Slack]
 	c := &p.columns
@@ -55,21 +54,13 @@ func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bo
 	return at, true
 }
 
-// plainNumber reads a number at text[at:], of up to 16 hexadecimal or 19
-// decimal digits, and gives the index behind it. There are [lines.Slack] bytes
-// behind the last line.
+// plainNumber reads a number at text[at:], of up to 16 hexadecimal or 19 decimal digits, and
+// returns the index behind it. There are [lines.Slack] bytes behind the last line.
 func plainNumber(text []byte, at int) (v uint64, end int, ok bool) {
 	if text[at] == '0' && text[at+1] == 'x' {
 		at += 2
-		first := binary.LittleEndian.Uint64(text[at:])
-		n := lines.HexDigits(first)
-		v, end = lines.HexValue(first, n), at+n
-		if n == 8 {
-			second := binary.LittleEndian.Uint64(text[end:])
-			n = lines.HexDigits(second)
-			v, end = v<<uint(4*n)|lines.HexValue(second, n), end+n
-		}
-		return v, end, end > at
+		v, n := lines.HexAt((*[lines.Slack]byte)(text[at:]), 0)
+		return v, at + n, n > 0
 	}
 	for end = at; end < at+19; end++ {
 		digit := text[end] - '0'

@@ -8,9 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Writer writes references as a table with the columns addr, rw, size, tid and
-// pc, those of them that the trace has. Ranges are loads and stores of so many
-// bytes.
+// Writer writes references as a table with the columns addr and rw, and size, tid and pc if the
+// trace has them. Ranges are written as loads and stores.
 type Writer struct {
 	w     io.Writer
 	text  []byte
@@ -18,19 +17,18 @@ type Writer struct {
 	begun bool
 }
 
-// NewWriter makes a writer to w.
+// NewWriter returns a writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// ErrLateColumn tells that a trace came to have threads, PCs or sizes only when
-// the line with the names was written.
+// ErrLateColumn reports that threads, PCs or sizes appeared in a trace after the header line was
+// written.
 var ErrLateColumn = errors.New("the trace has a column that it did not have at its beginning; convert it to a container (.sgt) first, and that to a table")
 
 var letters = [trace.NumKinds]byte{
 	trace.Load: 'r', trace.Store: 'w', trace.Modify: 'm', trace.Fetch: 'i', trace.RangeRead: 'r', trace.RangeWrite: 'w',
 }
 
-// Write adds the references of a batch of a trace with that header; events have
-// no place in a table.
+// Write writes the references of a batch of a trace with that header; a table has no events.
 func (w *Writer) Write(b *trace.Batch, h trace.Header) error {
 	w.text = w.text[:0]
 	if !w.begun {
@@ -52,13 +50,14 @@ func (w *Writer) Write(b *trace.Batch, h trace.Header) error {
 func (w *Writer) begin(h trace.Header) {
 	w.has, w.begun = h, true
 	w.text = append(w.text, "addr,rw"...)
-	for _, column := range [...]struct {
-		name string
-		has  bool
-	}{{",size", h.Sizes}, {",tid", h.Threads}, {",pc", h.PCs}} {
-		if column.has {
-			w.text = append(w.text, column.name...)
-		}
+	if h.Sizes {
+		w.text = append(w.text, ",size"...)
+	}
+	if h.Threads {
+		w.text = append(w.text, ",tid"...)
+	}
+	if h.PCs {
+		w.text = append(w.text, ",pc"...)
 	}
 	w.text = append(w.text, '\n')
 }
@@ -78,7 +77,7 @@ func (w *Writer) row(b *trace.Batch, i int) {
 	w.text = append(text, '\n')
 }
 
-// at gives a value of a column, 0 if this batch does without.
+// at returns a value of a column, 0 if this batch does not have it.
 func at[T uint32 | uint64](column []T, i int) T {
 	if column == nil {
 		return 0

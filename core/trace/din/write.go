@@ -13,16 +13,16 @@ type Writer struct {
 	text []byte
 }
 
-// NewWriter makes a writer to w.
+// NewWriter returns a writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// labels of the lines that stand for a reference: a modify is a load and a
-// store, and of a range only where it begins can be told.
+// labels are those of the lines of a reference. A modify is a load and a store; the length of a
+// range is lost.
 var labels = [trace.NumKinds]string{
 	trace.Load: "0", trace.Store: "1", trace.Modify: "01", trace.Fetch: "2", trace.RangeRead: "0", trace.RangeWrite: "1",
 }
 
-// Write adds the references of a batch; events have no place in the format.
+// Write writes the references of a batch; the format has no events.
 func (w *Writer) Write(b *trace.Batch) error {
 	w.text = w.text[:0]
 	for i, kind := range b.Kind {

@@ -63,27 +63,12 @@ const (
 	typeUntakenJump = 49
 )
 
-// Reader reads a trace.
-type Reader struct {
-	feed  records.Feed
-	parse parser
-}
-
-// NewReader makes a reader of the records that r gives; name is for messages.
-func NewReader(name string, r io.Reader) *Reader {
-	return &Reader{feed: records.NewFeed(name, "drmemtrace", r), parse: parser{name: name}}
-}
-
-// Next fills b as [trace.Reader] says.
-func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
-
-// Header tells what the trace had so far.
-func (r *Reader) Header() trace.Header {
-	return trace.Header{Format: "drmemtrace", Threads: r.parse.threads, PCs: r.parse.pcs, Sizes: true}
+// NewReader returns a reader of the records of r; name is the trace's name in errors.
+func NewReader(name string, r io.Reader) *records.Reader {
+	return records.NewReader(name, "drmemtrace", r, &parser{})
 }
 
 type parser struct {
-	name    string
 	pc      trace.Addr // of the last instruction
 	next    trace.Addr // the address behind it
 	pcs     bool       // there was an instruction
@@ -92,7 +77,12 @@ type parser struct {
 	bundled int        // instructions of the bundle at hand that were delivered
 }
 
-// Begin makes the columns present that the trace is known to have.
+// Header implements [records.Parser].
+func (p *parser) Header() trace.Header {
+	return trace.Header{Format: "drmemtrace", Threads: p.threads, PCs: p.pcs, Sizes: true}
+}
+
+// Begin adds the columns that the trace is known to have.
 func (p *parser) Begin(b *trace.Batch) {
 	if p.pcs {
 		b.NeedPC()
@@ -102,8 +92,8 @@ func (p *parser) Begin(b *trace.Batch) {
 	}
 }
 
-// Parse reads record by record.
-func (p *parser) Parse(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error) {
+// Parse implements [records.Parser].
+func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error) {
 	for len(window)-taken >= recordBytes && row < b.Len() {
 		record := (*[recordBytes]byte)(window[taken:])
 		kind := binary.LittleEndian.Uint16(record[:])
@@ -126,14 +116,14 @@ func (p *parser) Parse(window []byte, offset int64, b *trace.Batch, row int) (ta
 			p.thread = uint32(value)
 			b.NeedThread()
 		case kind == typeBundle || kind > typeUntakenJump:
-			return taken + recordBytes, row, p.wrong(kind, size, offset+int64(taken))
+			return taken + recordBytes, row, wrong(kind, size, int64(taken))
 		}
 		taken += recordBytes
 	}
 	return taken, row, nil
 }
 
-// isInstruction tells of the records of one instruction.
+// isInstruction reports whether a record is of one instruction.
 func isInstruction(kind uint16) bool {
 	switch kind {
 	case typeNoFetch, typeMaybeFetch, typeSysenter, typeTakenJump, typeUntakenJump:
@@ -153,8 +143,7 @@ func (p *parser) instruction(b *trace.Batch, row int, kind uint16, pc trace.Addr
 	return p.reference(b, row, trace.Fetch, pc, bytes)
 }
 
-// bundle writes rows of a bundle's instructions from p.bundled on, as far as
-// there is room.
+// bundle writes the rows of a bundle's instructions from p.bundled on, as far as there is room.
 func (p *parser) bundle(b *trace.Batch, row, count int, lengths *[8]byte) int {
 	for ; p.bundled < count && row < b.Len(); p.bundled++ {
 		bytes := lengths[p.bundled]
@@ -176,19 +165,18 @@ func (p *parser) reference(b *trace.Batch, row int, kind trace.Kind, addr trace.
 	return row + 1
 }
 
-func (p *parser) wrong(kind, size uint16, offset int64) error {
+func wrong(kind, size uint16, offset int64) error {
 	what, got, want := "type", kind, "0 to "+strconv.Itoa(typeUntakenJump)
 	if kind == typeBundle && size > bundleLengths {
 		what, got, want = "instructions of a bundle", size, "at most "+strconv.Itoa(bundleLengths)
 	} else if kind == typeBundle {
 		want = "an instruction before a bundle of them"
 	}
-	return &trace.SyntaxError{File: p.name, Offset: offset, What: what, Got: strconv.Itoa(int(got)), Want: want}
+	return &trace.SyntaxError{Offset: offset, What: what, Got: strconv.Itoa(int(got)), Want: want}
 }
 
-// Recognise tells whether head, the beginning of a file, is a drmemtrace trace:
-// whether its first record is a header's, and all that can be seen are of types
-// that there are. The reason says why not.
+// Recognise reports whether head, the beginning of a file, is a drmemtrace trace, and else the
+// reason: its first record must be a header, and all visible ones must be of known types.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < recordBytes {
 		return "it has less than the " + strconv.Itoa(recordBytes) + " bytes of a record", false

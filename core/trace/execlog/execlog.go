@@ -10,80 +10,55 @@
 //	0, 0x40174a, 0xfffab1e8, "callq 0x401200", store, 0x40007ffdf8
 //	1, 0x40174f, 0x243c8b48, "movq (%rsp), %rdi", load, 0x00002000, RAM
 //
-// Where QEMU runs a whole system, the address is the physical one and the name
-// of the memory or device follows; both are as good as any other. Newer versions
-// of the plugin, asked for registers, add `, rax -> 0x10`; such fields are
-// skipped. Each line makes a row for the fetch and one for each reference, with
-// the instruction as PC and the processor as thread. In user mode QEMU gives the
-// number of a thread that ended to a later one. The format has no sizes.
+// If QEMU runs a whole system, the address is the physical one and the name of the memory or
+// device follows, which is ignored. Newer versions of the plugin, asked for registers, add
+// `, rax -> 0x10`; such fields are skipped. Each line makes a row for the fetch and one for each
+// reference, with the instruction as PC and the processor as thread. In user mode QEMU reuses
+// the number of a thread that ended. The format has no sizes.
 //
-// The plugin prints an instruction when the same processor begins its next one;
-// so lines of several threads are only roughly in the order in which they ran.
+// The plugin prints an instruction when the same processor begins its next one, so lines of
+// several threads are only roughly in the order in which they ran.
 package execlog
 
 import (
 	"bytes"
 	"io"
-	"math"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// Reader reads a trace.
-type Reader struct {
-	feed  lines.Feed
-	parse parser
+// NewReader returns a reader of the text of r; name is the trace's name in errors.
+func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
+
+type parser struct {
+	thread uint32
+	pc     trace.Addr
+	rest   int // bytes of the current line whose references are still to come; 0: at its beginning
 }
 
-// NewReader makes a reader of the text that r gives; name is for messages.
-func NewReader(name string, r io.Reader) *Reader {
-	return &Reader{feed: lines.NewFeed(r), parse: parser{name: name}}
-}
-
-// Next fills b as [trace.Reader] says.
-func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
-
-// Lines is the number of lines read.
-func (r *Reader) Lines() int { return r.parse.line }
-
-// Header tells that the trace has addresses, kinds, threads and PCs.
-func (r *Reader) Header() trace.Header {
+// Header implements [lines.Parser].
+func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "execlog", Threads: true, PCs: true}
 }
 
-type parser struct {
-	name   string
-	line   int // lines read
-	thread uint32
-	pc     trace.Addr
-	rest   int // bytes of the line at hand whose references are still to come; 0: at its beginning
-}
-
-// Begin makes the columns present.
+// Begin adds the columns of PCs and threads. No row has a size.
 func (p *parser) Begin(b *trace.Batch) {
 	b.NeedPC()
 	b.NeedThread()
+	clear(b.Bytes)
 }
 
-// End says that no row has a size.
-func (p *parser) End(b *trace.Batch, rows int) { clear(b.Bytes[:rows]) }
-
-// Parse reads line by line. A line is checked as a whole before its first row,
-// so that a wrong one makes none.
-func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken, rows int, err error) {
-	if long {
-		p.line++
-		return len(window), row, lines.TooLong(p.name, p.line, window)
-	}
+// Parse reads line by line. It checks a whole line before its first row, so that a wrong one has
+// none.
+func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for taken < len(window) && row < b.Len() {
 		whole, _ := lines.First(window[taken:])
 		line := bytes.TrimRight(whole, " \t\r")
 		if p.rest == 0 {
-			p.line++
+			count++
 			if wrong := p.instruction(line); wrong != nil {
-				wrong.File, wrong.Line = p.name, p.line
-				return taken + len(whole) + 1, row, wrong
+				return taken + len(whole) + 1, count, row, wrong
 			}
 			if len(line) > 0 {
 				p.row(b, row, trace.Fetch, p.pc)
@@ -91,11 +66,11 @@ func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken
 			}
 		}
 		if p.rest, row = p.references(line[len(line)-p.rest:], b, row); p.rest > 0 {
-			return taken + len(line) - p.rest, row, nil
+			return taken + len(line) - p.rest, count, row, nil
 		}
 		taken += len(whole) + 1
 	}
-	return taken, row, nil
+	return taken, count, row, nil
 }
 
 // row writes one row.
@@ -124,8 +99,8 @@ func (p *parser) instruction(line []byte) *trace.SyntaxError {
 	return nil
 }
 
-// references writes the rows of references, as far as there is room, and gives
-// the bytes that are left.
+// references writes the rows of references, as far as there is room, and returns the number of
+// bytes that are left.
 func (p *parser) references(text []byte, b *trace.Batch, row int) (left, rows int) {
 	for len(text) > 0 {
 		kind, addr, after, _ := reference(text)
@@ -141,13 +116,11 @@ func (p *parser) references(text []byte, b *trace.Batch, row int) (left, rows in
 	return 0, row
 }
 
-// record reads the fields up to the text of the instruction. A wrong one is told
-// without its place.
+// record reads the fields up to the text of the instruction.
 func record(line []byte) (thread uint32, pc trace.Addr, after []byte, wrong *trace.SyntaxError) {
 	processor, rest := cut(line)
-	number, ok := lines.Decimal(processor)
-	if !ok || number > math.MaxUint32 {
-		return 0, 0, nil, &trace.SyntaxError{What: "processor", Got: lines.Got(processor), Want: "a decimal number, at most 4294967295"}
+	if thread, wrong = lines.Decimal32("processor", processor); wrong != nil {
+		return 0, 0, nil, wrong
 	}
 	field, rest := cut(rest)
 	if pc, wrong = lines.Address("instruction", field); wrong != nil {
@@ -162,9 +135,9 @@ func record(line []byte) (thread uint32, pc trace.Addr, after []byte, wrong *tra
 	_, after, closed := bytes.Cut(text, []byte(`"`))
 	after = lines.Trim(after)
 	if open && closed && len(lines.Trim(before)) == 0 && (len(after) == 0 || after[0] == ',') {
-		return uint32(number), pc, bytes.TrimPrefix(after, []byte(",")), nil
+		return thread, pc, bytes.TrimPrefix(after, []byte(",")), nil
 	}
-	return 0, 0, nil, &trace.SyntaxError{What: "disassembly", Got: lines.Got(rest), Want: "text in quotes, and a comma if references follow"}
+	return 0, 0, nil, lines.Wrong("disassembly", rest, "text in quotes, and a comma if references follow")
 }
 
 // noReference is the kind of a field that is none.
@@ -192,19 +165,9 @@ func cut(text []byte) (field, after []byte) {
 	return lines.Trim(field), after
 }
 
-// Recognise tells whether text, the beginning of a file, is execlog's: whether
-// its first line that is not blank is. The reason says why not.
+// Recognise reports whether text, the beginning of a file, is execlog's, and else the reason.
 func Recognise(text []byte) (reason string, ok bool) {
-	for number := 1; len(text) > 0; number++ {
-		line, after := lines.First(text)
-		if line = lines.Trim(line); len(line) > 0 {
-			var p parser
-			if wrong := p.instruction(line); wrong != nil {
-				return lines.Reason(number, wrong), false
-			}
-			return "", true
-		}
-		text = after
-	}
-	return "there is no instruction", false
+	return lines.Recognise(text, "there is no instruction", lines.IsBlank, func(line []byte) *trace.SyntaxError {
+		return new(parser).instruction(lines.Trim(line))
+	})
 }

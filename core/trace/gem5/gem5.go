@@ -8,21 +8,18 @@
 //	PacketHeader  1 obj_id string · 2 ver · 3 tick_freq · 4 id_strings {1 key · 2 value string}, repeated
 //	Packet        1 tick · 2 cmd · 3 addr · 4 size · 5 flags · 6 pkt_id · 7 pc
 //
-// Numbers are varints; cmd, addr and size are always there. Demand requests are
-// references: ReadReq and WriteReq of a processor, and below a cache ReadSharedReq,
-// ReadCleanReq and LoadLockedReq, which are loads, and ReadExReq, WriteLineReq and
-// StoreCondReq, which are stores, because gem5 sends them for stores only. With flag
-// 0x100 (Request::INST_FETCH) they are instruction fetches. All others, such as
-// responses, write-backs, evictions, upgrades and prefetches, are left out; the
-// header's facts count them by command. The file does not name its version of gem5.
-// ReadReq and WriteReq have the same number in all; the others are taken for those of
-// gem5 20 and later (src/mem/packet.hh, MemCmd::Command; older versions number them
-// lower by two or three).
+// Numbers are varints; cmd, addr and size are required. Demand requests are references: ReadReq
+// and WriteReq of a processor, and below a cache ReadSharedReq, ReadCleanReq and LoadLockedReq
+// (loads), and ReadExReq, WriteLineReq and StoreCondReq (stores, because gem5 sends them for
+// stores only). With flag 0x100 (Request::INST_FETCH) they are instruction fetches. All others,
+// such as responses, write-backs, evictions, upgrades and prefetches, are left out; the header's
+// facts count them by command. The file does not name its version of gem5. ReadReq and WriteReq
+// have the same number in all versions; the others are numbered as in gem5 20 and later
+// (src/mem/packet.hh, MemCmd::Command; older versions number them lower by two or three).
 //
-// Where the header lists id_strings, pkt_id is the number of the requestor (of a
-// core's data side, say) and taken for a thread; they are named in
-// [trace.Program]. The PC is told by pc, where the probe was asked to record it.
-// Addresses are as seen at the place of the probe: usually physical ones.
+// If the header lists id_strings, pkt_id is the number of the requestor (of a core's data side,
+// say), which becomes a thread named in [trace.Program]. pc is there if the probe was asked to
+// record it. Addresses are those at the probe: usually physical ones.
 package gem5
 
 import (
@@ -63,33 +60,9 @@ var commands = [...]command{
 // commandOf is the number in commands.
 func commandOf(cmd uint32) int { return int(min(cmd, uint32(len(commands)-1))) }
 
-// Reader reads a trace.
-type Reader struct {
-	feed  records.Feed
-	parse parser
-}
-
-// NewReader makes a reader of the packets that r gives; name is for messages.
-func NewReader(name string, r io.Reader) *Reader {
-	return &Reader{feed: records.NewFeed(name, "gem5", r), parse: parser{name: name}}
-}
-
-// Next fills b as [trace.Reader] says.
-func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
-
-// Header tells what the trace had so far.
-func (r *Reader) Header() trace.Header {
-	h := trace.Header{Format: "gem5", Threads: r.parse.requestors != nil, PCs: r.parse.pcs, Sizes: true}
-	if h.Threads {
-		h.Program = &trace.Program{Threads: r.parse.requestors}
-	}
-	if r.parse.probe != "" {
-		h.Capture = append(h.Capture, trace.Fact{Name: "program", Value: r.parse.probe})
-	}
-	if text := r.parse.skipped(); text != "" {
-		h.Capture = append(h.Capture, trace.Fact{Name: trace.LeftOutFact, Value: text})
-	}
-	return h
+// NewReader returns a reader of the packets of r; name is the trace's name in errors.
+func NewReader(name string, r io.Reader) *records.Reader {
+	return records.NewReader(name, "gem5", r, &parser{})
 }
 
 // stage is what comes next.
@@ -103,7 +76,6 @@ const (
 )
 
 type parser struct {
-	name       string
 	stage      stage
 	rest       uint64 // bytes to skip
 	probe      string // the header's obj_id
@@ -112,7 +84,22 @@ type parser struct {
 	leftOut    [len(commands)]uint64 // packets, by command
 }
 
-// skipped says which packets are no references; "" if there are none.
+// Header implements [records.Parser].
+func (p *parser) Header() trace.Header {
+	h := trace.Header{Format: "gem5", Threads: p.requestors != nil, PCs: p.pcs, Sizes: true}
+	if h.Threads {
+		h.Program = &trace.Program{Threads: p.requestors}
+	}
+	if p.probe != "" {
+		h.Capture = append(h.Capture, trace.Fact{Name: "program", Value: p.probe})
+	}
+	if text := p.skipped(); text != "" {
+		h.Capture = append(h.Capture, trace.Fact{Name: trace.LeftOutFact, Value: text})
+	}
+	return h
+}
+
+// skipped lists the packets that are no references, "" if there are none.
 func (p *parser) skipped() string {
 	all, list := uint64(0), ""
 	for i, n := range p.leftOut {
@@ -130,7 +117,7 @@ func (p *parser) skipped() string {
 	return strconv.FormatUint(all, 10) + " packets that are not demand requests: " + list
 }
 
-// Begin makes the columns present that the trace is known to have.
+// Begin adds the columns that the trace is known to have.
 func (p *parser) Begin(b *trace.Batch) {
 	if p.pcs {
 		b.NeedPC()
@@ -140,20 +127,23 @@ func (p *parser) Begin(b *trace.Batch) {
 	}
 }
 
-// Parse reads message by message.
-func (p *parser) Parse(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error) {
+// Parse implements [records.Parser].
+func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error) {
 	for row < b.Len() && taken < len(window) && err == nil {
 		var n int
-		switch at := offset + int64(taken); p.stage {
+		switch p.stage {
 		case atMagic:
-			n, err = p.begin(window, at)
+			n, err = p.begin(window)
 		case skipping:
 			n = int(min(p.rest, uint64(len(window)-taken)))
 			if p.rest -= uint64(n); p.rest == 0 {
 				p.stage = atPackets
 			}
 		default:
-			n, row, err = p.message(window[taken:], at, b, row)
+			var wrong *trace.SyntaxError
+			if n, row, wrong = p.message(window[taken:], b, row); wrong != nil {
+				wrong.Offset, err = int64(taken), wrong
+			}
 		}
 		if n == 0 {
 			break
@@ -164,19 +154,19 @@ func (p *parser) Parse(window []byte, offset int64, b *trace.Batch, row int) (ta
 }
 
 // begin reads the magic number.
-func (p *parser) begin(window []byte, offset int64) (taken int, err error) {
+func (p *parser) begin(window []byte) (taken int, err error) {
 	if len(window) < len(magic) {
 		return 0, nil
 	}
 	if got := window[:len(magic)]; string(got) != magic {
-		err = &trace.SyntaxError{File: p.name, Offset: offset, What: "magic number", Got: string(got), Want: magic}
+		err = &trace.SyntaxError{What: "magic number", Got: string(got), Want: magic}
 	}
 	p.stage = atHeader
 	return len(magic), err
 }
 
 // message reads one message with its length.
-func (p *parser) message(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error) {
+func (p *parser) message(window []byte, b *trace.Batch, row int) (taken, rows int, wrong *trace.SyntaxError) {
 	length, n := varint(window)
 	if n == 0 {
 		return 0, row, nil
@@ -186,7 +176,8 @@ func (p *parser) message(window []byte, offset int64, b *trace.Batch, row int) (
 		longest = longestHeader
 	}
 	if n < 0 || length > longest {
-		return p.skip(length, n, offset, row)
+		taken, wrong = p.skip(length, n)
+		return taken, row, wrong
 	}
 	if uint64(len(window)-n) < length {
 		return 0, row, nil
@@ -195,20 +186,19 @@ func (p *parser) message(window []byte, offset int64, b *trace.Batch, row int) (
 	taken = n + int(length)
 	if p.stage == atHeader {
 		p.stage = atPackets
-		err := p.header(text, offset)
+		p.probe, p.requestors, wrong = decodeHeader(text)
 		p.Begin(b)
-		return taken, row, err
+		return taken, row, wrong
 	}
 	got, wrong := decodePacket(text)
 	if wrong != nil {
-		wrong.File, wrong.Offset = p.name, offset
 		return taken, row, wrong
 	}
 	return taken, p.row(got, b, row), nil
 }
 
-// skip passes over a message that cannot be one.
-func (p *parser) skip(length uint64, n int, offset int64, row int) (taken, rows int, err error) {
+// skip passes over a message whose length is wrong.
+func (p *parser) skip(length uint64, n int) (taken int, wrong *trace.SyntaxError) {
 	if n < 0 {
 		n, length = -n, 0
 	}
@@ -216,8 +206,8 @@ func (p *parser) skip(length uint64, n int, offset int64, row int) (taken, rows 
 	if length > 0 {
 		p.stage = skipping
 	}
-	return n, row, &trace.SyntaxError{File: p.name, Offset: offset, What: "length of a message",
-		Got: strconv.FormatUint(length, 10), Want: "a varint, at most " + strconv.Itoa(longestPacket) + " for a packet and " + strconv.Itoa(longestHeader) + " for the header"}
+	return n, &trace.SyntaxError{What: "length of a message", Got: strconv.FormatUint(length, 10),
+		Want: "a varint, at most " + strconv.Itoa(longestPacket) + " for a packet and " + strconv.Itoa(longestHeader) + " for the header"}
 }
 
 // row writes a packet's row, if it has one.
@@ -245,9 +235,8 @@ func (p *parser) row(k packet, b *trace.Batch, row int) int {
 	return row + 1
 }
 
-// Recognise tells whether head, the beginning of a file, is a packet trace: its
-// magic number is gem5's, and so is that of its traces of instructions, which
-// the first packet tells apart. The reason says why not.
+// Recognise reports whether head, the beginning of a file, is a packet trace, and else the reason.
+// gem5's instruction traces have the same magic number; their first packet differs.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < len(magic) || string(head[:len(magic)]) != magic {
 		return "it does not begin with " + magic, false
@@ -256,18 +245,18 @@ func Recognise(head []byte) (reason string, ok bool) {
 	if header == nil {
 		return "", true // too long to see
 	}
-	if _, wrong := decodeHeader(header); wrong != nil {
-		return "its header: " + wrong.What + " " + strconv.Quote(wrong.Got) + ", want " + wrong.Want, false
+	if _, _, wrong := decodeHeader(header); wrong != nil {
+		return "its header: " + wrong.Clause(), false
 	}
 	if first, _ := cut(rest); first != nil {
 		if _, wrong := decodePacket(first); wrong != nil {
-			return "its first message is no packet: " + wrong.What + " " + strconv.Quote(wrong.Got) + ", want " + wrong.Want, false
+			return "its first message is no packet: " + wrong.Clause(), false
 		}
 	}
 	return "", true
 }
 
-// cut gives the first message of text and what follows; nil if it is not whole.
+// cut returns the first message of text and what follows, nil if it is not whole.
 func cut(text []byte) (message, rest []byte) {
 	length, n := varint(text)
 	if n <= 0 || length > uint64(len(text)-n) {

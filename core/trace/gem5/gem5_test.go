@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/records"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"pgregory.net/rapid"
 )
@@ -302,7 +303,8 @@ func TestNaiveTwin(t *testing.T) {
 // which TestCut looks at.
 func compare(t tracetest.Failer, whole []byte) {
 	t.Helper()
-	r := NewReader("t", bytes.NewReader(whole))
+	p := &parser{}
+	r := records.NewReader("t", "gem5", bytes.NewReader(whole), p)
 	b := trace.NewBatch(0)
 	var damage *trace.DamageError
 	for {
@@ -314,7 +316,7 @@ func compare(t tracetest.Failer, whole []byte) {
 			return
 		}
 	}
-	if r.parse.stage == skipping {
+	if p.stage == skipping {
 		return
 	}
 	tracetest.CheckText(t, string(whole), reader, naive(string(whole)))

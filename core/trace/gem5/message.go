@@ -8,17 +8,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Of the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding)
-// these traces use two of four forms of fields; the other two are passed over.
+// Forms of fields in the wire format of Protocol Buffers
+// (protobuf.dev/programming-guides/encoding). These traces use the first two; the others are
+// skipped.
 const (
 	wireVarint  = 0
-	wireFixed64 = 1
 	wireBytes   = 2
+	wireFixed64 = 1
 	wireFixed32 = 5
 )
 
-// varint reads a number of at most ten bytes. n is the bytes taken: 0 if the
-// text ends within it, negative if the number has more than 64 bits.
+// varint reads a number of at most ten bytes. n is the number of bytes taken: 0 if the text ends
+// within it, negative if the number has more than 64 bits.
 func varint(text []byte) (v uint64, n int) {
 	if len(text) > 0 && text[0] < 0x80 {
 		return uint64(text[0]), 1
@@ -43,7 +44,7 @@ type field struct {
 	text   []byte // of bytes
 }
 
-// nextField reads the first field of text and gives the rest.
+// nextField reads the first field of text and returns the rest.
 func nextField(text []byte) (f field, rest []byte, ok bool) {
 	tag, n := varint(text)
 	if n <= 0 {
@@ -82,7 +83,7 @@ type packet struct {
 // packetFields is one more than the number of a packet's last field.
 const packetFields = 8
 
-// decodePacket reads a Packet. A wrong one is told without its place.
+// decodePacket reads a Packet.
 func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
 	const required = 1<<2 | 1<<3 | 1<<4 // command, address, size
 	var values [packetFields]uint64
@@ -121,39 +122,33 @@ func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
 	return k, nil
 }
 
-// header is what of a PacketHeader is of interest.
-type header struct {
-	probe      string
-	requestors []trace.Thread
-}
-
 // decodeHeader reads a PacketHeader.
-func decodeHeader(text []byte) (h header, wrong *trace.SyntaxError) {
+func decodeHeader(text []byte) (probe string, requestors []trace.Thread, wrong *trace.SyntaxError) {
 	frequency := false
 	for len(text) > 0 {
 		f, rest, ok := nextField(text)
 		if !ok {
-			return h, badField(text)
+			return "", nil, badField(text)
 		}
 		switch text = rest; {
 		case f.number == 1 && f.wire == wireBytes:
-			h.probe = string(f.text)
+			probe = string(f.text)
 		case f.number == 3 && f.wire == wireVarint:
 			frequency = true
 		case f.number == 4 && f.wire == wireBytes:
 			thread, wrong := decodeRequestor(f.text)
 			if wrong != nil {
-				return h, wrong
+				return "", nil, wrong
 			}
-			h.requestors = append(h.requestors, thread)
+			requestors = append(requestors, thread)
 		case f.number >= 1 && f.number <= 4 && f.number != 2:
-			return h, badWire(f)
+			return "", nil, badWire(f)
 		}
 	}
 	if !frequency {
-		return h, &trace.SyntaxError{What: "header", Got: "", Want: "one with a tick frequency"}
+		return "", nil, &trace.SyntaxError{What: "header", Got: "", Want: "one with a tick frequency"}
 	}
-	return h, nil
+	return probe, slices.Clip(requestors), nil
 }
 
 // decodeRequestor reads an IdStringEntry.
@@ -171,18 +166,6 @@ func decodeRequestor(text []byte) (t trace.Thread, wrong *trace.SyntaxError) {
 		}
 	}
 	return t, nil
-}
-
-// header takes over what a PacketHeader says; after a wrong one packets are
-// read without it.
-func (p *parser) header(text []byte, offset int64) error {
-	h, wrong := decodeHeader(text)
-	if wrong != nil {
-		wrong.File, wrong.Offset = p.name, offset
-		return wrong
-	}
-	p.probe, p.requestors = h.probe, slices.Clip(h.requestors)
-	return nil
 }
 
 func badField(text []byte) *trace.SyntaxError {

@@ -9,22 +9,19 @@
 //	 S 1fff000700,8   stores,
 //	 M 0421c7f0,4     or loads and then stores the same bytes
 //
-// Data lines belong to the I line before them: its address fills the PC column
-// once there was one. Traces may be cut down to data lines; they have no PCs.
+// Data lines belong to the I line before them: its address fills the PC column once there was one.
+// Traces may have data lines only, without PCs.
 //
-// With --trace-sched=yes Valgrind, which runs one thread at a time, also tells
-// which one it goes on with:
+// With --trace-sched=yes Valgrind, which runs one thread at a time, also reports the running one:
 //
 //	--13213--   SCHED[2]:  acquired lock (thread_wrapper(starting new thread))
 //
-// From the first such line on rows have the thread's number, the main thread's
-// being 1. The program counter of another thread is not carried over. Lines
-// that begin with ==, --, ** or ###, the SB lines of --trace-superblocks=yes
-// and blank lines are skipped. Numbers of processes are not looked at: trace
-// one process a file.
+// From the first such line on rows have the thread's number (the main thread is 1), and no PC of
+// another thread. Lines that begin with ==, --, ** or ###, the SB lines of --trace-superblocks=yes
+// and blank lines are skipped. Numbers of processes are ignored: trace one process a file.
 //
-// Lines just as lackey prints them take a fast path without a branch that
-// depends on digits; any other line is looked at field by field.
+// Lines exactly as lackey prints them take a fast path without a branch that depends on digits;
+// any other line is read field by field.
 package lackey
 
 import (
@@ -37,36 +34,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// Reader reads a trace. Its threads are numbered as Valgrind numbers them.
-type Reader struct {
-	feed  lines.Feed
-	parse parser
-}
-
-// NewReader makes a reader of the text that r gives; name is for messages.
-func NewReader(name string, r io.Reader) *Reader {
-	return &Reader{feed: lines.NewFeed(r), parse: parser{name: name}}
-}
-
-// Next fills b as [trace.Reader] says.
-func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
-
-// Lines is the number of lines read.
-func (r *Reader) Lines() int { return r.parse.line }
-
-// Header tells what the trace had so far.
-func (r *Reader) Header() trace.Header {
-	return trace.Header{Format: "lackey", Threads: r.parse.threads, PCs: r.parse.pcs, Sizes: true}
-}
+// NewReader returns a reader of the text of r; name is the trace's name in errors. Threads are
+// numbered as Valgrind numbers them.
+func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {
-	name    string
-	line    int        // lines read
 	pc      trace.Addr // of the last I line of the running thread, 0: none yet
 	pcs     bool       // there was an I line
 	thread  uint32     // that runs
 	threads bool       // there was a SCHED line
 	from    int        // rows of the batch from here on belong to thread
+}
+
+// Header implements [lines.Parser].
+func (p *parser) Header() trace.Header {
+	return trace.Header{Format: "lackey", Threads: p.threads, PCs: p.pcs, Sizes: true}
 }
 
 // other marks bytes that are not the letter of a kind.
@@ -83,7 +65,7 @@ var kinds = func() (table [256]uint8) {
 	return table
 }()
 
-// Begin makes the columns present that the trace is known to have.
+// Begin adds the columns that the trace is known to have.
 func (p *parser) Begin(b *trace.Batch) {
 	p.from = 0
 	if p.pcs {
@@ -94,49 +76,50 @@ func (p *parser) Begin(b *trace.Batch) {
 	}
 }
 
-// End fills in the running thread.
-func (p *parser) End(b *trace.Batch, rows int) {
+// fillThread writes the running thread into the rows up to end.
+func (p *parser) fillThread(b *trace.Batch, end int) {
 	if b.Thread == nil {
 		return
 	}
-	running := b.Thread[p.from:rows]
+	running := b.Thread[p.from:end]
 	for i := range running {
 		running[i] = p.thread
 	}
-	p.from = rows
+	p.from = end
 }
 
-// Parse alternates the fast path and single lines.
-func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken, rows int, err error) {
-	if long {
-		p.line++
-		if skipped(window) {
-			return len(window), row, nil
-		}
-		return len(window), row, lines.TooLong(p.name, p.line, window)
-	}
+// Skips reports whether a line is one of Valgrind's without a reference.
+func (p *parser) Skips(line []byte) bool { return skipped(line) }
+
+// Parse implements [lines.Parser].
+func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
+	taken, count, rows, err = p.parse(window, b, row)
+	p.fillThread(b, rows)
+	return taken, count, rows, err
+}
+
+// parse alternates the fast path and single lines.
+func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for {
 		n, next := p.plain(window[taken:], b, row)
-		taken, p.line, row = taken+n, p.line+next-row, next
+		taken, count, row = taken+n, count+next-row, next
 		if taken == len(window) || row == b.Len() {
-			return taken, row, nil
+			return taken, count, row, nil
 		}
 		line, _ := lines.First(window[taken:])
 		if row, err = p.single(line, b, row); err == lines.ErrEndBatch {
-			return taken, row, err
+			return taken, count, row, err
 		}
-		taken, p.line = taken+len(line)+1, p.line+1
+		taken, count = taken+len(line)+1, count+1
 		if err != nil {
-			return taken, row, err
+			return taken, count, row, err
 		}
 	}
 }
 
-// plain reads lines that are just as lackey prints them, up to one that is not,
-// and gives the bytes read and the rows that b holds then. Addr, Kind and Bytes
-// are written by index; a line that is given up half-way leaves no row. It is
-// long because calls and checks of bounds would double its time: s is an array,
-// and no index into it passes 63.
+// plain reads lines exactly as lackey prints them, up to one that is different, and returns the
+// bytes read and the number of rows in b. It is long because calls and bounds checks would
+// double its time: s is an array, and no index into it exceeds 63.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds8, sizes := b.Kind[:len(addrs)], b.Bytes[:len(addrs)]
@@ -220,7 +203,6 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err err
 	}
 	kind, addr, size, wrong := record(line)
 	if wrong != nil {
-		wrong.File, wrong.Line = p.name, p.line+1
 		return row, wrong
 	}
 	if kind == trace.Fetch {
@@ -234,16 +216,13 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err err
 	return row + 1, nil
 }
 
-// turn makes thread the running one. Rows without a thread stay in a batch
-// without that column.
+// turn makes thread the running one. Rows without a thread need a batch without that column.
 func (p *parser) turn(thread uint32, b *trace.Batch, row int) error {
-	if b.Thread == nil && row > 0 {
-		p.threads = true
+	if p.threads = true; b.Thread == nil && row > 0 {
 		return lines.ErrEndBatch
 	}
-	p.threads = true
 	b.NeedThread()
-	p.End(b, row)
+	p.fillThread(b, row)
 	if thread != p.thread {
 		p.thread, p.pc = thread, 0
 	}

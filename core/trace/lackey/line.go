@@ -2,42 +2,35 @@ package lackey
 
 import (
 	"bytes"
-	"math"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// record reads a line of a reference, blanks more or less. A wrong one is told
-// without its place.
+// record reads a line of a reference, with any number of blanks.
 func record(line []byte) (kind trace.Kind, addr trace.Addr, size uint32, wrong *trace.SyntaxError) {
 	letter, after := lines.Cut(lines.Trim(line))
 	if len(letter) != 1 || kinds[letter[0]^' '] == other {
-		return 0, 0, 0, &trace.SyntaxError{What: "line", Got: lines.Got(line), Want: "I, L, S or M, then address,bytes"}
+		return 0, 0, 0, lines.Wrong("line", line, "I, L, S or M, then address,bytes")
 	}
 	kind = trace.Kind(kinds[letter[0]^' '])
 	digits, sizeText, found := bytes.Cut(after, []byte(","))
 	if !found {
-		return 0, 0, 0, &trace.SyntaxError{What: "reference", Got: lines.Got(after), Want: "address,bytes"}
+		return 0, 0, 0, lines.Wrong("reference", after, "address,bytes")
 	}
-	addr, wide, ok := lines.Hex(digits)
-	if wide {
-		return 0, 0, 0, &trace.SyntaxError{What: "address", Got: lines.Got(digits), Want: "at most 16 hexadecimal digits: an address has 64 bits"}
+	if addr, wrong = lines.HexAddress(digits); wrong != nil {
+		return 0, 0, 0, wrong
 	}
-	if !ok {
-		return 0, 0, 0, &trace.SyntaxError{What: "address", Got: lines.Got(digits), Want: "1 to 16 hexadecimal digits"}
+	if size, wrong = lines.Decimal32("bytes", sizeText); wrong != nil {
+		return 0, 0, 0, wrong
 	}
-	wideSize, ok := lines.Decimal(sizeText)
-	if !ok || wideSize > math.MaxUint32 {
-		return 0, 0, 0, &trace.SyntaxError{What: "bytes", Got: lines.Got(sizeText), Want: "a decimal number, at most 4294967295"}
+	if !lines.FitsBytes(addr, size) {
+		return 0, 0, 0, lines.Wrong("reference", after, "one that ends within the 64-bit address space")
 	}
-	if !lines.FitsBytes(addr, uint32(wideSize)) {
-		return 0, 0, 0, &trace.SyntaxError{What: "reference", Got: lines.Got(after), Want: "one that ends within the 64-bit address space"}
-	}
-	return kind, addr, uint32(wideSize), nil
+	return kind, addr, size, nil
 }
 
-// skipped tells whether line is one of Valgrind's that say nothing of memory.
+// skipped reports whether line is one of Valgrind's without a reference.
 func skipped(line []byte) bool {
 	if len(line) >= 3 {
 		switch string(line[:2]) {
@@ -49,10 +42,10 @@ func skipped(line []byte) bool {
 			return true
 		}
 	}
-	return len(lines.Trim(line)) == 0
+	return lines.IsBlank(line)
 }
 
-// acquired finds the thread that a SCHED line says goes on.
+// acquired returns the thread that a SCHED line says is resumed.
 func acquired(line []byte) (thread uint32, ok bool) {
 	_, after, found := bytes.Cut(line, []byte("--   SCHED["))
 	if !found {
@@ -62,31 +55,20 @@ func acquired(line []byte) (thread uint32, ok bool) {
 	if !found || !bytes.HasPrefix(lines.Trim(event), []byte("acquired lock")) {
 		return 0, false
 	}
-	wide, ok := lines.Decimal(number)
-	if !ok || wide > math.MaxUint32 {
-		return 0, false
-	}
-	return uint32(wide), true
+	thread, wrong := lines.Decimal32("thread", number)
+	return thread, wrong == nil
 }
 
-// Recognise tells whether text, the beginning of a file, is lackey's: whether
-// its first line that is not skipped is a reference. The reason says why not.
+// Recognise reports whether text, the beginning of a file, is lackey's, and else the reason. Text
+// of Valgrind without a reference is taken for the beginning of such a trace.
 func Recognise(text []byte) (reason string, ok bool) {
-	valgrind := false
-	for number := 1; len(text) > 0; number++ {
-		line, after := lines.First(text)
-		if !skipped(line) {
-			_, _, _, wrong := record(line)
-			if wrong == nil {
-				return "", true
-			}
-			return lines.Reason(number, wrong), false
-		}
-		valgrind = valgrind || bytes.HasPrefix(line, []byte("=="))
-		text = after
-	}
-	if valgrind {
+	const none = "there is no reference"
+	reason, ok = lines.Recognise(text, none, skipped, func(line []byte) *trace.SyntaxError {
+		_, _, _, wrong := record(line)
+		return wrong
+	})
+	if reason == none && (bytes.HasPrefix(text, []byte("==")) || bytes.Contains(text, []byte("\n=="))) {
 		return "", true
 	}
-	return "there is no reference", false
+	return reason, ok
 }

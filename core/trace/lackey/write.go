@@ -7,25 +7,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Writer writes references as lackey prints them. Threads are told by lines as
-// of --trace-sched=yes. An instruction is told by its fetch only: data
-// references of a trace without fetches lose theirs. Ranges are loads and stores
-// of so many bytes; a size that the trace does not tell is 0.
+// Writer writes references as lackey prints them, and threads as with --trace-sched=yes. A data
+// reference has no PC but that of the fetch before it. Ranges become loads and stores; an
+// unknown size is 0.
 type Writer struct {
 	w       io.Writer
 	text    []byte
 	thread  uint32
-	threads bool // a thread was told
+	threads bool // a thread was written
 }
 
-// NewWriter makes a writer to w.
+// NewWriter returns a writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 var prefixes = [trace.NumKinds]string{
 	trace.Load: " L ", trace.Store: " S ", trace.Modify: " M ", trace.Fetch: "I  ", trace.RangeRead: " L ", trace.RangeWrite: " S ",
 }
 
-// Write adds the references of a batch; events have no place in the format.
+// Write writes the references of a batch; the format has no events.
 func (w *Writer) Write(b *trace.Batch) error {
 	w.text = w.text[:0]
 	for i, kind := range b.Kind {
@@ -43,8 +42,8 @@ func (w *Writer) Write(b *trace.Batch) error {
 	return err
 }
 
-// turn tells that another thread goes on. The number of the process is not known
-// and not looked at.
+// turn writes that another thread is resumed. The number of the process is unknown; readers
+// ignore it.
 func (w *Writer) turn(thread uint32) {
 	w.thread, w.threads = thread, true
 	w.text = strconv.AppendUint(append(w.text, "--1--   SCHED["...), uint64(thread), 10)

@@ -3,79 +3,93 @@ package lines
 import (
 	"errors"
 	"io"
+	"strconv"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// ErrEndBatch tells a [Feed] to end the batch before the line that was reached.
+// ErrEndBatch makes a [Reader] end the batch before the current line.
 var ErrEndBatch = errors.New("the batch ends here")
 
 // Parser reads lines of one format.
 type Parser interface {
-	// Begin makes the optional columns of an empty batch present, as far as
-	// the trace is known to have them. The batch is as long as it can be.
+	// Header describes the lines read so far.
+	Header() trace.Header
+	// Begin adds the optional columns that the trace is known to have to an empty batch,
+	// which is as long as it can be.
 	Begin(b *trace.Batch)
-	// Parse reads lines of window into b, from row row on, until either is
-	// used up or a line is wrong. It returns the bytes that it read, the wrong
-	// line among them, and the number of rows that b holds now. The window may
-	// be read up to Slack bytes behind its end. long: it is the beginning of
-	// one line of more than Longest bytes.
-	Parse(window []byte, long bool, b *trace.Batch, row int) (taken, rows int, err error)
-	// End completes the columns of the first rows rows.
-	End(b *trace.Batch, rows int)
+	// Parse reads lines of window into b, from row on, until the window is read, b is full
+	// or a line is wrong. It returns the number of bytes and lines read, the wrong line
+	// included, and the number of rows in b. A *trace.SyntaxError concerns the last line
+	// read and gets its place; other errors are final. The window has Slack bytes behind
+	// its end that may be read.
+	Parse(window []byte, b *trace.Batch, row int) (taken, lines, rows int, err error)
 }
 
-// Feed fills batches from a stream by way of a parser.
-type Feed struct {
+// longSkipper is a [Parser] that knows lines without references by their beginning.
+type longSkipper interface{ Skips(line []byte) bool }
+
+// Reader reads a trace of a text format.
+type Reader struct {
 	buffer *Buffer
-	wrong  error // of the line behind the rows that were delivered
+	parser Parser
+	file   string
+	line   int
+	late   trace.LateError
 }
 
-// NewFeed makes a feed that reads r.
-func NewFeed(r io.Reader) Feed { return Feed{buffer: NewBuffer(r)} }
-
-// Next fills b by p as [trace.Reader] says.
-func (f *Feed) Next(b *trace.Batch, p Parser) error {
-	if b.Cap() == 0 {
-		*b = *trace.NewBatch(0)
-	}
-	b.Reset()
-	if err := f.wrong; err != nil {
-		f.wrong = nil
-		return err
-	}
-	b.Resize(b.Cap())
-	p.Begin(b)
-	rows, err := f.fill(b, p)
-	p.End(b, rows)
-	b.Resize(rows)
-	if rows > 0 {
-		f.wrong = err
-		return nil
-	}
-	return err
+// NewReader returns a reader of the text of r; file is the trace's name in errors.
+func NewReader(file string, r io.Reader, p Parser) *Reader {
+	return &Reader{buffer: NewBuffer(r), parser: p, file: file}
 }
 
-// fill gives the number of rows, and the error of the line behind them if that
-// is known already.
-func (f *Feed) fill(b *trace.Batch, p Parser) (rows int, err error) {
+// Lines is the number of lines read.
+func (r *Reader) Lines() int { return r.line }
+
+// Header describes the trace as far as it was read.
+func (r *Reader) Header() trace.Header { return r.parser.Header() }
+
+// Next fills b as [trace.Reader] says.
+func (r *Reader) Next(b *trace.Batch) error { return r.late.Next(b, r) }
+
+// Begin implements [trace.Filler].
+func (r *Reader) Begin(b *trace.Batch) { r.parser.Begin(b) }
+
+// Fill implements [trace.Filler].
+func (r *Reader) Fill(b *trace.Batch) (rows int, err error) {
 	for rows < b.Cap() {
-		window, long, err := f.buffer.Window()
+		window, long, err := r.buffer.Window()
 		if err != nil {
 			if rows > 0 {
-				return rows, nil // the buffer gives it again
+				return rows, nil // the buffer returns the error again
 			}
 			return 0, err
 		}
-		var taken int
-		taken, rows, err = p.Parse(window, long, b, rows)
-		f.buffer.Take(taken)
+		var taken, lines int
+		if long {
+			taken, lines, err = len(window), 1, r.tooLong(window)
+		} else {
+			taken, lines, rows, err = r.parser.Parse(window, b, rows)
+		}
+		r.buffer.Take(taken)
+		r.line += lines
 		if err == ErrEndBatch && rows > 0 {
 			return rows, nil
 		}
 		if err != nil && err != ErrEndBatch {
+			if placed, ok := err.(interface{ SetPlace(file string, line int) }); ok {
+				placed.SetPlace(r.file, r.line)
+			}
 			return rows, err
 		}
 	}
 	return rows, nil
+}
+
+// tooLong returns the error for a line of more than [Longest] bytes, nil if the format skips it.
+func (r *Reader) tooLong(start []byte) error {
+	if s, ok := r.parser.(longSkipper); ok && s.Skips(start) {
+		return nil
+	}
+	return Wrong("line", start, "at most "+strconv.Itoa(Longest)+" bytes")
 }

@@ -3,6 +3,7 @@ package lines
 import (
 	"bytes"
 	"encoding/binary"
+	"iter"
 	"math"
 	"math/bits"
 	"strconv"
@@ -15,11 +16,11 @@ const (
 	everyTop  = 0x8080808080808080
 )
 
-// HexDigits counts the hexadecimal digits, 0 to 8, that the eight bytes of x
-// begin with; the first byte is the lowest.
+// HexDigits counts the hexadecimal digits, 0 to 8, that the eight bytes of x begin with; the
+// first byte is the lowest.
 //
-// All eight are compared at once: adding 0x80-c to a byte below 0x80 sets its
-// top bit exactly if the byte is at least c, and no sum carries into the next.
+// All eight are compared at once: adding 0x80-c to a byte below 0x80 sets its top bit exactly
+// if the byte is at least c, and no sum carries into the next byte.
 func HexDigits(x uint64) int {
 	const ge0, gt9 = (0x80 - '0') * everyByte, (0x80 - '9' - 1) * everyByte
 	const geA, gtF = (0x80 - 'a') * everyByte, (0x80 - 'f' - 1) * everyByte
@@ -31,8 +32,7 @@ func HexDigits(x uint64) int {
 	return bits.TrailingZeros64(others) / 8
 }
 
-// HexValue is the number that the first n bytes of x write, all of them
-// hexadecimal digits; n is 0 to 8.
+// HexValue returns the number that the first n bytes of x write, 0 to 8 hexadecimal digits.
 func HexValue(x uint64, n int) uint64 {
 	v := x&(0x0f*everyByte) + 9*(x>>6&everyByte)
 	v <<= uint(64 - 8*n) // in front come zeros; n = 0 leaves nothing
@@ -41,8 +41,8 @@ func HexValue(x uint64, n int) uint64 {
 	return (v<<16 | v>>32) & 0x00000000ffffffff
 }
 
-// HexAt reads the hexadecimal digits, at most 16, that stand in s from at on; at is
-// at most 48. end is where they end.
+// HexAt reads up to 16 hexadecimal digits from s[at:] and returns the index behind them; at is
+// at most 48.
 func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	first := binary.LittleEndian.Uint64(s[at:])
 	n := HexDigits(first)
@@ -54,27 +54,24 @@ func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	return HexValue(first, 8)<<uint(4*n) | HexValue(second, n), at + 8 + n
 }
 
-// FitsBytes tells whether a reference of bytes bytes at addr ends within the
-// 64-bit address space.
+// FitsBytes reports whether a reference of bytes bytes at addr ends within the 64-bit address
+// space.
 func FitsBytes(addr trace.Addr, bytes uint32) bool {
 	return bytes == 0 || addr <= math.MaxUint64-uint64(bytes-1)
 }
 
-// HexDigit gives the value of a hexadecimal digit, and 255 for any other byte.
+// HexDigit is the value of a hexadecimal digit, and 255 for any other byte.
 var HexDigit = func() (table [256]uint8) {
 	for i := range table {
 		table[i] = 255
 	}
-	for i, digit := range []byte("0123456789abcdef") {
-		table[digit] = uint8(i)
-	}
-	for i, digit := range []byte("ABCDEF") {
-		table[digit] = uint8(10 + i)
+	for i := range 16 {
+		table["0123456789abcdef"[i]], table["0123456789ABCDEF"[i]] = uint8(i), uint8(i)
 	}
 	return table
 }()
 
-// Trim cuts blanks and carriage returns off both ends.
+// Trim cuts spaces, tabs and carriage returns off both ends.
 func Trim(s []byte) []byte {
 	for len(s) > 0 && blank(s[0]) {
 		s = s[1:]
@@ -85,8 +82,8 @@ func Trim(s []byte) []byte {
 	return s
 }
 
-// TrimBlanks cuts spaces and carriage returns, but no tabs, off both ends: for
-// tables that tabs may separate.
+// TrimBlanks cuts spaces and carriage returns, but no tabs, off both ends: tabs may separate
+// fields of a table.
 func TrimBlanks(s []byte) []byte { return bytes.Trim(s, " \r") }
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
@@ -101,17 +98,46 @@ func Cut(s []byte) (field, after []byte) {
 	return s, nil
 }
 
-// First gives the first line of text without its end, and what follows it.
+// First returns the first line of text without its newline, and what follows it.
 func First(text []byte) (line, after []byte) {
-	newline := bytes.IndexByte(text, '\n')
-	if newline < 0 {
-		return text, nil
-	}
-	return text[:newline], text[newline+1:]
+	line, after, _ = bytes.Cut(text, []byte("\n"))
+	return line, after
 }
 
-// Hex reads a number of hexadecimal digits only. ok is false for anything else;
-// wide tells that these are digits, but of more than 64 bits.
+// All yields the lines of text with their numbers, from 1.
+func All(text []byte) iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		for number := 1; len(text) > 0; number++ {
+			var line []byte
+			line, text = First(text)
+			if !yield(number, line) {
+				return
+			}
+		}
+	}
+}
+
+// Recognise reports whether text, the beginning of a file, is of a format: whether the first
+// line that is not skipped is right. The reason says in a clause why not, none if all lines
+// are skipped.
+func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
+	for number, line := range All(text) {
+		if skip(line) {
+			continue
+		}
+		if wrong := check(line); wrong != nil {
+			return "line " + strconv.Itoa(number) + ": " + wrong.Clause(), false
+		}
+		return "", true
+	}
+	return none, false
+}
+
+// IsBlank reports whether nothing but blanks is in a line.
+func IsBlank(line []byte) bool { return len(Trim(line)) == 0 }
+
+// Hex reads a number of hexadecimal digits only. ok is false for anything else; wide reports
+// digits of more than 64 bits.
 func Hex(s []byte) (v uint64, wide, ok bool) {
 	for _, c := range s {
 		digit := HexDigit[c]
@@ -124,16 +150,29 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 	return v, wide, len(s) > 0 && !wide
 }
 
-// Address reads hexadecimal digits behind 0x, which must be there. A wrong one is
-// told as what, without its place.
+const tooWide = "at most 16 hexadecimal digits: an address has 64 bits"
+
+// Address reads hexadecimal digits behind 0x, which must be there. what names them in the error.
 func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	digits, found := bytes.CutPrefix(s, []byte("0x"))
 	addr, wide, ok := Hex(digits)
 	switch {
 	case wide:
-		return 0, &trace.SyntaxError{What: what, Got: Got(s), Want: "at most 16 hexadecimal digits: an address has 64 bits"}
+		return 0, Wrong(what, s, tooWide)
 	case !found || !ok:
-		return 0, &trace.SyntaxError{What: what, Got: Got(s), Want: "0x and 1 to 16 hexadecimal digits"}
+		return 0, Wrong(what, s, "0x and 1 to 16 hexadecimal digits")
+	}
+	return addr, nil
+}
+
+// HexAddress reads an address of hexadecimal digits only.
+func HexAddress(digits []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
+	addr, wide, ok := Hex(digits)
+	switch {
+	case wide:
+		return 0, Wrong("address", digits, tooWide)
+	case !ok:
+		return 0, Wrong("address", digits, "1 to 16 hexadecimal digits")
 	}
 	return addr, nil
 }
@@ -150,22 +189,20 @@ func Decimal(s []byte) (v uint64, ok bool) {
 	return v, len(s) > 0
 }
 
-// Got makes text fit for the Got of an error that may be kept.
-func Got(text []byte) string {
-	const most = 80
-	if len(text) > most {
-		text = text[:most]
+// Decimal32 reads a decimal number of 32 bits. what names it in the error.
+func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
+	v, ok := Decimal(s)
+	if !ok || v > math.MaxUint32 {
+		return 0, Wrong(what, s, "a decimal number, at most 4294967295")
 	}
-	return string(text)
+	return uint32(v), nil
 }
 
-// Reason makes a clause of the error of a line that a format does not recognise.
-func Reason(number int, wrong *trace.SyntaxError) string {
-	return "line " + strconv.Itoa(number) + ": " + wrong.What + " " + strconv.Quote(wrong.Got) + ", want " + wrong.Want
+// Wrong returns the error about a field, which [Reader] completes with the place. It copies the
+// first bytes of got.
+func Wrong(what string, got []byte, want string) *trace.SyntaxError {
+	return &trace.SyntaxError{What: what, Got: Got(got), Want: want}
 }
 
-// TooLong is the error of a line of more than [Longest] bytes.
-func TooLong(file string, line int, start []byte) error {
-	return &trace.SyntaxError{File: file, Line: line, What: "line", Got: Got(start),
-		Want: "at most " + strconv.Itoa(Longest) + " bytes"}
-}
+// Got copies the first bytes of text for the Got of an error.
+func Got(text []byte) string { return string(text[:min(len(text), 80)]) }

@@ -1,21 +1,16 @@
-// Package lines turns a stream of bytes into windows of whole text lines, and
-// windows into batches. It is what the text formats share.
+// Package lines reads traces of text formats: it cuts a stream of bytes into windows of whole
+// lines, and a format's parser turns windows into batches.
 //
 // Parsing a line costs a few nanoseconds, so nothing here is done once a line:
 //
-//  1. [Buffer.Window] reads as much as the stream gives into one buffer and
-//     hands out all lines in it that are whole. Behind them stay [Slack] bytes
-//     that may be read but mean nothing, so that a parser may load eight bytes
-//     at a time without looking where the window ends: a line's newline stops
-//     it first.
-//  2. A [Parser] reads lines of a window into rows of a batch until one of the
-//     two is used up.
-//  3. [Feed] alternates the two and gives the contract of [trace.Reader.Next]:
-//     rows come before the error behind them.
+//  1. [Buffer.Window] reads as much as the stream gives into one buffer and returns all whole
+//     lines in it. [Slack] meaningless bytes follow them, so that a parser may load eight bytes
+//     at a time without looking where the window ends: a line's newline stops it first.
+//  2. A [Parser] reads lines of a window into rows of a batch until either is used up.
+//  3. [Reader] alternates the two and implements [trace.Reader].
 //
-// A last line without newline counts as a line when the stream ends with
-// io.EOF; when it ends with any other error, the stream was broken off there
-// and the rest of a line is dropped.
+// A last line without newline is a line if the stream ends with io.EOF. If it ends with any
+// other error, the incomplete line is dropped.
 package lines
 
 import (
@@ -52,10 +47,10 @@ func NewBuffer(r io.Reader) *Buffer {
 	return &Buffer{source: r, buf: make([]byte, Longest+2+Slack)}
 }
 
-// Window gives the lines that are whole and unread, at least one, each with its
-// newline. It stays valid until the next call; what was not taken with
-// [Buffer.Take] comes again. long tells that it is the beginning of one line of
-// more than [Longest] bytes, the rest of which is left out. The error is the stream's.
+// Window returns the whole unread lines, at least one, each with its newline. It is valid until
+// the next call, which returns again what was not taken with [Buffer.Take]. If long, the window
+// is the beginning of one line of more than [Longest] bytes; the rest of it is dropped. The error
+// is the stream's.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {
@@ -105,8 +100,7 @@ func (b *Buffer) fill() error {
 	}
 }
 
-// read adds what one read of the stream gives. It says nothing of an error that
-// comes behind bytes.
+// read adds the bytes of one read of the stream. It keeps an error behind bytes for later.
 func (b *Buffer) read() error {
 	for range emptyReads {
 		if b.err != nil {
@@ -128,22 +122,17 @@ func (b *Buffer) read() error {
 	return nil
 }
 
-// endLine gives the unread bytes the newline that they lack.
+// endLine adds the missing newline behind the unread bytes.
 func (b *Buffer) endLine() {
 	b.buf[b.end] = '\n'
 	b.end++
 	b.whole = b.end
 }
 
-// dropRest leaves out what belongs to a line that was too long, and tells
-// whether its end was found.
+// dropRest drops bytes of a line that was too long, and reports whether its end was found.
 func (b *Buffer) dropRest() bool {
-	newline := bytes.IndexByte(b.buf[:b.end], '\n')
-	if newline < 0 {
-		b.end = 0
-		return false
-	}
-	b.end = copy(b.buf, b.buf[newline+1:b.end])
-	b.rest = false
-	return true
+	_, after, found := bytes.Cut(b.buf[:b.end], []byte("\n"))
+	b.end = copy(b.buf, after)
+	b.rest = !found
+	return found
 }

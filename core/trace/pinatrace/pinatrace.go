@@ -23,68 +23,45 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// Reader reads a trace.
-type Reader struct {
-	feed  lines.Feed
-	parse parser
+// NewReader returns a reader of the text of r; name is the trace's name in errors.
+func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, parser{}) }
+
+type parser struct{}
+
+// Header implements [lines.Parser].
+func (parser) Header() trace.Header { return trace.Header{Format: "pinatrace", PCs: true} }
+
+// Begin adds the column of PCs. No row has a size.
+func (parser) Begin(b *trace.Batch) {
+	b.NeedPC()
+	clear(b.Bytes)
 }
 
-// NewReader makes a reader of the text that r gives; name is for messages.
-func NewReader(name string, r io.Reader) *Reader {
-	return &Reader{feed: lines.NewFeed(r), parse: parser{name: name}}
-}
-
-// Next fills b as [trace.Reader] says.
-func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
-
-// Lines is the number of lines read.
-func (r *Reader) Lines() int { return r.parse.line }
-
-// Header tells that the trace has addresses, kinds and PCs.
-func (r *Reader) Header() trace.Header { return trace.Header{Format: "pinatrace", PCs: true} }
-
-type parser struct {
-	name string
-	line int // lines read
-}
-
-// Begin makes the column of PCs present.
-func (p *parser) Begin(b *trace.Batch) { b.NeedPC() }
-
-// End says that no row has a size.
-func (p *parser) End(b *trace.Batch, rows int) { clear(b.Bytes[:rows]) }
-
-// Parse reads lines just as the tool writes them in one go, all others field by
-// field.
-func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken, rows int, err error) {
-	if long {
-		p.line++
-		return len(window), row, lines.TooLong(p.name, p.line, window)
-	}
+// Parse reads lines as the tool writes them in one go, all others field by field.
+func (parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	padded := window[:len(window)+lines.Slack]
-	for taken < len(window) && row < b.Len() {
+	for ; taken < len(window) && row < b.Len(); count++ {
 		if n := plain((*[lines.Slack]byte)(padded[taken:]), b, row); n > 0 {
-			taken, p.line, row = taken+n, p.line+1, row+1
+			taken, row = taken+n, row+1
 			continue
 		}
 		line, _ := lines.First(window[taken:])
-		taken, p.line = taken+len(line)+1, p.line+1
-		if line = lines.Trim(line); skipped(line) {
+		taken += len(line) + 1
+		if skipped(line) {
 			continue
 		}
 		pc, kind, addr, wrong := record(line)
 		if wrong != nil {
-			wrong.File, wrong.Line = p.name, p.line
-			return taken, row, wrong
+			return taken, count + 1, row, wrong
 		}
 		b.Addr[row], b.Kind[row], b.PC[row] = addr, kind, pc
 		row++
 	}
-	return taken, row, nil
+	return taken, count, row, nil
 }
 
 // plain reads a line of "0x", digits, ": R 0x" or ": W 0x", digits and nothing else
-// into a row, and gives its bytes; 0 if it is different.
+// into a row, and returns its length; 0 if it is different.
 func plain(s *[lines.Slack]byte, b *trace.Batch, row int) (taken int) {
 	pc, at := lines.HexAt(s, len("0x"))
 	if s[0] != '0' || s[1] != 'x' || at == len("0x") || at > len("0x")+16 {
@@ -107,14 +84,18 @@ func plain(s *[lines.Slack]byte, b *trace.Batch, row int) (taken int) {
 	return at + 1
 }
 
-// skipped tells of trimmed lines without a reference.
-func skipped(line []byte) bool { return len(line) == 0 || line[0] == '#' }
+// skipped reports whether a line has no reference.
+func skipped(line []byte) bool {
+	line = lines.Trim(line)
+	return len(line) == 0 || line[0] == '#'
+}
 
-// record reads a trimmed line. A wrong one is told without its place.
+// record reads a line of a reference.
 func record(line []byte) (pc trace.Addr, kind trace.Kind, addr trace.Addr, wrong *trace.SyntaxError) {
+	line = lines.Trim(line)
 	first, rest, found := bytes.Cut(line, []byte(":"))
 	if !found {
-		return 0, 0, 0, &trace.SyntaxError{What: "line", Got: lines.Got(line), Want: "instruction: R or W address"}
+		return 0, 0, 0, lines.Wrong("line", line, "instruction: R or W address")
 	}
 	if pc, wrong = lines.Address("instruction", first); wrong != nil {
 		return 0, 0, 0, wrong
@@ -126,24 +107,16 @@ func record(line []byte) (pc trace.Addr, kind trace.Kind, addr trace.Addr, wrong
 	case "W":
 		kind = trace.Store
 	default:
-		return 0, 0, 0, &trace.SyntaxError{What: "kind", Got: lines.Got(letter), Want: "R or W"}
+		return 0, 0, 0, lines.Wrong("kind", letter, "R or W")
 	}
 	addr, wrong = lines.Address("address", second)
 	return pc, kind, addr, wrong
 }
 
-// Recognise tells whether text, the beginning of a file, is pinatrace's: whether
-// its first line that is not skipped is. The reason says why not.
+// Recognise reports whether text, the beginning of a file, is pinatrace's, and else the reason.
 func Recognise(text []byte) (reason string, ok bool) {
-	for number := 1; len(text) > 0; number++ {
-		line, after := lines.First(text)
-		if line = lines.Trim(line); !skipped(line) {
-			if _, _, _, wrong := record(line); wrong != nil {
-				return lines.Reason(number, wrong), false
-			}
-			return "", true
-		}
-		text = after
-	}
-	return "there is no reference", false
+	return lines.Recognise(text, "there is no reference", skipped, func(line []byte) *trace.SyntaxError {
+		_, _, _, wrong := record(line)
+		return wrong
+	})
 }

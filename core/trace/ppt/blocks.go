@@ -9,27 +9,26 @@ import (
 )
 
 const (
-	// mostBlocks keeps labels that all differ, as of a file that is no trace,
-	// from filling the memory.
+	// mostBlocks limits the memory for a file that is no trace and whose labels all differ.
 	mostBlocks = 1 << 20
-	// deepest is the number of calls that are followed. Beyond it, as in a trace
-	// without ends, the outermost are forgotten.
+	// deepest is the number of nested calls that are followed. Beyond it, as in a trace
+	// without ends of blocks, the outermost are forgotten.
 	deepest = 1 << 16
 
 	outside = 0 // the block of references outside of all blocks
 )
 
-// blocks knows the blocks of a trace and which of them are being executed.
+// blocks are the blocks of a trace and their current executions.
 type blocks struct {
 	program   trace.Program
 	functions map[string]uint32
 	labels    map[string]uint32 // the first part of a block
 	parts     []part            // of each block
 	open      []uint32          // the parts that run, outermost first
-	called    bool              // an execution inside of the innermost one has ended since its last reference
+	called    bool              // an execution inside the innermost one has ended since its last reference
 }
 
-// part is what there is to know of a block besides the program.
+// part is what is known of a block besides the program's tables.
 type part struct {
 	first uint32    // the block's first part
 	next  uint32    // its next part, 0 for none yet
@@ -43,15 +42,14 @@ func newBlocks() *blocks {
 	return t
 }
 
-// add makes a block and gives its number.
+// add appends a block and returns its number.
 func (t *blocks) add(b trace.Block, first uint32) uint32 {
 	t.program.Blocks = append(t.program.Blocks, b)
 	t.parts = append(t.parts, part{first: first})
 	return uint32(len(t.program.Blocks) - 1)
 }
 
-// function gives the number of a function, a new one if need be. Blocks that are
-// known by a hash have none.
+// function returns the number of a function, which may be new. Blocks named by a hash have none.
 func (t *blocks) function(name []byte) uint32 {
 	if name == nil {
 		return trace.NoFunction
@@ -70,10 +68,10 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 	block, ok := t.labels[string(label)]
 	if !ok {
 		if len(label) == 0 {
-			return 0, &trace.SyntaxError{What: "BB START", Got: "", Want: "a block"}
+			return 0, lines.Wrong("BB START", nil, "a block")
 		}
 		if len(t.program.Blocks) >= mostBlocks {
-			return 0, &trace.SyntaxError{What: "BB START", Got: lines.Got(label), Want: "one of at most " + strconv.Itoa(mostBlocks) + " blocks"}
+			return 0, lines.Wrong("BB START", label, "one of at most "+strconv.Itoa(mostBlocks)+" blocks")
 		}
 		function, name := splitLabel(label)
 		block = uint32(len(t.parts))
@@ -86,8 +84,7 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 	return block, nil
 }
 
-// end ends the innermost execution of that block, and all inside of it: they
-// were left by a jump.
+// end ends the innermost execution of that block, and all inside it, which were left by a jump.
 func (t *blocks) end(label []byte) bool {
 	first, ok := t.labels[string(label)]
 	if !ok {
@@ -102,8 +99,7 @@ func (t *blocks) end(label []byte) bool {
 	return false
 }
 
-// resume goes on with the innermost execution after a call, and gives the part
-// of the block that follows it.
+// resume returns the part of the innermost block that follows a call.
 func (t *blocks) resume() uint32 {
 	running := &t.open[len(t.open)-1]
 	t.called = false
@@ -118,7 +114,7 @@ func (t *blocks) resume() uint32 {
 	return *running
 }
 
-// site gives the site of loads or stores of the block that runs.
+// site returns the site of loads or stores of the running block.
 func (t *blocks) site(kind trace.Kind) uint32 {
 	block := t.open[len(t.open)-1]
 	known := &t.parts[block].sites[kind]
@@ -129,8 +125,7 @@ func (t *blocks) site(kind trace.Kind) uint32 {
 	return *known - 1
 }
 
-// splitLabel takes "(function, block)" apart; any other label is a block of no
-// known function.
+// splitLabel splits "(function, block)"; any other label is a block without a function.
 func splitLabel(label []byte) (function, block []byte) {
 	inner, open := bytes.CutPrefix(label, []byte("("))
 	inner, closed := bytes.CutSuffix(inner, []byte(")"))

@@ -3,6 +3,7 @@ package ppt
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,38 +19,24 @@ import (
 type BlockName struct {
 	ID              string // as after BB START: in the trace
 	Function, Block string
-	// Probability is that of the block's execution, negative where the table
-	// does not say.
-	Probability float64
+	Probability     float64 // that the block is executed; negative: not in the table
 }
 
-// Shared tells that the block holds the declarations of shared variables; PPT
-// names such blocks by convention.
+// Shared reports whether the block contains declarations of shared variables, by PPT's naming
+// convention.
 func (b BlockName) Shared() bool {
-	return hasAnyPrefix(b.Block, "shared_trace", "shared_var_trace", "global_var_trace")
+	return slices.ContainsFunc([]string{"shared_trace", "shared_var_trace", "global_var_trace"},
+		func(prefix string) bool { return strings.HasPrefix(b.Block, prefix) })
 }
 
-// Parallel tells that the block's function is the body of a parallel region, as
-// ROSE, clang, gcc and flang name them.
+// Parallel reports whether the block's function is the body of a parallel region, as ROSE, clang,
+// gcc and flang name them.
 func (b BlockName) Parallel() bool {
-	for _, mark := range []string{"OUT__", ".omp_outlined", "._omp_fn.", ".omp_par"} {
-		if strings.Contains(b.Function, mark) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"OUT__", ".omp_outlined", "._omp_fn.", ".omp_par"},
+		func(mark string) bool { return strings.Contains(b.Function, mark) })
 }
 
-func hasAnyPrefix(s string, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(s, p) {
-			return true
-		}
-	}
-	return false
-}
-
-// ParseBlocks reads a block table; name is for messages, as in all that follow.
+// ParseBlocks reads a block table; name is the file's name in errors, as in all that follow.
 func ParseBlocks(name string, text []byte) ([]BlockName, error) {
 	var all []BlockName
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
@@ -65,25 +52,24 @@ func blockName(line []byte) (b BlockName, wrong *trace.SyntaxError) {
 	id, after, found := bytes.Cut(bytes.TrimPrefix(line, []byte("BasicBlock: ")), []byte(": "))
 	end := bytes.LastIndexByte(after, ')')
 	if !bytes.HasPrefix(line, []byte("BasicBlock: ")) || !found || len(id) == 0 || end < 0 {
-		return b, &trace.SyntaxError{What: "line", Got: lines.Got(line), Want: want}
+		return b, lines.Wrong("line", line, want)
 	}
 	function, block := splitLabel(after[:end+1])
 	if function == nil {
-		return b, &trace.SyntaxError{What: "block", Got: lines.Got(after), Want: "(function, block)"}
+		return b, lines.Wrong("block", after, "(function, block)")
 	}
 	b = BlockName{ID: string(id), Function: string(function), Block: string(block), Probability: -1}
 	if rest := lines.Trim(after[end+1:]); len(rest) > 0 {
 		p, err := strconv.ParseFloat(string(lines.Trim(bytes.TrimPrefix(rest, []byte(":")))), 64)
 		if err != nil || rest[0] != ':' || !(p >= 0 && p <= 1) {
-			return b, &trace.SyntaxError{What: "probability", Got: lines.Got(rest), Want: "a colon and a number from 0 to 1"}
+			return b, lines.Wrong("probability", rest, "a colon and a number from 0 to 1")
 		}
 		b.Probability = p
 	}
 	return b, nil
 }
 
-// BlockCount is a line of bb_counts.dat: a block, as in the trace, and how often
-// it was executed.
+// BlockCount is a line of bb_counts.dat: a block, as in the trace, and its number of executions.
 //
 //	b2f3727763ed2e86, 1
 //
@@ -99,12 +85,12 @@ func ParseCounts(name string, text []byte) ([]BlockCount, error) {
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
 		end := bytes.LastIndexAny(line, ",:") // IDs of the form (function, block) have a comma too
 		if end <= 0 {
-			return &trace.SyntaxError{What: "line", Got: lines.Got(line), Want: "ID, count"}
+			return lines.Wrong("line", line, "ID, count")
 		}
 		count := lines.Trim(line[end+1:])
 		n, ok := lines.Decimal(count)
 		if !ok {
-			return &trace.SyntaxError{What: "count", Got: lines.Got(count), Want: "a decimal number"}
+			return lines.Wrong("count", count, "a decimal number")
 		}
 		all = append(all, BlockCount{ID: string(lines.Trim(line[:end])), Executions: n})
 		return nil
@@ -112,8 +98,7 @@ func ParseCounts(name string, text []byte) ([]BlockCount, error) {
 	return all, err
 }
 
-// ParseShared reads shared_addresses.dat: the address of a shared byte on each
-// line.
+// ParseShared reads shared_addresses.dat: the address of a shared byte on each line.
 func ParseShared(name string, text []byte) ([]trace.Addr, error) {
 	var all []trace.Addr
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
@@ -145,7 +130,7 @@ func ParseBounds(name string, text []byte) (Bounds, error) {
 			high = true
 			b.High, wrong = lines.Address("highest address", value)
 		default:
-			wrong = &trace.SyntaxError{What: "line", Got: lines.Got(line), Want: "Min or Max value of address: 0x and an address"}
+			wrong = lines.Wrong("line", line, "Min or Max value of address: 0x and an address")
 		}
 		return wrong
 	})
@@ -155,18 +140,17 @@ func ParseBounds(name string, text []byte) (Bounds, error) {
 	return b, err
 }
 
-// eachLine calls read for every trimmed line that is not blank, and gives the
-// first error its place.
+// eachLine calls read for every trimmed line that is not blank, and completes the first error with
+// its place.
 func eachLine(name string, text []byte, read func(line []byte) *trace.SyntaxError) error {
-	for number := 1; len(text) > 0; number++ {
-		line, after := lines.First(text)
-		if line = lines.Trim(line); len(line) > 0 {
-			if wrong := read(line); wrong != nil {
-				wrong.File, wrong.Line = name, number
-				return wrong
-			}
+	for number, line := range lines.All(text) {
+		if line = lines.Trim(line); len(line) == 0 {
+			continue
 		}
-		text = after
+		if wrong := read(line); wrong != nil {
+			wrong.SetPlace(name, number)
+			return wrong
+		}
 	}
 	return nil
 }

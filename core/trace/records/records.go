@@ -1,12 +1,10 @@
-// Package records turns a stream of bytes into batches for formats of binary
-// records. It is to them what package lines is to text.
+// Package records reads traces of binary formats: a format's parser turns windows of a stream of
+// bytes into batches. It is to them what package lines is to text.
 //
-//  1. [Feed.Next] hands a [Parser] a window of the stream.
-//  2. The parser reads whole records into rows of a batch, until either is used
-//     up or a record is wrong; where it stopped, it goes on the next time.
-//  3. If nothing of the window is a whole record, more is read. A stream that
-//     ends within a record is a [*trace.DamageError]: binary formats have no
-//     other way to tell that they were cut.
+// [Reader] passes a [Parser] a window of the stream. The parser reads whole records into rows of
+// a batch until either is used up or a record is wrong. If the window has no whole record, more
+// is read. A stream that ends within a record is a [*trace.DamageError]: binary formats have no
+// other way to tell that they were cut.
 package records
 
 import (
@@ -23,66 +21,58 @@ const (
 	emptyReads = 100 // reads without a byte or an error before giving up
 )
 
-// ErrEndBatch tells a [Feed] to end the batch before the record that was reached.
+// ErrEndBatch makes a [Reader] end the batch before the current record.
 var ErrEndBatch = errors.New("the batch ends here")
 
 // Parser reads records of one format.
 type Parser interface {
-	// Begin makes the optional columns of an empty batch present, as far as
-	// the trace is known to have them. The batch is as long as it can be.
+	// Header describes the records read so far.
+	Header() trace.Header
+	// Begin adds the optional columns that the trace is known to have to an empty batch,
+	// which is as long as it can be.
 	Begin(b *trace.Batch)
-	// Parse reads records of window, which begins at byte offset of the stream,
-	// into b, from row row on. It returns the bytes that it is done with and the
-	// number of rows that b holds now. A record that makes more rows than there
-	// is room for is taken with its last row; the parser remembers how far it
-	// came. Taking nothing where there is room asks for more bytes.
-	Parse(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error)
+	// Parse reads records of window into b, from row on, and returns the number of bytes
+	// that it needs no more and the number of rows in b. A record that makes more rows than
+	// there is room for is taken with its last row; the parser remembers how far it came.
+	// Taking nothing where there is room asks for more bytes. A *trace.SyntaxError has the
+	// offset of its record in the window.
+	Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error)
 }
 
-// Feed fills batches from a stream by way of a parser.
-type Feed struct {
-	file, layer string // for messages: the trace's name and the format's
+// Reader reads a trace of a binary format.
+type Reader struct {
+	file, layer string // for errors: the trace's name and the format's
+	parser      Parser
 	source      io.Reader
 	buf         []byte // unread bytes are buf[next:end]
 	next, end   int
 	offset      int64 // of buf[next] in the stream
-	wrong       error // of the record behind the rows that were delivered
+	late        trace.LateError
 	err         error // what the stream ended with
 }
 
-// NewFeed makes a feed of the format's records that r gives; file is for
-// messages.
-func NewFeed(file, format string, r io.Reader) Feed {
-	return Feed{file: file, layer: format, source: r, buf: make([]byte, 2*Longest)}
+// NewReader returns a reader of the records of r; file is the trace's name in errors.
+func NewReader(file, format string, r io.Reader, p Parser) *Reader {
+	return &Reader{file: file, layer: format, source: r, parser: p, buf: make([]byte, 2*Longest)}
 }
 
-// Next fills b by p as [trace.Reader] says.
-func (f *Feed) Next(b *trace.Batch, p Parser) error {
-	if b.Cap() == 0 {
-		*b = *trace.NewBatch(0)
-	}
-	b.Reset()
-	if err := f.wrong; err != nil {
-		f.wrong = nil
-		return err
-	}
-	b.Resize(b.Cap())
-	p.Begin(b)
-	rows, err := f.fill(b, p)
-	b.Resize(rows)
-	if rows > 0 {
-		f.wrong = err
-		return nil
-	}
-	return err
-}
+// Header describes the trace as far as it was read.
+func (r *Reader) Header() trace.Header { return r.parser.Header() }
 
-// fill gives the number of rows, and the error behind them if it is known
-// already.
-func (f *Feed) fill(b *trace.Batch, p Parser) (rows int, err error) {
+// Next fills b as [trace.Reader] says.
+func (r *Reader) Next(b *trace.Batch) error { return r.late.Next(b, r) }
+
+// Begin implements [trace.Filler].
+func (r *Reader) Begin(b *trace.Batch) { r.parser.Begin(b) }
+
+// Fill implements [trace.Filler].
+func (r *Reader) Fill(b *trace.Batch) (rows int, err error) {
 	for rows < b.Cap() {
-		taken, now, err := p.Parse(f.buf[f.next:f.end], f.offset, b, rows)
-		f.next, f.offset = f.next+taken, f.offset+int64(taken)
+		taken, now, err := r.parser.Parse(r.buf[r.next:r.end], b, rows)
+		if wrong, ok := err.(*trace.SyntaxError); ok {
+			wrong.File, wrong.Offset = r.file, r.offset+wrong.Offset
+		}
+		r.next, r.offset = r.next+taken, r.offset+int64(taken)
 		progress := taken > 0 || now > rows
 		if rows = now; err == ErrEndBatch {
 			return rows, nil
@@ -92,9 +82,9 @@ func (f *Feed) fill(b *trace.Batch, p Parser) (rows int, err error) {
 		if progress {
 			continue
 		}
-		if err := f.read(); err != nil {
+		if err := r.read(); err != nil {
 			if rows > 0 {
-				return rows, nil // it comes again
+				return rows, nil // the next call returns the error
 			}
 			return 0, err
 		}
@@ -102,30 +92,23 @@ func (f *Feed) fill(b *trace.Batch, p Parser) (rows int, err error) {
 	return rows, nil
 }
 
-// read adds what one read of the stream gives.
-func (f *Feed) read() error {
-	if f.next > 0 {
-		f.end = copy(f.buf, f.buf[f.next:f.end])
-		f.next = 0
-	}
+// read adds the bytes of one read of the stream.
+func (r *Reader) read() error {
+	r.end = copy(r.buf, r.buf[r.next:r.end])
+	r.next = 0
 	for range emptyReads {
-		if f.err != nil {
-			return f.ending()
+		if r.err == io.EOF && r.end > 0 {
+			return &trace.DamageError{File: r.file, Layer: r.layer, Offset: r.offset, Cut: true, Err: io.ErrUnexpectedEOF}
 		}
-		n, err := f.source.Read(f.buf[f.end:])
-		f.end, f.err = f.end+n, err
+		if r.err != nil {
+			return r.err
+		}
+		n, err := r.source.Read(r.buf[r.end:])
+		r.end, r.err = r.end+n, err
 		if n > 0 {
 			return nil
 		}
 	}
-	f.err = io.ErrNoProgress
-	return f.err
-}
-
-// ending is the error that the trace ends with.
-func (f *Feed) ending() error {
-	if f.err == io.EOF && f.end > f.next {
-		return &trace.DamageError{File: f.file, Layer: f.layer, Offset: f.offset, Cut: true, Err: io.ErrUnexpectedEOF}
-	}
-	return f.err
+	r.err = io.ErrNoProgress
+	return r.err
 }

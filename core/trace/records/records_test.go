@@ -15,13 +15,15 @@ import (
 // for a wrong record.
 type pairs struct{ written byte }
 
+func (p *pairs) Header() trace.Header { return trace.Header{} }
+
 func (p *pairs) Begin(*trace.Batch) {}
 
-func (p *pairs) Parse(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error) {
+func (p *pairs) Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error) {
 	for len(window)-taken >= 2 && row < b.Len() {
 		addr, count := window[taken], window[taken+1]
 		if count == 0xff {
-			return taken + 2, row, &trace.SyntaxError{Offset: offset + int64(taken)}
+			return taken + 2, row, &trace.SyntaxError{Offset: int64(taken)}
 		}
 		for ; p.written < count && row < b.Len(); p.written++ {
 			b.Addr[row] = trace.Addr(addr)
@@ -49,9 +51,9 @@ func TestFeed(t *testing.T) {
 				want = append(want, int64(text[i]))
 			}
 		}
-		f, p, b := NewFeed("t", "pairs", wrap(bytes.NewReader(text))), &pairs{}, trace.NewBatch(rapid.IntRange(1, 9).Draw(t, "rows"))
-		err := f.Next(b, p)
-		for ; err == nil || trace.IsSyntax(err); err = f.Next(b, p) {
+		f, b := NewReader("t", "pairs", wrap(bytes.NewReader(text)), &pairs{}), trace.NewBatch(rapid.IntRange(1, 9).Draw(t, "rows"))
+		err := f.Next(b)
+		for ; err == nil || trace.IsSyntax(err); err = f.Next(b) {
 			var wrong *trace.SyntaxError
 			if errors.As(err, &wrong) {
 				got = append(got, ^wrong.Offset)
@@ -70,7 +72,7 @@ func TestFeed(t *testing.T) {
 		if cut := len(text)%2 == 1; errors.As(err, &damage) != cut || !cut && err != io.EOF {
 			t.Fatalf("%d bytes end in %v", len(text), err)
 		}
-		if again := f.Next(b, p); again != err && again.Error() != err.Error() {
+		if again := f.Next(b); again != err && again.Error() != err.Error() {
 			t.Fatalf("%v, and then %v", err, again)
 		}
 	})
@@ -97,10 +99,10 @@ func TestEndings(t *testing.T) {
 		{io.MultiReader(bytes.NewReader([]byte{1, 1, 2}), iotest.ErrReader(gone)), gone},
 		{silent{}, io.ErrNoProgress},
 	} {
-		f, b := NewFeed("t", "pairs", c.r), trace.NewBatch(4)
-		err := f.Next(b, &pairs{})
+		f, b := NewReader("t", "pairs", c.r, &pairs{}), trace.NewBatch(4)
+		err := f.Next(b)
 		if err == nil {
-			err = f.Next(b, &pairs{})
+			err = f.Next(b)
 		}
 		if err != c.want {
 			t.Errorf("got %v, want %v", err, c.want)
