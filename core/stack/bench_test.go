@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/stack"
-	"github.com/stackglass/stackglass/core/stack/stacktest"
 )
 
 // The benchmarks run every model on the same accesses: the line accesses of the
@@ -15,24 +14,24 @@ import (
 func BenchmarkDistances(b *testing.B) {
 	models := []struct {
 		name  string
-		fresh func() stacktest.Taker
+		fresh func() Taker
 	}{
-		{"exact", func() stacktest.Taker { return stack.NewExact() }},
-		{"sets", func() stacktest.Taker { return stack.NewSets() }},
-		{"coherent", func() stacktest.Taker { return stacktest.NewLosing(0) }},
-		{"coherent1000", func() stacktest.Taker { return stacktest.NewLosing(1000) }},
-		{"coherent100", func() stacktest.Taker { return stacktest.NewLosing(100) }},
-		{"coherent10", func() stacktest.Taker { return stacktest.NewLosing(10) }},
-		{"plain", func() stacktest.Taker { return stacktest.NewPlain() }},
-		{"cache", func() stacktest.Taker { return new(stacktest.Cache) }},
-		{"fenwick16", func() stacktest.Taker { return stacktest.NewFenwick(16) }},
-		{"fenwick", func() stacktest.Taker { return stacktest.NewFenwick(0) }},
+		{"exact", func() Taker { return stack.NewExact() }},
+		{"sets", func() Taker { return stack.NewSets() }},
+		{"coherent", func() Taker { return NewLosing(0) }},
+		{"coherent1000", func() Taker { return NewLosing(1000) }},
+		{"coherent100", func() Taker { return NewLosing(100) }},
+		{"coherent10", func() Taker { return NewLosing(10) }},
+		{"plain", func() Taker { return NewPlain() }},
+		{"cache", func() Taker { return new(Cache) }},
+		{"fenwick16", func() Taker { return NewFenwick(16) }},
+		{"fenwick", func() Taker { return NewFenwick(0) }},
 	}
-	for _, w := range stacktest.Workloads() {
+	for _, w := range Workloads() {
 		b.Run(w.Name, func(b *testing.B) {
 			lines := w.Lines(b)
 			for _, m := range models {
-				b.Run(m.name, func(b *testing.B) { stacktest.Bench(b, m.fresh, lines) })
+				b.Run(m.name, func(b *testing.B) { Bench(b, m.fresh, lines) })
 			}
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stackglass/stackglass/core/stack"
-	"github.com/stackglass/stackglass/core/stack/stacktest"
 )
 
 // split draws lengths that add up to n.
@@ -23,7 +22,7 @@ func split(t *rapid.T, n int) (lengths []int) {
 func TestSegmentsJoined(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := few(t)
-		stacktest.EqualAppended(t, events, split(t, len(events)), func(pairs int) int { return rapid.IntRange(0, pairs-1).Draw(t, "pair") })
+		EqualAppended(t, events, split(t, len(events)), func(pairs int) int { return rapid.IntRange(0, pairs-1).Draw(t, "pair") })
 	})
 }
 
@@ -31,13 +30,13 @@ func TestSegmentsJoined(t *testing.T) {
 func TestLongSegmentsJoined(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		events := stacktest.RandomEvents(rng, 1+rng.IntN(1500), 1+rng.IntN(1+rng.IntN(60)))
+		events := RandomEvents(rng, 1+rng.IntN(1500), 1+rng.IntN(1+rng.IntN(60)))
 		var lengths []int
 		for left := len(events); left > 0; {
 			n := min(left, rng.IntN(1+len(events)/2))
 			lengths, left = append(lengths, n), left-n
 		}
-		stacktest.EqualAppended(t, events, lengths, rng.IntN)
+		EqualAppended(t, events, lengths, rng.IntN)
 	}
 }
 
@@ -46,8 +45,8 @@ func TestLongSegmentsJoined(t *testing.T) {
 func FuzzBelow(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent()
-		var a stacktest.Answers
-		a.Run(m, stacktest.RandomEvents(rand.New(rand.NewPCG(seed, 1)), 300, 5), []int{300})
+		var a Answers
+		a.Run(m, RandomEvents(rand.New(rand.NewPCG(seed, 1)), 300, 5), []int{300})
 		f.Add(m.State())
 	}
 	next := stack.NewCoherent()

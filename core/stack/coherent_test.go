@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-func TestCoherent(t *testing.T) { stacktest.RunCoherent(t) }
+func TestCoherent(t *testing.T) { RunCoherent(t) }
 
 // few draws events on few lines, which meet in few sets or in many.
 func few(t *rapid.T) (events []stacktest.Event) {
@@ -27,33 +27,33 @@ func few(t *rapid.T) (events []stacktest.Event) {
 }
 
 func TestCoherentEqualsCaches(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { stacktest.EqualCaches(t, few(t)) })
+	rapid.Check(t, func(t *rapid.T) { EqualCaches(t, few(t)) })
 }
 
 func TestCoherentEqualsLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := few(t)
 		cut := rapid.IntRange(0, len(events)).Draw(t, "cut")
-		stacktest.EqualCoherent(t, events, []int{cut, len(events) - cut})
+		EqualCoherent(t, events, []int{cut, len(events) - cut})
 	})
 }
 
 func TestCoherentRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := few(t)
-		stacktest.EqualRestored(t, events, rapid.IntRange(0, len(events)).Draw(t, "cut"))
+		EqualRestored(t, events, rapid.IntRange(0, len(events)).Draw(t, "cut"))
 	})
 }
 
 func TestCoherentAllocatesNothing(t *testing.T) {
-	events := stacktest.RandomEvents(rand.New(rand.NewPCG(3, 1)), 3000, 10)
+	events := RandomEvents(rand.New(rand.NewPCG(3, 1)), 3000, 10)
 	m, n := stack.NewCoherent(), len(events)
 	ops, lines, out, lost := make([]stack.Op, n), make([]trace.Line, n), make([]uint32, n), make([]uint32, n)
 	for i, e := range events {
 		ops[i], lines[i] = e.Op, e.Line
 	}
-	stacktest.Do(m, ops, lines, out, lost)
-	if n := testing.AllocsPerRun(100, func() { stacktest.Do(m, ops, lines, out, lost) }); n != 0 {
+	Do(m, ops, lines, out, lost)
+	if n := testing.AllocsPerRun(100, func() { Do(m, ops, lines, out, lost) }); n != 0 {
 		t.Errorf("%.1f allocations a batch, want none", n)
 	}
 }
@@ -63,8 +63,8 @@ func TestCoherentAllocatesNothing(t *testing.T) {
 func FuzzCoherentState(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent()
-		var a stacktest.Answers
-		a.Run(m, stacktest.RandomEvents(rand.New(rand.NewPCG(seed, 1)), 300, 5), []int{300})
+		var a Answers
+		a.Run(m, RandomEvents(rand.New(rand.NewPCG(seed, 1)), 300, 5), []int{300})
 		f.Add(m.State())
 	}
 	f.Fuzz(func(t *testing.T, state []byte) {
@@ -76,8 +76,8 @@ func FuzzCoherentState(f *testing.F) {
 		if err := again.Restore(m.State()); err != nil {
 			t.Fatal(err)
 		}
-		var a, b stacktest.Answers
-		events := stacktest.RandomEvents(rand.New(rand.NewPCG(1, 1)), 300, 5)
+		var a, b Answers
+		events := RandomEvents(rand.New(rand.NewPCG(1, 1)), 300, 5)
 		a.Run(m, events, []int{len(events)})
 		b.Run(again, events, []int{len(events)})
 		if !slices.Equal(a.Out, b.Out) || *a.Depths != *b.Depths {

@@ -4,9 +4,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/stack/stacktest"
-	"pgregory.net/rapid"
 )
 
 // What is marked counts apart, and changes nothing else.

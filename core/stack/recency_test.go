@@ -5,10 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/stack/stacktest"
 	"github.com/stackglass/stackglass/core/trace"
-	"pgregory.net/rapid"
 )
 
 // What the lists follow changes nothing, whenever it changes.
@@ -86,7 +87,7 @@ func TestFollowsWhatIsFrequent(t *testing.T) {
 		loop[i] = trace.Line(i % 12)
 	}
 	for range 3 {
-		phase(stacktest.Chase(5000, 20_000), true)
+		phase(Chase(5000, 20_000), true)
 		phase(loop, false)
 	}
 	if *m.Depths() != *stacktest.DepthsInLists(lines) {

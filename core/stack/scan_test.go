@@ -4,8 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stackglass/stackglass/core/trace"
 	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Both ways to scan find, queue and count the same, wherever they run.

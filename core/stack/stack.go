@@ -56,8 +56,7 @@
 // (MODELS §9).
 //
 // The idea of counting live marks in a tree over time is Bennett and Kruskal's
-// (1975) and Olken's (1981). Package stacktest has the naive twins and the
-// suite that every model passes.
+// (1975) and Olken's (1981). The tests compare every model with reference implementations.
 package stack
 
 import (

@@ -10,22 +10,22 @@ import (
 )
 
 func TestExact(t *testing.T) {
-	stacktest.Run(t, func() stack.Model { return stack.NewExact() })
+	Run(t, func() stack.Model { return stack.NewExact() })
 }
 
-func TestSets(t *testing.T) { stacktest.RunSets(t, stack.NewSets) }
+func TestSets(t *testing.T) { RunSets(t, stack.NewSets) }
 
 func TestTwins(t *testing.T) {
-	t.Run("naive", func(t *testing.T) { stacktest.Run(t, func() stack.Model { return new(stacktest.Naive) }) })
-	t.Run("fenwick", func(t *testing.T) { stacktest.Run(t, func() stack.Model { return stacktest.NewFenwick(0) }) })
-	t.Run("fenwick16", func(t *testing.T) { stacktest.Run(t, func() stack.Model { return stacktest.NewFenwick(16) }) })
+	t.Run("naive", func(t *testing.T) { Run(t, func() stack.Model { return new(stacktest.Naive) }) })
+	t.Run("fenwick", func(t *testing.T) { Run(t, func() stack.Model { return NewFenwick(0) }) })
+	t.Run("fenwick16", func(t *testing.T) { Run(t, func() stack.Model { return NewFenwick(16) }) })
 }
 
 // Long traces make stamps run out, parts grow, and wide levels appear: what the
 // naive twin is too slow for is compared with the textbook method.
 func TestExactLong(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	fast, twin := stack.NewExact(), stacktest.NewFenwick(0)
+	fast, twin := stack.NewExact(), NewFenwick(0)
 	span := uint64(400_000)
 	lines := make([]trace.Line, 10_000)
 	got, want := make([]uint32, len(lines)), make([]uint32, len(lines))
@@ -73,7 +73,7 @@ func FuzzExact(f *testing.F) {
 			batches = append(batches, n)
 			left -= n
 		}
-		stacktest.Equal(t, stack.NewExact(), lines, batches)
-		stacktest.EqualDepths(t, stack.NewSets, lines[:min(len(lines), 2000)], []int{min(len(lines), 2000)})
+		Equal(t, stack.NewExact(), lines, batches)
+		EqualDepths(t, stack.NewSets, lines[:min(len(lines), 2000)], []int{min(len(lines), 2000)})
 	})
 }

@@ -1,4 +1,4 @@
-package stacktest
+package stack_test
 
 import (
 	"math/rand/v2"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -41,32 +42,6 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 	return hits
 }
 
-// DepthsInLists is the definition once more, for longer traces: a list a set,
-// searched from the front.
-func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
-
-// MarkedDepths is DepthsInLists for the accesses that are marked, nil: all.
-func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
-	depths := new(stack.SetDepths)
-	for a := range depths {
-		sets := map[trace.Line][]trace.Line{}
-		for i, x := range lines {
-			set := sets[x%(1<<a)]
-			d := slices.Index(set, x)
-			if d < 0 {
-				d = len(set)
-				set = append(set, x)
-			} else if d < stack.MaxWays && (marked == nil || marked[i]) {
-				depths[a][d]++
-			}
-			copy(set[1:d+1], set[:d])
-			set[0] = x
-			sets[x%(1<<a)] = set
-		}
-	}
-	return depths
-}
-
 // RunSets checks a model for all numbers of sets: the suite for distances, and
 // depths against the naive twin, in batches of any length, and of a trace in two
 // parts, of which the second begins with the stack of the first.
@@ -75,7 +50,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	t.Run("depths", func(t *testing.T) {
 		for seed := range uint64(24) {
 			rng := rand.New(rand.NewPCG(seed, 2))
-			lines := Random(rng, 1+rng.IntN(3000))
+			lines := stacktest.Random(rng, 1+rng.IntN(3000))
 			crowd(rng, lines)
 			EqualDepths(t, fresh, lines, cuts(rng, len(lines)))
 		}
@@ -83,7 +58,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	t.Run("two parts", func(t *testing.T) {
 		for seed := range uint64(24) {
 			rng := rand.New(rand.NewPCG(seed, 3))
-			lines := Random(rng, 1+rng.IntN(6000))
+			lines := stacktest.Random(rng, 1+rng.IntN(6000))
 			crowd(rng, lines)
 			inParts(t, fresh, lines, rng.IntN(len(lines)+1))
 		}
@@ -105,8 +80,8 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	})
 	t.Run("twins", func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 4))
-		lines := Random(rng, 2000)
-		sameDepths(t, DepthsInLists(lines), Depths(lines))
+		lines := stacktest.Random(rng, 2000)
+		sameDepths(t, stacktest.DepthsInLists(lines), Depths(lines))
 	})
 }
 

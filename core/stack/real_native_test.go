@@ -1,6 +1,6 @@
 //go:build !js
 
-package stacktest
+package stack_test
 
 import (
 	"io"

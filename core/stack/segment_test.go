@@ -1,10 +1,11 @@
-package stacktest
+package stack_test
 
 import (
 	"bytes"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -19,7 +20,7 @@ type Segment struct {
 
 // step is an event that reaches below the segment's stack.
 type step struct {
-	Event
+	stacktest.Event
 	again  bool   // an access to a line that was lost in the segment
 	filled uint32 // the numbers of sets with which an access filled a hole of the segment
 	number int    // of the event
@@ -29,7 +30,7 @@ type step struct {
 const everywhere = 1<<stack.SetCounts - 1
 
 // NewSegment runs events, of which the first one has a number.
-func NewSegment(events []Event, first int) *Segment {
+func NewSegment(events []stacktest.Event, first int) *Segment {
 	s, m := &Segment{first: first}, stack.NewCoherent()
 	m.NoteHoles()
 	s.answers = Answers{make([]uint32, len(events)), make([]uint32, len(events)), nil}
@@ -64,7 +65,7 @@ func (s *Segment) add(at step) {
 
 // touched reports whether a line was accessed.
 func (s *Segment) touched(line trace.Line) bool {
-	return slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == Event{stack.AccessOp, line} })
+	return slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == stacktest.Event{Op: stack.AccessOp, Line: line} })
 }
 
 // Append gives the segment of both.
@@ -113,7 +114,7 @@ func (s *Segment) Append(t TB, next *Segment) *Segment {
 // EqualAppended compares segments of the given lengths, of which any two neighbours
 // are joined until one is left, with one that has all events, and that with lists with
 // holes. pick chooses one of so many pairs.
-func EqualAppended(t TB, events []Event, lengths []int, pick func(pairs int) int) {
+func EqualAppended(t TB, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
 	t.Helper()
 	var parts []*Segment
 	at := 0

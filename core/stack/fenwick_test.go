@@ -1,36 +1,9 @@
-package stacktest
+package stack_test
 
 import (
-	"slices"
-
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
-
-// Naive is the definition: a list, searched from the top, moved to front.
-type Naive struct{ lines []trace.Line }
-
-// Distances implements [stack.Model].
-func (m *Naive) Distances(lines []trace.Line, out []uint32) {
-	for i, x := range lines {
-		d := slices.Index(m.lines, x)
-		if d < 0 {
-			m.lines = append(m.lines, x)
-			d = len(m.lines) - 1
-			out[i] = stack.Cold
-		} else {
-			out[i] = uint32(d)
-		}
-		copy(m.lines[1:d+1], m.lines[:d])
-		m.lines[0] = x
-	}
-}
-
-// Lines implements [stack.Model].
-func (m *Naive) Lines() int { return len(m.lines) }
-
-// Stack implements [stack.Model].
-func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
 
 // Fenwick is the textbook method and the baseline of the benchmarks: a hash
 // table from line to the time of its last access, and a Fenwick tree over time

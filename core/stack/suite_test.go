@@ -1,7 +1,7 @@
 // Package stacktest shows that a stack model is right: a suite that every
 // implementation of [stack.Model] passes, the naive twin that is the
 // definition, and the textbook method as the baseline of the benchmarks.
-package stacktest
+package stack_test
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -29,7 +30,7 @@ func Run(t *testing.T, fresh func() stack.Model) {
 	t.Run("random", func(t *testing.T) {
 		for seed := range uint64(60) {
 			rng := rand.New(rand.NewPCG(seed, 1))
-			lines := Random(rng, 1+rng.IntN(6000))
+			lines := stacktest.Random(rng, 1+rng.IntN(6000))
 			Equal(t, fresh(), lines, cuts(rng, len(lines)))
 		}
 	})
@@ -79,7 +80,7 @@ func letters(s string) (lines []trace.Line) {
 // compares all that the interface shows.
 func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 	t.Helper()
-	twin := new(Naive)
+	twin := new(stacktest.Naive)
 	got, want := make([]uint32, len(lines)), make([]uint32, len(lines))
 	twin.Distances(lines, want)
 	at := 0
@@ -101,42 +102,6 @@ func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 	if !slices.Equal(m.Stack(), twin.Stack()) {
 		t.Errorf("the stack at the end differs from the naive twin's")
 	}
-}
-
-// Random makes a trace of n accesses in a random mixture of the shapes that
-// programs have: sweeps, strides, hot sets, uniform jumps, runs.
-func Random(rng *rand.Rand, n int) []trace.Line {
-	lines := make([]trace.Line, 0, n)
-	span := 1 + rng.Uint64N(1<<rng.UintN(13))
-	base := rng.Uint64N(1 << 57)
-	for len(lines) < n {
-		run, start := 1+rng.IntN(400), rng.Uint64N(span)
-		stride := 1 + rng.Uint64N(20)
-		hot := 1 + rng.Uint64N(40)
-		switch shape := rng.IntN(5); shape {
-		case 0:
-			for i := range uint64(run) {
-				lines = append(lines, base+(start+i)%span)
-			}
-		case 1:
-			for i := range uint64(run) {
-				lines = append(lines, base+(start+i*stride)%span)
-			}
-		case 2:
-			for range run {
-				lines = append(lines, base+(start+rng.Uint64N(hot))%span)
-			}
-		case 3:
-			for range run {
-				lines = append(lines, base+rng.Uint64N(span))
-			}
-		case 4:
-			for range run {
-				lines = append(lines, base+start)
-			}
-		}
-	}
-	return lines[:n]
 }
 
 // cuts gives random batch lengths that sum to n.

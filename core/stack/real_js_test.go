@@ -1,4 +1,4 @@
-package stacktest
+package stack_test
 
 import (
 	"io"

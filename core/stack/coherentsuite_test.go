@@ -1,0 +1,324 @@
+package stack_test
+
+import (
+	"bytes"
+	"container/list"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Answers are what [stack.Coherent] gives.
+type Answers struct {
+	Out, Lost []uint32
+	Depths    *stack.SetDepths
+}
+
+// Coherent gives the answers by lists with holes, one for each set of each number
+// of sets.
+func Coherent(events []stacktest.Event) Answers {
+	a := Answers{make([]uint32, len(events)), make([]uint32, len(events)), new(stack.SetDepths)}
+	for k := range stack.SetCounts {
+		sets := map[trace.Line]*stacktest.Holes{}
+		lostAt := map[trace.Line]uint32{}
+		seen := map[trace.Line]bool{}
+		for i, e := range events {
+			number := e.Line % (1 << k)
+			if sets[number] == nil {
+				sets[number] = new(stacktest.Holes)
+			}
+			depth := sets[number].Do(e)
+			if e.Op == stack.AccessOp && depth >= 0 && depth < stack.MaxWays {
+				a.Depths[k][depth]++
+			}
+			if k > 0 {
+				continue
+			}
+			at, wasLost := lostAt[e.Line]
+			switch {
+			case depth >= 0:
+				a.Out[i] = uint32(depth)
+			case e.Op == stack.AccessOp && wasLost:
+				a.Out[i], a.Lost[i] = stack.Lost, at
+			default:
+				a.Out[i] = stack.Cold
+			}
+			switch {
+			case e.Op == stack.AccessOp:
+				seen[e.Line] = true
+				delete(lostAt, e.Line)
+			case e.Op == stack.LoseOp && depth >= 0:
+				lostAt[e.Line] = uint32(depth)
+			}
+		}
+	}
+	return a
+}
+
+// Run gives the answers of a model that takes the events in batches of the given
+// lengths.
+func (a *Answers) Run(m *stack.Coherent, events []stacktest.Event, batches []int) {
+	ops, lines := make([]stack.Op, len(events)), make([]trace.Line, len(events))
+	for i, e := range events {
+		ops[i], lines[i] = e.Op, e.Line
+	}
+	a.Out, a.Lost = make([]uint32, len(events)), make([]uint32, len(events))
+	at := 0
+	for _, n := range batches {
+		Do(m, ops[at:at+n], lines[at:at+n], a.Out[at:at+n], a.Lost[at:at+n])
+		at += n
+	}
+	a.Depths = m.Depths()
+}
+
+// EqualCoherent compares the answers of a model with those of lists with holes.
+func EqualCoherent(t TB, events []stacktest.Event, batches []int) {
+	t.Helper()
+	want := Coherent(events)
+	var got Answers
+	got.Run(stack.NewCoherent(), events, batches)
+	got.same(t, events, &want)
+}
+
+// EqualRestored compares a model with one that was made of its state at a cut, and
+// that one's state with what it was made of.
+func EqualRestored(t TB, events []stacktest.Event, cut int) {
+	t.Helper()
+	whole, again := stack.NewCoherent(), stack.NewCoherent()
+	var before, want, got Answers
+	before.Run(whole, events[:cut], []int{cut})
+	state := whole.State()
+	if err := again.Restore(state); err != nil {
+		t.Fatalf("%v", err)
+	}
+	if !bytes.Equal(again.State(), state) {
+		t.Fatalf("the state of a restored model differs from what it was made of")
+	}
+	want.Run(whole, events[cut:], []int{len(events) - cut})
+	got.Run(again, events[cut:], []int{len(events) - cut})
+	got.Depths.Add(before.Depths)
+	got.same(t, events[cut:], &want)
+	if whole.Lines() != again.Lines() || !bytes.Equal(whole.State(), again.State()) {
+		t.Fatalf("a restored model ends elsewhere")
+	}
+}
+
+// TB is what testing.TB and rapid.T have in common.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func (a *Answers) same(t TB, events []stacktest.Event, want *Answers) {
+	t.Helper()
+	for i, e := range events {
+		if a.Out[i] != want.Out[i] {
+			t.Fatalf("event %d of %d, operation %d on line %d: depth %d, want %d", i, len(events), e.Op, e.Line, a.Out[i], want.Out[i])
+		}
+		if e.Op == stack.AccessOp && want.Out[i] == stack.Lost && a.Lost[i] != want.Lost[i] {
+			t.Fatalf("event %d of %d: lost at depth %d, want %d", i, len(events), a.Lost[i], want.Lost[i])
+		}
+	}
+	for k := range want.Depths {
+		for d := range want.Depths[k] {
+			if a.Depths[k][d] != want.Depths[k][d] {
+				t.Fatalf("%d accesses at depth %d of 2^%d sets, want %d", a.Depths[k][d], d, k, want.Depths[k][d])
+			}
+		}
+	}
+}
+
+// EqualCaches compares what a model answers with simulated caches: fully
+// associative ones of every capacity, access by access, and all sets and ways.
+func EqualCaches(t TB, events []stacktest.Event) {
+	t.Helper()
+	var got Answers
+	m := stack.NewCoherent()
+	got.Run(m, events, []int{len(events)})
+	for capacity := 1; capacity <= m.Lines()+1; capacity++ {
+		cache := stacktest.Private{Sets: 1, Ways: capacity}
+		for i, e := range events {
+			if had := cache.Do(e); had != (got.Out[i] < uint32(capacity)) {
+				t.Fatalf("event %d, operation %d on line %d: depth %d, but %t that a cache of %d lines has it", i, e.Op, e.Line, got.Out[i], had, capacity)
+			}
+		}
+	}
+	for a := range got.Depths {
+		hits := uint64(0)
+		for w := range got.Depths[a] {
+			hits += got.Depths[a][w]
+			if want := hitsOf(&stacktest.Private{Sets: 1 << a, Ways: w + 1}, events); hits != want {
+				t.Fatalf("2^%d sets of %d ways: %d hits, want %d", a, w+1, hits, want)
+			}
+		}
+	}
+}
+
+// EqualLarge compares what a model answers with a few simulated caches, on more
+// events than all of them can take.
+func EqualLarge(t TB, events []stacktest.Event, batches []int) {
+	t.Helper()
+	var got Answers
+	m := stack.NewCoherent()
+	got.Run(m, events, batches)
+	for capacity := 1; capacity <= 4*m.Lines(); capacity *= 9 {
+		cache := large{capacity: capacity, at: map[trace.Line]*list.Element{}}
+		for i, e := range events {
+			if had := cache.do(e); had != (got.Out[i] < uint32(capacity)) {
+				t.Fatalf("event %d, operation %d on line %d: depth %d, but %t that a cache of %d lines has it", i, e.Op, e.Line, got.Out[i], had, capacity)
+			}
+		}
+	}
+	for a := 1; a < stack.SetCounts; a += 5 {
+		hits := uint64(0)
+		for w := range got.Depths[a] {
+			hits += got.Depths[a][w]
+			if w%15 != 0 {
+				continue
+			}
+			if want := hitsOf(&stacktest.Private{Sets: 1 << a, Ways: w + 1}, events); hits != want {
+				t.Fatalf("2^%d sets of %d ways: %d hits, want %d", a, w+1, hits, want)
+			}
+		}
+	}
+}
+
+// large is [Private] of one set and any number of ways.
+type large struct {
+	capacity int
+	order    list.List // most recently used first
+	at       map[trace.Line]*list.Element
+}
+
+func (m *large) do(e stacktest.Event) (had bool) {
+	element, had := m.at[e.Line]
+	switch {
+	case e.Op == stack.AccessOp && had:
+		m.order.MoveToFront(element)
+	case e.Op == stack.AccessOp:
+		if m.order.Len() == m.capacity {
+			delete(m.at, m.order.Remove(m.order.Back()).(trace.Line))
+		}
+		m.at[e.Line] = m.order.PushFront(e.Line)
+	case e.Op == stack.LoseOp && had:
+		delete(m.at, m.order.Remove(element).(trace.Line))
+	}
+	return had
+}
+
+func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
+	for _, e := range events {
+		if cache.Do(e) && e.Op == stack.AccessOp {
+			hits++
+		}
+	}
+	return hits
+}
+
+// RandomEvents makes accesses as [Random] does, and has lines lost in between: each
+// time about gap accesses after the last one, in bursts, and half of the time one of
+// the lines that were accessed last.
+func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
+	lines := stacktest.Random(rng, n)
+	crowd(rng, lines)
+	for i, line := range lines {
+		events = append(events, stacktest.Event{Op: stack.AccessOp, Line: line})
+		if rng.IntN(gap) > 0 {
+			continue
+		}
+		for range 1 + rng.IntN(4) {
+			from := 0
+			if rng.IntN(2) == 0 {
+				from = max(0, i-20)
+			}
+			op := stack.LoseOp
+			if rng.IntN(4) == 0 {
+				op = stack.AskOp
+			}
+			events = append(events, stacktest.Event{Op: op, Line: lines[from+rng.IntN(i+1-from)]})
+		}
+	}
+	return events
+}
+
+// chaseEvents makes n accesses to random lines, of which one in gap is followed by
+// the loss of another one.
+func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
+	rng := rand.New(rand.NewPCG(1, uint64(gap)))
+	for _, line := range Chase(uint64(lines), n) {
+		events = append(events, stacktest.Event{Op: stack.AccessOp, Line: line})
+		if rng.IntN(gap) == 0 {
+			events = append(events, stacktest.Event{Op: stack.LoseOp, Line: trace.Line(rng.IntN(lines))})
+		}
+	}
+	return events
+}
+
+// RunCoherent checks [stack.Coherent]: the example of MODELS §6.4, what [stack.Sets]
+// answers where nothing is lost, random events against lists with holes, in batches
+// of any length, and so many that stamps run out against simulated caches.
+func RunCoherent(t *testing.T) {
+	t.Run("vector", func(t *testing.T) {
+		var got Answers
+		events := []stacktest.Event{{Line: 'a'}, {Line: 'b'}, {Op: stack.LoseOp, Line: 'a'}, {Line: 'c'}, {Line: 'b'}, {Line: 'a'}}
+		got.Run(stack.NewCoherent(), events, []int{len(events)})
+		if want := []uint32{inf, inf, 1, inf, 1, stack.Lost}; !slices.Equal(got.Out, want) || got.Lost[5] != 1 {
+			t.Errorf("depths %v, the last one was lost at %d; want %v, lost at 1", got.Out, got.Lost[5], want)
+		}
+	})
+	t.Run("without losses", func(t *testing.T) {
+		for seed := range uint64(8) {
+			rng := rand.New(rand.NewPCG(seed, 5))
+			lines := stacktest.Random(rng, 1+rng.IntN(6000))
+			crowd(rng, lines)
+			sets, m := stack.NewSets(), stack.NewCoherent()
+			want, out, lost := make([]uint32, len(lines)), make([]uint32, len(lines)), make([]uint32, len(lines))
+			sets.Distances(lines, want)
+			Do(m, make([]stack.Op, len(lines)), lines, out, lost)
+			if !slices.Equal(out, want) || *m.Depths() != *sets.Depths() {
+				t.Fatalf("seed %d: the answers differ from those of a stack without holes", seed)
+			}
+		}
+	})
+	t.Run("random", func(t *testing.T) {
+		for seed := range uint64(60) {
+			rng := rand.New(rand.NewPCG(seed, 6))
+			events := RandomEvents(rng, 1+rng.IntN(3000), 1+rng.IntN(1+rng.IntN(200)))
+			EqualCoherent(t, events, cuts(rng, len(events)))
+			EqualRestored(t, events, rng.IntN(len(events)+1))
+		}
+	})
+	t.Run("chase", func(t *testing.T) {
+		for _, gap := range []int{2, 200} {
+			events := chaseEvents(60_000, gap, 250_000)
+			EqualLarge(t, events, []int{len(events)})
+		}
+		EqualLarge(t, chaseEvents(50, 10, 300_000)[:300_000], []int{300_000})
+	})
+}
+
+// Do does operations in order; all arguments are of equal length. Of an access it
+// writes in out and lost what [stack.Coherent.Access] does, and of another operation
+// the depth of its line before that, or Cold where the core does not have it.
+func Do(m *stack.Coherent, ops []stack.Op, lines []trace.Line, out, lost []uint32) {
+	lines, out, lost = lines[:len(ops)], out[:len(ops)], lost[:len(ops)]
+	for len(ops) > 0 {
+		n := 0
+		for n < len(ops) && ops[n] == stack.AccessOp {
+			n++
+		}
+		switch {
+		case n > 0:
+			m.Access(lines[:n], out, lost)
+		case ops[0] == stack.LoseOp:
+			n, out[0] = 1, m.Lose(lines[0])
+		default:
+			n, out[0] = 1, m.Depth(lines[0])
+		}
+		ops, lines, out, lost = ops[n:], lines[n:], out[n:], lost[n:]
+	}
+}

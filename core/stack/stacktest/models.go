@@ -1,0 +1,98 @@
+// Package stacktest contains reference implementations of the stack models and random
+// traces, for the tests of several packages.
+package stacktest
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Naive is the definition: a list, searched from the top, moved to front.
+type Naive struct{ lines []trace.Line }
+
+// Distances implements [stack.Model].
+func (m *Naive) Distances(lines []trace.Line, out []uint32) {
+	for i, x := range lines {
+		d := slices.Index(m.lines, x)
+		if d < 0 {
+			m.lines = append(m.lines, x)
+			d = len(m.lines) - 1
+			out[i] = stack.Cold
+		} else {
+			out[i] = uint32(d)
+		}
+		copy(m.lines[1:d+1], m.lines[:d])
+		m.lines[0] = x
+	}
+}
+
+// Lines implements [stack.Model].
+func (m *Naive) Lines() int { return len(m.lines) }
+
+// Stack implements [stack.Model].
+func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
+
+// DepthsInLists is the definition once more, for longer traces: a list a set,
+// searched from the front.
+func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
+
+// MarkedDepths is DepthsInLists for the accesses that are marked, nil: all.
+func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
+	depths := new(stack.SetDepths)
+	for a := range depths {
+		sets := map[trace.Line][]trace.Line{}
+		for i, x := range lines {
+			set := sets[x%(1<<a)]
+			d := slices.Index(set, x)
+			if d < 0 {
+				d = len(set)
+				set = append(set, x)
+			} else if d < stack.MaxWays && (marked == nil || marked[i]) {
+				depths[a][d]++
+			}
+			copy(set[1:d+1], set[:d])
+			set[0] = x
+			sets[x%(1<<a)] = set
+		}
+	}
+	return depths
+}
+
+// Random makes a trace of n accesses in a random mixture of the shapes that
+// programs have: sweeps, strides, hot sets, uniform jumps, runs.
+func Random(rng *rand.Rand, n int) []trace.Line {
+	lines := make([]trace.Line, 0, n)
+	span := 1 + rng.Uint64N(1<<rng.UintN(13))
+	base := rng.Uint64N(1 << 57)
+	for len(lines) < n {
+		run, start := 1+rng.IntN(400), rng.Uint64N(span)
+		stride := 1 + rng.Uint64N(20)
+		hot := 1 + rng.Uint64N(40)
+		switch shape := rng.IntN(5); shape {
+		case 0:
+			for i := range uint64(run) {
+				lines = append(lines, base+(start+i)%span)
+			}
+		case 1:
+			for i := range uint64(run) {
+				lines = append(lines, base+(start+i*stride)%span)
+			}
+		case 2:
+			for range run {
+				lines = append(lines, base+(start+rng.Uint64N(hot))%span)
+			}
+		case 3:
+			for range run {
+				lines = append(lines, base+rng.Uint64N(span))
+			}
+		case 4:
+			for range run {
+				lines = append(lines, base+start)
+			}
+		}
+	}
+	return lines[:n]
+}
