@@ -15,7 +15,7 @@
 //  1. A [System] holds, for each block, an integer weight for each way on and one for
 //     leaving the function: counts of a run ([FromEdges]), weights of a compiler's
 //     profile ([FromProfile]), or what a person writes in a [Sheet], where numbers may
-//     follow from parameters ([Model], [Polynomial]). Quotients are never formed before
+//     follow from parameters ([Model]). Quotients are never formed before
 //     the end: 999,999,999 to 1 is exact, and 0.999999999 as a float is not.
 //  2. Each function is solved for the visits of its blocks per invocation by
 //     elimination without subtraction (Grassmann, Taksar and Heyman, Regenerative
@@ -42,7 +42,7 @@
 //     says of which functions that is proven. Where the residual is not zero it
 //     gives the next correction (iterative refinement), so that large counts come out
 //     too. Counts that are no integers, as a branch of 1/3 has, have the error that
-//     [Solution.Error] bounds, or none as rational numbers ([System.Rational]).
+//     [Solution.Error] bounds.
 //
 // Exceptions, longjmp and the end of the program end invocations in the middle of a
 // function. So basic blocks are cut after calls (package ir), and the piece before

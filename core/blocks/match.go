@@ -102,32 +102,3 @@ func (m *Match) Err() error {
 	}
 	return nil
 }
-
-// Edges gives the edges of a run of the whole program to the module. What calls its
-// functions from outside of it enters them.
-func (m *Match) Edges(e *Edges) *Edges {
-	out := NewEdges(m.to)
-	for b, at := range m.Blocks {
-		if at >= 0 && int64(at) < int64(len(e.Visits)) && len(out.Taken[b]) == len(e.Taken[at]) {
-			out.Visits[b], out.Left[b], out.Resumed[b] = e.Visits[at], e.Left[at], e.Resumed[at]
-			copy(out.Taken[b], e.Taken[at])
-		}
-	}
-	calls, whole := make([]uint64, len(m.to.Functions)), e.Callees(m.from)
-	for b, f := range out.Callees(m.to) {
-		if f == trace.NoFunction {
-			continue
-		}
-		out.Unmade[b] = out.Visits[b]
-		if at := m.Blocks[b]; at >= 0 && m.Functions[f] >= 0 && uint32(m.Functions[f]) == whole[at] {
-			out.Unmade[b] = e.Unmade[at]
-		}
-		calls[f] += out.Visits[b] - out.Unmade[b]
-	}
-	for n := range m.to.Functions {
-		if m.Functions[n] >= 0 && m.to.Functions[n].Blocks > 0 {
-			out.Entered[n] = out.invocations(m.to, n) - calls[n]
-		}
-	}
-	return out
-}

@@ -9,63 +9,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// part takes some of a program's functions, as the program of a module.
-func part(p *trace.Program, functions ...int) *trace.Program {
-	q := &trace.Program{}
-	for _, n := range functions {
-		f := p.Functions[n]
-		first := uint32(len(q.Blocks))
-		for b := f.First; b < f.First+f.Blocks; b++ {
-			k := p.Blocks[b]
-			k.Function, k.Successors = uint32(len(q.Functions)), slices.Clone(k.Successors)
-			for i := range k.Successors {
-				k.Successors[i] += first - f.First
-			}
-			q.Blocks = append(q.Blocks, k)
-		}
-		f.First = first
-		q.Functions = append(q.Functions, f)
-	}
-	return q
-}
-
-// A run's edges, taken over to a part of its program, give that part's counts.
-func TestMatchedEdges(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawProgram(t)
-		w := &walk{t, p, NewEdges(p), 200}
-		for w.steps > 0 {
-			w.e.Entered[0]++
-			w.invoke(0, 0)
-			w.steps--
-		}
-		var chosen []int
-		for n := range p.Functions {
-			if rapid.Bool().Draw(t, "chosen") {
-				chosen = append([]int{n}, chosen...)
-			}
-		}
-		m := NewMatch(part(p, chosen...), p)
-		if err := m.Err(); err != nil {
-			t.Fatal(err)
-		}
-		e := m.Edges(w.e)
-		if err := e.Check(m.to); err != nil {
-			t.Fatal(err)
-		}
-		for b, at := range m.Blocks {
-			if e.Visits[b] != w.e.Visits[at] {
-				t.Fatalf("block %d has %d visits, want %d", b, e.Visits[b], w.e.Visits[at])
-			}
-		}
-		s, err := FromEdges(m.to, e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkRun(t, s, e)
-	})
-}
-
 func TestAnotherBuild(t *testing.T) {
 	for want, change := range map[string]func(*trace.Program){
 		"fib: the trace is of another build: block more here is else in the other": func(p *trace.Program) { p.Blocks[3].Label = "else" },
@@ -112,7 +55,7 @@ func TestDamagedTables(t *testing.T) {
 		if err != nil {
 			return
 		}
-		NewMatch(p, p).Edges(NewEdges(p))
+		NewMatch(p, p)
 		s.Guess()
 		s.EnterMain()
 		s.AppendSheet(nil, "")

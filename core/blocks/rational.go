@@ -9,59 +9,6 @@ import (
 // mostBits bounds the length of the numbers that rational solutions may have.
 const mostBits = 1 << 22
 
-// Rational computes the counts as rational numbers, by block. Its numbers have as
-// many digits as it takes: small programs take microseconds, loops within loops
-// whose weights have no common divisors long numbers, and programs of thousands of
-// blocks minutes.
-func (s *System) Rational() ([]*big.Rat, error) {
-	list, err := s.components()
-	if err != nil {
-		return nil, err
-	}
-	visits := make([]*big.Rat, len(s.program.Blocks))
-	for b := range visits {
-		visits[b] = new(big.Rat)
-	}
-	calls := make([]*big.Rat, len(s.functions))
-	for _, members := range list {
-		functions, err := s.rationalComponent(members)
-		if err != nil {
-			return nil, err
-		}
-		entries := make([]*big.Rat, len(members))
-		for i, f := range members {
-			entries[i] = new(big.Rat).SetFrac(new(big.Int).SetUint64(s.entered[f]), big.NewInt(1))
-			if calls[f] != nil {
-				entries[i].Add(entries[i], calls[f])
-			}
-		}
-		for i := range members {
-			for to, n := range functions[i].resumedCalls {
-				entries[to].Add(entries[to], n)
-			}
-		}
-		if f := solveDense(callMatrix(functions), entries); f >= 0 {
-			return nil, s.diverges(members[f])
-		}
-		for i, f := range members {
-			g := &s.functions[f]
-			for state, b := range g.blocks {
-				visits[b].Mul(functions[i].visits[state], entries[i])
-				if functions[i].resumed != nil {
-					visits[b].Add(visits[b], functions[i].resumed[state])
-				}
-			}
-			for _, c := range g.calls {
-				if calls[c.callee] == nil {
-					calls[c.callee] = new(big.Rat)
-				}
-				calls[c.callee].Add(calls[c.callee], c.made.ofRational(visits[g.blocks[c.state]]))
-			}
-		}
-	}
-	return visits, nil
-}
-
 func (h share) ofRational(n *big.Rat) *big.Rat {
 	if h.part == h.whole {
 		return n

@@ -221,11 +221,11 @@ func TestGuess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, m := s.Guess(), s.EnterMain(); n != 1 || m != 1 || s.Entered(0) != 1 {
+	if n, m := s.Guess(), s.EnterMain(); n != 1 || m != 1 || s.entered[0] != 1 {
 		t.Errorf("%d branches guessed, %d functions entered, want 1 and main", n, m)
 	}
-	if n := s.EnterProfile([]uint64{7, 70}, []bool{true, true}); n != 1 || s.Entered(0) != 7 || s.Entered(1) != 0 {
-		t.Errorf("main is entered %d times, fib %d, want 7 and 0", s.Entered(0), s.Entered(1))
+	if n := s.EnterProfile([]uint64{7, 70}, []bool{true, true}); n != 1 || s.entered[0] != 7 || s.entered[1] != 0 {
+		t.Errorf("main is entered %d times, fib %d, want 7 and 0", s.entered[0], s.entered[1])
 	}
 	if w, _ := s.Weights(2); w[0] != 1 || w[1] != guessedReturns {
 		t.Errorf("fib goes on with weights %v, want mostly back", w)

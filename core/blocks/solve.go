@@ -23,9 +23,6 @@ type Solution struct {
 	Error float64
 }
 
-// AllWhole tells whether all counts are whole numbers, proven to be the solution.
-func (c *Solution) AllWhole() bool { return !slices.Contains(c.Whole, false) }
-
 // mostWhole is the largest count that is treated as an integer.
 const mostWhole = 1 << 62
 

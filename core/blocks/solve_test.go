@@ -518,7 +518,7 @@ func TestEditsAreSolvedAgain(t *testing.T) {
 			fresh.Resume(b, s.resumed[b])
 		}
 		for n := range p.Functions {
-			fresh.Enter(n, s.Entered(n))
+			fresh.Enter(n, s.entered[n])
 		}
 		got, failure := s.Solve()
 		want, again := fresh.Solve()

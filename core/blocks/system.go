@@ -223,9 +223,6 @@ func (s *System) named() []bool {
 	return called
 }
 
-// Entered is what Enter said.
-func (s *System) Entered(function int) uint64 { return s.entered[function] }
-
 // Resume says how often executions come to a block other than by the ways of the
 // graph.
 func (s *System) Resume(block int, times uint64) {

@@ -11,30 +11,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Profile is a reuse profile: line accesses by their stack distance. They are counts, or
-// expected ones.
+// Profile is a reuse profile: the numbers, or expected numbers, of line accesses by stack distance.
 type Profile struct {
-	Spans []Span  // ascending, none meets another
+	Spans []Span  // ascending and disjoint
 	Cold  float64 // first accesses to a line
 }
 
-// Span are accesses whose distances, in lines, are From or more and below To, all
-// equally likely.
+// Span is a number of accesses whose distances, in lines, are uniform in [From, To).
 type Span struct {
 	From, To uint64
 	Accesses float64
 }
 
-// FromHistogram gives the profile of a histogram of distances, each by itself.
-func FromHistogram(h *profile.Histogram, cold uint64) *Profile {
-	p := &Profile{Cold: float64(cold)}
-	for d, n := range h.All() {
-		p.Spans = append(p.Spans, Span{d, d + 1, float64(n)})
-	}
-	return p
-}
-
-// FromReuse gives the profile of distances in bins, as a block's sites have them.
+// FromReuse returns the profile of binned distances.
 func FromReuse(r *profile.Reuse) *Profile {
 	p := &Profile{Cold: float64(r.Cold)}
 	for _, b := range r.Bins {
@@ -43,7 +32,7 @@ func FromReuse(r *profile.Reuse) *Profile {
 	return p
 }
 
-// Accesses is how many there are in all.
+// Accesses returns the number of accesses.
 func (p *Profile) Accesses() float64 {
 	n := p.Cold
 	for i := range p.Spans {
@@ -52,7 +41,7 @@ func (p *Profile) Accesses() float64 {
 	return n
 }
 
-// Hits is how many of the accesses hit in an LRU cache by itself; the method is
+// Hits returns how many accesses hit in a single LRU cache, by the method
 // [hierarchy.Exact] or [hierarchy.SDCM].
 func (p *Profile) Hits(c hierarchy.Cache) (hits float64, how hierarchy.Method) {
 	lines := c.Lines()
@@ -75,7 +64,7 @@ func (p *Profile) Hits(c hierarchy.Cache) (hits float64, how hierarchy.Method) {
 	return hits, hierarchy.SDCM
 }
 
-// chance is the mean of the stack distance cache model over the span, at a few places.
+// chance returns the mean hit probability over the span, by the stack distance cache model at a few distances.
 func (s *Span) chance(lines, ways uint64) (mean float64) {
 	const places = 4
 	wide := s.To - s.From
@@ -92,9 +81,9 @@ func (s *Span) chance(lines, ways uint64) (mean float64) {
 	return mean
 }
 
-// Ratios are the shares of all accesses that hit at each level of h or above, and how
-// each was found. Distances are lines of lineBytes bytes: a level with others is an error,
-// a [*trace.OptionError]. Of no accesses all hit.
+// Ratios returns the ratios of all accesses that hit at each level of h or above, and the
+// methods. The profile counts lines of lineBytes bytes; a level with other lines is a
+// [*trace.OptionError]. The ratios of an empty profile are 1.
 func (p *Profile) Ratios(h hierarchy.Hierarchy, lineBytes uint32) (cumulative []float64, how []hierarchy.Method, err error) {
 	all := p.Accesses()
 	above := 0.0
@@ -119,70 +108,40 @@ func (p *Profile) Ratios(h hierarchy.Hierarchy, lineBytes uint32) (cumulative []
 	return cumulative, how, nil
 }
 
-// Block is what is known of a basic block.
+// Block is what Mix needs to know about a basic block.
 type Block struct {
-	Executions float64  // N_i, of the run that is asked about
-	References float64  // r_i, line accesses of an execution
-	Reuse      *Profile // P(Δ|BB_i), of any number of accesses; nil or of none: not known
+	Executions float64  // N_i
+	References float64  // r_i, line accesses of one execution
+	Reuse      *Profile // P(Δ|BB_i), of any number of accesses; nil or empty if unknown
 }
 
-// Weighting is how much the profile of a block counts.
-type Weighting uint8
-
-const (
-	// ByReferences: P(BB_i) = N_i r_i / Σ N_j r_j.
-	ByReferences Weighting = iota
-	// ByExecutions: P(BB_i) = N_i / Σ N_j, over blocks with references. The slides have
-	// it so, which is right only if all blocks refer equally often.
-	ByExecutions
-)
-
-// Mix gives the profile of a program, P(Δ) = Σ P(Δ|BB_i) P(BB_i), times the accesses that
-// it makes in all. unknown is the share of the accesses that are of blocks whose reuse is
-// not known; the others stand for them.
-func Mix(blocks []Block, by Weighting) (p *Profile, unknown float64) {
-	p = new(Profile)
-	var all, known float64 // accesses; weights
-	weight := func(b *Block) float64 {
-		if !(b.Executions > 0) || !(b.References > 0) {
-			return 0
-		}
-		if by == ByExecutions {
-			return b.Executions
-		}
-		return b.Executions * b.References
-	}
-	sum := 0.0
+// Mix returns the profile of a program, P(Δ) = Σ P(Δ|BB_i) P(BB_i) with
+// P(BB_i) = N_i r_i / Σ N_j r_j, times the number of its accesses. Blocks whose reuse is
+// known stand for those whose reuse is not.
+func Mix(blocks []Block) *Profile {
+	p := new(Profile)
+	all, known := 0.0, 0.0
 	for i := range blocks {
 		b := &blocks[i]
-		w := weight(b)
-		if w == 0 {
-			continue
+		if n := b.accesses(); n > 0 {
+			all += n
+			if b.Reuse != nil && b.Reuse.Accesses() > 0 {
+				known += n
+			}
 		}
-		all += b.Executions * b.References
-		sum += w
-		if b.Reuse != nil && b.Reuse.Accesses() > 0 {
-			known += w
-		}
-	}
-	if known == 0 {
-		if sum > 0 {
-			unknown = 1
-		}
-		return p, unknown
 	}
 	var spans []Span
 	for i := range blocks {
 		b := &blocks[i]
-		w := weight(b)
-		if w == 0 || b.Reuse == nil {
+		weight := b.accesses()
+		if weight == 0 || b.Reuse == nil {
 			continue
 		}
 		n := b.Reuse.Accesses()
 		if n == 0 {
 			continue
 		}
-		share := w / known * all / n
+		share := weight / known * all / n
 		p.Cold += b.Reuse.Cold * share
 		for _, s := range b.Reuse.Spans {
 			s.Accesses *= share
@@ -190,10 +149,18 @@ func Mix(blocks []Block, by Weighting) (p *Profile, unknown float64) {
 		}
 	}
 	p.Spans = disjoint(spans)
-	return p, 1 - known/sum
+	return p
 }
 
-// disjoint cuts spans where others begin or end, and joins those that are one.
+// accesses returns N_i r_i, and 0 if either is not positive.
+func (b *Block) accesses() float64 {
+	if !(b.Executions > 0) || !(b.References > 0) {
+		return 0
+	}
+	return b.Executions * b.References
+}
+
+// disjoint cuts spans where others begin or end, and adds up those that coincide.
 func disjoint(spans []Span) []Span {
 	var edges []uint64
 	for i := range spans {

@@ -315,39 +315,6 @@ func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'g', 3, 64) + " %"
 }
 
-// Error is how a prediction differs from a run that was made.
-type Error struct {
-	Wrong int     // blocks with another count
-	Total float64 // of all executions: relative, the prediction being too large if positive
-	Worst int     // the block that is off by the most executions; -1 without any
-	Off   float64 // by so many, at most
-}
-
-// Check holds a prediction against the counts of a real run, by block.
-func (p *Prediction) Check(counts []uint64) (e Error, err error) {
-	if len(counts) != len(p.Counts) {
-		return e, &trace.OptionError{Option: "counts", Got: strconv.Itoa(len(counts)), Want: "those of the " + strconv.Itoa(len(p.Counts)) + " blocks of the prediction"}
-	}
-	e.Worst = -1
-	var want, got float64
-	for b, n := range counts {
-		c := &p.Counts[b]
-		want += float64(n)
-		got += c.Executions
-		if c.IsWhole && c.Whole == n {
-			continue
-		}
-		e.Wrong++
-		if off := math.Abs(c.Executions - float64(n)); off >= e.Off {
-			e.Worst, e.Off = b, off
-		}
-	}
-	if want > 0 {
-		e.Total = got/want - 1
-	}
-	return e, nil
-}
-
 // exact evaluates a polynomial.
 func (l *Law) exact(at []int64) *big.Rat {
 	sum := new(big.Rat)

@@ -465,66 +465,6 @@ func TestErrorBars(t *testing.T) {
 	}
 }
 
-// TestScaled: where distances in blocks do not hang on the input, the rates of a large run
-// come out of a small one.
-func TestScaled(t *testing.T) {
-	// a touches a new line, b the same again r times; c touches two new ones, and the first
-	// again.
-	p := &trace.Program{Blocks: []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 1}, {FirstSite: 2, Sites: 3}},
-		Sites: []trace.Site{{}, {Block: 1}, {Block: 2}, {Block: 2}, {Block: 2}}}
-	program := func(n, r, m int) *trace.Batch {
-		b := trace.NewBatch(0)
-		b.NeedSite()
-		line := uint64(0)
-		load := func(site uint32, line uint64) {
-			b.Append(trace.Load, line*64, 1, 0, 0)
-			b.Site[b.Len()-1] = site
-		}
-		for range n {
-			line++
-			load(0, line)
-			for range r {
-				load(1, line)
-			}
-		}
-		for range m {
-			line += 2
-			load(2, line-1)
-			load(3, line)
-			load(4, line-1)
-		}
-		return b
-	}
-	counts := func(n, r, m int) []sasmm.Count {
-		return []sasmm.Count{{Executions: uint64(n), References: uint64(n)}, {Executions: uint64(n * r), References: uint64(n * r)}, {Executions: uint64(m), References: uint64(3 * m)}}
-	}
-	small := collect(t, Options{LineBytes: 64}, p, program(10, 4, 3), 0)[0]
-	large := collect(t, Options{LineBytes: 64, Looked: All}, p, program(1000, 7, 5000), 0)[0]
-	blocks, err := Scaled(Blocks(counts(10, 4, 3), small), []float64{1000, 7000, 5000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range caches {
-		got, err := small.Rate(ForShared(blocks, Corrected), c)
-		want, err2 := large.Rate(large.Counted(), c)
-		if err != nil || err2 != nil || !near(got.HitRate, want.HitRate) || c.Ways != 1 && !near(want.HitRate, 12./23) {
-			t.Errorf("%s: %+v, want %+v, %v, %v", c.Name, got, want, err, err2)
-		}
-		printed, _ := small.Rate(ForShared(blocks, Printed), c)
-		if math.Abs(printed.HitRate-want.HitRate) < 0.1 {
-			t.Errorf("%s: by executions %v, as right as by references", c.Name, printed.HitRate)
-		}
-	}
-	for _, n := range [][]float64{{1, 2}, {1, 2, -1}, {1, 2, math.NaN()}} {
-		if _, err := Scaled(blocks, n); err == nil {
-			t.Errorf("%v was taken", n)
-		}
-	}
-	if _, err := Scaled([]Block{{}}, []float64{3}); err == nil {
-		t.Error("a block that never ran was scaled")
-	}
-}
-
 // TestChain goes from a run with one thread to rates of both levels.
 func TestChain(t *testing.T) {
 	p := &trace.Program{

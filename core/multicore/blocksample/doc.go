@@ -17,10 +17,8 @@
 // asked for the equations: that is what these stand for, and leaves sampling and the stack
 // distance cache model as the only errors.
 //
-// A larger input has other counts, and the profiles of the small one stand in for its own:
-// [Scaled]. That is exact where distances within each block do not hang on the input, and
-// otherwise as good as they hang on it little. Package larger has laws for the counts, and
-// may follow distances from run to run.
+// For a larger input, package larger predicts the counts, and keeps the profiles of a small run
+// or follows their distances from run to run.
 //
 // # Errata
 //

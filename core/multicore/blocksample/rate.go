@@ -78,8 +78,7 @@ func (s *Stack) Profile(weights []float64) *memory.Profile {
 		}
 		list = append(list, b)
 	}
-	p, _ := memory.Mix(list, memory.ByReferences)
-	return p
+	return memory.Mix(list)
 }
 
 // Rate is the estimated hit rate of a cache.

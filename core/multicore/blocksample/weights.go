@@ -2,7 +2,6 @@ package blocksample
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/stackglass/stackglass/core/papers/sasmm"
 	"github.com/stackglass/stackglass/core/trace"
@@ -87,30 +86,6 @@ func BlocksOf(stacks []*Stack) []Block {
 		}
 	}
 	return list
-}
-
-// Scaled are blocks with the counts of another input. The share of executions that are
-// parallel, and accesses an execution, are those that they had. The error is a
-// *trace.OptionError.
-func Scaled(blocks []Block, executions []float64) ([]Block, error) {
-	if len(executions) != len(blocks) {
-		return nil, &trace.OptionError{Option: "counts", Got: "of " + strconv.Itoa(len(executions)) + " blocks", Want: "one for each of the " + strconv.Itoa(len(blocks)) + " blocks"}
-	}
-	list := make([]Block, len(blocks))
-	for i, b := range blocks {
-		n := executions[i]
-		if !(n >= 0 && n < 1e300) {
-			return nil, &trace.OptionError{Option: "count", Got: strconv.FormatFloat(n, 'g', -1, 64) + " of block " + strconv.Itoa(i), Want: "0 or more"}
-		}
-		if n > 0 && b.Executions == 0 {
-			return nil, &trace.OptionError{Option: "count", Got: strconv.FormatFloat(n, 'g', -1, 64) + " of block " + strconv.Itoa(i), Want: "0, for it did not run in the trace and nothing is known of its references"}
-		}
-		list[i] = Block{Executions: n, Accesses: b.Accesses}
-		if b.Executions > 0 {
-			list[i].Parallel = n * (b.Parallel / b.Executions)
-		}
-	}
-	return list, nil
 }
 
 // sums are what blocks weigh before cores share it.

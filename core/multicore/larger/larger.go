@@ -137,7 +137,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 				if err != nil {
 					return r, err
 				}
-				mixed, _ := memory.Mix(p.Blocks, memory.ByReferences)
+				mixed := memory.Mix(p.Blocks)
 				all := mixed.Accesses()
 				hits, _ := mixed.Hits(l.Cache)
 				if reuse == scaling.Kept {
