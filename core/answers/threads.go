@@ -15,13 +15,13 @@ import (
 type Threads struct {
 	Profile *profile.Profile
 	Levels  []hierarchy.Cache // each is asked about by itself
-	asker   *hierarchy.CoreAsker
+	asker   *hierarchy.Asker
 	levels  []hierarchy.ByCore // what each level comes to, core by core
 }
 
 // NewThreads asks about every level, which has to be of a line size for which the
 // profile has stacks of threads. asker is one for that profile.
-func NewThreads(p *profile.Profile, asker *hierarchy.CoreAsker, levels []hierarchy.Cache) (*Threads, []hierarchy.Warning, error) {
+func NewThreads(p *profile.Profile, asker *hierarchy.Asker, levels []hierarchy.Cache) (*Threads, []hierarchy.Warning, error) {
 	t := &Threads{Profile: p, Levels: levels, asker: asker}
 	var doubts []hierarchy.Warning
 	for _, c := range levels {

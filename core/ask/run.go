@@ -50,7 +50,7 @@ type Run struct {
 	Analysed bool
 	Cores    string // groups of threads on a core that the user gave; "": none
 
-	asker *hierarchy.CoreAsker
+	asker *hierarchy.Asker
 }
 
 // Folded is a loop-compressed trace.
@@ -67,9 +67,9 @@ func NewRun(name string, p *profile.Profile) *Run {
 
 // Asker returns what predicts caches for the run. It keeps what many predictions need, so
 // each run has one, made when it is first needed.
-func (r *Run) Asker() *hierarchy.CoreAsker {
+func (r *Run) Asker() *hierarchy.Asker {
 	if r.asker == nil {
-		r.asker = hierarchy.NewCoreAsker(r.Profile)
+		r.asker = hierarchy.NewAsker(r.Profile)
 	}
 	return r.asker
 }

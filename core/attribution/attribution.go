@@ -12,7 +12,7 @@
 //
 // Any other set-associative level misses, in each bin, the share that SDCM expects at the
 // bin's mean distance (MODELS §5). These are estimates, and are tied to what
-// hierarchy.CoreAsker predicts for the level: where it misses less, what sites miss
+// hierarchy.Asker predicts for the level: where it misses less, what sites miss
 // beyond their certain misses is scaled down; where it misses more, bins that may
 // hit or miss take up the difference, and what they cannot hold is of no site.
 // That rest are conflicts among few lines: distances do not tell whose, and the
@@ -78,7 +78,7 @@ type Attribution struct {
 // number of hierarchies.
 type Ranker struct {
 	p        *profile.Profile
-	asker    *hierarchy.CoreAsker
+	asker    *hierarchy.Asker
 	whole    stack    // of the trace, as if on one core
 	coherent *stack   // of the cores, together; nil: the profile does not tell it by site
 	lost     *binning // depths at which lines were lost, the same
@@ -109,7 +109,7 @@ func New(p *profile.Profile) (r *Ranker, ok bool) {
 	if p.Sites == nil || p.LocalityAt(p.Sites.LineBytes) == nil {
 		return nil, false
 	}
-	r = &Ranker{p: p, asker: hierarchy.NewCoreAsker(p), estimated: p.Sampled.Chosen()}
+	r = &Ranker{p: p, asker: hierarchy.NewAsker(p), estimated: p.Sampled.Chosen()}
 	h, cold := p.LocalityAt(p.Sites.LineBytes).Histogram(trace.AllKinds)
 	r.whole = stack{binned(h, cold), cold}
 	if r.estimated {

@@ -99,7 +99,7 @@ func TestMissesAddUp(t *testing.T) {
 			p.Sites.Coherent = nil
 		}
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{drawCache(t, "L1"), drawCache(t, "L2"), drawCache(t, "L3")}}
-		predicted, _, err := hierarchy.NewCoreAsker(p).Predict(h, nil)
+		predicted, _, err := hierarchy.NewAsker(p).Predict(h, nil)
 		if err != nil {
 			t.Skip("the profile lacks a domain")
 		}

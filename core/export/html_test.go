@@ -98,7 +98,7 @@ func TestReportOfAnything(t *testing.T) {
 			h := hierarchy.Hierarchy{Title: "a & b", Levels: []hierarchy.Cache{
 				{Name: "L<1>", SizeBytes: 64 * uint64(lineBytes), Ways: 4, LineBytes: lineBytes, LatencyCycles: 4},
 				{Name: "L2", SizeBytes: 1 << 30, LineBytes: lineBytes}}}
-			answer, _, err := hierarchy.NewCoreAsker(p).Predict(h, nil)
+			answer, _, err := hierarchy.NewAsker(p).Predict(h, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,7 +43,7 @@ func BenchmarkPredictNext(b *testing.B) {
 	}
 	for size := uint64(1); b.Loop(); size = size%4000 + 1 {
 		h.Levels[1].SizeBytes = size * 8 * 64
-		if _, _, err := asker.Predict(h); err != nil {
+		if _, _, err := asker.Predict(h, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,221 +2,96 @@ package hierarchy
 
 import (
 	"slices"
-	"sort"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// ByCore is a prediction for a program whose threads run on several cores: in sum,
-// and core by core.
-type ByCore struct {
-	Prediction           // sums of the cores
-	Cores      []OneCore // by their first thread; nil: the profile knows of one only
-	Coherence  []float64 // of each level's misses, those of lines that it lost to another core's store
-}
-
-// OneCore is what one core asks of each level. Of a shared level, its accesses are
-// the core's part.
-type OneCore struct {
-	Threads []uint32
-	Levels  []CoreLevel
-}
-
-// CoreLevel counts one core's accesses to a level.
-type CoreLevel struct {
-	Accesses, Hits, Misses float64
-	// Coherence are those of Misses whose line the core lost to another one's store
-	// while it was here (or above, in an exclusive level): expected, where the level
-	// has sets.
-	Coherence float64
-}
-
-// Share is the part of a shared level that a core has to itself.
+// Share is the part of a shared level that one core has for itself.
 type Share struct {
-	Thread    uint32 // one of the core's
+	Thread    uint32 // a thread of the core
 	SizeBytes uint64
-}
-
-// CoreAsker asks about the private and shared caches of a profile with stacks of
-// threads (Kulkarni §4.1.2; MODELS §6.5): a core's coherent stack answers for a level
-// of its own, where other cores' stores take lines away; the concurrent stack of the
-// cores that share a level answers for that, core by core. The misses of every level
-// are cut, core by core, to those of the level above.
-type CoreAsker struct {
-	*Asker
-	stacks map[stackKey]stackCurve
-	bySDCM map[stackCache]float64 // misses by SDCM, which take longest
-}
-
-// stackCache is a cache of sets that a stack was asked about.
-type stackCache struct {
-	stackKey
-	geometry
 }
 
 // stackKey names a stack of a profile.
 type stackKey struct {
-	lineBytes uint32
-	kind      stackKind
-	of, core  int // domain, where it is one's, and core
+	lineBytes    uint32
+	kind         stackKind
+	domain, core int // where the kind has them
 }
 
 type stackKind uint8
 
 const (
-	privateStack   stackKind = iota
-	coherentStack            // lost accesses are cold
-	lostStack                // of coherence misses, by the depth at which the line was lost
-	foreignStack             // private distances of accesses that find another core's line
-	memberStack              // of one core on the stack of a domain
-	foreignAtStack           // distances on the stack of all cores of accesses that find another core's line
+	wholeStack     stackKind = iota // all accesses, as if of one core
+	privateStack                    // a core's accesses
+	coherentStack                   // the same; accesses to invalidated lines are cold
+	lostStack                       // coherence misses, by the depth at which the line was invalidated
+	foreignStack                    // private distances of accesses that find another core's line
+	memberStack                     // a core's accesses on the stack of a domain
+	foreignAtStack                  // the foreign accesses on the stack of all cores
 )
 
-// stackCurve is what was counted on a stack.
+// stackCurve is the miss-ratio curve of a stack, with its set table or nil.
 type stackCurve struct {
 	*profile.Curve
-	sets *profile.SetTable // nil: none
+	sets *profile.SetTable
 }
 
-// NewCoreAsker is a CoreAsker for p.
-func NewCoreAsker(p *profile.Profile) *CoreAsker {
-	return &CoreAsker{NewAsker(p), map[stackKey]stackCurve{}, map[stackCache]float64{}}
+// stackCache is a stack and what SDCM needs to know of a cache.
+type stackCache struct {
+	stackKey
+	ways  uint32
+	lines uint64
 }
 
-// Predict answers for every level of h, as [Asker.Predict] where the profile knows
-// of one core only, or h puts all threads on one. shares say how the last level that cores share is parted: then
-// each core's private stack answers for its part (Anger, Fig. 8). Cores that shares
-// do not name part what is left equally.
-func (a *CoreAsker) Predict(h Hierarchy, shares []Share) (ByCore, []Warning, error) {
-	if len(a.p.Sharing) == 0 || h.Threads == OnOneCore {
-		if len(shares) > 0 {
-			return ByCore{}, nil, &trace.OptionError{Option: "share", Got: "parts of a shared level", Want: "several threads on cores of their own, and a profile with their stacks"}
-		}
-		p, warnings, err := a.Asker.Predict(h)
-		return ByCore{Prediction: p}, warnings, err
-	}
-	if len(h.Levels) == 0 {
-		return ByCore{}, nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}
-	}
-	out := ByCore{Prediction: Prediction{References: a.p.Totals.AllReferences(), Instructions: a.instrs}}
-	parts, err := a.parts(h, shares)
-	if err != nil {
-		return ByCore{}, nil, err
-	}
-	for i := range h.Levels {
-		if err := a.addLevel(&out, h, i, parts); err != nil {
-			return ByCore{}, nil, err
-		}
-	}
-	warnings := a.coreDoubts(h, &out)
-	out.time(h)
-	out.move(h, &a.p.Totals)
-	return out, warnings, nil
-}
+// keptAnswers bounds the SDCM results that an Asker keeps.
+const keptAnswers = 1024
 
-// ofCore is what a core would miss of all its accesses.
-type ofCore struct {
+// coreMisses is what one core would miss in a cache that sees all its accesses.
+type coreMisses struct {
 	accesses, misses, sdcm, coherence float64
-	method                            Method
+	method                            Method // Exact or SDCM
 }
 
-// addLevel puts level i behind those that out has.
-func (a *CoreAsker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache) error {
-	c := h.Levels[i]
-	if _, err := a.curve(c); err != nil { // the cache cannot be, or the profile has no such lines
-		return err
+// whole answers for a cache of the single core that makes all accesses.
+func (a *Asker) whole(c Cache) coreMisses {
+	n := a.answer(stackKey{lineBytes: c.LineBytes, kind: wholeStack}, nil, c)
+	if c.Full() {
+		n.sdcm = 0
+	} else if misses, ok := fetched(a.p.Sites, c); ok && n.method == SDCM {
+		n.misses, n.method = float64(misses), Exact
 	}
-	s := a.sharing(c.LineBytes)
-	if s == nil {
-		return &trace.OptionError{Option: "cache", Got: c.String(), Want: "a line size for which the profile has stacks of threads"}
+	if estimated(a.p) && !c.Full() {
+		n.method = SDCM
 	}
-	asked, together := h.togetherBy(i)
-	cores, err := a.perCore(s, asked, i == lastShared(h), parts)
-	if err != nil {
-		return err
-	}
-	level, coherence := Level{Cache: c, Method: Exact, Together: together}, 0.
-	for k, n := range cores {
-		if i == 0 {
-			out.Cores = append(out.Cores, OneCore{Threads: s.Cores[k].Threads})
-		}
-		coherence += out.Cores[k].add(n, &level)
-	}
-	level.name(i, &h, out.Levels)
-	if estimated(a.p) {
-		level.estimate()
-	}
-	out.Levels, out.Coherence = append(out.Levels, level), append(out.Coherence, coherence)
-	out.MemoryAccesses = level.Misses
-	return nil
+	return n
 }
 
-// togetherBy is together, of levels that the same cores share.
-func (h *Hierarchy) togetherBy(i int) (one Cache, ok bool) {
-	for _, above := range h.Levels[:i] {
-		if max(above.SharedBy, 1) != max(h.Levels[i].SharedBy, 1) {
-			return h.Levels[i], false
-		}
+// fetched returns how many lines a cache fetched, if the profile measured utilisation for
+// it: that simulates its sets, whatever their number.
+func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
+	if s == nil || c.Hashed || c.LineBytes != s.LineBytes {
+		return 0, false
 	}
-	return h.together(i)
+	at := s.Measured(c.Lines(), c.Ways)
+	if at < 0 {
+		return 0, false
+	}
+	for i := range s.Code {
+		misses += s.Code[i].Reuse.Used[at].Fetched
+	}
+	return misses, true
 }
 
-// add puts what a core would miss by itself behind its levels so far, and adds it to
-// the sum of the cores.
-func (c *OneCore) add(n ofCore, sum *Level) (coherence float64) {
-	one := CoreLevel{Accesses: n.accesses, Misses: n.misses}
-	if len(c.Levels) > 0 {
-		one.Accesses = c.Levels[len(c.Levels)-1].Misses
-		sum.cut = sum.cut || n.misses > one.Accesses
-	}
-	one.Misses = min(n.misses, one.Accesses)
-	one.Hits = one.Accesses - one.Misses
-	one.Coherence = min(n.coherence, one.Misses)
-	c.Levels = append(c.Levels, one)
-	sum.Accesses += one.Accesses
-	sum.Hits += one.Hits
-	sum.Misses += one.Misses
-	sum.SDCMMisses += min(n.sdcm, one.Accesses)
-	if n.method == SDCM {
-		sum.Method = SDCM
-	}
-	return one.Coherence
-}
-
-// name says how a level that stands behind others was answered.
-func (l *Level) name(i int, h *Hierarchy, above []Level) {
-	l.Beside = l.Method == Exact && !l.Cache.Full()
-	switch {
-	case l.Method == SDCM:
-	case i > 0 && !l.Together:
-		l.Method = Independent
-	case l.Cache.Replacement != LRU && l.Cache.Ways != 1 || l.Cache.Write.Around():
-		l.Method = AsIfLRU
-	}
-	l.Approximate = i > 0 && (l.Cache.LineBytes != h.Levels[0].LineBytes || above[i-1].Approximate)
-}
-
-// estimate says that a level was answered from a sample.
-func (l *Level) estimate() {
-	switch l.Beside = false; l.Method {
-	case Exact, AsIfLRU:
-		l.Method = Sampled
-	case SDCM:
-		l.Method = SampledSDCM
-	case Independent:
-		l.Method = SampledIndependent
-	}
-}
-
-// perCore answers for the caches of a level, core by core; parts are those of the
-// cores, if this is the level that is parted.
-func (a *CoreAsker) perCore(s *profile.Sharing, c Cache, parted bool, parts []Cache) (cores []ofCore, err error) {
-	cores = make([]ofCore, len(s.Cores))
-	if parted && len(parts) > 0 {
+// perCore answers for the caches of a level, core by core. If parts are given, each core
+// has its part of the level.
+func (a *Asker) perCore(s *profile.Sharing, c Cache, parts []Cache) ([]coreMisses, error) {
+	cores := make([]coreMisses, len(s.Cores))
+	if len(parts) > 0 {
 		for k := range cores {
-			cores[k] = a.answer(stackKey{s.LineBytes, privateStack, 0, k}, s, parts[k])
+			cores[k] = a.answer(stackKey{lineBytes: s.LineBytes, kind: privateStack, core: k}, s, parts[k])
 		}
 		return cores, nil
 	}
@@ -234,28 +109,28 @@ func (a *CoreAsker) perCore(s *profile.Sharing, c Cache, parted bool, parts []Ca
 	return cores, nil
 }
 
-// coherent answers for a core's own cache.
-func (a *CoreAsker) coherent(s *profile.Sharing, c Cache, core int) ofCore {
-	n := a.answer(stackKey{s.LineBytes, coherentStack, 0, core}, s, c)
-	lost := a.answer(stackKey{s.LineBytes, lostStack, 0, core}, s, c) // as if their lines had stayed
+// coherent answers for a core's private cache.
+func (a *Asker) coherent(s *profile.Sharing, c Cache, core int) coreMisses {
+	n := a.answer(stackKey{lineBytes: s.LineBytes, kind: coherentStack, core: core}, s, c)
+	lost := a.answer(stackKey{lineBytes: s.LineBytes, kind: lostStack, core: core}, s, c) // as if their lines had stayed
 	n.coherence = min(n.misses, lost.accesses-lost.misses)
 	return n
 }
 
-// concurrent answers for a cache that the cores of a domain share, and writes the
-// answers to their places in cores. Where the cache's sets are exact in sum, each core
-// gets its part of the misses in the proportion that SDCM expects.
-func (a *CoreAsker) concurrent(s *profile.Sharing, c Cache, number int, cores []ofCore) {
-	d := &s.Domains[number]
-	members := make([]ofCore, len(d.Cores))
+// concurrent answers for a cache that the cores of a domain share, and stores the results
+// in cores. If the sum is exact by the set table, each core gets a part of it that follows
+// the misses that SDCM expects.
+func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []coreMisses) {
+	d := &s.Domains[domain]
+	members := make([]coreMisses, len(d.Cores))
 	var cold float64
 	var accesses uint64
 	for k, core := range d.Cores {
-		key := stackKey{s.LineBytes, memberStack, number, int(core)}
-		member := a.stack(key, s)
+		key := stackKey{s.LineBytes, memberStack, domain, int(core)}
+		stack := a.stack(key, s)
 		members[k] = a.answer(key, s, c)
-		accesses += member.Accesses
-		cold += float64(member.Cold)
+		accesses += stack.Accesses
+		cold += float64(stack.Cold)
 	}
 	if hits, ok := tableHits(d.Counted(), c); ok {
 		apportion(members, d.Members, float64(accesses-hits), cold)
@@ -265,10 +140,9 @@ func (a *CoreAsker) concurrent(s *profile.Sharing, c Cache, number int, cores []
 	}
 }
 
-// apportion has cores miss sum together, each more or less than SDCM expects of it
-// in one proportion: of what it would miss but for first accesses, or of what it
-// would hit.
-func apportion(cores []ofCore, members []profile.Member, sum, cold float64) {
+// apportion scales the cores' misses so that they sum to sum. If SDCM expects more, it
+// scales the misses that are not cold, otherwise the hits.
+func apportion(cores []coreMisses, members []profile.Member, sum, cold float64) {
 	var expected, accesses float64
 	for _, n := range cores {
 		expected += n.misses
@@ -286,16 +160,16 @@ func apportion(cores []ofCore, members []profile.Member, sum, cold float64) {
 	}
 }
 
-// answer is what a stack says of a cache.
-func (a *CoreAsker) answer(key stackKey, s *profile.Sharing, c Cache) ofCore {
+// answer returns the misses of a stack's accesses in a cache.
+func (a *Asker) answer(key stackKey, s *profile.Sharing, c Cache) coreMisses {
 	stack := a.stack(key, s)
-	n := ofCore{accesses: float64(stack.Accesses), method: Exact}
+	n := coreMisses{accesses: float64(stack.Accesses), method: Exact}
 	if c.Full() {
 		n.misses = float64(stack.Misses(c.Lines()))
 		n.sdcm = n.misses
 		return n
 	}
-	n.sdcm = a.modelledMisses(key, stack.Curve, c)
+	n.sdcm = a.sdcmMisses(key, stack.Curve, c)
 	if hits, ok := tableHits(stack.sets, c); ok {
 		n.misses = float64(stack.Accesses - hits)
 	} else {
@@ -304,21 +178,21 @@ func (a *CoreAsker) answer(key stackKey, s *profile.Sharing, c Cache) ofCore {
 	return n
 }
 
-// modelledMisses is what SDCM expects a cache of sets to miss.
-func (a *CoreAsker) modelledMisses(key stackKey, curve *profile.Curve, c Cache) float64 {
-	of := stackCache{key, geometry{c.LineBytes, c.Ways, c.Lines()}}
-	misses, kept := a.bySDCM[of]
+// sdcmMisses returns the misses that SDCM expects of a cache with sets.
+func (a *Asker) sdcmMisses(key stackKey, curve *profile.Curve, c Cache) float64 {
+	cache := stackCache{key, c.Ways, c.Lines()}
+	misses, kept := a.sdcm[cache]
 	if !kept {
 		misses = max(0, float64(curve.Accesses)-expectedHits(curve, c.Lines(), uint64(c.Ways)))
-		if len(a.bySDCM) >= keptAnswers {
-			clear(a.bySDCM)
+		if len(a.sdcm) >= keptAnswers {
+			clear(a.sdcm)
 		}
-		a.bySDCM[of] = misses
+		a.sdcm[cache] = misses
 	}
 	return misses
 }
 
-// tableHits is what a set table says of a cache, if it can.
+// tableHits returns the hits of a cache by a set table, if the table has its geometry.
 func tableHits(t *profile.SetTable, c Cache) (hits uint64, ok bool) {
 	if c.Full() || c.Hashed || t == nil {
 		return 0, false
@@ -326,7 +200,8 @@ func tableHits(t *profile.SetTable, c Cache) (hits uint64, ok bool) {
 	return t.Hits(c.Sets(), uint64(c.Ways))
 }
 
-func (a *CoreAsker) sharing(lineBytes uint32) *profile.Sharing {
+// sharing returns the stacks of threads at a line size, or nil.
+func (a *Asker) sharing(lineBytes uint32) *profile.Sharing {
 	for i := range a.p.Sharing {
 		if a.p.Sharing[i].LineBytes == lineBytes {
 			return &a.p.Sharing[i]
@@ -335,21 +210,24 @@ func (a *CoreAsker) sharing(lineBytes uint32) *profile.Sharing {
 	return nil
 }
 
-// stack gives what was counted on a stack, summed up once.
-func (a *CoreAsker) stack(key stackKey, s *profile.Sharing) stackCurve {
+// stack returns the curve of a stack, which it computes once.
+func (a *Asker) stack(key stackKey, s *profile.Sharing) stackCurve {
 	if found, ok := a.stacks[key]; ok {
 		return found
 	}
-	made := countsOf(key, s)
+	made := a.makeStack(key, s)
 	a.stacks[key] = made
 	return made
 }
 
-func countsOf(key stackKey, s *profile.Sharing) stackCurve {
+func (a *Asker) makeStack(key stackKey, s *profile.Sharing) stackCurve {
 	of := func(n *profile.StackCounts, lost uint64) stackCurve {
 		return stackCurve{profile.NewCurve(&n.Distances, n.Cold+lost), n.Counted()}
 	}
 	switch key.kind {
+	case wholeStack:
+		l := a.p.LocalityAt(key.lineBytes)
+		return stackCurve{profile.NewCurve(l.Histogram(trace.AllKinds)), l.Sets}
 	case privateStack:
 		return of(&s.Cores[key.core].Private, 0)
 	case coherentStack:
@@ -362,13 +240,13 @@ func countsOf(key stackKey, s *profile.Sharing) stackCurve {
 	case foreignAtStack:
 		return of(&s.Domains[0].Foreign, 0)
 	}
-	d := &s.Domains[key.of]
+	d := &s.Domains[key.domain]
 	m := &d.Members[slices.Index(d.Cores, uint32(key.core))]
 	return stackCurve{profile.NewCurve(&m.Distances, m.Cold), nil}
 }
 
-// coreGroup is the cores that share one cache of a level: those of a domain or, where
-// domain is negative, one core alone.
+// coreGroup is the cores that share one cache of a level: the cores of a domain or, if
+// domain is negative, one core.
 type coreGroup struct{ domain, core int }
 
 // groupsOf divides the cores into groups of sharedBy cores, each of which has a domain.
@@ -408,8 +286,8 @@ func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool)
 	return groups, true
 }
 
-// domainFrom returns the number of a domain of n cores that are not grouped yet, first
-// being the lowest of them; -1: there is none. Consecutive cores come before others.
+// domainFrom returns the number of a domain of n cores that are not grouped yet, of which
+// first is the lowest, or -1. It prefers consecutive cores.
 func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	number = -1
 	for i := range s.Domains {
@@ -431,7 +309,7 @@ func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 // these cores together. It wraps a [*trace.OptionError].
 type DomainError struct {
 	Level  Cache
-	Groups [][]uint32 // the threads that share each of its caches; an analysis needs them as domains
+	Groups [][]uint32 // the threads that share each of its caches; an analysis needs these domains
 	err    *trace.OptionError
 }
 
@@ -448,7 +326,7 @@ func newDomainError(c Cache, s *profile.Sharing) *DomainError {
 		*group = append(*group, s.Cores[i].Threads...)
 	}
 	for i, group := range e.Groups {
-		sort.Slice(group, func(i, j int) bool { return group[i] < group[j] })
+		slices.Sort(group)
 		for k, t := range group {
 			switch {
 			case k > 0:
@@ -464,7 +342,7 @@ func newDomainError(c Cache, s *profile.Sharing) *DomainError {
 	return e
 }
 
-// lastShared is the number of the last level that cores share, or -1.
+// lastShared returns the number of the last level that cores share, or -1.
 func lastShared(h Hierarchy) int {
 	for i := len(h.Levels) - 1; i >= 0; i-- {
 		if h.Levels[i].SharedBy > 1 {
@@ -474,9 +352,8 @@ func lastShared(h Hierarchy) int {
 	return -1
 }
 
-// parts are the caches that the last shared level is parted into, one for each core;
-// nil: it is not.
-func (a *CoreAsker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
+// parts divides the last shared level into one cache per core. It returns nil without shares.
+func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	if len(shares) == 0 {
 		return nil, nil
 	}
@@ -514,16 +391,15 @@ func (a *CoreAsker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	return parts, nil
 }
 
-// equalPart is at most bytes, and whole sets of a cache.
+// equalPart rounds bytes down to whole sets of a cache.
 func equalPart(c Cache, bytes uint64) uint64 {
 	return bytes - bytes%(uint64(c.LineBytes)*uint64(max(c.Ways, 1)))
 }
 
-// Curves returns the misses of a core's accesses in private caches of every size: in one that
-// no other core disturbs, in one from which other cores' stores take lines, where coherence
-// misses are cold, and of the coherence misses alone, by the depth at which the line was lost.
-// The profile has stacks of threads with such lines.
-func (a *CoreAsker) Curves(lineBytes uint32, core int) (private, coherent, lost *profile.Curve) {
+// Curves returns the miss-ratio curves of a core's private cache: without coherence, with
+// coherence misses as cold misses, and of the coherence misses alone, by the depth at which
+// the line was invalidated. The profile has stacks of threads with such lines.
+func (a *Asker) Curves(lineBytes uint32, core int) (private, coherent, lost *profile.Curve) {
 	of := func(kind stackKind) *profile.Curve {
 		return a.stack(stackKey{lineBytes, kind, 0, core}, a.sharing(lineBytes)).Curve
 	}
@@ -532,19 +408,19 @@ func (a *CoreAsker) Curves(lineBytes uint32, core int) (private, coherent, lost 
 
 // MemberCurve returns the misses of a core's accesses in caches of every size that the cores
 // of a domain share. The profile has the domain, and the core is in it.
-func (a *CoreAsker) MemberCurve(lineBytes uint32, domain, core int) *profile.Curve {
+func (a *Asker) MemberCurve(lineBytes uint32, domain, core int) *profile.Curve {
 	return a.stack(stackKey{lineBytes, memberStack, domain, core}, a.sharing(lineBytes)).Curve
 }
 
-// Alone returns how many accesses of a core miss in a private cache that no other core
-// disturbs. The profile has stacks of threads with such lines.
-func (a *CoreAsker) Alone(c Cache, core int) float64 {
+// Alone returns the misses of a core in a private cache without coherence. The profile has
+// stacks of threads with such lines.
+func (a *Asker) Alone(c Cache, core int) float64 {
 	return a.answer(stackKey{c.LineBytes, privateStack, 0, core}, a.sharing(c.LineBytes), c).misses
 }
 
 // Domain returns the number of the profile's domain whose cores share a level with this
-// core; -1 where the core has the level for itself.
-func (a *CoreAsker) Domain(c Cache, core int) int {
+// core, or -1 if the level is private.
+func (a *Asker) Domain(c Cache, core int) int {
 	s := a.sharing(c.LineBytes)
 	groups, _ := groupsOf(s, c.SharedBy)
 	for _, g := range groups {
@@ -556,10 +432,9 @@ func (a *CoreAsker) Domain(c Cache, core int) int {
 }
 
 // EffectiveShare returns the least capacity, in lines, of a private cache in which a core
-// misses no more often than in a shared level, both fully associative with LRU replacement
-// (Anger, Figure 8). ok is false where no capacity is large enough, because other cores bring
-// lines that the core would miss in a private cache of any size.
-func (a *CoreAsker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
+// misses no more often than in a shared level, both fully associative LRU (Anger, Figure 8).
+// ok is false if no capacity suffices, because other cores fetch lines for this one.
+func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	domain := a.Domain(c, core)
 	if domain < 0 {
 		return c.Lines(), true
@@ -568,20 +443,20 @@ func (a *CoreAsker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	return private.CapacityFor(a.MemberCurve(c.LineBytes, domain, core).Misses(c.Lines()))
 }
 
-// Views are the misses of the private caches of all cores together by each of the models
-// of MODELS §6. Each cache sees the whole stream of its core's accesses.
+// Views are the misses of all cores' private caches by each of the models of MODELS §6.
+// Each cache sees all accesses of its core.
 type Views struct {
 	Accesses float64
-	// Private ignores coherence (MODELS §6.1). Anger takes lines that another core touched
-	// last from one cache of all cores' sizes together (MODELS §6.3). Coherent loses lines
-	// that another core stores to (MODELS §6.4).
+	// Private ignores coherence (MODELS §6.1). Anger finds lines that another core touched
+	// last in one cache of all cores' sizes together (MODELS §6.3). Coherent invalidates
+	// lines that another core stores to (MODELS §6.4).
 	Private, Anger, Coherent float64
-	Exact                    bool // the views are; or else by SDCM, at least in part
+	Exact                    bool // false: by SDCM, at least in part
 }
 
-// Views compares the views of a level that each core has for itself. ok is false
-// where the profile has no stacks of threads with such lines.
-func (a *CoreAsker) Views(c Cache) (v Views, ok bool) {
+// Views compares the models for a private level. ok is false if the profile has no stacks
+// of threads with such lines.
+func (a *Asker) Views(c Cache) (v Views, ok bool) {
 	s := a.sharing(c.LineBytes)
 	if s == nil || c.Check() != nil {
 		return v, false
@@ -609,42 +484,11 @@ func (a *CoreAsker) Views(c Cache) (v Views, ok bool) {
 	return v, true
 }
 
-// coreDoubts are the warnings of a prediction by core.
-func (a *CoreAsker) coreDoubts(h Hierarchy, out *ByCore) (warnings []Warning) {
-	warnings = ProfileDoubts(a.p)
-	say := func(parts ...string) {
-		text := ""
-		for _, part := range parts {
-			text += part
-		}
-		warnings = append(warnings, Warning(text))
-	}
-	a.modelled(out.Levels, say)
-	for i := range out.Levels {
-		l := &out.Levels[i]
-		if text := otherPolicy(l.Cache, i > 0 && l.Cache.Inclusion == Exclusive && !l.Together); text != "" {
-			say(l.Cache.Name, text)
-		}
-		if n := int(min(uint64(l.Cache.SharedBy), MostCores)); n > 1 && n < len(out.Cores) {
-			say(l.Cache.Name, " loses lines to stores of cores that do not share it; it is answered as if it kept them")
-		}
-	}
-	if text := OrderDoubt(a.p); text != "" {
-		warnings = append(warnings, text)
-	}
-	out.misfits(say)
-	if out.anyBehind() {
-		say("every level is asked about all accesses; a real lower level sees only the misses of the one above, " +
-			"so its order of use, and with it its misses, differ somewhat")
-	}
-	return warnings
-}
-
-// MostCores is the most cores that there is an answer for.
+// MostCores is the maximum number of cores.
 const MostCores = profile.MaxCores
 
-// OrderDoubt warns of a trace that has the references of several threads in order only
-// from one slice of time to the next; "" where it has not.
+// OrderDoubt warns of a trace that orders the references of several threads by time slices
+// only; otherwise it returns "".
 func OrderDoubt(p *profile.Profile) Warning {
 	if !p.Input.Header.Sliced || len(p.Totals.Threads) < 2 {
 		return ""

@@ -47,7 +47,7 @@ func predictCores(t interface{ Fatal(...any) }, p *profile.Profile, shares []hie
 			t.Fatal(err)
 		}
 	}
-	predicted, warnings, err := hierarchy.NewCoreAsker(p).Predict(h, shares)
+	predicted, warnings, err := hierarchy.NewAsker(p).Predict(h, shares)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestApportioned(t *testing.T) {
 // one of them takes from another.
 func TestViews(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 1, 2}, {1, 2, 3, 1}})
-	asker := hierarchy.NewCoreAsker(p)
+	asker := hierarchy.NewAsker(p)
 	c := hierarchy.Cache{Name: "L1", SizeBytes: 2 * 64, LineBytes: 64}
 	if v, ok := asker.Views(c); !ok || v != (hierarchy.Views{Accesses: 8, Private: 6, Anger: 6, Coherent: 6, Exact: true}) {
 		t.Errorf("%+v", v)
@@ -143,14 +143,14 @@ func TestViews(t *testing.T) {
 		p.Sharing[0].Cores[n].Foreign.Distances.Add(uint64(n + 1))
 		p.Sharing[0].Domains[0].Foreign.Distances.Add(uint64(n + 3))
 	}
-	v, _ := hierarchy.NewCoreAsker(p).Views(c)
+	v, _ := hierarchy.NewAsker(p).Views(c)
 	// Of two lines: the first one hits alone and in four lines, the second in neither.
 	if v.Anger != 6 || v.Private != 6 {
 		t.Errorf("two lines: %+v", v)
 	}
 	c.SizeBytes = 3 * 64
 	// Of three: both hit alone, and in six lines.
-	if v, _ = hierarchy.NewCoreAsker(p).Views(c); v.Anger != 5 || v.Private != 5 {
+	if v, _ = hierarchy.NewAsker(p).Views(c); v.Anger != 5 || v.Private != 5 {
 		t.Errorf("three lines: %+v", v)
 	}
 	c.SizeBytes = 128 * 64
@@ -194,7 +194,7 @@ func TestCoresWarn(t *testing.T) {
 	}
 	s.Domains = s.Domains[:1]
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64, LineBytes: 64, SharedBy: 2}}}
-	if _, _, err := hierarchy.NewCoreAsker(p).Predict(h, nil); err == nil || !strings.Contains(err.Error(), "--domains 0,10/20") {
+	if _, _, err := hierarchy.NewAsker(p).Predict(h, nil); err == nil || !strings.Contains(err.Error(), "--domains 0,10/20") {
 		t.Errorf("a stack that is not there: %v", err)
 	}
 }
@@ -205,7 +205,7 @@ func TestNoThreadIsNotOne(t *testing.T) {
 	for words, threads := range map[string][]uint32{"does not say which thread": nil, "this program's one thread": {7}} {
 		p := withSets([]uint64{1, 2, 1, 3, 1})
 		p.Totals.Threads = threads
-		_, warnings, err := hierarchy.NewCoreAsker(p).Predict(h, nil)
+		_, warnings, err := hierarchy.NewAsker(p).Predict(h, nil)
 		if err != nil || strings.Count(join(warnings), "thread") != 1 || !strings.Contains(join(warnings), words) {
 			t.Errorf("threads %v: %q, %v; want %q", threads, warnings, err, words)
 		}
@@ -232,19 +232,21 @@ func TestOneCore(t *testing.T) {
 		p *profile.Profile
 		h hierarchy.Hierarchy
 	}{{withSets([]uint64{1, 2, 1, 3, 1}), apart}, {several, h}} {
-		got, gotWarnings, err := hierarchy.NewCoreAsker(k.p).Predict(k.h, nil)
-		want, wantWarnings, wantErr := hierarchy.NewAsker(k.p).Predict(k.h)
-		if err != nil || wantErr != nil || got.Cores != nil || !reflect.DeepEqual(got.Prediction, want) || !reflect.DeepEqual(gotWarnings, wantWarnings) {
+		got, gotWarnings, err := hierarchy.NewAsker(k.p).Predict(k.h, nil)
+		single := *k.p
+		single.Sharing = nil
+		want, wantWarnings, wantErr := hierarchy.NewAsker(&single).Predict(k.h, nil)
+		if err != nil || wantErr != nil || got.Cores != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(gotWarnings, wantWarnings) {
 			t.Errorf("%+v %v, want %+v %v", got, gotWarnings, want, wantWarnings)
 		}
 		if strings.Contains(join(gotWarnings), "as if all threads") {
 			t.Errorf("warnings %v", gotWarnings)
 		}
 	}
-	if got, _, err := hierarchy.NewCoreAsker(several).Predict(apart, nil); err != nil || len(got.Cores) != 2 {
+	if got, _, err := hierarchy.NewAsker(several).Predict(apart, nil); err != nil || len(got.Cores) != 2 {
 		t.Errorf("%+v %v, want two cores", got, err)
 	}
-	if _, _, err := hierarchy.NewCoreAsker(several).Predict(h, []hierarchy.Share{{Thread: 10, SizeBytes: 64}}); err == nil {
+	if _, _, err := hierarchy.NewAsker(several).Predict(h, []hierarchy.Share{{Thread: 10, SizeBytes: 64}}); err == nil {
 		t.Error("a cache of one core is parted")
 	}
 }
@@ -254,7 +256,7 @@ func TestPredictSumsCores(t *testing.T) {
 	several := stacked([][]uint64{{1, 2, 1, 3, 1}, {1, 2, 1, 3, 1}})
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64}}}
 	got, _, err := hierarchy.Predict(several, h)
-	want, _, wantErr := hierarchy.NewCoreAsker(several).Predict(h, nil)
+	want, _, wantErr := hierarchy.NewAsker(several).Predict(h, nil)
 	if err != nil || wantErr != nil || !reflect.DeepEqual(got, want.Prediction) {
 		t.Errorf("%+v %v, want %+v %v", got, err, want.Prediction, wantErr)
 	}
@@ -305,7 +307,7 @@ func BenchmarkCores(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, _, err := hierarchy.NewCoreAsker(p).Predict(h, nil); err != nil {
+		if _, _, err := hierarchy.NewAsker(p).Predict(h, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -8,44 +8,58 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// doubts are the warnings that follow from the question, the profile and the
-// answer. What is said of a level begins with its name.
-func (a *Asker) doubts(h Hierarchy, out *Prediction) (warnings []Warning) {
+// warnings returns the caveats of a prediction. A caveat about a level begins with its name.
+func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 	warnings = ProfileDoubts(a.p)
-	say := func(parts ...string) {
-		text := ""
-		for _, part := range parts {
-			text += part
-		}
-		warnings = append(warnings, Warning(text))
-	}
-	a.modelled(out.Levels, say)
+	say := func(parts ...string) { warnings = append(warnings, Warning(strings.Join(parts, ""))) }
+	a.warnSDCM(out.Levels, say)
 	for i := range out.Levels {
 		l := &out.Levels[i]
 		if text := otherPolicy(l.Cache, i > 0 && l.Cache.Inclusion == Exclusive && !l.Together); text != "" {
 			say(l.Cache.Name, text)
 		}
-	}
-	if alone, together := h.byThreads(len(a.p.Totals.Threads)); alone != "" {
-		why := "answered as if this program's one thread had it alone; others that run beside it would take a part"
-		if len(a.p.Totals.Threads) == 0 {
-			why = "the trace does not say which thread made a reference, so it is answered as if one core had made all of them, and had it alone; others would take a part"
+		if n := int(min(uint64(l.Cache.SharedBy), MostCores)); n > 1 && n < len(out.Cores) {
+			say(l.Cache.Name, " loses lines to stores of cores that do not share it; it is answered as if it kept them")
 		}
-		say(alone, " shared by cores: ", why)
-	} else if together != "" && h.Threads != OnOneCore {
-		say(together, " private to a core: answered as if all threads ran on one core, because the profile has no stacks of threads; "+
-			"analyse the trace again, by default or with sharing among its analyses")
 	}
-	out.misfits(say)
-	if out.anyBehind() {
+	if out.Cores == nil {
+		a.warnOneCore(h, say)
+	} else if text := OrderDoubt(a.p); text != "" {
+		warnings = append(warnings, text)
+	}
+	out.warnSizes(say)
+	if slices.ContainsFunc(out.Levels[1:], func(l Level) bool { return !l.Together }) {
 		say("every level is asked about all accesses; a real lower level sees only the misses of the one above, " +
 			"so its order of use, and with it its misses, differ somewhat")
 	}
 	return warnings
 }
 
-// ProfileDoubts are the warnings that hold for every answer from a profile: whoever
-// says them by itself passes them over.
+// warnOneCore warns that one core answers for levels that several would share, or for
+// private levels of several threads.
+func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
+	threads := len(a.p.Totals.Threads)
+	var names []string
+	for _, c := range h.Levels {
+		if (c.SharedBy > 1) == (threads <= 1) {
+			names = append(names, c.Name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+	case threads == 1:
+		say(areNames(names), " shared by cores: answered as if this program's one thread had it alone; others that run beside it would take a part")
+	case threads == 0:
+		say(areNames(names), " shared by cores: the trace does not say which thread made a reference, "+
+			"so it is answered as if one core had made all of them, and had it alone; others would take a part")
+	case h.Threads != OnOneCore:
+		say(areNames(names), " private to a core: answered as if all threads ran on one core, because the profile has no stacks of threads; "+
+			"analyse the trace again, by default or with sharing among its analyses")
+	}
+}
+
+// ProfileDoubts returns the caveats of every answer from a profile. Predictions begin with
+// them.
 func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	if p.State.Partial {
 		warnings = append(warnings, Warning("the profile covers only a part of the trace: "+p.State.Reason))
@@ -62,36 +76,12 @@ func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	return warnings
 }
 
-// PredictedDoubt says that threads did not run; "" where they did.
+// PredictedDoubt returns a caveat for threads that were synthesised, "" for others.
 func PredictedDoubt(p *profile.Predicted) string {
 	if p == nil {
 		return ""
 	}
 	return "the threads are predicted: those of " + strconv.FormatUint(uint64(p.Cores), 10) + " cores were mimicked from a run with one thread (" + p.How + ")"
-}
-
-// anyBehind reports whether a level is answered as if it saw every access, and
-// does not.
-func (p *Prediction) anyBehind() bool {
-	return slices.ContainsFunc(p.Levels[1:], func(l Level) bool { return !l.Together })
-}
-
-// byThreads names the levels that other cores share where the trace has one
-// thread, or those that they do not where it has several.
-func (h *Hierarchy) byThreads(threads int) (shared, private string) {
-	var names []string
-	for _, c := range h.Levels {
-		if (c.SharedBy > 1) == (threads <= 1) {
-			names = append(names, c.Name)
-		}
-	}
-	switch {
-	case len(names) == 0:
-		return "", ""
-	case threads <= 1:
-		return areNames(names), ""
-	}
-	return "", areNames(names)
 }
 
 func areNames(names []string) string {
@@ -101,9 +91,8 @@ func areNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
 }
 
-// modelled names the levels that SDCM answers for, those together that it does
-// for the same reason.
-func (a *Asker) modelled(levels []Level, say func(...string)) {
+// warnSDCM names the levels that SDCM answers for, grouped by the reason.
+func (a *Asker) warnSDCM(levels []Level, say func(...string)) {
 	var reasons []string
 	names := map[string][]string{}
 	for _, l := range levels {
@@ -122,7 +111,7 @@ func (a *Asker) modelled(levels []Level, say func(...string)) {
 	}
 }
 
-// whySDCM says why there is no exact answer.
+// whySDCM returns why there is no exact answer.
 func (a *Asker) whySDCM(c Cache) string {
 	sets := c.Sets()
 	switch {
@@ -138,8 +127,8 @@ func (a *Asker) whySDCM(c Cache) string {
 	return "An analysis with set tables makes this exact"
 }
 
-// otherPolicy tells of what a cache does and its answer does not, in words that
-// follow its name; "" for nothing. exclusive: it is, and is not answered so.
+// otherPolicy returns which policies of a cache its answer does not model, in words that
+// follow its name, or "". exclusive: it is, and was not answered so.
 func otherPolicy(c Cache, exclusive bool) string {
 	text := ""
 	also := func(what string) {
@@ -169,11 +158,11 @@ func otherPolicy(c Cache, exclusive bool) string {
 	return text + "; it is answered as LRU, non-inclusive, write-back and allocating (stackglass simulate runs the trace through it as it is)"
 }
 
-// fewTimes is how many times as large as the level above an inclusive one has to be
-// for lines that are in use above to leave it rarely.
+// fewTimes is the least ratio of the sizes of an inclusive level and the level above for
+// which it rarely evicts lines that are in use above.
 const fewTimes = 4
 
-// sizeMisfit tells of a level that is smaller than the one above; "" if it is not.
+// sizeMisfit warns of a level that is smaller than the one above; otherwise it returns "".
 func sizeMisfit(c, above *Cache) string {
 	switch {
 	case c.SizeBytes >= above.SizeBytes || c.Inclusion == Exclusive:
@@ -184,8 +173,7 @@ func sizeMisfit(c, above *Cache) string {
 	return c.Name + " is smaller than " + above.Name + ", so there is little that it can add"
 }
 
-// SizeDoubts are the warnings that hold whoever answers for the hierarchy: of levels
-// that are smaller than the one above.
+// SizeDoubts warns of levels that are smaller than the level above.
 func (h *Hierarchy) SizeDoubts() (warnings []Warning) {
 	for i := 1; i < len(h.Levels); i++ {
 		if text := sizeMisfit(&h.Levels[i], &h.Levels[i-1]); text != "" {
@@ -195,8 +183,8 @@ func (h *Hierarchy) SizeDoubts() (warnings []Warning) {
 	return warnings
 }
 
-// misfits tells of levels whose sizes do not go with those of the level above.
-func (p *Prediction) misfits(say func(...string)) {
+// warnSizes warns of levels whose size or lines do not fit those of the level above.
+func (p *Prediction) warnSizes(say func(...string)) {
 	mixed := false
 	for i := 1; i < len(p.Levels); i++ {
 		l, above := &p.Levels[i], &p.Levels[i-1]

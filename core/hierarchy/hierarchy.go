@@ -1,38 +1,30 @@
-// Package hierarchy answers questions about caches from a profile: how many
-// accesses hit and miss in each level of a hierarchy that nobody had to choose
-// before the run, and what that costs.
+// Package hierarchy predicts from a profile how many accesses hit and miss in each level of
+// any hierarchy of caches, and what that costs.
 //
-//   - A fully associative LRU level is exact, from the stack-distance histogram
-//     of its line size: hits are the accesses with a distance below its number
-//     of lines (MODELS §2).
-//   - A set-associative one is exact too where the profile has a set table: sets
-//     a power of two up to 65,536, of up to 32 ways, chosen by the low bits of
-//     the line's number (MODELS §4). So is one for which the profile measured
-//     utilisation: its sets were simulated, whatever their number.
-//   - Any other set-associative level is predicted by SDCM, from the histogram:
-//     the chance of a hit at each distance when lines fall into sets at random
-//     (MODELS §5). It is a model, and a warning says so. Where the table answers,
-//     what SDCM would have said stands beside it.
+//   - A fully associative LRU level is exact, from the stack-distance histogram of its line
+//     size: hits are the accesses with a distance below its number of lines (MODELS §2).
+//   - A set-associative level is exact if the profile has a set table: for a power of two of
+//     sets up to 65,536, with up to 32 ways, selected by the low bits of the line number
+//     (MODELS §4). It is also exact if the profile measured utilisation for it, which
+//     simulates its sets.
+//   - Any other set-associative level follows SDCM, which computes the probability of a hit
+//     at each distance if lines fall into sets at random (MODELS §5). A warning says so.
+//     Exact answers come with SDCM's for comparison.
 //
-// Every level is asked about the whole stream of accesses (the independent-level
-// model, MODELS §3): level i sees misses_{i-1} accesses and misses what a cache of its size
-// would miss of the whole stream, and no more than it sees. A real lower level
-// sees only what the upper ones let through, in another order of use; a warning
-// says so too. Exclusive LRU levels of as many sets as the first one are exact:
-// together with those above they are one cache, of the sum of their ways. Package
-// simulate has what this model has not: other replacements, other exclusive
-// levels, write policies.
+// Every level is asked about the whole stream of accesses (the independent-level model,
+// MODELS §3): level i sees misses_{i-1} accesses, and misses what a cache of its size would
+// miss of the whole stream, but no more than it sees. A real lower level sees only the
+// misses of the level above, in another order of use; a warning says so. Exclusive LRU
+// levels with as many sets as the first one are exact: together with those above they are
+// one cache with the sum of their ways. Package simulate models other replacement
+// policies, other exclusive levels and write policies.
 //
-// That is for one core. [CoreAsker] answers for the cores that the threads of a
-// program run on: private levels from each core's own stack, which other cores'
-// stores take lines from, and shared ones from the stack of those that share them
-// (MODELS §6).
+// If the profile has stacks of threads, private levels are answered from each core's own
+// stack, where other cores' stores invalidate lines, and shared levels from the stack of
+// the cores that share them (MODELS §6).
 //
-// Times are averages over accesses (MODELS §13.1): each level's latency counts for
-// what hits there, from the load to the use of its value.
-//
-// [Predict] is pure and does no input or output. [Asker] keeps what several
-// questions about one profile share.
+// Times are averages over accesses (MODELS §13.1). The latency of a level is the time from
+// a load that hits there to the use of its value.
 package hierarchy
 
 import (
@@ -46,24 +38,24 @@ import (
 type Cache struct {
 	Name      string
 	SizeBytes uint64
-	Ways      uint32 // 0: fully associative
+	Ways      uint32 // 0 if fully associative
 	LineBytes uint32
 
-	// Hashed: the set is chosen by a hash of the address, not by its low bits.
+	// Hashed: a hash of the address selects the set, not its low bits.
 	Hashed      bool
 	Replacement Replacement
 	Inclusion   Inclusion
 	Write       Write
 
-	SharedBy      uint32  // consecutive cores; 0 or 1: private to one
-	LatencyCycles float64 // from a load to the use of what hits here; 0: not known
-	BytesPerCycle float64 // that it can give to the level above; 0: not known
+	SharedBy      uint32  // consecutive cores; 0 or 1: private
+	LatencyCycles float64 // from a load that hits here to its use; 0 if unknown
+	BytesPerCycle float64 // bandwidth to the level above; 0 if unknown
 }
 
-// AllCores is SharedBy of a level that all cores share, however many there are.
+// AllCores is SharedBy of a level that all cores share.
 const AllCores = 1<<32 - 1
 
-// Replacement is how a set chooses the line to give up.
+// Replacement is how a set chooses the line to evict.
 type Replacement uint8
 
 // The replacements. Profiles answer for LRU; package simulate has all of them.
@@ -73,46 +65,46 @@ const (
 	Random
 )
 
-// Inclusion is what a level holds of what the levels above it hold.
+// Inclusion is the relation of a level to the lines of the levels above.
 type Inclusion uint8
 
 // The inclusions.
 const (
-	NonInclusive Inclusion = iota // what it fetched: it keeps and evicts lines without regard to them
-	Inclusive                     // all of it: a line that is evicted here is invalidated above
-	Exclusive                     // none of it: lines come from above only
+	NonInclusive Inclusion = iota // keeps and evicts lines without regard to the levels above
+	Inclusive                     // a line that is evicted here is invalidated above
+	Exclusive                     // only holds lines that were evicted above
 )
 
-// Write is what a level does with stores.
+// Write is the write policy of a level.
 type Write uint8
 
 // The writes.
 const (
-	WriteBack          Write = iota // and allocate
-	WriteBackAround                 // and do not allocate what misses
-	WriteThrough                    // and allocate
-	WriteThroughAround              // and do not allocate what misses
+	WriteBack          Write = iota // allocates
+	WriteBackAround                 // does not allocate on a store miss
+	WriteThrough                    // allocates
+	WriteThroughAround              // does not allocate on a store miss
 )
 
-// Through reports whether every store goes on to the next level.
+// Through reports whether every store is written to the next level.
 func (w Write) Through() bool { return w == WriteThrough || w == WriteThroughAround }
 
-// Around reports whether stores that miss leave the cache as it is.
+// Around reports whether store misses do not allocate.
 func (w Write) Around() bool { return w == WriteBackAround || w == WriteThroughAround }
 
-// Memory is what is behind the last level.
+// Memory is the memory below the last level.
 type Memory struct {
-	LatencyCycles float64 // from a load to its use; 0: not known
-	BytesPerCycle float64 // that it can give to the last level; 0: not known
+	LatencyCycles float64 // from a load to its use; 0 if unknown
+	BytesPerCycle float64 // bandwidth to the last level; 0 if unknown
 }
 
-// Lines is the cache's capacity in lines.
+// Lines returns the capacity in lines.
 func (c Cache) Lines() uint64 { return c.SizeBytes / uint64(max(c.LineBytes, 1)) }
 
 // Full reports whether the cache is fully associative.
 func (c Cache) Full() bool { return c.Ways == 0 || uint64(c.Ways) == c.Lines() }
 
-// Sets is the number of sets, one where the cache is fully associative.
+// Sets returns the number of sets, 1 for a fully associative cache.
 func (c Cache) Sets() uint64 {
 	if c.Full() {
 		return 1
@@ -120,7 +112,7 @@ func (c Cache) Sets() uint64 {
 	return c.Lines() / uint64(c.Ways)
 }
 
-// Check tests that the cache can exist; the error is a [*trace.OptionError].
+// Check reports whether the cache can exist. The error is a [*trace.OptionError].
 func (c Cache) Check() error {
 	bad := func(want string) error {
 		return &trace.OptionError{Option: "cache", Got: c.String(), Want: want}
@@ -140,21 +132,21 @@ func (c Cache) Check() error {
 // Hierarchy is a list of levels, first level first.
 type Hierarchy struct {
 	Name   string
-	Title  string // for people: what processor this is; "": the name says it
-	About  string // what should be known of it, in a sentence or two
+	Title  string // the processor, for display; "" if the name says it
+	About  string // remarks, in a sentence or two
 	Levels []Cache
 	Memory Memory
 
-	ClockGHz float64  // at which cycles are counted; 0: not known
-	Sources  []string // where the numbers are from
+	ClockGHz float64  // of the cycles; 0 if unknown
+	Sources  []string // of the numbers
 
-	Threads Placement // of the program that is asked about
+	Threads Placement
 }
 
-// Placement says on which cores the threads of a program run.
+// Placement is on which cores the threads of a program run.
 type Placement uint8
 
 const (
-	OnOwnCores Placement = iota // each on its own core, or on the one that the profile's groups put it on
-	OnOneCore                   // all on one core, whose private caches they use together
+	OnOwnCores Placement = iota // each on its own core, or in the profile's groups
+	OnOneCore                   // all on one core
 )

@@ -276,7 +276,7 @@ func TestAskerIsPure(t *testing.T) {
 	for round := range 2 {
 		for ways := uint32(1); ways <= 64; ways *= 2 {
 			h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8192, Ways: ways, LineBytes: 64, Hashed: true}}}
-			got, _, err := asker.Predict(h)
+			got, _, err := asker.Predict(h, nil)
 			want, _, _ := hierarchy.Predict(p, h)
 			if err != nil || got.Levels[0] != want.Levels[0] {
 				t.Errorf("round %d, %d ways: %+v, %v; want %+v", round, ways, got.Levels[0], err, want.Levels[0])

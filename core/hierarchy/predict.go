@@ -13,67 +13,65 @@ type Method string
 
 // The methods.
 const (
-	Exact       Method = "exact"       // first level, LRU, from the histogram, the set table, or counted with the sites (MODELS §2, MODELS §4)
-	AsIfLRU     Method = "as-lru"      // a first level that replaces or writes in another way, as if it were such a one
-	Independent Method = "independent" // a level behind the first, as if it saw every access and were LRU (MODELS §3)
+	Exact       Method = "exact"       // first level, LRU: from the histogram, the set table, or counted with the sites (MODELS §2, MODELS §4)
+	AsIfLRU     Method = "as-lru"      // first level with another replacement or write policy, as if it were LRU
+	Independent Method = "independent" // lower level, as if it saw every access and were LRU (MODELS §3)
 	SDCM        Method = "sdcm"        // set-associative, by the stack distance cache model (MODELS §5)
+	Simulated   Method = "simulated"   // counted by running the trace through the caches (package simulate)
 )
 
 // Level is the prediction for one cache, in line accesses.
 type Level struct {
 	Cache    Cache
-	Accesses float64 // whole numbers when all methods so far are exact
+	Accesses float64 // whole numbers if the methods of this level and those above are exact
 	Hits     float64
 	Misses   float64
 	Method   Method
 
-	// SDCMMisses is what SDCM says of a set-associative level, whatever the method,
-	// cut as Misses are to what reaches the level. Beside tells that the method is
-	// another one, so that the two can be compared.
+	// SDCMMisses is the number of misses by SDCM in a set-associative level, at most
+	// Accesses. Beside is set if Method is another one, so that the two can be compared.
 	SDCMMisses float64
 	Beside     bool
-	// Approximate: lines are of another size than the first level's, so its
-	// misses and what it is asked are in different units.
+	// Approximate: this level or one above has other line sizes than the first level, so that
+	// accesses and misses are in different units.
 	Approximate bool
-	// Together: the level is exclusive and goes with all above it as if they were
-	// one LRU cache, which is what was asked about.
+	// Together: this exclusive level and all above it behave as one LRU cache, and were
+	// answered as one.
 	Together bool
-	// Low and High are an interval that has the misses in 95 of 100 samples; Bounded
-	// tells that there is one.
+	// Low and High bound the misses at 95 % confidence, if Bounded.
 	Low, High float64
 	Bounded   bool
-	cut       bool // by itself it would miss more than reaches it
+	cut       bool // alone, the cache would miss more often than it is accessed
 
-	// AverageCycles is the mean time of the accesses that reach this level; 0:
-	// a latency that it takes is not known.
+	// AverageCycles is the mean time of the accesses that reach this level; 0 if a latency
+	// is unknown.
 	AverageCycles float64
-	// Bytes go from here to the level above, or to the core: what was asked for.
-	// LeastCycles are those that Cache.BytesPerCycle takes for them, whatever
-	// else happens; 0: it is not known.
+	// Bytes are transferred from here to the level above, or to the core. LeastCycles is the
+	// time that Cache.BytesPerCycle needs for them; 0 if unknown.
 	Bytes, LeastCycles float64
 }
 
-// Prediction is the answer: each level, and the accesses that reach memory.
+// Prediction has the answer for each level, and the accesses that reach memory.
 type Prediction struct {
 	Levels         []Level
 	MemoryAccesses float64
 
-	// MemoryBytes are fetched from memory, write-backs apart; MemoryLeastCycles
-	// are those that Memory.BytesPerCycle takes for them, 0: not known.
+	// MemoryBytes are fetched from memory, without write-backs. MemoryLeastCycles is the time
+	// that Memory.BytesPerCycle needs for them; 0 if unknown.
 	MemoryBytes, MemoryLeastCycles float64
 
-	// AverageCycles is the mean time of an access to the first level (AMAT,
-	// MODELS §13.1), and the same in nanoseconds; 0: not known.
+	// AverageCycles is the average memory access time (MODELS §13.1), and AverageNanoseconds
+	// the same at the hierarchy's clock; 0 if unknown.
 	AverageCycles, AverageNanoseconds float64
 
 	References   uint64 // of the run
-	Instructions uint64 // of the run; 0: the trace tells none
+	Instructions uint64 // of the run; 0 if unknown
 }
 
-// PerKiloReference is n a thousand references of the run, 0 for no references.
+// PerKiloReference returns n per thousand references of the run, 0 without references.
 func (p *Prediction) PerKiloReference(n float64) float64 { return perKilo(n, p.References) }
 
-// PerKiloInstruction is n a thousand instructions, 0 where they are not known.
+// PerKiloInstruction returns n per thousand instructions, 0 if these are unknown.
 func (p *Prediction) PerKiloInstruction(n float64) float64 { return perKilo(n, p.Instructions) }
 
 func perKilo(n float64, of uint64) float64 {
@@ -83,87 +81,158 @@ func perKilo(n float64, of uint64) float64 {
 	return n / float64(of) * 1000
 }
 
-// Warning is a doubt about a prediction, in a sentence.
+// Warning is a caveat of a prediction, as a sentence.
 type Warning string
 
-// Predict answers for every level of h, summed over the cores that the program's
-// threads run on ([CoreAsker]). Questions that p cannot answer (a cache that cannot
-// exist, a line size that p has no histogram for) are errors; doubts are warnings.
+// Predict predicts every level of h, summed over the cores that the program's threads run
+// on. A cache that cannot exist, or a line size without a histogram in p, is an error.
 func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
-	out, warnings, err := NewCoreAsker(p).Predict(h, nil)
+	out, warnings, err := NewAsker(p).Predict(h, nil)
 	return out.Prediction, warnings, err
 }
 
-// Asker asks several questions about one profile, which must not change, as if all
-// threads ran on one core; [CoreAsker] knows of several. It keeps the miss-ratio
-// curves, and SDCM's answers, which take longest.
+// ByCore is a prediction for a program whose threads run on several cores.
+type ByCore struct {
+	Prediction           // sums over the cores
+	Cores      []OneCore // by their first thread; nil if there is only one
+	Coherence  []float64 // by level: misses of lines that another core's store invalidated
+}
+
+// OneCore is the prediction for one core. Of a shared level, it has the core's part.
+type OneCore struct {
+	Threads []uint32
+	Levels  []CoreLevel
+}
+
+// CoreLevel counts one core's accesses to a level.
+type CoreLevel struct {
+	Accesses, Hits, Misses float64
+	// Coherence is the number of Misses whose line was invalidated by another core's store
+	// while it was here (or above, if the level is exclusive). It is an expected number if the
+	// level has sets.
+	Coherence float64
+}
+
+// Asker answers questions about a profile, which must not change. It keeps miss-ratio
+// curves, and the results of SDCM, which take longest to compute.
+//
+// If the profile has stacks of threads, each core's coherent stack answers for its private
+// levels, where stores of other cores invalidate lines, and the concurrent stack of the
+// cores that share a level answers for that level, core by core (Kulkarni §4.1.2; MODELS
+// §6.5). Otherwise the profile's stack answers as if all threads ran on one core. A core's
+// misses of a level are at most its misses of the level above.
 type Asker struct {
-	p      *profile.Profile
-	curves map[uint32]*profile.Curve
-	sdcm   map[geometry]float64
-	instrs uint64
+	p            *profile.Profile
+	stacks       map[stackKey]stackCurve
+	sdcm         map[stackCache]float64 // misses
+	instructions uint64
 }
 
-// geometry is what SDCM's answer depends on.
-type geometry struct {
-	lineBytes, ways uint32
-	lines           uint64
-}
-
-// keptAnswers is the most of SDCM's answers that an Asker keeps.
-const keptAnswers = 1024
-
-// NewAsker is an Asker for p.
+// NewAsker returns an Asker for p.
 func NewAsker(p *profile.Profile) *Asker {
-	a := &Asker{p: p, curves: map[uint32]*profile.Curve{}, sdcm: map[geometry]float64{}}
+	a := &Asker{p: p, stacks: map[stackKey]stackCurve{}, sdcm: map[stackCache]float64{}}
 	if p.Counters != nil {
 		counts := p.Counters.Program()
-		a.instrs = counts[profile.Instructions]
+		a.instructions = counts[profile.Instructions]
 	}
 	return a
 }
 
-// Predict answers for every level of h, for one core.
-func (a *Asker) Predict(h Hierarchy) (Prediction, []Warning, error) {
+// Predict predicts every level of h. shares divide the last level that cores share: each
+// core's private stack then answers for its part (Anger, Fig. 8). Cores without a share get
+// equal parts of the rest.
+func (a *Asker) Predict(h Hierarchy, shares []Share) (ByCore, []Warning, error) {
+	single := len(a.p.Sharing) == 0 || h.Threads == OnOneCore
+	if single && len(shares) > 0 {
+		return ByCore{}, nil, &trace.OptionError{Option: "share", Got: "parts of a shared level", Want: "several threads on cores of their own, and a profile with their stacks"}
+	}
 	if len(h.Levels) == 0 {
-		return Prediction{}, nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}
+		return ByCore{}, nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}
 	}
-	out := Prediction{References: a.p.Totals.AllReferences(), Instructions: a.instrs}
-	for i, cache := range h.Levels {
-		asked, together := h.together(i)
-		level, err := a.level(asked)
-		if err != nil {
-			return Prediction{}, nil, err
-		}
-		level.Cache, level.Together = cache, together
-		if i > 0 {
-			level.below(&out.Levels[i-1], h.Levels[0].LineBytes)
-		}
-		level.Hits = level.Accesses - level.Misses
-		out.Levels = append(out.Levels, level)
-		out.MemoryAccesses = level.Misses
+	out := ByCore{Prediction: Prediction{References: a.p.Totals.AllReferences(), Instructions: a.instructions}}
+	parts, err := a.parts(h, shares)
+	if err != nil {
+		return ByCore{}, nil, err
 	}
-	warnings := a.doubts(h, &out)
+	for i := range h.Levels {
+		if err := a.addLevel(&out, h, i, parts, single); err != nil {
+			return ByCore{}, nil, err
+		}
+	}
+	if single {
+		out.Cores, out.Coherence = nil, nil
+	}
+	warnings := a.warnings(h, &out)
 	out.time(h)
 	out.move(h, &a.p.Totals)
 	return out, warnings, nil
 }
 
-// together is the one cache that level i and all above it amount to, where it is
-// exclusive: LRU levels of as many sets each, chosen in one way, of which each
-// takes what the one above gives up, hold the most recently used lines of a set
-// in order, level by level. Otherwise it is level i by itself.
-func (h *Hierarchy) together(i int) (one Cache, ok bool) {
-	one = h.Levels[i]
-	if i == 0 {
-		return one, false
+// addLevel appends the prediction for level i.
+func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single bool) error {
+	c := h.Levels[i]
+	curve, err := a.curve(c)
+	if err != nil {
+		return err
 	}
-	first := h.Levels[0]
-	sets, whole := first.Sets(), first
+	asked, together := h.together(i)
+	var cores []coreMisses
+	var threads []profile.Core
+	if single {
+		cores, threads = []coreMisses{a.whole(asked)}, make([]profile.Core, 1)
+	} else {
+		s := a.sharing(c.LineBytes)
+		if s == nil {
+			return &trace.OptionError{Option: "cache", Got: c.String(), Want: "a line size for which the profile has stacks of threads"}
+		}
+		if !h.sameCores(i) {
+			asked, together = c, false
+		}
+		if i != lastShared(h) {
+			parts = nil
+		}
+		threads = s.Cores
+		if cores, err = a.perCore(s, asked, parts); err != nil {
+			return err
+		}
+	}
+	level, coherence := Level{Cache: c, Method: Exact, Together: together}, 0.
+	for k, n := range cores {
+		if i == 0 {
+			out.Cores = append(out.Cores, OneCore{Threads: threads[k].Threads})
+		}
+		coherence += out.Cores[k].add(n, &level)
+	}
+	level.setMethod(i, &h, out.Levels)
+	if estimated(a.p) {
+		level.markSampled()
+		if single {
+			a.bound(&level, asked, cores[0].misses, float64(curve.Misses(asked.Lines())))
+		}
+	}
+	if i > 0 {
+		level.boundBy(&out.Levels[i-1])
+	}
+	out.Levels, out.Coherence = append(out.Levels, level), append(out.Coherence, coherence)
+	out.MemoryAccesses = level.Misses
+	return nil
+}
+
+// together returns the single cache that behaves as level i and all levels above, and
+// true, if the levels are exclusive LRU caches with equal numbers of sets and the same
+// choice of sets. Each level then takes what the one above evicts, so that together they
+// hold the most recently used lines of each set. Otherwise it returns level i and false.
+func (h *Hierarchy) together(i int) (Cache, bool) {
+	level := h.Levels[i]
+	if i == 0 {
+		return level, false
+	}
+	whole := h.Levels[0]
+	sets, lineBytes := whole.Sets(), whole.LineBytes
 	for k, c := range h.Levels[:i+1] {
-		if c.Replacement != LRU || c.Hashed || c.Write.Around() || c.LineBytes != first.LineBytes || c.Sets() != sets ||
+		if c.Replacement != LRU || c.Hashed || c.Write.Around() || c.LineBytes != lineBytes || c.Sets() != sets ||
 			k > 0 && c.Inclusion != Exclusive {
-			return one, false
+			return level, false
 		}
 		if k > 0 {
 			whole.SizeBytes += c.SizeBytes
@@ -175,81 +244,60 @@ func (h *Hierarchy) together(i int) (one Cache, ok bool) {
 	return whole, true
 }
 
-// level answers for one cache as if it were the only one.
-func (a *Asker) level(c Cache) (Level, error) {
-	curve, err := a.curve(c)
-	if err != nil {
-		return Level{}, err
-	}
-	level := Level{Cache: c, Accesses: float64(curve.Accesses)}
-	if c.Full() {
-		level.Method, level.Misses = Exact, float64(curve.Misses(c.Lines()))
-	} else {
-		level.SDCMMisses = a.sdcmMisses(curve, c)
-		hits, ok := uint64(0), false
-		if !c.Hashed {
-			hits, ok = a.p.LocalityAt(c.LineBytes).Sets.Hits(c.Sets(), uint64(c.Ways))
-		}
-		misses := curve.Accesses - hits
-		if !ok {
-			misses, ok = fetched(a.p.Sites, c)
-		}
-		if ok {
-			level.Method, level.Misses, level.Beside = Exact, float64(misses), true
-		} else {
-			level.Method, level.Misses = SDCM, level.SDCMMisses
+// sameCores reports whether the levels above i are shared by the same cores as level i.
+func (h *Hierarchy) sameCores(i int) bool {
+	for _, above := range h.Levels[:i] {
+		if max(above.SharedBy, 1) != max(h.Levels[i].SharedBy, 1) {
+			return false
 		}
 	}
-	if level.Method == Exact && (c.Replacement != LRU && c.Ways != 1 || c.Write.Around()) {
-		level.Method = AsIfLRU
-	}
-	a.sample(&level, float64(curve.Misses(c.Lines())))
-	return level, nil
+	return true
 }
 
-// fetched is how many lines the cache was counted to fetch, where utilisation was
-// measured for it: that simulates its sets, whose number may be any.
-func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
-	if s == nil || c.Hashed || c.LineBytes != s.LineBytes {
-		return 0, false
+// add appends a level to a core, and adds it to the sum over the cores. A core misses at
+// most what reaches the level.
+func (c *OneCore) add(n coreMisses, sum *Level) (coherence float64) {
+	one := CoreLevel{Accesses: n.accesses, Misses: n.misses}
+	if len(c.Levels) > 0 {
+		one.Accesses = c.Levels[len(c.Levels)-1].Misses
+		sum.cut = sum.cut || n.misses > one.Accesses
 	}
-	at := s.Measured(c.Lines(), c.Ways)
-	if at < 0 {
-		return 0, false
+	one.Misses = min(n.misses, one.Accesses)
+	one.Hits = one.Accesses - one.Misses
+	one.Coherence = min(n.coherence, one.Misses)
+	c.Levels = append(c.Levels, one)
+	sum.Accesses += one.Accesses
+	sum.Hits += one.Hits
+	sum.Misses += one.Misses
+	sum.SDCMMisses += min(n.sdcm, one.Accesses)
+	if n.method == SDCM {
+		sum.Method = SDCM
 	}
-	for i := range s.Code {
-		misses += s.Code[i].Reuse.Used[at].Fetched
-	}
-	return misses, true
+	return one.Coherence
 }
 
-// below puts the level behind another one (MODELS §3).
-func (l *Level) below(above *Level, firstLineBytes uint32) {
-	if !l.Method.IsSDCM() && !l.Together {
-		if l.Method = Independent; l.Bounded || above.Method.IsSampled() {
-			l.Method = SampledIndependent
-		}
+// setMethod refines the method of level i, which is Exact or SDCM.
+func (l *Level) setMethod(i int, h *Hierarchy, above []Level) {
+	l.Beside = l.Method == Exact && !l.Cache.Full()
+	switch {
+	case l.Method == SDCM:
+	case i > 0 && !l.Together:
+		l.Method = Independent
+	case l.Cache.Replacement != LRU && l.Cache.Ways != 1 || l.Cache.Write.Around():
+		l.Method = AsIfLRU
 	}
-	low, high := above.Misses, above.Misses
-	if above.Bounded {
-		low, high = above.Low, above.High
-	}
-	l.Low, l.High = min(l.Low, low), min(l.High, high)
-	l.Accesses, l.cut = above.Misses, l.Misses > above.Misses
-	l.Misses = min(l.Misses, above.Misses)
-	l.SDCMMisses = min(l.SDCMMisses, above.Misses)
-	l.Approximate = l.Cache.LineBytes != firstLineBytes || above.Approximate
+	l.Approximate = i > 0 && (l.Cache.LineBytes != h.Levels[0].LineBytes || above[i-1].Approximate)
 }
 
-// time fills in the averages, from memory upwards.
+// time fills in the average times, from memory upwards.
 func (p *Prediction) time(h Hierarchy) {
-	behind, known := h.Memory.LatencyCycles, h.Memory.LatencyCycles > 0
+	below, known := h.Memory.LatencyCycles, h.Memory.LatencyCycles > 0
 	for i := len(p.Levels) - 1; i >= 0; i-- {
 		l := &p.Levels[i]
 		known = (known || l.Misses == 0) && (l.Cache.LatencyCycles > 0 || l.Hits == 0)
 		if known && l.Accesses > 0 {
-			behind = (l.Hits*l.Cache.LatencyCycles + l.Misses*behind) / l.Accesses
-			l.AverageCycles = behind
+			below = (l.Hits*l.Cache.LatencyCycles + l.Misses*below) / l.Accesses
+			l.AverageCycles = below
 		}
 	}
 	p.AverageCycles = p.Levels[0].AverageCycles
@@ -258,45 +306,58 @@ func (p *Prediction) time(h Hierarchy) {
 	}
 }
 
-// move fills in the bytes that go up from each level.
+// move fills in the bytes that each level transfers upwards.
 func (p *Prediction) move(h Hierarchy, totals *profile.Totals) {
-	var asked float64
+	var bytes float64
 	for _, n := range totals.Bytes {
-		asked += float64(n)
+		bytes += float64(n)
 	}
 	for i := range p.Levels {
 		l := &p.Levels[i]
-		l.Bytes, l.LeastCycles = asked, atLeast(asked, l.Cache.BytesPerCycle)
-		asked = l.Misses * float64(l.Cache.LineBytes)
+		l.Bytes, l.LeastCycles = bytes, leastCycles(bytes, l.Cache.BytesPerCycle)
+		bytes = l.Misses * float64(l.Cache.LineBytes)
 	}
-	p.MemoryBytes, p.MemoryLeastCycles = asked, atLeast(asked, h.Memory.BytesPerCycle)
+	p.MemoryBytes, p.MemoryLeastCycles = bytes, leastCycles(bytes, h.Memory.BytesPerCycle)
 }
 
-func atLeast(bytes, perCycle float64) float64 {
+func leastCycles(bytes, perCycle float64) float64 {
 	if perCycle <= 0 {
 		return 0
 	}
 	return bytes / perCycle
 }
 
-// curve gives the miss-ratio curve at the cache's line size.
+// Counted are the demand accesses that a simulation counted at a level.
+type Counted struct{ Accesses, Misses uint64 }
+
+// Measured returns the counts of a simulation of h in the form of a prediction, with the
+// times and bytes that follow from them.
+func Measured(h Hierarchy, levels []Counted, totals *profile.Totals) Prediction {
+	out := Prediction{References: totals.AllReferences()}
+	for i, n := range levels {
+		out.Levels = append(out.Levels, Level{
+			Cache: h.Levels[i], Method: Simulated,
+			Accesses: float64(n.Accesses), Misses: float64(n.Misses), Hits: float64(n.Accesses - n.Misses),
+		})
+		out.MemoryAccesses = float64(n.Misses)
+	}
+	out.time(h)
+	out.move(h, totals)
+	return out
+}
+
+// curve checks a cache, and returns the miss-ratio curve of all accesses at its line size.
 func (a *Asker) curve(c Cache) (*profile.Curve, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	if curve := a.curves[c.LineBytes]; curve != nil {
-		return curve, nil
-	}
-	l := a.p.LocalityAt(c.LineBytes)
-	if l == nil {
+	if a.p.LocalityAt(c.LineBytes) == nil {
 		return nil, &trace.OptionError{Option: "cache", Got: c.String(), Want: a.lineSizes(c.LineBytes)}
 	}
-	curve := profile.NewCurve(l.Histogram(trace.AllKinds))
-	a.curves[c.LineBytes] = curve
-	return curve, nil
+	return a.stack(stackKey{lineBytes: c.LineBytes, kind: wholeStack}, nil).Curve, nil
 }
 
-// lineSizes says which line sizes can be asked about, and how others can.
+// lineSizes returns which line sizes the profile has, and how to get another one.
 func (a *Asker) lineSizes(other uint32) string {
 	if len(a.p.Locality) == 0 {
 		return "a profile with stack distances, and this one has none; analyse the trace again, locality included"
@@ -314,18 +375,4 @@ func (a *Asker) lineSizes(other uint32) string {
 		all = append(all, missing)
 	}
 	return "a line size that the profile has (" + strings.Join(have, ", ") + " bytes); analyse the trace again with this one too to ask about it: --lines " + strings.Join(all, ",")
-}
-
-// sdcmMisses is what SDCM expects the cache to miss of the whole stream.
-func (a *Asker) sdcmMisses(curve *profile.Curve, c Cache) float64 {
-	key := geometry{c.LineBytes, c.Ways, c.Lines()}
-	misses, kept := a.sdcm[key]
-	if !kept {
-		misses = max(0, float64(curve.Accesses)-expectedHits(curve, c.Lines(), uint64(c.Ways)))
-		if len(a.sdcm) >= keptAnswers {
-			clear(a.sdcm)
-		}
-		a.sdcm[key] = misses
-	}
-	return misses
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The methods of levels of a sampled profile (MODELS §8): those above, with distances
-// that are estimates.
+// The methods of levels of a sampled profile (MODELS §8): those above, from estimated distances.
 const (
 	Sampled            Method = "sampled"
 	SampledSDCM        Method = "sampled-sdcm"
@@ -16,40 +15,54 @@ const (
 	WindowedSDCM       Method = "windowed-sdcm" // from some executions of each block (package multicore/blocksample)
 )
 
-// estimated reports whether a profile's distances are estimates. Where whole stretches
-// of the run were analysed, they are exact for these.
+// estimated reports whether a profile's distances are estimates. They are exact for
+// segments of the run that were analysed completely.
 func estimated(p *profile.Profile) bool { return p.Sampled.Estimates() }
 
-// IsSDCM reports whether the stack distance cache model gives the misses.
+// IsSDCM reports whether the stack distance cache model computed the misses.
 func (m Method) IsSDCM() bool { return m == SDCM || m == SampledSDCM || m == WindowedSDCM }
 
-// IsSampled reports whether they rest on a sample.
+// IsSampled reports whether the misses are estimated from a sample.
 func (m Method) IsSampled() bool {
 	return m == Sampled || m == SampledSDCM || m == SampledIndependent || m == WindowedSDCM
 }
 
-// sample marks a level of a sampled profile, and gives it the interval of the misses
-// of a fully associative cache of its capacity, less or more by as much as the level's
-// misses are.
-func (a *Asker) sample(l *Level, fullMisses float64) {
-	if !estimated(a.p) {
-		return
+// markSampled changes the method to that of a sampled profile.
+func (l *Level) markSampled() {
+	switch l.Beside = false; l.Method {
+	case Exact, AsIfLRU:
+		l.Method = Sampled
+	case SDCM:
+		l.Method = SampledSDCM
+	case Independent:
+		l.Method = SampledIndependent
 	}
-	if l.Method = Sampled; !l.Cache.Full() {
-		l.Method, l.Beside = SampledSDCM, false
-	}
-	b, ok := a.p.MissBounds(l.Cache.LineBytes, l.Cache.Lines())
+}
+
+// bound sets the level's confidence interval to that of a fully associative cache of the
+// same capacity, scaled by misses/fullMisses.
+func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
+	b, ok := a.p.MissBounds(c.LineBytes, c.Lines())
 	if !ok {
 		return
 	}
 	l.Low, l.High, l.Bounded = float64(b.Low), float64(b.High), true
-	if scale := l.Misses / fullMisses; fullMisses > 0 {
+	if scale := misses / fullMisses; fullMisses > 0 {
 		l.Low, l.High = l.Low*scale, l.High*scale
 	}
-	l.Low, l.High = min(l.Low, l.Misses), max(l.High, l.Misses)
+	l.Low, l.High = min(l.Low, misses), max(l.High, misses)
 }
 
-// SampleDoubt says what the counts of a sampled profile rest on; "" for others.
+// boundBy limits the interval to the misses of the level above, or their interval.
+func (l *Level) boundBy(above *Level) {
+	low, high := above.Misses, above.Misses
+	if above.Bounded {
+		low, high = above.Low, above.High
+	}
+	l.Low, l.High = min(l.Low, low), min(l.High, high)
+}
+
+// SampleDoubt returns a caveat about the counts of a sampled profile, "" for other profiles.
 func SampleDoubt(s *profile.Sampled) string {
 	switch {
 	case s == nil || s.Mode != profile.OnOffSample && !s.Estimates():
@@ -65,8 +78,8 @@ func SampleDoubt(s *profile.Sampled) string {
 	return s.Chip() + ": counts are estimates, with the interval that has the truth in 95 of 100 runs"
 }
 
-// ModelledSets is the table of sets that the stack distance cache model expects from
-// the distances of a line size (MODELS §5), for profiles that have none.
+// ModelledSets returns the set table that the stack distance cache model expects for the
+// distances of a line size (MODELS §5), for profiles without one.
 func ModelledSets(l *profile.Locality) *profile.SetTable {
 	curve := profile.NewCurve(l.Histogram(trace.AllKinds))
 	t := new(profile.SetTable)

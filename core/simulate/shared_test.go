@@ -26,7 +26,7 @@ func predictedByCore(t *rapid.T, b *trace.Batch, h hierarchy.Hierarchy, domains 
 		t.Fatal(err)
 	}
 	p := run.Finish(profile.State{})
-	predicted, _, err := hierarchy.NewCoreAsker(p).Predict(h, nil)
+	predicted, _, err := hierarchy.NewAsker(p).Predict(h, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

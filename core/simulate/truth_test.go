@@ -107,7 +107,7 @@ func TestPredictionsOfDineroIV(t *testing.T) {
 			t.Parallel()
 			asker := hierarchy.NewAsker(profileOf(t, name))
 			for _, r := range dineroRuns(t, name) {
-				predicted, _, err := asker.Predict(r.hierarchy(t))
+				predicted, _, err := asker.Predict(r.hierarchy(t), nil)
 				if err != nil {
 					t.Fatal(err)
 				}

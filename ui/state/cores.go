@@ -355,7 +355,7 @@ func (c *Cores) Beside(measured *profile.Profile, h hierarchy.Hierarchy, cores i
 	t := report.Table{Key: "beside", Title: "Misses of all accesses with " + Plural(uint64(cores), "core", "cores"), Columns: []report.Column{
 		{Key: "level", Label: "level"}, {Key: "predicted", Label: "A, predicted"}, {Key: "measured", Label: "B, measured"}, {Key: "points", Label: "B − A, points"},
 	}}
-	answer, _, err := hierarchy.NewCoreAsker(measured).Predict(h, nil)
+	answer, _, err := hierarchy.NewAsker(measured).Predict(h, nil)
 	if err != nil || len(answer.Levels) == 0 || answer.Levels[0].Accesses == 0 {
 		return nil
 	}

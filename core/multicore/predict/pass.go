@@ -319,7 +319,7 @@ func (p *pass) model(r *Result) error {
 	if !p.stacks() || p.crowded {
 		return nil
 	}
-	answer, _, err := hierarchy.NewCoreAsker(found).Predict(p.q.Hierarchy, nil)
+	answer, _, err := hierarchy.NewAsker(found).Predict(p.q.Hierarchy, nil)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func TestSampledStacks(t *testing.T) {
 			err = r.Step()
 		}
 		found := r.Finish(profile.State{})
-		want, _, err := hierarchy.NewCoreAsker(found).Predict(q.Hierarchy, nil)
+		want, _, err := hierarchy.NewAsker(found).Predict(q.Hierarchy, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

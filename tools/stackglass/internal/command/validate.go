@@ -119,7 +119,7 @@ func (a *app) runValidate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
-	asker := hierarchy.NewCoreAsker(l.Profile)
+	asker := hierarchy.NewAsker(l.Profile)
 	predicted, doubts, err := asker.Predict(h, nil)
 	if err != nil {
 		return cmp.Or(groupsKnown(s, counted), asUsage(err))
