@@ -117,10 +117,10 @@ type CoreLevel struct {
 // curves, and the results of SDCM, which take longest to compute.
 //
 // If the profile has stacks of threads, each core's coherent stack answers for its private
-// levels, where stores of other cores invalidate lines, and the concurrent stack of the
-// cores that share a level answers for that level, core by core (Kulkarni §4.1.2; MODELS
-// §6.5). Otherwise the profile's stack answers as if all threads ran on one core. A core's
-// misses of a level are at most its misses of the level above.
+// levels, where stores of other cores invalidate lines, and the concurrent stack of the cores
+// that share a level answers for that level, core by core (MODELS §6.5; Kulkarni §4.1.2).
+// Otherwise the profile's stack answers as if all threads ran on one core. A core's misses
+// of a level are at most its misses of the level above.
 type Asker struct {
 	p            *profile.Profile
 	stacks       map[stackKey]stackCurve
