@@ -90,8 +90,15 @@ func need[T uint32 | uint64](b *Batch, column, storage *[]T) {
 	clear(*column)
 }
 
-// Append adds one reference. It is for builders and slow formats; the columns
-// that are there get the values, absent ones ignore them.
+// At returns a value of an optional column, 0 if the column is absent.
+func At[T uint32 | uint64](column []T, i int) T {
+	if column == nil {
+		return 0
+	}
+	return column[i]
+}
+
+// Append adds one reference, for builders and slow formats. Absent columns ignore their values.
 func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Addr) {
 	b.Addr = append(b.Addr, addr)
 	b.Bytes = append(b.Bytes, bytes)

@@ -69,18 +69,10 @@ func (w *Writer) row(b *trace.Batch, i int) {
 		text = strconv.AppendUint(append(text, ','), uint64(b.Bytes[i]), 10)
 	}
 	if w.has.Threads {
-		text = strconv.AppendUint(append(text, ','), uint64(at(b.Thread, i)), 10)
+		text = strconv.AppendUint(append(text, ','), uint64(trace.At(b.Thread, i)), 10)
 	}
 	if w.has.PCs {
-		text = strconv.AppendUint(append(text, ",0x"...), at(b.PC, i), 16)
+		text = strconv.AppendUint(append(text, ",0x"...), trace.At(b.PC, i), 16)
 	}
 	w.text = append(text, '\n')
-}
-
-// at returns a value of a column, 0 if this batch does not have it.
-func at[T uint32 | uint64](column []T, i int) T {
-	if column == nil {
-		return 0
-	}
-	return column[i]
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Fault is one thing that is wrong with a file.
+// Fault is an error in a file.
 type Fault struct {
 	Offset uint64 // of the frame
 	What   string
@@ -17,13 +17,12 @@ type Fault struct {
 type Verdict struct {
 	Survey
 	Decoded uint64 // references of steps that could be decoded
-	Faults  uint64 // all of them
+	Faults  uint64
 }
 
-// Check reads everything in a container of which nothing was read, and tells each
-// fault: wrong checksums, tables and steps that do not follow the format, chunks
-// that are not what their frames say, tickets that fall, and an index or an end
-// that tells something else. The error tells that there is no container.
+// Check reads a whole container, from which r has read nothing, and reports each fault: wrong
+// checksums, tables and steps that do not follow the format, chunks that contradict their frames,
+// descending tickets, and a wrong index or end. The error reports that there is no container.
 func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
@@ -49,13 +48,13 @@ type checker struct {
 	layouts []layout
 	last    map[uint32]uint64 // last ticket by thread
 	floor   uint64
-	chunks  []chunk // as the index should tell them
+	chunks  []chunkEntry // as the index should list them
 	threads map[uint32]*ThreadSurvey
 	verdict Verdict
 	tell    func(at uint64, what string)
 }
 
-// all checks chunk by chunk, and then the end.
+// all checks all chunks, and then the end.
 func (k *checker) all() {
 	for {
 		faults := k.r.lost
@@ -69,9 +68,7 @@ func (k *checker) all() {
 			return
 		}
 		k.verdict.add(c, k.threads)
-		k.chunks = append(k.chunks, chunk{
-			at: c.at, thread: c.thread, steps: c.steps, references: c.references, firstTicket: c.firstTicket, lastTicket: c.lastTicket,
-		})
+		k.chunks = append(k.chunks, c.chunkEntry)
 		k.order(c)
 		k.content(c)
 		k.r.reused.takeBack(c, nil)
@@ -89,7 +86,7 @@ func (k *checker) order(c *chunk) {
 	k.last[c.thread], k.floor = c.lastTicket, max(k.floor, c.floor)
 }
 
-// content decodes a chunk and compares it with what its frame says.
+// content decodes a chunk and compares it with its frame.
 func (k *checker) content(c *chunk) {
 	k.r.extend(&k.r.program)
 	for n := len(k.layouts); n < len(k.r.program.Blocks); n++ {
@@ -108,7 +105,7 @@ func (k *checker) content(c *chunk) {
 	}
 }
 
-// decode returns the number of references in the steps of a chunk that can be decoded.
+// decode returns the number of references in the decodable steps of a chunk.
 func (k *checker) decode(c *chunk) (references uint64, err error) {
 	if err := k.d.unpack(c); err != nil {
 		return 0, err
@@ -123,8 +120,8 @@ func (k *checker) decode(c *chunk) (references uint64, err error) {
 	return references, err
 }
 
-// steps decodes the steps of a chunk ticket by ticket, with a function that returns the
-// number of references of up to most steps, and the steps that remain of most.
+// steps decodes the steps of a chunk ticket by ticket. count returns the number of references of up
+// to most steps, and the steps that remain of most.
 func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
 	d := &k.d
 	if err := d.begin(c, k.r.plans); err != nil {
@@ -145,7 +142,7 @@ func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint
 	return references, d.end()
 }
 
-// withValues counts as [decoder.count] does, where that depends on values.
+// withValues is [decoder.count] for references whose number depends on values.
 func (k *checker) withValues(most uint64) (references, left uint64, err error) {
 	for ; most > 0; most-- {
 		block, values, err := k.d.one()
@@ -157,7 +154,7 @@ func (k *checker) withValues(most uint64) (references, left uint64, err error) {
 	return references, 0, nil
 }
 
-// end checks what stands behind the chunks.
+// end checks what is behind the chunks.
 func (k *checker) end(err error) {
 	r, v := k.r, &k.verdict
 	v.finish(r, k.in, k.threads)
@@ -176,7 +173,7 @@ func (k *checker) end(err error) {
 	}
 }
 
-// reasonOf is what an error says without the name of the file.
+// reasonOf returns the text of an error without the name of the file.
 func reasonOf(err error) string {
 	var damage *trace.DamageError
 	if errors.As(err, &damage) {
@@ -199,20 +196,15 @@ func (k *checker) index() {
 	case len(x.tables) != len(k.r.tables):
 		k.tell(at, "the index has "+decimal(uint64(len(x.tables)))+" tables, the file "+decimal(uint64(len(k.r.tables))))
 	default:
-		k.compare(at, &x)
-	}
-}
-
-func (k *checker) compare(at uint64, x *index) {
-	for i := range x.chunks {
-		a, b := &x.chunks[i], &k.chunks[i]
-		if a.at != b.at || a.thread != b.thread || a.steps != b.steps || a.references != b.references || a.firstTicket != b.firstTicket || a.lastTicket != b.lastTicket {
-			k.tell(at, "the index tells something else of the chunk at byte "+decimal(b.at))
+		for i, c := range x.chunks {
+			if c != k.chunks[i] {
+				k.tell(at, "the index tells something else of the chunk at byte "+decimal(k.chunks[i].at))
+			}
 		}
-	}
-	for i := range x.tables {
-		if x.tables[i] != k.r.tables[i] {
-			k.tell(at, "the index tells something else of the table at byte "+decimal(k.r.tables[i]))
+		for i, table := range x.tables {
+			if table != k.r.tables[i] {
+				k.tell(at, "the index tells something else of the table at byte "+decimal(k.r.tables[i]))
+			}
 		}
 	}
 }

@@ -5,7 +5,55 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"strconv"
 )
+
+// Tags of the frames that this package knows.
+const (
+	tagFile     = "SGT."
+	tagCapture  = "CAPT"
+	tagModule   = "MODL"
+	tagObjects  = "OBJS"
+	tagThread   = "THRD"
+	tagTags     = "TAGS"
+	tagChunk    = "CHNK"
+	tagDone     = "DONE"
+	tagIndex    = "INDX"
+	tagFolded   = "SGL."     // of folded traces, see core/loops/sgl
+	tagTree     = "TREE"     // the same
+	magicFrame  = 0x184d2a53 // of ours among LZ4's skippable frames
+	frameHead   = 8          // magic and length
+	frameExtra  = 8          // tag and check
+	largestBody = 1<<30 - frameExtra
+	indexEnd    = "SGTX"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// AppendFrame appends a skippable frame of the container: a tag of four letters, a body, and a
+// checksum.
+func AppendFrame(dst []byte, tag string, body []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, magicFrame)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(body)+frameExtra))
+	checked := len(dst)
+	dst = append(append(dst, tag...), body...)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[checked:], castagnoli))
+}
+
+// TableError reports an error in a frame's tables. If the checksum is right, the program that wrote
+// them is wrong.
+type TableError struct {
+	Offset int    // in the unpacked tables
+	What   string // "successor", "length of a text", ...
+	Got    uint64
+	Want   string
+}
+
+func (e *TableError) Error() string {
+	return "tables at byte " + strconv.Itoa(e.Offset) + ": " + e.What + " " + decimal(e.Got) + ", want " + e.Want
+}
+
+func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
 // frame is one skippable frame with a right checksum.
 type frame struct {
@@ -28,10 +76,8 @@ type feed struct {
 	frame []byte
 }
 
-// next reads a frame. Frames of other programs are passed over. io.EOF comes
-// at the end of the file only; io.ErrUnexpectedEOF tells of a cut.
-//
-// With errCheck the frame is read, and its tag and body may be wrong.
+// next reads a frame and skips those of other programs. io.EOF is the end of the file,
+// io.ErrUnexpectedEOF a cut. With errCheck the tag and body may be wrong.
 func (f *feed) next() (frame, error) {
 	for {
 		at := f.at
@@ -58,7 +104,7 @@ func (f *feed) next() (frame, error) {
 	}
 }
 
-// checked takes a frame of ours apart.
+// checked splits a frame of ours.
 func checked(at uint64, b []byte) (frame, error) {
 	end := len(b) - 4
 	made := frame{at: at, tag: tagOf(b[:4]), body: b[4:end]}
@@ -68,7 +114,7 @@ func checked(at uint64, b []byte) (frame, error) {
 	return made, nil
 }
 
-// tagOf gives the tag that stands in b, without an allocation.
+// tagOf returns the tag in b, without an allocation.
 func tagOf(b []byte) string {
 	for _, tag := range [...]string{tagChunk, tagFile, tagCapture, tagModule, tagObjects, tagThread, tagTags, tagDone, tagIndex, tagFolded, tagTree} {
 		if string(b) == tag {
@@ -88,7 +134,7 @@ func (f *feed) read(p []byte) error {
 	return err
 }
 
-// readLong appends n bytes to dst. It believes n only as far as bytes come.
+// readLong appends n bytes to dst. It allocates only as far as bytes come.
 func (f *feed) readLong(dst []byte, n int) ([]byte, error) {
 	const believed = 1 << 20
 	for n > 0 {

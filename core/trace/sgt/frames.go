@@ -8,26 +8,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Frames reads the frames of a file that is no container of steps, but tells of its
-// program as one does.
+// Frames reads the frames of a file that has no steps, but tables of its program.
 type Frames struct {
 	feed feed
 	told told
 }
 
-// NewFrames makes a reader of the frames that r gives.
+// NewFrames returns a reader of the frames of r.
 func NewFrames(r io.Reader) *Frames { return &Frames{feed: feed{r: r}} }
 
-// Frame is one with a right checksum.
+// Frame is a frame with a right checksum.
 type Frame struct {
 	Tag  string
 	At   uint64 // its offset
 	Body []byte // valid until the next one
 }
 
-// Next gives the next frame that tells nothing of the program or of the capture, which
-// are understood. io.EOF comes at the end of the file; with another error there are no
-// more, and [io.ErrUnexpectedEOF] tells of a cut.
+// Next reads tables of the program and the capture, and returns the next other frame. io.EOF is the
+// end of the file, [io.ErrUnexpectedEOF] a cut; all errors are final.
 func (f *Frames) Next() (Frame, error) {
 	for {
 		next, err := f.feed.next()
@@ -47,8 +45,7 @@ func isTable(tag string) bool {
 	return tag == tagCapture || tag == tagModule || tag == tagObjects || tag == tagThread || tag == tagTags || tag == tagDone
 }
 
-// BeginsWith tells whether head, the beginning of a file, is that of a frame with a tag
-// of four letters.
+// BeginsWith reports whether a file begins with a frame of that tag.
 func BeginsWith(head []byte, tag string) bool {
 	return len(head) >= frameHead+len(tag) && binary.LittleEndian.Uint32(head) == magicFrame && string(head[frameHead:frameHead+len(tag)]) == tag
 }
@@ -56,7 +53,7 @@ func BeginsWith(head []byte, tag string) bool {
 // At is the number of bytes read.
 func (f *Frames) At() uint64 { return f.feed.at }
 
-// Header gives the program, if there is any, and the facts that were told so far.
+// Header returns the program, if there is any, and the facts read so far.
 func (f *Frames) Header() (h trace.Header) {
 	c := f.told.clone()
 	if p := &c.program; len(p.Modules)+len(p.Threads)+len(p.Tags) > 0 {
@@ -66,34 +63,50 @@ func (f *Frames) Header() (h trace.Header) {
 	return h
 }
 
-// Ending tells how the run ended, once everything is read.
+// Ending describes how the run ended, once everything is read.
 func (f *Frames) Ending() Ending { return f.told.ending }
 
-// Tables appends frames that tell what a header tells, each thing once.
+// Tables writes what headers contain as frames, each thing once.
 type Tables struct {
-	modules, functions, blocks, sites, objects, tags, facts int // that are told
+	modules, functions, blocks, sites, objects, tags, facts int // that are written
 
 	moduleOf []int // by module: its first object
 	addrs    []trace.Addr
 	threads  []trace.Thread
 }
 
-// Append appends frames for what is new in a header, which tells at least as much as
-// the one before. A program whose sites do not follow each other in the order of its
-// blocks, or with blocks of more than [MaxValues] values, is left out: tables cannot
-// say it.
+// Append appends frames for what is new in a header, which contains at least as much as the one
+// before. A program whose sites do not follow each other in the order of its blocks, or with
+// blocks of more than [MaxValues] values, is left out: tables cannot express it.
 func (t *Tables) Append(dst []byte, h trace.Header) []byte {
+	_ = t.each(h, h.Program != nil && inOrder(h.Program), func(tag string, body []byte) error {
+		dst = AppendFrame(dst, tag, body)
+		return nil
+	})
+	return dst
+}
+
+// each calls put with the body of each frame for what is new in a header, with modules if the sites
+// are in order.
+func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
+	var err error
+	add := func(tag string, body []byte) {
+		if err == nil {
+			err = put(tag, body)
+		}
+	}
 	if len(h.Capture) > t.facts {
-		dst = AppendFrame(dst, tagCapture, appendFacts(nil, h.Capture[t.facts:]))
+		add(tagCapture, appendFacts(nil, h.Capture[t.facts:]))
 		t.facts = len(h.Capture)
 	}
 	p := h.Program
 	if p == nil {
-		return dst
+		return err
 	}
-	if inOrder(p) {
-		dst = t.append(dst, p)
+	for ordered && (t.modules < len(p.Modules) || t.blocks < len(p.Blocks) || t.functions < len(p.Functions)) {
+		add(tagModule, AppendModule(nil, t.part(p)))
 	}
+	t.eachObjects(p, add)
 	for _, th := range p.Threads {
 		if i := slices.IndexFunc(t.threads, func(old trace.Thread) bool { return old.Number == th.Number }); i < 0 {
 			t.threads = append(t.threads, th)
@@ -102,16 +115,16 @@ func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 		} else {
 			t.threads[i] = th
 		}
-		dst = AppendFrame(dst, tagThread, appendThread(nil, th))
+		add(tagThread, appendThread(nil, th))
 	}
 	if len(p.Tags) > t.tags {
-		dst = AppendFrame(dst, tagTags, appendTags(nil, t.tags, p.Tags[t.tags:]))
+		add(tagTags, appendTags(nil, t.tags, p.Tags[t.tags:]))
 		t.tags = len(p.Tags)
 	}
-	return dst
+	return err
 }
 
-// inOrder tells whether tables can say what sites are in blocks.
+// inOrder reports whether tables can express which sites are in blocks.
 func inOrder(p *trace.Program) bool {
 	next := uint32(0)
 	for i := range p.Blocks {
@@ -130,17 +143,8 @@ func inOrder(p *trace.Program) bool {
 	return int(next) == len(p.Sites)
 }
 
-// append appends the tables of modules that are new.
-func (t *Tables) append(dst []byte, p *trace.Program) []byte {
-	for t.modules < len(p.Modules) || t.blocks < len(p.Blocks) || t.functions < len(p.Functions) {
-		part := t.part(p)
-		dst = AppendFrame(dst, tagModule, AppendModule(nil, part))
-	}
-	return t.objectsOf(dst, p)
-}
-
-// part gives the next module that is new as a program of its own. Which blocks that
-// belong to no function are a module's is not known: they stay with those before them.
+// part returns the next new module as a program. The module of blocks without a function is unknown:
+// they stay with the blocks before them.
 func (t *Tables) part(p *trace.Program) *trace.Program {
 	part := &trace.Program{Modules: make([]trace.Module, 1)}
 	functions, blocks, objects := len(p.Functions), len(p.Blocks), len(p.Objects)
@@ -179,8 +183,8 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 	return part
 }
 
-// end gives where the functions and blocks of a module end behind which there are more.
-// Where blocks hang together with those of the next one, it is behind all.
+// end returns where the functions and blocks of the next module end, if it is not the last: behind
+// all, if its blocks refer to those of the module behind it.
 func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	functions = t.functions
 	for functions < len(p.Functions) && p.Functions[functions].Module <= uint32(t.modules) {
@@ -196,7 +200,7 @@ func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	return functions, blocks
 }
 
-// apart tells whether what is new hangs together on either side of an end only.
+// apart reports whether nothing new refers across an end.
 func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	for i := t.functions; i < len(p.Functions); i++ {
 		f := &p.Functions[i]
@@ -218,29 +222,26 @@ func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	return true
 }
 
-// objectsOf appends the addresses of modules' objects that are new or others than told.
-func (t *Tables) objectsOf(dst []byte, p *trace.Program) []byte {
+// eachObjects writes the addresses of modules' objects that are new or have changed.
+func (t *Tables) eachObjects(p *trace.Program, add func(tag string, body []byte)) {
 	for module, first := range t.moduleOf {
 		end := t.objects
 		if module+1 < len(t.moduleOf) {
 			end = t.moduleOf[module+1]
 		}
-		for len(t.addrs) < end {
-			t.addrs = append(t.addrs, 0)
-		}
+		t.addrs = append(t.addrs, make([]trace.Addr, max(0, end-len(t.addrs)))...)
 		changed := false
 		for i := first; i < end; i++ {
 			changed = changed || t.addrs[i] != p.Objects[i].Addr
 			t.addrs[i] = p.Objects[i].Addr
 		}
 		if changed {
-			dst = AppendFrame(dst, tagObjects, appendObjects(nil, uint32(module), t.addrs[first:end]))
+			add(tagObjects, appendObjects(nil, uint32(module), t.addrs[first:end]))
 		}
 	}
-	return dst
 }
 
-// AppendDone appends the frame that says how a run ended.
+// AppendDone appends the DONE frame.
 func AppendDone(dst []byte, e End, references uint64) []byte {
 	body := appendStr(nil, e.How)
 	for _, v := range [...]uint64{e.Status, references, e.Lost} {

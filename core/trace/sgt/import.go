@@ -6,26 +6,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Importer writes a trace that knows no blocks: every row becomes a step of a
-// synthetic block with one site. (Of one that does know blocks, but not their
-// sites, see [execution].)
+// Importer writes a trace without blocks: every row becomes a step of a synthetic block with one
+// site. (For traces with blocks, but without their sites, see [execution].)
 //
-// Where rows have the address of their instruction, a site is one (kind, bytes,
-// instruction). Where they have none, what came before tells instructions apart:
-// rows are of one group if kind, bytes, and the kinds and bytes of the
-// historyRows rows before them are the same. A group has up to mostStreams
-// sites, of which a row takes the one that predicts its address, so that loops
-// with several equal references part again. Both together give a trace of
-// lackey's a third less bytes than either, and half as many tokens to decode.
+// If rows have the address of their instruction, a site is one (kind, bytes, instruction). Otherwise
+// history distinguishes instructions: rows are of one group if kind, bytes, and the kinds and bytes
+// of the historyRows rows before them are equal. A group has up to mostStreams sites, and a row gets
+// the one that predicts its address, which separates equal references of a loop. Both together make
+// a trace of lackey's a third smaller than either alone, with half as many tokens to decode.
 type Importer struct {
 	w *Writer
 	namer
-	fresh   trace.Program // what no table has yet, as of one module
-	running execution     // of a block that the trace tells of
+	fresh   trace.Program // what no table contains yet, as one module
+	running execution     // of a block of the trace
 	known   knownBlocks
 	ticket  uint64       // of the last row
 	values  [2]uint64    // of the last row
-	told    trace.Header // what the facts in the file tell
+	told    trace.Header // as the facts in the file say
 }
 
 // NewImporter begins a container for a converted trace.
@@ -38,7 +35,7 @@ func NewImporter(w io.Writer, facts []trace.Fact) *Importer {
 	return m
 }
 
-// Write adds the references of a batch of a trace that has that header.
+// Write writes the references of a batch of a trace with that header.
 func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 	m.tell(h)
 	if h.Program != nil && b.Site != nil {
@@ -48,17 +45,9 @@ func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 		if !kind.IsReference() {
 			continue
 		}
-		thread, group := uint32(0), siteGroup{kind: kind, bytes: b.Bytes[i]}
-		if b.Thread != nil {
-			thread = b.Thread[i]
-		}
-		if b.PC != nil {
-			group.pc = b.PC[i]
-		}
-		if !h.Sizes {
-			group.bytes, group.flags = 0, trace.NoSize
-		}
-		if !m.runs(thread) {
+		group := groupOf(b, i, h.Sizes)
+		group.pc = trace.At(b.PC, i)
+		if thread := trace.At(b.Thread, i); !m.runs(thread) {
 			m.turnTo(thread)
 		}
 		if err := m.row(group, b.Addr[i]); err != nil {
@@ -68,19 +57,16 @@ func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 	return nil
 }
 
-// tell writes facts that are not, or no longer, as the file tells them.
+// tell writes facts that differ from those in the file.
 func (m *Importer) tell(h trace.Header) {
-	for _, f := range [...]struct {
-		name      string
-		told, has bool
-	}{{"threads", m.told.Threads, h.Threads}, {"sizes", m.told.Sizes, h.Sizes}} {
-		if f.told != f.has {
-			m.w.Facts([]trace.Fact{{Name: f.name, Value: yesNo(f.has)}})
+	change := func(name string, changed bool, value string) {
+		if changed {
+			m.w.Facts([]trace.Fact{{Name: name, Value: value}})
 		}
 	}
-	if m.told.Format != h.Format {
-		m.w.Facts([]trace.Fact{{Name: "format", Value: h.Format}})
-	}
+	change("threads", m.told.Threads != h.Threads, yesNo(h.Threads))
+	change("sizes", m.told.Sizes != h.Sizes, yesNo(h.Sizes))
+	change("format", m.told.Format != h.Format, h.Format)
 	m.told = h
 }
 
@@ -110,13 +96,13 @@ func (m *Importer) step(block uint32, values []uint64) error {
 	return m.w.Step(m.thread.number, m.ticket, block, values)
 }
 
-// newSite gives a group one more site.
+// newSite adds a site to a group.
 func (m *Importer) newSite(g siteGroup) uint32 {
 	site := trace.Site{Kind: g.kind, Bytes: g.bytes, PC: g.pc, Flags: g.flags}
 	return m.newBlock(trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic}, g, site)
 }
 
-// newBlock adds a block with these sites to the tables and gives its number.
+// newBlock adds a block with these sites to the tables and returns its number.
 func (m *Importer) newBlock(b trace.Block, g siteGroup, sites ...trace.Site) uint32 {
 	b.FirstSite, b.Sites = uint32(len(m.fresh.Sites)), uint32(len(sites))
 	m.fresh.Blocks, m.fresh.Sites = append(m.fresh.Blocks, b), append(m.fresh.Sites, sites...)

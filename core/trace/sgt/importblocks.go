@@ -6,12 +6,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// execution is one of a block that a trace tells of, as far as its rows came. A
-// trace such as PPT's says when a block begins but not which references are its
-// own each time; here a block always makes the same rows. So a block becomes
-// several, one for each list of sites that an execution of it had. What follows
-// MaxValues values, or what came from elsewhere meanwhile, is a synthetic one: the
-// block was not entered anew.
+// execution is the current execution of a block of the trace. In traces such as PPT's the references
+// of a block differ from execution to execution; in a container a block always makes the same
+// rows. So a block becomes several, one for each list of sites of an execution. References behind
+// MaxValues values, or behind those of another block, become a synthetic one: the block was not
+// entered again.
 type execution struct {
 	begun  bool
 	entry  bool   // it began with the entry of the block
@@ -20,22 +19,19 @@ type execution struct {
 	values []uint64
 }
 
-// knownBlocks are those that executions of a trace have become.
+// knownBlocks are the blocks that executions became.
 type knownBlocks struct {
-	number    map[string]uint32 // by what names it
-	functions map[uint32]uint32 // of the trace, in the table that is being made
+	number    map[string]uint32 // by block and sites
+	functions map[uint32]uint32 // from the trace's numbers to those of the new table
 	name      []byte
 	program   *trace.Program
 }
 
-// executions adds a batch of a trace that tells of blocks.
+// executions writes a batch of a trace with blocks.
 func (m *Importer) executions(b *trace.Batch, p *trace.Program) error {
 	m.known.program = p
 	for i, kind := range b.Kind {
-		thread := uint32(0)
-		if b.Thread != nil {
-			thread = b.Thread[i]
-		}
+		thread := trace.At(b.Thread, i)
 		block, entry := b.Site[i], kind == trace.BlockEntry
 		if !entry && !kind.IsReference() {
 			continue
@@ -64,12 +60,12 @@ func (m *Importer) executions(b *trace.Batch, p *trace.Program) error {
 	return nil
 }
 
-// goesOn tells whether a reference of a block belongs to the execution.
+// goesOn reports whether a reference of a block belongs to the execution.
 func (e *execution) goesOn(block uint32) bool {
 	return e.begun && e.entry && e.block == block && len(e.values) <= MaxValues-2
 }
 
-// endExecution writes the step of the execution that runs.
+// endExecution writes the step of the current execution.
 func (m *Importer) endExecution() error {
 	e := &m.running
 	if !e.begun {
@@ -81,7 +77,7 @@ func (m *Importer) endExecution() error {
 	return err
 }
 
-// blockOf gives the block that an execution is of.
+// blockOf returns the block for an execution.
 func (m *Importer) blockOf(e *execution) uint32 {
 	k := &m.known
 	k.name = binary.AppendUvarint(k.name[:0], uint64(e.block)<<1)
@@ -111,10 +107,10 @@ func (m *Importer) blockOf(e *execution) uint32 {
 	return n
 }
 
-// notAKind is the kind of groups that no row is of.
+// notAKind is the kind of groups without rows.
 const notAKind trace.Kind = 0xff
 
-// functionOf puts a function of the trace into the table that is being made.
+// functionOf adds a function of the trace to the new table.
 func (m *Importer) functionOf(f uint32) uint32 {
 	if f == trace.NoFunction {
 		return f

@@ -8,25 +8,25 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// index is what the INDX frame tells.
+// index is the content of the INDX frame.
 type index struct {
-	chunks []chunk // what it says of them
+	chunks []chunkEntry
 	tables []uint64
 	at     uint64 // of its frame
 }
 
-// endBytes is the length of the end of a file with an index: where the INDX
-// frame stands, what tells that it is one, and the check.
+// endBytes is the length of the end of a file with an index: the offset of the INDX frame, a mark,
+// and the checksum.
 const endBytes = 8 + len(indexEnd) + 4
 
 // parseIndex reads the body of an INDX frame.
 func parseIndex(body []byte) (x index, err error) {
 	r := cursor{bytes: body}
-	x.chunks = list[chunk](r.count(6, "chunks"))
+	x.chunks = list[chunkEntry](r.count(6, "chunks"))
 	at := uint64(0)
 	for i := range x.chunks {
 		at += r.uv()
-		x.chunks[i] = chunk{
+		x.chunks[i] = chunkEntry{
 			at: at, thread: r.u32("thread"), steps: r.uv(), references: r.uv(), firstTicket: r.uv(), lastTicket: r.uv(),
 		}
 	}
@@ -46,8 +46,8 @@ func parseIndex(body []byte) (x index, err error) {
 	return x, nil
 }
 
-// ReadOutline reads the index at the end of a container of size bytes, and nothing else.
-// The error says that the file has no index.
+// ReadOutline reads only the index at the end of a container of size bytes. The error reports that
+// the file has no index.
 func ReadOutline(file io.ReaderAt, size int64) (trace.Outline, error) {
 	x, err := readIndex(file, size)
 	if err != nil {
@@ -56,7 +56,7 @@ func ReadOutline(file io.ReaderAt, size int64) (trace.Outline, error) {
 	return outlineOf(x.chunks), nil
 }
 
-func outlineOf(chunks []chunk) (o trace.Outline) {
+func outlineOf(chunks []chunkEntry) (o trace.Outline) {
 	threads := map[uint32]bool{}
 	for i := range chunks {
 		if c := &chunks[i]; c.references > 0 {
@@ -70,13 +70,13 @@ func outlineOf(chunks []chunk) (o trace.Outline) {
 
 var errNoIndex = errors.New("there is no index at the end")
 
-// readIndex gets the index of a file by its last bytes.
+// readIndex finds the index of a file by its last bytes.
 func readIndex(r io.ReaderAt, size int64) (index, error) {
 	var end [endBytes]byte
-	if size < int64(len(end)) {
+	if size < int64(endBytes) {
 		return index{}, errNoIndex
 	}
-	if err := readAt(r, end[:], size-int64(len(end))); err != nil {
+	if n, err := r.ReadAt(end[:], size-int64(endBytes)); n < endBytes {
 		return index{}, err
 	}
 	at := binary.LittleEndian.Uint64(end[:])
@@ -92,43 +92,11 @@ func readIndex(r io.ReaderAt, size int64) (index, error) {
 
 // frameAt reads the frame at an offset.
 func frameAt(r io.ReaderAt, size int64, at uint64) (frame, error) {
-	in := feed{r: &section{file: r, at: int64(at), size: size}, at: at}
+	in := feed{r: sectionFrom(r, at, size), at: at}
 	return in.next()
 }
 
-// section reads a file from a place on, and passes over parts of it for nothing.
-type section struct {
-	file     io.ReaderAt
-	at, size int64
-}
-
-func (s *section) Read(p []byte) (int, error) {
-	if s.at >= s.size {
-		return 0, io.EOF
-	}
-	n, err := s.file.ReadAt(p[:min(int64(len(p)), s.size-s.at)], s.at)
-	if s.at += int64(n); n > 0 {
-		err = nil
-	}
-	return n, err
-}
-
-// skip passes over n bytes, or to the end.
-func (s *section) skip(n int64) (int64, error) {
-	if n > s.size-s.at {
-		n = s.size - s.at
-		s.at = s.size
-		return n, io.ErrUnexpectedEOF
-	}
-	s.at += n
-	return n, nil
-}
-
-// readAt fills p.
-func readAt(r io.ReaderAt, p []byte, at int64) error {
-	n, err := r.ReadAt(p, at)
-	if n == len(p) {
-		return nil
-	}
-	return err
+// sectionFrom returns a reader of a file of size bytes from an offset on, which skips for free.
+func sectionFrom(r io.ReaderAt, at uint64, size int64) *io.SectionReader {
+	return io.NewSectionReader(r, int64(at), max(0, size-int64(at)))
 }

@@ -5,21 +5,28 @@ import "github.com/stackglass/stackglass/core/trace"
 const (
 	historyRows = 6
 	mostStreams = 4
-	// nearBytes is how far from a stream's last address a row may be that goes on
-	// with it, though its address is not the predicted one.
+	// nearBytes is the distance from a stream's last address within which a row without a
+	// predicted address continues it.
 	nearBytes = 2048
-	// mostGroupSites ends new groups: references without order have no history
-	// worth telling apart.
+	// mostGroupSites limits the groups by history, which is useless for irregular references.
 	mostGroupSites = 1 << 16
 )
 
-// siteGroup is what rows of a synthetic site have in common.
+// siteGroup is what the rows of a synthetic site have in common.
 type siteGroup struct {
 	kind    trace.Kind
 	flags   trace.SiteFlags
 	bytes   uint32 // 0 without NoSize: each record says
 	pc      trace.Addr
 	history uint64 // of the rows before, a byte each
+}
+
+// groupOf returns the group of a row without PC.
+func groupOf(b *trace.Batch, i int, sizes bool) siteGroup {
+	if !sizes {
+		return siteGroup{kind: b.Kind[i], flags: trace.NoSize}
+	}
+	return siteGroup{kind: b.Kind[i], bytes: b.Bytes[i]}
 }
 
 // values is the number of values of a row.
@@ -30,8 +37,8 @@ func (g *siteGroup) values() int {
 	return 1
 }
 
-// namer gives rows the numbers of synthetic sites, of which each has a block of the same
-// number; see [Importer] for how.
+// namer assigns rows to synthetic sites as [Importer] describes. Each site has a block of the same
+// number.
 type namer struct {
 	families
 	groups  []siteGroup // of blocks
@@ -51,11 +58,11 @@ type family struct {
 	count  int
 }
 
-// families finds that of a group. Where nothing else tells rows apart there is one look
-// for every few rows, which a map takes several times as long for.
+// families is a hash table of families, looked at for every few rows: a map is several times
+// slower.
 type families struct {
 	all  []family
-	slot []uint32 // 1 + the number of a family, where its hash says or behind; 0: none
+	slot []uint32 // 1 + the number of a family, by linear probing; 0: none
 }
 
 func newFamilies() families { return families{slot: make([]uint32, 1<<8)} }
@@ -66,7 +73,7 @@ func (g *siteGroup) hash() uint64 {
 	return h ^ h>>32
 }
 
-// of gives the family of a group.
+// of returns the family of a group.
 func (f *families) of(g *siteGroup) *family {
 	for at := g.hash(); ; at++ {
 		slot := &f.slot[at&uint64(len(f.slot)-1)]
@@ -113,7 +120,7 @@ type importStream struct {
 	used uint64 // the number of the last row that was of it
 }
 
-// runs tells whether the last row was of a thread.
+// runs reports whether the last row was of a thread.
 func (m *namer) runs(thread uint32) bool { return m.thread != nil && m.thread.number == thread }
 
 func (m *namer) turnTo(thread uint32) {
@@ -123,7 +130,7 @@ func (m *namer) turnTo(thread uint32) {
 	}
 }
 
-// name gives the block for a row.
+// name returns the block for a row and updates the thread's predictions.
 func (m *namer) name(group siteGroup, addr trace.Addr) uint32 {
 	t := m.thread
 	history := t.history<<8 | uint64(group.bytes*0x9e3779b1>>27)<<3 | uint64(group.kind)
@@ -140,13 +147,13 @@ func (m *namer) name(group siteGroup, addr trace.Addr) uint32 {
 	return block
 }
 
-// choose gives the block for a row.
+// choose returns the block for a row.
 func (m *namer) choose(group *siteGroup, addr trace.Addr) uint32 {
 	t := m.thread
 	if more := len(m.groups) - len(t.streams); more > 0 {
 		t.streams = append(t.streams, make([]importStream, more)...)
 	}
-	follower := uint32(0) // 1 + the block that should come, if it is one of the group
+	follower := uint32(0) // 1 + the expected block, if it is one of the group
 	if len(t.streams) > 0 {
 		if follower = t.streams[t.before].next; follower > 0 && m.groups[follower-1] != *group {
 			follower = 0
@@ -185,41 +192,32 @@ func (m *namer) choose(group *siteGroup, addr trace.Addr) uint32 {
 	return block
 }
 
-// Namer gives sites to the references of a trace that has neither sites nor PCs: the
-// same as an [Importer] gives them.
+// Namer assigns sites to the references of a trace without sites and PCs, as [Importer] does.
 type Namer struct {
 	namer
 	program trace.Program
 }
 
-// NewNamer makes a namer.
+// NewNamer returns a namer.
 func NewNamer() *Namer {
 	n := &Namer{namer: newNamer(), program: trace.Program{Modules: make([]trace.Module, 1)}}
 	n.add = n.newSite
 	return n
 }
 
-// Program has the sites so far. It grows.
+// Program contains the sites so far. It grows.
 func (n *Namer) Program() *trace.Program { return &n.program }
 
-// Name writes the sites of the rows of a batch of a trace that has that header; rows
-// that are no references have site 0.
+// Name writes the sites of the rows of a batch of a trace with that header; events have site 0.
 func (n *Namer) Name(b *trace.Batch, h trace.Header, sites []uint32) {
 	for i, kind := range b.Kind {
 		if sites[i] = 0; !kind.IsReference() {
 			continue
 		}
-		thread, group := uint32(0), siteGroup{kind: kind, bytes: b.Bytes[i]}
-		if b.Thread != nil {
-			thread = b.Thread[i]
-		}
-		if !h.Sizes {
-			group.bytes, group.flags = 0, trace.NoSize
-		}
-		if !n.runs(thread) {
+		if thread := trace.At(b.Thread, i); !n.runs(thread) {
 			n.turnTo(thread)
 		}
-		sites[i] = n.name(group, b.Addr[i])
+		sites[i] = n.name(groupOf(b, i, h.Sizes), b.Addr[i])
 	}
 }
 

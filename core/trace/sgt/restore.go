@@ -2,16 +2,14 @@ package sgt
 
 import (
 	"io"
-	"slices"
-	"strconv"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Restorer writes a container of rows that came from one: all of them, with all events
-// and the tables of the program, as a folded trace gives them. The rows of a block come
-// together; they become a step again. Rows of a trace that tells of no program, or whose
-// tables cannot be written, are imported, see [Importer].
+// Restorer writes a container of all rows that came from one, with all events and the tables of the
+// program, as a loop-compressed trace has them. The rows of an execution of a block become a step
+// again. Rows of a trace without a program, or whose tables cannot be written, are imported: see
+// [Importer].
 type Restorer struct {
 	out    io.Writer
 	facts  []trace.Fact
@@ -24,7 +22,7 @@ type Restorer struct {
 	err    error
 }
 
-// restored is the step that the rows are of.
+// restored is the current step.
 type restored struct {
 	open   bool
 	block  uint32
@@ -32,24 +30,24 @@ type restored struct {
 	next   uint32 // site that comes
 	end    uint32
 	values []uint64
-	more   trace.Addr // where the row before goes on if it is one part of a large reference; 0: it is not
+	more   trace.Addr // where the row before continues if it is one part of a large reference, else 0
 }
 
-// RestoreError tells that rows are not those of whole blocks.
+// RestoreError reports rows that are not those of whole blocks.
 type RestoreError struct {
 	Row  uint64
 	Want string
 }
 
 func (e *RestoreError) Error() string {
-	return "row " + strconv.FormatUint(e.Row, 10) + " is not one of the block that began before it, want " + e.Want +
+	return "row " + decimal(e.Row) + " is not one of the block that began before it, want " + e.Want +
 		"; of a part of a trace, references are written by: stackglass convert"
 }
 
-// NewRestorer begins a container; facts are told besides those of the trace.
+// NewRestorer begins a container; facts are added to those of the trace.
 func NewRestorer(w io.Writer, facts []trace.Fact) *Restorer { return &Restorer{out: w, facts: facts} }
 
-// Write adds the rows of a batch of a trace that has that header.
+// Write writes the rows of a batch of a trace with that header.
 func (r *Restorer) Write(b *trace.Batch, h trace.Header) error {
 	r.begin(h)
 	if r.other != nil {
@@ -78,61 +76,22 @@ func (r *Restorer) begin(h trace.Header) {
 
 // tell writes what is new in the tables.
 func (r *Restorer) tell(h trace.Header) error {
-	p, t := h.Program, &r.tables
-	if len(h.Capture) > t.facts {
+	if t := &r.tables; len(h.Capture) > t.facts {
 		r.w.Facts(h.Capture[t.facts:])
 		t.facts = len(h.Capture)
 	}
-	for t.modules < len(p.Modules) || t.blocks < len(p.Blocks) || t.functions < len(p.Functions) {
-		if err := r.w.Module(AppendModule(nil, t.part(p))); err != nil {
-			return err
+	return r.tables.each(h, true, func(tag string, body []byte) error {
+		if tag == tagModule {
+			return r.w.Module(body)
 		}
-	}
-	for module, first := range t.moduleOf {
-		end := t.objects
-		if module+1 < len(t.moduleOf) {
-			end = t.moduleOf[module+1]
-		}
-		var addrs []trace.Addr
-		for _, o := range p.Objects[first:end] {
-			addrs = append(addrs, o.Addr)
-		}
-		for len(t.addrs) < end {
-			t.addrs = append(t.addrs, 0)
-		}
-		if !slices.Equal(addrs, t.addrs[first:end]) {
-			copy(t.addrs[first:end], addrs)
-			r.w.Objects(uint32(module), addrs)
-		}
-	}
-	for _, th := range p.Threads {
-		i := slices.IndexFunc(t.threads, func(old trace.Thread) bool { return old.Number == th.Number })
-		switch {
-		case i < 0:
-			t.threads = append(t.threads, th)
-		case t.threads[i] == th:
-			continue
-		default:
-			t.threads[i] = th
-		}
-		r.w.Thread(th)
-	}
-	if len(p.Tags) > t.tags {
-		r.w.Tags(t.tags, p.Tags[t.tags:])
-		t.tags = len(p.Tags)
-	}
-	return nil
+		r.w.put(tag, body)
+		return nil
+	})
 }
 
-// row takes a row.
+// row adds a row to its step.
 func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
-	kind, thread, number := b.Kind[i], uint32(0), uint32(0)
-	if b.Thread != nil {
-		thread = b.Thread[i]
-	}
-	if b.Site != nil {
-		number = b.Site[i]
-	}
+	kind, thread, number := b.Kind[i], trace.At(b.Thread, i), trace.At(b.Site, i)
 	switch kind {
 	case trace.BareBlock, trace.Call, trace.Return:
 		return nil // the block's flags and sites say so
@@ -169,13 +128,10 @@ func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
 		r.pass(p, number)
 	}
 	if number != s.next || thread != s.thread || p.Sites[number].Kind != kind {
-		return r.wrong("site " + strconv.FormatUint(uint64(s.next), 10) + " of thread " + strconv.FormatUint(uint64(s.thread), 10))
+		return r.wrong("site " + decimal(uint64(s.next)) + " of thread " + decimal(uint64(s.thread)))
 	}
-	values := [2]uint64{b.Addr[i]}
-	switch {
-	case !kind.IsReference() && b.Arg != nil:
-		values[1] = b.Arg[i]
-	case kind.IsReference():
+	values := [2]uint64{b.Addr[i], trace.At(b.Arg, i)}
+	if kind.IsReference() {
 		values[1] = uint64(b.Bytes[i])
 	}
 	s.values = append(s.values, values[:p.Sites[number].Values()]...)
@@ -187,7 +143,7 @@ func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
 	return nil
 }
 
-// goesOn notes that a reference may be given in parts.
+// goesOn notes that the next row may continue a large reference.
 func (s *restored) goesOn(addr trace.Addr, bytes uint32) {
 	if s.more = 0; bytes == mostBytes {
 		s.more = addr + mostBytes
@@ -204,8 +160,7 @@ func (r *Restorer) enter(p *trace.Program, block, thread uint32) error {
 	return nil
 }
 
-// pass goes on to a site behind sites that make no row: of a worksharing loop that goes
-// on.
+// pass skips sites that make no row, up to another one: ends of worksharing loops that continue.
 func (r *Restorer) pass(p *trace.Program, to uint32) {
 	const going = 1
 	for s := &r.step; s.next != to && s.next < s.end && p.Sites[s.next].Kind == trace.LoopEnd; s.next++ {
@@ -221,7 +176,7 @@ func (r *Restorer) finish(p *trace.Program) error {
 	}
 	r.pass(p, s.end)
 	if s.next != s.end {
-		return r.wrong("all rows of block " + strconv.FormatUint(uint64(s.block), 10))
+		return r.wrong("all rows of block " + decimal(uint64(s.block)))
 	}
 	s.open = false
 	r.ticket++
@@ -230,7 +185,7 @@ func (r *Restorer) finish(p *trace.Program) error {
 
 func (r *Restorer) wrong(want string) error { return &RestoreError{Row: r.rows, Want: want} }
 
-// Close ends the container with what is known of the trace in the end.
+// Close ends the container; h is the trace's header at its end.
 func (r *Restorer) Close(h trace.Header, e End) error {
 	r.begin(h)
 	if r.other != nil {

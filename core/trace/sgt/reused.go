@@ -12,39 +12,27 @@ type reused struct {
 	chunks   []*chunk
 	decoders []*decoder
 	earlies  []*early
-	split    bool // what decoders have
+	split    bool // of new decoders
 }
 
-// chunk gives an empty one, with the memory of one that is done.
-func (m *reused) chunk() *chunk {
-	last := len(m.chunks) - 1
+// reuse removes the last entry of a pool and returns it, or a new one.
+func reuse[T any](pool *[]*T, create func() *T) *T {
+	last := len(*pool) - 1
 	if last < 0 {
-		return &chunk{}
+		return create()
 	}
-	c := m.chunks[last]
-	m.chunks = m.chunks[:last]
-	return c
+	entry := (*pool)[last]
+	*pool = (*pool)[:last]
+	return entry
 }
+
+func (m *reused) chunk() *chunk { return reuse(&m.chunks, func() *chunk { return &chunk{} }) }
 
 func (m *reused) decoder() *decoder {
-	last := len(m.decoders) - 1
-	if last < 0 {
-		return &decoder{split: m.split}
-	}
-	d := m.decoders[last]
-	m.decoders = m.decoders[:last]
-	return d
+	return reuse(&m.decoders, func() *decoder { return &decoder{split: m.split} })
 }
 
-func (m *reused) early() *early {
-	last := len(m.earlies) - 1
-	if last < 0 {
-		return newEarly()
-	}
-	e := m.earlies[last]
-	m.earlies = m.earlies[:last]
-	return e
-}
+func (m *reused) early() *early { return reuse(&m.earlies, newEarly) }
 
 // takeBack takes a chunk that is done and its decoder, which may be nil.
 func (m *reused) takeBack(c *chunk, d *decoder) {
@@ -56,7 +44,7 @@ func (m *reused) takeBack(c *chunk, d *decoder) {
 
 var errContent = errors.New("its content has another length than its frame says")
 
-// start unpacks a chunk and begins with it.
+// start decompresses a chunk and begins to decode it.
 func (d *decoder) start(c *chunk, plans []plan) error {
 	if err := d.unpack(c); err != nil {
 		return err
@@ -64,8 +52,8 @@ func (d *decoder) start(c *chunk, plans []plan) error {
 	return d.begin(c, plans)
 }
 
-// unpack takes the content of a chunk. LZ4 makes at most 255 bytes of one, so
-// that a length beyond that is not believed.
+// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255, which limits a
+// wrong length.
 func (d *decoder) unpack(c *chunk) error {
 	n := c.contentBytes()
 	if n > 255*uint64(len(c.packed)) {
@@ -83,7 +71,7 @@ func (d *decoder) unpack(c *chunk) error {
 	if _, err := io.ReadFull(d.unpacker, d.content[:n]); err != nil {
 		return err
 	}
-	// Reading on makes the library look at the checksum.
+	// Reading on makes the library check the checksum.
 	if extra, err := d.unpacker.Read(d.content[n : n+1]); extra > 0 || err == nil {
 		return errContent
 	} else if err != io.EOF {

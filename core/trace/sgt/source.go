@@ -9,22 +9,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Source is a container with an index, which can be read at any place, and at several at
-// the same time: see [trace.Source]. What the index says is believed until a reader finds
-// something else in the file, which ends it.
+// Source is a container with an index: see [trace.Source]. A reader that finds the index wrong
+// fails.
 type Source struct {
 	name   string
 	file   io.ReaderAt
 	size   int64
-	first  *told    // of the tables before all chunks
-	all    *told    // of all tables
-	tables []uint64 // offsets of all
-	chunks []chunk  // in the order of the file
+	first  *told        // of the tables before all chunks
+	all    *told        // of all tables
+	tables []uint64     // offsets of all
+	chunks []chunkEntry // in the order of the file
 }
 
-// NewSource looks where everything is in a file of size bytes. beside is a reader of the
-// same file, or nil: what it is told before it comes to a chunk need not be read again.
-// The error tells that the file has no index, or one of something else.
+// NewSource reads the index of a file of size bytes. beside is another reader of the file, or nil:
+// the tables that it read before the first chunk need not be read again. The error reports that
+// the file has no index, or a wrong one.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
 	if err != nil {
@@ -54,7 +53,7 @@ func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Sour
 	return s, nil
 }
 
-// ascends tells whether everything is in the file, and one behind the other.
+// ascends reports whether all offsets are within the file and ascending.
 func (s *Source) ascends() bool {
 	for i := range s.chunks {
 		if s.chunks[i].at >= uint64(s.size) || i > 0 && s.chunks[i].at <= s.chunks[i-1].at {
@@ -69,13 +68,13 @@ func (s *Source) ascends() bool {
 	return true
 }
 
-// before lists the tables before a place.
+// before lists the tables before an offset.
 func (s *Source) before(end uint64) []uint64 {
 	n, _ := slices.BinarySearch(s.tables, end)
 	return s.tables[:n]
 }
 
-// tell gives one that knows the tables before a place, of which another knows the first.
+// tell returns what the tables before an offset say; t has read the first of them.
 func (s *Source) tell(t *told, end uint64) (*told, error) {
 	t = t.clone()
 	for _, at := range s.before(end)[len(t.tables):] {
@@ -93,11 +92,11 @@ func (s *Source) tell(t *told, end uint64) (*told, error) {
 	return t, nil
 }
 
-// mostReferences is more than there is in any file, so that sums of them stay sums.
+// mostReferences is more than any file contains, so that sums do not overflow.
 const mostReferences = 1 << 60
 
-// Chunks lists the chunks. There are none to share if more than one thread has some:
-// then where a chunk ends says nothing of what comes before what.
+// Chunks lists the chunks, none if more than one thread has some: the order of their references
+// does not follow from that of the chunks.
 func (s *Source) Chunks() (list []trace.Chunk) {
 	references := uint64(0)
 	for i := range s.chunks {
@@ -110,7 +109,7 @@ func (s *Source) Chunks() (list []trace.Chunk) {
 	return list
 }
 
-// Kinds are those of all rows that the file may hold.
+// Kinds are those of all rows that the file may contain.
 func (s *Source) Kinds() (all trace.Kinds) {
 	for i := range s.all.program.Sites {
 		all |= 1 << (s.all.program.Sites[i].Kind & 31)
@@ -118,8 +117,8 @@ func (s *Source) Kinds() (all trace.Kinds) {
 	return all
 }
 
-// Open makes a reader of the rows from a chunk on: see [trace.Source]. It knows as much
-// of the program as one that has read the file up to there.
+// Open implements [trace.Source]. The reader knows as much of the program as one that has read the
+// file up to the chunk.
 func (s *Source) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 	i := sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i].at >= chunk })
 	in := &indexed{of: s, chunks: s.chunks[i:]}
@@ -128,7 +127,7 @@ func (s *Source) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 		chunk = s.chunks[i].at
 		known, err = s.tell(s.first, chunk)
 	}
-	in.feed = feed{r: &section{file: s.file, at: int64(chunk), size: s.size}, at: chunk}
+	in.feed = feed{r: sectionFrom(s.file, chunk, s.size), at: chunk}
 	r := newReader(s.name, Options{Strict: true}, in, known)
 	r.Select(kinds)
 	r.Until(trace.Position{Chunk: trace.AtEnd})
@@ -138,8 +137,7 @@ func (s *Source) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 	return r
 }
 
-// Agrees tells whether a reader that has come to a chunk was told the same on its way as
-// one that [Source.Open] makes of it: see [trace.Source].
+// Agrees implements [trace.Source].
 func (s *Source) Agrees(r trace.Mover, chunk uint64) bool {
 	of, ok := r.(*Reader)
 	if !ok {
@@ -149,11 +147,11 @@ func (s *Source) Agrees(r trace.Mover, chunk uint64) bool {
 	return slices.Equal(of.tables[:n], s.before(chunk))
 }
 
-// indexed is a stream from a chunk on, in which comes what the index says.
+// indexed is a stream from a chunk on that must agree with the index.
 type indexed struct {
 	stream
 	of     *Source
-	chunks []chunk // to come
+	chunks []chunkEntry // to come
 }
 
 func (s *indexed) next(r *Reader) (*chunk, error) {
@@ -168,8 +166,7 @@ func (s *indexed) next(r *Reader) (*chunk, error) {
 	case len(s.chunks) == 0:
 		return nil, r.refuse(c.at, errIndex)
 	}
-	if is := &s.chunks[0]; c.at != is.at || c.thread != is.thread || c.steps != is.steps || c.references != is.references ||
-		c.firstTicket != is.firstTicket || c.lastTicket != is.lastTicket || !slices.Equal(r.tables, s.of.before(c.at)) {
+	if c.chunkEntry != s.chunks[0] || !slices.Equal(r.tables, s.of.before(c.at)) {
 		return nil, r.refuse(c.at, errIndex)
 	}
 	s.chunks = s.chunks[1:]
@@ -178,7 +175,7 @@ func (s *indexed) next(r *Reader) (*chunk, error) {
 
 var errIndex = errors.New("the index tells something else of it")
 
-// notEOF keeps the end of a chunk from being taken for the end of the trace.
+// notEOF distinguishes the end of a chunk from the end of the trace.
 func notEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

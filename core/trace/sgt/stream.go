@@ -5,10 +5,59 @@ import (
 	"io"
 )
 
+// chunkEntry is what the index says of a chunk.
+type chunkEntry struct {
+	at                      uint64 // offset of the CHNK frame
+	thread                  uint32
+	steps, references       uint64
+	firstTicket, lastTicket uint64
+}
+
+// chunk is a chunk as its CHNK frame describes it.
+type chunk struct {
+	chunkEntry
+	floor                                 uint64 // all later chunks have tickets from here on
+	controlBytes, valueBytes, ticketBytes uint64 // of its three parts
+	frameBytes                            uint64
+
+	packed []byte // the LZ4 frame
+	early  *early // nil: it is not being decoded early
+	known  *known // what the file says before it
+}
+
+// Limits of a chunk.
+const (
+	mostSteps   = 1 << 26 // in a chunk
+	mostContent = 1 << 26 // bytes in a chunk
+	mostPacked  = mostContent + 1<<20
+)
+
+// parseChunk reads the body of a CHNK frame.
+func parseChunk(body []byte) (c chunk, err error) {
+	r := cursor{bytes: body}
+	c.thread = r.u32("thread")
+	c.steps = r.below(mostSteps+1, "steps")
+	c.references, c.firstTicket, c.lastTicket, c.floor = r.uv(), r.uv(), r.uv(), r.uv()
+	c.controlBytes = r.below(mostContent+1, "control bytes")
+	c.valueBytes = r.below(mostContent+1, "value bytes")
+	c.ticketBytes = r.below(mostContent+1, "ticket bytes")
+	c.frameBytes = r.below(mostPacked+1, "frame bytes")
+	if content := c.contentBytes(); content > mostContent {
+		r.fail("content bytes", content, "at most "+decimal(mostContent))
+	}
+	if c.lastTicket < c.firstTicket {
+		r.fail("last ticket", c.lastTicket, "at least the first, "+decimal(c.firstTicket))
+	}
+	return c, r.end()
+}
+
+// contentBytes is the length of the three parts.
+func (c *chunk) contentBytes() uint64 { return c.controlBytes + c.valueBytes + c.ticketBytes }
+
 // stream is a source that reads a file from front to back.
 type stream struct {
 	feed
-	headersOnly bool // pass over the content of chunks
+	headersOnly bool // skip the content of chunks
 }
 
 func (s *stream) at() uint64 { return s.feed.at }
@@ -31,7 +80,7 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 			}
 		case err == errCheck:
 			if f.tag == tagModule || f.tag == "" {
-				// The numbers of all later blocks hang on it.
+				// The numbers of all later blocks depend on it.
 				return nil, r.damage(f.at, err)
 			}
 			r.lose(Lost{Frames: 1, First: err, Offset: f.at})
@@ -47,8 +96,8 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 	}
 }
 
-// chunk reads what follows the frame of a chunk; wrong is what is wrong with the
-// frame itself. A chunk that is wrong is passed over: it is nil.
+// chunk reads the content behind the frame of a chunk; wrong is the error of the frame itself.
+// A wrong chunk is skipped: it is nil.
 func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 	c := r.reused.chunk()
 	packed := c.packed
@@ -68,7 +117,7 @@ func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 	return c, err
 }
 
-// skipLZ4 passes over an LZ4 frame whose length is not known.
+// skipLZ4 skips an LZ4 frame of unknown length.
 func (s *stream) skipLZ4() error {
 	const (
 		magic         = 0x184d2204
@@ -100,7 +149,7 @@ func (s *stream) skipLZ4() error {
 	return err
 }
 
-// bit is 1 where flags have the flag.
+// bit is 1 if flags have the flag.
 func bit(flags, flag byte) int {
 	if flags&flag != 0 {
 		return 1
@@ -108,14 +157,17 @@ func bit(flags, flag byte) int {
 	return 0
 }
 
-// skip passes over n bytes.
+// skip skips n bytes.
 func (f *feed) skip(n int) error {
-	var done int64
-	var err error
-	if s, ok := f.r.(*section); ok {
-		done, err = s.skip(int64(n))
+	done, err := int64(n), error(nil)
+	if s, ok := f.r.(*io.SectionReader); ok {
+		at, _ := s.Seek(0, io.SeekCurrent)
+		if left := s.Size() - at; left < done {
+			done, err = left, io.EOF
+		}
+		_, _ = s.Seek(done, io.SeekCurrent) // within the file
 	} else {
-		done, err = io.CopyN(io.Discard, f.r, int64(n))
+		done, err = io.CopyN(io.Discard, f.r, done)
 	}
 	f.at += uint64(done)
 	if err == io.EOF {

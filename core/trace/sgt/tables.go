@@ -3,6 +3,8 @@ package sgt
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -20,59 +22,121 @@ const (
 // largestTables is the most bytes that a module's tables may unpack to.
 const largestTables = 1 << 26
 
-// AppendModule appends the body of a MODL frame that holds the tables of p, a
-// program of one module. Numbers in p are as [ParseModule] gives them for the
-// first module of a program. Objects' addresses are not in it: they are known
-// only when the program runs.
+// AppendModule appends the body of a MODL frame with the tables of p, a program of one module. Its
+// numbers are those that [ParseModule] returns for the first module of a program. Objects'
+// addresses, which are unknown until the program runs, are not in it.
 func AppendModule(dst []byte, p *trace.Program) []byte {
 	return AppendPacked(dst, appendTables(nil, p))
 }
 
-// AppendTables is [AppendModule] for those who pack the tables themselves, or not.
+// AppendTables is [AppendModule] without compression.
 func AppendTables(dst []byte, p *trace.Program) []byte {
 	return appendTables(append(dst, packedPlain), p)
 }
 
-// AppendPacked appends content behind a byte that says how it is packed: as one LZ4 frame
-// if that is shorter, and content not too long for [Unpack].
+// AppendPacked appends a byte for the compression and the content: as one LZ4 frame if that is
+// shorter, and content not too long for [Unpack].
 func AppendPacked(dst, content []byte) []byte {
-	if packed := packTables(content); packed != nil && len(content) <= largestTables {
-		return append(append(dst, packedLZ4), packed...)
+	var packed bytes.Buffer
+	packLZ4(&packed, lz4.NewWriter(nil), content)
+	if packed.Len() < len(content) && len(content) <= largestTables {
+		return append(append(dst, packedLZ4), packed.Bytes()...)
 	}
 	return append(append(dst, packedPlain), content...)
 }
 
-// Unpack gives the content that [AppendPacked] was given; if it is not packed, it is a
-// part of body. What is packed may be 2^26 bytes.
-func Unpack(body []byte) ([]byte, error) { return unpackTables(body) }
-
-// packTables gives one LZ4 frame, or nil if it is no shorter than the tables.
-func packTables(tables []byte) []byte {
-	var packed bytes.Buffer
-	w := lz4.NewWriter(&packed)
-	// A writer into memory has no errors, and the options fit a fresh one.
-	_ = w.Apply(lz4.ConcurrencyOption(1), lz4.SizeOption(uint64(len(tables))))
-	_, _ = w.Write(tables)
+// packLZ4 replaces what is in to by one LZ4 frame of content. A writer into memory has no errors,
+// and the option is valid.
+func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
+	to.Reset()
+	w.Reset(to)
+	_ = w.Apply(lz4.SizeOption(uint64(len(content))))
+	_, _ = w.Write(content)
 	_ = w.Close()
-	if packed.Len() >= len(tables) {
-		return nil
-	}
-	return packed.Bytes()
 }
 
-// tableForm writes one module's tables, or reads them: one description serves both ways. What
-// is read has the numbers of the program that it will be appended to, the first of which
-// are below. What is written is not changed.
+// Unpack returns the content that [AppendPacked] was given, at most 2^26 bytes. If it is not
+// compressed, it is a part of body.
+func Unpack(body []byte) ([]byte, error) {
+	c := cursor{bytes: body}
+	if packing := c.below(packedLZ4+1, "packing"); c.wrong != nil {
+		return nil, c.wrong
+	} else if uint64(body[0]) != packing {
+		return nil, &TableError{What: "packing", Got: uint64(body[0]), Want: "one byte, less than " + decimal(packedLZ4+1)}
+	}
+	if body[0] == packedPlain {
+		return body[1:], nil
+	}
+	r := lz4.NewReader(bytes.NewReader(body[1:]))
+	if err := r.Apply(lz4.ConcurrencyOption(1)); err != nil {
+		return nil, err
+	}
+	tables, err := io.ReadAll(io.LimitReader(r, largestTables+1))
+	if err != nil {
+		return nil, errors.New("tables cannot be unpacked: " + err.Error())
+	}
+	if len(tables) > largestTables {
+		return nil, &TableError{What: "unpacked bytes", Got: uint64(len(tables)), Want: "at most " + decimal(largestTables)}
+	}
+	return tables, nil
+}
+
+// tableForm writes one module's tables, or reads them: one description serves both ways. Numbers
+// that are read are those of the program that the module will be appended to.
 type tableForm struct {
 	*trace.Program                         // with the sites of its blocks in order
 	texts                         []string // in the order of their first use
-	module, function, block, site uint32
+	module, function, block, site uint32   // the module's first numbers
 
 	cursor // while reading
 	reads  bool
 
-	out    []byte            // while writing: what is behind the texts
+	out    []byte            // while writing: the tables behind the texts
 	number map[string]uint64 // of texts
+}
+
+// ParseModule reads the body of a MODL frame and appends the module to a program, with numbers that
+// continue those of the modules before it. An error leaves the program unchanged.
+func ParseModule(body []byte, into *trace.Program) error {
+	tables, err := Unpack(body)
+	if err != nil {
+		return err
+	}
+	t := &tableForm{
+		Program:  &trace.Program{Modules: make([]trace.Module, 1)},
+		reads:    true,
+		cursor:   cursor{bytes: tables},
+		module:   uint32(len(into.Modules)),
+		function: uint32(len(into.Functions)),
+		block:    uint32(len(into.Blocks)),
+		site:     uint32(len(into.Sites)),
+	}
+	t.texts = make([]string, t.count(1, "strings"))
+	for i := range t.texts {
+		t.texts[i] = t.str()
+	}
+	t.all()
+	t.checkFunctions()
+	if err := t.end(); err != nil {
+		return err
+	}
+	into.Modules = append(into.Modules, t.Modules...)
+	into.Functions = append(into.Functions, t.Functions...)
+	into.Blocks = append(into.Blocks, t.Blocks...)
+	into.Sites = append(into.Sites, t.Sites...)
+	into.Objects = append(into.Objects, t.Objects...)
+	return nil
+}
+
+// checkFunctions checks that functions' blocks exist, and numbers them.
+func (t *tableForm) checkFunctions() {
+	for i := range t.Functions {
+		f := &t.Functions[i]
+		if end := uint64(f.First) + uint64(f.Blocks); end > uint64(len(t.Blocks)) {
+			t.fail("end of a function's blocks", end, "at most "+strconv.Itoa(len(t.Blocks)))
+		}
+		f.First += t.block
+	}
 }
 
 func appendTables(dst []byte, p *trace.Program) []byte {
@@ -85,7 +149,7 @@ func appendTables(dst []byte, p *trace.Program) []byte {
 	return append(dst, t.out...)
 }
 
-// put writes a number. It is kept from being copied to its many callers.
+// put writes a number. Inlining it in its many callers would only add code.
 //
 //go:noinline
 func (t *tableForm) put(v uint64) { t.out = binary.AppendUvarint(t.out, v) }
@@ -126,7 +190,7 @@ func (t *tableForm) s(text *string) {
 	}
 }
 
-// entries codes a list whose entries take least bytes each or more.
+// entries codes a list whose entries take at least least bytes each.
 func entries[T any](t *tableForm, all *[]T, least int, what string, entry func(*T)) {
 	if t.reads {
 		*all = list[T](t.count(least, what))
@@ -184,8 +248,8 @@ func (t *tableForm) codeModule(m *trace.Module) {
 	})
 }
 
-// outlineFunction is the flag of a function that is a body of a parallel region; those from
-// firstTarget on are its target's.
+// outlineFunction is the flag of a body of a parallel region; flags from firstTarget on are the
+// target's.
 const (
 	outlineFunction = 1
 	firstTarget     = 1
@@ -277,12 +341,12 @@ func (t *tableForm) codeSite(s *trace.Site) {
 	under(t, &s.Flags, 1<<32, "flags")
 }
 
-// isSiteKind tells what sites can be: blocks and functions make the other rows.
+// isSiteKind reports whether sites can have a kind: blocks and functions make the other rows.
 func isSiteKind(k trace.Kind) bool {
 	return k.Valid() && k != trace.BlockEntry && k != trace.BareBlock && k != trace.Call && k != trace.Return
 }
 
-// instructions codes those of all blocks, or nothing if no block has any.
+// instructions codes the instructions of all blocks, or nothing if no block has any.
 func (t *tableForm) instructions() {
 	n := 0
 	if t.reads {

@@ -1,6 +1,7 @@
 package sgt
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -9,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// told is what the frames of a file tell besides steps.
+// told is what the frames of a file say besides steps.
 type told struct {
 	begun       bool // the first frame was there
 	version     uint64
@@ -21,67 +22,52 @@ type told struct {
 	indexed     bool // the index was there: the file is whole
 	indexAt     uint64
 	indexBody   []byte
-	tables      []uint64 // offsets of frames that are no chunk's, but the index's
-	shared      bool     // somebody looks at the objects and threads that are known now
+	tables      []uint64 // offsets of all frames but those of chunks and the index
+	shared      bool     // somebody uses the current slices of objects and threads
 
-	noThreads, noSizes bool // of the facts
+	noThreads, noSizes bool // by the facts
 }
 
-// Ending is what the DONE frame says; a file that was cut has none.
+// Ending is the content of the DONE frame, which a file that was cut does not have.
 type Ending struct {
 	Known      bool
 	References uint64
 	End
 }
 
-// String says how the run ended, "" if the file does not say it.
+// String describes how the run ended, "" if that is unknown.
 func (e Ending) String() string {
 	switch number, failed := strings.CutPrefix(e.How, "error "); {
 	case !e.Known:
 		return ""
 	case failed:
-		return "recording stopped: " + errnoText(number)
+		return "recording stopped: " + cmp.Or(errnoText[number], e.How)
 	case e.How == "exit":
 		return "exit " + decimal(e.Status)
 	}
 	return e.How
 }
 
-// errnoText describes an error number of Linux that writing a file may fail with.
-func errnoText(number string) string {
-	switch number {
-	case "1":
-		return "operation not permitted"
-	case "5":
-		return "input/output error"
-	case "9":
-		return "bad file descriptor"
-	case "12":
-		return "cannot allocate memory"
-	case "13":
-		return "permission denied"
-	case "27":
-		return "file too large"
-	case "28":
-		return "no space left on device"
-	case "30":
-		return "read-only file system"
-	case "32":
-		return "broken pipe"
-	case "107":
-		return "transport endpoint is not connected"
-	case "116":
-		return "stale file handle"
-	case "122":
-		return "disk quota exceeded"
-	}
-	return "error " + number
+// errnoText describes the Linux errors that writing a file may fail with.
+var errnoText = map[string]string{
+	"1":   "operation not permitted",
+	"5":   "input/output error",
+	"9":   "bad file descriptor",
+	"12":  "cannot allocate memory",
+	"13":  "permission denied",
+	"27":  "file too large",
+	"28":  "no space left on device",
+	"30":  "read-only file system",
+	"32":  "broken pipe",
+	"107": "transport endpoint is not connected",
+	"116": "stale file handle",
+	"122": "disk quota exceeded",
 }
 
-// VersionError tells that a file was written for later versions of this program.
+// VersionError reports that a file was written for later versions of this program.
 type VersionError struct {
 	File           string
-	Version, Needs uint64 // of the container; the oldest reader that understands it
+	Version, Needs uint64 // of the container; of the oldest reader that understands it
 }
 
 func (e *VersionError) Error() string {
@@ -94,18 +80,17 @@ var (
 	errSecond = errors.New("another trace begins here: files cannot be joined, convert each")
 )
 
-// clone gives one that can learn on its own, if t has become one that is shared or does
-// not learn any more.
+// clone returns a copy that learns on its own. t must be shared, or learn no more.
 func (t *told) clone() *told {
 	c := *t
 	p := &c.program
-	p.Modules, p.Functions, p.Blocks, p.Sites = slices.Clip(p.Modules), slices.Clip(p.Functions), slices.Clip(p.Blocks), slices.Clip(p.Sites)
-	p.Objects, p.Threads, c.shared = slices.Clip(p.Objects), slices.Clip(p.Threads), true
-	p.Tags, c.facts, c.firstObject, c.tables = slices.Clip(p.Tags), slices.Clip(c.facts), slices.Clip(c.firstObject), slices.Clip(c.tables)
+	p.Modules, p.Functions, p.Blocks = slices.Clip(p.Modules), slices.Clip(p.Functions), slices.Clip(p.Blocks)
+	p.Sites, p.Objects, p.Threads, p.Tags = slices.Clip(p.Sites), slices.Clip(p.Objects), slices.Clip(p.Threads), slices.Clip(p.Tags)
+	c.facts, c.firstObject, c.tables, c.shared = slices.Clip(c.facts), slices.Clip(c.firstObject), slices.Clip(c.tables), true
 	return &c
 }
 
-// own has objects and threads be nobody else's: what is known later is known better.
+// own makes objects and threads private, because later frames overwrite them.
 func (t *told) own() {
 	if p := &t.program; t.shared {
 		p.Objects, p.Threads = slices.Clone(p.Objects), slices.Clone(p.Threads)
@@ -113,7 +98,7 @@ func (t *told) own() {
 	}
 }
 
-// take learns from a frame that is not a chunk's.
+// take reads a frame that is not a chunk's.
 func (t *told) take(f frame) error {
 	r := cursor{bytes: f.body}
 	if f.tag != tagIndex {
@@ -164,7 +149,7 @@ func (t *told) takeFile(r *cursor) error {
 	return r.end()
 }
 
-// facts takes a list of facts.
+// facts reads a list of facts.
 func (c *cursor) facts() []trace.Fact {
 	all := list[trace.Fact](c.count(2, "facts"))
 	for i := range all {
@@ -197,7 +182,7 @@ func (t *told) takeThread(r *cursor) {
 	same := func(other trace.Thread) bool { return other.Number == th.Number }
 	if i := slices.IndexFunc(t.program.Threads, same); i >= 0 {
 		t.own()
-		t.program.Threads[i] = th // what is known later is known better
+		t.program.Threads[i] = th
 		return
 	}
 	t.program.Threads = append(t.program.Threads, th)
@@ -215,7 +200,7 @@ func (t *told) takeTags(r *cursor) {
 	}
 }
 
-// learn takes note of facts; of two under one name the later one holds.
+// learn records facts. The last one of a name is valid.
 func (t *told) learn(facts []trace.Fact) {
 	for _, f := range facts {
 		switch f.Name {
@@ -226,4 +211,42 @@ func (t *told) learn(facts []trace.Fact) {
 		}
 	}
 	t.facts = append(t.facts, facts...)
+}
+
+// known is what the file says before a chunk: rows of the chunk may refer to nothing else, and the
+// header shown with them has nothing else.
+type known struct {
+	told
+	blocks        int // with plans
+	hasPC, hasArg bool
+}
+
+// learned updates latest, which the following chunks refer to.
+func (r *Reader) learned() {
+	if r.latest == nil || len(r.latest.tables) != len(r.tables) {
+		r.shared = true
+		r.latest = &known{*r.told, len(r.plans), r.hasPC, r.hasArg}
+	}
+}
+
+// isNews reports whether more is known with a chunk than is shown.
+func (r *Reader) isNews(k *known) bool { return r.now == nil || len(k.tables) > len(r.now.tables) }
+
+// peek reads up to the first chunk. The error reports that there is none.
+func (r *Reader) peek() error {
+	if !r.begun && r.ended == nil {
+		if r.ahead, r.ended = r.source.next(r); r.ended != nil {
+			return r.ended
+		}
+	}
+	return nil
+}
+
+// read returns the next chunk of the file.
+func (r *Reader) read() (*chunk, error) {
+	if c := r.ahead; c != nil {
+		r.ahead = nil
+		return c, nil
+	}
+	return r.source.next(r)
 }

@@ -216,7 +216,7 @@ func (w *Writer) Flush() {
 // chunk writes the frames of one chunk.
 func (w *Writer) chunk(c *openChunk, floor uint64) {
 	w.content = append(append(append(w.content[:0], c.control...), c.value...), c.ticket...)
-	w.pack()
+	packLZ4(&w.packed, w.packer, w.content)
 	w.body = w.body[:0]
 	for _, v := range [...]uint64{
 		uint64(c.thread), c.steps, c.references, c.firstTicket, c.lastTicket, floor,
@@ -229,16 +229,6 @@ func (w *Writer) chunk(c *openChunk, floor uint64) {
 	w.frame = AppendFrame(w.frame[:0], tagChunk, w.body)
 	w.write(w.frame)
 	w.write(w.packed.Bytes())
-}
-
-// pack makes an LZ4 frame of the content.
-func (w *Writer) pack() {
-	w.packed.Reset()
-	w.packer.Reset(&w.packed)
-	// A writer into memory has no errors, and the option fits a fresh one.
-	_ = w.packer.Apply(lz4.SizeOption(uint64(len(w.content))))
-	_, _ = w.packer.Write(w.content)
-	_ = w.packer.Close()
 }
 
 // End says how a run ended.
