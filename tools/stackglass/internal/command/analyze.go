@@ -82,7 +82,7 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 	r.addSpill()
 	cmd.Flags().UintSliceVar(&lines, "lines", []uint{64}, "cache line sizes in bytes, powers of two from 8 to 4096")
 	cmd.Flags().UintSliceVar(&lines, "line", []uint{64}, "the same as --lines")
-	must(cmd.Flags().MarkHidden("line"))
+	hide(cmd, "line")
 	r.lineOptions = []string{"lines", "line"}
 	cmd.Flags().StringVar(&r.analyses, "analyses", "default", "what to analyse: "+strings.Join(analysis.AnalysisNames(), ", ")+" (default: stack distances, also by thread, and the sites and counters that cost little)")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "keep the profile in this `FILE`, or, for several traces, in this folder")
@@ -107,7 +107,7 @@ func parseLines(lines []uint) ([]uint32, error) {
 	return slices.Compact(sizes), nil
 }
 
-// outputsFor are the paths of the profiles, each its own.
+// outputsFor returns the paths of the profiles, which must differ.
 func outputsFor(output string, names []string) ([]string, error) {
 	var paths []string
 	for i, name := range names {
@@ -124,7 +124,7 @@ func outputsFor(output string, names []string) ([]string, error) {
 	return paths, nil
 }
 
-// outputFor is the path of the profile of one trace; "" keeps none.
+// outputFor returns the path of the profile of one trace, or "" if none is kept.
 func outputFor(output, name string, traces int) (string, error) {
 	st, err := os.Stat(output)
 	folder := output != "" && err == nil && st.IsDir()
@@ -159,14 +159,14 @@ func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32, name
 	return err
 }
 
-// analyzeAndKeep gives the result too, where there is one.
+// analyzeAndKeep also returns the result, if there is one.
 func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, named []string) (*answerable, error) {
 	var out *wholefile.File
 	if path != "" {
-		// Before the pass, which may take long: can it be kept?
+		// Before the pass, which may take long, so that a wrong path is reported at once.
 		var err error
-		if out, err = wholefile.Create(path); err != nil {
-			return nil, &outputError{path: path, err: err}
+		if out, err = create(path); err != nil {
+			return nil, err
 		}
 		defer out.Discard()
 	}

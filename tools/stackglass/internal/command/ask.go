@@ -12,31 +12,33 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
 // asking is a verb of package ask on the command line.
 type asking struct {
+	machineOptions
 	verb    *ask.Verb
 	r       *reading
-	caches  []string
-	named   string // hierarchy
 	oneCore bool
 
-	// check refuses options that are not the verb's own, before anything is read; prepare adds
-	// to what was read before it is asked; instead answers with something else than a document,
-	// if it was asked to; then does what there is to do with an answer besides
-	// printing it, and last comes after that. nil: nothing.
-	check   func(q ask.Question) error
-	prepare func(l *answerable, run *ask.Run) error
-	instead func(run *ask.Run, q ask.Question) (done bool, err error)
-	then    func(l *answerable, q ask.Question, d *report.Document) error
-	last    func(d *report.Document) error
+	// Hooks for options that only the command has; each may be nil.
+	check   func(q ask.Question) error                                    // before the file is read
+	prepare func(l *answerable, run *ask.Run) error                       // after it was read
+	instead func(run *ask.Run, q ask.Question) (done bool, err error)     // may replace the answer
+	then    func(l *answerable, q ask.Question, d *report.Document) error // before the answer is printed
+	last    func(d *report.Document) error                                // after it was printed
 }
 
-// verb returns the command for a verb of package ask, with its options; more adds to it.
-func (a *app) verb(v *ask.Verb, more func(*cobra.Command, *asking)) *cobra.Command {
+// commandOptions adds the options that only the command has, by verb.
+var commandOptions = map[string]func(*app, *cobra.Command, *asking){
+	"blocks": (*app).blocks, "communication": (*app).communication, "curve": (*app).plotted, "diagnose": (*app).sites,
+	"histogram": (*app).plotted, "loops": (*app).loops, "multicore": (*app).multicore, "pipeline": (*app).pipeline,
+	"sites": (*app).sites, "what-if": (*app).whatIf,
+}
+
+// verb returns the command for a verb of package ask, with its options.
+func (a *app) verb(v *ask.Verb) *cobra.Command {
 	o := &asking{verb: v}
 	cmd := &cobra.Command{
 		Use:   strings.TrimSpace(v.Name + " FILE " + v.Use),
@@ -44,17 +46,13 @@ func (a *app) verb(v *ask.Verb, more func(*cobra.Command, *asking)) *cobra.Comma
 		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error { return a.ask(o, args[0]) },
 	}
-	if v.Needs != nil {
-		o.r = addReading(cmd)
-	} else {
-		o.r = addRereading(cmd)
-	}
+	o.r = addOptions(cmd, v.Needs != nil)
 	if v.Spills {
 		o.r.addSpill()
 	}
 	f := cmd.Flags()
 	if v.Machine != ask.NoCaches {
-		text := "a level, as in L1=32KiB,8 (repeat for the next one)"
+		text := cacheUsage
 		switch len(v.Usual) {
 		case 0:
 		case 1:
@@ -62,9 +60,7 @@ func (a *app) verb(v *ask.Verb, more func(*cobra.Command, *asking)) *cobra.Comma
 		default:
 			text = "a level, as in " + strings.Join(v.Usual, " and ") + ", which are the default (repeat for the next one)"
 		}
-		f.StringArrayVar(&o.caches, "cache", nil, text)
-		f.StringVar(&o.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
-		must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
+		o.addMachine(cmd, text)
 	}
 	if v.Groups {
 		addGroups(cmd, o.r)
@@ -85,11 +81,11 @@ func (a *app) verb(v *ask.Verb, more func(*cobra.Command, *asking)) *cobra.Comma
 			f.String(arg.Name, arg.Default, arg.Help)
 		}
 		if arg.Words != nil {
-			must(cmd.RegisterFlagCompletionFunc(arg.Name, cobra.FixedCompletions(arg.Words, cobra.ShellCompDirectiveNoFileComp)))
+			complete(cmd, arg.Name, arg.Words)
 		}
 	}
-	if more != nil {
-		more(cmd, o)
+	if more := commandOptions[v.Name]; more != nil {
+		more(a, cmd, o)
 	}
 	return cmd
 }
@@ -109,8 +105,8 @@ func (o *asking) question() (q ask.Question, err error) {
 			q = q.With(arg.Name, flag.Value.String())
 		}
 	}
-	if o.verb.Machine == ask.AllCaches || len(o.caches) > 0 || o.named != "" {
-		if q.Machine, err = chooseHierarchy(o.caches, o.named); err != nil {
+	if o.verb.Machine == ask.AllCaches || o.given() {
+		if q.Machine, err = o.hierarchy(); err != nil {
 			return q, err
 		}
 	}
@@ -126,15 +122,6 @@ func (o *asking) question() (q ask.Question, err error) {
 		return q, o.check(q)
 	}
 	return q, nil
-}
-
-// usage makes of an error of package ask one of the command line.
-func usage(err error) error {
-	var option *trace.OptionError
-	if errors.As(err, &option) && option.Option != "cache" && option.Option != "hierarchy" {
-		return asUsage(errors.New("--" + err.Error()))
-	}
-	return asUsage(err)
 }
 
 // ask prints the answer about a file.
@@ -158,32 +145,34 @@ func (a *app) ask(o *asking, name string) error {
 			return usage(err)
 		}
 	}
-	var failed *passError
 	d, err := run.Answer(q)
-	switch {
-	case err == ask.ErrStopped:
-		return pass.ErrInterrupted
-	case errors.As(err, &failed):
-		return failed.err
-	case err != nil:
-		return usage(err)
+	if err != nil {
+		return answerError(err)
 	}
 	if o.then != nil {
 		if err := o.then(l, q, d); err != nil {
 			return err
 		}
 	}
-	f, err := parseFormat(o.r.format)
-	if err != nil {
-		return err
-	}
-	if err := a.print(f, d); err != nil {
+	if err := a.print(o.r.format, d); err != nil {
 		return err
 	}
 	if l.Stopped != nil || o.last == nil {
 		return l.Stopped
 	}
 	return o.last(d)
+}
+
+// answerError turns an error of [ask.Run.Answer] into one of the command line.
+func answerError(err error) error {
+	var failed *passError
+	switch {
+	case err == ask.ErrStopped:
+		return pass.ErrInterrupted
+	case errors.As(err, &failed):
+		return failed.err
+	}
+	return usage(err)
 }
 
 // loadFor reads FILE for a question.

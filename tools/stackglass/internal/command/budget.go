@@ -10,8 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// budget is one --fail-if: a number of the answer and a bound that it must not
-// break.
+// budget is one --fail-if: a number of the answer and a bound on it.
 type budget struct {
 	text        string
 	level       int // index of the level; -1: memory
@@ -24,8 +23,8 @@ func parseBudgets(texts []string, h hierarchy.Hierarchy) ([]budget, error) {
 	return parseBudgetsOn(texts, h, "L2.misses>1e6", "accesses", "hits", "misses", "miss_ratio")
 }
 
-// parseBudgetsOn reads NAME.METRIC OP NUMBER, where OP is one of > >= < <=, on
-// these metrics of a level, of which memory has the first.
+// parseBudgetsOn reads NAME.METRIC OP NUMBER, where OP is one of > >= < <= and METRIC is one
+// of these metrics of a level. Memory has the first metric only.
 func parseBudgetsOn(texts []string, h hierarchy.Hierarchy, example string, metrics ...string) ([]budget, error) {
 	var list []budget
 	for _, text := range texts {
@@ -40,31 +39,37 @@ func parseBudgetsOn(texts []string, h hierarchy.Hierarchy, example string, metri
 }
 
 func parseBudget(text string, h hierarchy.Hierarchy, metrics []string) (budget, bool) {
-	b := budget{text: text, level: -1}
-	at := strings.IndexAny(text, "<>")
-	if at < 0 {
+	b := budget{text: text}
+	left, right, found := b.cut(strings.IndexAny(text, "<>"))
+	name, metric, dotted := strings.Cut(left, ".")
+	if !found || !dotted || !b.parseBound(right) {
 		return b, false
 	}
-	b.ops = text[at : at+1]
-	rest := text[at+1:]
-	if strings.HasPrefix(rest, "=") {
-		b.ops, rest = b.ops+"=", rest[1:]
-	}
-	name, metric, found := strings.Cut(strings.TrimSpace(text[:at]), ".")
-	bound, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
-	if !found || err != nil || bound != bound {
-		return b, false
-	}
-	b.metric, b.bound = metric, bound
-	for i, c := range h.Levels {
-		if c.Name == name {
-			b.level = i
-		}
-	}
+	b.metric = metric
+	b.level = slices.IndexFunc(h.Levels, func(c hierarchy.Cache) bool { return c.Name == name })
 	if b.level < 0 {
 		return b, name == "memory" && metric == metrics[0]
 	}
 	return b, slices.Contains(metrics, metric)
+}
+
+// cut splits a budget's text at an operator, and sets the operator.
+func (b *budget) cut(at int) (left, right string, found bool) {
+	if at < 0 {
+		return "", "", false
+	}
+	left, right, b.ops = b.text[:at], b.text[at+1:], b.text[at:at+1]
+	if rest, equal := strings.CutPrefix(right, "="); equal {
+		right, b.ops = rest, b.ops+"="
+	}
+	return strings.TrimSpace(left), strings.TrimSpace(right), true
+}
+
+// parseBound reads the bound, which is a number.
+func (b *budget) parseBound(text string) bool {
+	var err error
+	b.bound, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
+	return err == nil && !math.IsNaN(b.bound)
 }
 
 // checkBudgets names the first budget that the answer about a hierarchy exceeds.
@@ -79,18 +84,18 @@ func checkBudgets(list []budget, d *report.Document) error {
 	})
 }
 
-// checkBudgetsOn names the first budget that is exceeded by what it names.
-func checkBudgetsOn(list []budget, named func(*budget) float64) error {
+// checkBudgetsOn names the first budget that is exceeded. value returns a budget's number.
+func checkBudgetsOn(list []budget, value func(*budget) float64) error {
 	for _, b := range list {
-		if value := named(&b); b.broken(value) {
+		if value := value(&b); b.broken(value) {
 			return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " holds, the number is " + b.shown(value)}
 		}
 	}
 	return nil
 }
 
-// shown is a value that breaks the budget, to as many digits as one reads, or as
-// show that it does.
+// shown writes a value that breaks the budget, with a few digits, or as many as show that it
+// does.
 func (b *budget) shown(value float64) string {
 	digits := 5
 	if value >= 1000 || value == math.Trunc(value) {

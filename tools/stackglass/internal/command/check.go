@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// check reads a file to its end and says what is wrong with it.
+// check reads a file to its end and reports what is wrong with it.
 func (a *app) check() *cobra.Command {
 	var format, inputFormat string
 	cmd := &cobra.Command{
@@ -24,10 +25,6 @@ is wrong.`,
 		Example: "  stackglass check app.sgt\n  stackglass check app.lackey.lz4 --format json",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := parseFormat(format)
-			if err != nil {
-				return err
-			}
 			in, err := pass.Open(cmd.Context(), args[0], a.stdin)
 			if err != nil {
 				return err
@@ -37,7 +34,7 @@ is wrong.`,
 			if err != nil {
 				return err
 			}
-			if err := a.print(f, checkDocument(in, checked)); err != nil {
+			if err := a.print(format, checkDocument(in, checked)); err != nil {
 				return err
 			}
 			if v := checked.Container; v != nil && checked.Count == 1 && errors.Is(v.Stopped, trace.ErrCutShort) {
@@ -50,7 +47,7 @@ is wrong.`,
 		},
 	}
 	addFormat(cmd, &format)
-	cmd.Flags().StringVar(&inputFormat, "input-format", "", "the trace's format, if it is not to be found out: "+strings.Join(formatNames(), ", "))
+	addInputFormat(cmd, &inputFormat)
 	return cmd
 }
 
@@ -81,10 +78,7 @@ func checkDocument(in *pass.Input, c *pass.Checked) *report.Document {
 	return d
 }
 
-// packedIn says what a file is packed in.
+// packedIn names the compression of a file.
 func packedIn(packings []string) report.Value {
-	if len(packings) == 0 {
-		return report.TextOf("no")
-	}
-	return report.TextOf(strings.Join(packings, " in "))
+	return report.TextOf(cmp.Or(strings.Join(packings, " in "), "no"))
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/shelf"
 )
 
-// checkpoints are those of one analysis, in a folder.
+// checkpoints are the checkpoints of one analysis, in a folder.
 type checkpoints struct {
 	dir        string
-	references uint64 // from one to the next; 0: as many as are worth it
-	spill      string // the folder with what did not fit in memory; "": there is none
+	references uint64 // between checkpoints; 0: chosen by their cost
+	spill      string // the folder of the spill store; "": there is none
 
 	folder  *folder.Folder
 	key     string
-	release func() // nil: there is nothing to let go of
+	release func() // gives up the folder; nil: it is not owned
 }
 
-// use has a pass go on from its checkpoint, and take others.
+// use returns what a pass needs to resume from its checkpoint and to save others.
 func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpoints, error) {
 	var err error
 	if c.folder, err = folder.Open(c.dir); err != nil {
@@ -49,8 +49,8 @@ func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpo
 	}, nil
 }
 
-// end lets go of the checkpoints, and removes those of an analysis that is over:
-// once its result is kept and told.
+// end gives up the folder. It removes the checkpoints of a finished analysis, whose result
+// was written.
 func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	if c.release == nil {
 		return err
@@ -81,13 +81,10 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	return err
 }
 
-// over tells whether a pass came to all the end that its trace has.
-func over(err error) bool {
-	var damage *trace.DamageError
-	return errors.As(err, &damage) || trace.IsSyntax(err)
-}
+// over reports whether a pass that ended with err read all that can be read of its trace.
+func over(err error) bool { return is[*trace.DamageError](err) || trace.IsSyntax(err) }
 
-// reason is an error without the path that the folder's name stands for.
+// reason returns the text of an error without its path.
 func reason(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {

@@ -29,9 +29,8 @@ import (
 // Version is what `stackglass version` prints; main sets it.
 var Version = "development"
 
-// Main runs one command line and gives its exit code: 0 ok, 1 a stated budget
-// is exceeded, 2 usage, 3 bad or truncated input, 4 out of memory or disk, 130
-// interrupted.
+// Main runs one command line and returns its exit code: 0 success, 1 a budget of --fail-if
+// is exceeded, 2 usage, 3 bad or truncated input, 4 out of memory or disk, 130 interrupted.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -40,7 +39,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return run(ctx, args, stdin, stdout, stderr)
 }
 
-// run is Main with its interruption from outside.
+// run is [Main] with a context from the caller.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return (&app{stdin: stdin, stderr: stderr, unbuffered: stdout}).run(ctx, args)
 }
@@ -73,15 +72,14 @@ func (a *app) run(ctx context.Context, args []string) int {
 
 // app is what the verbs of one command line share.
 type app struct {
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-	began  bool // a verb runs: later errors are no longer about usage by default
+	stdin      io.Reader
+	stdout     io.Writer
+	unbuffered io.Writer // stdout for child processes
+	stderr     io.Writer
+	began      bool // a verb runs: later errors are no longer about usage by default
+	status     int  // exit code if there is no error: that of a child process
 
-	unbuffered io.Writer // stdout itself, for programs that we run
-	status     int       // to exit with where there is no error: that of such a program
-
-	analysing func(analysis.Spec) // is told what is about to be analysed; nil: nobody is
+	analysing func(analysis.Spec) // called before each analysis; may be nil
 }
 
 func (a *app) root() *cobra.Command {
@@ -97,8 +95,9 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 - is standard input, and demo:NAME an embedded demo (see: stackglass demo).`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.began = true
+			return checkFormat(cmd)
 		},
 	}
 	root.SetFlagErrorFunc(flagError)
@@ -110,16 +109,8 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 		a.convert(), a.check(),
 		a.cc(), a.trace(), a.serve(), a.demo(), a.version(),
 	)
-	with := map[string]func(*app) *cobra.Command{
-		"blocks": (*app).blocks, "diagnose": (*app).diagnose, "loops": (*app).loops, "multicore": (*app).multicore, "pipeline": (*app).pipeline,
-		"communication": (*app).communication, "curve": (*app).curve, "histogram": (*app).histogram, "sites": (*app).sites, "what-if": (*app).whatIf,
-	}
 	for _, v := range ask.Verbs() {
-		if special := with[v.Name]; special != nil {
-			root.AddCommand(special(a)) // it has options that only the command has
-		} else {
-			root.AddCommand(a.verb(v, nil))
-		}
+		root.AddCommand(a.verb(v))
 	}
 	return root
 }
@@ -136,10 +127,10 @@ func (a *app) version() *cobra.Command {
 	}
 }
 
-// warn prints one doubt.
+// warn prints a warning.
 func (a *app) warn(what string) { fmt.Fprintln(a.stderr, "stackglass: warning:", what) }
 
-// terminal is where progress may be shown: stderr if it is a terminal, or nil.
+// terminal returns stderr if it is a terminal, where progress may be shown, or nil.
 func (a *app) terminal() io.Writer {
 	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
@@ -147,7 +138,7 @@ func (a *app) terminal() io.Writer {
 	return nil
 }
 
-// outputError tells that an answer could not be written.
+// outputError reports that an answer could not be written.
 type outputError struct {
 	path string
 	err  error

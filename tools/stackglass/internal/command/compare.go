@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,24 +13,20 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// comparing is what one comparison asks of both files.
+// comparing holds the options of a comparison.
 type comparing struct {
+	machineOptions
 	r       *reading
 	on      string
-	by      string
-	line    uint32
 	sort    string
 	top     uint64
-	caches  []string
-	named   string
 	budgets []string
 	oneCore bool
 }
 
-// summary is the question of a comparison that names none.
+// summary is the default question of a comparison.
 var summary = &ask.Verb{
 	Name:  "summary",
 	Args:  []ask.Arg{ask.Line},
@@ -46,12 +41,9 @@ var summary = &ask.Verb{
 	},
 }
 
-// comparable are the questions that two runs can be asked, the default first.
-func comparable() []*ask.Verb { return append([]*ask.Verb{summary}, ask.Verbs()...) }
-
-// verbNames lists those of the verbs that have something.
+// verbNames lists the verbs that have something, the default one first.
 func verbNames(has func(*ask.Verb) bool) (names []string) {
-	for _, v := range comparable() {
+	for _, v := range append([]*ask.Verb{summary}, ask.Verbs()...) {
 		if has(v) {
 			names = append(names, v.Name)
 		}
@@ -61,7 +53,7 @@ func verbNames(has func(*ask.Verb) bool) (names []string) {
 
 func anyVerb(*ask.Verb) bool { return true }
 
-// compare puts the answers about two files side by side.
+// compare prints the answers about two files side by side.
 func (a *app) compare() *cobra.Command {
 	c := new(comparing)
 	cmd := &cobra.Command{
@@ -93,20 +85,18 @@ with a %, on the change. * is any row. Beyond it the exit code is 1.`,
 	c.r = addReading(cmd)
 	f := cmd.Flags()
 	f.StringVar(&c.on, "on", summary.Name, "what to compare: "+strings.Join(verbNames(anyVerb), ", ")+"; a `VERB` may have options, as in \"sites by=object\"")
-	f.Uint32Var(&c.line, "line", 64, "the cache line in `BYTES`, a power of two from 8 to 4096")
-	f.StringArrayVar(&c.caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
-	f.StringVar(&c.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
-	f.StringVar(&c.by, "by", "", "what to sum up by, as the verb has it: counters by program, function or block; sites by line, site, function or object")
+	f.Uint32("line", 64, "the cache line in `BYTES`, a power of two from 8 to 4096")
+	c.addMachine(cmd, cacheUsage)
+	f.String("by", "", "what to sum up by, as the verb has it: counters by program, function or block; sites by line, site, function or object")
 	f.StringVar(&c.sort, "sort", "", "put the rows first that differ most in this `NUMBER`, as json names it")
 	addOneCore(cmd, &c.oneCore)
 	f.Uint64Var(&c.top, "top", 0, "print the first `N` rows of each table only (0: all)")
 	f.StringArrayVar(&c.budgets, "fail-if", nil, "exit 1 if this holds, as in 'L1.misses.difference>1%' (may be repeated)")
-	must(cmd.RegisterFlagCompletionFunc("on", cobra.FixedCompletions(verbNames(anyVerb), cobra.ShellCompDirectiveNoFileComp)))
-	must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
+	complete(cmd, "on", verbNames(anyVerb))
 	return cmd
 }
 
-// twoFiles wants the two traces or profiles to compare.
+// twoFiles checks that there are two files to compare.
 func twoFiles(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) != 2:
@@ -141,22 +131,13 @@ func (a *app) runCompare(c *comparing, args []string) error {
 	if d.Tables, err = c.layOut(compared); err != nil {
 		return err
 	}
-	f, err := parseFormat(c.r.format)
-	if err != nil {
+	if err := a.print(c.r.format, d); err != nil {
 		return err
 	}
-	if err := a.print(f, d); err != nil {
-		return err
-	}
-	for _, l := range pair {
-		if l.Stopped != nil {
-			return l.Stopped
-		}
-	}
-	return exceeded
+	return cmp.Or(pair[0].Stopped, pair[1].Stopped, exceeded)
 }
 
-// question is what both runs are asked.
+// question returns the question about both files.
 func (c *comparing) question() (q ask.Question, err error) {
 	words := strings.Fields(c.on)
 	switch {
@@ -187,8 +168,8 @@ func (c *comparing) question() (q ask.Question, err error) {
 			q = q.With(option.name, flag.Value.String())
 		}
 	}
-	if len(c.caches) > 0 || c.named != "" || v.Machine == ask.AllCaches && len(q.Machine.Levels) == 0 {
-		if q.Machine, err = chooseHierarchy(c.caches, c.named); err != nil {
+	if c.given() || v.Machine == ask.AllCaches && len(q.Machine.Levels) == 0 {
+		if q.Machine, err = c.hierarchy(); err != nil {
 			return q, err
 		}
 	}
@@ -215,7 +196,7 @@ func (a *app) loadPair(c *comparing, q ask.Question, args []string) (pair [2]*an
 	return pair, nil
 }
 
-// compared joins the answers about both; the document's tables are still to be laid out.
+// compared joins the answers about both files. It does not lay out the document's tables.
 func (a *app) compared(c *comparing, q ask.Question, pair [2]*answerable) (*report.Document, []answers.Compared, error) {
 	runs := [2]*ask.Run{pair[0].run(c.r), pair[1].run(c.r)}
 	var tables [2][]report.Table
@@ -227,16 +208,11 @@ func (a *app) compared(c *comparing, q ask.Question, pair [2]*answerable) (*repo
 			return a.predict(&multicoreOptions{r: c.r}, pair[i], words)
 		}
 		answer, err := run.Answer(q)
-		var failed *passError
-		switch {
-		case err == ask.ErrStopped:
-			return nil, nil, pass.ErrInterrupted
-		case errors.As(err, &failed):
-			return nil, nil, failed.err
-		case err != nil && !strings.Contains(err.Error(), run.Name):
-			return nil, nil, usagef(run.Name, ": ", err.Error())
-		case err != nil:
-			return nil, nil, usage(err)
+		if err != nil && err != ask.ErrStopped && !is[*passError](err) && !strings.Contains(err.Error(), run.Name) {
+			err = usagef(run.Name, ": ", err.Error())
+		}
+		if err != nil {
+			return nil, nil, answerError(err)
 		}
 		tables[i], d.Main = answer.Tables, answer.Main
 		doubts[i] = slices.DeleteFunc(answer.Warnings, func(text string) bool { return slices.Contains(run.Warnings, text) })
@@ -273,8 +249,7 @@ func (c *comparing) facts(q ask.Question, pair [2]*answerable) []report.Fact {
 	return facts
 }
 
-// together says once what is doubtful about both, and of the rest which file it
-// is about.
+// together lists warnings about both files once, and puts the file's name before the others.
 func together(doubts [2][]string, pair [2]*answerable) (list []string) {
 	for i := range doubts {
 		for _, w := range doubts[i] {
@@ -290,7 +265,7 @@ func together(doubts [2][]string, pair [2]*answerable) (list []string) {
 	return list
 }
 
-// layOut makes the tables of what was joined.
+// layOut makes the tables of a comparison.
 func (c *comparing) layOut(compared []answers.Compared) (tables []report.Table, err error) {
 	known := false
 	var have []string

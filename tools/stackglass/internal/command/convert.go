@@ -56,25 +56,14 @@ is written, and the exit code is 3.`,
 			})
 		},
 	}
-	r = addReading(cmd)
-	must(cmd.Flags().MarkHidden("workers")) // of analyses
-	f := cmd.Flags()
-	f.StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
-	f.StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(pass.WrittenFormats, ", "))
-	f.Lookup("kinds").Usage = "references to write: load, store, modify, fetch, data, all"
-	f.Lookup("kinds").DefValue = "all"
-	f.Lookup("threads").Usage = "write these threads only, as in 1,2"
-	f.Lookup("limit").Usage = "write `N` references at most (0: all)"
-	must(f.Set("kinds", "all"))
-	f.Lookup("kinds").Changed = false
-	for _, name := range []string{"memory", "sample", "sample-seed"} {
-		must(f.MarkHidden(name))
-	}
-	must(cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(pass.WrittenFormats, cobra.ShellCompDirectiveNoFileComp)))
+	r = addRewriting(cmd, "write")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
+	cmd.Flags().StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(pass.WrittenFormats, ", "))
+	complete(cmd, "to", pass.WrittenFormats)
 	return cmd
 }
 
-// writtenTo wants a place for the output of a verb that is not the input.
+// writtenTo checks the path of a verb's output, which must not be the input.
 func writtenTo(verb, as, output, name string) error {
 	if output == "" {
 		return usagef(verb, " writes a file; name it, as in: stackglass ", verb, " ", name, " -o ", as)
@@ -99,8 +88,8 @@ func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions)
 	to := &counted{w: a.stdout}
 	var file *wholefile.File
 	if output != "-" {
-		if file, err = wholefile.Create(output); err != nil {
-			return &outputError{path: output, err: err}
+		if file, err = create(output); err != nil {
+			return err
 		}
 		defer file.Discard()
 		to.w = file
@@ -121,21 +110,17 @@ func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions)
 	if err := file.Commit(); err != nil {
 		return &outputError{path: output, err: err}
 	}
-	f, err := parseFormat(r.format)
-	if err != nil {
-		return err
-	}
 	document := convertedDocument(in, output, to.bytes, o, done)
 	if o.To == pass.Folded {
 		document = foldedDocument(document, to.bytes, done)
 	}
-	if err := a.print(f, document); err != nil {
+	if err := a.print(r.format, document); err != nil {
 		return err
 	}
 	return done.Stopped
 }
 
-// counted counts what is written, and remembers that it could not be.
+// counted counts the bytes written, and remembers an error.
 type counted struct {
 	w      io.Writer
 	bytes  uint64
@@ -151,7 +136,7 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// convertDoubts are sentences about a conversion.
+// convertDoubts returns warnings about a conversion.
 func convertDoubts(name string, o pass.ConvertOptions, done *pass.Converted) (list []string) {
 	if done.Stopped != nil {
 		list = append(list, name+": this covers a part of the trace only: what could be read")
@@ -172,10 +157,6 @@ func convertedDocument(in *pass.Input, output string, bytes uint64, o pass.Conve
 	if o.To == pass.Unfolded {
 		o.To = "sgt"
 	}
-	perReference := report.None()
-	if done.References > 0 {
-		perReference = report.Decimal(float64(bytes) / float64(done.References))
-	}
 	return &report.Document{
 		Schema: "stackglass.convert", Version: 1, Warnings: convertDoubts(in.Name, o, done),
 		Input: []report.Fact{
@@ -187,7 +168,7 @@ func convertedDocument(in *pass.Input, output string, bytes uint64, o pass.Conve
 			{Key: "references", Label: "references", Value: report.Count(done.References)},
 			{Key: "complete", Label: "complete", Value: report.YesNo(done.Stopped == nil)},
 			{Key: "output_bytes", Label: "bytes", Value: report.Count(bytes)},
-			{Key: "bytes_per_reference", Label: "bytes per reference", Value: perReference},
+			{Key: "bytes_per_reference", Label: "bytes per reference", Value: quotient(bytes, done.References)},
 		},
 	}
 }

@@ -10,11 +10,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// loadByfl reads a result of Byfl as a profile that holds nothing but counters.
+// loadByfl reads a result of Byfl as a profile that contains only counters.
 func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
-	if _, err := parseFormat(r.format); err != nil {
-		return nil, err
-	}
 	if err := r.refuseForResult(in.Name, "a result of Byfl"); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"io"
 	"strconv"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/site"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
-	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
 // demo lists, analyses or writes the embedded demos.
@@ -79,10 +77,6 @@ func demoNames() (names []string) {
 }
 
 func (a *app) listDemos(format string) error {
-	f, err := parseFormat(format)
-	if err != nil {
-		return err
-	}
 	demos, err := site.Demos()
 	if err != nil {
 		return err
@@ -91,7 +85,7 @@ func (a *app) listDemos(format string) error {
 	for _, d := range demos {
 		t.Add(report.TextOf(d.Name), report.Count(d.References), report.TextOf(d.Question))
 	}
-	return a.print(f, &report.Document{Schema: "stackglass.demos", Version: 1, Tables: []report.Table{t}})
+	return a.print(format, &report.Document{Schema: "stackglass.demos", Version: 1, Tables: []report.Table{t}})
 }
 
 // teach asks the demo's question, shows its curve, and answers.
@@ -126,13 +120,7 @@ func (a *app) writeDemo(path, file string) error {
 		return err
 	}
 	if path == "" || path == "-" {
-		path = "standard output"
-		_, err = a.stdout.Write(content)
-	} else {
-		err = wholefile.Save(path, func(w io.Writer) error { _, err := w.Write(content); return err })
+		return a.write(content)
 	}
-	if err != nil {
-		return &outputError{path: path, err: err}
-	}
-	return nil
+	return saveFile(path, contentOf(content))
 }

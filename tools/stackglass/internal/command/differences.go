@@ -9,17 +9,16 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// bound is one --fail-if on a difference: which number of which row, and how far
-// A and B may be apart.
+// bound is one --fail-if of a comparison: a number of a row, and a bound on the difference.
 type bound struct {
 	budget
 	row     string // its name, or * for any
 	percent bool   // the bound is on the change, not on the difference
 }
 
-// parseBounds reads ROW.NUMBER.difference OP BOUND, where OP is one of > >= < <=
-// and BOUND may end in %. Names of rows may hold any of these signs, so the text
-// is read from its end.
+// parseBounds reads ROW.NUMBER.difference OP BOUND, where OP is one of > >= < <= and BOUND
+// may end in %. The name of a row may contain these characters, so the text is read from its
+// end.
 func parseBounds(texts []string) (list []bound, err error) {
 	for _, text := range texts {
 		b, ok := parseBound(text)
@@ -33,32 +32,19 @@ func parseBounds(texts []string) (list []bound, err error) {
 
 func parseBound(text string) (b bound, ok bool) {
 	b.text, b.level = text, -1
-	at := strings.LastIndexAny(text, "<>")
-	if at < 0 {
-		return b, false
-	}
-	b.ops = text[at : at+1]
-	rest := text[at+1:]
-	if strings.HasPrefix(rest, "=") {
-		b.ops, rest = b.ops+"=", rest[1:]
-	}
-	rest, b.percent = strings.CutSuffix(strings.TrimSpace(rest), "%")
-	limit, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
-	if err != nil || math.IsNaN(limit) {
-		return b, false
-	}
-	b.bound = limit
-	name, found := strings.CutSuffix(strings.TrimSpace(text[:at]), ".difference")
+	left, right, found := b.cut(strings.LastIndexAny(text, "<>"))
+	right, b.percent = strings.CutSuffix(right, "%")
+	name, difference := strings.CutSuffix(left, ".difference")
 	dot := strings.LastIndexByte(name, '.')
-	if !found || dot <= 0 || dot == len(name)-1 {
+	if !found || !difference || dot <= 0 || dot == len(name)-1 || !b.parseBound(right) {
 		return b, false
 	}
 	b.row, b.metric = name[:dot], name[dot+1:]
 	return b, true
 }
 
-// checkBounds gives the first bound that a difference exceeds, as exceeded. The
-// error tells of a bound on something that is not compared here.
+// checkBounds returns the first bound that is exceeded as the error exceeded. err reports a
+// bound on a number that is not compared.
 func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error) {
 	for _, b := range list {
 		known := false
@@ -83,8 +69,8 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 	return exceeded, nil
 }
 
-// names tells whether the row is meant: by its first name, by all of them with
-// slashes between, or by the table's where the row has none.
+// names reports whether the bound is on a row: it has the row's first name, all its names
+// joined by slashes, or the name of the table if the row has none.
 func (b *bound) names(row *report.JoinedRow, table string) bool {
 	if b.row == "*" {
 		return true
@@ -103,7 +89,7 @@ func rowNames(row *report.JoinedRow, table string) (names []string) {
 	return names
 }
 
-// breaks tells whether the row's difference is beyond the bound, and shows it. A
+// breaks reports whether the row's difference exceeds the bound, and shows the difference. A
 // change from 0 is infinite.
 func (b *bound) breaks(row *report.JoinedRow, cell int) (shown string, broken bool) {
 	difference := row.Difference(cell)
@@ -124,7 +110,7 @@ func (b *bound) breaks(row *report.JoinedRow, cell int) (shown string, broken bo
 	return b.shown(change) + " %", true
 }
 
-// someNames are a few of the numbers that a bound can be on.
+// someNames lists a few numbers that a bound can be on.
 func someNames(compared []answers.Compared) (list []string) {
 	for i := range compared {
 		j := &compared[i]

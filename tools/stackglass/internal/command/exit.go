@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -23,7 +24,7 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError tells that the command line makes no sense.
+// usageError reports a wrong command line.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -39,60 +40,60 @@ func asUsage(err error) error {
 
 func usagef(parts ...string) error { return &usageError{errors.New(strings.Join(parts, ""))} }
 
-// budgetError tells that an answer exceeds what --fail-if states.
+// usage is asUsage for errors of package ask, which name options without dashes.
+func usage(err error) error {
+	var option *trace.OptionError
+	if errors.As(err, &option) && option.Option != "cache" && option.Option != "hierarchy" {
+		return usagef("--", err.Error())
+	}
+	return asUsage(err)
+}
+
+// budgetError reports that an answer exceeds a budget of --fail-if.
 type budgetError struct{ text string }
 
 func (e *budgetError) Error() string { return e.text }
 
-// exitCode is the process's exit code for an error.
+// exitCode returns the process's exit code for an error.
 func exitCode(err error) int {
-	var (
-		usage  *usageError
-		option *trace.OptionError
-		budget *budgetError
-		memory *analysis.MemoryError
-		caches *simulate.MemoryError
-		output *outputError
-		demo   *pass.DemoError
-	)
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, pass.ErrInterrupted):
 		return exitInterrupted
-	case errors.As(err, &memory), errors.As(err, &caches), isFull(err):
+	case is[*analysis.MemoryError](err), is[*simulate.MemoryError](err), isFull(err):
 		return exitExhausted
-	case errors.As(err, &usage), errors.As(err, &option), errors.As(err, &output), errors.As(err, &demo):
+	case is[*usageError](err), is[*trace.OptionError](err), is[*outputError](err), is[*pass.DemoError](err):
 		return exitUsage
-	case errors.As(err, &budget):
+	case is[*budgetError](err):
 		return exitBudget
 	}
 	return exitInput
 }
 
-// isFull tells whether there is no room, on a disk or in memory.
-func isFull(err error) bool {
-	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.ENOMEM} {
-		if errors.Is(err, full) {
-			return true
-		}
-	}
-	return false
+// is reports whether an error of a type is in err's tree.
+func is[T error](err error) bool {
+	var target T
+	return errors.As(err, &target)
 }
 
-// sentence is an error of a verb as it is shown, with the way out where it is always the
-// same.
+// isFull reports whether a disk or the memory is full.
+func isFull(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.ENOMEM},
+		func(full error) bool { return errors.Is(err, full) })
+}
+
+// sentence returns the message for an error of a verb, with the usual way out.
 func sentence(err error, verb *cobra.Command) string {
 	text := strings.TrimSpace(err.Error())
 	help := "; see `" + helpOf(verb) + "`"
-	var usage *usageError
 	var option *trace.OptionError
 	switch {
 	case errors.As(err, &option) && !strings.HasPrefix(text, "--") && !strings.Contains(option.Option, " "):
 		return "--" + text + help
-	case (errors.As(err, &usage) || option != nil) && !strings.Contains(text, "stackglass "):
+	case (is[*usageError](err) || option != nil) && !strings.Contains(text, "stackglass "):
 		return text + help
-	case errors.As(err, new(*pass.DemoError)):
+	case is[*pass.DemoError](err):
 		return text + "; see `stackglass demo`"
 	case trace.IsSyntax(err):
 		return text + "; mend the record, or tolerate some by --skip-bad N"
@@ -100,7 +101,7 @@ func sentence(err error, verb *cobra.Command) string {
 	return text
 }
 
-// helpOf is the command line that prints the help of a verb.
+// helpOf returns the command line that prints the help of a verb.
 func helpOf(verb *cobra.Command) string {
 	if !verb.HasParent() {
 		return verb.Name() + " help"

@@ -17,45 +17,23 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// exporting is what one export asks for.
+// exporting holds the options of an export.
 type exporting struct {
-	r      *reading
-	to     string
-	output string
-	lines  []uint
-	caches []string
-	named  string
-	event  string
-	table  string
-
-	asked   bool // about a hierarchy
+	machineOptions
+	r       *reading
+	to      string
+	output  string
+	lines   []uint
+	event   string
+	table   string
 	oneCore bool
-	h       hierarchy.Hierarchy
+	h       hierarchy.Hierarchy // without levels if none was asked about
 }
 
-// exported is a form to export to: what writes it.
-type exported struct {
-	name  string
-	bytes func(e *exporting, x *export.Export) ([]byte, error)
-}
+// exportForms are the values of --to.
+var exportForms = []string{"html", "pprof", "callgrind", "folded", "csv", "json"}
 
-var exportedForms = []exported{
-	{"html", func(_ *exporting, x *export.Export) ([]byte, error) { return x.HTML(), nil }},
-	{"pprof", (*exporting).pprof},
-	{"callgrind", (*exporting).callgrind},
-	{"folded", (*exporting).folded},
-	{"csv", (*exporting).csv},
-	{"json", func(_ *exporting, x *export.Export) ([]byte, error) { return x.JSON(), nil }},
-}
-
-func exportedNames() (names []string) {
-	for _, f := range exportedForms {
-		names = append(names, f.name)
-	}
-	return names
-}
-
-// export writes what a profile tells in the form of another tool.
+// export writes the contents of a profile for other tools.
 func (a *app) export() *cobra.Command {
 	e := new(exporting)
 	cmd := &cobra.Command{
@@ -90,25 +68,22 @@ earlier export that this one does not have.`,
 	}
 	e.r = addReading(cmd)
 	f := cmd.Flags()
-	must(f.MarkHidden("format"))
-	f.StringVar(&e.to, "to", "", "the `FORM` to write: "+strings.Join(exportedNames(), ", "))
+	hide(cmd, "format")
+	f.StringVar(&e.to, "to", "", "the `FORM` to write: "+strings.Join(exportForms, ", "))
 	f.StringVarP(&e.output, "output", "o", "-", "write to this `FILE`, or, for csv, folder (- for standard output)")
-	f.StringArrayVar(&e.caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
-	f.StringVar(&e.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
+	e.addMachine(cmd, cacheUsage)
 	addOneCore(cmd, &e.oneCore)
 	f.UintSliceVar(&e.lines, "lines", []uint{64}, "cache line sizes in bytes, powers of two from 8 to 4096; those of the levels are added")
 	e.r.lineOptions = []string{"lines"}
 	f.StringVar(&e.event, "event", "", "what folded counts: references, accesses, cold, distance_sum, or, as in L1_misses, misses of a level (default: those of the first level, or cold)")
 	f.StringVar(&e.table, "table", "", "the table that csv writes, by its name in json")
-	must(cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(exportedNames(), cobra.ShellCompDirectiveNoFileComp)))
-	must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
+	complete(cmd, "to", exportForms)
 	return cmd
 }
 
 func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
-	at := slices.IndexFunc(exportedForms, func(f exported) bool { return f.name == e.to })
-	if at < 0 {
-		return usagef("--to ", strconv.Quote(e.to), ", want ", strings.Join(exportedNames(), ", "))
+	if !slices.Contains(exportForms, e.to) {
+		return usagef("--to ", strconv.Quote(e.to), ", want ", strings.Join(exportForms, ", "))
 	}
 	if err := e.check(cmd, name); err != nil {
 		return err
@@ -156,7 +131,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		err = e.saveTables(x, path)
 	} else {
 		var content []byte
-		if content, err = exportedForms[at].bytes(e, x); err == nil && run.Wanted() {
+		if content, err = e.bytes(x); err == nil && run.Wanted() {
 			err = a.save(path, content)
 		}
 	}
@@ -172,7 +147,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	return l.Stopped
 }
 
-// check refuses options that mean nothing to the form.
+// check refuses options that have no meaning for the form.
 func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	switch {
 	case cmd.Flags().Changed("format"):
@@ -189,11 +164,34 @@ func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 			return usagef("-o ", e.output, ": is the file itself; give another name")
 		}
 	}
-	if e.asked = len(e.caches) > 0 || e.named != ""; e.asked {
-		e.h, err = chooseHierarchy(e.caches, e.named)
+	if e.given() {
+		e.h, err = e.hierarchy()
 	}
 	place(&e.h, e.oneCore)
 	return err
+}
+
+// bytes returns the content of the exported file.
+func (e *exporting) bytes(x *export.Export) ([]byte, error) {
+	switch e.to {
+	case "html":
+		return x.HTML(), nil
+	case "json":
+		return x.JSON(), nil
+	case "csv":
+		return e.csv(x)
+	}
+	s, err := x.Sheet()
+	if err != nil {
+		return nil, usagef("--to ", e.to, ": ", x.Run.Name, " tells no places in the code; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
+	}
+	switch e.to {
+	case "pprof":
+		return s.Pprof(), nil
+	case "callgrind":
+		return s.Callgrind(), nil
+	}
+	return e.folded(s)
 }
 
 func (e *exporting) csv(x *export.Export) ([]byte, error) {
@@ -206,42 +204,13 @@ func (e *exporting) csv(x *export.Export) ([]byte, error) {
 		have = append(have, t.Key)
 	}
 	more := ""
-	if !e.asked {
+	if !e.given() {
 		more = "; more where --cache or --hierarchy asks about caches: levels, traffic, memory, sites"
 	}
 	return nil, usagef("--table ", e.table, ": ", x.Run.Name, " gives ", strings.Join(have, ", "), more)
 }
 
-// sheet counts places in the code, for the forms that are about nothing else.
-func (e *exporting) sheet(x *export.Export) (*export.Sheet, error) {
-	s, err := x.Sheet()
-	if err != nil {
-		err = usagef("--to ", e.to, ": ", x.Run.Name, " tells no places in the code; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
-	}
-	return s, err
-}
-
-func (e *exporting) pprof(x *export.Export) ([]byte, error) {
-	s, err := e.sheet(x)
-	if err != nil {
-		return nil, err
-	}
-	return s.Pprof(), nil
-}
-
-func (e *exporting) callgrind(x *export.Export) ([]byte, error) {
-	s, err := e.sheet(x)
-	if err != nil {
-		return nil, err
-	}
-	return s.Callgrind(), nil
-}
-
-func (e *exporting) folded(x *export.Export) ([]byte, error) {
-	s, err := e.sheet(x)
-	if err != nil {
-		return nil, err
-	}
+func (e *exporting) folded(s *export.Sheet) ([]byte, error) {
 	event := s.Main
 	if e.event != "" {
 		event = s.Event(e.event)

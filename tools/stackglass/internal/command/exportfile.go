@@ -13,12 +13,11 @@ import (
 
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// save writes a file, packed if its name says so.
+// save writes a file, compressed if its name ends in .gz.
 func (a *app) save(path string, content []byte) error {
-	write := func(w io.Writer) error { _, err := w.Write(content); return err }
+	write := contentOf(content)
 	if strings.HasSuffix(path, ".gz") {
 		write = func(w io.Writer) error {
 			z := gzip.NewWriter(w)
@@ -28,20 +27,14 @@ func (a *app) save(path string, content []byte) error {
 			return z.Close()
 		}
 	}
-	var err error
 	if path == "-" {
-		path, err = "standard output", write(a.stdout)
-	} else {
-		err = wholefile.Save(path, write)
+		return a.write(content)
 	}
-	if err != nil {
-		return &outputError{path: path, err: err}
-	}
-	return nil
+	return saveFile(path, write)
 }
 
-// besideWhole is where the export of a pass that ended early goes: not over a file
-// or a folder of tables that is there, which may be that of a whole pass.
+// besideWhole returns the path for the export of a partial profile. It must not replace a
+// file or a folder of tables, which may be of a whole trace.
 func besideWhole(path string) string {
 	there, err := os.Stat(path)
 	if err == nil && there.IsDir() {
@@ -59,34 +52,32 @@ func besideWhole(path string) string {
 	return strings.TrimSuffix(path, ending) + ".partial" + ending + packed
 }
 
-// aboutTables names the table that says what the others in its folder are of.
+// aboutTables names the table that describes the others in its folder.
 const aboutTables = "input"
 
-// saveTables writes every table to a file of its own in a folder. What they are of
-// is gone first and written last: where it is, the folder is whole.
+// saveTables writes each table to a file of its own in a folder. The table that describes the
+// others is removed first and written last: a folder that contains it is complete.
 func (e *exporting) saveTables(x *export.Export, folder string) error {
 	tables, warnings := x.Tables()
 	if !x.Run.Wanted() {
 		return nil
 	}
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return &outputError{path: folder, err: err}
+	err := os.MkdirAll(folder, 0o777)
+	if err == nil {
+		err = removeTables(folder)
 	}
-	if err := removeTables(folder); err != nil {
+	if err != nil {
 		return &outputError{path: folder, err: err}
 	}
 	for _, t := range append(tables, about(x, tables, warnings)) {
-		path := filepath.Join(folder, t.Key+".csv")
-		err := wholefile.Save(path, func(w io.Writer) error { _, err := w.Write(t.CSV()); return err })
-		if err != nil {
-			return &outputError{path: path, err: err}
+		if err := saveFile(filepath.Join(folder, t.Key+".csv"), contentOf(t.CSV())); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// about is a table of what the others are of, with all that is doubtful, and with
-// their names.
+// about describes the other tables: facts of the input, warnings, and the tables' names.
 func about(x *export.Export, tables []report.Table, warnings []string) report.Table {
 	t := report.Table{Key: aboutTables, Columns: report.Columns("key=", "value=")}
 	for _, f := range x.Facts() {
@@ -101,7 +92,7 @@ func about(x *export.Export, tables []report.Table, warnings []string) report.Ta
 	return t
 }
 
-// removeTables removes what an earlier export wrote to a folder, by its own list.
+// removeTables removes the tables of an earlier export from a folder.
 func removeTables(folder string) error {
 	list := filepath.Join(folder, aboutTables+".csv")
 	f, err := os.Open(list)

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// fold writes a trace folded into its loops.
+// fold writes a loop-compressed trace.
 func (a *app) fold() *cobra.Command {
 	var (
 		r      *reading
@@ -52,7 +52,7 @@ is folded, and the exit code is 3.`,
 	return cmd
 }
 
-// addRewriting gives cmd the options of what is read, for verbs that write traces.
+// addRewriting adds the options of a verb that reads and writes a trace.
 func addRewriting(cmd *cobra.Command, verb string) *reading {
 	r := addReading(cmd)
 	f := cmd.Flags()
@@ -62,22 +62,16 @@ func addRewriting(cmd *cobra.Command, verb string) *reading {
 	f.Lookup("limit").Usage = verb + " `N` references at most (0: all)"
 	must(f.Set("kinds", "all"))
 	f.Lookup("kinds").Changed = false
-	for _, name := range []string{"memory", "sample", "sample-seed", "workers"} {
-		must(f.MarkHidden(name))
-	}
+	hide(cmd, "memory", "sample", "sample-seed", "workers")
 	return r
 }
 
-// foldedDocument tells of a conversion that folded.
+// foldedDocument adds facts about a loop-compressed trace to the document of its conversion.
 func foldedDocument(d *report.Document, bytes uint64, done *pass.Converted) *report.Document {
 	d.Schema = "stackglass.fold"
-	perRow := report.None()
-	if done.Rows > 0 {
-		perRow = report.Decimal(float64(bytes) / float64(done.Rows))
-	}
 	d.Input = append(d.Input,
 		report.Fact{Key: "rows", Label: "rows, events among them", Value: report.Count(done.Rows)},
-		report.Fact{Key: "bytes_per_row", Label: "bytes per row", Value: perRow},
+		report.Fact{Key: "bytes_per_row", Label: "bytes per row", Value: quotient(bytes, done.Rows)},
 		report.Fact{Key: "nodes", Label: "nodes at the top", Value: report.Count(uint64(done.Size.Nodes))},
 		report.Fact{Key: "loops", Label: "loops", Value: report.Count(uint64(done.Size.Loops))},
 		report.Fact{Key: "leaves", Label: "leaves", Value: report.Count(uint64(done.Size.Leaves))},
@@ -86,7 +80,7 @@ func foldedDocument(d *report.Document, bytes uint64, done *pass.Converted) *rep
 	return d
 }
 
-// unfold writes the trace that a folded one stands for.
+// unfold expands a loop-compressed trace.
 func (a *app) unfold() *cobra.Command {
 	var (
 		r      *reading
@@ -122,11 +116,12 @@ loops counts in it as it is.`,
 	}
 	r = addRewriting(cmd, "unfold")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
-	for _, name := range []string{"kinds", "threads", "skip", "skip-bad", "input-format"} {
-		must(cmd.Flags().MarkHidden(name))
-	}
+	hide(cmd, notUnfolding...)
 	return cmd
 }
+
+// notUnfolding are options that unfold refuses.
+var notUnfolding = []string{"kinds", "threads", "skip", "skip-bad", "input-format"}
 
 // More rows than that would take terabytes.
 const (
@@ -134,12 +129,10 @@ const (
 	mostUnfoldedText = "2^40"
 )
 
-// unfolds refuses what is no folded trace, or stands for too much.
+// unfolds refuses files that are not loop-compressed traces, or expand to too many rows.
 func (a *app) unfolds(r *reading, name string) error {
-	for _, option := range []string{"kinds", "threads", "skip", "skip-bad", "input-format"} {
-		if r.cmd.Flags().Lookup(option).Changed {
-			return usagef("--", option, ": unfold gives every row back; choose among them with convert or analyze, which take a folded trace as it is")
-		}
+	if option := r.changed(notUnfolding...); option != "" {
+		return usagef("--", option, ": unfold gives every row back; choose among them with convert or analyze, which take a folded trace as it is")
 	}
 	if name == "-" {
 		return nil // it can be read once only
@@ -157,8 +150,7 @@ func (a *app) unfolds(r *reading, name string) error {
 		return nil // what is wrong is said where it is read
 	}
 	if rows := tree.Rows(); rows > mostUnfolded {
-		about := report.Count(rows)
-		text := about.Human() + " rows"
+		text := report.Count(rows).Human() + " rows"
 		if rows == 1<<64-1 {
 			text = "more than 10^19 rows"
 		}

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/ask"
@@ -10,31 +12,37 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/chart"
 )
 
-// plotted is a verb that can draw its answer into files.
-func (a *app) plotted(v *ask.Verb, draw func(l *answerable, line uint32, counts *profile.Histogram, cold uint64) (*chart.Chart, error)) *cobra.Command {
-	return a.verb(v, func(cmd *cobra.Command, o *asking) {
-		var plots plotFiles
-		plots.add(cmd)
-		o.then = func(l *answerable, q ask.Question, _ *report.Document) error {
-			counts, cold := l.Profile.LocalityAt(q.Line()).Histogram(trace.AllKinds)
-			return plots.save(func() (*chart.Chart, error) { return draw(l, q.Line(), counts, cold) })
+// plotted adds options to draw a histogram or a curve.
+func (a *app) plotted(cmd *cobra.Command, o *asking) {
+	var svg, png string
+	cmd.Flags().StringVar(&svg, "svg", "", "draw it to this SVG `FILE` too")
+	cmd.Flags().StringVar(&png, "png", "", "draw it to this PNG `FILE` too")
+	o.then = func(l *answerable, q ask.Question, _ *report.Document) error {
+		counts, cold := l.Profile.LocalityAt(q.Line()).Histogram(trace.AllKinds)
+		draw := func() (*chart.Chart, error) { return chart.Histogram(l.name, q.Line(), counts, cold) }
+		if o.verb.Name == "curve" {
+			draw = func() (*chart.Chart, error) { return chart.Curve(l.name, q.Line(), profile.NewCurve(counts, cold)) }
 		}
-	})
+		if err := saveChart(svg, chart.SVG, draw); err != nil {
+			return err
+		}
+		return saveChart(png, chart.PNG, draw)
+	}
 }
 
-func (a *app) histogram() *cobra.Command {
-	return a.plotted(ask.VerbOf("histogram"), func(l *answerable, line uint32, counts *profile.Histogram, cold uint64) (*chart.Chart, error) {
-		return chart.Histogram(l.name, line, counts, cold)
-	})
+// saveChart draws into a file, if there is a path.
+func saveChart(path string, format chart.Format, draw func() (*chart.Chart, error)) error {
+	if path == "" {
+		return nil
+	}
+	drawn, err := draw()
+	if err != nil {
+		return err
+	}
+	return saveFile(path, func(w io.Writer) error { return drawn.Write(w, format) })
 }
 
-func (a *app) curve() *cobra.Command {
-	return a.plotted(ask.VerbOf("curve"), func(l *answerable, line uint32, counts *profile.Histogram, cold uint64) (*chart.Chart, error) {
-		return chart.Curve(l.name, line, profile.NewCurve(counts, cold))
-	})
-}
-
-// exactRows tells whether a format is for programs, which want every row.
+// exactRows reports whether a format is for programs, which read every row.
 func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }

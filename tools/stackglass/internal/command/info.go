@@ -15,10 +15,10 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// infoReferences is how far into a trace info looks.
+// infoReferences is the number of references that info reads.
 const infoReferences = 1 << 20
 
-// info says what a file is.
+// info reports what a file is.
 func (a *app) info() *cobra.Command {
 	var format, inputFormat string
 	cmd := &cobra.Command{
@@ -30,10 +30,6 @@ threads and chunks, and what it knows of the program. Of a profile: what it
 covers, and its digest.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := parseFormat(format)
-			if err != nil {
-				return err
-			}
 			in, err := pass.Open(cmd.Context(), args[0], a.stdin)
 			if err != nil {
 				return err
@@ -49,18 +45,18 @@ covers, and its digest.`,
 			if err != nil {
 				return err
 			}
-			if err := a.print(f, traceInfo(in, facts)); err != nil {
+			if err := a.print(format, traceInfo(in, facts)); err != nil {
 				return err
 			}
 			return facts.Stopped
 		},
 	}
 	addFormat(cmd, &format)
-	cmd.Flags().StringVar(&inputFormat, "input-format", "", "the trace's format, if it is not to be found out: "+strings.Join(formatNames(), ", "))
+	addInputFormat(cmd, &inputFormat)
 	return cmd
 }
 
-// traceInfo tells what the beginning of a trace tells.
+// traceInfo lays out facts about the beginning of a trace.
 func traceInfo(in *pass.Input, facts *pass.Facts) *report.Document {
 	if facts.Container != nil {
 		return containerInfo(in, facts)
@@ -103,7 +99,7 @@ func known(n uint64) report.Value {
 	return report.Count(n)
 }
 
-// profileInfo tells what a profile covers.
+// profileInfo prints what a profile covers.
 func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) error {
 	result, err := in.Analyze(ctx, pass.Options{})
 	if err != nil {
@@ -133,7 +129,7 @@ func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) er
 	return a.answer(l, format, d)
 }
 
-// threadList names threads, many of them by their number only.
+// threadList lists threads; if there are many, it counts them.
 func threadList(threads []uint32, none string) report.Value {
 	if len(threads) == 0 {
 		return report.TextOf(none)
@@ -148,7 +144,7 @@ func threadList(threads []uint32, none string) report.Value {
 	return report.TextOf(strings.Join(words, ","))
 }
 
-// flush hands on what a buffered writer holds.
+// flush writes the contents of a buffered writer.
 func flush(w io.Writer) error {
 	if f, ok := w.(interface{ Flush() error }); ok {
 		return f.Flush()

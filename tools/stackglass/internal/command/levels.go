@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -20,7 +21,30 @@ func presetNames() (names []string) {
 	return names
 }
 
-// chooseHierarchy takes the levels from --cache or from --hierarchy.
+// cacheUsage is the help of --cache if there is no default.
+const cacheUsage = "a level, as in L1=32KiB,8 (repeat for the next one)"
+
+// machineOptions are --cache and --hierarchy.
+type machineOptions struct {
+	caches []string
+	named  string
+}
+
+func (m *machineOptions) addMachine(cmd *cobra.Command, cacheUsage string) {
+	cmd.Flags().StringArrayVar(&m.caches, "cache", nil, cacheUsage)
+	cmd.Flags().StringVar(&m.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
+	completeFiles(cmd, "hierarchy", presetNames())
+}
+
+// given reports whether a hierarchy was asked about.
+func (m *machineOptions) given() bool { return len(m.caches) > 0 || m.named != "" }
+
+// hierarchy returns the hierarchy that the options describe.
+func (m *machineOptions) hierarchy() (hierarchy.Hierarchy, error) {
+	return chooseHierarchy(m.caches, m.named)
+}
+
+// chooseHierarchy returns the levels of --cache or of --hierarchy.
 func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error) {
 	switch {
 	case len(caches) > 0 && named != "":
@@ -58,8 +82,8 @@ func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 	return h, namable("--cache", h)
 }
 
-// readHierarchy reads a file in any of the forms that package config knows, or
-// in YAML. What it says and a hierarchy cannot hold is in About.
+// readHierarchy reads a file in YAML or in one of the forms of package config. About
+// contains the statements of the file that a [hierarchy.Hierarchy] cannot hold.
 func readHierarchy(path string, text []byte) (h hierarchy.Hierarchy, err error) {
 	var notes []string
 	form := config.Recognise(text)
@@ -78,8 +102,7 @@ func readHierarchy(path string, text []byte) (h hierarchy.Hierarchy, err error) 
 	return h, namable("--hierarchy "+path, h)
 }
 
-// namable refuses names of caches that --fail-if could not tell from other
-// things.
+// namable refuses names of caches that are ambiguous in --fail-if.
 func namable(where string, h hierarchy.Hierarchy) error {
 	for _, c := range h.Levels {
 		if c.Name == "memory" || strings.ContainsAny(c.Name, ".<>") {
@@ -106,8 +129,8 @@ func readYAML(text []byte) (hierarchy.Hierarchy, error) {
 	return config.FromNode(node)
 }
 
-// fromYAML makes a node of package config of one of YAML. Aliases are refused:
-// a hierarchy needs none, and they can make much of little.
+// fromYAML converts a node of YAML. Aliases are refused: a few bytes of aliases can expand
+// to gigabytes, and a hierarchy needs none.
 func fromYAML(from *yaml.Node) (config.Node, error) {
 	to := config.Node{Line: from.Line, Text: from.Value}
 	switch from.Kind {

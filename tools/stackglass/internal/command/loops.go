@@ -4,29 +4,26 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/ask"
-	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// loops leaves a folded trace folded, and can read the program.
-func (a *app) loops() *cobra.Command {
-	return a.verb(program.Loops, func(cmd *cobra.Command, o *asking) {
-		var symbols []string
-		addSymbols(cmd, &symbols)
-		hideSample(cmd)
-		o.prepare = func(l *answerable, run *ask.Run) error {
-			if l.folded != nil {
-				if len(symbols) > 0 {
-					return usagef("--symbols: ", l.name, " is a folded trace, whose instructions are not named; unfold it first, or leave the option out")
-				}
-				return nil
-			}
+// loops reads a loop-compressed trace without expanding it, and can read the program.
+func (a *app) loops(cmd *cobra.Command, o *asking) {
+	var symbols []string
+	addSymbols(cmd, &symbols)
+	hideSample(cmd)
+	o.prepare = func(l *answerable, run *ask.Run) error {
+		switch {
+		case l.folded == nil:
 			return symbolized(l, run, symbols)
+		case len(symbols) > 0:
+			return usagef("--symbols: ", l.name, " is a folded trace, whose instructions are not named; unfold it first, or leave the option out")
 		}
-	})
+		return nil
+	}
 }
 
-// loadFolded reads a folded trace as it is.
+// loadFolded reads a loop-compressed trace without expanding it.
 func loadFolded(in *pass.Input) (*answerable, error) {
 	tree, header, err := in.Tree()
 	if err != nil && (tree == nil || tree.Rows() == 0) {
@@ -36,21 +33,9 @@ func loadFolded(in *pass.Input) (*answerable, error) {
 	return &answerable{Result: &pass.Result{Stopped: err}, name: in.Name, folded: folded}, nil
 }
 
-// choosesRows tells that not all rows of a trace are wanted, or more is to be known of
-// them than loops tell.
-func (r *reading) choosesRows() bool {
-	for _, name := range []string{"kinds", "skip", "limit", "threads"} {
-		if r.cmd.Flags().Lookup(name).Changed {
-			return true
-		}
-	}
-	return false
-}
+// choosesRows reports whether options select some of the records of a trace.
+func (r *reading) choosesRows() bool { return r.changed("kinds", "skip", "limit", "threads") != "" }
 
-// hideSample leaves the options for samples out of the help of a verb that samples tell
-// little for.
-func hideSample(cmd *cobra.Command) {
-	for _, name := range []string{"sample", "sample-seed"} {
-		must(cmd.Flags().MarkHidden(name))
-	}
-}
+// hideSample hides the options for samples from the help of a verb that samples are of
+// little use for.
+func hideSample(cmd *cobra.Command) { hide(cmd, "sample", "sample-seed") }

@@ -20,83 +20,90 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// multicoreOptions are those that only the command has, and what came of a prediction.
+// multicoreOptions are those that only the command has, and the prediction.
 type multicoreOptions struct {
 	r         *reading
-	at, check string // the input to predict for, and a run that was made at it
+	at, check string // the input to predict for, and a run at it
 	output    string
 	analyses  string
 	ppt       pptFiles
-	out       *wholefile.File // for the profile; nil: none is kept
+	out       *wholefile.File // for the profile; may be nil
 	found     *pass.Predicted
 }
 
 // multicore can keep the profile of the threads, and predict for a larger input.
-func (a *app) multicore() *cobra.Command {
-	return a.verb(program.Multicore, func(cmd *cobra.Command, o *asking) {
-		m := &multicoreOptions{r: o.r}
-		f := cmd.Flags()
-		f.StringVar(&m.at, "at", "", "predict for the `INPUT` n=512, from runs at smaller ones: n=64:FILE n=96:FILE …")
-		f.StringVar(&m.check, "check", "", "the trace of a run with one thread at that input, as a `FILE`: tell how far off the prediction is")
-		f.StringVarP(&m.output, "output", "o", "", "keep the profile of the threads in this `FILE`, of one number of cores")
-		f.StringVar(&m.analyses, "analyses", "default", "what to analyse for it, as analyze has it")
-		m.ppt.flags(f)
-		must(cmd.RegisterFlagCompletionFunc("processor", cobra.FixedCompletions(pipeline.Processors(), cobra.ShellCompDirectiveDefault)))
-		cmd.Use = strings.Replace(cmd.Use, "FILE", "TRACE", 1)
-		cmd.Args = multicoreFiles(&m.at)
-		cmd.RunE = func(_ *cobra.Command, args []string) error {
-			if m.at != "" {
-				return a.runLarger(o, m, args)
-			}
-			if m.check != "" {
-				return usagef("--check ", m.check, ": what is predicted at another input is held against that run; say which, by --at")
-			}
-			defer m.discard()
-			return a.ask(o, args[0])
+func (a *app) multicore(cmd *cobra.Command, o *asking) {
+	m := &multicoreOptions{r: o.r}
+	f := cmd.Flags()
+	f.StringVar(&m.at, "at", "", "predict for the `INPUT` n=512, from runs at smaller ones: n=64:FILE n=96:FILE …")
+	f.StringVar(&m.check, "check", "", "the trace of a run with one thread at that input, as a `FILE`: tell how far off the prediction is")
+	f.StringVarP(&m.output, "output", "o", "", "keep the profile of the threads in this `FILE`, of one number of cores")
+	f.StringVar(&m.analyses, "analyses", "default", "what to analyse for it, as analyze has it")
+	m.ppt.flags(f)
+	completeFiles(cmd, "processor", pipeline.Processors())
+	cmd.Use = strings.Replace(cmd.Use, "FILE", "TRACE", 1)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if m.at == "" {
+			return oneFile(cmd, args)
 		}
-		o.check = func(q ask.Question) error {
-			words, err := program.CoresQuestion(q)
-			if err == nil && m.output != "" && len(words.Cores) != 1 {
-				err = usagef("-o ", m.output, ": a profile is of the threads of one number of cores; give one alone behind --cores")
-			}
-			if err == nil {
-				_, err = m.question(words)
-			}
-			return err
+		return someFiles(cmd, args)
+	}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if m.at != "" {
+			return a.runLarger(o, m, args)
 		}
-		o.prepare = func(l *answerable, run *ask.Run) (err error) {
-			if m.output != "" {
-				if _, err := outputFor(m.output, l.name, 1); err != nil {
-					return err
-				}
-				if m.out, err = wholefile.Create(m.output); err != nil {
-					return &outputError{path: m.output, err: err}
-				}
-			}
-			run.Predict = func(words answers.MulticoreQuestion) (*answers.Reply, error) { return a.predict(m, l, words) }
-			return nil
+		if m.check != "" {
+			return usagef("--check ", m.check, ": what is predicted at another input is held against that run; say which, by --at")
 		}
-		o.then = func(l *answerable, _ ask.Question, d *report.Document) error {
+		defer func() {
 			if m.out != nil {
-				if err := m.keep(); err != nil {
-					return err
-				}
-				d.Input = append(d.Input, report.Fact{Key: "profile", Label: "kept in", Value: report.TextOf(m.output)})
+				m.out.Discard()
 			}
-			var doubts []string
-			if l.Stopped != nil {
-				doubts = append(doubts, l.name+": the trace is damaged, and this covers what comes before that")
-			}
-			if n := m.found.BadRecords; n > 0 {
-				doubts = append(doubts, l.name+": "+plural(n, "record")+" could not be read and left out; the first: "+m.found.FirstBad.Error())
-			}
-			d.Warnings = append(doubts, d.Warnings...)
-			return nil
+		}()
+		return a.ask(o, args[0])
+	}
+	o.check = func(q ask.Question) error {
+		words, err := program.CoresQuestion(q)
+		if err == nil && m.output != "" && len(words.Cores) != 1 {
+			err = usagef("-o ", m.output, ": a profile is of the threads of one number of cores; give one alone behind --cores")
 		}
-	})
+		if err == nil {
+			_, err = m.question(words)
+		}
+		return err
+	}
+	o.prepare = func(l *answerable, run *ask.Run) (err error) {
+		if m.output != "" {
+			if _, err := outputFor(m.output, l.name, 1); err != nil {
+				return err
+			}
+			if m.out, err = create(m.output); err != nil {
+				return err
+			}
+		}
+		run.Predict = func(words answers.MulticoreQuestion) (*answers.Reply, error) { return a.predict(m, l, words) }
+		return nil
+	}
+	o.then = func(l *answerable, _ ask.Question, d *report.Document) error {
+		if m.out != nil {
+			if err := commit(m.out, m.output, m.found.Results[len(m.found.Results)-1].Profile); err != nil {
+				return err
+			}
+			d.Input = append(d.Input, report.Fact{Key: "profile", Label: "kept in", Value: report.TextOf(m.output)})
+		}
+		var doubts []string
+		if l.Stopped != nil {
+			doubts = append(doubts, l.name+": the trace is damaged, and this covers what comes before that")
+		}
+		if n := m.found.BadRecords; n > 0 {
+			doubts = append(doubts, l.name+": "+plural(n, "record")+" could not be read and left out; the first: "+m.found.FirstBad.Error())
+		}
+		d.Warnings = append(doubts, d.Warnings...)
+		return nil
+	}
 }
 
-// question is what is asked of a trace.
+// question returns the question about a trace.
 func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.Question, err error) {
 	processor := words.Processor
 	if words.Processor = ""; m.output != "" {
@@ -104,14 +111,10 @@ func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.
 	}
 	if q, err = predict.Ask(words); err != nil {
 		var option *trace.OptionError
-		switch {
-		case !errors.As(err, &option) || option.Option == "cache":
-		case slices.Contains([]string{"rate", "least", "weights"}, option.Option):
+		if errors.As(err, &option) && slices.Contains([]string{"rate", "least", "weights"}, option.Option) {
 			return q, usagef("--sdcm ", words.SDCM, ": ", err.Error())
-		default:
-			return q, asUsage(errors.New("--" + err.Error()))
 		}
-		return q, asUsage(err)
+		return q, usage(err)
 	}
 	if processor != "" {
 		if q.Processor, err = chosenProcessor(processor); err != nil {
@@ -120,7 +123,7 @@ func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.
 	}
 	if m.analyses != "" {
 		if q.Spec.Analyses, err = analysis.ParseAnalyses(m.analyses); err != nil {
-			return q, asUsage(errors.New("--" + err.Error()))
+			return q, usage(err)
 		}
 	}
 	return q, nil
@@ -131,7 +134,7 @@ type passError struct{ err error }
 
 func (e *passError) Error() string { return e.err.Error() }
 
-// predict answers what is asked of a trace.
+// predict answers a question about a trace.
 func (a *app) predict(m *multicoreOptions, l *answerable, words answers.MulticoreQuestion) (*answers.Reply, error) {
 	q, err := m.question(words)
 	if err != nil {
@@ -160,22 +163,13 @@ func (a *app) predictOne(m *multicoreOptions, q predict.Question, name string) (
 	}
 	q.MemoryBytes = common.MemoryBytes
 	found, err := pass.Predict(m.r.cmd.Context(), name, q, read)
-	if err != nil {
-		var option *trace.OptionError
-		if errors.As(err, &option) {
-			return nil, asUsage(errors.New("--" + err.Error()))
-		}
-		return nil, named(name, err)
+	switch {
+	case is[*trace.OptionError](err):
+		return nil, usage(err)
+	case err != nil && !errors.Is(err, pass.ErrInterrupted) && !strings.Contains(err.Error(), name):
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return found, nil
-}
-
-// named puts a file's name before an error that says none.
-func named(name string, err error) error {
-	if errors.Is(err, pass.ErrInterrupted) || strings.Contains(err.Error(), name) {
-		return err
-	}
-	return fmt.Errorf("%s: %w", name, err)
+	return found, err
 }
 
 // rereadable tests that a file can be read once for each number of cores.
@@ -199,23 +193,4 @@ func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 		err = usagef(in.Name, " can be read once, and a prediction reads the trace for each number of cores; give a file")
 	}
 	return &answerable{Result: &pass.Result{}, name: name}, err
-}
-
-// keep writes the profile of the one number of cores.
-func (m *multicoreOptions) keep() error {
-	err := m.found.Results[len(m.found.Results)-1].Profile.EncodeTo(m.out)
-	if err == nil {
-		err = m.out.Commit()
-	}
-	if err != nil {
-		return &outputError{path: m.output, err: err}
-	}
-	return nil
-}
-
-// discard leaves nothing of a file that was not written.
-func (m *multicoreOptions) discard() {
-	if m.out != nil {
-		m.out.Discard()
-	}
 }

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/multicore/larger"
 	"github.com/stackglass/stackglass/core/multicore/predict"
@@ -14,27 +12,12 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// multicoreFiles wants one file, or with --at some.
-func multicoreFiles(at *string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if *at == "" {
-			return oneFile(cmd, args)
-		}
-		return someFiles(cmd, args)
-	}
-}
-
 // runLarger predicts for an input that was not run.
 func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
-	format, err := parseFormat(o.r.format)
-	if err != nil {
-		return err
-	}
-	changed := func(name string) bool { return o.r.cmd.Flags().Changed(name) }
 	switch {
-	case m.output != "" || changed("processor") || changed("by"):
+	case o.r.changed("output", "processor", "by") != "":
 		return usagef("--at: hit rates alone are predicted for an input that was not run; leave out -o, --processor and --by")
-	case changed("sdcm"):
+	case o.r.changed("sdcm") != "":
 		return usagef("--at: windows of each block are looked at, all of them; leave out --sdcm")
 	}
 	names, at, ok := parseParameters(m.at)
@@ -101,10 +84,10 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 		}
 	}
 	d.Warnings = append(d.Warnings, "it is assumed that the larger input takes the same ways through the code, and that cores have the same shares of it; \"kept\" also that distances within blocks do not hang on the input, and \"followed\" that they go on as from run to run")
-	return a.print(format, d)
+	return a.print(o.r.format, d)
 }
 
-// largerTable has the rates of each level, and beside them those of a run that was made.
+// largerTable has the hit rates of each level, and those of a real run.
 func largerTable(list []larger.Result, real []predict.Result) report.Table {
 	t := report.Table{Key: "larger", Title: "Hit rates by all accesses, of an input that was not run", Columns: report.Columns(
 		"cores", "level", "caches", "accesses", "kept_rate=distances kept", "followed_rate=followed",

@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// reading are the options of every verb that may read a trace.
+// reading holds the options of every verb that may read a trace.
 type reading struct {
 	cmd         *cobra.Command
 	inputFormat string
@@ -45,31 +44,32 @@ type reading struct {
 	previous    bool              // sites note who touched lines before
 
 	cores, domains string // groups of threads, as analysis.ParseGroups reads them; "": none
-	// asked is the hierarchy that the answer is about: the cores that share its caches are
-	// the domains of the analysis, unless domains has others.
+	// asked is the hierarchy of the question. The cores that share its caches are the
+	// domains of the analysis, unless the option domains is set.
 	asked hierarchy.Hierarchy
 
 	checkpoints *checkpoints // nil: the verb takes none
-	// besides goes on beside the analyses, with what the trace tells of its code; nil:
-	// nothing does.
+	// besides returns a consumer that runs beside the analyses; program returns what the
+	// trace says of its code. nil: there is no such consumer.
 	besides func(program func() *trace.Program) func(*trace.Batch) error
 }
 
-// traceOptions are the names of the options that change what is read. A profile
-// was made with its own; there they are refused.
-var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses", "sample", "sample-seed", "utilisation", "previous", "cores", "domains", "spill"}
+// traceOptions change how a trace is read, so they are refused for a profile.
+var traceOptions = []string{
+	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses",
+	"sample", "sample-seed", "utilisation", "previous", "cores", "domains", "spill",
+}
 
-// addReading gives cmd the options of a verb that analyses what it reads.
+// addReading adds the options of a verb that analyses a trace.
 func addReading(cmd *cobra.Command) *reading { return addOptions(cmd, true) }
 
-// addRereading gives cmd those of a verb that reads a whole trace, several times.
-func addRereading(cmd *cobra.Command) *reading { return addOptions(cmd, false) }
-
+// addOptions adds the options of a verb that reads a trace. Without analyses, it reads the
+// whole trace, several times.
 func addOptions(cmd *cobra.Command, analyses bool) *reading {
 	r := &reading{cmd: cmd, kinds: trace.DataKinds.String()}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&r.inputFormat, "input-format", "", "the trace's format, if it is not to be found out: "+strings.Join(formatNames(), ", "))
+	addInputFormat(cmd, &r.inputFormat)
 	if analyses {
 		f.StringVar(&r.kinds, "kinds", r.kinds, "references to analyse: load, store, modify, fetch, data, all")
 		f.Uint64Var(&r.skip, "skip", 0, "leave out the first `N` references")
@@ -86,23 +86,24 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 	if analyses {
 		f.UintVar(&r.workers, "workers", 0, "share the analysis among `N` processors; the result is the same (0: all there are)")
 		f.UintVar(&r.segment, "segment", 0, "give each of them about `N` references at a time (0: find out)")
-		must(f.MarkHidden("segment"))
+		hide(cmd, "segment")
 	}
 	addFormat(cmd, &r.format)
 	return r
 }
 
-// addSpill gives cmd the option for traces whose lines do not fit in memory.
+// addSpill adds the option for traces whose lines do not fit in memory.
 func (r *reading) addSpill() {
 	r.cmd.Flags().StringVar(&r.spill, "spill", "", "keep what does not fit in --memory in a `FOLDER`, instead of stopping; distances, sets and counters can be")
 }
 
-// formatNames lists the formats of traces.
-func formatNames() (names []string) {
+// addInputFormat adds --input-format.
+func addInputFormat(cmd *cobra.Command, format *string) {
+	var names []string
 	for _, f := range open.Formats() {
 		names = append(names, f.Name)
 	}
-	return names
+	cmd.Flags().StringVar(format, "input-format", "", "the trace's format, if it is not to be found out: "+strings.Join(names, ", "))
 }
 
 func addFormat(cmd *cobra.Command, format *string) {
@@ -111,15 +112,44 @@ func addFormat(cmd *cobra.Command, format *string) {
 		names = append(names, string(f))
 	}
 	cmd.Flags().StringVar(format, "format", names[0], "how to print the answer: "+strings.Join(names, ", "))
-	must(cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)))
+	complete(cmd, "format", names)
 }
 
-func parseFormat(name string) (report.Format, error) {
-	f, err := report.ParseFormat(name)
-	if err != nil {
-		err = asUsage(errors.New("--" + err.Error()))
+// checkFormat checks the value of --format, if the verb has that option.
+func checkFormat(cmd *cobra.Command) error {
+	if f := cmd.Flags().Lookup("format"); f != nil {
+		if _, err := report.ParseFormat(f.Value.String()); err != nil {
+			return usagef("--", err.Error())
+		}
 	}
-	return f, err
+	return nil
+}
+
+// hide hides options from the help.
+func hide(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		must(cmd.Flags().MarkHidden(name))
+	}
+}
+
+// complete lets a shell complete the value of an option.
+func complete(cmd *cobra.Command, option string, words []string) {
+	must(cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// completeFiles is complete for an option whose value may also be a file.
+func completeFiles(cmd *cobra.Command, option string, words []string) {
+	must(cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveDefault)))
+}
+
+// changed returns the first of these options that was given, or "".
+func (r *reading) changed(options ...string) string {
+	for _, option := range options {
+		if f := r.cmd.Flags().Lookup(option); f != nil && f.Changed {
+			return option
+		}
+	}
+	return ""
 }
 
 // must is for errors that only a mistake in this package can cause.
@@ -134,9 +164,6 @@ const mostWorkers = 1 << 10
 
 // options turns the flags into what a pass needs, for these line sizes.
 func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
-	if _, err := parseFormat(r.format); err != nil {
-		return pass.Options{}, err
-	}
 	kinds, err := trace.ParseKinds(r.kinds)
 	if err != nil {
 		return pass.Options{}, asUsage(err)
@@ -154,15 +181,20 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		MemoryBytes: pass.AvailableMemory(),
 		Workers:     int(min(r.workers, mostWorkers)),
 		Segment:     int(min(r.segment, 1<<30)),
+		Spill:       r.spill,
 		Spec: analysis.Spec{
 			Kinds: kinds, Skip: r.skip, Limit: r.limit, SkipBad: r.skipBad,
-			LineBytes: lineBytes, Mergeable: r.mergeable, Analyses: analyses,
+			LineBytes: lineBytes, Mergeable: r.mergeable, Previous: r.previous, Analyses: analyses,
 		},
 	}
-	if o.Sample, err = r.sampling(); err != nil {
-		return o, err
+	if r.sample != "" {
+		s, err := sample.Parse(r.sample)
+		if err != nil {
+			return o, usage(err)
+		}
+		s.Seed = r.seed
+		o.Sample = &s
 	}
-	o.Spec.Previous = r.previous
 	if err := r.group(&o.Spec); err != nil {
 		return o, err
 	}
@@ -185,31 +217,16 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 			return o, usagef("--memory: ", err.Error())
 		}
 	}
-	o.Spill = r.spill
 	return o, nil
 }
 
-// sampling is what --sample asks for, or nil.
-func (r *reading) sampling() (*sample.Options, error) {
-	if r.sample == "" {
-		return nil, nil
-	}
-	o, err := sample.Parse(r.sample)
-	if err != nil {
-		return nil, asUsage(errors.New("--" + err.Error()))
-	}
-	o.Seed = r.seed
-	return &o, nil
-}
-
-// measured is a cache for which sites measure utilisation; 0 ways: fully
-// associative.
+// measured is a cache for which sites measure utilisation.
 type measured struct {
 	bytes uint64
-	ways  uint32
+	ways  uint32 // 0: fully associative
 }
 
-// measure puts into a spec what sites measure, ascending, each once.
+// measure adds to a spec the caches for which sites measure utilisation, in ascending order.
 func (r *reading) measure(spec *analysis.Spec) error {
 	list, err := parseMeasured(r.utilisation)
 	if err != nil {
@@ -239,7 +256,7 @@ func (r *reading) measure(spec *analysis.Spec) error {
 	return nil
 }
 
-// parseMeasured reads sizes, each with its ways behind it or none.
+// parseMeasured reads sizes, each of which the ways may follow.
 func parseMeasured(words []string) (list []measured, err error) {
 	const mostWays = 64 // no size is that small
 	for _, word := range words {
@@ -257,21 +274,18 @@ func parseMeasured(words []string) (list []measured, err error) {
 	return list, nil
 }
 
-// refuseForProfile tells that an option has no meaning for a profile.
+// refuseForProfile refuses options that have no meaning for a profile.
 func (r *reading) refuseForProfile(name string) error { return r.refuseForResult(name, "a profile") }
 
-// refuseForResult tells that an option has no meaning for what is a result.
+// refuseForResult refuses options that have no meaning for a result of a pass.
 func (r *reading) refuseForResult(name, what string) error {
-	for _, option := range slices.Concat(traceOptions, r.lineOptions) {
-		if f := r.cmd.Flags().Lookup(option); f != nil && f.Changed {
-			return usagef("--", option, ": ", name, " is ", what, ", and what it covers was chosen when its trace was read; give the trace, or leave the option out")
-		}
+	if option := r.changed(slices.Concat(traceOptions, r.lineOptions)...); option != "" {
+		return usagef("--", option, ": ", name, " is ", what, ", and what it covers was chosen when its trace was read; give the trace, or leave the option out")
 	}
 	return nil
 }
 
-// load opens FILE and gives its profile. A pass that ended early is in
-// [pass.Result.Stopped]; doubts go to stderr and into the result.
+// load opens FILE and returns its profile. [pass.Result.Stopped] says why a pass ended early.
 func (a *app) load(r *reading, name string, lineBytes []uint32) (*answerable, error) {
 	if _, err := r.options(a, lineBytes); err != nil {
 		return nil, err
@@ -284,7 +298,7 @@ func (a *app) load(r *reading, name string, lineBytes []uint32) (*answerable, er
 	return a.loadOpened(r, in, lineBytes)
 }
 
-// loadOpened is load for a FILE that is open.
+// loadOpened is load for an open FILE.
 func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answerable, error) {
 	o, err := r.options(a, lineBytes)
 	if err != nil {
@@ -325,24 +339,31 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 	if err != nil {
 		return nil, err
 	}
-	loaded := &answerable{Result: result, name: in.Name}
-	loaded.warnings = append(loaded.doubts(), loaded.aboutGroups(r)...)
+	loaded := newAnswerable(result, in.Name, r)
 	if o.Spec.Domains != nil && r.cores == "" {
 		loaded.warnings = append(loaded.warnings, sharersDoubts(r.asked, cores)...)
 	}
 	return loaded, nil
 }
 
-// answerable is a loaded profile with what is doubtful about it.
+// answerable is a loaded file with warnings about it: a profile, or else a module or a
+// loop-compressed trace.
 type answerable struct {
 	*pass.Result
 	name     string
-	module   []byte      // the text of LLVM IR, where the file is that: there is no profile
-	folded   *ask.Folded // the loop-compressed trace, where the file is that and it was not unfolded: there is no profile
+	module   []byte      // LLVM IR
+	folded   *ask.Folded // a loop-compressed trace that was not expanded
 	warnings []string
 }
 
-// doubts are sentences about the profile as a whole, and about the pass that made it.
+// newAnswerable returns the result of a pass, with its warnings.
+func newAnswerable(result *pass.Result, name string, r *reading) *answerable {
+	l := &answerable{Result: result, name: name}
+	l.warnings = append(l.doubts(), l.aboutGroups(r)...)
+	return l
+}
+
+// doubts returns warnings about the profile as a whole, and about the pass that made it.
 func (l *answerable) doubts() []string {
 	list := ask.Doubts(l.name, l.Profile)
 	if l.FirstBad != nil && len(list) > 0 {
@@ -357,35 +378,39 @@ func (l *answerable) doubts() []string {
 	return list
 }
 
-// answer prints a document about a loaded profile; an error that ended its pass
-// early comes after it.
+// answer prints a document about a loaded profile. It returns the error that ended the
+// profile's pass early.
 func (a *app) answer(l *answerable, format string, d *report.Document) error {
-	f, err := parseFormat(format)
-	if err != nil {
-		return err
-	}
 	d.Warnings = append(l.warnings, d.Warnings...)
-	if err := a.print(f, d); err != nil {
+	if err := a.print(format, d); err != nil {
 		return err
 	}
 	return l.Stopped
 }
 
-// print writes a document to stdout, and its doubts to stderr where the format
-// has no room for them.
-func (a *app) print(f report.Format, d *report.Document) error {
-	if f != report.JSON {
+// print writes a document to stdout. The warnings go to stderr, except in JSON, which
+// contains them.
+func (a *app) print(format string, d *report.Document) error {
+	if format != string(report.JSON) {
 		for _, w := range d.Warnings {
 			a.warn(w)
 		}
 	}
-	if err := d.Write(a.stdout, f); err != nil {
+	if err := d.Write(a.stdout, report.Format(format)); err != nil {
 		return &outputError{path: "standard output", err: err}
 	}
 	return nil
 }
 
-// facts are what every answer says of its input.
+// write writes bytes to stdout.
+func (a *app) write(text []byte) error {
+	if _, err := a.stdout.Write(text); err != nil {
+		return &outputError{path: "standard output", err: err}
+	}
+	return nil
+}
+
+// facts returns what every answer says of its input.
 func (l *answerable) facts(lineBytes uint32) []report.Fact {
 	return (&ask.Run{Name: l.name, Profile: l.Profile}).Facts(lineBytes)
 }

@@ -21,11 +21,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// scaleOptions are what the verb scale takes besides what it reads.
+// scaleOptions are the options of the verb scale, and its question.
 type scaleOptions struct {
+	machineOptions
 	processor string
-	caches    []string
-	named     string
 	module    string
 	top       int
 	at        string
@@ -39,7 +38,7 @@ type scaleOptions struct {
 	all       int // rows; see answers.All
 }
 
-// scaleTables are what --by takes.
+// scaleTables are the values of --by, in the order of the tables. CSV contains the first.
 var scaleTables = []string{"law", "opcode", "reuse", "level", "function", "check"}
 
 // scale predicts a larger input from smaller ones.
@@ -82,16 +81,12 @@ the runtime that the same model gives for it.
 	f.StringVar(&o.at, "at", "", "the parameters to predict for, as in n=512,m=8")
 	f.StringVar(&o.check, "check", "", "a trace or profile of a run at these parameters, as a `FILE`: print how far off the prediction is")
 	f.StringVar(&o.processor, "processor", "znver4", "whose core: a name, or a `FILE` that describes one")
-	f.StringArrayVar(&o.caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
-	f.StringVar(&o.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
+	o.addMachine(cmd, cacheUsage)
 	f.StringVar(&o.module, "module", "", "the LLVM IR of the traced program, as a `FILE`")
 	f.StringVar(&o.by, "by", "", "print one table alone, and all of it: "+strings.Join(scaleTables, ", ")+" (csv: law)")
 	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all; csv and json have all)")
-	for _, name := range []string{"sample", "sample-seed", "skip", "limit", "threads"} {
-		must(f.MarkHidden(name))
-	}
-	must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
-	must(cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(scaleTables, cobra.ShellCompDirectiveNoFileComp)))
+	hide(cmd, "sample", "sample-seed", "skip", "limit", "threads")
+	complete(cmd, "by", scaleTables)
 	return cmd
 }
 
@@ -108,7 +103,7 @@ func parseParameters(text string) (names []string, values []int64, ok bool) {
 	return names, values, true
 }
 
-// ordered gives the values of parameters in the order of names.
+// ordered returns the values of parameters in the order of names.
 func ordered(names, have []string, values []int64) ([]int64, bool) {
 	list := make([]int64, 0, len(names))
 	for _, name := range names {
@@ -121,7 +116,7 @@ func ordered(names, have []string, values []int64) ([]int64, bool) {
 	return list, len(have) == len(names)
 }
 
-// prepare reads the options; chosen tells that rows were.
+// prepare checks the options. chosen: the number of rows was given.
 func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err error) {
 	if o.top < 0 {
 		return nil, usagef("--top ", strconv.Itoa(o.top), ", want a number of rows, or 0 for all")
@@ -136,8 +131,8 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 	if o.names, at, ok = parseParameters(o.at); !ok {
 		return nil, usagef("--at ", strconv.Quote(o.at), ", want the parameters to predict for, as in n=512 or n=512,m=8")
 	}
-	if len(o.caches) > 0 || o.named != "" {
-		if o.h, err = chooseHierarchy(o.caches, o.named); err != nil {
+	if o.given() {
+		if o.h, err = o.hierarchy(); err != nil {
 			return nil, err
 		}
 		o.q.Machine = o.h.Lines()
@@ -205,14 +200,8 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 		}
 		real.models.Use(processor)
 	}
-	if err := o.lay(d, foretold, real); err != nil {
-		return err
-	}
-	format, err := parseFormat(r.format)
-	if err != nil {
-		return err
-	}
-	return a.print(format, d)
+	o.lay(d, foretold, real)
+	return a.print(r.format, d)
 }
 
 // scaleRun is a run with the parameters of its input.
@@ -278,7 +267,7 @@ func (a *app) scaleLoad(r *reading, o *scaleOptions, file string) (*answerable, 
 	return l, l.Stopped
 }
 
-// told is what is asked of a run, made or predicted.
+// told is the answers about a run, real or predicted.
 type told struct {
 	work   *answers.Blocks
 	models *costmodel.Models
@@ -287,7 +276,7 @@ type told struct {
 	p      *profile.Profile
 }
 
-// tell asks about a profile: one way for both.
+// tell computes the answers about a profile.
 func (o *scaleOptions) tell(p *profile.Profile, predicted bool) (*told, error) {
 	t := &told{p: p}
 	run, err := blocks.DecodeRun(p.Blocks)
@@ -324,8 +313,8 @@ func (o *scaleOptions) tell(p *profile.Profile, predicted bool) (*told, error) {
 	return t, nil
 }
 
-// lay makes the tables.
-func (o *scaleOptions) lay(d *report.Document, foretold, real *told) error {
+// lay adds the tables and the warnings about them.
+func (o *scaleOptions) lay(d *report.Document, foretold, real *told) {
 	reply := foretold.models.Answer(o.q)
 	for _, row := range reply.Table("program").Rows {
 		if label := row[0].Plain(); label != "instructions" {
@@ -341,46 +330,45 @@ func (o *scaleOptions) lay(d *report.Document, foretold, real *told) error {
 		}
 	}
 	d.Warnings = append(d.Warnings, "not modelled: "+strings.Join(reply.Unmodelled, "; "))
-	functions := reply.Table("functions")
-	tables := map[string]func() []report.Table{
-		"law":    func() []report.Table { return []report.Table{o.laws(foretold, real)} },
-		"opcode": func() []report.Table { return []report.Table{o.opcodes(foretold, real)} },
-		"reuse":  func() []report.Table { return []report.Table{o.reuse(foretold.p)} },
-		"level": func() []report.Table {
-			if len(o.h.Levels) == 0 {
-				return nil
+	for _, name := range scaleTables {
+		if o.by == "" || o.by == name {
+			d.Tables = append(d.Tables, o.tables(name, foretold, real, reply)...)
+		}
+	}
+}
+
+// tables makes the tables of that name.
+func (o *scaleOptions) tables(name string, foretold, real *told, reply *answers.Reply) []report.Table {
+	switch name {
+	case "law":
+		return []report.Table{o.laws(foretold, real)}
+	case "opcode":
+		return []report.Table{o.opcodes(foretold, real)}
+	case "reuse":
+		return []report.Table{o.reuse(foretold.p)}
+	case "function":
+		t := *reply.Table("functions")
+		rows := t.Rows
+		t.Columns, t.Rows = t.Columns[1:], nil // without the page's number
+		for _, row := range rows {
+			if n, _ := row[4].Number(); n > 0 {
+				t.Rows = append(t.Rows, row[1:])
 			}
+		}
+		return []report.Table{o.cut(t)}
+	case "level":
+		if len(o.h.Levels) > 0 {
 			return answers.Predicted(o.h, foretold.levels)
-		},
-		"function": func() []report.Table {
-			t := *functions
-			t.Columns = t.Columns[1:] // the page's number
-			t.Rows = nil
-			for _, row := range functions.Rows {
-				if n, _ := row[4].Number(); n > 0 {
-					t.Rows = append(t.Rows, row[1:])
-				}
-			}
-			return []report.Table{o.cut(t)}
-		},
-		"check": func() []report.Table {
-			if real == nil {
-				return nil
-			}
+		}
+	case "check":
+		if real != nil {
 			return []report.Table{o.held(foretold, real, reply)}
-		},
-	}
-	order := []string{"law", "opcode", "reuse", "level", "function", "check"} // of which csv has the first
-	if o.by != "" {
-		order = []string{o.by}
-	}
-	for _, name := range order {
-		d.Tables = append(d.Tables, tables[name]()...)
+		}
 	}
 	return nil
 }
 
-// cut leaves the first rows, as asked for.
+// cut leaves as many rows as --top says.
 func (o *scaleOptions) cut(t report.Table) report.Table {
 	if o.all != answers.All && len(t.Rows) > o.all {
 		t.Rows = t.Rows[:o.all]
@@ -389,7 +377,7 @@ func (o *scaleOptions) cut(t report.Table) report.Table {
 	return t
 }
 
-// laws has a row for each block that runs, what executes most instructions first.
+// laws has a row for each block that runs, in descending order of executed instructions.
 func (o *scaleOptions) laws(foretold, real *told) report.Table {
 	t := report.Table{Key: "laws", Title: "Executions of blocks, as laws", Columns: report.Columns(
 		"function", "block", "file", "line", "law", "basis", "executions")}
@@ -468,7 +456,7 @@ func (o *scaleOptions) opcodes(foretold, real *told) report.Table {
 	return o.cut(t)
 }
 
-// reuse has a row for each power of two of distances.
+// reuse has a row for each power of two of stack distances.
 func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
 	t := report.Table{Key: "reuse", Title: "How many other lines were touched since the line was, by accesses", Columns: report.Columns(
 		"from (lines)", "below (lines)", "accesses", "share",
@@ -501,10 +489,10 @@ func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
 	return t
 }
 
-// sameFigure is below what figures differ by but for rounding.
+// sameFigure is the relative difference up to which figures differ by rounding only.
 const sameFigure = 1e-12
 
-// held has a row for each figure, predicted and of the run.
+// held has a row for each figure, predicted and of the real run.
 func (o *scaleOptions) held(foretold, real *told, reply *answers.Reply) report.Table {
 	t := report.Table{Key: "check", Title: "Held against " + o.check, Columns: report.Columns(
 		"figure", "predicted", "run=of the run", "difference", "off=off by")}

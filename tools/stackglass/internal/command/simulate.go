@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -16,36 +15,25 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// simulation is a pass of a trace through simulated caches.
+// simulation holds the options of a simulation.
 type simulation struct {
-	asked
+	machineOptions
 	r        *reading
+	budget   []string
 	seed     uint64
 	protocol string
 }
 
-// asked are the options by which a verb is asked about a hierarchy.
-type asked struct {
-	caches []string
-	named  string
-	budget []string
-}
-
-func (q *asked) add(cmd *cobra.Command, budgetExample string) {
-	cmd.Flags().StringArrayVar(&q.caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
-	cmd.Flags().StringVar(&q.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
-	cmd.Flags().StringArrayVar(&q.budget, "fail-if", nil, "exit 1 if this holds, as in '"+budgetExample+"' (may be repeated)")
-	must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
-}
-
 func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	s := &simulation{r: addReading(cmd)}
-	must(cmd.Flags().MarkHidden("workers")) // of analyses; what is simulated has one order
-	s.add(cmd, budgetExample)
-	cmd.Flags().Uint64Var(&s.seed, "seed", 0, "start random replacement from another `NUMBER`")
-	cmd.Flags().StringVar(&s.protocol, "protocol", simulate.MESI.String(), "what private caches know of each other's lines: mesi or msi")
-	cmd.Flags().StringVar(&s.r.cores, "cores", "", "threads that run on one core, as in 0,1/2,3 (default: each on its own)")
-	must(cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions([]string{"mesi", "msi"}, cobra.ShellCompDirectiveNoFileComp)))
+	hide(cmd, "workers") // of analyses; a simulation has one order
+	s.addMachine(cmd, cacheUsage)
+	f := cmd.Flags()
+	f.StringArrayVar(&s.budget, "fail-if", nil, "exit 1 if this holds, as in '"+budgetExample+"' (may be repeated)")
+	f.Uint64Var(&s.seed, "seed", 0, "start random replacement from another `NUMBER`")
+	f.StringVar(&s.protocol, "protocol", simulate.MESI.String(), "what private caches know of each other's lines: mesi or msi")
+	f.StringVar(&s.r.cores, "cores", "", "threads that run on one core, as in 0,1/2,3 (default: each on its own)")
+	complete(cmd, "protocol", []string{"mesi", "msi"})
 	return s
 }
 
@@ -84,7 +72,7 @@ is dirty is written back, apart from them. --fail-if is that of what-if.`,
 }
 
 func (a *app) runSimulate(s *simulation, name string) error {
-	h, err := chooseHierarchy(s.caches, s.named)
+	h, err := s.hierarchy()
 	if err != nil {
 		return err
 	}
@@ -116,7 +104,7 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	return checkBudgets(budgets, d)
 }
 
-// simulated runs a trace through h, and through analyses beside it.
+// simulated runs a trace through h and through analyses at the same time.
 func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analyses analysis.Analyses) (*answerable, simulate.Result, error) {
 	var none simulate.Result
 	if s.r.sample != "" {
@@ -128,7 +116,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	}
 	protocol, err := simulate.ParseProtocol(s.protocol)
 	if err != nil {
-		return nil, none, asUsage(errors.New("--" + err.Error()))
+		return nil, none, usage(err)
 	}
 	need, err := simulate.MemoryBytes(h)
 	if err != nil {
@@ -159,12 +147,10 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if err != nil {
 		return nil, none, err
 	}
-	l := &answerable{Result: result, name: in.Name}
-	l.warnings = append(l.doubts(), l.aboutGroups(s.r)...)
-	return l, simulator.Finish(), nil
+	return newAnswerable(result, in.Name, s.r), simulator.Finish(), nil
 }
 
-// measuredOf lays the result out as an answer of what-if.
+// measuredOf returns a result of a simulation in the form of an answer of what-if.
 func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarchy.Prediction {
 	var counted []hierarchy.Counted
 	for i := range r.Levels {
@@ -176,8 +162,7 @@ func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarc
 	return p
 }
 
-// simulatedDoubts say what is known of the hierarchy, and how threads were put on
-// cores.
+// simulatedDoubts returns warnings about the hierarchy and the placement of threads.
 func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simulate.Result) (list []string) {
 	if h.About != "" {
 		list = append(list, h.Name+": "+h.About)
@@ -199,8 +184,7 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 	return list
 }
 
-// addCoherence adds to the table of levels how many caches there are, and which
-// misses are of lines lost to other cores' stores.
+// addCoherence adds the number of caches and the coherence misses to the table of levels.
 func addCoherence(t *report.Table, r simulate.Result) {
 	t.Columns = append(t.Columns, report.Columns(
 		"caches", "coherence_misses=misses of coherence", "invalidated=lines lost")...)
@@ -209,7 +193,7 @@ func addCoherence(t *report.Table, r simulate.Result) {
 	}
 }
 
-// coreTable is what each core asks of each level.
+// coreTable has a row for each core and level.
 func coreTable(r simulate.Result) report.Table {
 	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
 		"core", "threads", "name=level", "accesses", "hits", "misses", "coherence_misses=of coherence",
@@ -224,7 +208,7 @@ func coreTable(r simulate.Result) report.Table {
 	return t
 }
 
-// busTable is what goes over the buses that connect the caches of a level.
+// busTable counts the transactions on the buses that connect the caches of a level.
 func busTable(r simulate.Result) report.Table {
 	t := report.Table{Key: "bus", Title: "Between the caches of a level", Columns: report.Columns(
 		"name=level", "bus_reads=BusRd", "bus_reads_exclusive=BusRdX", "upgrades=BusUpgr",
@@ -232,21 +216,24 @@ func busTable(r simulate.Result) report.Table {
 		"remote_dirty=another has it dirty", "write_backs_for_reads=written back for a read",
 		"write_backs_for_writes=for a write")}
 	for _, l := range r.Levels {
-		row := []report.Value{report.TextOf(l.Cache.Name)}
-		b := &l.Run.Bus
-		for _, n := range []uint64{
-			b.Reads, b.ReadsExclusive, b.Upgrades, b.SilentUpgrades, b.RemoteClean, b.RemoteDirty, b.WriteBacksForReads, b.WriteBacksForWrites,
-		} {
-			row = append(row, report.Count(n))
-		}
-		if l.Run.Bus != (simulate.Bus{}) {
-			t.Add(row...)
+		if b := &l.Run.Bus; *b != (simulate.Bus{}) {
+			t.Add(countsOf(l.Cache.Name, b.Reads, b.ReadsExclusive, b.Upgrades, b.SilentUpgrades,
+				b.RemoteClean, b.RemoteDirty, b.WriteBacksForReads, b.WriteBacksForWrites)...)
 		}
 	}
 	return t
 }
 
-// addWriteBacks adds to the table of levels what each wrote back.
+// countsOf is a row of a name and counts.
+func countsOf(name string, counts ...uint64) []report.Value {
+	row := []report.Value{report.TextOf(name)}
+	for _, n := range counts {
+		row = append(row, report.Count(n))
+	}
+	return row
+}
+
+// addWriteBacks adds write-backs to the table of levels.
 func addWriteBacks(t *report.Table, r simulate.Result) {
 	t.Columns = append(t.Columns, report.Columns("write_backs=write-backs", "write_backs_at_end=at the end")...)
 	for i, l := range r.Levels {
@@ -254,7 +241,7 @@ func addWriteBacks(t *report.Table, r simulate.Result) {
 	}
 }
 
-// addWrites adds to the table of memory what it is told to write.
+// addWrites adds writes to the table of memory.
 func addWrites(t *report.Table, r simulate.Result) {
 	for _, c := range []struct {
 		key, label string
@@ -271,7 +258,7 @@ func addWrites(t *report.Table, r simulate.Result) {
 	}
 }
 
-// flowTable is the rest of what happened at each level.
+// flowTable counts everything else that happened at each level.
 func flowTable(r simulate.Result) report.Table {
 	t := report.Table{Key: "flow", Title: "Demand by reads and writes, and what else came and went", Columns: report.Columns(
 		"name=level", "reads", "read_misses=missed", "writes", "write_misses=missed",
@@ -280,15 +267,8 @@ func flowTable(r simulate.Result) report.Table {
 		"back_invalidations=back-invalidated", "moved_up=moved up")}
 	for i := range r.Levels {
 		c := &r.Levels[i].Run
-		row := []report.Value{report.TextOf(r.Levels[i].Cache.Name)}
-		for _, n := range []uint64{
-			c.Reads, c.ReadMisses, c.Writes, c.WriteMisses,
-			c.WriteBacksReceived, c.WriteBackMisses, c.Updates, c.CleanVictims,
-			c.Fills, c.Evictions, c.Taken, c.Given,
-		} {
-			row = append(row, report.Count(n))
-		}
-		t.Add(row...)
+		t.Add(countsOf(r.Levels[i].Cache.Name, c.Reads, c.ReadMisses, c.Writes, c.WriteMisses, c.WriteBacksReceived,
+			c.WriteBackMisses, c.Updates, c.CleanVictims, c.Fills, c.Evictions, c.Taken, c.Given)...)
 	}
 	return t
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sources are files of source code. A profile names one by the tail of its path.
+// sources are files of source code. A profile names a file by the end of its path.
 type sources struct {
-	paths map[string][]string // whole, by name
+	paths map[string][]string // absolute, by base name
 	lines map[string][]string // of files that were read
-	asked map[string]bool     // names that rows have
+	asked map[string]bool     // files that rows name
 }
 
-// mostSourceFiles is how many files a folder may have to be looked through.
+// mostSourceFiles is the most files that a folder may contain.
 const mostSourceFiles = 200_000
 
-// findSources looks through folders for files.
+// findSources lists the files in folders.
 func findSources(places []string) (*sources, error) {
 	s := &sources{paths: map[string][]string{}, lines: map[string][]string{}, asked: map[string]bool{}}
 	files := 0
 	for _, place := range places {
 		if _, err := os.Stat(place); err != nil {
-			return nil, usagef("--source ", place, ": ", withoutPath(err), "; give a folder or a file of the program's source")
+			return nil, usagef("--source ", place, ": ", reason(err), "; give a folder or a file of the program's source")
 		}
 		err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
 			switch {
@@ -56,7 +56,7 @@ func findSources(places []string) (*sources, error) {
 	return s, nil
 }
 
-// text gives a line without what is around it, "" where it is not found.
+// text returns a line with single spaces, or "" if it is not found.
 func (s *sources) text(file string, line uint32) string {
 	if file == "" || line == 0 {
 		return ""
@@ -77,8 +77,8 @@ func (s *sources) text(file string, line uint32) string {
 	return strings.Join(strings.Fields(lines[line-1]), " ")
 }
 
-// find gives the files that may be the one that a profile names: those whose paths
-// end most like it, and say nothing else.
+// find returns the files that a profile may mean: those whose paths have the longest common
+// end with its name.
 func (s *sources) find(file string) (paths []string) {
 	most := 0
 	for _, path := range s.paths[filepath.Base(file)] {
@@ -94,7 +94,7 @@ func (s *sources) find(file string) (paths []string) {
 	return paths
 }
 
-// readLines reads a file of text; one that is none has no lines.
+// readLines reads a text file. It returns nil for any other file.
 func readLines(path string) []string {
 	const mostBytes = 64 << 20
 	st, err := os.Stat(path)
@@ -108,7 +108,7 @@ func readLines(path string) []string {
 	return strings.Split(string(content), "\n")
 }
 
-// doubts names files that were looked for and not found, or found twice.
+// doubts warns about files that were not found, or found twice.
 func (s *sources) doubts() (list []string) {
 	var missing []string
 	for file := range s.asked {

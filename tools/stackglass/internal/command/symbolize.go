@@ -2,8 +2,6 @@ package command
 
 import (
 	"cmp"
-	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,8 +18,8 @@ func addSymbols(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "symbols", nil, "name the instructions of a trace by this `PROGRAM` or library, or PROGRAM@ADDRESS where it was loaded")
 }
 
-// symbolize names instructions by files of the program: function, file and line.
-// The notes are doubts.
+// symbolize names the function, file and line of instructions by files of the program. The
+// notes are warnings.
 func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	if len(files) > 0 && p.Sites == nil {
 		return nil, usagef("--symbols: the profile holds no sites that could be named")
@@ -40,13 +38,12 @@ func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	return notes, nil
 }
 
-// symbolizeBy names sites by one file. The paths of their sources are still to be
-// named.
+// symbolizeBy names sites by one file. It stores the paths of their sources in paths.
 func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) (notes []string, err error) {
 	path, text, moved := strings.Cut(file, "@")
 	known, err := symbols.Open(path)
 	if err != nil {
-		return nil, usagef("--symbols ", path, ": ", withoutPath(err), "; give the program or library that was traced, an ELF file")
+		return nil, usagef("--symbols ", path, ": ", reason(err), "; give the program or library that was traced, an ELF file")
 	}
 	base := known.Low
 	if moved {
@@ -66,17 +63,17 @@ func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) 
 type naming struct {
 	file  *symbols.File
 	name  string
-	base  uint64 // where the file begins in memory, of sites without a module
-	moved bool   // the user said so
+	base  uint64 // address of the file in memory, for sites without a module
+	moved bool   // the user gave the address
 
-	paths            map[*profile.Site]string // of the sources of sites that were named
+	paths            map[*profile.Site]string // of the sources
 	addresses, named int
-	lines            int      // of the named, those with a line of source
+	lines            int      // named sites with a line of source
 	unaddressed      bool     // no site has an address
-	others           []string // modules that the trace names, and this file is not
+	others           []string // other modules of the trace
 }
 
-// one names a site. What the trace tells itself stays.
+// one names a site, except for what the trace says itself.
 func (n *naming) one(s *profile.Site) {
 	addr := s.PC - n.base + n.file.Low
 	switch {
@@ -107,21 +104,20 @@ func (n *naming) one(s *profile.Site) {
 	}
 }
 
-// nameFiles names the files of sites as an analysis does: of those with a path by
-// it, of the others anew.
+// nameFiles names the files of sites as an analysis does, by their paths if they are known.
 func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
-	of := func(site *profile.Site) string { return cmp.Or(paths[site], site.File) }
+	path := func(site *profile.Site) string { return cmp.Or(paths[site], site.File) }
 	var all []string
 	for i := range s.Code {
-		all = append(all, of(&s.Code[i]))
+		all = append(all, path(&s.Code[i]))
 	}
 	names := trace.FileNames(all)
 	for i := range s.Code {
-		s.Code[i].File = names[of(&s.Code[i])]
+		s.Code[i].File = names[path(&s.Code[i])]
 	}
 }
 
-// doubts tell of a file that is not the one that was traced.
+// doubts warns about a file that does not seem to be the one that was traced.
 func (n *naming) doubts() (list []string) {
 	switch {
 	case n.unaddressed:
@@ -138,15 +134,6 @@ func (n *naming) doubts() (list []string) {
 		list = append(list, "all instructions that "+n.name+" names lie where it has no lines of source, though it has some: it may be another program than the one that was traced, or have begun at another address")
 	}
 	return list
-}
-
-// withoutPath is an error of the system in its own words.
-func withoutPath(err error) string {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err.Error()
-	}
-	return err.Error()
 }
 
 func sorted(list []string) []string {

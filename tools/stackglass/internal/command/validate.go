@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/simulate"
 )
 
-// validate holds a prediction against the simulation of the same trace.
+// validate compares a prediction with the simulation of the same trace.
 func (a *app) validate() *cobra.Command {
 	var (
 		s       *simulation
@@ -69,31 +69,25 @@ added where stores take no lines from other cores.
 			"  stackglass validate --loops\n" +
 			"  stackglass validate --multicore app.1.sgt 4=app.4.sgt 8=app.8.sgt --cache L1=8KiB,8 --cache L2=128KiB,16,shared=all",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.on && len(args) == 0 {
+			switch {
+			case o.on && len(args) == 0, m.on && len(args) > 1:
 				return nil
-			}
-			if m.on && len(args) > 1 {
-				return nil
-			}
-			if m.on {
+			case m.on:
 				return usagef("--multicore: give the trace of a run with one thread, and those of runs with several, as in: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
 			}
 			return oneFile(cmd, args)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if o.on && len(*samples) > 0 {
+			switch sampling := len(*samples) > 0; {
+			case o.on && sampling:
 				return usagef("--loops and --sampling exclude each other: each validates something else")
-			}
-			if m.on && (o.on || len(*samples) > 0) {
+			case m.on && (o.on || sampling):
 				return usagef("--multicore, --loops and --sampling exclude each other: each validates something else")
-			}
-			if m.on {
+			case m.on:
 				return a.runValidateMulticore(s, m, args)
-			}
-			if o.on {
+			case o.on:
 				return a.runValidateLoops(s, o, args)
-			}
-			if len(*samples) > 0 {
+			case sampling:
 				return a.runValidateSampling(s, args[0], *samples)
 			}
 			return a.runValidate(s, args[0])
@@ -107,7 +101,7 @@ added where stores take no lines from other cores.
 }
 
 func (a *app) runValidate(s *simulation, name string) error {
-	h, err := chooseHierarchy(s.caches, s.named)
+	h, err := s.hierarchy()
 	if err != nil {
 		return err
 	}
@@ -139,13 +133,13 @@ func (a *app) runValidate(s *simulation, name string) error {
 	return checkBudgetsOn(budgets, v.off)
 }
 
-// validation is a prediction beside what was counted.
+// validation is a prediction and the result of a simulation.
 type validation struct {
 	predicted, counted hierarchy.Prediction
-	byCore             hierarchy.ByCore // that predicted is the sum of
+	byCore             hierarchy.ByCore // its sum is predicted
 }
 
-// relative is how far x is off y, as a share of y.
+// relative returns (x - y) / y.
 func relative(x, y float64) float64 {
 	if x == y {
 		return 0
@@ -153,8 +147,7 @@ func relative(x, y float64) float64 {
 	return (x - y) / y
 }
 
-// off is how far a level is off, whichever way; where nothing was to be missed,
-// by all.
+// off returns the relative error of a level's misses, without its sign.
 func (v *validation) off(b *budget) float64 {
 	level := b.level
 	if level < 0 {
@@ -163,7 +156,7 @@ func (v *validation) off(b *budget) float64 {
 	return math.Abs(relative(v.predicted.Levels[level].Misses, v.counted.Levels[level].Misses))
 }
 
-// shareOff is relative for a table, which has no room for an infinite one.
+// shareOff is relative for a table, in which infinity is no value.
 func shareOff(x, y float64) report.Value {
 	if off := relative(x, y); !math.IsInf(off, 0) {
 		return report.Ratio(off)
@@ -201,8 +194,7 @@ func (v *validation) memory() report.Table {
 	return t
 }
 
-// reasons say what the simulation did at levels that are off, which no stack
-// distance tells.
+// reasons explain errors by events of the simulation that stack distances do not show.
 func (v *validation) reasons(r simulate.Result) (list []string) {
 	for i, p := range v.predicted.Levels {
 		if p.Misses == v.counted.Levels[i].Misses {

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/simulate"
 )
 
-// groupsKnown refuses levels that some cores share where it was not said which: the
-// stacks that they share are chosen before the trace is read.
+// groupsKnown refuses levels that some cores share if --cores does not say which: the stacks
+// that they share are chosen before the trace is read.
 func groupsKnown(s *simulation, r simulate.Result) error {
 	for _, l := range r.Levels {
 		n := int(min(uint64(l.Cache.SharedBy), simulate.MaxCores))
@@ -31,7 +31,7 @@ func groupsKnown(s *simulation, r simulate.Result) error {
 	return nil
 }
 
-// sortedCores are the threads of each core, by the first one.
+// sortedCores returns the threads of each core, ordered by the first one.
 func sortedCores(r simulate.Result) (cores [][]uint32) {
 	for _, c := range r.Cores {
 		if len(c.Threads) > 0 {
@@ -78,7 +78,7 @@ func (v *validation) views(asker *hierarchy.Asker) report.Table {
 	return t
 }
 
-// cores holds each core's prediction against what was simulated of it.
+// cores has a row for each core and level.
 func (v *validation) cores(r simulate.Result) report.Table {
 	t := report.Table{Key: "cores", Title: "Misses by core, as predicted and as simulated", Columns: report.Columns(
 		"threads", "name=level", "predicted_misses=predicted misses", "misses", "difference",

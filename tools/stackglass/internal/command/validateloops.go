@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,7 +27,7 @@ type loopValidation struct {
 	latency sma.Latency
 }
 
-// addLoopValidation gives the command of s the options.
+// addLoopValidation adds the options.
 func addLoopValidation(s *simulation) *loopValidation {
 	o := &loopValidation{latency: sma.Opteron()}
 	f := s.r.cmd.Flags()
@@ -36,7 +37,7 @@ func addLoopValidation(s *simulation) *loopValidation {
 	return o
 }
 
-// validated is a tree by every method, in one cache.
+// validated is the misses of a tree in one cache, by every method.
 type validated struct {
 	name      string
 	cache     misses.Cache
@@ -47,9 +48,9 @@ type validated struct {
 	dinero    report.Value
 }
 
-// runValidateLoops is validate with --loops, of a trace or, without one, of kernels.
+// runValidateLoops is validate --loops. Without a trace, it validates kernels.
 func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string) error {
-	if s.named != "" || len(s.budget) > 0 || s.r.cores != "" || s.r.sample != "" {
+	if s.r.changed("hierarchy", "fail-if", "cores", "sample") != "" {
 		return usagef("--loops: caches are validated one by one, for all threads together; leave out --hierarchy, --fail-if, --cores and --sample")
 	}
 	if !(o.latency.HitCycles >= 0 && o.latency.MissCycles >= o.latency.HitCycles) {
@@ -91,15 +92,11 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	return a.answer(l, s.r.format, d)
 }
 
-// validateKernels validates nests that are known, in caches of which DineroIV's counts are
-// known where no others are given.
+// validateKernels validates the kernels. The default caches are those for which DineroIV's
+// counts are on record.
 func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.Cache) error {
 	if len(caches) == 0 {
 		caches = []misses.Cache{{LineBytes: 64, Sets: 8, Ways: 2}, {LineBytes: 64, Sets: 16, Ways: 1}, {LineBytes: 64, Sets: 16, Ways: 2}}
-	}
-	f, err := parseFormat(s.r.format)
-	if err != nil {
-		return err
 	}
 	var list []validated
 	for _, k := range nests.Vectors() {
@@ -125,10 +122,10 @@ func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.
 	}
 	d := &report.Document{Schema: "stackglass.validate-loops", Version: 1}
 	d.Tables = []report.Table{o.table(list)}
-	return a.print(f, d)
+	return a.print(s.r.format, d)
 }
 
-// loopCaches reads the values of --cache, each a cache by itself.
+// loopCaches reads the values of --cache, each an independent cache.
 func loopCaches(texts []string) (list []misses.Cache, err error) {
 	for _, text := range texts {
 		c, err := hierarchy.ParseCache(text)
@@ -147,7 +144,7 @@ func loopCaches(texts []string) (list []misses.Cache, err error) {
 	return list, nil
 }
 
-// treeOf is the folded trace of a profile.
+// treeOf returns the loop-compressed trace of a profile.
 func treeOf(r *ask.Run) (*loops.Tree, error) {
 	if err := program.CheckLoops(r); err != nil {
 		return nil, asUsage(err)
@@ -177,8 +174,8 @@ func validateTree(ctx context.Context, name string, tree *loops.Tree, c misses.C
 	return v, err
 }
 
-// simulateTree unfolds a tree, and runs it through a cache that all threads share, and
-// through DineroIV.
+// simulateTree expands a tree and runs it through a cache that all threads share, and through
+// DineroIV.
 func simulateTree(ctx context.Context, tree *loops.Tree, c misses.Cache, d *dineroRun) (accesses, missed uint64, err error) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{
 		Name: "L1", SizeBytes: c.Lines() * c.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(c.LineBytes), SharedBy: hierarchy.AllCores,
@@ -193,13 +190,13 @@ func simulateTree(ctx context.Context, tree *loops.Tree, c misses.Cache, d *dine
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = s.Consume(b)
+		}
 		if err != nil {
-			return 0, 0, err
-		}
-		if err := ctx.Err(); err != nil {
-			return 0, 0, err
-		}
-		if err := s.Consume(b); err != nil {
 			return 0, 0, err
 		}
 		d.write(b)
@@ -242,14 +239,14 @@ func waysOf(c misses.Cache) report.Value {
 }
 
 const (
-	leastShown = 0.01 // of the accesses, for a loop that is listed
-	mostShown  = 50   // loops, the largest ones
-	// Counts of a loop's arrays take a run, and so many accesses may be simulated one by one
-	// for all loops of a cache; others get no exact class.
+	leastShown = 0.01 // share of the accesses of a listed loop
+	mostShown  = 50   // listed loops
+	// mostSimulated is how many accesses may be simulated for the exact classes of a cache's
+	// loops. Further loops get no exact class.
 	mostSimulated = 30e6
 )
 
-// loopClasses has a row for each array of the loops that make most accesses.
+// loopClasses has a row for each array of the largest loops.
 func loopClasses(tree *loops.Tree, list []validated) report.Table {
 	t := report.Table{Key: "loops", Title: "Arrays of the loops that make 1 % of the accesses (SMA: as if the cache was empty before each run of the loop; addresses of the first run)", Columns: report.Columns(
 		"size_bytes=cache", "ways", "loop", "base=array at", "lines", "accesses", "sma_misses=SMA",
@@ -281,8 +278,7 @@ func loopClasses(tree *loops.Tree, list []validated) report.Table {
 	return t
 }
 
-// loopNames numbers loops as chapters are, in the order of the trace; the root has no
-// number.
+// loopNames numbers loops like chapters, in the order of the trace. The root has no number.
 func loopNames(r *sma.Result) []string {
 	names := make([]string, len(r.Loops))
 	inside := make([]int, len(r.Loops))
@@ -299,29 +295,21 @@ func loopNames(r *sma.Result) []string {
 	return names
 }
 
-// largest are the loops that make most accesses, in the order of the trace.
+// largest returns the loops with most accesses, in the order of the trace.
 func largest(r *sma.Result) (list []int) {
-	of := func(n int) float64 { return r.Loops[n].Runs * r.Loops[n].Total.Accesses }
+	accesses := func(n int) float64 { return r.Loops[n].Runs * r.Loops[n].Total.Accesses }
 	for n, l := range r.Loops {
-		if l.Around >= 0 && of(n) >= leastShown*r.Total.Accesses {
+		if l.Around >= 0 && accesses(n) >= leastShown*r.Total.Accesses {
 			list = append(list, n)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y int) int {
-		switch {
-		case of(x) > of(y):
-			return -1
-		case of(x) < of(y):
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(accesses(y), accesses(x)) })
 	list = list[:min(len(list), mostShown)]
 	slices.Sort(list)
 	return list
 }
 
-// aboutEstimates are doubts about SMA.
+// aboutEstimates returns warnings about SMA.
 func aboutEstimates(list []validated) (doubts []string) {
 	if r := list[0].estimated; r.Wild > 0 {
 		doubts = append(doubts, "SMA takes the "+strconv.FormatFloat(r.Wild, 'f', 0, 64)+" accesses of references without a pattern to miss what they miss in a cache that only they use")

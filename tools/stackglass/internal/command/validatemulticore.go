@@ -31,7 +31,7 @@ type multicoreValidation struct {
 	cachegrind []string
 }
 
-// addMulticoreValidation gives the command of s the options.
+// addMulticoreValidation adds the options.
 func addMulticoreValidation(s *simulation) *multicoreValidation {
 	o := &multicoreValidation{}
 	f := s.r.cmd.Flags()
@@ -61,12 +61,8 @@ func parseNumbered(text string) numbered {
 // runValidateMulticore is validate with --multicore: names are the trace of a run with one
 // thread, and those of runs with several.
 func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names []string) error {
-	if len(s.budget) > 0 || s.r.cores != "" || s.r.sample != "" {
+	if s.r.changed("fail-if", "cores", "sample") != "" {
 		return usagef("--multicore: threads are put on cores one by one; leave out --fail-if, --cores and --sample")
-	}
-	format, err := parseFormat(s.r.format)
-	if err != nil {
-		return err
 	}
 	q, err := o.question(s)
 	if err != nil {
@@ -118,12 +114,12 @@ func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names 
 		addComparison(&t, &row, grind, len(q.Windows) > 0 && q.Windows[0].Weights != blocksample.Counted)
 	}
 	d.Tables = []report.Table{program.WithoutEmpty(t)}
-	return a.print(format, d)
+	return a.print(s.r.format, d)
 }
 
-// question is what is asked of each number of cores.
+// question returns the question for each number of cores.
 func (o *multicoreValidation) question(s *simulation) (q predict.Question, err error) {
-	if q.Hierarchy, err = chooseHierarchy(s.caches, s.named); err != nil {
+	if q.Hierarchy, err = s.hierarchy(); err != nil {
 		return q, err
 	}
 	q.Seed, q.Stacks = s.seed, true
@@ -147,14 +143,10 @@ func (o *multicoreValidation) question(s *simulation) (q predict.Question, err e
 	return q, nil
 }
 
-// asMulticore makes a wrong option the user's to mend.
+// asMulticore is [usage] for wrong options; other errors remain what they are.
 func asMulticore(err error) error {
-	var option *trace.OptionError
-	if errors.As(err, &option) && option.Option != "cache" {
-		return asUsage(errors.New("--" + err.Error()))
-	}
-	if errors.As(err, &option) {
-		return asUsage(err)
+	if is[*trace.OptionError](err) {
+		return usage(err)
 	}
 	return err
 }
@@ -179,7 +171,7 @@ func realTraces(ctx context.Context, names []string) (list []numbered, err error
 	return list, nil
 }
 
-// programOf reads a trace for what it tells of the program and its threads.
+// programOf reads a trace to its end and returns what it says of the program and its threads.
 func programOf(ctx context.Context, name string) (*trace.Program, error) {
 	r, err := rowsOf(ctx, name)
 	if err != nil {
@@ -211,7 +203,7 @@ func rowsOf(ctx context.Context, name string) (*pass.Rows, error) {
 	return r, err
 }
 
-// closingThreads are mimicked threads whose trace is closed with them.
+// closingThreads are synthesised threads with the trace to close.
 type closingThreads struct {
 	*multicore.Reader
 	io.Closer
@@ -232,7 +224,7 @@ func mimickedFrom(ctx context.Context, name string) predict.Source {
 	}
 }
 
-// readGrind reads what Cachegrind counted in the source files that the trace names.
+// readGrind reads Cachegrind's counts of the source files that the trace names.
 func readGrind(name string, p *trace.Program) (*validate.Cachegrind, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -269,8 +261,8 @@ func (o *multicoreValidation) table() report.Table {
 		"predicted_references=predicted")}
 }
 
-// addComparison adds rows of each level: the mean of private caches, and the global rate.
-// weighed tells that blocks weigh by equations.
+// addComparison adds rows for each level: the mean of private caches, and the global rate.
+// weighed: the weights of blocks come from equations.
 func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrind, weighed bool) {
 	for i := range row.Levels {
 		l := &row.Levels[i]
@@ -291,11 +283,11 @@ func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrin
 			if !weighed {
 				weights = report.None()
 			}
-			if l.HasAlone && !global {
-				coherence = report.Decimal(l.CoherenceError())
-			}
-			if l.HasAlone && global {
+			switch {
+			case l.HasAlone && global:
 				coherence = report.Decimal(validate.Points(l.Alone.Global, l.Predicted.Global))
+			case l.HasAlone:
+				coherence = report.Decimal(l.CoherenceError())
 			}
 			if grind != nil && global && (i == 0 || i == len(row.Levels)-1) {
 				counted := grind.First()

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// sampledPass is a pass over the trace, and the least time that it took.
+// sampledPass is a pass over the trace, and the shortest time that it took.
 type sampledPass struct {
 	text  string // as sample.Parse takes it; "": every access
 	found *answerable
@@ -22,24 +22,23 @@ type sampledPass struct {
 }
 
 const (
-	timedPasses = 3               // of each way, one way after the other
-	longPass    = 5 * time.Second // a pass that takes so long is made once
+	timedPasses = 3               // of each sample, interleaved
+	longPass    = 5 * time.Second // a longer pass is made once
 )
 
-// runValidateSampling is validate with --sampling.
+// runValidateSampling is validate --sampling.
 func (a *app) runValidateSampling(s *simulation, name string, texts []string) error {
-	if len(s.caches) > 0 || s.named != "" || len(s.budget) > 0 {
+	r := s.r
+	if r.changed("cache", "hierarchy", "fail-if") != "" {
 		return usagef("--sampling: samples are validated by themselves; leave out --cache, --hierarchy and --fail-if")
 	}
-	line, err := s.lineOf()
+	line, err := r.cmd.Flags().GetUint32("line")
+	if err == nil && !profile.ValidLineBytes(line) {
+		err = usagef("--line ", strconv.FormatUint(uint64(line), 10), ": not a power of two from 8 to 4096")
+	}
 	if err != nil {
 		return err
 	}
-	return a.validateSampling(s.r, name, line, texts)
-}
-
-// validateSampling holds samples against the analysis of every access.
-func (a *app) validateSampling(r *reading, name string, line uint32, texts []string) error {
 	if r.sample != "" {
 		return usagef("--sample: give what is to be validated to --sampling; the other side is every access")
 	}
@@ -76,7 +75,7 @@ func (a *app) validateSampling(r *reading, name string, line uint32, texts []str
 	return a.answer(full, r.format, d)
 }
 
-// takePass makes a pass, and keeps the least time of those so far.
+// takePass makes a pass, and keeps the shortest time so far.
 func (a *app) takePass(r *reading, name string, line uint32, p *sampledPass) error {
 	r.sample = p.text
 	defer func() { r.sample = "" }()
@@ -156,18 +155,9 @@ func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) re
 	return t
 }
 
-// addSampling gives cmd the option that asks for samples.
+// addSampling adds the options.
 func addSampling(s *simulation) *[]string {
 	list := s.r.cmd.Flags().StringSlice("sampling", nil, "hold these samples, as --sample takes them, against the analysis of every access, instead of a prediction against a simulation")
 	s.r.cmd.Flags().Uint32("line", analysis.DefaultLineBytes, "the cache line in `BYTES` for --sampling")
 	return list
-}
-
-// lineOf is --line.
-func (s *simulation) lineOf() (uint32, error) {
-	n, err := s.r.cmd.Flags().GetUint32("line")
-	if err == nil && !profile.ValidLineBytes(n) {
-		err = usagef("--line ", strconv.FormatUint(uint64(n), 10), ": not a power of two from 8 to 4096")
-	}
-	return n, err
 }

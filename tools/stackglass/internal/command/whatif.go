@@ -9,20 +9,15 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// whatIf predicts a hierarchy, within budgets.
-func (a *app) whatIf() *cobra.Command {
-	return a.verb(ask.VerbOf("what-if"), func(cmd *cobra.Command, o *asking) {
-		var (
-			texts   []string
-			budgets []budget
-		)
-		cmd.Flags().StringArrayVar(&texts, "fail-if", nil, "exit 1 if this holds, as in 'L2.misses>1e6' (may be repeated)")
-		o.check = func(q ask.Question) (err error) {
-			budgets, err = parseBudgets(texts, q.Machine)
-			return err
-		}
-		o.last = func(d *report.Document) error { return checkBudgets(budgets, d) }
-	})
+// whatIf adds budgets.
+func (a *app) whatIf(cmd *cobra.Command, o *asking) {
+	var budgets []budget
+	texts := cmd.Flags().StringArray("fail-if", nil, "exit 1 if this holds, as in 'L2.misses>1e6' (may be repeated)")
+	o.check = func(q ask.Question) (err error) {
+		budgets, err = parseBudgets(*texts, q.Machine)
+		return err
+	}
+	o.last = func(d *report.Document) error { return checkBudgets(budgets, d) }
 }
 
 // tableOf returns the table of a document with that key, or nil.
