@@ -8,10 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
-	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -26,24 +24,9 @@ type comparing struct {
 	oneCore bool
 }
 
-// summary is the default question of a comparison.
-var summary = &ask.Verb{
-	Name:  "summary",
-	Args:  []ask.Arg{ask.Line},
-	Needs: func(ask.Question) analysis.Analyses { return analysis.Default },
-	Lines: func(q ask.Question) []uint32 { return []uint32{q.Line()} },
-	Answer: func(r *ask.Run, _ ask.Question, d *report.Document) error {
-		if !slices.ContainsFunc(r.Profile.Locality, func(l profile.Locality) bool { return r.Beside.Profile.LocalityAt(l.LineBytes) != nil }) {
-			return &ask.Error{Text: r.Name + " and " + r.Beside.Name + " have no line size in common; analyze both again with the same --lines"}
-		}
-		d.Tables = answers.Summary(r.Profile)
-		return nil
-	},
-}
-
 // verbNames lists the verbs that have something, the default one first.
 func verbNames(has func(*ask.Verb) bool) (names []string) {
-	for _, v := range append([]*ask.Verb{summary}, ask.Verbs()...) {
+	for _, v := range append([]*ask.Verb{ask.Summary}, ask.Verbs()...) {
 		if has(v) {
 			names = append(names, v.Name)
 		}
@@ -84,7 +67,7 @@ with a %, on the change. * is any row. Beyond it the exit code is 1.`,
 	}
 	c.r = addReading(cmd)
 	f := cmd.Flags()
-	f.StringVar(&c.on, "on", summary.Name, "what to compare: "+strings.Join(verbNames(anyVerb), ", ")+"; a `VERB` may have options, as in \"sites by=object\"")
+	f.StringVar(&c.on, "on", ask.Summary.Name, "what to compare: "+strings.Join(verbNames(anyVerb), ", ")+"; a `VERB` may have options, as in \"sites by=object\"")
 	f.Uint32("line", 64, "the cache line in `BYTES`, a power of two from 8 to 4096")
 	c.addMachine(cmd, cacheUsage)
 	f.String("by", "", "what to sum up by, as the verb has it: counters by program, function or block; sites by line, site, function or object")
@@ -141,8 +124,8 @@ func (a *app) runCompare(c *comparing, args []string) error {
 func (c *comparing) question() (q ask.Question, err error) {
 	words := strings.Fields(c.on)
 	switch {
-	case len(words) == 1 && words[0] == summary.Name:
-		q = ask.New(summary)
+	case len(words) == 1 && words[0] == ask.Summary.Name:
+		q = ask.New(ask.Summary)
 	case len(words) == 0 || ask.VerbOf(words[0]) == nil:
 		return q, usagef("--on ", strconv.Quote(c.on), ", want one of ", strings.Join(verbNames(anyVerb), ", "))
 	default:
@@ -198,71 +181,18 @@ func (a *app) loadPair(c *comparing, q ask.Question, args []string) (pair [2]*an
 
 // compared joins the answers about both files. It does not lay out the document's tables.
 func (a *app) compared(c *comparing, q ask.Question, pair [2]*answerable) (*report.Document, []answers.Compared, error) {
-	runs := [2]*ask.Run{pair[0].run(c.r), pair[1].run(c.r)}
-	var tables [2][]report.Table
-	var doubts [2][]string
-	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: c.facts(q, pair)}
-	for i, run := range runs {
-		run.Beside = runs[1-i]
-		run.Predict = func(words answers.MulticoreQuestion) (*answers.Reply, error) {
-			return a.predict(&multicoreOptions{r: c.r}, pair[i], words)
+	var runs [2]*ask.Run
+	for i, l := range pair {
+		runs[i] = l.run(c.r)
+		runs[i].Predict = func(words answers.MulticoreQuestion) (*answers.Reply, error) {
+			return a.predict(&multicoreOptions{r: c.r}, l, words)
 		}
-		answer, err := run.Answer(q)
-		if err != nil && err != ask.ErrStopped && !is[*passError](err) && !strings.Contains(err.Error(), run.Name) {
-			err = usagef(run.Name, ": ", err.Error())
-		}
-		if err != nil {
-			return nil, nil, answerError(err)
-		}
-		tables[i], d.Main = answer.Tables, answer.Main
-		doubts[i] = slices.DeleteFunc(answer.Warnings, func(text string) bool { return slices.Contains(run.Warnings, text) })
 	}
-	d.Warnings = slices.Concat(pair[0].warnings, pair[1].warnings)
-	if pair[0].Profile != nil && pair[1].Profile != nil {
-		d.Warnings = append(d.Warnings, answers.Mismatches(pair[0].Profile, pair[1].Profile)...)
-	}
-	d.Warnings = append(d.Warnings, together(doubts, pair)...)
-	compared := answers.Join(tables[0], tables[1])
-	for i := range compared {
-		if doubt := compared[i].Doubt; doubt != "" {
-			d.Warnings = append(d.Warnings, doubt)
-		}
+	d, compared, err := ask.Compare(runs, q, c.on)
+	if err != nil {
+		return nil, nil, answerError(err)
 	}
 	return d, compared, nil
-}
-
-// facts name both files.
-func (c *comparing) facts(q ask.Question, pair [2]*answerable) []report.Fact {
-	facts := []report.Fact{{Key: "on", Label: "compared on", Value: report.TextOf(c.on)}}
-	for i, side := range []string{"a", "b"} {
-		label := strings.ToUpper(side)
-		facts = append(facts, report.Fact{Key: side + "_file", Label: label, Value: report.TextOf(pair[i].name)})
-		if p := pair[i].Profile; p != nil {
-			facts = append(facts,
-				report.Fact{Key: side + "_references", Label: "references in " + label, Value: report.Count(p.Totals.AllReferences())},
-				report.Fact{Key: side + "_complete", Label: label + " is complete", Value: report.YesNo(!p.State.Partial)})
-		}
-	}
-	if len(q.Machine.Levels) == 0 && q.Verb.Arg(ask.Line.Name) != nil {
-		facts = append(facts, report.Fact{Key: "line_bytes", Label: "line size (bytes)", Value: report.Count(uint64(q.Line()))})
-	}
-	return facts
-}
-
-// together lists warnings about both files once, and puts the file's name before the others.
-func together(doubts [2][]string, pair [2]*answerable) (list []string) {
-	for i := range doubts {
-		for _, w := range doubts[i] {
-			both := slices.Contains(doubts[1-i], w)
-			switch {
-			case both && i == 0, !both && strings.HasPrefix(w, pair[i].name+": "):
-				list = append(list, w)
-			case !both:
-				list = append(list, pair[i].name+": "+w)
-			}
-		}
-	}
-	return list
 }
 
 // layOut makes the tables of a comparison.

@@ -1,0 +1,104 @@
+package ask
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Summary is the question of a comparison that names none. It is about two runs, so it is not
+// among [Verbs].
+var Summary = &Verb{
+	Name:  "summary",
+	Args:  []Arg{Line},
+	Needs: needs(analysis.Default),
+	Lines: oneLine,
+	Answer: func(r *Run, _ Question, d *report.Document) error {
+		if !slices.ContainsFunc(r.Profile.Locality, func(l profile.Locality) bool { return r.Beside.Profile.LocalityAt(l.LineBytes) != nil }) {
+			return &Error{r.Name + " and " + r.Beside.Name + " have no line size in common; analyze both again with the same --lines"}
+		}
+		d.Tables = answers.Summary(r.Profile)
+		return nil
+	},
+}
+
+// Compare asks two runs the same question and joins their answers table by table; on is the
+// question in the user's words. The tables of the document are still to be laid out. Errors
+// name the run.
+func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
+	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}
+	var tables [2][]report.Table
+	var doubts [2][]string
+	for i := range runs {
+		run := *runs[i]
+		run.Beside = runs[1-i]
+		answer, err := run.Answer(q)
+		if err != nil {
+			return nil, nil, run.named(err)
+		}
+		tables[i], d.Main = answer.Tables, answer.Main
+		doubts[i] = slices.DeleteFunc(answer.Warnings, func(text string) bool { return slices.Contains(run.Warnings, text) })
+	}
+	return d, join(runs, d, tables, doubts), nil
+}
+
+// named puts the name of the run before an error about the question, unless it is in it.
+func (r *Run) named(err error) error {
+	if err == ErrStopped || strings.Contains(err.Error(), r.Name) {
+		return err
+	}
+	if errors.As(err, new(*Error)) || errors.As(err, new(*trace.OptionError)) {
+		return &Error{r.Name + ": " + err.Error()}
+	}
+	return err
+}
+
+// join joins two answers, and adds the warnings about both to the document.
+func join(runs [2]*Run, d *report.Document, tables [2][]report.Table, doubts [2][]string) []answers.Compared {
+	d.Warnings = slices.Concat(runs[0].Warnings, runs[1].Warnings)
+	if runs[0].Profile != nil && runs[1].Profile != nil {
+		d.Warnings = append(d.Warnings, answers.Mismatches(runs[0].Profile, runs[1].Profile)...)
+	}
+	for i, list := range doubts {
+		for _, w := range list {
+			both := slices.Contains(doubts[1-i], w)
+			switch {
+			case both && i == 0, !both && strings.HasPrefix(w, runs[i].Name+": "):
+				d.Warnings = append(d.Warnings, w)
+			case !both:
+				d.Warnings = append(d.Warnings, runs[i].Name+": "+w)
+			}
+		}
+	}
+	compared := answers.Join(tables[0], tables[1])
+	for i := range compared {
+		if doubt := compared[i].Doubt; doubt != "" {
+			d.Warnings = append(d.Warnings, doubt)
+		}
+	}
+	return compared
+}
+
+// comparedFacts name both runs and the question.
+func comparedFacts(runs [2]*Run, q Question, on string) []report.Fact {
+	facts := []report.Fact{{Key: "on", Label: "compared on", Value: report.TextOf(on)}}
+	for i, side := range []string{"a", "b"} {
+		label := strings.ToUpper(side)
+		facts = append(facts, report.Fact{Key: side + "_file", Label: label, Value: report.TextOf(runs[i].Name)})
+		if p := runs[i].Profile; p != nil {
+			facts = append(facts,
+				report.Fact{Key: side + "_references", Label: "references in " + label, Value: report.Count(p.Totals.AllReferences())},
+				report.Fact{Key: side + "_complete", Label: label + " is complete", Value: report.YesNo(!p.State.Partial)})
+		}
+	}
+	if len(q.Machine.Levels) == 0 && q.Verb.Arg(Line.Name) != nil {
+		facts = append(facts, report.Fact{Key: "line_bytes", Label: "line size (bytes)", Value: report.Count(uint64(q.Line()))})
+	}
+	return facts
+}
