@@ -188,7 +188,7 @@ func (a *App) takeModels(reply *answers.Reply, err error) {
 		}
 		return
 	}
-	if m.blocks = state.NewBlocks(reply); saving != "" {
+	if m.blocks = state.NewBlocks(a.result.answers.Run, a.Machine(), reply); saving != "" {
 		a.Port.Save(saving, "text/plain", reply.Bytes)
 	} else if reply.Problem != "" {
 		a.Port.Announce(reply.Problem)

@@ -254,7 +254,7 @@ func (v *CompareView) Table(chart string) *state.Table {
 		k := a.comparedCapacity()
 		return once(strconv.Itoa(k), func() *state.Table { return c.TimeTable(k) })
 	case "facts":
-		return once(asked, func() *state.Table { return c.Facts(machine) })
+		return once("", c.Facts)
 	case "levels":
 		return once(asked, func() *state.Table { return c.Levels(machine) })
 	case "code-compared":
@@ -262,13 +262,7 @@ func (v *CompareView) Table(chart string) *state.Table {
 			return nil
 		}
 		by, sort := a.Screen.Place, a.Screen.Sort
-		return once(asked+" "+string(by)+" "+sort, func() *state.Table {
-			t, err := c.Code(by, machine, sort)
-			if err != nil {
-				return &state.Table{Caption: err.Error()}
-			}
-			return t
-		})
+		return once(asked+" "+string(by)+" "+sort, func() *state.Table { return c.Code(by, machine, sort) })
 	case "counters-compared":
 		if c.A.Profile.Counters == nil || c.B.Profile.Counters == nil {
 			return nil

@@ -35,7 +35,7 @@ func TestComparePair(t *testing.T) {
 		t.Error("an exact number of misses is called an estimate, or a minus is a hyphen")
 	}
 	d.app.Offer(Item{File: fileWith("mine.json", []byte(`{"levels": [{"name": "L1", "size": "16KiB", "ways": 8}]}`))})
-	d.wants("16 KiB, 8 ways", "the hierarchy of mine.json")
+	d.wants(`>16 KiB</td><td class="number">8</td>`, "the hierarchy of mine.json")
 	// Their sources are two files: lines cannot be compared, functions can.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
 	d.wants("functions of the same name are compared instead", "Misses by function, A and B")
@@ -45,11 +45,11 @@ func TestComparePair(t *testing.T) {
 	for _, chart := range []string{"curve", "histogram", "time"} {
 		d.act(func() { d.app.SaveCSV(chart) })
 	}
-	if csv := string(d.saved["Matrix multiplication-curve.csv"]); !strings.Contains(csv, "\n2048,32,both,misses,33920,1152,-32768,") {
+	if csv := string(d.saved["Matrix multiplication-curve.csv"]); !strings.Contains(csv, "\n768,12,both,misses,37888,1536,-36352,") {
 		t.Errorf("the curves' table is\n%s", csv)
 	}
 	d.act(func() { d.app.SetPreset("i7-4770K"); d.app.SumCodeBy(state.ByFunction); d.app.SaveCSV("code-compared") })
-	if csv := string(d.saved["Matrix multiplication-code-compared.csv"]); !strings.Contains(csv, "L1_misses_a,L1_misses_b,L1_misses_difference") || !strings.Contains(csv, "\nmain,both,384,384,0,") {
+	if csv := string(d.saved["Matrix multiplication-code-compared.csv"]); !strings.Contains(csv, "function,in,number,a,b,difference,change") || !strings.Contains(csv, "\nmain,both,L1_misses,384,384,0,") {
 		t.Errorf("functions compared:\n%s", csv)
 	}
 	// The blocks of functions that have the same name, and how long both take.
@@ -57,7 +57,7 @@ func TestComparePair(t *testing.T) {
 	until(t, func() bool { return strings.Contains(d.html(), `id="table-blocks-compared"`) })
 	d.wants(`id="table-functions-compared"`, "Blocks of main, A and B", "for.body8", "cycles in A to", `id="processor"`, "Not modelled")
 	d.act(func() { d.app.SaveCSV("functions-compared"); d.app.SaveCSV("blocks-compared") })
-	for name, want := range map[string]string{"functions": "\nmain,both,", "blocks": "\nfor.body8,A,32768,0,"} {
+	for name, want := range map[string]string{"functions": "\nmain,both,", "blocks": "\nfor.body8,A,count,32768,0,"} {
 		if csv := string(d.saved["Matrix multiplication-"+name+"-compared.csv"]); !strings.Contains(csv, want) {
 			t.Errorf("%s compared:\n%s", name, csv)
 		}

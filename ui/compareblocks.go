@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -40,7 +40,7 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 	}
 	p.asking = true
 	go func() {
-		pair, err := a.askPair(c.A.Profile, c.B.Profile, q)
+		pair, err := a.askPair(c, h, q)
 		a.update(func() {
 			p := &a.pair
 			if p.of != c { // gone elsewhere meanwhile
@@ -61,23 +61,23 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 
 // askPair asks about A, and about the function of the same name in B. One program has
 // room for both, one after the other. It waits.
-func (a *App) askPair(first, second *profile.Profile, q answers.ModelQuestion) (*state.BlocksPair, error) {
-	pair := new(state.BlocksPair)
+func (a *App) askPair(c *state.Comparison, h hierarchy.Hierarchy, q answers.ModelQuestion) (*state.BlocksPair, error) {
+	pair := &state.BlocksPair{Runs: c, Machine: h}
 	for _, side := range []struct {
-		of *profile.Profile
+		of *state.View
 		to **state.Blocks
-	}{{first, &pair.A}, {second, &pair.B}} {
-		c, err := a.openSubject(subjectOf(side.of, nil)())
+	}{{c.A, &pair.A}, {c.B, &pair.B}} {
+		c, err := a.openSubject(subjectOf(side.of.Profile, nil)())
 		if err != nil {
 			return nil, err
 		}
 		reply, err := ask(c, q.Question())
 		if err == nil {
-			if *side.to = state.NewBlocks(reply); pair.B == nil {
+			if *side.to = state.NewBlocks(side.of.Run, h, reply); pair.B == nil {
 				q.Function = 0 // numbers are the program's own
 			} else if q.Function = pair.Same(); q.Function != 0 && q.Function != pair.B.Function {
 				if reply, err = ask(c, q.Question()); err == nil {
-					pair.B = state.NewBlocks(reply)
+					pair.B = state.NewBlocks(side.of.Run, h, reply)
 				}
 			}
 		}

@@ -142,7 +142,7 @@ func (a *App) askCores() {
 	if len(q.Cores) == 0 {
 		return
 	}
-	s.known.Ask()
+	s.known.Ask(q)
 	if s.asked = q; s.asker == nil {
 		s.asker = &asker{app: a, subject: subjectOf(nil, nil), take: a.takeCores}
 	}

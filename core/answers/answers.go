@@ -9,6 +9,7 @@ package answers
 
 import (
 	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -117,4 +118,18 @@ func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
 	t := CurveAt(c, lineBytes, Powers(c))
 	t.Title += " (every breakpoint: --format csv)"
 	return t
+}
+
+// WithoutEmpty leaves out columns without any value.
+func WithoutEmpty(t report.Table) report.Table {
+	if len(t.Rows) == 0 {
+		return t
+	}
+	var some []int
+	for column := range t.Columns {
+		if slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return !report.Equal(row[column], report.None()) }) {
+			some = append(some, column)
+		}
+	}
+	return PickColumns(t, some...)
 }

@@ -45,3 +45,6 @@ func ReadModelQuestion(words []string) (q ModelQuestion, err error) {
 	err = ReadWords(words, q.fields)
 	return q, err
 }
+
+// NoHierarchy is the note of a reply that knows no caches.
+const NoHierarchy = "Every load takes the latency of a hit in the first level, because no cache hierarchy is given."

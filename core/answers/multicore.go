@@ -1,6 +1,11 @@
 package answers
 
-import "github.com/stackglass/stackglass/core/report"
+import (
+	"github.com/stackglass/stackglass/core/report"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // MulticoreQuestion is a Question about the trace of a run with one thread: what the
 // threads of its OpenMP program would do to machines of several cores (package
@@ -20,6 +25,7 @@ import "github.com/stackglass/stackglass/core/report"
 //	work     core, references, cycles (of its own work; none without a processor)
 //	loops    source, schedule (that the program asks for), divided (by which it was), times, iterations,
 //	         fewest (iterations of one execution): the worksharing loops
+//	notes    text: what to know of the numbers, in sentences
 //	speedup  cycles, milliseconds, speedup, efficiency; what is lost as shares of all cores'
 //	         time: serial, imbalance, copied, caches, bandwidth; limit (the one that loses most)
 //
@@ -63,6 +69,42 @@ func (q *MulticoreQuestion) fields(f *Fields) {
 	f.Text("processor", &q.Processor)
 	f.Text("sdcm", &q.SDCM)
 	f.Number("keep", &q.Keep)
+}
+
+// CoresNotes are the notes of a table of a reply, each once, with the numbers of cores that it
+// is about where these are not all that were answered.
+func CoresNotes(t *report.Table, answered int) (list []string) {
+	var texts []string
+	of := map[string][]int{}
+	for i := 0; t != nil && i < len(t.Rows); i++ {
+		text := textAt(t, i, "text")
+		if of[text] == nil {
+			texts = append(texts, text)
+		}
+		if cores, _ := numberAt(t, i, "cores"); !slices.Contains(of[text], int(cores)) {
+			of[text] = append(of[text], int(cores))
+		}
+	}
+	for _, text := range texts {
+		if n := len(of[text]); n < answered {
+			slices.Sort(of[text])
+			text = coresText(of[text]) + ": " + text
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// coresText names numbers of cores.
+func coresText(list []int) string {
+	if len(list) == 1 && list[0] == 1 {
+		return "1 core"
+	}
+	var words []string
+	for _, n := range list {
+		words = append(words, strconv.Itoa(n))
+	}
+	return strings.Join(words, ", ") + " cores"
 }
 
 // CoresFacts is the key of another table of a reply: key and value of what is known of the

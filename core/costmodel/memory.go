@@ -1,6 +1,7 @@
 package costmodel
 
 import (
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/blocks/memory"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -117,9 +118,6 @@ func described(p *pipeline.Processor) (m machine) {
 	return m
 }
 
-// NoHierarchy is the note of an answer that knows no caches.
-const NoHierarchy = "Every load takes the latency of a hit in the first level, because no cache hierarchy is given."
-
 // remember asks a machine about the run's places in the code.
 func (m *Models) remember(of machine, key string) {
 	var assumed []hierarchy.Warning
@@ -139,7 +137,7 @@ func (m *Models) remember(of machine, key string) {
 		return
 	}
 	if len(of.h.Levels) == 0 {
-		m.memory.notes = []string{NoHierarchy}
+		m.memory.notes = []string{answers.NoHierarchy}
 		return
 	}
 	if ranker == nil {

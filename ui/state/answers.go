@@ -49,8 +49,17 @@ func (a *Answers) Answer(q ask.Question) (*report.Document, error) {
 // document returns what answers a question when it is called: a document with the error
 // as its warning where there is no answer.
 func (a *Answers) document(q ask.Question) func() *report.Document {
+	return answered(q, a.Answer)
+}
+
+// documentOf answers a question about a run when it is called.
+func documentOf(run *ask.Run, q ask.Question) func() *report.Document {
+	return answered(q, run.Answer)
+}
+
+func answered(q ask.Question, answer func(ask.Question) (*report.Document, error)) func() *report.Document {
 	return func() *report.Document {
-		d, err := a.Answer(q)
+		d, err := answer(q)
 		if err != nil {
 			return &report.Document{Schema: "stackglass." + q.Verb.Name, Version: 1, Warnings: []string{err.Error()}}
 		}

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"slices"
 	"sort"
@@ -18,20 +20,23 @@ type Blocks struct {
 
 	Graph *Graph      // of the function; nil where it has too many blocks
 	Rows  []BranchRow // the ways of its branches, the first ones
+
+	document func() *report.Document
 }
 
-// NewBlocks lays an answer out, once for any number of renders.
-func NewBlocks(r *answers.Reply) *Blocks {
+// NewBlocks lays out what the models reply about a run and a hierarchy, once for any number of
+// renders.
+func NewBlocks(run *ask.Run, h hierarchy.Hierarchy, r *answers.Reply) *Blocks {
 	b := &Blocks{Reply: r}
+	q := ask.New(ask.Pipeline(map[*profile.Profile]*answers.Reply{run.Profile: r}))
+	q.Machine = h
+	b.document = documentOf(run, q)
 	for _, row := range rowsOf(r.Table("chosen")) {
 		b.Function, b.Block = uint32(number(row[0])), uint32(number(row[1]))
 	}
 	b.Graph, b.Rows = b.graph(), b.branchRows()
 	return b
 }
-
-// blocksSchema names the JSON of its tables.
-const blocksSchema = "stackglass.blocks"
 
 // mostDrawn is how many blocks of a function are drawn: beyond, a graph shows nothing.
 const mostDrawn = 150
@@ -81,12 +86,9 @@ func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	if whole == nil || len(whole.Rows) == 0 {
 		return nil
 	}
-	brief := *whole
-	if len(columns) > 0 {
-		brief = picked(*whole, columns...)
-	}
-	brief.Title = caption
-	return newReportTable(blocksSchema, brief, *whole, "", blockWords)
+	t := show(whole, blockWords, nil, columns...).unsorted().of(b.document)
+	t.Caption = caption
+	return t
 }
 
 // row is the row of a table whose number is the one in question, or -1.

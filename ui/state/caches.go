@@ -338,13 +338,22 @@ func (c *Caches) numbers(times bool) report.Table {
 	return t
 }
 
+// predicted is a number of accesses of a model, to whole ones; a count where it
+// is exact.
+func predicted(x float64, exact bool) report.Value {
+	if exact {
+		return report.Count(uint64(math.Round(x)))
+	}
+	return report.Real(math.Round(x))
+}
+
 // Against has the answers for two hierarchies side by side: level by level, and
 // what they come to.
 func Against(nameA, nameB string, a, b *Caches) *Table {
 	times := a.Average != "" || b.Average != ""
 	joined := report.Join(a.numbers(times), b.numbers(times), report.Key{Columns: []string{"number"}})
 	joined.Title = "A against B: " + nameA + " and " + nameB
-	t := newComparedTable(joined, "against", againstWords)
+	t := newReportTable(compareSchema, joined.Brief("against"), joined.Table("against"), "", againstWords)
 	t.Columns[1].Name, t.Columns[2].Name = "A: "+nameA, "B: "+nameB
 	return t
 }

@@ -308,9 +308,9 @@ func TestComparedCodeTellsEstimates(t *testing.T) {
 	if err != nil || !levels[0].Exact || levels[1].Exact {
 		t.Fatalf("%+v, %v: want an exact level, and an estimated one", levels, err)
 	}
-	table, err := (&Comparison{A: v, B: v}).CodeBy(ByFunction, smallCaches(), "")
-	if err != nil || table.Rows == 0 {
-		t.Fatal(table, err)
+	table := (&Comparison{A: v, B: v}).CodeBy(ByFunction, smallCaches(), "")
+	if table.Rows == 0 {
+		t.Fatal(table)
 	}
 	row, seen := table.Row(0), 0
 	for i, column := range table.Columns {

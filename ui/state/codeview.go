@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -388,9 +389,13 @@ func MissingLine(f *Source, line uint32) string {
 
 // SitesDocument answers whose the misses of a hierarchy are, when it is called.
 func (v *View) SitesDocument(by CodeBy, h hierarchy.Hierarchy) func() *report.Document {
+	return v.document(v.sitesQuestion(by, h))
+}
+
+func (v *View) sitesQuestion(by CodeBy, h hierarchy.Hierarchy) ask.Question {
 	q := v.question("sites").With("by", string(by.attributed()))
 	q.Machine = h
-	return v.document(q)
+	return q
 }
 
 // worstLine is the finding of the source line that misses most in the first level of

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Comparison is two analyses side by side: A, B, and the difference B - A.
@@ -165,91 +164,137 @@ func (c *Comparison) OverTime(log2Lines int) *Chart {
 	return chart
 }
 
-// factsTable lists what a view's run is, in numbers.
-func (v *View) factsTable(h hierarchy.Hierarchy) report.Table {
-	t := report.Table{Key: "facts", Title: "Facts", Columns: []report.Column{{Key: "fact", Label: "fact"}, {Key: "value", Label: "value"}}}
-	add := func(name string, value report.Value) { t.Add(report.TextOf(name), value) }
-	totals := &v.Profile.Totals
-	add("references", report.Count(totals.AllReferences()))
-	add("line accesses", report.Count(v.Curve.Accesses))
-	add("lines", report.Count(v.Lines))
-	add("footprint", report.Bytes(v.FootprintBytes()))
-	add("cold accesses", report.Count(v.Curve.Cold))
-	var bytes uint64
-	for _, n := range totals.Bytes {
-		bytes += n
-	}
-	if v.Profile.Input.Header.Sizes {
-		add("bytes accessed", report.Bytes(bytes))
-	}
-	if p, _, err := v.predict(h); err == nil {
-		for i, l := range p.Levels {
-			exact, _ := exactTo(&p.Prediction, i)
-			add(l.Cache.Name+" misses", predicted(l.Misses, exact))
-			add(l.Cache.Name+" misses of all accesses", report.Ratio(l.Misses/max(float64(v.Curve.Accesses), 1)))
-			if len(p.Cores) > 0 {
-				add(l.Cache.Name+" coherence misses", predicted(p.Coherence[i], exact))
-			}
-		}
-	}
-	if d, ok := v.Curve.DistanceAtShare(0.5); ok {
-		add("cache in which half of all accesses hit", report.Bytes((d+1)*v.LineBytes))
-	}
-	if d, ok := v.Curve.DistanceAtShare(0.9); ok {
-		add("cache in which 90 % of all accesses hit", report.Bytes((d+1)*v.LineBytes))
-	}
-	return t
+// answer is what two runs answer to one question, joined.
+type answer struct {
+	joined []answers.Compared
+	shown  string // the key of the table that is shown
+	err    error
+	// document returns what the command prints, ranked by the difference of a number; "": of the
+	// main one.
+	document func(number string) func() *report.Document
 }
 
-// predicted is a number of accesses of a model, to whole ones; a count where it
-// is exact.
-func predicted(x float64, exact bool) report.Value {
-	if exact {
-		return report.Count(uint64(math.Round(x)))
+// ask asks both runs a question. For people it may sum rows up; the document has all rows.
+func (c *Comparison) ask(q ask.Question, key string) answer {
+	runs := [2]*ask.Run{c.A.Run, c.B.Run}
+	for _, r := range runs {
+		r.Asker() // both keep theirs
 	}
-	return report.Real(math.Round(x))
+	a := answer{shown: key}
+	_, a.joined, a.err = ask.Compare(runs, q, onWords(q))
+	q.Brief = false
+	a.document = func(number string) func() *report.Document {
+		return func() *report.Document {
+			d, joined, err := ask.Compare(runs, q, onWords(q))
+			if err != nil {
+				return &report.Document{Schema: compareSchema, Version: 1, Warnings: []string{err.Error()}}
+			}
+			for i := range joined {
+				joined[i].Rank(number)
+				d.Tables = append(d.Tables, joined[i].Table(joined[i].Key))
+			}
+			return d
+		}
+	}
+	return a
+}
+
+// onWords are the question as the command's option --on has it.
+func onWords(q ask.Question) string {
+	return strings.Join(slices.DeleteFunc(q.Words(), func(word string) bool {
+		return word == "line=64" || word == "brief" || strings.HasPrefix(word, "machine=")
+	}), " ")
+}
+
+// table shows the table in question, laid out by lay; number is what the document is ranked by.
+func (a *answer) table(title, number string, lay func(*answers.Compared) *Table) *Table {
+	at := slices.IndexFunc(a.joined, func(j answers.Compared) bool { return j.Key == a.shown })
+	switch {
+	case a.err != nil:
+		return &Table{Caption: upper(a.err.Error())}
+	case at < 0:
+		return &Table{Caption: title + ": nothing to compare"}
+	}
+	j := &a.joined[at]
+	t := lay(j)
+	t.Caption, t.Doubt, t.key, t.inBoth = title, doubtOf(j.Doubt), j.Key, inBoth(j.Joined)
+	return t.of(a.document(number))
+}
+
+// byNumber shows a row for each number, of these numbers or of all, in the columns with these
+// keys and those of both runs.
+func (a *answer) byNumber(title string, columns []string, numbers ...string) *Table {
+	return a.table(title, "", func(j *answers.Compared) *Table {
+		joined := j.Joined
+		if len(numbers) > 0 {
+			joined = joined.Pick(numbers...)
+			for i := range joined.Cells {
+				if c := &joined.Cells[i]; c.Key == "coherence_misses" { // read without the column beside it
+					c.Label = "coherence misses"
+				}
+			}
+		}
+		tall := joined.Brief(j.Key)
+		return show(&tall, answerWords, nil, append(columns, "in", "number", "a", "b", "difference", "change")...).unsorted()
+	})
+}
+
+// byRow shows a row for each row, in the columns with these keys and those of both runs for each
+// number. Rows are sorted by a column; "": by the difference of the first number.
+func (a *answer) byRow(title string, style report.Words, by string, columns []string, numbers ...string) *Table {
+	number := by
+	for _, side := range []string{"_a", "_b", "_difference"} {
+		number = strings.TrimSuffix(number, side)
+	}
+	return a.table(title, number, func(j *answers.Compared) *Table { return sortedJoin(j, style, by, columns, numbers...) })
 }
 
 // Facts are the facts of both runs, with differences.
-func (c *Comparison) Facts(h hierarchy.Hierarchy) *Table {
-	joined := report.Join(c.A.factsTable(h), c.B.factsTable(h), report.Key{Columns: []string{"fact"}})
-	return comparedTable(joined, "facts")
-}
-
-// levelsTable is the prediction for a hierarchy.
-func (v *View) levelsTable(h hierarchy.Hierarchy) report.Table {
-	t := report.Table{Key: "levels", Title: "Levels", Columns: []report.Column{
-		{Key: "level", Label: "level"}, {Key: "accesses", Label: "accesses"}, {Key: "hits", Label: "hits"},
-		{Key: "misses", Label: "misses"}, {Key: "miss_ratio", Label: "local miss ratio"}, {Key: "coherence_misses", Label: "coherence misses"}}}
-	p, _, err := v.predict(h)
-	if err != nil {
-		return t
-	}
-	for i, l := range p.Levels {
-		exact, above := exactTo(&p.Prediction, i)
-		lost := report.None()
-		if len(p.Cores) > 0 {
-			lost = predicted(p.Coherence[i], exact)
-		}
-		t.Add(report.TextOf(l.Cache.Name+", "+Bytes(l.Cache.SizeBytes)+", "+WaysText(l.Cache.Ways)), predicted(l.Accesses, above), predicted(l.Hits, exact),
-			predicted(l.Misses, exact), report.Ratio(l.Misses/max(l.Accesses, 1)), lost)
-	}
-	exact, _ := exactTo(&p.Prediction, len(p.Levels)-1)
-	t.Add(report.TextOf("memory"), predicted(p.MemoryAccesses, exact), report.None(), report.None(), report.None(), report.None())
-	return t
+func (c *Comparison) Facts() *Table {
+	a := c.ask(ask.New(ask.Summary), "locality")
+	return a.table("Lines of "+strconv.FormatUint(c.A.LineBytes, 10)+" bytes, A and B", "", func(j *answers.Compared) *Table {
+		tall := j.Joined.Brief(j.Key)
+		return show(&tall, answerWords, map[string]string{"line_bytes": strconv.FormatUint(c.A.LineBytes, 10)}, "number", "a", "b", "difference", "change").unsorted()
+	})
 }
 
 // Levels is the hierarchy's answer for both, with differences.
 func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
-	a, b := c.A.levelsTable(h), c.B.levelsTable(h)
-	if len(c.A.Profile.Sharing) == 0 && len(c.B.Profile.Sharing) == 0 || h.Threads == hierarchy.OnOneCore {
-		for _, t := range []*report.Table{&a, &b} {
-			*t = picked(*t, "level", "accesses", "hits", "misses", "miss_ratio")
+	q := ask.New(ask.VerbOf("what-if"))
+	q.Machine = h
+	a := c.ask(q, "levels")
+	t := a.byNumber("Levels, A and B", []string{"name", "size_bytes", "ways"}, "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
+	estimated := map[string]bool{}
+	c.both(func(_ int, v *View) {
+		p, _, _ := v.predict(h)
+		for i, l := range p.Levels {
+			exact, above := exactTo(&p.Prediction, i)
+			for _, number := range []string{"accesses", "hits", "misses", "coherence misses"} {
+				if number == "accesses" && !above || number != "accesses" && !exact {
+					estimated[l.Cache.Name+number] = true
+				}
+			}
 		}
+	})
+	number := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == "number" })
+	t.mark(func(cells []string, column int) bool {
+		return column > number && column < len(cells)-1 && estimated[cells[0]+cells[number]]
+	})
+	return t
+}
+
+// mark puts a ≈ before the cells that are estimates and do not have one.
+func (t *Table) mark(estimate func(cells []string, column int) bool) {
+	row := t.Row
+	t.Row = func(i int) []string {
+		cells := row(i)
+		for j := range cells {
+			if cells[j] != "–" && !strings.HasPrefix(cells[j], about) && estimate(cells, j) {
+				cells[j] = about + cells[j]
+			}
+		}
+		return cells
 	}
-	joined := report.Join(a, b, report.Key{Columns: []string{"level"}})
-	joined.Title = "Levels, A and B"
-	return comparedTable(joined, "levels")
 }
 
 // Doubts are what keeps the runs from being compared number by number, and the
@@ -287,113 +332,98 @@ func doubtOf(text string) string {
 	return upper(what) + "."
 }
 
-// CountersBy are the counters of both, joined by name: of the program, of
-// functions, or of blocks.
+// CountersBy are the counters of both: of the program, of functions, or of blocks.
 func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
-	a, b := c.A.Profile.Counters, c.B.Profile.Counters
+	q := ask.New(ask.VerbOf("counters"))
 	if by == answers.ByProgram {
-		joined := report.Join(answers.PickColumns(answers.CounterSums(a), 2, 1), answers.PickColumns(answers.CounterSums(b), 2, 1), report.Key{Columns: []string{"name"}, Counts: true})
-		return newComparedTable(joined, "counters", words)
+		a := c.ask(q, "counters")
+		return a.byNumber("Counters of the program, A and B", []string{"name"})
 	}
-	joined := answers.Join([]report.Table{answers.CountersOf(a, by, "")}, []report.Table{answers.CountersOf(b, by, "")})[0]
-	t := sortedJoin(joined.Joined, joined.Key, words, "bytes", sort, "bytes", "flops", "integer_ops", "conditional_branches")
-	t.Doubt = doubtOf(joined.Doubt)
-	return t
+	columns, key := []string{"function"}, "functions"
+	if by == answers.ByBlock {
+		columns, key = append(columns, "block"), "blocks"
+	}
+	a := c.ask(q.With("by", string(by)), key)
+	return a.byRow("Counters of "+key+", A and B", words, sort, columns, "bytes", "flops", "integer_ops", "conditional_branches")
 }
 
 // Code is CodeBy, of functions where the sources have no line in common: what
 // functions of the same name do can be compared even then. The table's By says so.
-func (c *Comparison) Code(by CodeBy, h hierarchy.Hierarchy, sort string) (*Table, error) {
-	t, err := c.CodeBy(by, h, sort)
-	if err != nil || by == ByFunction || by == ByObject || t.inBoth() {
-		return t, err
+func (c *Comparison) Code(by CodeBy, h hierarchy.Hierarchy, sort string) *Table {
+	t := c.CodeBy(by, h, sort)
+	if by == ByFunction || by == ByObject || t.inBoth {
+		return t
 	}
-	if functions, err := c.CodeBy(ByFunction, h, sort); err == nil && functions.inBoth() {
+	if functions := c.CodeBy(ByFunction, h, sort); functions.inBoth {
 		functions.Doubt = "No " + by.Name() + " of A is in B, as their sources differ: functions of the same name are compared instead."
-		return functions, nil
+		return functions
 	}
-	return t, nil
+	return t
 }
 
-// inBoth tells whether a row of a comparison is in A and in B.
-func (t *Table) inBoth() bool {
-	in := t.Source().Index("in")
-	return in >= 0 && slices.ContainsFunc(t.Source().Rows, func(row []report.Value) bool {
-		return row[in].Plain() == "both" && !strings.HasPrefix(row[0].Plain(), "(")
+// inBoth reports whether a row is in A and in B. Rows of no place have a name in brackets.
+func inBoth(j *report.Joined) bool {
+	return slices.ContainsFunc(j.Rows, func(row report.JoinedRow) bool {
+		return row.In == report.InBoth && len(row.Name) > 0 && !strings.HasPrefix(row.Name[0].Plain(), "(")
 	})
 }
 
 // CodeBy is whose the misses of both are, joined by what the sources call them.
-func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) (*Table, error) {
-	var tables [2][]report.Table
-	var err error
-	estimates := map[string]bool{} // columns
-	c.both(func(side int, v *View) {
-		r := v.Ranker()
-		levels, _, failed := r.Attribute(h)
-		if failed != nil {
-			err = failed
-			return
-		}
-		t := (&answers.Sites{Profile: v.Profile, Ranker: r, Levels: levels, By: by.attributed()}).Table(math.MaxInt)
-		tables[side] = append(tables[side], t)
+func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) *Table {
+	var numbers []string
+	for _, l := range h.Levels {
+		numbers = append(numbers, l.Name+"_misses")
+	}
+	columns := []string{"function", "file", "line"}
+	switch by {
+	case ByFunction:
+		columns = columns[:2]
+	case ByObject:
+		columns = []string{"name", "kind", "function"}
+	}
+	a := c.ask(c.A.sitesQuestion(by, h), "sites")
+	t := a.byRow("Misses by "+by.Name()+", A and B", joinedWords, sort, columns, append(numbers, "references")...)
+	t.By = by
+	if t.Rows > 0 {
+		c.markEstimates(t, h)
+	}
+	return t
+}
+
+// markEstimates marks the misses of levels that are estimated for one of the runs.
+func (c *Comparison) markEstimates(t *Table, h hierarchy.Hierarchy) {
+	estimated := make([]bool, len(t.Columns))
+	c.both(func(_ int, v *View) {
+		levels, _, _ := v.Ranker().Attribute(h)
 		for _, l := range levels {
-			column := l.Level.Cache.Name + "_misses"
-			for _, part := range [...]string{[...]string{"_a", "_b"}[side], "_difference"} {
-				estimates[column+part] = estimates[column+part] || !l.Exact
+			for i := range t.Columns {
+				estimated[i] = estimated[i] || !l.Exact && strings.HasPrefix(t.Columns[i].Key, l.Level.Cache.Name+"_misses_")
 			}
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	joined := answers.Join(tables[0], tables[1])[0]
-	joined.Title = "Misses by " + by.Name() + ", A and B"
-	var shown []string
-	for _, l := range h.Levels {
-		shown = append(shown, l.Name+"_misses")
-	}
-	t := sortedJoin(joined.Joined, joined.Key, joinedWords, shown[0], sort, append(shown, "references")...)
-	t.Doubt, t.By = doubtOf(joined.Doubt), by
-	exactly := t.Row
-	t.Row = func(i int) []string {
-		cells := exactly(i)
-		for j, column := range t.Columns {
-			if estimates[column.Key] && cells[j] != "–" {
-				cells[j] = about + cells[j]
-			}
-		}
-		return cells
-	}
-	return t, nil
+	t.mark(func(_ []string, column int) bool { return estimated[column] })
 }
 
-// sortedJoin lays a join out with few columns, sorted by one of them: "" for the
-// difference of cell. Differences are sorted by what they are without their sign.
-func sortedJoin(joined *report.Joined, key string, style report.Words, cell, by string, shown ...string) *Table {
+// sortedJoin shows a join with a row for each row. Differences are sorted by what they are
+// without their sign.
+func sortedJoin(j *answers.Compared, style report.Words, by string, columns []string, numbers ...string) *Table {
 	if by == "" {
-		by = cell + "_difference"
+		by = numbers[0] + "_difference"
 	}
 	if name, ok := strings.CutSuffix(by, "_difference"); ok {
-		if at := joined.Cell(name); at >= 0 {
-			joined.SortByDifference(at)
+		if at := j.Cell(name); at >= 0 {
+			j.SortByDifference(at)
 		}
 	}
-	whole := joined.Wide(key)
+	whole := j.Wide(j.Key)
 	if at := whole.Index(by); at >= 0 && !strings.HasSuffix(by, "_difference") {
-		sort.SliceStable(whole.Rows, func(x, y int) bool { return report.Compare(whole.Rows[x][at], whole.Rows[y][at]) < 0 })
+		slices.SortStableFunc(whole.Rows, func(x, y []report.Value) int { return report.Compare(x[at], y[at]) })
 	}
-	var columns []string // what names a row, and in which of the two it is
-	for _, c := range whole.Columns[:len(joined.Columns)+1] {
-		columns = append(columns, c.Key)
-	}
-	if columns[0] == "producer" {
-		columns = []string{"producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "object", "in"}
-	}
-	for _, name := range shown {
+	columns = append(columns, "in")
+	for _, name := range numbers {
 		columns = append(columns, name+"_a", name+"_b", name+"_difference")
 	}
-	t := show(&whole, style, nil, columns...).of(documentOf(compareSchema, whole))
+	t := show(&whole, style, nil, columns...)
 	t.Sort = by
 	return t
 }
@@ -404,15 +434,6 @@ var joinedWords = report.Words{Count: Exact, Real: Count, Share: Percent}
 
 // compareSchema names the JSON of comparisons.
 const compareSchema = "stackglass.compare"
-
-// comparedTable shows a join row by row.
-func comparedTable(joined *report.Joined, key string) *Table {
-	return newComparedTable(joined, key, predictedWords)
-}
-
-func newComparedTable(joined *report.Joined, key string, style report.Words) *Table {
-	return newReportTable(compareSchema, joined.Brief(key), joined.Table(key), "", style)
-}
 
 // Findings are the largest differences, in sentences.
 func (c *Comparison) Findings(h hierarchy.Hierarchy) []Finding {
@@ -515,39 +536,28 @@ func (c *Comparison) operations() (Finding, bool) {
 	return Finding{ID: "operations", Title: "Work", Tab: TabCounters, Text: "A: " + a.Text + " B: " + b.Text}, okA && okB
 }
 
-// CurveTable is both curves at powers of two of lines.
-func (c *Comparison) CurveTable() *Table {
-	at := answers.Powers(c.A.Curve, c.B.Curve)
-	joined := answers.Join([]report.Table{answers.CurveAt(c.A.Curve, c.A.Locality.LineBytes, at)},
-		[]report.Table{answers.CurveAt(c.B.Curve, c.B.Locality.LineBytes, at)})[0]
-	joined.Title = "Misses by cache size, A and B"
-	return comparedTable(joined.Joined, "curve")
+// brief is a question about the line size in view, for people.
+func (c *Comparison) brief(verb string) ask.Question {
+	q := c.A.question(verb)
+	q.Brief = true
+	return q
 }
 
-// HistogramTable is the accesses of both by distance.
+// CurveTable is both curves at powers of two of lines.
+func (c *Comparison) CurveTable() *Table {
+	a := c.ask(c.brief("curve"), "curve")
+	return a.byNumber("Misses by cache size, A and B", []string{"capacity_bytes", "capacity_lines"})
+}
+
+// HistogramTable is the accesses of both by distance, in powers of two.
 func (c *Comparison) HistogramTable() *Table {
-	var tables [2]report.Table
-	c.both(func(side int, v *View) { tables[side] = answers.BinnedHistogram(v.Locality.Histogram(trace.AllKinds)) })
-	joined := report.Join(tables[0], tables[1], report.Key{Columns: []string{"distance"}, Counts: true}).Pick("count", "share")
-	joined.Title = "Accesses by stack distance, A and B"
-	return comparedTable(joined, "histogram")
+	a := c.ask(c.brief("histogram"), "histogram")
+	return a.byNumber("Accesses by stack distance, A and B", []string{"distance"}, "count", "share")
 }
 
 // TimeTable is the misses of both by window, for one capacity. Windows of runs
 // of unlike length differ in size: rows are the windows by number.
 func (c *Comparison) TimeTable(log2Lines int) *Table {
-	joined := report.Join(c.A.windowsReport(log2Lines), c.B.windowsReport(log2Lines), report.Key{Columns: []string{"reference"}})
-	joined.Title = "Misses by first reference of the window, A and B"
-	return comparedTable(joined, "time")
-}
-
-func (v *View) windowsReport(log2Lines int) report.Table {
-	lines := strconv.FormatUint(1<<log2Lines, 10)
-	t := report.Table{Key: "time", Columns: []report.Column{{Key: "reference", Label: "first reference"},
-		{Key: "misses_" + lines + "_lines", Label: "misses"}}}
-	w := &v.Locality.Windows
-	for i := range w.Rows {
-		t.Add(report.Count((w.First+uint64(i))*w.References), report.Count(w.Rows[i].Misses(log2Lines)))
-	}
-	return t
+	a := c.ask(c.A.question("windows"), "windows")
+	return a.byNumber("Misses by first reference of the window, A and B", []string{"first_reference"}, "misses_"+strconv.FormatUint(1<<log2Lines, 10))
 }

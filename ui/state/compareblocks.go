@@ -2,13 +2,20 @@ package state
 
 import (
 	"slices"
-	"sort"
 
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
 
 // BlocksPair is what the compute-node models say of two runs.
-type BlocksPair struct{ A, B *Blocks }
+type BlocksPair struct {
+	A, B    *Blocks
+	Runs    *Comparison
+	Machine hierarchy.Hierarchy // that they were asked about
+}
 
 // Sentence says how long both take.
 func (p *BlocksPair) Sentence() string {
@@ -32,33 +39,33 @@ func (b *Blocks) fact(name string) report.Value {
 }
 
 // Functions are the functions of both, joined by name.
-func (p *BlocksPair) Functions(column string) *Table {
-	return p.joined("functions", "Functions, A and B", "function", column, "calls", "instructions", "cycles")
+func (p *BlocksPair) Functions(by string) *Table {
+	return p.table("functions", "Functions, A and B", by, p.question(), []string{"function"}, "cycles", "instructions", "calls")
 }
 
-// OfFunction are the blocks of the function in question, joined by name.
-func (p *BlocksPair) OfFunction(column string) *Table {
-	return p.joined("blocks", "Blocks of "+p.A.FunctionName()+", A and B", "block", column, "count", "cycles_each", "cycles")
-}
-
-// joined lays a table of both out, what differs most in cycles first; nil where neither
-// has it.
-func (p *BlocksPair) joined(key, title, name, column string, shown ...string) *Table {
-	var tables [2]report.Table
-	for side, b := range []*Blocks{p.A, p.B} {
-		if t := b.Table(key); t != nil {
-			tables[side] = picked(*t, append([]string{name}, shown...)...)
-			rows := tables[side].Rows
-			sort.SliceStable(rows, func(i, j int) bool { return report.Compare(rows[j][len(rows[j])-1], rows[i][len(rows[i])-1]) < 0 })
-		}
-	}
-	if len(tables[0].Rows)+len(tables[1].Rows) == 0 {
+// OfFunction are the blocks of the function in question, joined by name; nil where it is not in
+// both.
+func (p *BlocksPair) OfFunction(by string) *Table {
+	name := p.A.FunctionName()
+	if name == "" || p.B.FunctionName() != name {
 		return nil
 	}
-	joined := report.Join(tables[0], tables[1], report.Key{Columns: []string{name}, Counts: true})
-	joined.Title = title
-	slices.Reverse(shown) // cycles first
-	return sortedJoin(joined, key, blockWords, "cycles", column, shown...)
+	return p.table("blocks", "Blocks of "+name+", A and B", by, p.question().With("function", name), []string{"block"}, "cycles", "cycles_each", "count")
+}
+
+// question is what the models have answered about both.
+func (p *BlocksPair) question() ask.Question {
+	q := ask.New(ask.Pipeline(map[*profile.Profile]*answers.Reply{p.Runs.A.Profile: p.A.Reply, p.Runs.B.Profile: p.B.Reply}))
+	q.Machine = p.Machine
+	return q
+}
+
+func (p *BlocksPair) table(key, title, by string, q ask.Question, columns []string, numbers ...string) *Table {
+	if len(rowsOf(p.A.Table(key)))+len(rowsOf(p.B.Table(key))) == 0 {
+		return nil
+	}
+	a := p.Runs.ask(q, key)
+	return a.byRow(title, blockWords, by, columns, numbers...)
 }
 
 // Same finds the function of B that is called as the one in question in A; 0: there is

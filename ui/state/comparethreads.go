@@ -1,82 +1,57 @@
 package state
 
 import (
-	"math"
-
 	"github.com/stackglass/stackglass/core/ask"
-	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/hierarchy"
 )
-
-// joinAnswers joins what both answer to a question about threads, row by row of the same
-// thread, sorted by the difference of cell unless by says otherwise; nil where one run has no
-// stacks of threads.
-func (c *Comparison) joinAnswers(question func(t *Threads) ask.Question, title, cell, by string, shown ...string) *Table {
-	var tables [2]report.Table
-	var failed error
-	c.both(func(side int, v *View) {
-		t := v.Threads()
-		if t == nil {
-			return
-		}
-		d, err := v.Answer(question(t))
-		if failed = err; err == nil {
-			tables[side] = d.Tables[0]
-		}
-	})
-	switch {
-	case c.A.Threads() == nil || c.B.Threads() == nil:
-		return nil
-	case failed != nil:
-		return &Table{Caption: upper(failed.Error())}
-	}
-	return joinThreads(tables[0], tables[1], title, cell, by, report.Key{Columns: []string{"threads"}, Without: []string{"level", "core", "cores"}}, shown...)
-}
-
-// joinThreads lays tables of both out, sorted by the difference of cell unless by says
-// otherwise.
-func joinThreads(a, b report.Table, title, cell, by string, names report.Key, shown ...string) *Table {
-	names.Counts = true
-	joined := report.Join(a, b, names)
-	joined.Title = title
-	return sortedJoin(joined, a.Key, answerWords, cell, by, shown...)
-}
 
 // Own compares private caches of a size by thread; nil where one run has no stacks
 // of threads.
 func (c *Comparison) Own(bytes uint64, by string) *Table {
-	return c.joinAnswers(func(t *Threads) ask.Question { return t.about("core", bytes, 0) },
-		"Misses in a cache of "+Bytes(bytes)+" for each thread, A and B", "misses", by, "misses", "coherence", "accesses")
+	return c.threadsTable("core", bytes, "Misses in a cache of "+Bytes(bytes)+" for each thread, A and B", by, []string{"core"},
+		"misses", "coherence", "accesses")
 }
 
 // Shared compares a cache of a size that all threads share; nil as for Own.
 func (c *Comparison) Shared(bytes uint64, by string) *Table {
-	return c.joinAnswers(func(t *Threads) ask.Question { return t.about("domain", bytes, uint32(len(t.Cores))) },
-		"Misses in "+Bytes(bytes)+" shared by all threads, A and B", "misses", by, "misses", "alone_misses", "accesses")
+	return c.threadsTable("domain", bytes, "Misses in "+Bytes(bytes)+" shared by all threads, A and B", by, []string{"cores", "core"},
+		"misses", "alone_misses", "accesses")
+}
+
+func (c *Comparison) threadsTable(of string, bytes uint64, title, by string, columns []string, numbers ...string) *Table {
+	t := c.A.Threads()
+	if t == nil || c.B.Threads() == nil {
+		return nil
+	}
+	shared, key := uint32(0), "cores"
+	if of == "domain" {
+		shared, key = hierarchy.AllCores, "domains"
+	}
+	a := c.ask(t.about(of, bytes, shared), key)
+	return a.byRow(title, answerWords, by, columns, numbers...)
 }
 
 // Flows compares what goes from thread to thread; nil where one run does not tell.
 func (c *Comparison) Flows(by string) *Table {
-	a, b := c.A.Communication(), c.B.Communication()
-	if a == nil || b == nil {
-		return nil
-	}
-	return joinThreads(a.answer().Flows(&a.Granules[0]), b.answer().Flows(&b.Granules[0]), "Words from thread to thread, A and B", "transfers", by,
-		report.Key{Columns: []string{"from", "to"}}, "transfers", "events")
+	return c.communicationTable("flow", "flows", "Words from thread to thread, A and B", by, "from", "to")
 }
 
 // Pairs compares the places that write what others use; nil as for Flows.
 func (c *Comparison) Pairs(by string) *Table {
-	a, b := c.A.Communication(), c.B.Communication()
-	if a == nil || b == nil {
-		return nil
-	}
-	names := report.Key{Columns: []string{"producer", "producer_file", "producer_line", "consumer", "consumer_file", "consumer_line", "consumer_kind", "object"}}
-	t := joinThreads(a.answer().Sites(math.MaxInt, false), b.answer().Sites(math.MaxInt, false), "Places that write what others use, A and B", "transfers", by,
-		names, "transfers", "events")
-	if len(t.Source().Rows) > 0 && !t.inBoth() {
+	t := c.communicationTable("site", "sites", "Places that write what others use, A and B", by,
+		"producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "from", "to")
+	if t != nil && t.Rows > 0 && !t.inBoth {
 		t.Doubt = "No pair of places of A is in B: places are compared by their source lines, and these sources differ."
 	}
 	return t
+}
+
+func (c *Comparison) communicationTable(of, key, title, by string, columns ...string) *Table {
+	if c.A.Communication() == nil || c.B.Communication() == nil {
+		return nil
+	}
+	a := c.ask(ask.New(ask.VerbOf("communication")).With("by", of), key)
+	return a.byRow(title, answerWords, by, columns, "transfers", "events")
 }
 
 // sides says the same of both.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
@@ -95,12 +96,12 @@ func Divisions() []Choice {
 // Cores is what is known so far of what several cores would do.
 type Cores struct {
 	answers.Reply // of all numbers of cores that were answered
+	asked         answers.MulticoreQuestion
 	known         []int
-	earlier       []string // notes of questions before the one that is being answered
 }
 
-// Ask tells that another question about the same cores is asked: what is known stays.
-func (c *Cores) Ask() { c.earlier = c.Notes }
+// Ask tells what is asked, about the same cores as before: what is known stays.
+func (c *Cores) Ask(q answers.MulticoreQuestion) { c.asked = q }
 
 // Take adds an answer about some numbers of cores.
 func (c *Cores) Take(r *answers.Reply) {
@@ -133,12 +134,7 @@ func (c *Cores) Take(r *answers.Reply) {
 		*mine = t
 		mine.Rows = rows
 	}
-	c.Notes = slices.Clone(c.earlier)
-	for _, n := range r.Notes {
-		if !slices.Contains(c.Notes, n) {
-			c.Notes = append(c.Notes, n)
-		}
-	}
+	c.Notes = answers.CoresNotes(c.Table("notes"), len(c.known))
 	c.Unmodelled, c.Problem = r.Unmodelled, r.Problem
 }
 
@@ -314,36 +310,52 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 	return ""
 }
 
+// rateColumns are shown of the hit rates, those of intervals where these are not symmetric.
+var rateColumns = []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
+
 // PredictedTable is a table of the prediction, of one number of cores or, where that is 0,
 // all; nil where there is none.
 func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
-	t := c.Table(key)
-	if t == nil {
+	whole := c.Table(key)
+	if whole == nil {
 		return nil
 	}
-	whole, brief := *t, *t
-	if cores > 0 {
-		brief.Rows = nil
-		for _, row := range t.Rows {
-			if x, _ := row[0].Number(); int(x) == cores {
-				brief.Rows = append(brief.Rows, row[1:])
-			}
-		}
-		brief.Columns = t.Columns[1:]
-		if len(brief.Rows) == 0 {
-			return nil
-		}
+	brief := answers.WithoutEmpty(*whole)
+	var keys []string
+	where := map[string]string{}
+	for _, column := range brief.Columns {
+		keys = append(keys, column.Key)
 	}
 	if key == "rates" {
-		keys := []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
-		at := brief.Index("global_off")
-		symmetric := slices.ContainsFunc(brief.Rows, func(row []report.Value) bool { return !report.Equal(row[at], report.None()) })
-		brief = picked(brief, slices.DeleteFunc(keys, func(key string) bool {
-			return brief.Index(key) < 0 || symmetric && (key == "low" || key == "high")
-		})...)
+		keys = slices.Clone(rateColumns)
+		if brief.Index("global_off") >= 0 {
+			keys = slices.DeleteFunc(keys, func(key string) bool { return key == "low" || key == "high" })
+		}
 	}
-	brief.Title = title
-	return newReportTable("stackglass.multicore", withoutEmpty(brief), whole, "", words)
+	if cores > 0 {
+		where["cores"], keys = strconv.Itoa(cores), slices.DeleteFunc(keys, func(key string) bool { return key == "cores" })
+	}
+	t := show(&brief, words, where, keys...)
+	if t.Rows == 0 && cores > 0 {
+		return nil
+	}
+	t.Caption = title
+	return t.unsorted().of(c.document(key))
+}
+
+// document is what the command prints of the table with that key.
+func (c *Cores) document(key string) func() *report.Document {
+	return func() *report.Document {
+		d, q, by := &report.Document{Schema: "stackglass.multicore", Version: 1}, c.asked, key
+		if key == "rates" || key == "speedup" {
+			by = ""
+		}
+		if q.Processor != "" {
+			_, q.Processor = Processors(c.Table("processors"))
+		}
+		(&ask.Run{Name: q.Name}).Predicted(q, by, &c.Reply, d)
+		return d
+	}
 }
 
 // Beside puts what a number of cores was predicted to do beside what the threads of a run
@@ -374,20 +386,6 @@ func (c *Cores) Beside(measured *profile.Profile, h hierarchy.Hierarchy, cores i
 		}
 	}
 	return newReportTable("stackglass.multicore", t, t, "", words)
-}
-
-// withoutEmpty leaves out the columns that say nothing in any row.
-func withoutEmpty(t report.Table) report.Table {
-	var keys []string
-	for i, c := range t.Columns {
-		for _, row := range t.Rows {
-			if row[i].Shown(words) != report.None().Shown(words) {
-				keys = append(keys, c.Key)
-				break
-			}
-		}
-	}
-	return picked(t, keys...)
 }
 
 // Processors lists the processors of an answer, with the one that is taken.

@@ -28,6 +28,8 @@ type Table struct {
 	Doubt string // about what is in it, in a sentence; "" for none
 	By    CodeBy // what places in the code are summed up by
 
+	inBoth bool // a row of a comparison is in both runs
+
 	document func() *report.Document // that it shows a table of; nil: there is nothing to export
 	key      string                  // of that table
 }
@@ -116,11 +118,11 @@ func newReportTable(schema string, brief, whole report.Table, sorted string, sty
 		t.unsorted()
 	}
 	t.key = whole.Key
-	return t.of(documentOf(schema, whole))
+	return t.of(oneTable(schema, whole))
 }
 
-// documentOf is a document of one table.
-func documentOf(schema string, t report.Table) func() *report.Document {
+// oneTable is a document of one table.
+func oneTable(schema string, t report.Table) func() *report.Document {
 	return func() *report.Document {
 		return &report.Document{Schema: schema, Version: 1, Tables: []report.Table{t}}
 	}

@@ -45,7 +45,7 @@ LLVM IR, and --set n=1000 says what its parameters are.`,
 		"  stackglass blocks app.ll --probabilities app.txt --set n=1000 --format csv",
 	Args: []ask.Arg{
 		{Name: "by", Words: blockTables, Help: "print one table alone, and all of it: " + strings.Join(blockTables, ", ") + " (csv: function)"},
-		top,
+		ask.TopRows,
 		{Name: "prof", Kind: ask.Switch, Help: "of LLVM IR: take the weights that a compiler's profile left in it"},
 		{Name: "probabilities", Help: "take how likely ways are from this `FILE`, as --template writes it"},
 		{Name: "set", Kind: ask.List, Help: "give parameters of --probabilities other values: `NAME=NUMBER`, as in n=1000,density=1/8"},
@@ -101,9 +101,6 @@ LLVM IR, and --set n=1000 says what its parameters are.`,
 		return err
 	},
 })
-
-// top is how many rows people get.
-var top = ask.Arg{Name: "top", Kind: ask.Number, Default: "10", Help: "print the first `N` rows of each table (0: all; csv and json have all)"}
 
 var needsTrace = &ask.Error{Text: "--windows: executions are sampled while a trace is read; give the trace, without --probabilities"}
 

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -91,39 +90,7 @@ in the table that Byfl prints (--ppt-blocks); other files of PPT are held agains
 		if err != nil {
 			return err
 		}
-		facts := reply.Table(answers.CoresFacts)
-		fact := func(key, label string) {
-			for _, row := range facts.Rows {
-				if row[0].Plain() == key {
-					d.Input = append(d.Input, report.Fact{Key: key, Label: label, Value: row[1]})
-				}
-			}
-		}
-		d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
-		fact("trace_format", "trace format")
-		schedule := q.Text("schedule")
-		if schedule == "" {
-			schedule = "as the program asks"
-		}
-		d.Input = append(d.Input, report.Fact{Key: "division", Label: "divided by", Value: report.TextOf(q.Text("division"))},
-			report.Fact{Key: "schedule", Label: "schedules", Value: report.TextOf(schedule)},
-			report.Fact{Key: "interleave", Label: "order of references", Value: report.TextOf(q.Text("interleave"))})
-		fact("regions", "parallel regions")
-		if words.Processor != "" {
-			d.Input = append(d.Input, report.Fact{Key: "processor", Label: "processor", Value: report.TextOf(words.Processor)})
-		}
-		fact("windows", "windows")
-		for _, t := range reply.Tables {
-			if q.Text("by") == t.Key || !q.Given("by") && (t.Key == "rates" || t.Key == "speedup") {
-				d.Tables = append(d.Tables, WithoutEmpty(t))
-			}
-		}
-		for _, note := range reply.Notes {
-			d.Warnings = append(d.Warnings, Phrase(note))
-		}
-		if words.Processor != "" {
-			d.Warnings = append(d.Warnings, "times leave out: "+strings.Join(reply.Unmodelled, "; "))
-		}
+		r.Predicted(words, q.Text("by"), reply, d)
 		return nil
 	},
 })
@@ -141,27 +108,4 @@ func CoresQuestion(q ask.Question) (words answers.MulticoreQuestion, err error) 
 	words.Seed, words.Private, words.SDCM = q.Number("seed"), q.List("private"), q.Text("sdcm")
 	words.Protocol, words.Processor, words.Machine = q.Text("protocol"), q.Text("processor"), q.Machine.Lines()
 	return words, nil
-}
-
-// Phrase is a sentence as it stands behind a colon.
-func Phrase(sentence string) string {
-	sentence = strings.TrimSuffix(sentence, ".")
-	if len(sentence) > 1 && sentence[0] >= 'A' && sentence[0] <= 'Z' && (sentence[1] >= 'a' && sentence[1] <= 'z' || sentence[1] == ' ') {
-		return string(sentence[0]-'A'+'a') + sentence[1:]
-	}
-	return sentence
-}
-
-// WithoutEmpty leaves out columns without any value.
-func WithoutEmpty(t report.Table) report.Table {
-	if len(t.Rows) == 0 {
-		return t
-	}
-	var some []int
-	for column := range t.Columns {
-		if slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return !report.Equal(row[column], report.None()) }) {
-			some = append(some, column)
-		}
-	}
-	return answers.PickColumns(t, some...)
 }

@@ -43,7 +43,7 @@ or a file with a description of one, in the same form or in PPT's.`,
 		{Name: "module", Help: "the LLVM IR of a traced program, as a `FILE`"},
 		{Name: "function", Help: "the blocks of this `FUNCTION` (default: of the one that takes most)"},
 		{Name: "block", Help: "the schedule of the block with this `LABEL` (default: of the one that takes most)"},
-		top,
+		ask.TopRows,
 	},
 	Needs: func(ask.Question) analysis.Analyses {
 		return analysis.Sites | analysis.Sets | analysis.Blocks | analysis.Sharing
@@ -72,48 +72,7 @@ func cycles(r *ask.Run, q ask.Question, d *report.Document) error {
 	if err != nil {
 		return err
 	}
-	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
-	if r.Module == nil {
-		d.Input = r.Facts(0)
-		if len(q.Machine.Levels) > 0 {
-			d.Input = append(d.Input, answers.ThreadFacts(r.Profile, q.Machine)...)
-		}
-	}
-	for _, row := range reply.Table("program").Rows {
-		label := row[0].Plain()
-		d.Input = append(d.Input, report.Fact{Key: strings.ReplaceAll(label, " ", "_"), Label: label, Value: row[1]})
-	}
-	for _, note := range reply.Notes {
-		d.Warnings = append(d.Warnings, Advice(note))
-	}
-	d.Warnings = append(d.Warnings, "not modelled: "+strings.Join(reply.Unmodelled, "; "))
-	keys := []string{"functions", "blocks", "bounds", "schedule"}
-	switch {
-	case r.Beside == nil:
-	case q.Given("block"):
-		keys = keys[:3]
-	case q.Given("function"):
-		keys = keys[:2]
-	default: // what takes most may be something else in each run
-		keys = keys[:1]
-	}
-	for _, key := range keys {
-		t := *reply.Table(key)
-		if t.Index("number") == 0 {
-			var rest []int
-			for i := range t.Columns[1:] {
-				rest = append(rest, i+1)
-			}
-			t = answers.PickColumns(t, rest...)
-		}
-		if most := q.Number("top"); most > 0 && q.Brief && uint64(len(t.Rows)) > most && key != "bounds" {
-			t.Rows = t.Rows[:most]
-			t.Title += ", the first " + q.Text("top")
-		}
-		if len(t.Rows) > 0 {
-			d.Tables = append(d.Tables, t)
-		}
-	}
+	r.Modelled(q, reply, d)
 	return nil
 }
 
@@ -205,13 +164,4 @@ func ofBlock(m *costmodel.Models, words answers.ModelQuestion, q ask.Question) (
 		reply = m.Answer(words)
 	}
 	return reply, nil
-}
-
-// Advice is a note of the models as a warning, with the options that help.
-func Advice(note string) string {
-	text := strings.TrimSuffix(note, ".")
-	if note == costmodel.NoHierarchy {
-		text += "; add one, as in --hierarchy ryzen-9950x or --cache L1=32KiB,8,latency=4 --cache memory=latency=200"
-	}
-	return text
 }

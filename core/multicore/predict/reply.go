@@ -2,7 +2,6 @@ package predict
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -171,7 +170,9 @@ func (r *Run) Reply() *answers.Reply {
 	if r.failed != nil {
 		a.Problem = r.failed.Error()
 	}
-	a.Tables = Tables(r.results)
+	if a.Tables = Tables(r.results); len(r.results) > 0 {
+		a.Tables = append(a.Tables, Facts(&r.q, r.results))
+	}
 	a.Notes = Notes(r.results)
 	if r.q.Processor != nil {
 		a.Unmodelled = NotModelled()
@@ -209,7 +210,7 @@ func Tables(results []Result) []report.Table {
 			break
 		}
 	}
-	return append(tables, workTable(results), byCore(results), loops(results))
+	return append(tables, workTable(results), byCore(results), loops(results), notes(results))
 }
 
 var coresColumn = report.Column{Key: "cores", Label: "cores"}
@@ -378,39 +379,28 @@ func speedUps(results []Result) report.Table {
 	return t
 }
 
-// Notes are the doubts about all results, each once, with the numbers of cores that it is
-// about where these are not all.
-func Notes(results []Result) (list []string) {
-	var texts []string
-	of := map[string][]int{}
-	say := func(cores int, text string) {
-		if of[text] == nil {
-			texts = append(texts, text)
-		}
-		if n := of[text]; len(n) == 0 || n[len(n)-1] != cores {
-			of[text] = append(n, cores)
-		}
-	}
+// Notes are the doubts about all results: see [answers.CoresNotes].
+func Notes(results []Result) []string {
+	t := notes(results)
+	return answers.CoresNotes(&t, len(results))
+}
+
+func notes(results []Result) report.Table {
+	t := report.Table{Key: "notes", Columns: []report.Column{coresColumn, {Key: "text", Label: "note"}}}
 	for i := range results {
 		r := &results[i]
+		say := func(text string) { t.Add(report.Count(uint64(r.Cores)), report.TextOf(text)) }
 		if r.Idle > 0 {
-			say(r.Cores, plural(r.Idle, "core has", "cores have")+" nothing to do; means of caches leave such out.")
+			say(plural(r.Idle, "core has", "cores have") + " nothing to do; means of caches leave such out.")
 		}
 		for _, w := range r.Warnings {
-			say(r.Cores, sentence(string(w)))
+			say(sentence(string(w)))
 		}
 		if r.Untimed != "" {
-			say(r.Cores, r.Untimed)
+			say(r.Untimed)
 		}
 	}
-	for _, text := range texts {
-		slices.Sort(of[text])
-		if len(of[text]) < len(results) {
-			text = coresText(of[text]) + ": " + text
-		}
-		list = append(list, text)
-	}
-	return list
+	return t
 }
 
 func plural(n int, one, many string) string {
@@ -418,21 +408,6 @@ func plural(n int, one, many string) string {
 		return "One " + one
 	}
 	return strconv.Itoa(n) + " " + many
-}
-
-// coresText names numbers of cores.
-func coresText(list []int) string {
-	var text strings.Builder
-	for i, n := range list {
-		if i > 0 {
-			text.WriteString(", ")
-		}
-		text.WriteString(strconv.Itoa(n))
-	}
-	if text.String() == "1" {
-		return "1 core"
-	}
-	return text.String() + " cores"
 }
 
 // sentence begins and ends as one.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/multicore/larger"
 	"github.com/stackglass/stackglass/core/multicore/predict"
@@ -75,10 +77,10 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 			return err
 		}
 	}
-	d.Tables = append(d.Tables, program.WithoutEmpty(largerTable(list, real)))
+	d.Tables = append(d.Tables, answers.WithoutEmpty(largerTable(list, real)))
 	for i := range list {
 		for _, doubt := range list[i].Doubts {
-			if text := program.Phrase(doubt); !slices.Contains(d.Warnings, text) {
+			if text := ask.Phrase(doubt); !slices.Contains(d.Warnings, text) {
 				d.Warnings = append(d.Warnings, text)
 			}
 		}

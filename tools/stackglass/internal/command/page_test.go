@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -406,6 +404,7 @@ func (p *paged) counters() {
 	for _, key := range keys {
 		p.printed(tables[key].JSON(), "counters", "--format", "json")
 	}
+	p.printed(tables[keys[0]].CSV(), "counters", "--format", "csv")
 	for _, by := range []answers.CountersBy{answers.ByFunction, answers.ByBlock} {
 		keys, tables := state.CounterTables(p.view.Answers, by, "")
 		p.exported(tables[keys[0]], "counters", "--by", string(by))
@@ -453,21 +452,25 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Blocks) == 0 {
 		return
 	}
-	m, err := costmodel.Open(p.view.Profile.Encode(), "", nil)
-	if err != nil {
-		p.Fatal(err)
+	b := p.modelled(h, 0)
+	p.exported(b.Functions().Table, "pipeline", options...)
+	for _, t := range []*state.Table{b.OfFunction().Table, b.Shown("bounds", ""), b.Shown("schedule", "")} {
+		if t != nil {
+			p.printed(t.JSON(), "pipeline", append(slices.Clone(options), "--format", "json")...)
+		}
 	}
-	b := state.NewBlocks(m.Answer(answers.ModelQuestion{Machine: h.Lines()}))
-	p.sameCSV("functions", b.Functions().Table.CSV(), rows(p.command("pipeline", options...), "functions"),
-		map[string]string{"function": "function", "calls": "calls", "instructions": "instructions", "cycles": "cycles"})
+	functions := b.Table("functions")
+	for f := range functions.Rows {
+		name := functions.Rows[f][functions.Index("function")].Plain()
+		p.printed(p.modelled(h, b.Number("functions", f)).OfFunction().JSON(), "pipeline", append(slices.Clone(options), "--function", name, "--format", "json")...)
+	}
 	var page, command [][]float64 // executions and instructions of blocks that run, whose order differs
 	number := func(t *report.Table, row int, key string) float64 {
 		x, _ := t.Rows[row][t.Index(key)].Number()
 		return x
 	}
-	functions := b.Table("functions")
 	for f := range functions.Rows {
-		t := m.Answer(answers.ModelQuestion{Machine: h.Lines(), Function: uint32(number(functions, f, "number"))}).Table("blocks")
+		t := p.modelled(h, b.Number("functions", f)).Table("blocks")
 		for i := range t.Rows {
 			if n := number(t, i, "count"); n > 0 {
 				page = append(page, []float64{n, n * number(t, i, "instructions")})
@@ -499,7 +502,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 		for _, n := range numbers {
 			q.Cores = append(q.Cores, uint32(n))
 		}
-		cores.Ask()
+		cores.Ask(q)
 		predict.Answer(q, func() (trace.Reader, io.Closer, error) {
 			in, err := pass.Open(t.Context(), file, nil)
 			if err != nil {
@@ -515,21 +518,21 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 	predicted(4) // the page asks for the chosen number first, and then for others
 	predicted(1, 2, 16)
 	options = append(options, "--cores", "1,2,4,16", "--processor", costmodel.DefaultProcessor)
-	answer := p.command("multicore", options...) // has rates and speedup
-	for _, by := range []string{"work", "cores"} {
-		maps.Copy(answer, p.command("multicore", append(options, "--by", by)...))
-	}
 	for _, by := range []string{"rates", "speedup", "work", "cores"} {
 		table := cores.PredictedTable(by, 0, "")
 		if table == nil {
 			t.Fatalf("the page has no table %s", by)
 		}
-		columns := map[string]string{}
-		for _, c := range table.Source().Columns {
-			columns[c.Key] = c.Key
+		list := options
+		if by == "work" || by == "cores" {
+			list = append(slices.Clone(options), "--by", by)
 		}
-		p.sameCSV(by, table.CSV(), rows(answer, by), columns)
+		p.printed(table.JSON(), "multicore", append(slices.Clone(list), "--format", "json")...)
+		if by != "speedup" {
+			p.printed(table.CSV(), "multicore", append(slices.Clone(list), "--format", "csv")...)
+		}
 	}
+	p.printed(cores.PredictedTable("speedup", 0, "").CSV(), "multicore", append(options, "--by", "speedup", "--format", "csv")...)
 }
 
 // exports compares the page's exports with the command's, byte by byte. The page knows the
@@ -569,188 +572,66 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// compare puts two traces side by side.
+// compare puts two traces side by side: the page's documents are what the command prints.
 func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	c := &state.Comparison{A: p.view, B: other.view}
-	p.joins(other, h, options)
-	d := p.command("compare", append([]string{other.file, "--on", "what-if"}, options...)...)
-	list, err := csv.NewReader(bytes.NewReader(c.Levels(h).CSV())).ReadAll()
-	if err != nil {
-		p.Fatal(err)
+	on := func(t *state.Table, what string, options ...string) {
+		p.Helper()
+		p.exported(t, "compare", append([]string{other.file, "--on", what}, options...)...)
 	}
-	for _, row := range rows(d, "levels") {
-		name, number := fmt.Sprint(row["name"]), fmt.Sprint(row["number"])
-		for _, of := range list[1:] {
-			if strings.HasPrefix(of[0], name+",") && of[slices.Index(list[0], "number")] == number {
-				for _, side := range []string{"a", "b"} {
-					if number == "miss_ratio" {
-						continue
-					}
-					p.same(name+" "+number+" of "+side, of[slices.Index(list[0], side)], row[side], state.Count)
-				}
-			}
-		}
-	}
-}
-
-// joins puts the other tables of two traces side by side that both have: curve, histogram,
-// windows, counters and places in the code.
-func (p *paged) joins(other *paged, h hierarchy.Hierarchy, options []string) {
-	c := &state.Comparison{A: p.view, B: other.view}
-	on := func(what string, options ...string) map[string]any {
-		return p.command("compare", append([]string{other.file, "--on", what}, options...)...)
-	}
-	p.sameSides("counters", c.CountersBy(answers.ByProgram, ""), rows(on("counters"), "counters"))
-	for by, table := range map[answers.CountersBy]string{answers.ByFunction: "functions", answers.ByBlock: "blocks"} {
-		p.sameSides("counters by "+string(by), c.CountersBy(by, ""), rows(on("counters", "--by", string(by)), table))
-	}
+	on(c.Levels(h), "what-if", options...)
 	if p.view.Ranker() != nil && other.view.Ranker() != nil {
-		for by, name := range map[state.CodeBy]string{state.ByLine: "line", state.ByFunction: "function", state.ByObject: "object"} {
+		for by, what := range map[state.CodeBy]string{state.ByLine: "sites by=line", state.BySite: "sites by=site", state.ByFunction: "sites by=function", state.ByObject: "sites by=object"} {
 			if by == state.ByObject && (len(p.view.Profile.Sites.Data) == 0 || len(other.view.Profile.Sites.Data) == 0) {
 				continue
 			}
-			t, err := c.CodeBy(by, h, "")
-			if err != nil {
-				p.Fatal(err)
-			}
-			p.sameSides("misses by "+name, t, rows(on("sites", append(options, "--by", name)...), "sites"))
+			on(c.CodeBy(by, h, ""), what, options...)
 		}
+		on(c.CodeBy(state.ByFunction, h, "references_difference"), "sites by=function", append(options, "--sort", "references")...)
 	}
-	p.facts(c, h, on("summary"))
-	// The page has the misses of one cache over time, the command those of all.
-	windows := map[string][]map[string]any{}
-	for _, row := range rows(on("windows"), "windows") {
-		if number := fmt.Sprint(row["number"]); strings.HasPrefix(number, "misses_") {
-			row["number"] = number + "_lines"
-			windows[number] = append(windows[number], row)
-		}
+	p.compareBlocks(other, c, h, options)
+	if !slices.Equal(options[:2], []string{"--cache", strings.Fields(pagedHierarchies[0])[0]}) {
+		return // the others are not about caches
 	}
-	for log2Lines := range len(windows) {
-		lines := fmt.Sprint(1 << log2Lines)
-		p.sameSides("windows in "+lines+" lines", c.TimeTable(log2Lines), windows["misses_"+lines])
+	on(c.Facts(), "summary")
+	on(c.CurveTable(), "curve")
+	on(c.HistogramTable(), "histogram")
+	on(c.TimeTable(5), "windows")
+	on(c.CountersBy(answers.ByProgram, ""), "counters")
+	on(c.CountersBy(answers.ByFunction, ""), "counters by=function")
+	on(c.CountersBy(answers.ByBlock, "flops_difference"), "counters by=block", "--sort", "flops")
+	if t := c.Own(32<<10, ""); t != nil {
+		on(t, "threads by=core", "--cache", "L1=32KiB,full")
+		on(c.Shared(1<<20, ""), "threads by=domain", "--cache", "L2=1MiB,full,shared=all")
 	}
-	// The page has the curves at powers of two, the command wherever one of them changes.
-	at, misses := map[string][2]any{}, rows(on("curve"), "curve")
-	for lines := 1.0; lines <= 1<<40; lines *= 2 {
-		for _, row := range misses {
-			if row["number"] == "misses" && row["capacity_lines"].(float64) <= lines {
-				at[state.Exact(uint64(lines))] = [2]any{row["a"], row["b"]}
-			}
-		}
-	}
-	t := c.CurveTable().Source()
-	for _, row := range t.Rows {
-		if row[t.Index("number")].Plain() != "misses" {
-			continue
-		}
-		lines, _ := row[t.Index("capacity_lines")].Number()
-		for i, side := range []string{"a", "b"} {
-			p.same(fmt.Sprint("misses of ", side, " in ", lines, " lines"), row[t.Index(side)].Plain(), at[state.Exact(uint64(lines))][i], func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) })
-		}
-	}
-	// The page sums distances up to powers of two.
-	sums := map[string][2]float64{}
-	for _, row := range rows(on("histogram"), "histogram") {
-		name := "first access" // the distance inf
-		if d, is := row["distance"].(float64); is {
-			name = answers.BinName(bits.Len64(uint64(d)))
-		}
-		a, _ := row["a"].(float64)
-		b, _ := row["b"].(float64)
-		sums[name] = [2]float64{sums[name][0] + a, sums[name][1] + b}
-	}
-	t = c.HistogramTable().Source()
-	for _, row := range t.Rows {
-		name := row[t.Index("distance")].Plain()
-		for i, side := range []string{"a", "b"} {
-			if x, _ := row[t.Index(side)].Number(); row[t.Index("number")].Plain() == "count" && x != sums[name][i] {
-				p.Errorf("accesses at distance %s of %s: the page has %v, the command %v", name, side, x, sums[name][i])
-			}
-		}
+	if t := c.Flows(""); t != nil {
+		on(t, "communication by=flow")
+		on(c.Pairs(""), "communication by=site")
 	}
 }
 
-// facts compares the page's facts of two traces with the command's summary.
-func (p *paged) facts(c *state.Comparison, h hierarchy.Hierarchy, d map[string]any) {
-	p.Helper()
-	sums := map[string][2]float64{}
-	add := func(fact string, row map[string]any, times float64) {
-		a, _ := row["a"].(float64)
-		b, _ := row["b"].(float64)
-		sums[fact] = [2]float64{sums[fact][0] + a*times, sums[fact][1] + b*times}
+// compareBlocks compares what the models say of both, of the function that takes most in A.
+func (p *paged) compareBlocks(other *paged, c *state.Comparison, h hierarchy.Hierarchy, options []string) {
+	if len(p.view.Profile.Blocks) == 0 || len(other.view.Profile.Blocks) == 0 {
+		return
 	}
-	for _, row := range rows(d, "kinds") {
-		add(map[any]string{"references": "references", "bytes": "bytes accessed"}[row["number"]], row, 1)
+	pair := &state.BlocksPair{Runs: c, Machine: h}
+	pair.A = p.modelled(h, 0)
+	if pair.B = other.modelled(h, 0); pair.Same() != 0 {
+		pair.B = other.modelled(h, pair.Same())
 	}
-	for _, row := range rows(d, "locality") {
-		if row["line_bytes"] == 64.0 {
-			name := fmt.Sprint(row["number"])
-			if name == "half_within_lines" {
-				add("cache in which half of all accesses hit", row, 64)
-			}
-			add(map[string]string{"accesses": "line accesses", "lines": "lines", "footprint_bytes": "footprint"}[name], row, 1)
-		}
-	}
-	t, compared := c.Facts(h).Source(), 0
-	for _, row := range t.Rows {
-		want, is := sums[row[t.Index("fact")].Plain()]
-		if !is {
-			continue
-		}
-		compared++
-		for i, side := range []string{"a", "b"} {
-			if x, _ := row[t.Index(side)].Number(); x != want[i] {
-				p.Errorf("%s of %s: the page has %v, the command %v", row[t.Index("fact")].Plain(), side, x, want[i])
-			}
-		}
-	}
-	if compared < len(sums)-1 { // but for miss ratios
-		p.Errorf("%d facts of the page are in the command's summary: %v", compared, t.Rows)
+	p.exported(pair.Functions(""), "compare", append([]string{other.file, "--on", "pipeline"}, options...)...)
+	if t := pair.OfFunction(""); t != nil {
+		p.printed(t.JSON(), "compare", append([]string{other.file, "--on", "pipeline function=" + pair.A.FunctionName(), "--format", "json"}, options...)...)
 	}
 }
 
-// sameSides compares joined tables, whose rows need not be in one order: each number of A
-// and B by what it is called.
-func (p *paged) sameSides(what string, page *state.Table, d []map[string]any) {
+// modelled is what the models say of a run in the page; function 0 is the one that takes most.
+func (p *paged) modelled(h hierarchy.Hierarchy, function uint32) *state.Blocks {
 	p.Helper()
-	a, b := map[string][][]float64{}, map[string][][]float64{} // by number
-	t := page.Source()
-	add := func(number string, x, y report.Value) {
-		if x.IsNumber() || y.IsNumber() {
-			of, _ := strconv.ParseFloat(x.Plain(), 64) // rounded as in JSON
-			beside, _ := strconv.ParseFloat(y.Plain(), 64)
-			a[number] = append(a[number], []float64{of, beside})
-		}
+	m, err := costmodel.Open(p.view.Profile.Encode(), "", nil)
+	if err != nil {
+		p.Fatal(err)
 	}
-	for _, row := range t.Rows {
-		if at := t.Index("number"); at >= 0 {
-			add(row[at].Plain(), row[t.Index("a")], row[t.Index("b")])
-			continue
-		}
-		for i, c := range t.Columns {
-			if number, is := strings.CutSuffix(c.Key, "_a"); is {
-				add(number, row[i], row[t.Index(number+"_b")])
-			}
-		}
-	}
-	for _, row := range d {
-		x, isA := row["a"].(float64)
-		y, isB := row["b"].(float64)
-		if number := fmt.Sprint(row["number"]); isA || isB {
-			b[number] = append(b[number], []float64{x, y})
-		}
-	}
-	if len(a) == 0 && len(b) > 0 {
-		p.Errorf("%s of two traces: the page has no numbers", what)
-	}
-	for number := range a {
-		if page, command := numbersOf(a[number]), numbersOf(b[number]); !slices.Equal(page, command) {
-			p.Errorf("%s of two traces differ in %s: the page has %d rows, the command %d:\n%.600s\n%.600s", what, number, len(page), len(command), page, command)
-		}
-	}
-	for number := range b {
-		if a[number] == nil {
-			p.Errorf("%s of two traces: the page lacks %s", what, number)
-		}
-	}
+	return state.NewBlocks(p.view.Run, h, m.Answer(answers.ModelQuestion{Machine: h.Lines(), Function: function}))
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
-	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/blocks/scaling"
 	"github.com/stackglass/stackglass/core/costmodel"
@@ -325,7 +324,7 @@ func (o *scaleOptions) lay(d *report.Document, foretold, real *told) {
 		d.Warnings = append(d.Warnings, string(w))
 	}
 	for _, note := range reply.Notes {
-		if note = program.Advice(note); !slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.EqualFold(w, note) }) {
+		if note = ask.ModelAdvice(note); !slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.EqualFold(w, note) }) {
 			d.Warnings = append(d.Warnings, note)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stackglass/stackglass/core/ask/program"
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/interleave"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/blocksample"
@@ -113,7 +113,7 @@ func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names 
 		}
 		addComparison(&t, &row, grind, len(q.Windows) > 0 && q.Windows[0].Weights != blocksample.Counted)
 	}
-	d.Tables = []report.Table{program.WithoutEmpty(t)}
+	d.Tables = []report.Table{answers.WithoutEmpty(t)}
 	return a.print(s.r.format, d)
 }
 
