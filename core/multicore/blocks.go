@@ -6,26 +6,26 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// roles are what a block does that matters for dividing work.
+// roles are the properties of a block that matter for dividing work.
 type roles uint16
 
 const (
-	joins       roles = 1 << iota // a region has ended when it begins
-	waits                         // a barrier has been left when it begins
-	asksForOne                    // at its end it asks whether this thread does what one does for all
-	oneIsDone                     // at its end what one does for all ends
-	isBare                        // loads, stores and modifies nothing
-	usesNumber                    // asks for a thread's number, or how many there are
-	setsThreads                   // asks for a number of threads
+	joins       roles = 1 << iota // it follows the end of a region
+	waits                         // it follows a barrier
+	asksForOne                    // it ends by asking whether this thread executes code for all
+	oneIsDone                     // it ends the code that one thread executes for all
+	isBare                        // no loads, stores or modifications
+	usesNumber                    // asks for the thread's number, or the number of threads
+	setsThreads                   // sets the number of threads
 	makesTasks
 	locks
-	keepsPrivate // asks for a thread's copy of a global variable
+	keepsPrivate // asks for the thread's copy of a global variable
 	inOrder      // iterations wait for earlier ones
 	cancels
-	adds // a thread's part of a reduction to the whole, in a team of one
+	adds // adds a thread's part of a reduction, in a team of one
 )
 
-// callees are functions of LLVM's runtime, and of OpenMP's library, that matter.
+// callees are the functions of LLVM's runtime and of OpenMP that give roles to a block.
 var callees = map[string]roles{
 	"__kmpc_single": asksForOne, "__kmpc_master": asksForOne, "__kmpc_masked": asksForOne,
 	"__kmpc_end_single": oneIsDone, "__kmpc_end_master": oneIsDone, "__kmpc_end_masked": oneIsDone,
@@ -39,7 +39,7 @@ var callees = map[string]roles{
 	"__kmpc_cancel": cancels, "__kmpc_cancellationpoint": cancels,
 }
 
-// code is what was found out about a program's blocks.
+// code is what is known of a program's blocks.
 type code struct {
 	program *trace.Program
 	roles   []roles
@@ -47,7 +47,7 @@ type code struct {
 	guards  map[[2]uint32]bool
 }
 
-// know takes in the blocks that the program has now.
+// know adds the blocks that the program has now.
 func (c *code) know(p *trace.Program) {
 	c.program = p
 	if c.shapes == nil {
@@ -82,7 +82,7 @@ func (c *code) sitesOf(b *trace.Block) []trace.Site {
 	return sites[from:min(from+uint64(b.Sites), uint64(len(sites)))]
 }
 
-// block gives the block of a site of an event, and whether there is one.
+// block returns the block of an event's site, and whether there is one.
 func (c *code) block(site uint32) (uint32, bool) {
 	if uint64(site) >= uint64(len(c.program.Sites)) {
 		return 0, false
@@ -91,7 +91,7 @@ func (c *code) block(site uint32) (uint32, bool) {
 	return b, uint64(b) < uint64(len(c.program.Blocks))
 }
 
-// function is that of a block; of one that there is not, NoFunction.
+// function returns the function of a block, or NoFunction.
 func (c *code) function(block uint32) uint32 {
 	if uint64(block) >= uint64(len(c.program.Blocks)) {
 		return trace.NoFunction
@@ -99,7 +99,7 @@ func (c *code) function(block uint32) uint32 {
 	return c.program.Blocks[block].Function
 }
 
-// callee is what the block of a site calls.
+// callee returns the name of what a site's block calls.
 func (c *code) callee(site uint32) string {
 	if b, ok := c.block(site); ok {
 		return c.program.Blocks[b].Callee
@@ -107,16 +107,14 @@ func (c *code) callee(site uint32) string {
 	return ""
 }
 
-// goesOn tells whether a block is what follows a call in the basic block that another one
-// is in, too.
-func (c *code) goesOn(b, next uint32) bool {
+// continues reports whether next is the part of b's basic block after a call.
+func (c *code) continues(b, next uint32) bool {
 	x, y := &c.program.Blocks[b], &c.program.Blocks[next]
 	return next == b+1 && y.Function == x.Function && y.Part == x.Part+1 && y.Label == x.Label
 }
 
-// guarded tells whether block next, which follows block asks after it asked whether this
-// thread is the one, is what only that one does: from there one comes to the end of it
-// without the other ways that go on behind asks.
+// guarded reports whether only one thread executes block next, which follows block asks:
+// the end of the guarded code is reachable from next without the other successors of asks.
 func (c *code) guarded(asks, next uint32) bool {
 	key := [2]uint32{asks, next}
 	is, ok := c.guards[key]

@@ -76,7 +76,7 @@ func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.tape = tape.New(tape.Options{MemoryBytes: tapeBytes, Store: file, Readers: 16, Args: true, Sort: m.private.sort})
+	m.tape = tape.New(tape.Options{MemoryBytes: tapeBytes, Store: file, Readers: 16, Args: true, Mark: m.private.mark})
 	b := trace.NewBatch(0)
 	for batches := 0; ; batches++ {
 		if err := m.Next(b); err == io.EOF {

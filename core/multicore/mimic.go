@@ -9,14 +9,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Store keeps what of a parallel region does not fit into memory: a file of its own, of
-// which nothing is needed afterwards.
+// Store keeps the part of a parallel region that does not fit into memory, in a temporary file.
 type Store = tape.Store
 
-// ErrNoBlocks is what a [Reader] gives for a trace that does not tell which code ran.
+// ErrNoBlocks is the error of a [Reader] for a trace without basic blocks.
 var ErrNoBlocks error = captureError("the trace does not tell which blocks of code ran, so nobody knows what threads would share out")
 
-// ErrThreads is what a [Reader] gives for a trace of a run with several threads.
+// ErrThreads is the error of a [Reader] for a trace of a run with several threads.
 var ErrThreads error = captureError("the trace is of a run with several threads, so its work is divided already")
 
 type captureError string
@@ -25,17 +24,16 @@ func (e captureError) Error() string {
 	return string(e) + "; capture the program with one: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program"
 }
 
-// Reader makes the trace of several cores of that of one. Its threads are numbered from
-// 0, as the cores are.
+// Reader synthesises the trace of several cores from that of one. Thread n runs on core n.
 type Reader struct {
 	in      trace.Reader
 	options Options
-	wanted  trace.Kinds // by who reads
-	kept    trace.Kinds // of rows that go through
-	bare    bool        // of the kept block entries, those of bare blocks are wanted, as such
+	wanted  trace.Kinds // kinds of rows that Next returns
+	kept    trace.Kinds // kinds of rows that cores execute
+	bare    bool        // Next returns the entries of bare blocks, as BareBlock
 
 	batch  *trace.Batch // of in
-	at     int          // row to look at next
+	at     int          // current row
 	begun  bool
 	err    error
 	hasPC  bool
@@ -52,14 +50,13 @@ type Reader struct {
 
 	survey
 
-	executions *sasmm.Reader // that are divided; nil: iterations are
-	ofCores    []uint64      // references of cores, by executions
+	executions *sasmm.Reader // divides executions of blocks; nil if iterations are divided
+	ofCores    []uint64      // references of each core, by executions
 }
 
-// Mimic makes a reader of what o.Cores cores would do of the trace that r gives, which is
-// of a run with one thread and knows blocks. s may be nil: then a region must fit into
-// memory, packed; where executions of blocks are divided it does not matter. The error is
-// a *trace.OptionError.
+// Mimic returns a reader of what o.Cores cores would do. r reads the trace of a run with one
+// thread, with basic blocks. Without a store, each region must fit into memory, compressed; s
+// does not matter if executions of blocks are divided. The error is a *trace.OptionError.
 func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -74,7 +71,7 @@ func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	m.found.cores, m.clock = o.Cores, make([]float64, o.Cores)
 	m.byTime = o.Order.Policy == interleave.ByTime
 	m.private.shared, m.private.ranges = o.Private.Shared, o.Private.Ranges
-	m.tape = tape.New(tape.Options{Store: s, Readers: o.Cores, Args: true, Sort: m.private.sort})
+	m.tape = tape.New(tape.Options{Store: s, Readers: o.Cores, Args: true, Mark: m.private.mark})
 	for c := range m.cursors {
 		m.cursors[c] = cursor{r: m, core: c}
 		m.streams = append(m.streams, &m.cursors[c])
@@ -83,7 +80,7 @@ func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	return m, nil
 }
 
-// Select names the kinds of rows that the reader gives, before the first Next.
+// Select sets the kinds of rows that Next returns, before the first call of Next.
 func (m *Reader) Select(kinds trace.Kinds) {
 	m.wanted = kinds
 	if m.executions != nil {
@@ -91,12 +88,12 @@ func (m *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// needed are the rows that tell how work is divided, or what cannot be told.
+// needed are the kinds of rows that decide how work is divided, or cause a warning.
 const needed = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.Return | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd |
 	1<<trace.Barrier | 1<<trace.LoopBegin | 1<<trace.LoopEnd | 1<<trace.CriticalBegin | 1<<trace.ReduceBegin |
 	1<<trace.TaskCreate | 1<<trace.Alloc
 
-// begin asks the trace for what is needed.
+// begin selects the kinds of rows of the trace.
 func (m *Reader) begin() {
 	m.begun = true
 	m.kept = m.wanted
@@ -110,7 +107,7 @@ func (m *Reader) begin() {
 	}
 }
 
-// Header implements [trace.Describer]: that of the trace, with a thread for each core.
+// Header returns the header of the trace, with a thread for each core.
 func (m *Reader) Header() trace.Header {
 	if m.executions != nil {
 		return m.executions.Header()
@@ -146,8 +143,7 @@ func (m *Reader) Header() trace.Header {
 }
 
 // Next fills b as [trace.Reader] says. ErrNoBlocks, ErrThreads, [tape.ErrFull] and errors
-// of the store are final, as those of the trace are. Where executions are divided there are
-// those of [sasmm.Reader] instead.
+// of the store are final. If executions are divided, the errors are those of [sasmm.Reader].
 func (m *Reader) Next(b *trace.Batch) error {
 	if m.executions != nil {
 		return m.nextDivided(b)
@@ -182,7 +178,7 @@ func (m *Reader) Next(b *trace.Batch) error {
 	}
 }
 
-// fill appends rows to b, which is empty. There may be some even if there is an error.
+// fill appends rows to b, which is empty. It may append rows and return an error.
 func (m *Reader) fill(b *trace.Batch) error {
 	if err := m.later; err != nil {
 		m.later = nil
@@ -211,7 +207,7 @@ func (m *Reader) fill(b *trace.Batch) error {
 	return nil
 }
 
-// columns are those that all batches have.
+// columns adds the columns that all batches have.
 func (m *Reader) columns(b *trace.Batch) {
 	b.NeedThread()
 	b.NeedSite()
@@ -223,7 +219,7 @@ func (m *Reader) columns(b *trace.Batch) {
 	}
 }
 
-// read takes in the next batch of the trace.
+// read reads the next batch of the trace.
 func (m *Reader) read() error {
 	m.at = 0
 	if err := m.in.Next(m.batch); err != nil {
@@ -238,7 +234,7 @@ func (m *Reader) read() error {
 		if !m.merging {
 			return err
 		}
-		return nil // and the error again, behind the phase
+		return nil // the error follows after the phase
 	}
 	if m.batch.Site == nil {
 		return ErrNoBlocks
@@ -262,7 +258,7 @@ func (m *Reader) read() error {
 	return nil
 }
 
-// oneThread tells whether the references of the trace are all of one thread, so far.
+// oneThread reports whether all references so far are of one thread.
 func (m *Reader) oneThread() bool {
 	if m.batch.Thread == nil {
 		return true
@@ -281,7 +277,7 @@ func (m *Reader) oneThread() bool {
 	return true
 }
 
-// filter leaves the rows of b that are wanted.
+// filter removes the rows of b that are not wanted.
 func (m *Reader) filter(b *trace.Batch) {
 	if !m.kept.Has(trace.BlockEntry) || m.wanted.Has(trace.BlockEntry) {
 		return
@@ -312,7 +308,7 @@ func (m *Reader) isBare(block uint32) bool {
 	return uint64(block) < uint64(len(m.code.roles)) && m.code.roles[block]&isBare != 0
 }
 
-// pass appends the kept rows of the trace to b: what core 0 does by itself.
+// pass appends the kept rows of the batch to b, as executed by core 0 outside of regions.
 func (m *Reader) pass(b *trace.Batch, from, to int) {
 	for from < to {
 		k := m.batch.Kind[from]
@@ -348,7 +344,7 @@ func (m *Reader) copy(b *trace.Batch, from, to int) {
 	}
 }
 
-// copyRow has a row of one batch be that of another.
+// copyRow copies row i of from to row n of b.
 func (m *Reader) copyRow(b *trace.Batch, n int, from *trace.Batch, i int) {
 	b.Addr[n], b.Bytes[n], b.Kind[n], b.Site[n] = from.Addr[i], from.Bytes[i], from.Kind[i], from.Site[i]
 	if b.Arg != nil {
@@ -365,28 +361,4 @@ func copyOr(into, column []uint64, from, to int) {
 		return
 	}
 	copy(into, column[from:to])
-}
-
-// beginPhase has the cores do what is on the tape.
-func (m *Reader) beginPhase() error {
-	if m.tape.Rows() == 0 {
-		m.endPhase()
-		return nil
-	}
-	if err := m.tape.Seal(); err != nil {
-		return err
-	}
-	for c := range m.cursors {
-		m.cursors[c].begin()
-	}
-	m.merger.Begin(m.numbers, m.streams)
-	m.merging = true
-	return nil
-}
-
-// endPhase makes room for the next one.
-func (m *Reader) endPhase() {
-	m.merging = false
-	m.tape.Reset()
-	m.parts, m.partFrom, m.partWho = m.parts[:0], 0, everyCore
 }

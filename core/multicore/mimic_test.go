@@ -220,7 +220,7 @@ func TestMimicIsTheModel(t *testing.T) {
 		}
 		r.Select(wanted)
 		if rng.IntN(2) == 0 {
-			r.tape = tape.New(tape.Options{MemoryBytes: 1, Store: &file{}, Readers: o.Cores, Args: true, Sort: r.private.sort})
+			r.tape = tape.New(tape.Options{MemoryBytes: 1, Store: &file{}, Readers: o.Cores, Args: true, Mark: r.private.mark})
 		}
 		want, threads := m.expected(o, wanted, private)
 		compare(t, seed, r, want, threads, 1+rng.IntN(200))

@@ -7,32 +7,30 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// coreShift is the distance between what is private to two cores: core c has it c·2^48
-// bytes higher than the sequential run. No program's address is as high, so nothing
-// collides; and the distance is a multiple of every cache's sets × line, so that every
-// reference stays in its set.
+// coreShift places the private addresses of core c c·2^48 bytes higher than in the
+// sequential run. No program's addresses are as high, so that they do not collide. The
+// distance is a multiple of every cache's sets × line, so that every reference stays in its
+// set.
 const coreShift = 48
 
-// stagger is what is added to that on stacks, for each core. Threads' stacks would be at the
-// same place in all of their caches, and in one that they share their frames would put each
-// other out: LLVM's runtime has each thread's frames lie a line higher than those of the
-// thread before (KMP_STKOFFSET).
+// stagger is an additional distance of each core's stack. Otherwise threads' stacks would
+// fall into the same sets of a shared cache and evict each other. LLVM's runtime places each
+// thread's frames a line higher than those of the thread before (KMP_STKOFFSET).
 const stagger = 64
 
-// stackBytes stands for the stack's size where the trace does not tell it, as it is
-// usual for a main thread.
+// stackBytes is the assumed size of a stack, that of a main thread, if the trace does not
+// state it.
 const stackBytes = 8 << 20
 
-// privacy tells which rows of a region move to addresses of the core's own.
+// privacy decides which rows of a region move to addresses of the core's own.
 type privacy struct {
 	shared []bool
 	ranges []Range
-	// What lies from low up to high is private: the stack, below the one of the function
-	// that forks.
+	// The stack below the function that forks is private: addresses from low to high.
 	low, high trace.Addr
 }
 
-// distance is by how much what is private to a core is moved.
+// distance returns how far private addresses of a core are moved.
 func (v *privacy) distance(core int) trace.Addr {
 	d := trace.Addr(core) << coreShift
 	if v.shared == nil && len(v.ranges) == 0 {
@@ -41,19 +39,7 @@ func (v *privacy) distance(core int) trace.Addr {
 	return d
 }
 
-// sort tells of each row of a page whether it is private.
-func (v *privacy) sort(p *tape.Page) {
-	switch {
-	case v.shared != nil:
-		v.bySite(p)
-	case len(v.ranges) > 0:
-		v.byRange(p)
-	case v.low < v.high:
-		v.byStack(p)
-	}
-}
-
-// has tells whether what a reference of a region is to is private.
+// has reports whether a reference in a region is private.
 func (v *privacy) has(site uint32, addr trace.Addr) bool {
 	switch {
 	case v.shared != nil:
@@ -65,43 +51,41 @@ func (v *privacy) has(site uint32, addr trace.Addr) bool {
 	return addr-v.low < v.high-v.low
 }
 
-// moves tells the rows whose address says where something lies.
-const moves = trace.AllKinds | 1<<trace.Alloc | 1<<trace.Free
+// moves are the kinds of rows with the address of data.
+const moves trace.Kinds = trace.AllKinds | 1<<trace.Alloc | 1<<trace.Free
 
-func (v *privacy) byStack(p *tape.Page) {
-	low, bytes := v.low, v.high-v.low
-	some := false
-	for _, a := range p.Addr {
-		some = some || a-low < bytes
+// mark sets the private rows of a page.
+func (v *privacy) mark(p *tape.Page) {
+	if v.shared == nil && len(v.ranges) == 0 {
+		v.markStack(p)
+		return
 	}
-	if !some {
+	kinds := moves
+	if v.shared != nil {
+		kinds = trace.AllKinds
+	}
+	private := p.Grow()
+	for i, a := range p.Addr {
+		private[i] = 0
+		if v.has(p.Site[i], a) && kinds.Has(p.Kind[i]) {
+			private[i] = 1
+		}
+	}
+}
+
+func (v *privacy) markStack(p *tape.Page) {
+	low, bytes := v.low, v.high-v.low
+	found := false
+	for _, a := range p.Addr {
+		found = found || a-low < bytes
+	}
+	if !found {
 		return
 	}
 	private := p.Grow()
 	for i, a := range p.Addr {
 		private[i] = 0
 		if a-low < bytes && moves.Has(p.Kind[i]) {
-			private[i] = 1
-		}
-	}
-}
-
-func (v *privacy) byRange(p *tape.Page) {
-	private := p.Grow()
-	for i, a := range p.Addr {
-		n := sort.Search(len(v.ranges), func(n int) bool { return v.ranges[n].High > a })
-		private[i] = 0
-		if n < len(v.ranges) && a >= v.ranges[n].Low && moves.Has(p.Kind[i]) {
-			private[i] = 1
-		}
-	}
-}
-
-func (v *privacy) bySite(p *tape.Page) {
-	private := p.Grow()
-	for i, site := range p.Site {
-		private[i] = 0
-		if p.Kind[i].IsReference() && (uint64(site) >= uint64(len(v.shared)) || !v.shared[site]) {
 			private[i] = 1
 		}
 	}

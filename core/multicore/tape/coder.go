@@ -6,15 +6,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// form is what rows of one kind have in common: kind, site, and how many marks stand
-// before each.
+// form is what rows of one form share: kind, site, and the number of marks before each.
 type form struct {
 	kind  trace.Kind
 	site  uint32
 	marks uint32
 }
 
-// first are the values of the first row of a form, with which each page begins.
+// first has the values of a form's first row, with which each page begins.
 type first struct {
 	addr  trace.Addr
 	bytes uint32
@@ -22,8 +21,8 @@ type first struct {
 	pc    trace.Addr
 }
 
-// forms numbers all forms that a tape has had. Number 0 is none; each page begins as if
-// it had come before.
+// forms numbers all forms of a tape. Number 0 is none: each page begins as if after a row of
+// that form.
 type forms struct {
 	list   []form
 	firsts []first
@@ -34,7 +33,7 @@ func newForms() *forms {
 	return &forms{list: make([]form, 1), firsts: make([]first, 1), number: map[form]uint32{}}
 }
 
-// of gives a form's number, a new one if need be.
+// of returns a form's number, a new one if necessary.
 func (f *forms) of(x form, values first) uint32 {
 	n, ok := f.number[x]
 	if !ok {
@@ -45,26 +44,45 @@ func (f *forms) of(x form, values first) uint32 {
 	return n
 }
 
-// state is what the coder predicts of a form's next row.
+// state predicts a form's next row.
 type state struct {
-	last, stride, link uint64
-	page               uint32 // that it is of; another one: as at the beginning of a page
-	next, other        uint32 // forms
+	last, stride, link uint64 // address of the last row; differences to it and to the reference before
+	page               uint32 // of the state; in another page it is reset
+	next, other        uint32 // forms that followed last time, and the time before
 	site, bytes, marks uint32
 	kind               trace.Kind
-	pick, sure         bool
+	pick               bool // the address follows the link, not the stride
+	sure               bool // the last prediction was right
 	arg                uint64
 	pc                 trace.Addr
 }
 
-// coder is the predictions, for writing or for reading.
+// expected predicts the address. previous is the address of the reference before.
+func (s *state) expected(previous uint64) uint64 {
+	if s.pick {
+		return previous + s.link
+	}
+	return s.last + s.stride
+}
+
+// fits reports whether the state's form has these values, form 0 excepted.
+func (s *state) fits(n uint32, kind trace.Kind, site, marks uint32) bool {
+	return s.kind == kind && s.site == site && s.marks == marks && n != 0
+}
+
+// matches reports whether a row has the predicted values.
+func (s *state) matches(v *first, expected uint64) bool {
+	return v.addr == expected && v.bytes == s.bytes && v.arg == s.arg && v.pc == s.pc
+}
+
+// coder has the predictions, for writing or for reading.
 type coder struct {
 	forms  *forms
 	states []state
 	page   uint32
 }
 
-// begin forgets all: a page begins.
+// begin begins a page, and resets all states.
 func (c *coder) begin() {
 	if c.page++; c.page == 0 { // after 2^32 pages
 		clear(c.states)
@@ -79,7 +97,7 @@ func (c *coder) grow() {
 	}
 }
 
-// fresh is the state of a form in this page.
+// fresh returns the state of a form in this page.
 func (c *coder) fresh(n uint32) *state {
 	s := &c.states[n]
 	if s.page != c.page {
@@ -93,8 +111,8 @@ func (c *coder) reset(s *state, n uint32) {
 	*s = state{last: v.addr, page: c.page, next: n, other: n, site: x.site, bytes: v.bytes, marks: x.marks, kind: x.kind, arg: v.arg, pc: v.pc}
 }
 
-// missed takes in an address that is not as predicted. previous is that of the
-// reference before.
+// missed updates the state with an address that was not predicted. previous is the address of
+// the reference before.
 func (s *state) missed(addr, previous uint64) {
 	d := addr - s.last
 	switch {
@@ -120,9 +138,14 @@ const (
 	runShift     = 4
 	longestRun   = 15
 	mostToken    = 1 + 10 + 5 + 10 + 1 + 5 + 10 + 10 // bytes of a token
+
+	// The attributes that differ.
+	bytesBit = 1 << 0
+	argBit   = 1 << 1
+	pcBit    = 1 << 2
 )
 
-// encoder packs the rows of one page.
+// encoder compresses the rows of one page.
 type encoder struct {
 	coder
 	out      []byte
@@ -136,19 +159,12 @@ func (e *encoder) begin() {
 	e.out, e.run, e.before, e.previous = e.out[:0], 0, 0, 0
 }
 
-// expects packs a row if it is as predicted.
+// expects adds a row if it is as predicted.
 func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
 	before := &e.states[e.before]
 	n := before.next
 	s := &e.states[n]
-	if before.page != e.page || s.page != e.page || s.kind != kind || s.site != site || s.marks != marks || n == 0 {
-		return false
-	}
-	expected := s.last + s.stride
-	if s.pick {
-		expected = e.previous + s.link
-	}
-	if v.addr != expected || v.bytes != s.bytes || v.arg != s.arg || v.pc != s.pc {
+	if before.page != e.page || s.page != e.page || !s.fits(n, kind, site, marks) || !s.matches(v, s.expected(e.previous)) {
 		return false
 	}
 	s.last, s.sure = v.addr, true
@@ -159,14 +175,14 @@ func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
 	return true
 }
 
-// add packs a row.
+// add adds any row.
 func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
 	before := e.fresh(e.before)
 	n, which := before.next, byte(asNext)
 	s := e.fresh(n)
-	if s.kind != kind || s.site != site || s.marks != marks || n == 0 {
+	if !s.fits(n, kind, site, marks) {
 		n, which = before.other, asOther
-		if s = e.fresh(n); s.kind != kind || s.site != site || s.marks != marks || n == 0 {
+		if s = e.fresh(n); !s.fits(n, kind, site, marks) {
 			n, which = e.forms.of(form{kind, site, marks}, v), byNumber
 			if int(n) >= len(e.states) {
 				e.grow()
@@ -177,11 +193,8 @@ func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
 		before.other, before.next = before.next, n
 	}
 	e.before = n
-	expected := s.last + s.stride
-	if s.pick {
-		expected = e.previous + s.link
-	}
-	if which == asNext && v.addr == expected && v.bytes == s.bytes && v.arg == s.arg && v.pc == s.pc {
+	expected := s.expected(e.previous)
+	if which == asNext && s.matches(&v, expected) {
 		s.last, s.sure = v.addr, true
 		e.run++
 	} else {
@@ -192,17 +205,17 @@ func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
 	}
 }
 
-// token writes a row that is not as predicted.
+// token writes a row that was not predicted.
 func (e *encoder) token(which byte, n uint32, s *state, v first, expected uint64) {
 	var mask byte
 	if v.bytes != s.bytes {
-		mask |= 1
+		mask |= bytesBit
 	}
 	if v.arg != s.arg {
-		mask |= 2
+		mask |= argBit
 	}
 	if v.pc != s.pc {
-		mask |= 4
+		mask |= pcBit
 	}
 	head := which
 	if v.addr != expected {
@@ -226,13 +239,13 @@ func (e *encoder) token(which byte, n uint32, s *state, v first, expected uint64
 		return
 	}
 	e.out = append(e.out, mask)
-	if mask&1 != 0 {
+	if mask&bytesBit != 0 {
 		e.out = binary.AppendUvarint(e.out, uint64(v.bytes))
 	}
-	if mask&2 != 0 {
+	if mask&argBit != 0 {
 		e.out = binary.AppendUvarint(e.out, v.arg)
 	}
-	if mask&4 != 0 {
+	if mask&pcBit != 0 {
 		e.out = binary.AppendUvarint(e.out, v.pc)
 	}
 	s.bytes, s.arg, s.pc = v.bytes, v.arg, v.pc
@@ -248,33 +261,49 @@ func (e *encoder) head(b byte) {
 	e.run = 0
 }
 
-// decoder unpacks pages.
-type decoder struct{ coder }
+// decoder decompresses pages.
+type decoder struct {
+	coder
+	data    []byte // of the page, padded to the length of a token
+	at      int
+	damaged bool
+}
 
-// page fills the columns of p from data, behind which there is room for a token.
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.data[d.at:])
+	if n <= 0 {
+		d.damaged = true
+		return 0
+	}
+	d.at += n
+	return v
+}
+
+func (d *decoder) byte() byte {
+	b := d.data[d.at]
+	d.at++
+	return b
+}
+
+// page fills the columns of p from data, which has capacity for another token.
 func (d *decoder) page(p *Page, data []byte, rows int) error {
 	d.begin()
+	d.data, d.at, d.damaged = data[:len(data)+mostToken], 0, false
 	b := &p.Batch
 	b.Resize(rows)
 	addr, bytes, kind, site := b.Addr[:rows], b.Bytes[:rows], b.Kind[:rows], b.Site[:rows]
 	p.Marks = p.Marks[:0]
 	states := d.states
-	padded := data[:len(data)+mostToken]
-	before, previous, at, row := uint32(0), uint64(0), 0, 0
+	before, previous, row := uint32(0), uint64(0), 0
 	for row < rows {
 		run, head := uint64(rows-row), byte(0)
-		if at < len(data) {
-			head = padded[at]
-			at++
+		if d.at < len(data) {
+			head = d.byte()
 			if run = uint64(head >> runShift); run == longestRun {
-				extra, n := binary.Uvarint(padded[at:])
-				if n <= 0 {
-					return errDamaged{}
-				}
-				at, run = at+n, run+extra
+				run += d.uvarint()
 			}
 		}
-		if run > uint64(rows-row) {
+		if d.damaged || run > uint64(rows-row) {
 			return errDamaged{}
 		}
 		for end := row + int(run); row < end; row++ {
@@ -282,14 +311,11 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 			if s.page != d.coder.page {
 				d.reset(s, before)
 			}
-			n := s.next
-			if s = &states[n]; s.page != d.coder.page {
-				d.reset(s, n)
+			before = s.next
+			if s = &states[before]; s.page != d.coder.page {
+				d.reset(s, before)
 			}
-			a := s.last + s.stride
-			if s.pick {
-				a = previous + s.link
-			}
+			a := s.expected(previous)
 			s.last, s.sure = a, true
 			addr[row], bytes[row], kind[row], site[row] = a, s.bytes, s.kind, s.site
 			if s.kind < trace.NumKinds {
@@ -298,7 +324,6 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 			if s.marks != 0 {
 				p.mark(row, s.marks)
 			}
-			before = n
 			if b.Arg != nil {
 				b.Arg[row] = s.arg
 			}
@@ -309,83 +334,75 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 		if row == rows {
 			break
 		}
-		last := d.fresh(before)
-		n := last.next
-		switch head & 3 {
-		case asOther:
-			n = last.other
-		case byNumber:
-			v, k := binary.Uvarint(padded[at:])
-			if k <= 0 || v >= uint64(len(states)) {
-				return errDamaged{}
-			}
-			n, at = uint32(v), at+k
-		case 3:
+		before = d.token(head, before, previous)
+		if d.damaged || d.at > len(data) {
 			return errDamaged{}
 		}
-		if head&3 != asNext {
-			last.other, last.next = last.next, n
-		}
-		s := d.fresh(n)
-		if head&addressBit != 0 {
-			v, k := binary.Uvarint(padded[at:])
-			if k <= 0 {
-				return errDamaged{}
-			}
-			at += k
-			s.missed(s.last+(v>>1^-(v&1)), previous)
-		} else {
-			if s.pick {
-				s.last = previous + s.link
-			} else {
-				s.last += s.stride
-			}
-			s.sure = true
-		}
-		if head&attributeBit != 0 {
-			mask := padded[at]
-			at++
-			var values [3]uint64
-			for i := range values {
-				if mask>>i&1 != 0 {
-					v, k := binary.Uvarint(padded[at:])
-					if k <= 0 {
-						return errDamaged{}
-					}
-					values[i], at = v, at+k
-				}
-			}
-			if mask&1 != 0 {
-				s.bytes = uint32(values[0])
-			}
-			if mask&2 != 0 {
-				s.arg = values[1]
-			}
-			if mask&4 != 0 {
-				s.pc = values[2]
-			}
-		}
-		if at > len(data) {
-			return errDamaged{}
-		}
-		addr[row], bytes[row], kind[row], site[row] = s.last, s.bytes, s.kind, s.site
+		s := &states[before]
+		p.set(row, s)
 		if s.kind < trace.NumKinds {
 			previous = s.last
 		}
-		if s.marks != 0 {
-			p.mark(row, s.marks)
-		}
-		if b.Arg != nil {
-			b.Arg[row] = s.arg
-		}
-		if b.PC != nil {
-			b.PC[row] = s.pc
-		}
-		before = n
 		row++
 	}
-	if at != len(data) {
+	if d.at != len(data) {
 		return errDamaged{}
 	}
 	return nil
+}
+
+// token reads the rest of a token and returns the form of its row, whose state has the values.
+func (d *decoder) token(head byte, before uint32, previous uint64) (form uint32) {
+	last := d.fresh(before)
+	form = last.next
+	switch head & 3 {
+	case asOther:
+		form = last.other
+	case byNumber:
+		v := d.uvarint()
+		d.damaged = d.damaged || v >= uint64(len(d.states))
+		form = uint32(v)
+	case 3:
+		d.damaged = true
+	}
+	if d.damaged {
+		return 0
+	}
+	if head&3 != asNext {
+		last.other, last.next = last.next, form
+	}
+	s := d.fresh(form)
+	if head&addressBit != 0 {
+		v := d.uvarint()
+		s.missed(s.last+(v>>1^-(v&1)), previous)
+	} else {
+		s.last, s.sure = s.expected(previous), true
+	}
+	if head&attributeBit != 0 {
+		mask := d.byte()
+		if mask&bytesBit != 0 {
+			s.bytes = uint32(d.uvarint())
+		}
+		if mask&argBit != 0 {
+			s.arg = d.uvarint()
+		}
+		if mask&pcBit != 0 {
+			s.pc = d.uvarint()
+		}
+	}
+	return form
+}
+
+// set fills a row of the page.
+func (p *Page) set(row int, s *state) {
+	p.Addr[row], p.Bytes[row], p.Kind[row], p.Site[row] = s.last, s.bytes, s.kind, s.site
+	if s.marks != 0 {
+		p.mark(row, s.marks)
+	}
+	if p.Arg != nil {
+		p.Arg[row] = s.arg
+	}
+	if p.PC != nil {
+		p.PC[row] = s.pc
+	}
 }

@@ -9,41 +9,40 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options say where a tape's rows lie.
+// Options say where a tape keeps its rows.
 type Options struct {
-	// MemoryBytes is the most that packed pages take in memory; 0: 256 MiB.
+	// MemoryBytes bounds the compressed pages in memory; 0: 256 MiB.
 	MemoryBytes int
-	Store       Store // for what is more; nil: none
-	// Readers is the number of places that are read at the same time: so many pages,
-	// and some more, are kept unpacked.
-	Readers int
-	// Args, PCs: rows have these columns.
-	Args, PCs bool
-	// Sort, if not nil, is called for each page that was unpacked: it sets Page.Private.
-	Sort func(*Page)
+	Store       Store // for the rest; nil if there is none
+	// Readers is the number of places that are read at the same time. It bounds the pages
+	// that stay decompressed.
+	Readers   int
+	Args, PCs bool // rows have these columns
+	// Mark, if not nil, sets Page.Private of each page that was decompressed.
+	Mark func(*Page)
 }
 
-// defaultMemory is that of packed pages.
-const defaultMemory = 256 << 20
+const (
+	defaultMemory = 256 << 20
+	// arenaBytes is the size of the allocations for compressed pages. A page is smaller.
+	arenaBytes = 1 << 20
+)
 
-// arenaBytes is how much memory is taken for packed pages at once. A page is smaller.
-const arenaBytes = 1 << 20
-
-// Tape is a list of rows, with marks between them: first written, then, once sealed,
-// read at any place. It can be written anew.
+// Tape is a list of rows with marks between them. It is written, sealed, and then read at any
+// place, and can be reset and written again.
 type Tape struct {
 	options Options
 	e       encoder
 	d       decoder
 	inPage  int
-	marks   uint32 // that wait for the next row
+	marks   uint32 // before the next row
 	owners  []uint8
-	waiting []uint8 // owners of those
+	waiting []uint8 // owners of marks
 	pages   []page
 	rows    uint64
 	marked  uint64
 	arenas  [][]byte
-	used    int // arenas that are in memory, the last of them being written
+	used    int // number of arenas in use; the last one is being written
 	stored  int64
 	scratch []byte
 	loaded  []*Page
@@ -51,28 +50,28 @@ type Tape struct {
 	hand    int
 }
 
-// page is where a packed page lies.
+// page is the place of a compressed page.
 type page struct {
 	firstMark uint64
-	at        int64 // in the store, or in its arena
+	at        int64 // in the store or arena
 	arena     int32 // -1: in the store
 	bytes     uint32
-	owners    uint32 // of bytes, behind the rows
+	owners    uint32 // length of the owners, after the rows
 	check     uint32
 }
 
-// New makes an empty tape.
+// New returns an empty tape.
 func New(o Options) *Tape {
 	if o.MemoryBytes == 0 {
 		o.MemoryBytes = defaultMemory
 	}
 	f := newForms()
-	t := &Tape{options: o, e: encoder{coder: coder{forms: f}}, d: decoder{coder{forms: f}}}
+	t := &Tape{options: o, e: encoder{coder: coder{forms: f}}, d: decoder{coder: coder{forms: f}}}
 	t.Reset()
 	return t
 }
 
-// Reset empties the tape, for writing. No page may be in use.
+// Reset empties the tape. No page may be in use.
 func (t *Tape) Reset() {
 	for _, p := range t.slots {
 		if p.number >= 0 {
@@ -83,19 +82,19 @@ func (t *Tape) Reset() {
 	t.inPage, t.marks, t.waiting = 0, 0, t.waiting[:0]
 }
 
-// Rows is the number of rows on the tape.
+// Rows returns the number of rows.
 func (t *Tape) Rows() uint64 { return t.rows }
 
-// Marks is the number of marks that were set.
+// Marks returns the number of marks.
 func (t *Tape) Marks() uint64 { return t.marked + uint64(t.marks) }
 
-// Followed is the number of marks that a row follows. Those behind them are on no page.
+// Followed returns the number of marks that a row follows. The others are on no page.
 func (t *Tape) Followed() uint64 { return t.marked }
 
-// NeedPC says that rows to be added have PCs; those so far get 0.
+// NeedPC adds the column of PCs, which are 0 so far.
 func (t *Tape) NeedPC() { t.options.PCs = true }
 
-// Bytes is how much the packed rows take, in memory and in the store.
+// Bytes returns the compressed size, in memory and in the store.
 func (t *Tape) Bytes() (n int64) {
 	for i := range t.pages {
 		n += int64(t.pages[i].bytes)
@@ -103,13 +102,13 @@ func (t *Tape) Bytes() (n int64) {
 	return n
 }
 
-// Mark sets a mark behind the last row, with its owner.
+// Mark sets a mark after the last row, with its owner.
 func (t *Tape) Mark(owner uint8) {
 	t.marks++
 	t.waiting = append(t.waiting, owner)
 }
 
-// Add appends those rows of b from from up to to that are of some kinds.
+// Add appends the rows of b in [from, to) that have one of the kinds.
 func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 	addr, bytes, kind := b.Addr[:to], b.Bytes[:to], b.Kind[:to]
 	for row := from; row < to; row++ {
@@ -151,7 +150,7 @@ func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 	return nil
 }
 
-// Seal ends writing, until Reset.
+// Seal ends the current page, and writing until Reset.
 func (t *Tape) Seal() error {
 	if t.inPage == 0 {
 		return nil
@@ -171,7 +170,7 @@ func (t *Tape) Seal() error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// keep puts a packed page where there is room.
+// keep stores a compressed page where there is room.
 func (t *Tape) keep(p *page, data []byte) error {
 	if t.used == 0 || len(t.arenas[t.used-1])+len(data) > cap(t.arenas[t.used-1]) {
 		if (t.used+1)*arenaBytes > t.options.MemoryBytes && t.used > 0 {
@@ -197,25 +196,23 @@ func (t *Tape) keep(p *page, data []byte) error {
 	return nil
 }
 
-// Page is a page that is unpacked.
+// Page is a decompressed page.
 type Page struct {
-	trace.Batch // its rows; their threads are left out
-	Row         uint64
-	// Marks are the rows of the batch that marks stand before, ascending; the first is
-	// number Mark.
-	Marks []uint16
-	Mark  uint64
-	// Owners are those of Marks; empty: all are 0.
-	Owners []uint8
-	// Private has a 1 for each row that Options.Sort says so of; empty: for none.
-	Private []uint8
+	trace.Batch        // without threads
+	Row         uint64 // number of the first row
+	// Marks are the rows of the batch that follow a mark, ascending. Mark is the number of
+	// the first mark.
+	Marks   []uint16
+	Mark    uint64
+	Owners  []uint8 // of Marks; empty if all are 0
+	Private []uint8 // 1 for each private row; empty if there is none
 
-	number int // -1: none
+	number int // -1: unused
 	users  int
 	recent bool
 }
 
-// End is the row behind the page's last.
+// End returns the number of the row after the page.
 func (p *Page) End() uint64 { return p.Row + uint64(p.Len()) }
 
 func (p *Page) mark(row int, n uint32) {
@@ -224,8 +221,7 @@ func (p *Page) mark(row int, n uint32) {
 	}
 }
 
-// Page gives the page of a row, which the tape has, once it is sealed. Every one is to be
-// given back by Release.
+// Page returns the page that contains a row of a sealed tape. Release it after use.
 func (t *Tape) Page(row uint64) (*Page, error) {
 	n := int(row / PageRows)
 	for len(t.loaded) < len(t.pages) {
@@ -244,16 +240,16 @@ func (t *Tape) Page(row uint64) (*Page, error) {
 	return p, nil
 }
 
-// Release gives a page back.
+// Release ends the use of a page.
 func (t *Tape) Release(p *Page) { p.users-- }
 
-// PageOfMark gives the page of a row that a mark stands before.
+// PageOfMark returns the page of the row that follows a mark.
 func (t *Tape) PageOfMark(mark uint64) (*Page, error) {
 	n := sort.Search(len(t.pages), func(i int) bool { return t.pages[i].firstMark > mark }) - 1
 	return t.Page(uint64(n) * PageRows)
 }
 
-// slot is a page that is not in use, the one that was not asked for longest, about.
+// slot returns an unused page, about the one that was unused for the longest time.
 func (t *Tape) slot() *Page {
 	const spare = 8
 	for looked := 0; len(t.slots) >= 2*t.options.Readers+spare && looked < 2*len(t.slots); looked++ {
@@ -277,7 +273,7 @@ func (t *Tape) slot() *Page {
 	return p
 }
 
-// unpack fills p with page n.
+// unpack decompresses page n into p.
 func (t *Tape) unpack(p *Page, n int) error {
 	at := &t.pages[n]
 	if cap(t.scratch) < int(at.bytes)+mostToken {
@@ -310,13 +306,13 @@ func (t *Tape) unpack(p *Page, n int) error {
 		return errDamaged{}
 	}
 	p.Private = p.Private[:0]
-	if t.options.Sort != nil {
-		t.options.Sort(p)
+	if t.options.Mark != nil {
+		t.options.Mark(p)
 	}
 	return nil
 }
 
-// Grow makes room for Private and gives it.
+// Grow returns Private with a value for each row.
 func (p *Page) Grow() []uint8 {
 	p.Private = slices.Grow(p.Private[:0], p.Len())[:p.Len()]
 	return p.Private
