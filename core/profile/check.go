@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// CheckError tells which invariant a profile breaks.
+// CheckError reports an invariant that a profile breaks.
 type CheckError struct{ What string }
 
 func (e *CheckError) Error() string { return "the profile contradicts itself: " + e.What }
@@ -17,7 +17,7 @@ const (
 	MaxLineBytes = 4096
 )
 
-// maxLine is the last line of the address space, of the smallest line size.
+// maxLine is the last line of the address space at the smallest line size.
 const maxLine = ^trace.Line(0) / MinLineBytes
 
 // ValidLineBytes reports whether n is a power of two from 8 to 4,096.
@@ -40,43 +40,21 @@ func (p *Profile) Check() error {
 			return err
 		}
 	}
-	if err := p.checkSites(); err != nil {
-		return err
-	}
-	if err := p.Counters.check(); err != nil {
-		return err
-	}
-	if err := p.checkSharing(); err != nil {
-		return err
-	}
-	if p.Sites != nil {
-		if err := p.checkCoherent(); err != nil {
+	for _, check := range []func() error{
+		p.checkSites, p.Counters.check, p.checkSharing, p.checkCoherent, p.checkCommunication,
+		p.checkSampled, p.checkPredicted, p.Footprint.Check, p.checkSegment,
+	} {
+		if err := check(); err != nil {
 			return err
 		}
 	}
-	if err := p.checkCommunication(); err != nil {
-		return err
-	}
-	if err := p.Sampled.check(p); err != nil {
-		return err
-	}
-	if err := p.Predicted.check(&p.Totals); err != nil {
-		return err
-	}
-	for i := range forms {
-		if f := &forms[i]; f.check != nil && f.has(p) {
-			if err := f.check(p); err != nil {
-				return err
-			}
-		}
-	}
-	return p.checkSegment()
+	return nil
 }
 
-// checkSegment tests what appending relies on.
+// checkSegment tests the invariants that appending a segment relies on.
 func (p *Profile) checkSegment() error {
 	s := p.Segment
-	if s == nil || s.Sample != nil { // a sampler goes on from its own state
+	if s == nil || s.Sample != nil { // a sampler resumes from its own state
 		return nil
 	}
 	if len(s.Lines) != len(p.Locality) {
@@ -124,7 +102,7 @@ func (p *Profile) checkLocality(l *Locality) error {
 	lines := l.Lines()
 	var accesses uint64
 	next := trace.Kind(0)
-	missing := p.Totals.References // fewer accesses than these are too few
+	missing := p.Totals.References // each makes at least one access
 	for i := range l.Kinds {
 		k := &l.Kinds[i]
 		if k.Kind < next || !p.Input.Kinds.Has(k.Kind) {
@@ -154,8 +132,8 @@ func (p *Profile) checkLocality(l *Locality) error {
 	return l.Windows.check(at, accesses, start, p.Totals.AllReferences())
 }
 
-// check tests that the windows are as many and as long as start and references
-// say, and that they add up to accesses.
+// check tests that the windows cover the references from start on, and that their counts add
+// up to accesses.
 func (w *Windows) check(at string, accesses, start, references uint64) error {
 	size := w.References
 	if size < MinWindow || size&(size-1) != 0 {
@@ -182,9 +160,9 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 	return nil
 }
 
-// checkWorkingSets tests what goes on from those of windows that are larger than
-// the rows: each is of twice as many references as the one before, until a window
-// holds the segment, and so all its lines.
+// checkWorkingSets tests the working sets of windows that are larger than the rows. Each list
+// is of windows with twice as many references as the list before; the last has one window,
+// which contains the segment and so all its lines.
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
 		if larger != nil {
@@ -207,8 +185,8 @@ func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines u
 	return nil
 }
 
-// WindowSize is the number of references in a window when the trace has the
-// given number so far: the least power of two that makes at most MaxWindows.
+// WindowSize returns the number of references in a window for a trace of the given length:
+// the least power of two from MinWindow on that makes at most MaxWindows windows.
 func WindowSize(references uint64) uint64 {
 	size := uint64(MinWindow)
 	for (references+size-1)/size > MaxWindows {
@@ -217,8 +195,8 @@ func WindowSize(references uint64) uint64 {
 	return size
 }
 
-// Span gives the number of the first window and the number of windows that
-// references from start on take.
+// Span returns the number of the first window, and the number of windows, that contain
+// the references from start on.
 func (w *Windows) Span(start, references uint64) (first, rows uint64) {
 	first = start / w.References
 	if references == 0 {

@@ -13,19 +13,19 @@ import (
 type coder struct {
 	*codec.Coder
 	names   stringTable
-	full    func([]byte) // while writing: takes what is more than a piece; nil: nothing does
-	version uint64       // of the profile that is read
-	of      *Profile     // that is read
+	full    func([]byte) // while writing: receives every full piece; may be nil
+	version uint64       // while reading: of the profile
+	of      *Profile     // while reading: the sections so far
 
 	// The following are limits while reading.
 	room    *uint64 // bytes that all histograms may still take
-	above   uint32  // line size before
-	most    uint64  // the longest distance that there can be
+	above   uint32  // previous line size
+	most    uint64  // the longest possible distance
 	pages   int     // of the histograms of the section so far
-	crowded string  // between or at what too many long distances are, and what to do; "": any number
+	crowded string  // end of the error for too many long distances; "": there is no limit
 
 	capacities int
-	bins       []BinCount // room for those of the next sites, so that they are no million small slices
+	bins       []BinCount // the sites' lists are parts of a few large slices, not a million small ones
 	used       []Utilisation
 	before     []SiteCount
 }
@@ -46,7 +46,7 @@ func (t *stringTable) of(s string) uint64 {
 	return n
 }
 
-// named codes the list of the strings that body uses, and behind it body.
+// named codes the list of the strings that body uses, and then body.
 func (c *coder) named(body func()) {
 	if c.Reads() {
 		codec.Slice(c.Coder, &c.names.list, 1, c.Text)
@@ -119,7 +119,7 @@ func (l *Locality) code(c *coder) {
 	})
 }
 
-// sameLines codes the line size, which is known while reading.
+// sameLines codes the line size, which reading checks.
 func (l *Locality) sameLines(c *coder) {
 	lineBytes := l.LineBytes
 	c.U32(&lineBytes)
@@ -172,7 +172,7 @@ func (l *Locality) codeWindows(c *coder) {
 	w := &l.Windows
 	c.U64s(&w.References, &w.First)
 	codec.Bounded(c.Coder, &w.Rows, MaxWindows, func(r *WindowRow) { c.Masked(r[:]) })
-	if c.More() { // made where they were counted
+	if c.More() { // they were counted
 		w.Distinct = make([]uint64, len(w.Rows))
 	}
 	c.Array(w.Distinct)

@@ -15,26 +15,26 @@ import (
 type Communication struct {
 	Granules []Granule // ascending: words of 8 bytes, lines, pages
 
-	// Beyond is how many threads are taken for one with the 64th: see [MaxThreads].
+	// Beyond is the number of threads that are counted as the 64th: see [MaxThreads].
 	Beyond uint32
 
-	// The following are of words, but for False, the events that make an Ownership's
-	// class, and Sources, which are of lines.
+	// The following count words. False, Sources and the events behind an Ownership's class
+	// count lines.
 	Pairs   []SitePair     // in the order of ComparePairs; none is zero
 	Windows []FlowWindow   // over the run: equal windows of references
 	Window  uint64         // references of each window
 	Owners  []Ownership    // by object
 	False   []FalseSharing // most misses first
-	// LineSharing ranks data structures by what their layout costs; nil: an earlier version
+	// LineSharing ranks data structures by the cost of their layout; nil: an earlier version
 	// made the profile.
 	LineSharing []LineSharing
-	Sources     []SourceDistances // by from, to; nil where stacks were not kept, or the result can be appended to
-	Messages    uint64            // bytes that a version with messages has to send at least
+	Sources     []SourceDistances // by from, to; nil if stacks were not kept, or the result can be appended to
+	Messages    uint64            // least number of bytes that a message-passing version has to send
 
-	Off *CommunicationOff // nil where these are no estimates
+	Off *CommunicationOff // nil if the counts are exact
 }
 
-// Absence is why a profile of several threads has no [Communication].
+// Absence is the reason why a profile of several threads has no [Communication].
 type Absence uint8
 
 // The reasons.
@@ -49,30 +49,30 @@ const (
 )
 
 // SecondThreadBy is the number of the reference by which a second thread has to appear in a
-// trace that does not say how many threads it has: after it, [LateThread].
+// trace that does not say how many threads it has; otherwise [LateThread].
 const SecondThreadBy = 1 << 16
 
-// CommunicationOff is half of each interval that has the truth in 95 of 100 runs, of
-// what stands at the same place in a [Communication].
+// CommunicationOff contains half the width of the 95 % confidence interval of each count of a
+// [Communication], at the same place.
 type CommunicationOff struct {
 	Granules []GranuleOff
 	Pairs    []FlowOff
 	False    []FalseOff
 }
 
-// FalseOff is that of a [FalseSharing].
+// FalseOff belongs to a [FalseSharing].
 type FalseOff struct{ Lines, Events, Misses uint64 }
 
-// GranuleOff is that of a [Granule].
+// GranuleOff belongs to a [Granule].
 type GranuleOff struct {
 	Flows   []FlowOff
 	Classes [NumSharingClasses]ClassCount
 }
 
-// FlowOff is that of a [Flow] or a [SitePair].
+// FlowOff belongs to a [Flow] or a [SitePair].
 type FlowOff struct{ Events, Transfers uint64 }
 
-// MaxThreads is the most threads that are told apart.
+// MaxThreads is the most threads that are distinguished.
 const MaxThreads = 64
 
 // WordBytes and PageBytes are the least and the largest granule.
@@ -81,14 +81,14 @@ const (
 	PageBytes = 4096
 )
 
-// Granule is what happened at one granularity.
+// Granule is the communication at one granularity.
 type Granule struct {
 	Bytes   uint32 // of a granule, a power of two
 	Flows   []Flow // by from, to; none is zero
 	Classes [NumSharingClasses]ClassCount
 }
 
-// Flow is what one thread wrote and another used.
+// Flow counts values that one thread wrote and another used.
 type Flow struct {
 	From, To  uint32 // threads
 	Events    uint64
@@ -117,8 +117,8 @@ func (c SharingClass) String() string { return sharingClassNames[c] }
 // ClassCount counts the granules of a class, and the references to them.
 type ClassCount struct{ Granules, References, Events uint64 }
 
-// SitePair is what one place in the code wrote in one thread and another place used
-// in another thread.
+// SitePair counts values that one site wrote in one thread and another site used in another
+// thread.
 type SitePair struct {
 	Producer, Consumer uint32 // indexes in Sites.Code, or NoSite
 	Object             uint32 // index in Sites.Data, or NoSite
@@ -132,19 +132,18 @@ func ComparePairs(x, y *SitePair) int {
 		cmp.Compare(x.From, y.From), cmp.Compare(x.To, y.To))
 }
 
-// FlowWindow is what went between threads in one window.
+// FlowWindow is the communication in one window.
 type FlowWindow struct{ Flows []Flow }
 
 // MaxFlowWindows is the most windows; windows double as the trace grows.
 const MaxFlowWindows = 64
 
-// Ownership tells which thread a data structure belongs to, part by part. The
-// parts of objects of several blocks are counted together, by their offset in the
-// block.
+// Ownership says which thread each part of a data structure belongs to. If the structure has
+// several blocks, parts at the same offset in their blocks are counted together.
 type Ownership struct {
 	Object    uint32 // index in Sites.Data, or NoSite: addresses without a name
 	PartBytes uint64 // a power of two
-	First     uint64 // number of the first part that was touched: its offset in parts
+	First     uint64 // index of the first part that was touched
 	Parts     []OwnedPart
 }
 
@@ -162,9 +161,9 @@ type OwnedPart struct {
 	Own        uint64 // of them by Most
 }
 
-// FalseSharing is a set of falsely shared lines of the same data object and with the
-// same two places in the code, that go to and fro. A line that a thread has filled
-// in, and another one goes on with, is not among them.
+// FalseSharing is a set of falsely shared lines that go back and forth, of the same data
+// object and the same two sites. A line that one thread fills and another continues with is
+// not among them.
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
 	Offset  uint64    // of the first of the lines in it, from its block's begin
@@ -172,16 +171,15 @@ type FalseSharing struct {
 	Threads [2]uint32 // that make them, most often
 	Lines   uint64
 	Events  uint64 // false ones of these lines
-	// Misses are those events at which the thread had the line before, and lost it to
-	// a store of another: misses in private caches of any size.
+	// Misses are those events at which the thread had lost the line to a store of another:
+	// misses in private caches of any size.
 	Misses uint64
-	// Apart is the least distance in bytes between words of different threads; what
-	// lies Apart has to be a line apart.
+	// Apart is the least distance in bytes between words of different threads.
 	Apart uint32
 }
 
-// MaxFalseSharing is how many are kept; the last one may be the sum of the others,
-// with NoSite for all.
+// MaxFalseSharing is the most that are kept. The last one may be the sum of the rest, with
+// NoSite for all indexes.
 const MaxFalseSharing = 256
 
 // LineSharing is a data structure with cache lines in which several threads have words of
@@ -189,11 +187,11 @@ const MaxFalseSharing = 256
 // lines go back and forth if these threads run at the same time, in this run or another.
 type LineSharing struct {
 	Object    uint32    // index in Sites.Data, or NoSite
-	Offset    uint64    // of the first of the lines, from the begin of its block
-	Lines     uint64    // that have words of several threads
-	Owners    uint32    // threads that have words of their own in them
-	Moves     uint64    // at most so often the lines change hands if the threads run at the same time
-	PingPongs uint64    // so often they were taken back in this run, for words that the other thread did not write
+	Offset    uint64    // of the first of the lines in its block
+	Lines     uint64    // with words of several threads
+	Owners    uint32    // threads with words of their own in them
+	Moves     uint64    // most moves of the lines between threads that run at the same time
+	PingPongs uint64    // moves back in this run for words that the other thread did not write
 	Apart     uint32    // the least distance in bytes between words of different threads
 	Sites     [2]uint32 // indexes in Sites.Code, or NoSite: the stores of the two threads that use a line most
 	Threads   [2]uint32 // these
@@ -209,12 +207,12 @@ func SortLineSharing(list []LineSharing) {
 	sort.Slice(list, func(i, j int) bool { return CompareLineSharing(list[i], list[j]) < 0 })
 }
 
-// MaxLineSharing is how many are kept.
+// MaxLineSharing is the most that are kept.
 const MaxLineSharing = 256
 
-// SourceDistances are, of the events of lines between two threads, the current
-// distances of the line in the source's coherent stack (Kulkarni §4.3): of a
-// private cache of C lines, those below C are transfers from cache to cache.
+// SourceDistances count the events of lines between two threads by the current depth of the
+// line in the source's coherent stack (Kulkarni §4.3). With private caches of C lines, those
+// below C are transfers from cache to cache.
 type SourceDistances struct {
 	From, To  uint32
 	Distances Histogram

@@ -68,7 +68,7 @@ func (c *coder) indices(list ...*uint32) {
 	}
 }
 
-// flows codes what goes between threads, in granules of so many bytes.
+// flows codes flows of granules with this size.
 func (c *coder) flows(list *[]Flow, bytes uint64) {
 	codec.Slice(c.Coder, list, 4, func(f *Flow) {
 		c.U32s(&f.From, &f.To)
@@ -106,7 +106,7 @@ func (p *Profile) checkLineSharing(c *Communication) error {
 	return nil
 }
 
-// checkCommunication tests what ties the parts of the communication to each other.
+// checkCommunication tests that the parts of the communication fit together.
 func (p *Profile) checkCommunication() error {
 	c := p.Communication
 	if c == nil {
@@ -133,7 +133,7 @@ func (p *Profile) checkCommunication() error {
 	return nil
 }
 
-// slack is how much sums may differ by of so many counts: each estimate is rounded.
+// slack is the allowed difference between sums of so many counts: each estimate is rounded.
 func (p *Profile) slack(counts int) uint64 {
 	if !p.Sampled.Chosen() {
 		return 0
@@ -141,7 +141,7 @@ func (p *Profile) slack(counts int) uint64 {
 	return uint64(counts)
 }
 
-// flowSums are what flows or pairs add up to.
+// flowSums are sums of flows or pairs.
 type flowSums struct{ events, transfers counter }
 
 func (s *flowSums) add(events, transfers uint64) {
@@ -158,7 +158,7 @@ func (c *counter) near(other counter, slack uint64) bool {
 	return c.over == other.over && max(c.n, other.n)-min(c.n, other.n) <= slack
 }
 
-// checkFlows adds flows up.
+// checkFlows checks flows and adds them to sum.
 func (p *Profile) checkFlows(flows []Flow, bytes uint64, sum *flowSums) error {
 	for i, f := range flows {
 		ordered := i == 0 || flows[i-1].From < f.From || flows[i-1].From == f.From && flows[i-1].To < f.To
@@ -194,7 +194,7 @@ func (p *Profile) checkGranule(g *Granule) error {
 	return nil
 }
 
-// words are the sums of the flows of words.
+// words returns the sums of the flows of words.
 func (c *Communication) words() (sum flowSums) {
 	for _, f := range c.Granules[0].Flows {
 		sum.add(f.Events, f.Transfers)
@@ -202,7 +202,7 @@ func (c *Communication) words() (sum flowSums) {
 	return sum
 }
 
-// isSite and isObject tell whether an index is one of the profile's, or NoSite.
+// isSite and isObject report whether an index is one of the profile's, or NoSite.
 func (p *Profile) isSite(i uint32) bool {
 	return i == NoSite || p.Sites != nil && uint64(i) < uint64(len(p.Sites.Code))
 }

@@ -6,20 +6,17 @@ import (
 	"strings"
 )
 
-// Counters is what a program's instructions and references add up to, in
-// numbers that no machine has a part in (MODELS §10; Byfl's "software
-// performance counters", Anger Table 1). Package analysis/counters defines each
-// number and makes them.
+// Counters are machine-independent sums of a program's instructions and references (MODELS §10;
+// Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines and
+// computes them.
 //
-// Blocks that were entered have their counts, functions the references that
-// belong to none of their blocks; everything else is a sum of these. Numbers of
-// functions and blocks are those of the trace's own tables, so that segments of
-// one trace can be added up.
+// Each entered block has its counts, and each function the references that belong to none of
+// its blocks; everything else is a sum of these. Functions and blocks have the numbers of the
+// trace's tables, so that segments of one trace can be added up.
 type Counters struct {
-	Blocks bool // blocks were entered: the trace tells of blocks
-	Ops    bool // they tell their instructions
-	// Touched: UniqueBytes and Usage were counted, here and in Functions.
-	Touched bool
+	Blocks  bool // the trace contains entries of blocks
+	Ops     bool // the instructions of the blocks are known
+	Touched bool // UniqueBytes and Usage were counted, here and in Functions
 
 	Functions []FunctionCounters // ascending by number
 	Code      []BlockCounters    // ascending by number; basic blocks that were entered
@@ -34,8 +31,7 @@ type Counters struct {
 // UsageSteps is the number of shares, 5 % apart, of [Counters.Usage].
 const UsageSteps = 20
 
-// NoFunction is the number of the function that stands for references and blocks
-// of no known function.
+// NoFunction is the number of the function for references and blocks of no known function.
 const NoFunction = ^uint32(0)
 
 // FunctionCounters is one function.
@@ -60,8 +56,8 @@ type BlockCounters struct {
 	Counts              Counts
 }
 
-// Tally counts what has a name or a shape: instructions by opcode, calls by
-// callee, vectors by shape, loads and stores by datatype.
+// Tally counts instructions by opcode, calls by callee, vectors by shape, or loads and stores
+// by datatype.
 type Tally struct {
 	Kind  TallyKind
 	Name  string // opcode, callee ("*": through a pointer), or datatype ("": not known)
@@ -90,7 +86,7 @@ func CompareTallies(x, y *Tally) int {
 	return cmp.Or(cmp.Compare(x.Kind, y.Kind), strings.Compare(x.Name, y.Name), cmp.Compare(x.Lanes, y.Lanes), cmp.Compare(x.Size, y.Size))
 }
 
-// Tallied gives the tallies of a kind.
+// Tallied returns the tallies of a kind.
 func (c *Counters) Tallied(kind TallyKind) (list []Tally) {
 	for i := range c.Tallies {
 		if c.Tallies[i].Kind == kind {
@@ -137,29 +133,28 @@ func (c *Counts) Add(other *Counts) {
 	}
 }
 
-// Bytes is the number of bytes loaded and stored; memset, memcpy and memmove
-// are counted apart.
+// Bytes returns the number of bytes loaded and stored, without memset, memcpy and memmove.
 func (c *Counts) Bytes() uint64 { return c[BytesLoaded] + c[BytesStored] }
 
-// Moves is the number of calls of memcpy and memmove, and the bytes that they
-// moved. A move reads one range and writes another.
+// Moves returns the number of calls of memcpy and memmove, and the bytes that they moved. A
+// move reads one range and writes another.
 func (c *Counts) Moves() (calls, bytes uint64) { return c[RangesRead], c[RangeBytesRead] }
 
-// Sets is the number of calls of memset, and the bytes that they set: ranges
-// that are written and not moved there.
+// Sets returns the number of calls of memset, and the bytes that they set: ranges that are
+// written but not moved there.
 func (c *Counts) Sets() (calls, bytes uint64) {
 	return c[RangesWritten] - min(c[RangesRead], c[RangesWritten]), c[RangeBytesWritten] - min(c[RangeBytesRead], c[RangeBytesWritten])
 }
 
-// Operations are the arithmetic ones: floating-point and integer, lane by lane.
+// Operations returns the number of floating-point and integer operations, lane by lane.
 func (c *Counts) Operations() uint64 { return c[Flops] + c[FloatOther] + c[IntegerOps] }
 
-// AllOperations are operations, loads, stores, branches, calls and returns.
+// AllOperations returns the number of operations, loads, stores, branches, calls and returns.
 func (c *Counts) AllOperations() uint64 {
 	return c.Operations() + c[Loads] + c[Stores] + c[ConditionalBranches] + c[UnconditionalBranches] + c[Returns] + c[CallOps]
 }
 
-// Program sums everything up.
+// Program returns the sums over the program.
 func (c *Counters) Program() (sum Counts) {
 	for i := range c.Functions {
 		sum.Add(&c.Functions[i].Loose)
@@ -170,7 +165,7 @@ func (c *Counters) Program() (sum Counts) {
 	return sum
 }
 
-// ByFunction gives the sums of the functions, in the order of Functions.
+// ByFunction returns the sums of the functions, in the order of Functions.
 func (c *Counters) ByFunction() []Counts {
 	sums := make([]Counts, len(c.Functions))
 	for i := range c.Functions {
@@ -193,9 +188,9 @@ func (c *Counters) FunctionAt(number uint32) int {
 	return i
 }
 
-// AddCounters gives the counters of two parts of one trace together; either may
-// be nil. Unique bytes and Usage do not add up: they are 0. The error tells that
-// the parts are of different programs.
+// AddCounters adds the counters of two parts of one trace; either may be nil. The sums have no
+// unique bytes and no Usage, which do not add up. It fails if the parts are of different
+// programs.
 func AddCounters(a, b *Counters) (*Counters, error) {
 	if a == nil && b == nil {
 		return nil, nil
@@ -215,31 +210,32 @@ func AddCounters(a, b *Counters) (*Counters, error) {
 	return sum, nil
 }
 
-// add adds what adds up, and tells whether both are of the same program.
+func compareFunctions(x, y *FunctionCounters) int { return cmp.Compare(x.Number, y.Number) }
+
+func compareBlocks(x, y *BlockCounters) int { return cmp.Compare(x.Number, y.Number) }
+
+// add adds the counters of b, and reports whether both are of the same program.
 func (c *Counters) add(b *Counters) (same bool) {
 	c.Blocks, c.Ops, c.Touched = c.Blocks || b.Blocks, c.Ops || b.Ops, c.Touched || b.Touched
 	same = true
-	c.Functions = union(c.Functions, b.Functions,
-		func(x, y *FunctionCounters) int { return cmp.Compare(x.Number, y.Number) },
-		func(x, y *FunctionCounters) {
-			same = same && x.Name == y.Name && x.File == y.File && x.Line == y.Line
-			x.Invocations += y.Invocations
-			x.Loose.Add(&y.Loose)
-		})
-	c.Code = union(c.Code, b.Code,
-		func(x, y *BlockCounters) int { return cmp.Compare(x.Number, y.Number) },
-		func(x, y *BlockCounters) {
-			same = same && x.Function == y.Function && x.Label == y.Label && x.File == y.File
-			x.Executions += y.Executions
-			x.Counts.Add(&y.Counts)
-		})
-	c.Tallies = union(c.Tallies, b.Tallies, CompareTallies,
-		func(x, y *Tally) { x.Count += y.Count; x.Bytes += y.Bytes })
+	c.Functions = union(c.Functions, b.Functions, compareFunctions, func(x, y *FunctionCounters) {
+		same = same && x.Name == y.Name && x.File == y.File && x.Line == y.Line
+		x.Invocations += y.Invocations
+		x.Loose.Add(&y.Loose)
+	})
+	c.Code = union(c.Code, b.Code, compareBlocks, func(x, y *BlockCounters) {
+		same = same && x.Function == y.Function && x.Label == y.Label && x.File == y.File
+		x.Executions += y.Executions
+		x.Counts.Add(&y.Counts)
+	})
+	c.Tallies = union(c.Tallies, b.Tallies, CompareTallies, func(x, y *Tally) {
+		x.Count += y.Count
+		x.Bytes += y.Bytes
+	})
 	return same
 }
 
-// union merges two ascending lists into a new one; equal members become one by
-// add.
+// union merges two ascending lists into a new one. Equal members are added.
 func union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	if len(a)+len(b) == 0 {
 		return nil

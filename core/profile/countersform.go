@@ -62,26 +62,21 @@ func (c *Counters) check() error {
 }
 
 func (c *Counters) inOrder() bool {
-	for i := 1; i < len(c.Functions); i++ {
-		if c.Functions[i-1].Number >= c.Functions[i].Number {
-			return false
-		}
-	}
-	for i := 1; i < len(c.Code); i++ {
-		if c.Code[i-1].Number >= c.Code[i].Number {
-			return false
-		}
-	}
-	for i := 1; i < len(c.Tallies); i++ {
-		if CompareTallies(&c.Tallies[i-1], &c.Tallies[i]) >= 0 {
+	return ascending(c.Functions, compareFunctions) && ascending(c.Code, compareBlocks) && ascending(c.Tallies, CompareTallies)
+}
+
+// ascending reports whether each member of a list is less than the next one.
+func ascending[T any](list []T, compare func(x, y *T) int) bool {
+	for i := 1; i < len(list); i++ {
+		if compare(&list[i-1], &list[i]) >= 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// sumsFit reports whether the program's numbers, and sums of any of them, fit
-// into 64 bits, and whether all blocks are of functions that are there.
+// sumsFit reports whether sums of any of the program's numbers fit into 64 bits, and whether
+// all functions of blocks exist.
 func (c *Counters) sumsFit() bool {
 	var all uint64
 	fits := true

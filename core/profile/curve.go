@@ -5,10 +5,11 @@ import (
 	"sort"
 )
 
-// Curve answers, for one histogram, the hits and misses of a fully associative
-// LRU cache of any capacity (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
+// Curve is a miss-ratio curve: from a histogram of stack distances it computes the hits and
+// misses of a fully associative LRU cache of any capacity (MODELS §1):
+// m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
 //
-// It refers to the histogram, which must not change, and adds 24 bytes for each of the
+// It refers to the histogram, which must not change, and takes 24 bytes for each of the
 // histogram's blocks, that is for up to 256 distances.
 type Curve struct {
 	Accesses uint64 // A, cold accesses included
@@ -19,14 +20,14 @@ type Curve struct {
 	length int
 }
 
-// curveBlock says what comes before a block of a histogram.
+// curveBlock sums up the blocks before a block of a histogram.
 type curveBlock struct {
 	first uint64 // the least distance that the block counts
 	index int    // number of distances that occur before
 	hits  uint64 // accesses with these
 }
 
-// NewCurve sums up a histogram and its cold accesses.
+// NewCurve returns the curve of a histogram and its cold accesses.
 func NewCurve(h *Histogram, cold uint64) *Curve {
 	c := &Curve{Cold: cold, h: h}
 	var hits uint64
@@ -44,7 +45,7 @@ func NewCurve(h *Histogram, cold uint64) *Curve {
 // Len is the number of distances that occur.
 func (c *Curve) Len() int { return c.length }
 
-// Longest is the longest distance that occurs. ok is false where none does.
+// Longest returns the longest distance that occurs. ok is false if none does.
 func (c *Curve) Longest() (d uint64, ok bool) {
 	if c.length == 0 {
 		return 0, false
@@ -53,8 +54,8 @@ func (c *Curve) Longest() (d uint64, ok bool) {
 	return d, true
 }
 
-// At returns the i-th of the distances that occur, ascending from 0, and the number of
-// accesses with a distance of at most that.
+// At returns the i-th distance that occurs, in ascending order from 0, and the number of
+// accesses with at most that distance.
 func (c *Curve) At(i int) (d, upto uint64) {
 	for d, upto := range c.From(i) {
 		return d, upto
@@ -80,7 +81,7 @@ func (c *Curve) From(i int) iter.Seq2[uint64, uint64] {
 	}
 }
 
-// Hits is the number of accesses that hit in a cache of capacityLines lines.
+// Hits returns the number of accesses that hit in a cache of capacityLines lines.
 func (c *Curve) Hits(capacityLines uint64) uint64 {
 	b := sort.Search(len(c.blocks), func(b int) bool { return c.blocks[b].first >= capacityLines }) - 1
 	if b < 0 {
@@ -98,11 +99,11 @@ func (c *Curve) Hits(capacityLines uint64) uint64 {
 	return hits
 }
 
-// Misses is the number of accesses that miss in a cache of capacityLines lines.
+// Misses returns the number of accesses that miss in a cache of capacityLines lines.
 func (c *Curve) Misses(capacityLines uint64) uint64 { return c.Accesses - c.Hits(capacityLines) }
 
-// CapacityFor is the least capacity in lines that misses no more than so often. ok is
-// false where there is none.
+// CapacityFor returns the least capacity with at most this number of misses. ok is false if
+// there is none.
 func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	if misses < c.Cold {
 		return 0, false
@@ -114,8 +115,8 @@ func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	return d + 1, true
 }
 
-// leastWith is the least distance up to which there are enough accesses. enough stays
-// true once it is. ok is false where there are never enough.
+// leastWith returns the least distance up to which there are enough accesses. enough must be
+// monotonic. ok is false if there are never enough.
 func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
 	// The last block before which there are not enough.
 	b := max(sort.Search(len(c.blocks), func(b int) bool { return enough(c.blocks[b].hits) })-1, 0)
@@ -130,7 +131,7 @@ func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
 	return 0, false
 }
 
-// MissRatio is the share of accesses that miss, 0 for no accesses.
+// MissRatio returns the miss ratio, 0 if there are no accesses.
 func (c *Curve) MissRatio(capacityLines uint64) float64 {
 	if c.Accesses == 0 {
 		return 0
@@ -138,8 +139,8 @@ func (c *Curve) MissRatio(capacityLines uint64) float64 {
 	return float64(c.Misses(capacityLines)) / float64(c.Accesses)
 }
 
-// Points yields the curve's breakpoints: each capacity, from one line on, at
-// which the number of misses changes, with the misses from there on.
+// Points yields the curve's breakpoints: each capacity, from one line on, at which the number
+// of misses changes, and the new number.
 func (c *Curve) Points(yield func(capacityLines, misses uint64) bool) {
 	if c.length == 0 || c.Hits(1) == 0 {
 		if !yield(1, c.Misses(1)) {
@@ -153,7 +154,7 @@ func (c *Curve) Points(yield func(capacityLines, misses uint64) bool) {
 	}
 }
 
-// Capacities are those of Points.
+// Capacities returns the capacities of Points.
 func (c *Curve) Capacities() (lines []uint64) {
 	for capacityLines := range c.Points {
 		lines = append(lines, capacityLines)
@@ -161,9 +162,8 @@ func (c *Curve) Capacities() (lines []uint64) {
 	return lines
 }
 
-// DistanceAtShare is the least distance d such that at least share (0 to 1) of
-// all accesses have a distance of at most d. ok is false when cold accesses
-// keep that share out of reach.
+// DistanceAtShare returns the least distance d such that at least share (0 to 1) of all
+// accesses have a distance of at most d. ok is false if there are too many cold accesses.
 func (c *Curve) DistanceAtShare(share float64) (d uint64, ok bool) {
 	want := share * float64(c.Accesses)
 	return c.leastWith(func(upto uint64) bool { return float64(upto) >= want })

@@ -9,14 +9,14 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// FormatError tells why bytes are not a profile that can be read.
+// FormatError reports why bytes are not a profile.
 type FormatError codec.Error
 
 func (e *FormatError) Error() string {
 	return "profile, byte " + strconv.Itoa(e.Offset) + ": " + e.What
 }
 
-// VersionError tells that a profile is newer than the program.
+// VersionError reports that a profile is newer than the program.
 type VersionError struct{ Version uint64 }
 
 func (e *VersionError) Error() string {
@@ -38,8 +38,8 @@ func Decode(data []byte) (*Profile, error) {
 	return p, nil
 }
 
-// EncodedDigest reads the digest that stands at the end of a profile's binary
-// form, without decoding or checking the rest. ok is false when there is none.
+// EncodedDigest reads the digest at the end of a profile's binary form, without decoding or
+// checking the rest. ok is false if there is none.
 func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 	const end = len(endTag) + 1 + len(digest) + 4 // tag, length, payload, check
 	at := len(data) - end
@@ -50,9 +50,9 @@ func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 	return digest, true
 }
 
-// All histograms of a profile together take no more memory than histogramBytes, and
-// histogramRatio times the length of the file: three bytes are enough for a distance
-// that no other one is near, which takes thousands.
+// All histograms of a profile together take at most histogramBytes, plus histogramRatio times
+// the length of the file. Without this limit, a few bytes of a file could take gigabytes: three
+// bytes describe a far distance, whose counters take thousands.
 const (
 	histogramBytes = 1 << 29
 	histogramRatio = 64
@@ -70,7 +70,8 @@ func decode(data []byte) (*Profile, error) {
 	return p, err
 }
 
-// decodeSections reads what follows the magic number. Errors are r's, but for a [*VersionError].
+// decodeSections reads the bytes after the magic number. Its errors are in r, except for a
+// [*VersionError].
 func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 	r.Part(uint64(len(magic)))
 	version := r.Uint()
@@ -108,8 +109,7 @@ func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 	return nil, nil
 }
 
-// decodeOptional reads an optional section, and skips one that it does not
-// know.
+// decodeOptional reads an optional section, and skips an unknown one.
 func (p *Profile) decodeOptional(tag string, c *coder) {
 	again := false
 	state := slices.IndexFunc(states, func(s stateForm) bool { return s.tag == tag })
@@ -136,10 +136,10 @@ func (p *Profile) decodeOptional(tag string, c *coder) {
 	c.Check(!again, "section "+tag+" a second time, or without the one before it")
 }
 
-// raw reads all bytes that there are.
+// raw reads the remaining bytes.
 func (c *coder) raw() []byte { return append([]byte{}, c.In.Take()...) }
 
-// finish checks what can only be known at the end.
+// finish checks that all sections are there, and the digest.
 func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
 	switch {
 	case next < onceSections:
@@ -151,9 +151,8 @@ func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
 	}
 }
 
-// decodeSection reads a section that the digest covers. next is the least place in
-// forms that it may have; it returns that of the section behind it. The first sections have
-// to be there. What a profile has several of takes turns.
+// decodeSection reads a section that the digest covers. next is the least index in forms that
+// it may have; it returns the least index of the following section.
 func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 	place := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.tags, tag) })
 	switch {
@@ -164,8 +163,8 @@ func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 		c.In.Fail("section " + strconv.Quote(tag) + " out of order")
 		return next
 	}
-	forms[place].readFrom(p, tag, c)
-	if forms[place].read != nil {
+	forms[place].read(p, tag, c)
+	if forms[place].repeats {
 		return place
 	}
 	return place + 1

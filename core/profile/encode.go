@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 	"io"
@@ -27,22 +28,14 @@ func IsProfile(head []byte) bool {
 
 // Encode returns the profile's binary form.
 func (p *Profile) Encode() []byte {
-	w := appender{make([]byte, 0, 1<<12)}
-	_ = p.EncodeTo(&w) // an appender takes everything
-	return w.out
+	var b bytes.Buffer
+	_ = p.EncodeTo(&b) // a buffer takes everything
+	return b.Bytes()
 }
 
-// appender is a writer to memory.
-type appender struct{ out []byte }
-
-func (a *appender) Write(b []byte) (int, error) {
-	a.out = append(a.out, b...)
-	return len(b), nil
-}
-
-// EncodeTo writes the profile's binary form. No more of it is put together at a time
-// than one section, and of the histograms of locality, which may be larger than all
-// else, a piece; the error is that of to.
+// EncodeTo writes the profile's binary form. It never holds more than one section in memory,
+// and only a piece of the histograms of locality, which may be larger than everything else.
+// The error is that of to.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), Version))
@@ -60,7 +53,7 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	}
 	if s := p.Segment; s != nil {
 		w.section("segm", s.code)
-		w.payload = nil // it may be large, and nothing more is put together
+		w.payload = nil // it may be large, and is no longer needed
 		for i := range states {
 			if state := *states[i].field(s); state != nil {
 				w.put(states[i].tag, state)
@@ -71,8 +64,8 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	return w.err
 }
 
-// Digest is the SHA-256 of the profile's canonical sections: equal for the same
-// trace and options, wherever and however it was analysed.
+// Digest returns the SHA-256 of the profile's canonical sections. It is the same for the same
+// trace and options, wherever and however the trace was analysed.
 func (p *Profile) Digest() (sum [32]byte) {
 	w := newWriter(io.Discard)
 	p.canonical(w)
@@ -82,7 +75,7 @@ func (p *Profile) Digest() (sum [32]byte) {
 
 func (p *Profile) canonical(w *writer) {
 	for i := range forms {
-		forms[i].writeTo(w, p)
+		forms[i].write(p, w)
 	}
 }
 
@@ -99,7 +92,7 @@ func digestSections(sections []byte) (sum [32]byte) {
 	return sum
 }
 
-// writer sends sections.
+// writer writes sections.
 type writer struct {
 	to     io.Writer
 	digest interface { // of the sections whose tags begin in upper case
@@ -112,7 +105,7 @@ type writer struct {
 
 func newWriter(to io.Writer) *writer { return &writer{to: to, digest: newHash()} }
 
-// section puts one together and sends it.
+// section codes a section and writes it.
 func (w *writer) section(tag string, code func(*coder)) {
 	c := coder{Coder: codec.Writer(w.payload[:0])}
 	code(&c)
@@ -120,17 +113,17 @@ func (w *writer) section(tag string, code func(*coder)) {
 	w.put(tag, w.payload)
 }
 
-// put sends a section whose payload is there, without a copy of it.
+// put writes a section with this payload, without a copy of it.
 func (w *writer) put(tag string, payload []byte) {
 	check := w.head(tag, len(payload))
 	w.body(tag, payload, &check)
 	w.send(binary.LittleEndian.AppendUint32(nil, check))
 }
 
-// pieceBytes is how long pieces of a section are, or a little more.
+// pieceBytes is the length of pieces of a section, which may be a little longer.
 const pieceBytes = 1 << 16
 
-// inPieces puts a section together twice, to know its length, and sends it in pieces.
+// inPieces codes a section twice, first for its length, and writes it in pieces.
 func (w *writer) inPieces(tag string, code func(*coder)) {
 	length := 0
 	count := coder{Coder: codec.Writer(w.payload[:0]), full: func(b []byte) { length += len(b) }}
@@ -143,14 +136,14 @@ func (w *writer) inPieces(tag string, code func(*coder)) {
 	w.send(binary.LittleEndian.AppendUint32(nil, check))
 }
 
-// head sends the beginning of a section, and gives its check so far.
+// head writes the beginning of a section, and returns its checksum so far.
 func (w *writer) head(tag string, length int) (check uint32) {
 	head := binary.AppendUvarint(append(make([]byte, 0, 16), tag...), uint64(length))
 	w.body(tag, head, &check)
 	return check
 }
 
-// body sends a part of a section.
+// body writes a part of a section.
 func (w *writer) body(tag string, part []byte, check *uint32) {
 	*check = crc32.Update(*check, castagnoli, part)
 	if tag != endTag && tag[0] < 'a' {

@@ -6,26 +6,26 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Footprint tells how many distinct lines a program accesses in a time of any length, on
-// average over the whole run (MODELS §2.1). Time is counted in line accesses.
+// Footprint gives the mean number of distinct lines that a program accesses in a window of any
+// length (MODELS §2.1). Lengths are numbers of line accesses.
 //
-// A line is absent from a window if the window lies in a time between two accesses to the
-// line, before the first one, or after the last one. So the lengths of these times are all
-// that the average needs (Xiang et al., PACT 2011).
+// A line is absent from a window if the window lies between two accesses to the line, before
+// the first one, or after the last one. So the lengths of these absences are all that the
+// mean needs (Xiang et al., PACT 2011).
 type Footprint struct {
 	LineBytes uint32
 	Accesses  uint64 // the length of the run
 	Lines     uint64 // distinct lines
-	// Absences are the times without an access to a line, of all lines. Those of Absences[i]
-	// are at least FootprintWindow(i) long, and shorter than FootprintWindow(i+1). There are
-	// as many members as the longest one needs.
+	// Absences are the absences of all lines. Those of Absences[i] are at least
+	// FootprintWindow(i) long, and shorter than FootprintWindow(i+1). The last member is not
+	// empty.
 	Absences []Absences
 }
 
-// Absences counts times, and adds up their lengths.
+// Absences counts absences, and adds up their lengths.
 type Absences struct{ Count, Sum uint64 }
 
-// footprintWindows is how many windows there are: the longest is 2^63.
+// footprintWindows is the number of windows; the longest is 2^63.
 const footprintWindows = 126
 
 // FootprintWindow is the length of window i for which the average is exact: 1, 2, 3, 4, 6,
@@ -37,7 +37,7 @@ func FootprintWindow(i int) uint64 {
 	return (2 + uint64(i-1)%2) << ((i - 1) / 2)
 }
 
-// Absent counts times of a length, or with a negative count takes them back.
+// Absent adds absences of a length, or removes them if count is negative.
 func (f *Footprint) Absent(length uint64, count int64) {
 	if length == 0 {
 		return
@@ -57,9 +57,9 @@ func (f *Footprint) Absent(length uint64, count int64) {
 }
 
 // Average returns the mean number of distinct lines in a window of FootprintWindow(i)
-// accesses, and the mean number that one more access adds to it. The latter predicts the
-// miss ratio of a fully associative LRU cache of as many lines (Xiang et al., ASPLOS 2013).
-// The window is shorter than the run.
+// accesses, and the mean number that one more access adds. The latter predicts the miss ratio
+// of a fully associative LRU cache with as many lines (Xiang et al., ASPLOS 2013). The window
+// must be shorter than the run.
 func (f *Footprint) Average(i int) (lines, growth float64) {
 	w := FootprintWindow(i)
 	var longer Absences

@@ -17,17 +17,17 @@ const (
 // Histogram counts occurrences of each distance exactly, however long
 // (MODELS §2). The zero value is empty and ready.
 //
-// Counters are in blocks of 256 consecutive distances made when first needed, of 8
-// bits each until one in the block overflows, then of 32. So a histogram takes little
-// more than a byte for each distinct line of a trace whose distances are spread, and
-// far less where they are few. A counter that wraps at 32 bits leaves its 2^32 in a map.
+// Counters are in blocks of 256 consecutive distances, which are allocated on demand. They
+// have 8 bits until one of the block overflows, and then 32. So a histogram takes little more
+// than a byte for each distinct line of a trace with widely spread distances, and far less if
+// there are few distances. A map counts how often a counter of 32 bits wrapped.
 type Histogram struct {
 	pages []*[pageLen]block
 	wraps map[uint64]uint64 // distance → times that its counter wrapped
 	bytes uint64            // of pages and blocks
 }
 
-// block has counters of one width or, if it is empty, none.
+// block has counters of one width, or none if it is empty.
 type block struct {
 	narrow *[blockLen]uint8
 	wide   *[blockLen]uint32
@@ -79,7 +79,7 @@ func (h *Histogram) AddN(d, n uint64) {
 	}
 }
 
-// block gives the one that counts d.
+// block returns the block that counts d.
 func (h *Histogram) block(d uint64) *block {
 	i := d / (blockLen * pageLen)
 	for uint64(len(h.pages)) <= i {
@@ -108,10 +108,10 @@ func (h *Histogram) wrap(d, times uint64) {
 	h.wraps[d] += times
 }
 
-// MemoryBytes is about how much memory the counters take.
+// MemoryBytes returns approximately the memory that the counters take.
 func (h *Histogram) MemoryBytes() uint64 { return h.bytes }
 
-// Count is the number of occurrences of distance d.
+// Count returns the number of occurrences of distance d.
 func (h *Histogram) Count(d uint64) uint64 {
 	i := d / (blockLen * pageLen)
 	if i >= uint64(len(h.pages)) || h.pages[i] == nil {
@@ -165,7 +165,7 @@ func (h *Histogram) yieldBlock(b *block, first uint64, yield func(d, count uint6
 	return true
 }
 
-// Total is the number of occurrences of all distances.
+// Total returns the number of occurrences of all distances.
 func (h *Histogram) Total() uint64 {
 	var total uint64
 	for _, c := range h.All() {

@@ -2,17 +2,12 @@ package profile
 
 import "github.com/stackglass/stackglass/core/codec"
 
-// hasIntervals reports whether something of a sample tells how far off it is, besides the
-// histograms.
+// hasIntervals reports whether parts of a sample besides the histograms have intervals.
 func (p *Profile) hasIntervals() bool {
-	if !p.Sampled.Estimates() {
-		return false
-	}
-	return len(p.Sharing) > 0 || p.Sites != nil || p.Communication != nil
+	return p.Sampled.Estimates() && (len(p.Sharing) > 0 || p.Sites != nil || p.Communication != nil)
 }
 
-// codeIntervals codes the section smpi: of everything that may have intervals, in the
-// order of the profile, those that it has.
+// codeIntervals codes the section smpi: the intervals of all parts, in the order of the profile.
 func (p *Profile) codeIntervals(c *coder) {
 	for i := range p.Sharing {
 		s := &p.Sharing[i]
@@ -46,7 +41,7 @@ func (p *Profile) codeIntervals(c *coder) {
 	}
 }
 
-// there codes whether v is not nil, and makes it while reading.
+// there codes whether v is not nil, and allocates it while reading.
 func there[T any](c *coder, v **T) bool {
 	is := *v != nil
 	if c.Flag(&is); is && c.Reads() {
@@ -67,7 +62,7 @@ func (c *coder) core(off **CoreIntervals) {
 
 func (c *coder) bounds(list *[]Bound) {
 	if c.Reads() {
-		*list = nil // of a section before this one
+		*list = nil // from a previous section
 	}
 	codec.Bounded(c.Coder, list, SiteBins, func(b *Bound) {
 		c.bound(b)

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Meaning says what a number is, for tables and their readers.
+// Meaning describes a number, for tables and their readers.
 type Meaning struct {
 	Key   string // for programs: "bytes_loaded"
 	Label string // for people: "bytes loaded"
@@ -35,77 +35,46 @@ var meanings = [NumCounters]Meaning{
 	Instructions:          {"instructions", "instructions", "Instructions of the compiler's own form, LLVM's, as often as they were executed."},
 }
 
-// Meaning says what a counter counts.
+// Meaning returns the description of a counter.
 func (c Counter) Meaning() Meaning { return meanings[c] }
 
-// Derived is a number that follows from counts.
+// Derived is a ratio of counts.
 type Derived struct {
 	Meaning
 	Value float64
 	Share bool // from 0 to 1, for a percentage
 }
 
-// quantity is one side of a ratio.
-type quantity uint8
-
-const (
-	loaded quantity = iota
-	stored
-	moved
-	memoryOps
-	flops
-	flopBits
-	operations
-	operationBits
-	vectors
-	branches
-	everything
-	unique
-)
-
-func (c *Counts) quantity(q quantity, uniqueBytes uint64) uint64 {
-	return [...]uint64{
-		loaded: c[BytesLoaded], stored: c[BytesStored], moved: c.Bytes(), memoryOps: c[Loads] + c[Stores],
-		flops: c[Flops], flopBits: c[FlopBits], operations: c.Operations(), operationBits: c[OpBits], vectors: c[VectorOps],
-		branches: c[ConditionalBranches], everything: c.AllOperations(), unique: uniqueBytes,
-	}[q]
-}
-
-var ratios = []struct {
-	Meaning
-	above, below quantity
-	scale        float64
-	share        bool
-}{
-	{Meaning{"bytes_per_flop", "bytes per flop", "Bytes loaded and stored for each flop."}, moved, flops, 1, false},
-	{Meaning{"bits_per_flop_bit", "bits per flop bit", "Bits loaded and stored for each bit that flops take in and give."}, moved, flopBits, 8, false},
-	{Meaning{"bytes_per_operation", "bytes per operation", "Bytes loaded and stored for each floating-point or integer operation."}, moved, operations, 1, false},
-	{Meaning{"bits_per_op_bit", "bits per operation bit", "Bits loaded and stored for each bit that operations take in and give."}, moved, operationBits, 8, false},
-	{Meaning{"bytes_loaded_per_stored", "bytes loaded per byte stored", "Bytes loaded for each byte stored."}, loaded, stored, 1, false},
-	{Meaning{"bits_per_memory_op", "bits per load or store", "The mean size of a load or store, in bits."}, moved, memoryOps, 8, false},
-	{Meaning{"ops_per_branch", "operations per branch", "Operations, loads, stores, branches, calls and returns for each conditional or indirect branch."}, everything, branches, 1, false},
-	{Meaning{"flops_per_branch", "flops per branch", "Flops for each conditional or indirect branch."}, flops, branches, 1, false},
-	{Meaning{"vectorised", "vectorised share", "The part of all floating-point and integer operations, lane by lane, that vector instructions do."}, vectors, operations, 1, true},
-	{Meaning{"unique_bytes_per_flop", "unique bytes per flop", "Distinct bytes touched for each flop."}, unique, flops, 1, false},
-	{Meaning{"bytes_per_unique_byte", "bytes per unique byte", "How often each byte that is touched is loaded or stored, on average."}, moved, unique, 1, false},
-}
-
-// Derive gives the ratios of counts that are defined: no quotient has a 0 below.
-// uniqueBytes is 0 where they were not counted.
+// Derive returns the ratios of counts that are defined: those with a denominator that is not 0.
+// uniqueBytes is 0 if they were not counted.
 func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
-	for i := range ratios {
-		r := &ratios[i]
-		above, below := c.quantity(r.above, uniqueBytes), c.quantity(r.below, uniqueBytes)
-		if below != 0 && (r.above != unique || uniqueBytes != 0) {
-			list = append(list, Derived{r.Meaning, float64(above) / float64(below) * r.scale, r.share})
+	add := func(key, label, text string, numerator, denominator uint64, scale float64) {
+		if denominator != 0 {
+			list = append(list, Derived{Meaning: Meaning{key, label, text}, Value: float64(numerator) / float64(denominator) * scale})
 		}
+	}
+	moved, flops, operations, branches := c.Bytes(), c[Flops], c.Operations(), c[ConditionalBranches]
+	add("bytes_per_flop", "bytes per flop", "Bytes loaded and stored for each flop.", moved, flops, 1)
+	add("bits_per_flop_bit", "bits per flop bit", "Bits loaded and stored for each bit that flops take in and give.", moved, c[FlopBits], 8)
+	add("bytes_per_operation", "bytes per operation", "Bytes loaded and stored for each floating-point or integer operation.", moved, operations, 1)
+	add("bits_per_op_bit", "bits per operation bit", "Bits loaded and stored for each bit that operations take in and give.", moved, c[OpBits], 8)
+	add("bytes_loaded_per_stored", "bytes loaded per byte stored", "Bytes loaded for each byte stored.", c[BytesLoaded], c[BytesStored], 1)
+	add("bits_per_memory_op", "bits per load or store", "The mean size of a load or store, in bits.", moved, c[Loads]+c[Stores], 8)
+	add("ops_per_branch", "operations per branch", "Operations, loads, stores, branches, calls and returns for each conditional or indirect branch.", c.AllOperations(), branches, 1)
+	add("flops_per_branch", "flops per branch", "Flops for each conditional or indirect branch.", flops, branches, 1)
+	if operations != 0 {
+		add("vectorised", "vectorised share", "The part of all floating-point and integer operations, lane by lane, that vector instructions do.", c[VectorOps], operations, 1)
+		list[len(list)-1].Share = true
+	}
+	if uniqueBytes != 0 {
+		add("unique_bytes_per_flop", "unique bytes per flop", "Distinct bytes touched for each flop.", uniqueBytes, flops, 1)
+		add("bytes_per_unique_byte", "bytes per unique byte", "How often each byte that is touched is loaded or stored, on average.", moved, uniqueBytes, 1)
 	}
 	return list
 }
 
-// MedianReuse is the median stack distance of a line size, in lines, and the
-// median absolute deviation from it. First accesses count as infinitely far; ok
-// is false when the median is.
+// MedianReuse returns the median stack distance of a line size, in lines, and the median
+// absolute deviation. First accesses count as infinitely far; ok is false if the median is.
 func (l *Locality) MedianReuse() (median, deviation uint64, ok bool) {
 	h, cold := l.Histogram(^trace.Kinds(0))
 	c := NewCurve(h, cold)

@@ -2,25 +2,24 @@ package profile
 
 import "github.com/cespare/xxhash/v2"
 
-// PieceBytes is the most that a store writes as one value or with one call: values
-// of some megabytes are what IndexedDB takes fastest, and what a program can hold
-// beside the state that it writes.
+// PieceBytes is the most that a store writes as one value or with one call. IndexedDB is
+// fastest with values of some megabytes, and a program can hold one beside its state.
 const PieceBytes = 4 << 20
 
-// Sum tells stored data from any other, and from less of it.
+// Sum identifies stored data, also against a part of it.
 type Sum struct {
-	Pieces int    // each of PieceBytes but the last, which is not empty
+	Pieces int    // each of PieceBytes except for the last, which is not empty
 	Bytes  uint64 // of all pieces
 	XXH64  uint64 // of all bytes, in order
 }
 
-// SumOf is the sum of data that is there whole.
+// SumOf returns the sum of data.
 func SumOf(data []byte) Sum {
 	return Sum{Pieces: (len(data) + PieceBytes - 1) / PieceBytes, Bytes: uint64(len(data)), XXH64: xxhash.Sum64(data)}
 }
 
-// Pieces is a writer that hands on what is written to it in pieces, and sums it up:
-// the form in which every store keeps checkpoints.
+// Pieces is a writer that divides data into pieces and computes their sum. Every store keeps
+// checkpoints in this form.
 type Pieces struct {
 	put  func(i int, piece []byte) error
 	part []byte // of the next piece
@@ -28,13 +27,13 @@ type Pieces struct {
 	hash *xxhash.Digest
 }
 
-// NewPieces gives a writer to put, which is called with the first piece, then the
-// second, and so on, and keeps none of them.
+// NewPieces returns a writer that calls put with each piece, in order. put must not keep the
+// piece.
 func NewPieces(put func(i int, piece []byte) error) *Pieces {
 	return &Pieces{put: put, part: make([]byte, 0, PieceBytes), hash: xxhash.New()}
 }
 
-// Write takes data; its error is that of put.
+// Write adds data; its error is that of put.
 func (p *Pieces) Write(data []byte) (int, error) {
 	written := 0
 	for len(data) > 0 {
@@ -62,7 +61,7 @@ func (p *Pieces) flush() error {
 	return err
 }
 
-// Close hands on what is left and gives the sum of all.
+// Close writes the remaining bytes and returns the sum of all.
 func (p *Pieces) Close() (Sum, error) {
 	err := p.flush()
 	p.sum.XXH64 = p.hash.Sum64()

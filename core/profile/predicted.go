@@ -1,11 +1,10 @@
 package profile
 
-// Predicted tells that the threads of a profile did not run: package multicore mimicked
-// them from the trace of a run with one thread. Counts are exact for the threads as they
-// were mimicked.
+// Predicted marks a profile of synthesised threads: package multicore made them from the trace
+// of a run with one thread. Counts are exact for the synthesised threads.
 type Predicted struct {
 	Cores uint32 // each of which has a thread
-	How   string // the work was divided and the cores' references were ordered, in the words of the command line
+	How   string // how work is divided and references are ordered, as command-line options
 }
 
 func (p *Predicted) code(c *coder) {
@@ -13,13 +12,13 @@ func (p *Predicted) code(c *coder) {
 	c.Text(&p.How)
 }
 
-// check tests that there are no more threads than cores.
-func (p *Predicted) check(totals *Totals) error {
+// checkPredicted tests that there are no more threads than cores.
+func (p *Profile) checkPredicted() error {
 	switch {
-	case p == nil:
-	case p.Cores == 0 || p.Cores > MaxCores:
+	case p.Predicted == nil:
+	case p.Predicted.Cores == 0 || p.Predicted.Cores > MaxCores:
 		return &CheckError{"its threads are mimicked for no possible number of cores"}
-	case len(totals.Threads) > int(p.Cores):
+	case len(p.Totals.Threads) > int(p.Predicted.Cores):
 		return &CheckError{"it has more threads than cores that they are mimicked for"}
 	}
 	return nil

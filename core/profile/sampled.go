@@ -24,44 +24,44 @@ var sampleModeNames = [numSampleModes]string{"space", "lines", "time", "onoff"}
 
 func (m SampleMode) String() string { return sampleModeNames[m] }
 
-// Sampled tells that a profile's counts are estimates from a part of the references,
-// and how good they are. Package analysis/sample makes it. Counts stand for the
-// whole, so that every question is answered as from an exact profile; but for
-// [OnOffSample], where they are of the references that were analysed.
+// Sampled marks a profile whose counts are estimates from a part of the references, and says
+// how good they are. Package analysis/sample makes it. Counts are scaled to the whole run, so
+// that every question is answered as from an exact profile. With [OnOffSample], they count the
+// analysed references only.
 type Sampled struct {
 	Mode       SampleMode
 	Seed       uint64
 	Threshold  uint64 // of SpaceSample: lines whose hash is at most this were kept, of 2^64
-	MostLines  uint64 // of LinesSample: kept at once
-	Gap        uint64 // of TimeSample: accesses from one sample to the next, on average
+	MostLines  uint64 // of LinesSample: most lines kept at once
+	Gap        uint64 // of TimeSample: mean number of accesses between samples
 	On, Period uint64 // of OnOffSample, in references
-	Read       uint64 // references that were read, chosen or not; those of Totals but for OnOffSample
+	Read       uint64 // references that were read; except for OnOffSample, those of Totals
 	Sizes      []SampledSize
 }
 
-// SampledSize is what the result of one line size rests on.
+// SampledSize describes the sample of one line size.
 type SampledSize struct {
 	LineBytes uint32
 	Threshold uint64 // of the lines that were kept in the end, as in Sampled
-	Analysed  uint64 // line accesses that were looked up or counted in the analysis
-	Samples   uint64 // of them, those that give the estimate
+	Analysed  uint64 // line accesses that the analysis looked up or counted
+	Samples   uint64 // those that the estimate is from
 	Lines     uint64 // distinct lines among them; 0: not known
 	Censored  uint64 // of TimeSample: samples whose line was not used again
-	// Bounds hold, for fully associative LRU caches of SiteBinFrom(i) lines, the
-	// misses between which the truth is expected in 95 of 100 runs; of the last for
-	// all larger ones. nil: the sample is too small to tell.
+	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache
+	// of SiteBinFrom(i) lines; the last is also that of all larger caches. nil: the sample is
+	// too small for intervals.
 	Bounds []Bound
 }
 
 // Bound is an interval of counts.
 type Bound struct{ Low, High uint64 }
 
-// Chosen reports whether accesses or lines were chosen, so that stacks of threads have no
-// set tables, and there is nothing of pages.
+// Chosen reports whether accesses or lines were sampled. Then stacks of threads have no set
+// tables, and nothing is known of pages.
 func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
 
-// Estimates reports whether counts are estimates: those of stretches of a run are exact
-// for these, and so are those of a sample of lines that has all of them.
+// Estimates reports whether counts are estimates. The counts of segments of a run (OnOffSample)
+// are exact for these segments, and those of a sample with all lines are exact, too.
 func (s *Sampled) Estimates() bool {
 	switch {
 	case s == nil || s.Mode == OnOffSample:
@@ -77,7 +77,7 @@ func (s *Sampled) Estimates() bool {
 	return false
 }
 
-// Chip says how the references were chosen, in few words.
+// Chip describes the sample in a few words.
 func (s *Sampled) Chip() string {
 	switch s.Mode {
 	case SpaceSample:
@@ -91,17 +91,16 @@ func (s *Sampled) Chip() string {
 	}
 }
 
-// Rate is the share of the lines that SpaceSample keeps.
+// Rate returns the share of the lines that SpaceSample keeps.
 func (s *Sampled) Rate() float64 { return RateOf(s.Threshold) }
 
-// RateOf is the share of all lines whose hash is at most a threshold.
+// RateOf returns the share of all lines whose hash is at most a threshold.
 func RateOf(threshold uint64) float64 { return (float64(threshold) + 1) / math.Exp2(64) }
 
 func percent(x float64) string { return strconv.FormatFloat(x*100, 'g', 3, 64) + " %" }
 
-// MissBounds are the misses of a fully associative LRU cache of capacityLines lines
-// between which the truth is expected in 95 of 100 runs. ok is false where the
-// profile is exact, or the sample too small to tell.
+// MissBounds returns the 95 % confidence interval of the misses of a fully associative LRU cache
+// of capacityLines lines. ok is false if the profile is exact, or the sample too small.
 func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, ok bool) {
 	if p.Sampled == nil {
 		return b, false
@@ -114,8 +113,8 @@ func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, o
 	return b, false
 }
 
-// BoundAt is the interval at a capacity, of bounds as in [SampledSize], of which there
-// are some: that of both neighbours between two.
+// BoundAt returns the interval at a capacity, from bounds as in [SampledSize], which must not
+// be empty. Between two capacities, it spans the intervals of both.
 func BoundAt(bounds []Bound, capacityLines uint64) Bound {
 	last := len(bounds) - 1
 	at := min(SiteBin(uint32(min(capacityLines, math.MaxUint32))), last)
@@ -138,9 +137,9 @@ func (s *Sampled) code(c *coder) {
 
 func (c *coder) bound(b *Bound) { c.U64s(&b.Low, &b.High) }
 
-// check tests that there is an estimate for each line size, and that intervals are
-// intervals.
-func (s *Sampled) check(p *Profile) error {
+// checkSampled tests that there is a sample of each line size, and that intervals are valid.
+func (p *Profile) checkSampled() error {
+	s := p.Sampled
 	if s == nil {
 		return nil
 	}
@@ -167,9 +166,9 @@ func (s *Sampled) check(p *Profile) error {
 	return nil
 }
 
-// Accuracy is how alike two histograms are (Kulkarni, section 2.1): 1 - E/2, where E
-// is what the shares of accesses in bins, the powers of two and cold ones, differ by
-// in sum. 1: they are the same; 0: no bin has accesses of both.
+// Accuracy returns the similarity of two histograms (Kulkarni, section 2.1): 1 - E/2, where E is
+// the sum of the absolute differences between the shares of accesses in bins, which are the
+// powers of two and cold accesses. 1: they are equal; 0: no bin has accesses of both.
 func Accuracy(a, b *Locality) float64 {
 	x, y := a.shares(), b.shares()
 	var e float64
@@ -179,7 +178,7 @@ func Accuracy(a, b *Locality) float64 {
 	return 1 - e/2
 }
 
-// shares are the shares of accesses by DistanceBin.
+// shares returns the shares of accesses by DistanceBin.
 func (l *Locality) shares() (bins [WindowBins]float64) {
 	counts, cold := l.Histogram(trace.AllKinds)
 	for d, n := range counts.All() {

@@ -122,87 +122,83 @@ package profile
 //	                           no limit, all threads
 //	xx xx xx xx              check
 
-// form is how a section of the digest is written and read. A section that a profile has
-// once at most has field, or has and code; others have write and read.
+// form says how sections of the digest are written and read.
 type form struct {
-	tags []string
-	// field is the payload as it is, nil where there is none.
-	field func(p *Profile) *[]byte
-	// has reports whether a profile has the section. code writes it, or makes and reads it.
-	has  func(p *Profile) bool
-	code func(p *Profile, c *coder)
-	// check tests what was read; nil where Check knows of it.
-	check func(p *Profile) error
-	// write writes all sections with these tags, which take turns. read reads one.
-	write func(p *Profile, w *writer)
-	read  func(p *Profile, tag string, c *coder)
+	tags    []string
+	repeats bool                                   // a profile may have several sections with these tags
+	write   func(p *Profile, w *writer)            // writes all of them
+	read    func(p *Profile, tag string, c *coder) // reads one
+}
+
+// once is the form of a section that a profile has at most once.
+func once(tag string, has func(p *Profile) bool, code func(p *Profile, c *coder)) form {
+	return form{
+		tags: []string{tag},
+		write: func(p *Profile, w *writer) {
+			if has(p) {
+				w.section(tag, func(c *coder) { code(p, c) })
+			}
+		},
+		read: func(p *Profile, _ string, c *coder) { code(p, c) },
+	}
 }
 
 func always(*Profile) bool { return true }
 
-// made returns what a section is read into, which is new, or written from.
-func made[T any](c *coder, field **T) *T {
-	if c.Reads() {
-		*field = new(T)
-	}
-	return *field
+// optional is the form of a section for a field that may be nil.
+func optional[T any, P interface {
+	*T
+	code(c *coder)
+}](tag string, field func(p *Profile) **T) form {
+	return once(tag, func(p *Profile) bool { return *field(p) != nil }, func(p *Profile, c *coder) {
+		if c.Reads() {
+			*field(p) = new(T)
+		}
+		P(*field(p)).code(c)
+	})
 }
 
-// forms are those of the sections that the digest covers, in their order. The first
-// onceSections have to be there.
-var forms = []form{
-	{tags: []string{"INPT"}, has: always, code: func(p *Profile, c *coder) { p.Input.code(c) }},
-	{tags: []string{"TOTL"}, has: always, code: func(p *Profile, c *coder) { p.Totals.code(c) }},
-	{tags: []string{"STAT"}, has: always, code: func(p *Profile, c *coder) { p.State.code(c) }},
-	{
-		tags: []string{"SAMP"}, has: func(p *Profile) bool { return p.Sampled != nil },
-		code: func(p *Profile, c *coder) { made(c, &p.Sampled).code(c) },
-	},
-	{
-		tags: []string{"PRED"}, has: func(p *Profile) bool { return p.Predicted != nil },
-		code: func(p *Profile, c *coder) { made(c, &p.Predicted).code(c) },
-	},
-	{tags: []string{"LOCA", "WIND", "SETS"}, write: (*Profile).writeLocality, read: (*Profile).readLocality},
-	{
-		tags: []string{"SITE"}, has: func(p *Profile) bool { return p.Sites != nil },
-		code: func(p *Profile, c *coder) { made(c, &p.Sites).code(c) },
-	},
-	{
-		tags: []string{"CNTR"}, has: func(p *Profile) bool { return p.Counters != nil },
-		code: func(p *Profile, c *coder) { made(c, &p.Counters).code(c) },
-	},
-	{tags: []string{"SHAR"}, write: (*Profile).writeSharing, read: (*Profile).readSharing},
-	{
-		tags: []string{"SCOH"}, has: func(p *Profile) bool { return p.Sites != nil && p.Sites.Coherent != nil },
-		code: func(p *Profile, c *coder) {
-			if c.Check(p.Sites != nil, "coherent stacks of sites without sites"); p.Sites != nil {
-				made(c, &p.Sites.Coherent)
-				p.Sites.codeCoherent(c)
+// raw is the form of a section whose payload is a field, which may be nil.
+func raw(tag string, field func(p *Profile) *[]byte) form {
+	return form{
+		tags: []string{tag},
+		write: func(p *Profile, w *writer) {
+			if payload := *field(p); payload != nil {
+				w.put(tag, payload)
 			}
 		},
-	},
-	{
-		tags: []string{"COMM"}, has: func(p *Profile) bool { return p.Communication != nil },
-		code: func(p *Profile, c *coder) { made(c, &p.Communication).code(c) },
-	},
-	{tags: []string{"LOOP"}, field: func(p *Profile) *[]byte { return &p.Loops }},
-	{tags: []string{"BLCK"}, field: func(p *Profile) *[]byte { return &p.Blocks }},
-	{
-		tags: []string{"FOOT"}, has: func(p *Profile) bool { return p.Footprint != nil },
-		code:  func(p *Profile, c *coder) { made(c, &p.Footprint).code(c) },
-		check: func(p *Profile) error { return p.Footprint.Check() },
-	},
+		read: func(p *Profile, _ string, c *coder) { *field(p) = c.raw() },
+	}
+}
+
+// forms are the sections that the digest covers, in their order. The first onceSections are
+// mandatory.
+var forms = []form{
+	once("INPT", always, func(p *Profile, c *coder) { p.Input.code(c) }),
+	once("TOTL", always, func(p *Profile, c *coder) { p.Totals.code(c) }),
+	once("STAT", always, func(p *Profile, c *coder) { p.State.code(c) }),
+	optional("SAMP", func(p *Profile) **Sampled { return &p.Sampled }),
+	optional("PRED", func(p *Profile) **Predicted { return &p.Predicted }),
+	{tags: []string{"LOCA", "WIND", "SETS"}, repeats: true, write: (*Profile).writeLocality, read: (*Profile).readLocality},
+	optional("SITE", func(p *Profile) **Sites { return &p.Sites }),
+	optional("CNTR", func(p *Profile) **Counters { return &p.Counters }),
+	{tags: []string{"SHAR"}, repeats: true, write: (*Profile).writeSharing, read: (*Profile).readSharing},
+	once("SCOH", func(p *Profile) bool { return p.Sites != nil && p.Sites.Coherent != nil }, (*Profile).codeCoherent),
+	optional("COMM", func(p *Profile) **Communication { return &p.Communication }),
+	raw("LOOP", func(p *Profile) *[]byte { return &p.Loops }),
+	raw("BLCK", func(p *Profile) *[]byte { return &p.Blocks }),
+	optional("FOOT", func(p *Profile) **Footprint { return &p.Footprint }),
 }
 
 const onceSections = 3
 
-// stateForm is where a section's payload is kept.
+// stateForm is the form of an analysis' state in a segment.
 type stateForm struct {
 	tag   string
 	field func(s *Segment) *[]byte
 }
 
-// states are the optional sections of what analyses keep in a segment, in their order.
+// states are the optional sections with the states of analyses, in their order.
 var states = []stateForm{
 	{"segs", func(s *Segment) *[]byte { return &s.Sites }},
 	{"segt", func(s *Segment) *[]byte { return &s.Touched }},
@@ -215,32 +211,6 @@ var states = []stateForm{
 	{"segl", func(s *Segment) *[]byte { return &s.LastUses }},
 }
 
-// writeTo writes the section, if p has it.
-func (f *form) writeTo(w *writer, p *Profile) {
-	switch {
-	case f.write != nil:
-		f.write(p, w)
-	case f.field != nil:
-		if payload := *f.field(p); payload != nil {
-			w.put(f.tags[0], payload)
-		}
-	case f.has(p):
-		w.section(f.tags[0], func(c *coder) { f.code(p, c) })
-	}
-}
-
-// readFrom reads one section with that tag.
-func (f *form) readFrom(p *Profile, tag string, c *coder) {
-	switch {
-	case f.read != nil:
-		f.read(p, tag, c)
-	case f.field != nil:
-		*f.field(p) = c.raw()
-	default:
-		f.code(p, c)
-	}
-}
-
 func (p *Profile) writeLocality(w *writer) {
 	for i := range p.Locality {
 		w.inPieces("LOCA", p.Locality[i].code)
@@ -251,15 +221,15 @@ func (p *Profile) writeLocality(w *writer) {
 	}
 }
 
-// readLocality reads the histograms of a line size, its windows or, behind these, its set
-// tables.
+// readLocality reads the histograms of a line size, its windows or its set tables, in this
+// order.
 func (p *Profile) readLocality(tag string, c *coder) {
 	n := len(p.Locality)
 	if tag == "LOCA" {
 		if n > 0 {
 			c.above = p.Locality[n-1].LineBytes
 		}
-		p.Locality = append(p.Locality, Locality{}) // few, so that a small file cannot ask for many
+		p.Locality = append(p.Locality, Locality{})
 		p.Locality[n].code(c)
 		return
 	}

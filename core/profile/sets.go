@@ -7,32 +7,28 @@ import (
 )
 
 const (
-	// SetCounts is the number of numbers of sets of a [SetTable]: 2^0 to 2^16.
+	// SetCounts is the number of rows of a [SetTable]: for 2^0 to 2^16 sets.
 	SetCounts = 17
-	// MaxWays is the most ways of a set that a [SetTable] answers for.
+	// MaxWays is the most ways that a [SetTable] answers for.
 	MaxWays = 32
 )
 
-// SetTable holds, for each number of sets 2^a, how many accesses found their
-// line at each depth of its set (MODELS §4): Depths[a][d] is the number of
-// accesses with Δ^a = d, the number of distinct lines of the same set since the
-// last access to the line. An LRU cache of 2^a sets and w ways hits exactly
-// those with d < w. Row 0, one set, is the beginning of the histogram.
+// SetTable counts, for each number of sets 2^a, the accesses that found their line at each
+// depth of its set (MODELS §4): Depths[a][d] is the number of accesses with Δ^a = d, the number
+// of distinct lines of the same set since the last access to the line. An LRU cache of 2^a sets
+// and w ways hits exactly those with d < w. Row 0, one set, is the beginning of the histogram.
 type SetTable struct {
 	Depths [SetCounts][MaxWays]uint64
 }
 
-// Hits is the exact number of accesses that hit an LRU cache of the given
-// number of sets and ways. ok is false where the table does not tell: sets that
-// are no power of two, or more of them or of ways than it has.
+// Hits returns the exact number of accesses that hit in an LRU cache with this number of sets
+// and ways. ok is false if the number of sets is no power of two, or the table does not have
+// as many sets or ways.
 func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 	if t == nil || sets == 0 || sets&(sets-1) != 0 || sets >= 1<<SetCounts || ways == 0 || ways > MaxWays {
 		return 0, false
 	}
-	for _, n := range t.Depths[bits.TrailingZeros64(sets)][:ways] {
-		hits += n
-	}
-	return hits, true
+	return sum(t.Depths[bits.TrailingZeros64(sets)][:ways]), true
 }
 
 // Add adds the counts of other.
@@ -44,9 +40,9 @@ func (t *SetTable) Add(other *SetTable) {
 	}
 }
 
-// checkSets tests what holds in every set table: one set is the histogram, no
-// row counts more than all finite distances, and more sets never bring an access
-// deeper into its own (MODELS §4).
+// checkSets tests the invariants of a set table: the row of one set is the beginning of the
+// histogram, no row counts more than all finite distances, and with more sets no access is
+// deeper in its set (MODELS §4).
 func (l *Locality) checkSets() error {
 	if l.Sets == nil {
 		return nil
@@ -55,8 +51,7 @@ func (l *Locality) checkSets() error {
 	return l.Sets.check(sum)
 }
 
-// Counted is the table, or nil: that of stacks of sampled lines was not counted, and is
-// zero.
+// Counted returns the table, or nil: with sampled lines it was not counted and is zero.
 func (c *StackCounts) Counted() *SetTable {
 	if c.Sets == (SetTable{}) && c.Distances.Total() > 0 {
 		return nil
@@ -64,7 +59,7 @@ func (c *StackCounts) Counted() *SetTable {
 	return &c.Sets
 }
 
-// Counted is the same of the stack that cores share.
+// Counted returns the table of the shared stack, or nil.
 func (d *Domain) Counted() *SetTable {
 	if d.Sets != (SetTable{}) {
 		return &d.Sets

@@ -1,22 +1,21 @@
 package profile
 
-// Sharing tells how the threads of a trace use caches of their own and caches that
-// they share, at one line size (MODELS §6). Package analysis/sharing makes it.
+// Sharing counts how the threads of a trace use private and shared caches, at one line size
+// (MODELS §6). Package analysis/sharing makes it.
 //
-// Everything is counted by core: the threads that have a private cache in common,
-// mostly one. Line accesses of a core are counted in up to four ways, of which each
-// has the whole histogram and the set tables:
+// Everything is counted by core: the threads, mostly one, with a common private cache. Line
+// accesses of a core are counted in up to four ways, each with a histogram and set tables:
 //
 //  1. private: on a stack of the core's own (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, MODELS §6.2);
-//  3. coherent after Anger: those of 1 and 2 whose line another core touched last,
-//     apart (MODELS §6.3);
+//  3. coherent after Anger: those of 1 and 2 whose line another core touched last
+//     (MODELS §6.3);
 //  4. coherent after Schuff: on a stack of the core's own in which a store of another
 //     core leaves a hole (MODELS §6.4).
 type Sharing struct {
 	LineBytes uint32
 	Cores     []Core   // by their first thread, ascending
-	Domains   []Domain // in the order asked for; the first one is all cores
+	Domains   []Domain // in the order of the options; the first one is all cores
 }
 
 const (
@@ -30,13 +29,13 @@ const (
 type StackCounts struct {
 	Cold      uint64
 	Distances Histogram
-	Sets      SetTable // of the same accesses; without cold ones, as always
+	Sets      SetTable // of the same accesses, without cold ones
 }
 
-// Accesses is the number of line accesses that were counted.
+// Accesses returns the number of counted line accesses.
 func (c *StackCounts) Accesses() uint64 { return c.Cold + c.Distances.Total() }
 
-// Core is what was counted of the threads that have one private cache.
+// Core counts the accesses of the threads with one private cache.
 type Core struct {
 	Threads []uint32 // ascending
 	Private StackCounts
@@ -44,35 +43,33 @@ type Core struct {
 	// F_invalidated of MODELS §6.3, where Private is F_private.
 	Foreign  StackCounts
 	Coherent CoherentCounts
-	// Off is how far off estimates are; nil where they are none.
-	Off *CoreIntervals
+	Off      *CoreIntervals // nil if the counts are exact
 }
 
-// CoreIntervals are those that have the truth in 95 of 100 runs. Bounds hold the misses
-// of fully associative LRU caches, as in [SampledSize], of the core's own; other numbers
-// are half of an interval about a count.
+// CoreIntervals are 95 % confidence intervals. Bounds are of the misses of fully associative
+// LRU private caches, as in [SampledSize]; other numbers are half the width of the interval
+// about a count.
 type CoreIntervals struct {
 	Private, Coherent         []Bound
 	Cold, Lost, Invalidations uint64
 }
 
-// CoherentCounts are accesses on a stack with holes. An access to a line that was
-// lost to another core's store since the core's last one is a coherence miss: it
-// is neither cold nor at a distance.
+// CoherentCounts counts accesses on a stack with holes. An access to a line that another
+// core's store invalidated since the core's last access is a coherence miss: it is neither cold
+// nor at a distance.
 type CoherentCounts struct {
 	StackCounts
-	// Lost counts coherence misses by the depth that the line had when it was
-	// lost: in a private cache of more lines than that, the store is the cause of
-	// the miss; in smaller ones the line might have been gone by then.
-	Lost Histogram
-	// Invalidations is how often another core's store took a line from the stack.
-	Invalidations uint64
+	// Lost counts coherence misses by the depth of the line when it was invalidated. In a
+	// private cache of more lines than that, the store is the cause of the miss; a smaller
+	// cache might have evicted the line before.
+	Lost          Histogram
+	Invalidations uint64 // of lines on the stack, by other cores' stores
 }
 
-// Accesses is the number of line accesses, coherence misses among them.
+// Accesses returns the number of line accesses, including coherence misses.
 func (c *CoherentCounts) Accesses() uint64 { return c.StackCounts.Accesses() + c.Lost.Total() }
 
-// Domain is what was counted on the stack that some cores share.
+// Domain counts accesses on the stack that some cores share.
 type Domain struct {
 	Cores   []uint32 // indexes in Sharing.Cores, ascending
 	Members []Member // of each of these cores
@@ -90,18 +87,18 @@ type Member struct {
 	Bounds    []Bound // of estimates: see CoreIntervals
 }
 
-// Change tells how the concurrent distances of a core's accesses differ from its
-// private ones, and why (Wu and Yeung's terms; MODELS §6.6). It counts the accesses
-// that are cold in neither, the last one apart, each once.
+// Change counts a core's accesses by how their concurrent distances differ from the private
+// ones (Wu and Yeung's terms; MODELS §6.6). Except for Brought, it counts accesses that are
+// cold on neither stack.
 type Change struct {
-	Same        uint64 // nothing of others in between: the distances are equal
+	Same        uint64 // no other core's access in between: the distances are equal
 	Dilated     uint64 // others' lines in between, none of which the core used there too
 	Overlapped  uint64 // others' lines in between, some of which the core used there too
 	Intercepted uint64 // another core touched the line itself in between
-	Brought     uint64 // cold on the private stack only: another core brought the line
+	Brought     uint64 // cold on the private stack only: another core fetched the line
 }
 
-// Concurrent sums the members: the histogram of the domain's stack.
+// Concurrent returns the sum of the members: the histogram of the domain's stack.
 func (d *Domain) Concurrent() (sum *Histogram, cold uint64) {
 	sum = new(Histogram)
 	for i := range d.Members {

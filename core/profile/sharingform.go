@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/codec"
@@ -30,9 +31,7 @@ func (s *Sharing) code(c *coder) {
 		codec.Members(c.Coder, &d.Members, len(d.Cores), func(m *Member) {
 			c.U64(&m.Cold)
 			m.Distances.code(c)
-			for _, n := range m.Change.counts() {
-				c.U64(n)
-			}
+			c.U64s(m.Change.counts()...)
 		})
 		d.Sets.code(c)
 		d.Foreign.code(c)
@@ -45,13 +44,13 @@ func (s *StackCounts) code(c *coder) {
 	s.Sets.code(c)
 }
 
-// counts are the changes in the order of the binary form.
-func (c *Change) counts() [5]*uint64 {
-	return [5]*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
+// counts returns the counts in the order of the binary form.
+func (c *Change) counts() []*uint64 {
+	return []*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
 }
 
-// longest is the longest distance that there can be at a line size: estimates of stacks
-// differ by their number of lines.
+// longest returns the longest possible distance at a line size. The stacks of a sample have
+// different estimates of the number of lines.
 func (p *Profile) longest(l *Locality) uint64 {
 	if p.Sampled.Chosen() {
 		return min(max(l.Lines(), l.Accesses()), MaxDistance)
@@ -59,13 +58,12 @@ func (p *Profile) longest(l *Locality) uint64 {
 	return l.Lines()
 }
 
-// mostPages is how many pages the histograms of one section may have: a few bytes
-// make a histogram with room for every distance up to a far one, and there may be
-// thousands of histograms.
+// mostPages is the most pages of the histograms of one section: a few bytes can describe a
+// histogram with pages up to a far distance, and there may be thousands of histograms.
 const mostPages = 1 << 20
 
-// checkSharing tests what ties the stacks of threads to each other, and to the
-// histogram of their line size, which is that of the domain of all cores.
+// checkSharing tests that the stacks of threads fit together and to the histogram of their
+// line size, which is that of the domain of all cores.
 func (p *Profile) checkSharing() error {
 	for i := range p.Sharing {
 		s := &p.Sharing[i]
@@ -80,8 +78,8 @@ func (p *Profile) checkSharing() error {
 	return nil
 }
 
-// check tests stacks; estimated ones have no set tables, nor changes of distances, and
-// threads of which nothing was sampled are not there.
+// check tests stacks. Estimated stacks have no set tables and no changes of distances, and
+// threads without samples are missing.
 func (s *Sharing) check(l *Locality, estimated bool) error {
 	if len(s.Cores) == 0 || len(s.Cores) > MaxCores || len(s.Domains) == 0 || len(s.Domains) > MaxDomains {
 		return &CheckError{"it has no cores, or more cores or domains than there can be"}
@@ -117,7 +115,7 @@ func (s *Sharing) threadsInOrder() bool {
 	seen := map[uint32]bool{}
 	for i := range s.Cores {
 		threads := s.Cores[i].Threads
-		if len(threads) == 0 || i > 0 && threads[0] <= s.Cores[i-1].Threads[0] || !ascends(threads) {
+		if len(threads) == 0 || i > 0 && threads[0] <= s.Cores[i-1].Threads[0] || !ascending(threads, compareNumbers) {
 			return false
 		}
 		for _, t := range threads {
@@ -130,14 +128,7 @@ func (s *Sharing) threadsInOrder() bool {
 	return true
 }
 
-func ascends(list []uint32) bool {
-	for i := 1; i < len(list); i++ {
-		if list[i] <= list[i-1] {
-			return false
-		}
-	}
-	return true
-}
+func compareNumbers(x, y *uint32) int { return cmp.Compare(*x, *y) }
 
 func (c *Core) check(most uint64, estimated bool) error {
 	accesses, ok := c.Private.sum(most)
@@ -151,9 +142,8 @@ func (c *Core) check(most uint64, estimated bool) error {
 	if lost > c.Coherent.Invalidations {
 		return &CheckError{"a core misses more lines for coherence than it lost"}
 	}
-	lines := c.Private.Cold
 	for _, h := range []*Histogram{&c.Private.Distances, &c.Coherent.Distances, &c.Coherent.Lost} {
-		if !h.below(lines) {
+		if !h.below(c.Private.Cold) {
 			return &CheckError{"a distance on a core's stack is not below the number of its lines"}
 		}
 	}
@@ -166,7 +156,7 @@ func (c *Core) check(most uint64, estimated bool) error {
 	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold, estimated)
 }
 
-// checkOf is check, or tests that there is no table where distances are estimates.
+// checkOf is check. Estimated distances must have no table.
 func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	if !estimated {
 		return t.check(h)
@@ -177,7 +167,7 @@ func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	return nil
 }
 
-// checkWithin tests counts of some of the accesses that others count all of.
+// checkWithin tests that the counts are a part of others.
 func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
 	more := &CheckError{"more accesses are of lines that another core touched than there are"}
 	if c.Cold > cold {
@@ -199,7 +189,7 @@ func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, e
 }
 
 func (d *Domain) check(cores []Core, estimated bool) error {
-	if len(d.Cores) == 0 || len(d.Members) != len(d.Cores) || !ascends(d.Cores) || int(slices.Max(d.Cores)) >= len(cores) {
+	if len(d.Cores) == 0 || len(d.Members) != len(d.Cores) || !ascending(d.Cores, compareNumbers) || int(slices.Max(d.Cores)) >= len(cores) {
 		return &CheckError{"a domain has no cores, or others than there are"}
 	}
 	var lines counter
@@ -240,8 +230,7 @@ func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	return !changes.over && changes.n == finite
 }
 
-// checkAll tests that the domain is that of all cores, and its stack the one of
-// the whole trace.
+// checkAll tests that the domain is that of all cores, and its stack that of the whole trace.
 func (d *Domain) checkAll(s *Sharing, l *Locality) error {
 	sum, cold := d.Concurrent()
 	all, lines := l.Histogram(^trace.Kinds(0))
@@ -251,13 +240,13 @@ func (d *Domain) checkAll(s *Sharing, l *Locality) error {
 	return nil
 }
 
-// sum gives the number of accesses, if it is at most a number.
+// sum returns the number of accesses. ok is false if it is more than most.
 func (c *StackCounts) sum(most uint64) (accesses uint64, ok bool) {
 	n, ok := summed(&c.Distances, most)
 	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
 }
 
-// summed gives the sum of a histogram, if it is at most a number.
+// summed returns the sum of a histogram, and whether it is at most a number.
 func summed(h *Histogram, most uint64) (uint64, bool) {
 	var sum counter
 	for _, n := range h.All() {

@@ -9,32 +9,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sites tells which places in the code and which data make a trace's line
-// accesses, at one line size. Package analysis/sites defines the numbers and
-// makes them.
+// Sites attributes a trace's line accesses to sites in the code and to data structures, at one
+// line size. Package analysis/sites defines the numbers and computes them.
 //
-// Distances are counted in bins, so the misses of a site are exact for fully
-// associative caches whose capacity is the edge of a bin, and estimates between.
-// What all sites of a profile add up to is exact: it is in Locality.
+// Distances are counted in bins, so the misses of a site are exact for fully associative caches
+// whose capacity is the edge of a bin, and estimates between. The sums over all sites are exact:
+// they are in Locality.
 type Sites struct {
 	LineBytes uint32
-	// Capacities are the sizes, in lines, of the LRU caches for which utilisation
-	// was measured, and Ways their ways, 0 where they are fully associative;
-	// ascending, nil: there are none.
+	// Capacities are the sizes, in lines, of the LRU caches for which line utilisation was
+	// measured, and Ways their ways, 0 if they are fully associative; ascending, or nil.
 	Capacities []uint64
 	Ways       []uint32
-	// Previous: it was noted who touched a line before.
-	Previous bool
+	Previous   bool // Reuse.Before was recorded
 
 	Code []Site       // ascending: see [CompareSites]
-	Data []DataObject // ascending: see [CompareObjects]; nil where the trace names no data
-	// Coherent counts the same accesses on the coherent stacks of cores. It is nil where
-	// Sharing is, and in profiles of programs that did not count it yet.
+	Data []DataObject // ascending: see [CompareObjects]; nil if the trace names no data
+	// Coherent counts the same accesses on the coherent stacks of cores. It is nil if Sharing
+	// is, and in profiles of earlier versions.
 	Coherent *CoherentSites
 }
 
-// Measured is the index in Capacities of a cache of so many lines and ways, 0 for
-// fully associative, or -1: its utilisation was not measured.
+// Measured returns the index in Capacities of a cache, or -1 if its utilisation was not
+// measured. 0 ways: fully associative.
 func (s *Sites) Measured(lines uint64, ways uint32) int {
 	for i := range s.Capacities {
 		if s.Capacities[i] == lines && s.Ways[i] == ways {
@@ -47,18 +44,18 @@ func (s *Sites) Measured(lines uint64, ways uint32) int {
 // MaxCapacities is the most capacities that utilisation is measured for.
 const MaxCapacities = 8
 
-// NoSite is the number of sites of traces that have PCs instead, and of objects
-// that the trace's tables do not list.
+// NoSite is the number of sites in traces with PCs instead, and of objects that the trace's
+// tables do not list.
 const NoSite = ^uint32(0)
 
-// Site is one place in the code.
+// Site is one instruction that makes references. Texts are "" if they are not known.
 type Site struct {
 	Number   uint32 // in the trace's tables, or NoSite
 	PC       uint64 // 0: not known
-	Module   string // file that holds the PC, without its folder; "" where not known
+	Module   string // file that contains the PC, without its folder
 	Offset   uint64 // of the PC in it
-	Function string // "" where not known, as the following
-	File     string // the least tail of its path that tells it apart, see trace.FileNames
+	Function string
+	File     string // the shortest unique end of its path, see trace.FileNames
 	Line     uint32
 	Column   uint32
 	Kind     trace.Kind // of its references
@@ -66,17 +63,15 @@ type Site struct {
 	Type     string     // datatype
 	Variable string     // named in the code there
 
-	Strides [NumStrides]uint64 // how each reference lies behind the one before, of the same site and thread
+	Strides [NumStrides]uint64 // references by their distance from the previous one of the site and thread
 	Reuse   Reuse
 }
 
-// References is the number of references that the site made.
-func (s *Site) References() uint64 {
-	return s.Strides[ZeroStride] + s.Strides[UnitStride] + s.Strides[ConstantStride] + s.Strides[IrregularStride]
-}
+// References returns the number of references that the site made.
+func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
-// Stride is the class that most of the site's references are of, the more
-// regular one of equals.
+// Stride returns the most frequent class of the site's references, or the most regular of
+// several.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {
@@ -87,14 +82,14 @@ func (s *Site) Stride() Stride {
 	return most
 }
 
-// Stride is what one reference of a site is off the one before.
+// Stride classifies the distance of a reference from the site's previous one.
 type Stride uint8
 
-// The strides. The first reference of a site has none; it counts as irregular.
+// The strides. The first reference of a site counts as irregular.
 const (
 	ZeroStride      Stride = iota // the same address
 	UnitStride                    // the next bytes, up or down
-	ConstantStride                // as far as the time before, and not one of these
+	ConstantStride                // any other distance that is the same as the last one
 	IrregularStride               // anything else
 	NumStrides
 )
@@ -103,24 +98,24 @@ var strideNames = [NumStrides]string{"zero", "unit", "constant", "irregular"}
 
 func (s Stride) String() string { return strideNames[s] }
 
-// Reuse is how line accesses found their lines.
+// Reuse counts line accesses by stack distance.
 type Reuse struct {
 	Cold uint64     // first accesses to a line
 	Bins []BinCount // of distances: ascending, none is zero
 	// Used is the utilisation of the lines that these accesses fetched, for each
 	// of Sites.Capacities.
 	Used []Utilisation
-	// Before is which sites touched a line before these accesses did, for
+	// Before counts the sites that touched the lines last before these accesses, for
 	// distances from PreviousFrom on; ascending, none is zero.
 	Before []SiteCount
-	// Off is, where these are estimates, half of the interval about the misses of a
-	// fully associative LRU cache of SiteBinFrom(Bin) lines that has the truth in 95 of
-	// 100 runs; where it changes, ascending, and 0 below.
+	// Off is, for estimates, half the width of the 95 % confidence interval of the misses of a
+	// fully associative LRU cache of SiteBinFrom(Bin) lines. It lists changes, ascending, and
+	// begins at 0.
 	Off []BinCount
 }
 
-// OffAt is half of the interval about the misses of a cache of so many lines; between
-// two bins, the wider one.
+// OffAt returns half the width of the interval for a cache of this many lines; between two
+// bins, that of the wider one.
 func (r *Reuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 func offAt(list []BinCount, lines uint64) (off uint64) {
@@ -136,18 +131,11 @@ func offAt(list []BinCount, lines uint64) (off uint64) {
 	return off
 }
 
-// PreviousFrom is the least stack distance at which it is noted who touched a
-// line before: nearer reuse hits in any cache.
+// PreviousFrom is the least stack distance for Reuse.Before: nearer reuse hits in any cache.
 const PreviousFrom = 16
 
-// Accesses is the number of line accesses.
-func (r *Reuse) Accesses() uint64 {
-	n := r.Cold
-	for _, b := range r.Bins {
-		n += b.Count
-	}
-	return n
-}
+// Accesses returns the number of line accesses.
+func (r *Reuse) Accesses() uint64 { return r.Cold + counted(r.Bins) }
 
 // BinCount is a bin of distances, see [SiteBin].
 type BinCount struct {
@@ -155,12 +143,19 @@ type BinCount struct {
 	Count uint64
 }
 
-// Utilisation counts, for an LRU cache, the lines that were fetched and then gone,
-// the end of the trace included, and their bytes that were used in between. It
-// sees every access: lines fetched are its misses.
+// counted returns the sum of bins.
+func counted(bins []BinCount) (n uint64) {
+	for _, b := range bins {
+		n += b.Count
+	}
+	return n
+}
+
+// Utilisation counts the lines that an LRU cache fetched, which are its misses, and the bytes
+// of them that were used until their eviction or the end of the trace.
 type Utilisation struct{ Fetched, BytesUsed uint64 }
 
-// Share is the share of the bytes fetched that were used; 0 of nothing.
+// Share returns the share of the fetched bytes that were used, or 0.
 func (u Utilisation) Share(lineBytes uint32) float64 {
 	if u.Fetched == 0 {
 		return 0
@@ -174,7 +169,7 @@ type SiteCount struct {
 	Count uint64
 }
 
-// ObjectKind is where a data object lies.
+// ObjectKind says where in memory a data object lies.
 type ObjectKind uint8
 
 // The kinds.
@@ -182,7 +177,7 @@ const (
 	HeapObject   ObjectKind = iota // blocks from one allocation site
 	GlobalObject                   // a global variable
 	StackObject                    // a local variable, or a thread's stack
-	OtherObject                    // all that is none of the others
+	OtherObject                    // everything else
 	numObjectKinds
 )
 
@@ -190,13 +185,12 @@ var objectNames = [numObjectKinds]string{"heap", "global", "stack", "other"}
 
 func (k ObjectKind) String() string { return objectNames[k] }
 
-// DataObject is one data structure: a variable, or all blocks that one place in
-// the code allocated.
+// DataObject is one data structure: a variable, or all blocks that one site allocated.
 type DataObject struct {
 	Kind     ObjectKind
-	Number   uint32 // in the trace's tables: of the allocation's site, or of the variable; or NoSite
-	Name     string // of the variable; "" where not known
-	Function string // that allocates, or whose variable it is
+	Number   uint32 // in the trace's tables: of the allocating site, or of the variable; or NoSite
+	Name     string // of the variable; "" if it is not known
+	Function string // that allocates, or that contains the variable
 	File     string // of the allocation or declaration, named as in Site
 	Line     uint32
 	Blocks   uint64 // allocated
@@ -220,17 +214,17 @@ func CompareObjects(x, y *DataObject) int {
 // siteSubBins is the number of bins of each power of two of distances.
 const siteSubBins = 4
 
-// SiteBins is the number of bins of distances: of 0 to 3 one each, of the
-// others four a power of two, up to 2^32.
+// SiteBins is the number of bins of distances: one each for 0 to 3, and four for each power of
+// two up to 2^32.
 const SiteBins = siteSubBins + 30*siteSubBins
 
-// SiteBin is the bin that counts distance d.
+// SiteBin returns the bin that counts distance d.
 func SiteBin(d uint32) int {
 	e := bits.Len32(d|siteSubBins) - 3 // d>>e is 4 to 7, or d itself
 	return e*siteSubBins + int(d>>e)
 }
 
-// SiteBinFrom is the least distance of a bin, 2^32 for the one behind the last.
+// SiteBinFrom returns the least distance of a bin, and 2^32 for SiteBins.
 func SiteBinFrom(bin int) uint64 {
 	if bin < 2*siteSubBins {
 		return uint64(bin)

@@ -2,53 +2,46 @@ package profile
 
 import "github.com/stackglass/stackglass/core/codec"
 
-// CoherentSites counts the line accesses of sites and data objects on the coherent
-// stacks of the cores that made them ([Core].Coherent), so that the misses of private
-// caches are known by site. In sum they are the cores' counts, in bins.
+// CoherentSites counts the line accesses of sites and data objects on the coherent stacks of
+// their cores ([Core].Coherent), which give the misses of private caches by site. Their sums
+// are the cores' counts, in bins.
 type CoherentSites struct {
-	Code []CoherentReuse // in the order of Sites.Code
-	Data []CoherentReuse // in the order of Sites.Data
-	// Measured: utilisation was measured in private caches, too.
-	Measured bool
+	Code     []CoherentReuse // in the order of Sites.Code
+	Data     []CoherentReuse // in the order of Sites.Data
+	Measured bool            // utilisation was measured in private caches, too
 }
 
-// CoherentReuse counts the accesses of one site or data object by what its cores'
-// coherent stacks told of them: as many as its Reuse has.
+// CoherentReuse counts the accesses of one site or data object on its cores' coherent stacks:
+// as many as its Reuse has.
 type CoherentReuse struct {
 	Cold uint64     // first accesses of a core to a line
 	Bins []BinCount // of distances: ascending, none is zero
-	// Lost counts coherence misses by the depth that the line had when another core's
-	// store took it, as in CoherentCounts: ascending, none is zero.
+	// Lost counts coherence misses by the depth of the line when another core's store
+	// invalidated it, as in CoherentCounts: ascending, none is zero.
 	Lost []BinCount
-	// Used is the utilisation of the lines that these accesses fetched into the private
-	// caches of their cores, each of Sites.Capacities, from which other cores' stores take
-	// lines. The lines fetched are the misses there. nil: not measured.
+	// Used is the utilisation of the lines that these accesses fetched into the coherent
+	// private caches of their cores, for each of Sites.Capacities; nil: not measured.
 	Used []Utilisation
-	// Off is as in Reuse, about the misses of private caches.
-	Off []BinCount
+	Off  []BinCount // as in Reuse, for the misses of private caches
 }
 
-// OffAt is as that of [Reuse].
+// OffAt is like that of [Reuse].
 func (r *CoherentReuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
-// Coherence is the number of coherence misses, in private caches of any size.
-func (r *CoherentReuse) Coherence() (n uint64) {
-	for _, b := range r.Lost {
-		n += b.Count
-	}
-	return n
-}
+// Coherence returns the number of coherence misses, in private caches of any size.
+func (r *CoherentReuse) Coherence() uint64 { return counted(r.Lost) }
 
-// Accesses is the number of line accesses.
-func (r *CoherentReuse) Accesses() uint64 {
-	n := r.Cold + r.Coherence()
-	for _, b := range r.Bins {
-		n += b.Count
-	}
-	return n
-}
+// Accesses returns the number of line accesses.
+func (r *CoherentReuse) Accesses() uint64 { return r.Cold + r.Coherence() + counted(r.Bins) }
 
-func (s *Sites) codeCoherent(c *coder) {
+func (p *Profile) codeCoherent(c *coder) {
+	s := p.Sites
+	if c.Check(s != nil, "coherent stacks of sites without sites"); s == nil {
+		return
+	}
+	if c.Reads() {
+		s.Coherent = new(CoherentSites)
+	}
 	if c.Flag(&s.Coherent.Measured); s.Coherent.Measured {
 		c.capacities = len(s.Capacities)
 	}
@@ -62,13 +55,13 @@ func (s *Sites) codeCoherent(c *coder) {
 	codec.Members(c.Coder, &s.Coherent.Data, len(s.Data), code)
 }
 
-// checkCoherent tests that each site has its accesses on the coherent stacks, too, and
-// that these add up to what was counted by core.
+// checkCoherent tests that each site has as many accesses on the coherent stacks, and that
+// these add up to the counts of the cores.
 func (p *Profile) checkCoherent() error {
-	s := p.Sites.Coherent
-	if s == nil {
+	if p.Sites == nil || p.Sites.Coherent == nil {
 		return nil
 	}
+	s := p.Sites.Coherent
 	cores := p.SharingAt(p.Sites.LineBytes)
 	if cores == nil && !p.Sampled.Chosen() || len(s.Code) != len(p.Sites.Code) || len(s.Data) != len(p.Sites.Data) {
 		return &CheckError{"it has coherent stacks of other sites, or of sites but not of cores"}
@@ -98,7 +91,7 @@ func (p *Profile) checkCoherent() error {
 
 var errCoherentReuse = &CheckError{"a site's accesses on the coherent stacks are out of order, or not as many as it made, or its utilisation does not fit them"}
 
-// fits reports whether what was measured of a site in private caches fits its depths.
+// fits reports whether the utilisation of a site in private caches fits its depths.
 func (s *Sites) fits(c *CoherentReuse) bool {
 	if !s.Coherent.Measured {
 		return len(c.Used) == 0
@@ -119,7 +112,7 @@ func (s *Sites) fits(c *CoherentReuse) bool {
 	return true
 }
 
-// coherentSums are what sites add up to. Sums are of numbers whose total is checked.
+// coherentSums are sums over sites. They cannot overflow, since the total is checked.
 type coherentSums struct {
 	cold       uint64
 	bins, lost [SiteBins]uint64

@@ -7,20 +7,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// In section SITE a site is written as what tells it from the one before: a mask,
-// whose first bits are of numbers that are not as expected and whose others of
-// texts that are not the same, and then these. Most neighbours are of the same
-// function, file and line, so that a site takes a few bytes besides its counts.
+// In section SITE a site is written as its difference from the previous one: a mask of the
+// numbers that are not as expected and of the texts that differ, and then these. Most
+// neighbours have the same function, file and line, so that a site takes a few bytes besides
+// its counts.
 
 const (
 	siteNumbers = 7
 	siteTexts   = 5
 )
 
-// noSiteYet is what the first site is told from.
+// noSiteYet comes before the first site.
 var noSiteYet = Site{Number: NoSite}
 
-// expectedNumber is the number of the site behind s, most often.
+// expectedNumber returns the most frequent number of the site after s.
 func (s *Site) expectedNumber() uint32 {
 	if s.Number == NoSite {
 		return NoSite
@@ -28,8 +28,7 @@ func (s *Site) expectedNumber() uint32 {
 	return s.Number + 1
 }
 
-// numbers gives the numbers of a site as differences, 0 where they are as
-// expected.
+// numbers returns the numbers of a site as differences, which are 0 for expected numbers.
 func (s *Site) numbers(last *Site) [siteNumbers]uint64 {
 	return [siteNumbers]uint64{
 		uint64(s.Number - last.expectedNumber()), zigzag(int64(s.PC - last.PC)), zigzag(int64(s.Offset - last.Offset)),
@@ -38,7 +37,7 @@ func (s *Site) numbers(last *Site) [siteNumbers]uint64 {
 	}
 }
 
-// setNumbers is the way back; it reports whether all are in range.
+// setNumbers is the inverse of numbers. It reports whether all are in range.
 func (s *Site) setNumbers(n *[siteNumbers]uint64, last *Site) bool {
 	line, column := int64(last.Line)+unzigzag(n[3]), int64(last.Column)+unzigzag(n[4])
 	kind := uint64(last.Kind) ^ n[5]
@@ -97,11 +96,11 @@ func (s *Sites) code(c *coder) {
 	c.Check(objects || len(s.Data) == 0, "data objects where there are none")
 }
 
-// believedSites is how many sites are given memory before they were read: they take
-// much, and to move them as they become more took half of the time.
+// believedSites is the most sites for which memory is allocated before they are read: growing
+// the list took half of the time.
 const believedSites = 1 << 14
 
-// code codes what tells s from the site before.
+// code codes the difference from the last site.
 func (s *Site) code(c *coder, last *Site) {
 	var mask uint64
 	var numbers [siteNumbers]uint64
@@ -148,7 +147,7 @@ func (r *Reuse) code(c *coder) {
 	})
 }
 
-// utilisation codes that of each capacity.
+// utilisation codes the utilisation for each capacity.
 func (c *coder) utilisation(list *[]Utilisation) {
 	members(c, &c.used, list, c.capacities, func(u *Utilisation) { c.U64s(&u.Fetched, &u.BytesUsed) })
 }
@@ -162,7 +161,7 @@ func (c *coder) binCounts(list *[]BinCount) {
 	})
 }
 
-// members codes the members of a list, which lie in room while reading.
+// members codes the members of a list, which is a part of room while reading.
 func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	if !c.Reads() {
 		codec.Members(c.Coder, list, n, member)
@@ -173,8 +172,8 @@ func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	*list, *room = taken(*room, from)
 }
 
-// taken gives what was appended to list from index from on, and the list to go
-// on with: a new one when this one is long.
+// taken returns the part of list from an index on, and the list to append to: a new one if
+// this one is long.
 func taken[T any](list []T, from int) (part, rest []T) {
 	const longList = 1 << 14
 	if part = list[from:len(list):len(list)]; len(part) == 0 {
@@ -186,8 +185,8 @@ func taken[T any](list []T, from int) (part, rest []T) {
 	return part, list
 }
 
-// checkSites tests what ties the sites to the histogram of their line size: each
-// bin, and the first accesses, add up to it exactly, by sites as by objects.
+// checkSites tests that the sites and the objects fit to the histogram of their line size:
+// each bin, and the first accesses, add up to it exactly.
 func (p *Profile) checkSites() error {
 	s := p.Sites
 	if s == nil {
@@ -216,8 +215,7 @@ func (p *Profile) checkSites() error {
 	return s.checkSums(l, p.Totals.AllReferences())
 }
 
-// checkTotals tests what holds where the distances of sites are estimates: all their
-// accesses are known.
+// checkTotals tests the invariant of sites with estimated distances: all accesses are known.
 func (s *Sites) checkTotals(l *Locality) error {
 	var code, data counter
 	for i := range s.Code {
@@ -239,18 +237,12 @@ func (s *Sites) inOrder() bool {
 		ordered = ValidUtilisation(lines, s.Ways[i]) && (i == 0 ||
 			s.Capacities[i-1] < lines || s.Capacities[i-1] == lines && s.Ways[i-1] < s.Ways[i])
 	}
-	for i := 1; i < len(s.Code); i++ {
-		ordered = ordered && CompareSites(&s.Code[i-1], &s.Code[i]) < 0
-	}
-	for i := 1; i < len(s.Data); i++ {
-		ordered = ordered && CompareObjects(&s.Data[i-1], &s.Data[i]) < 0
-	}
-	return ordered
+	return ordered && ascending(s.Code, CompareSites) && ascending(s.Data, CompareObjects)
 }
 
-// ValidUtilisation reports whether utilisation can be measured for a cache: its
-// ways, 0 where it is fully associative, have to divide its lines, and those in
-// sets are at most 2^24, in sets of at most 1,024.
+// ValidUtilisation reports whether utilisation can be measured for a cache. It can for fully
+// associative ones (0 ways), and for those of at most 2^24 lines and 1,024 ways, which divide
+// the lines.
 func ValidUtilisation(lines uint64, ways uint32) bool {
 	if ways == 0 {
 		return lines > 0
@@ -258,7 +250,7 @@ func ValidUtilisation(lines uint64, ways uint32) bool {
 	return lines <= 1<<24 && ways <= 1<<10 && uint64(ways) < lines && lines%uint64(ways) == 0
 }
 
-// checkReuse tests the numbers of one site or object, which made references.
+// checkReuse tests the numbers of one site or object with these references.
 func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 	all, far := counter{n: r.Cold}, counter{}
 	made := counter{}
@@ -299,8 +291,7 @@ func (u Utilisation) fits(low, high uint64, lineBytes uint32) bool {
 	return u.Fetched >= low && u.Fetched <= high && (whole < u.Fetched || whole == u.Fetched && u.BytesUsed%uint64(lineBytes) == 0)
 }
 
-// missBounds gives the least and the most misses at a capacity that the bins
-// allow.
+// missBounds returns the least and the most misses at a capacity that the bins allow.
 func (r *Reuse) missBounds(capacityLines uint64) (low, high uint64) {
 	low, high = r.Cold, r.Cold
 	for _, b := range r.Bins {
@@ -328,7 +319,7 @@ func (s *Sites) checkBefore(r *Reuse, far uint64) error {
 	return nil
 }
 
-// counter is a sum that notes when it is beyond 64 bits.
+// counter is a sum that records an overflow of 64 bits.
 type counter struct {
 	n    uint64
 	over bool
@@ -339,7 +330,7 @@ func (c *counter) add(n uint64) {
 	c.over = c.over || c.n < n
 }
 
-// siteSums are what sites or objects add up to.
+// siteSums are sums over sites or objects.
 type siteSums struct {
 	bins       [SiteBins]counter
 	cold       counter

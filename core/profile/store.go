@@ -5,22 +5,22 @@ import (
 	"io"
 )
 
-// ErrNotFound is what a [Store] gives for a key that it does not hold.
-var ErrNotFound = errors.New("no such entry in the store")
+// Errors of a [Store], which may wrap them.
+var (
+	ErrNotFound = errors.New("no such entry in the store")
+	// ErrFull: there is no room. The store contains what it contained before.
+	ErrFull = errors.New("the storage is full")
+	// ErrFinished: a checkpoint would replace a finished analysis, as when two tabs run the
+	// same one.
+	ErrFinished = errors.New("a finished analysis stands in its place")
+	// ErrDamaged: the stored bytes are not those that were put.
+	ErrDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
+)
 
-// ErrFull is what a [Store] gives, wrapped, when there is no room; what was
-// stored before is untouched.
-var ErrFull = errors.New("the storage is full")
-
-// ErrFinished is what a [Store] gives, wrapped, for a checkpoint that would
-// replace a finished analysis, as when two tabs run the same one.
-var ErrFinished = errors.New("a finished analysis stands in its place")
-
-// Entry describes one kept analysis; the profile's name lives here, beside the
-// profile, never in it.
+// Entry describes one stored analysis. The name is here and never in the profile.
 type Entry struct {
-	Key        string // unique, chosen by whoever puts it
-	Name       string // what the user sees and may change
+	Key        string // unique
+	Name       string // for the user, who may change it
 	Created    int64  // milliseconds since 1970
 	Bytes      uint64 // size of the encoded profile, or of the checkpoint
 	References uint64
@@ -28,38 +28,32 @@ type Entry struct {
 	State      EntryState
 	Reason     string  // why it is partial
 	Done       float64 // share of the file that was read, 0 to 1, while interrupted
-	Outside    uint64  // bytes of stacks outside of memory that the checkpoint needs, about
+	Outside    uint64  // about how many bytes of the spill store the checkpoint needs
 }
 
-// EntryState says what a kept analysis is.
+// EntryState is the state of a stored analysis.
 type EntryState string
 
 // The states of an [Entry].
 const (
 	EntryComplete    EntryState = "complete"
 	EntryPartial     EntryState = "partial"     // a profile of a part of the trace
-	EntryInterrupted EntryState = "interrupted" // a checkpoint: the run can go on
+	EntryInterrupted EntryState = "interrupted" // a checkpoint: the run can resume
 )
 
-// ErrDamaged is what a [Store] gives, wrapped, when what it holds is not what was
-// put.
-var ErrDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
-
-// Checkpoints keeps the states of runs that can go on, two generations of each: one
-// that turns out to be damaged is never the only one. Implementations: every
-// [Store], and a folder of files (tools/stackglass).
+// Checkpoints stores the states of runs that can resume. It keeps two generations of each, in
+// case one is damaged. Implementations: every [Store], and a folder of files (tools/stackglass).
 type Checkpoints interface {
-	// Save stores a checkpoint under e.Key in one step, as write gives it; after
-	// an error or a crash the store holds what it held before. It becomes the
-	// newest generation, and the one before stays, unless there is no room for
-	// both. ErrFull: there is none for it. ErrFinished: no checkpoint comes in the
-	// place of a finished analysis. The store fills in e.State and e.Bytes. write
-	// may be called a second time, and has to write the same.
+	// Save stores the checkpoint that write writes under e.Key in one step: after an error or
+	// a crash, the store is unchanged. The checkpoint becomes the newest generation; the
+	// previous one remains if there is room for both. Save fails with ErrFull, or with
+	// ErrFinished for the key of a finished analysis. It sets e.State and e.Bytes. It may call
+	// write twice, which has to write the same.
 	Save(e Entry, write func(io.Writer) error) error
-	// Get gives the data last put, or the newest generation that is whole;
-	// ErrNotFound, or ErrDamaged.
+	// Get returns the data of the last Put, or the newest generation that is not damaged. It
+	// fails with ErrNotFound or ErrDamaged.
 	Get(key string) ([]byte, error)
-	// Delete removes all of a key. Deleting what is not there is no error.
+	// Delete removes everything of a key, which need not exist.
 	Delete(key string) error
 }
 
@@ -67,13 +61,13 @@ type Checkpoints interface {
 // IndexedDB (wasm/idb), memory (for tests).
 type Store interface {
 	Checkpoints
-	// Put stores a finished analysis under e.Key in one step, in the place of what
-	// is there; after an error or a crash the store holds what it held before.
+	// Put stores a finished analysis under e.Key in one step, and replaces what is there: after
+	// an error or a crash, the store is unchanged.
 	Put(e Entry, data []byte) error
-	// List gives all entries, newest first.
+	// List returns all entries, newest first.
 	List() ([]Entry, error)
 	// Rename changes an entry's name.
 	Rename(key, name string) error
-	// Usage is the number of bytes in use and, where known, the quota; 0: not known.
+	// Usage returns the number of bytes in use and the quota; 0: not known.
 	Usage() (used, quota uint64, err error)
 }

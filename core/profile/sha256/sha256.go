@@ -1,9 +1,8 @@
-// Package sha256 computes SHA-256 as FIPS 180-4, section 6.2, says, for digests of
-// results in the browser. The standard library's, which is used everywhere else,
-// brings ciphers and random generators along that the rules for certified programs
-// ask for: they would be a fortieth of what a first visit to the page transfers.
+// Package sha256 computes SHA-256 (FIPS 180-4, section 6.2) in the browser. Everything else uses
+// the standard library's, which links ciphers and random generators for certified programs:
+// they would be 2.5 % of what a first visit to the page transfers.
 //
-// Its words come from the standard's definition: the first 32 bits of the fractions
+// The constants are computed by the standard's definition: the first 32 bits of the fractions
 // of square and cube roots of the first primes.
 package sha256
 
@@ -21,14 +20,14 @@ const (
 	lengthAt   = blockBytes - 8 // of the message's length, in bits, in the last block
 )
 
-// Hash is a hash of what was written to it; the zero value is not one, see [New].
+// Hash is the hash of the bytes written to it. See [New]; the zero value is invalid.
 type Hash struct {
 	state [8]uint32
-	part  [blockBytes]byte // of a block, the first bytes % blockBytes
+	part  [blockBytes]byte // the first bytes % blockBytes of an incomplete block
 	bytes uint64           // written
 }
 
-// New is a hash of nothing.
+// New returns a hash of no bytes.
 func New() *Hash { return &Hash{state: initial} }
 
 // Write adds bytes. It never fails.
@@ -51,7 +50,7 @@ func (h *Hash) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// Sum appends the sum of what was written, to which more can be added behind.
+// Sum appends the sum of the bytes so far to out.
 func (h *Hash) Sum(out []byte) []byte {
 	end := *h
 	padding := [2 * blockBytes]byte{0x80}
@@ -67,7 +66,7 @@ func (h *Hash) Sum(out []byte) []byte {
 	return out
 }
 
-// block adds the first block of p. It is long because its words live in registers.
+// block adds the first block of p.
 func (h *Hash) block(p []byte) {
 	var w [rounds]uint32
 	for i := range 16 {
@@ -94,8 +93,8 @@ func (h *Hash) block(p []byte) {
 
 var initial, constants = words()
 
-// words computes the initial state, of square roots, and the rounds' constants, of
-// cube roots, both of the primes in order.
+// words computes the initial state from square roots of primes, and the rounds' constants
+// from cube roots.
 func words() (state [8]uint32, constants [rounds]uint32) {
 	n := 0
 	for p := uint64(2); n < rounds; p++ {
@@ -120,8 +119,8 @@ func isPrime(n uint64) bool {
 	return true
 }
 
-// fraction gives the first 32 bits behind the point of a prime's root, by trying
-// bit after bit whether the power of the root with it is still below the prime.
+// fraction returns the first 32 bits after the point of a prime's root. It tries for each bit
+// whether the power of the root is still less than the prime.
 func fraction(prime uint64, degree int) uint32 {
 	root := uint64(0) // in units of 2 to the -32
 	for bit := uint64(1) << 36; bit > 0; bit >>= 1 {
@@ -132,8 +131,8 @@ func fraction(prime uint64, degree int) uint32 {
 	return uint32(root)
 }
 
-// below tells whether root to the power of degree, 2 or 3, is less than n. The
-// power is taken of 37 bits, exactly, in three words.
+// below reports whether root to the power of degree, 2 or 3, is less than n. It computes the
+// power of the 37 bits exactly, in three words.
 func below(root uint64, degree int, n uint64) bool {
 	high, low := bits.Mul64(root, root) // in units of 2 to the -64
 	if degree == 2 {
