@@ -54,7 +54,7 @@ func (c *LoopsView) Repeat() (words string, analyse func()) {
 func (c *LoopsView) Draw() {
 	a, s := c.App, &c.App.nests
 	a.askLoops()
-	s.tables = nil
+	s.tables, s.loops.Levels = nil, a.Levels()
 	counted := s.counts // of every loop
 	if counted == nil || !slices.Equal(s.machine, a.loopQuestion().Machine) {
 		counted = state.Uncounted(a.Levels())
@@ -75,7 +75,7 @@ func (c *LoopsView) Table(name string) *state.Table {
 		m := c.counted()
 		s.tables, s.picked = map[string]*state.Table{"loops": l.Grid(-1, nil).Table, "arrays": l.ArraysTable(picked, m)}, picked
 		if m != nil {
-			s.tables["loop-misses"], s.tables["evictions"] = l.MissesTable(m, picked), state.EvictionsTable(m)
+			s.tables["loop-misses"], s.tables["evictions"] = l.MissesTable(m, picked), l.EvictionsTable(m)
 		}
 	}
 	return s.tables[name]

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/export"
@@ -90,38 +91,63 @@ func (a *App) sumUp() {
 	}
 }
 
+// export has the table behind a chart taken, once the second program has answered with its
+// document where that is not at hand.
+func (a *App) export(chart string, take func(t *state.Table, name string)) {
+	t := a.table(chart)
+	if t == nil || !t.Exports() {
+		return
+	}
+	r, name := a.result, FileName(a.result.Name)+"-"+chart
+	q, ask := t.Asked()
+	if !ask {
+		take(t, name)
+		return
+	}
+	a.Note = "Making the file …"
+	a.touch()
+	go func() {
+		reply, err := a.askOnce(workers.Subject{Name: r.Name, Profile: r.Profile.Encode()}, q)
+		if err == nil && reply.Problem != "" {
+			err = errors.New(reply.Problem)
+		}
+		a.update(func() {
+			if a.Note = ""; err != nil {
+				a.trouble("The file could not be made: " + err.Error() + ".")
+				return
+			}
+			t.Take(reply)
+			take(t, name)
+		})
+	}()
+}
+
 // SaveJSON downloads the document of the table behind a chart.
 func (a *App) SaveJSON(chart string) {
-	if t := a.table(chart); t != nil && t.Exports() {
-		a.Port.Save(FileName(a.result.Name)+"-"+chart+".json", "application/json", t.JSON())
-	}
+	a.export(chart, func(t *state.Table, name string) { a.Port.Save(name+".json", "application/json", t.JSON()) })
 }
 
 // SaveCSV downloads the table behind a chart.
 func (a *App) SaveCSV(chart string) {
-	if t := a.table(chart); t != nil {
-		a.Port.Save(FileName(a.result.Name)+"-"+chart+".csv", "text/csv", t.CSV())
-	}
+	a.export(chart, func(t *state.Table, name string) { a.Port.Save(name+".csv", "text/csv", t.CSV()) })
 }
 
 // CopyCSV puts the table behind a chart on the clipboard.
 func (a *App) CopyCSV(chart string) {
-	t := a.table(chart)
-	if t == nil {
-		return
-	}
-	text := string(t.CSV())
-	go func() {
-		err := a.Port.Copy(text)
-		a.update(func() {
-			if err != nil {
-				a.Problem = "The browser did not let the page copy (" + err.Error() + "); use CSV instead."
-				return
-			}
-			a.Port.Announce("Copied")
-			a.Note = "Copied as CSV."
-		})
-	}()
+	a.export(chart, func(t *state.Table, _ string) {
+		text := string(t.CSV())
+		go func() {
+			err := a.Port.Copy(text)
+			a.update(func() {
+				if err != nil {
+					a.Problem = "The browser did not let the page copy (" + err.Error() + "); use CSV instead."
+					return
+				}
+				a.Port.Announce("Copied")
+				a.Note = "Copied as CSV."
+			})
+		}()
+	})
 }
 
 // SaveProfile downloads the profile in view.

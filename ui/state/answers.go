@@ -4,7 +4,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
@@ -88,6 +90,15 @@ func (a *Answers) table(caption string, q ask.Question, where map[string]string,
 	t := show(&d.Tables[0], answerWords, where, keys...).unsorted().of(a.document(q))
 	t.Caption = caption
 	return t
+}
+
+// VerbQuestion asks a verb of the second program about a hierarchy; args are name=value.
+func VerbQuestion(verb string, h hierarchy.Hierarchy, args ...string) answers.Question {
+	words := append([]string{verb}, args...)
+	for _, line := range h.Lines() {
+		words = append(words, "machine="+line)
+	}
+	return answers.Question{Of: answers.OfVerb, Words: words}
 }
 
 // question asks a verb about the line size in view, if it takes one.

@@ -16,7 +16,8 @@ import (
 type Loops struct {
 	*answers.Loops
 	Profile *profile.Profile
-	bytes   int // of the folded trace
+	Levels  []hierarchy.Cache // whose misses the document has
+	bytes   int               // of the folded trace
 
 	arrays map[int][]outline.Array // of loops that were looked at
 }
@@ -33,6 +34,11 @@ func NewLoops(p *profile.Profile) (l *Loops, problem string) {
 	}
 	made.Large(answers.LeastNest)
 	return &Loops{Loops: made, Profile: p, bytes: len(p.Loops), arrays: map[int][]outline.Array{}}, ""
+}
+
+// question asks the command's verb for the document of the loops.
+func (l *Loops) question() answers.Question {
+	return VerbQuestion("loops", hierarchy.Hierarchy{Levels: l.Levels})
 }
 
 // Hottest is the loop that makes most references itself, or -1 where there is none.
@@ -125,9 +131,7 @@ func Uncounted(levels []hierarchy.Cache) *answers.Reply {
 
 // Grid is the tree as a table; picked is a loop, counted are the misses in it.
 func (l *Loops) Grid(picked int, counted *answers.Reply) *Grid {
-	whole := l.Table(0)
-	t := newReportTable("stackglass.loops", whole, whole, "", words)
-	t.Caption, t.Rows = "Loops", len(l.Outline.Loops)
+	t := (&Table{Caption: "Loops", Rows: len(l.Outline.Loops)}).from(l.question(), "loops")
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
 	if counted != nil { // else a copy is made, which has them by themselves
 		for _, level := range rowsOf(counted.Table("levels")) {
@@ -178,12 +182,11 @@ const mostArrays = 100
 // ArraysTable is what a loop goes over, with the class of each array where misses were
 // counted, or nil.
 func (l *Loops) ArraysTable(i int, counted *answers.Reply) *Table {
-	whole := l.Loops.ArraysTable([]int{i})
 	var classes *report.Table
 	if counted != nil {
 		classes = counted.Table("classes")
 	}
-	if classes != nil && len(classes.Rows) != len(whole.Rows) { // of another loop
+	if classes != nil && len(classes.Rows) != len(l.Arrays(i)) { // of another loop
 		classes = nil
 	}
 	brief := report.Table{Title: "Arrays of loop " + l.Label(i), Columns: []report.Column{
@@ -192,10 +195,6 @@ func (l *Loops) ArraysTable(i int, counted *answers.Reply) *Table {
 	}}
 	if classes != nil {
 		brief.Columns = slices.Insert(brief.Columns, 1, classes.Columns[0])
-		whole.Columns = append(whole.Columns, classes.Columns[0])
-		for n := range whole.Rows {
-			whole.Rows[n] = append(whole.Rows[n], classes.Rows[n][0])
-		}
 	}
 	for n, a := range l.Arrays(i) {
 		if n == mostArrays {
@@ -217,7 +216,7 @@ func (l *Loops) ArraysTable(i int, counted *answers.Reply) *Table {
 		brief.Add(append(row, report.TextOf(strings.ReplaceAll(answers.Strides(&a), "-", "−")), report.TextOf(Bytes(a.Extent)), report.TextOf(touched),
 			report.Ratio(a.Utilisation(uint64(l.LineBytes))), report.TextOf("0x"+strconv.FormatUint(a.Base, 16)))...)
 	}
-	return newReportTable("stackglass.loops", brief, whole, "", words)
+	return show(&brief, words, nil).unsorted().from(l.question(), "arrays")
 }
 
 // Advice says what is striking about the arrays of a loop; "" for nothing.
@@ -266,9 +265,9 @@ func (l *Loops) MissesTable(m *answers.Reply, loop int) *Table {
 	if t == nil {
 		return nil
 	}
-	brief := *t
-	brief.Title = "Misses in loop " + l.Label(loop) + " and in the whole run"
-	return newReportTable("stackglass.loops", brief, *t, "", words)
+	made := show(t, words, nil).unsorted().from(l.question(), "misses")
+	made.Caption = "Misses in loop " + l.Label(loop) + " and in the whole run"
+	return made
 }
 
 // mostEvicting is how many pairs of arrays people get.
@@ -276,7 +275,7 @@ const mostEvicting = 12
 
 // EvictionsTable tells whose lines went because whose came, in the first level, over the
 // whole run; nil where no level was counted, or nothing went.
-func EvictionsTable(m *answers.Reply) *Table {
+func (l *Loops) EvictionsTable(m *answers.Reply) *Table {
 	t := m.Table("evictions")
 	if t == nil || len(t.Rows) == 0 {
 		return nil
@@ -286,7 +285,7 @@ func EvictionsTable(m *answers.Reply) *Table {
 		brief.Rows = brief.Rows[:mostEvicting]
 		brief.Title += ", the first " + strconv.Itoa(mostEvicting)
 	}
-	return newReportTable("stackglass.loops", brief, *t, "", words)
+	return show(&brief, words, nil).unsorted().from(l.question(), "evictions")
 }
 
 // HowCounted says of the misses how they were counted, with what is in the way.

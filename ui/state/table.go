@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -30,8 +31,10 @@ type Table struct {
 
 	inBoth bool // a row of a comparison is in both runs
 
-	document func() *report.Document // that it shows a table of; nil: there is nothing to export
-	key      string                  // of that table
+	document func() *report.Document // that it shows a table of; nil: see asked
+	asked    answers.Question        // that the second program answers with the document; without Words there is nothing to export
+	reply    *answers.Reply          // to that; nil: none yet
+	key      string                  // of the table in the document
 }
 
 // show returns the columns with these keys, as far as there are such, or all without keys.
@@ -145,7 +148,22 @@ func (t *Table) Page(page int) (rows [][]string, first int) {
 }
 
 // Exports reports whether the table can be exported.
-func (t *Table) Exports() bool { return t.document != nil }
+func (t *Table) Exports() bool { return t.document != nil || t.asked.Words != nil }
+
+// from says what the second program is asked for the document, and the key of the table there.
+func (t *Table) from(q answers.Question, key string) *Table {
+	t.document, t.asked, t.key = nil, q, key
+	return t
+}
+
+// Asked is what the second program is asked for the document of the table; ok is false where
+// the document is at hand.
+func (t *Table) Asked() (q answers.Question, ok bool) {
+	return t.asked, t.document == nil && t.reply == nil
+}
+
+// Take takes the second program's reply.
+func (t *Table) Take(reply *answers.Reply) { t.reply = reply }
 
 // Source returns the table that this one shows, with all rows and columns; nil where there
 // is none.
@@ -161,7 +179,11 @@ func (t *Table) Source() *report.Table {
 
 // CSV returns all rows and columns as the command does.
 func (t *Table) CSV() []byte {
-	if source := t.Source(); source != nil {
+	source := t.Source()
+	if t.reply != nil {
+		source = t.reply.Table(t.key)
+	}
+	if source != nil {
 		return source.CSV()
 	}
 	return nil
@@ -169,8 +191,11 @@ func (t *Table) CSV() []byte {
 
 // JSON returns the document of the table as the command does.
 func (t *Table) JSON() []byte {
-	if t.document == nil {
-		return nil
+	switch {
+	case t.document != nil:
+		return t.document().JSON()
+	case t.reply != nil:
+		return t.reply.Bytes
 	}
-	return t.document().JSON()
+	return nil
 }

@@ -68,7 +68,7 @@ func cores(open OpenTrace) workers.Answerer {
 }
 
 // verbs answers questions to any verb about one profile: the reply has the document's tables
-// and warnings.
+// and warnings, and as Bytes its JSON.
 func verbs(s workers.Subject) (workers.Answerer, error) {
 	p, err := profile.Decode(s.Profile)
 	return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
@@ -83,7 +83,7 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 			give(&answers.Reply{Problem: err.Error()})
 			return nil
 		}
-		give(&answers.Reply{Notes: d.Warnings, Tables: d.Tables})
+		give(&answers.Reply{Notes: d.Warnings, Tables: d.Tables, Bytes: d.JSON()})
 		return nil
 	}, err
 }

@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,6 +26,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/answerers"
 )
 
 // paged is a trace as the page and the command see it.
@@ -137,39 +138,6 @@ func (p *paged) same(what, page string, command any, write func(float64) string)
 	}
 	if !is || bare(page) != bare(write(x)) {
 		p.Errorf("%s: the page shows %q, the command %v", what, page, command)
-	}
-}
-
-// sameCSV compares two tables of the same rows: columns of the page by those of the
-// command.
-func (p *paged) sameCSV(what string, page []byte, d []map[string]any, columns map[string]string) {
-	p.Helper()
-	list, err := csv.NewReader(bytes.NewReader(page)).ReadAll()
-	if err != nil || len(list) == 0 {
-		p.Fatalf("%s: %v\n%s", what, err, page)
-	}
-	if len(list)-1 != len(d) {
-		p.Errorf("%s: the page has %d rows, the command %d", what, len(list)-1, len(d))
-		return
-	}
-	for i, row := range list[1:] {
-		for column, key := range columns {
-			at := slices.Index(list[0], column)
-			if at < 0 {
-				p.Fatalf("%s: the page has no column %s: %s", what, column, list[0])
-			}
-			want := fmt.Sprint(d[i][key])
-			if x, is := d[i][key].(float64); is {
-				want = strconv.FormatFloat(x, 'f', -1, 64)
-				if y, err := strconv.ParseFloat(row[at], 64); err == nil && (x-y <= 0.001 && y-x <= 0.001) {
-					continue // the page rounds to thousandths
-				}
-			}
-			if row[at] != want && !(d[i][key] == nil && (row[at] == "–" || row[at] == "")) {
-				p.Errorf("%s, row %d: %s is %s in the page, %s %s in the command", what, i, column, row[at], key, want)
-				return
-			}
-		}
 	}
 }
 
@@ -417,17 +385,14 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 		return
 	}
 	options = slices.DeleteFunc(slices.Clone(options), func(text string) bool { return text == "--one-core" })
-	d := p.command("loops", append(options, "--share", "0.1%")...)
-	list, err := csv.NewReader(bytes.NewReader(l.Grid(0, nil).Table.CSV())).ReadAll()
-	if err != nil {
-		p.Fatal(err)
-	}
+	d := p.command("loops", options...)
+	l.Levels = h.Levels
+	p.answered(l.Grid(0, nil).Table, "loops", options...)
+	p.answered(l.ArraysTable(0, nil), "loops", options...)
 	shown := map[string]int{} // loops of the page, which leaves out the smallest
-	for i, row := range list[1:] {
-		shown[row[0]] = i
+	for i := range l.Outline.Loops {
+		shown[l.Label(i)] = i
 	}
-	loops := slices.DeleteFunc(rows(d, "loops"), func(loop map[string]any) bool { _, is := shown[fmt.Sprint(loop["loop"])]; return !is })
-	p.sameCSV("loops", l.Grid(0, nil).Table.CSV(), loops, map[string]string{"loop": "loop", "references": "references", "runs": "runs"})
 	machine := h
 	machine.Threads = hierarchy.OnOwnCores
 	var counted *answers.Reply
@@ -446,6 +411,20 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 			p.same(fmt.Sprint("misses of loop ", row["loop"]), state.MissesCell(counted, at, i), row["misses"], state.Count)
 		}
 	}
+}
+
+// answered compares what the second program answers for a table with what the command prints.
+func (p *paged) answered(t *state.Table, verb string, options ...string) {
+	p.Helper()
+	q, _ := t.Asked()
+	answer, err := answerers.All(nil)[q.Of](workers.Subject{Name: p.file, Profile: p.view.Profile.Encode()})
+	if err == nil {
+		err = answer(q, nil, func() bool { return true }, t.Take)
+	}
+	if err != nil || len(t.CSV()) == 0 {
+		p.Fatal(err)
+	}
+	p.printed(t.JSON(), verb, append(slices.Clone(options), "--format", "json")...)
 }
 
 func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
