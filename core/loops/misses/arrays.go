@@ -7,21 +7,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mostArrays is how many arrays evictions are counted of, one by one.
+// mostArrays is the number of columns in counts of evictions.
 const mostArrays = 32
 
-// arrays divides lines among arrays: an array is what references whose lines overlap
-// have between them.
+// arrays divides lines among arrays. References whose lines overlap belong to one array.
 type arrays struct {
 	spans  []span   // of lines, ascending
 	number []uint32 // of each span: its column in counts of evictions
 	byRef  []int    // the span of each reference, -1 without any
 	shown  int      // columns
-	last   int      // the span that was asked for last
+	last   int      // the span of the line that was looked up last
 }
 
-// divide joins the spans of references, which are of bytes, where their lines overlap. A
-// span that ends before it begins is none. uses say which arrays have columns of their own.
+// divide joins the spans of bytes of references where their lines overlap. A span that ends before
+// it begins is empty. uses decide which arrays have columns of their own.
 func divide(all []span, uses []uint64, shift uint) *arrays {
 	a := &arrays{byRef: make([]int, len(all))}
 	var order []int
@@ -46,14 +45,8 @@ func divide(all []span, uses []uint64, shift uint) *arrays {
 		weight[len(a.spans)-1] += uses[ref]
 	}
 	a.number = make([]uint32, len(a.spans))
-	a.shown = len(a.spans)
-	if a.shown > mostArrays {
-		a.shown = mostArrays
-	}
-	heavy := make([]int, len(a.spans))
-	for i := range heavy {
-		heavy[i] = i
-	}
+	a.shown = min(len(a.spans), mostArrays)
+	heavy := whole(len(a.spans))
 	if len(a.spans) > mostArrays {
 		slices.SortStableFunc(heavy, func(x, y int) int { return cmp.Compare(weight[y], weight[x]) })
 		slices.Sort(heavy[:mostArrays-1])
@@ -64,7 +57,7 @@ func divide(all []span, uses []uint64, shift uint) *arrays {
 	return a
 }
 
-// of gives the column of the array that a line is in.
+// of returns the column of a line's array.
 func (a *arrays) of(line trace.Line) uint32 {
 	if s := &a.spans[a.last]; line < s.first || line > s.last {
 		lo, hi := 0, len(a.spans)-1

@@ -4,29 +4,29 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// block is a shape of the tree, made ready to run.
+// block is a shape of the tree, prepared to run.
 type block struct {
 	loop bool
 
 	ref     int // of a leaf
 	bytes   uint64
-	counted bool // it is a reference, not an event
+	counted bool // a reference, not an event
 	wild    bool
 
 	items   []item // of a loop
 	steps   []uint64
 	nodes   int    // in the tree below, with this one
 	leaves  []leaf // references below
-	drifts  []leaf // of those, what moves from one iteration to the next
-	classes []int  // of leaves: equal of those that move alike in one array
-	slow    bool   // several iterations may pass before any leaves its lines
+	drifts  []leaf // leaves that move from one iteration to the next
+	classes []int  // by leaf: equal for those that move alike in one array
+	slow    bool   // several iterations may pass before any leaf leaves its lines
 	flat    bool   // all items are leaves
 	wilds   bool   // some leaf below is wild
 	varies  bool   // some trip count below changes from one iteration to the next
 	events  bool   // no leaf below is a reference
 	changes bool   // some trip count below changes, in any loop
 
-	skip, patience int // entries that are not looked at for repetitions, after some in vain
+	skip, patience int // runs in which repetitions are not looked for, after some in vain
 }
 
 // item is a node of a body.
@@ -44,7 +44,7 @@ type leaf struct {
 	bytes uint64
 	wild  bool
 	step  uint64 // from one iteration of the loop to the next
-	grain uint64 // of its addresses in one iteration all are equal modulo this power of two, at most a line's
+	grain uint64 // a power of two, at most a line, modulo which its addresses in one iteration are equal
 }
 
 // blocks makes blocks of shapes when they are needed.
@@ -63,7 +63,7 @@ type blocks struct {
 // pool is memory for many short lists.
 type pool[T any] struct{ left []T }
 
-// take gives room for so many.
+// take returns an empty list with room for n.
 func (p *pool[T]) take(n int) []T {
 	if len(p.left) < n {
 		p.left = make([]T, max(n, 256))
@@ -77,7 +77,7 @@ func newBlocks(t *loops.Tree, lineBytes uint64) *blocks {
 	return &blocks{lineBytes: lineBytes, refs: t.References(), all: make([]*block, t.Shapes())}
 }
 
-// of gives the block of a node's shape.
+// of returns the block of a node's shape.
 func (bs *blocks) of(n loops.Node) *block {
 	id := n.Shape()
 	if bs.all[id] == nil {
@@ -122,14 +122,12 @@ func (bs *blocks) make(n loops.Node) *block {
 	}
 	b.slow = true
 	for _, d := range b.drifts {
-		if far := min(d.step, -d.step); 2*far+d.bytes > d.grain {
-			b.slow = false
-		}
+		b.slow = b.slow && 2*size(d.step)+d.bytes <= d.grain
 	}
 	return b
 }
 
-// barren tells that a loop makes no reference, since loops below never run.
+// barren reports that a loop makes no reference because the loops below never run.
 func (b *block) barren(cur []uint64) bool {
 	return !b.flat && !b.changes && !b.wilds && b.amount(cur) == 0
 }
@@ -159,8 +157,8 @@ func (b *block) addLeaf(l leaf) {
 	}
 }
 
-// addresses appends which of the parameters below a loop are the addresses of its
-// leaves; its body's begin at first.
+// addresses appends the numbers of the parameters that are the addresses of a loop's leaves;
+// its body's parameters begin at first.
 func (b *block) addresses(all []int, first int) []int {
 	for _, it := range b.items {
 		switch {
@@ -173,7 +171,7 @@ func (b *block) addresses(all []int, first int) []int {
 	return all
 }
 
-// tripsStep tells whether steps change the loop's trip count or one below.
+// tripsStep reports whether steps change the loop's trip count or one below.
 func (b *block) tripsStep(steps []uint64) bool {
 	if !b.loop {
 		return false
@@ -189,20 +187,23 @@ func (b *block) tripsStep(steps []uint64) bool {
 	return false
 }
 
-// linger gives how many iterations, at most so many, touch the same lines in the same
-// order as the one with these parameters.
+// linger returns how many iterations, at most most, touch the same lines in the same
+// order as the iteration with these parameters.
 func (b *block) linger(cur []uint64, most uint64) uint64 {
 	for i := range b.drifts {
-		d := &b.drifts[i]
-		in := cur[d.param] & (d.grain - 1)
-		if in+d.bytes > d.grain {
-			return 1
-		}
-		if int64(d.step) > 0 {
-			most = min(most, (d.grain-d.bytes-in)/d.step+1)
-		} else {
-			most = min(most, in/-d.step+1)
-		}
+		most = b.drifts[i].linger(cur, most)
 	}
 	return most
+}
+
+// linger is the same for one reference that moves.
+func (l *leaf) linger(cur []uint64, most uint64) uint64 {
+	in := cur[l.param] & (l.grain - 1)
+	switch {
+	case in+l.bytes > l.grain:
+		return min(most, 1)
+	case int64(l.step) > 0:
+		return min(most, (l.grain-l.bytes-in)/l.step+1)
+	}
+	return min(most, in/-l.step+1)
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// firsts counts first touches of lines: cold misses. What is left to touch is looked
-// at, not what is accessed:
+// firsts counts first touches of lines: cold misses. Its cost depends on the untouched lines, not
+// on the accesses:
 //
-//   - A loop whose references lie where every line was touched is passed over.
-//   - References whose lines cannot meet do not ask who was first; each group of those
-//     that can is followed by itself.
-//   - A reference alone, or several that are at the same places of the same loops, of
-//     which the first in the body is first: its lines are marked run by run.
+//   - A loop whose references lie where every line was touched is skipped.
+//   - References whose lines cannot meet are independent; each group of those that can meet is
+//     followed by itself.
+//   - The lines of a single reference are marked run by run. The same holds for several references
+//     that are at the same places of the same loops; the first in the body touches the lines.
 //   - Others are followed iteration by iteration, as far as they leave their lines.
 type firsts struct {
 	*layout
@@ -25,8 +25,8 @@ type firsts struct {
 	*pauses
 }
 
-// firstTouches gives the cold misses of each node, then of each reference at the top; nil
-// if more lines are touched than can be marked.
+// firstTouches returns the cold misses of each node, then of each reference at the top level, or
+// nil if more lines are touched than can be marked.
 func firstTouches(l *layout, asks *pauses) []uint64 {
 	f := firsts{layout: l, marks: newMarks(), pauses: asks}
 	refs := len(l.tree.References())
@@ -44,11 +44,10 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 		at += len(p)
 		switch {
 		case of.kind == oneLeaf:
-			it := &l.flats[of.first]
-			f.touch(p[0], uint64(it.bytes), l.nodes+int(it.ref))
-		case of.kind == wildLeaf:
-			it := &l.flats[of.first]
-			addr, _ := f.reads[it.ref].Next()
+			it, addr := &l.flats[of.first], p[0]
+			if it.wild {
+				addr, _ = f.reads[it.ref].Next()
+			}
 			f.touch(addr, uint64(it.bytes), l.nodes+int(it.ref))
 		case len(tops) > 0 && int(tops[0].node) == i:
 			f.top(of, blocks[0], p, int(tops[0].start))
@@ -66,7 +65,7 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 	return f.cold
 }
 
-// top follows a loop at the top that is counted node by node.
+// top follows a top-level loop that is counted node by node.
 func (f *firsts) top(of *form, b *block, p []uint64, at int) {
 	switch {
 	case of.kind == oneLoop && of.short(p[0]):
@@ -79,18 +78,17 @@ func (f *firsts) top(of *form, b *block, p []uint64, at int) {
 	}
 }
 
-// short follows a short loop over references. Its count is number at, or if that is
-// negative, it is counted by reference.
+// short follows a short loop over references, and counts as the engine does.
 func (f *firsts) short(of *form, p []uint64, at int) {
 	for i := uint64(0); int64(i) < int64(p[0]); i++ {
 		for j := range f.flats[of.first : of.first+of.items] {
 			it := &f.flats[int(of.first)+j]
+			if it.bytes == 0 {
+				continue
+			}
 			to := at + 1 + j
 			if at < 0 {
 				to = f.nodes + int(it.ref)
-			}
-			if it.bytes == 0 {
-				continue
 			}
 			addr := p[1+j] + i*it.step
 			if it.wild {
@@ -101,10 +99,10 @@ func (f *firsts) short(of *form, p []uint64, at int) {
 	}
 }
 
-// ended tells that no more is asked for, or possible.
+// ended reports that the run was stopped or cannot continue.
 func (f *firsts) ended() bool { return f.over || f.marks.full }
 
-// whole is the numbers below n.
+// whole returns the numbers below n.
 func whole(n int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -136,7 +134,7 @@ func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
 	}
 }
 
-// everything follows a loop with all that is in it.
+// everything follows a loop with wild references, iteration by iteration.
 func (f *firsts) everything(b *block, p []uint64, at int) {
 	cur := append([]uint64(nil), p[1:]...)
 	for i := int64(0); i < int64(p[0]) && !f.ended(); i++ {
@@ -188,7 +186,7 @@ func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
 	}
 }
 
-// touched tells whether all lines where leaves are were touched.
+// touched reports whether all lines between the ends of the hulls of leaves were touched.
 func (f *firsts) touched(of []int, hulls []span) bool {
 	for _, i := range of {
 		if _, open := f.marks.gap(hulls[i]); open {
@@ -201,7 +199,7 @@ func (f *firsts) touched(of []int, hulls []span) bool {
 // iterate follows leaves iteration by iteration.
 func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
-	var open trace.Line // was not touched when that was asked
+	var open trace.Line // was untouched when last looked at
 	known := false
 	for i := uint64(0); i < p[0] && !f.ended(); {
 		f.body(b, cur, at, of)
@@ -231,21 +229,11 @@ func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	}
 }
 
-// linger is that of the block, for some leaves.
+// linger is linger of the block, for some leaves.
 func (f *firsts) linger(b *block, cur []uint64, of []int, most uint64) uint64 {
 	for _, i := range of {
-		l := &b.leaves[i]
-		if l.step == 0 {
-			continue
-		}
-		in := cur[l.param] & (l.grain - 1)
-		if in+l.bytes > l.grain {
-			return 1
-		}
-		if int64(l.step) > 0 {
-			most = min(most, (l.grain-l.bytes-in)/l.step+1)
-		} else {
-			most = min(most, in/-l.step+1)
+		if l := &b.leaves[i]; l.step != 0 {
+			most = l.linger(cur, most)
 		}
 	}
 	return most
@@ -277,14 +265,14 @@ func (f *firsts) body(b *block, cur []uint64, at int, of []int) {
 	}
 }
 
-// dimension is a loop that a reference moves in.
+// dimension is a loop that moves a reference.
 type dimension struct {
 	step, trips uint64
 	loop        int // number of its node
 }
 
-// box marks the lines of leaves that are always at the same place, if these are and no
-// trip count varies; the first of them touches them.
+// box marks the lines of leaves for the first of them, if all are always at the same place and no
+// trip count varies.
 func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
 	var first []dimension
 	var start place
@@ -309,8 +297,8 @@ type place struct {
 	node        int
 }
 
-// placeOf gives where leaf l of a loop is in its first iteration, and the dimensions in
-// which it moves.
+// placeOf returns where leaf l of a loop is in its first iteration, and appends the dimensions in
+// which it moves to dims.
 func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok bool) {
 	if b.varies || int64(p[0]) < 1 {
 		return place{}, false
@@ -331,7 +319,7 @@ func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok 
 	return place{}, false
 }
 
-// mostRuns bounds the runs of lines of a box that are marked one by one.
+// mostRuns bounds the runs of lines of a box.
 const mostRuns = 1 << 26
 
 // markBox marks the lines of a box for a leaf.

@@ -7,29 +7,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// engine runs a tree through a state.
+// engine runs a tree through a cache.
 type engine struct {
 	*layout
 	sets  uint64
 	state state
-	few   *frames // the state, if it is that
-	full  *stack  // the state's, if that is one
+	few   *frames // the state, if it is frames
+	full  *stack  // the only stack of the state, if it is fully associative
 	tally tally
-	reads []loops.Addresses
+	reads []loops.Addresses // by reference
 
-	plain  bool // every iteration is run: what results are held against
-	queue  []access
-	weight uint64 // of what is in the queue
+	plain  bool     // runs every iteration, as a reference for tests
+	queue  []access // not yet made
+	weight uint64   // of the accesses in the queue
 	depth  int
-	curs   [][]uint64 // parameters of the loops that run, by depth
+	curs   [][]uint64 // parameters of the running loops, by depth
 	plans  []*plan
 	series []*series
 	transcript
 	done         uint64 // accesses made
 	cost         uint64 // of a checkpoint, in accesses
 	jumps        uint64 // over periods
-	progressions int    // of them, those over iterations whose inner trip counts vary
-	varying      int    // loops that run with inner trip counts that vary
+	progressions int    // jumps over iterations whose inner trip counts vary
+	varying      int    // running loops with inner trip counts that vary
 	*pauses
 }
 
@@ -63,7 +63,7 @@ func (e *engine) run() {
 	}
 	e.tally.weight = e.weight
 	at, tops, blocks := 0, e.tops, e.layout.loops
-	made := uint64(0) // accesses of single references and short loops, but for a line each
+	made := uint64(0) // references outside of loops that may jump
 	for i, id := range e.shapes {
 		if i%mostAtOnce == 0 {
 			e.spend(int(made))
@@ -78,12 +78,10 @@ func (e *engine) run() {
 		at += len(p)
 		switch {
 		case f.kind == oneLeaf:
-			of := &e.flats[f.first]
-			e.one(p[0], of, e.nodes+int(of.ref))
-			made++
-		case f.kind == wildLeaf:
-			of := &e.flats[f.first]
-			addr, _ := e.reads[of.ref].Next()
+			of, addr := &e.flats[f.first], p[0]
+			if of.wild {
+				addr, _ = e.reads[of.ref].Next()
+			}
 			e.one(addr, of, e.nodes+int(of.ref))
 			made++
 		case len(tops) > 0 && int(tops[0].node) == i:
@@ -99,11 +97,10 @@ func (e *engine) run() {
 	e.done += made
 }
 
-// mostAtOnce is how many nodes at the top are run before somebody is asked whether to
-// go on.
+// mostAtOnce is how many top-level nodes are run between two questions.
 const mostAtOnce = 1 << 12
 
-// top runs a loop at the top that is counted node by node; its count is number at.
+// top runs a top-level loop that is counted node by node, with its counters from at on.
 func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	switch {
 	case f.kind == oneLoop && f.short(p[0]):
@@ -115,8 +112,8 @@ func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	return 0
 }
 
-// short runs a short loop over references. Its count is number at, or if that is
-// negative, it is counted by reference.
+// short runs a short loop over references with its counters from at on; if at is negative, it
+// counts by reference.
 func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
 	start := p[1 : 1+len(items)]
@@ -141,8 +138,7 @@ func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	return made
 }
 
-// one makes the accesses of a reference outside of loops that may jump; the queue is
-// empty.
+// one makes the accesses of a reference outside of loops that may jump. The queue is empty.
 func (e *engine) one(addr trace.Addr, of *flat, at int) {
 	line := addr >> e.shift
 	if line < (addr+uint64(of.bytes-1))>>e.shift {
@@ -172,7 +168,7 @@ func (e *engine) one(addr trace.Addr, of *flat, at int) {
 // several makes the accesses of a reference to more than one line.
 func (e *engine) several(addr trace.Addr, of *flat, at int) {
 	line, last := addr>>e.shift, (addr+uint64(of.bytes-1))>>e.shift
-	e.done += last - line // one is counted by whoever calls
+	e.done += last - line // the caller counts one
 	for ; line <= last; line++ {
 		e.queue = append(e.queue, access{line, uint32(at), of.array})
 		if len(e.queue) == queued || line == last {
@@ -182,7 +178,7 @@ func (e *engine) several(addr trace.Addr, of *flat, at int) {
 	}
 }
 
-// flush makes the accesses that wait.
+// flush makes the accesses in the queue.
 func (e *engine) flush() {
 	if e.open > 0 {
 		if last := len(e.cuts) - 1; last < 0 || len(e.lines)-e.cuts[last] > e.state.lines()+e.state.lines()/4 {
@@ -199,7 +195,7 @@ func (e *engine) flush() {
 	e.queue = e.queue[:0]
 }
 
-// leaf takes the next address of a wild reference, if it is one, and makes its accesses.
+// leaf makes the accesses of a leaf. The address of a wild one comes from its list.
 func (e *engine) leaf(b *block, addr trace.Addr, at int) {
 	if b.wild {
 		addr, _ = e.reads[b.ref].Next()
@@ -209,7 +205,7 @@ func (e *engine) leaf(b *block, addr trace.Addr, at int) {
 	}
 }
 
-// reference makes the accesses of a reference, one a line, in ascending order.
+// reference queues the accesses of a reference, one for each line, in ascending order.
 func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	line, last := addr>>e.shift, (addr+bytes-1)>>e.shift
 	for {
@@ -224,7 +220,7 @@ func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	}
 }
 
-// weigh has what follows stand for as many accesses each.
+// weigh sets how many accesses each of the following stands for.
 func (e *engine) weigh(weight uint64) {
 	if weight != e.weight {
 		e.flush()
@@ -232,7 +228,7 @@ func (e *engine) weigh(weight uint64) {
 	}
 }
 
-// enter gives room for the parameters of a body.
+// enter returns a copy of the parameters of a body.
 func (e *engine) enter(start []uint64) []uint64 {
 	if e.depth == len(e.curs) {
 		e.curs = append(e.curs, nil)
@@ -245,7 +241,7 @@ func (e *engine) enter(start []uint64) []uint64 {
 	return cur
 }
 
-// loop runs a loop; its count is number at.
+// loop runs a loop, with its counters from at on.
 func (e *engine) loop(b *block, p []uint64, at int) {
 	if int64(p[0]) < 1 || b.barren(p[1:]) {
 		return
@@ -254,28 +250,25 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 	cur := e.enter(p[1:])
 	w, s := e.plans[e.depth-1], e.series[e.depth-1]
 	w.begin(e, b, cur, trips)
-	s.begin(e, b, cur, trips)
+	s.begin(e, b, trips)
 	still := b.slow && !b.wilds && !b.varies && !e.plain
 	jumped := uint64(0)
 	if b.varies {
 		e.varying++
 	}
 	for i := uint64(0); i < trips && !e.over; {
+		jump := uint64(0)
 		if i == w.next {
-			if jump := w.look(e, b, cur, i, trips, at); jump > 0 {
-				advance(cur, b.steps, jump)
-				i += jump
-				jumped += jump
-				continue
-			}
+			jump = w.look(e, b, cur, i, trips, at)
 		}
-		if i == s.next {
-			if jump := s.look(e, b, cur, i, trips, at); jump > 0 {
-				advance(cur, b.steps, jump)
-				i += jump
-				jumped += jump
-				continue
-			}
+		if i == s.next && jump == 0 {
+			jump = s.look(e, b, cur, i, trips, at)
+		}
+		if jump > 0 {
+			advance(cur, b.steps, jump)
+			i += jump
+			jumped += jump
+			continue
 		}
 		if b.flat && !still {
 			n := min(min(trips, w.next)-i, 1<<12)
@@ -291,7 +284,7 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 		if n < 3 {
 			n = 1
 		} else {
-			// What follows finds the lines as this iteration left them, n - 1 times.
+			// The other n - 1 iterations find the lines as this one left them.
 			e.note(n)
 			outside := e.weight
 			e.weigh(outside * (n - 1))
@@ -339,7 +332,7 @@ func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
 	}
 }
 
-// advance goes so many iterations on.
+// advance changes parameters as so many iterations do.
 func advance(cur, steps []uint64, iterations uint64) {
 	for i, step := range steps {
 		cur[i] += step * iterations
@@ -359,7 +352,7 @@ func (e *engine) body(b *block, cur []uint64, at int) {
 	}
 }
 
-// amount is about how many references an iteration of a loop makes.
+// amount estimates how many references an iteration of a loop makes.
 func (b *block) amount(cur []uint64) (n float64) {
 	for i := range b.items {
 		it := &b.items[i]

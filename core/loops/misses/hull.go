@@ -1,8 +1,6 @@
 package misses
 
-import (
-	"math/bits"
-)
+import "math/bits"
 
 // span is a run of bytes or lines, both ends included.
 type span struct{ first, last uint64 }
@@ -11,8 +9,8 @@ func (s *span) join(o span) {
 	s.first, s.last = min(s.first, o.first), max(s.last, o.last)
 }
 
-// sweep extends a span by what it passes over in steps; ok is false where it would
-// leave the address space.
+// sweep extends a span to all that it passes over in steps; ok is false if it would leave the
+// address space.
 func (s *span) sweep(step, steps uint64) (ok bool) {
 	if step == 0 || steps == 0 {
 		return true
@@ -34,13 +32,12 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 	return s.last >= far
 }
 
-// hullOf gives, for each reference below a node with these parameters, a span of bytes
-// that holds all it touches. ok is false where some would leave the address space.
+// hullOf sets, for each reference below a node with these parameters, a span of bytes that
+// contains all that it touches. ok is false if some would leave the address space.
 //
-// Along a loop with equal iterations, it is that of the first iteration, swept. Where
-// trip counts below vary, it is that of the first and the last together: how far an
-// inner loop reaches, taken to run at least once, is a convex function of the
-// iteration.
+// For a loop with equal iterations, it is the span of the first iteration, swept. Where trip counts
+// below vary, it is the union of the spans of the first and the last iteration: how far an inner
+// loop reaches, if it runs at least once, is a convex function of the iteration.
 func (b *block) hullOf(p []uint64, out []span) (ok bool) {
 	if !b.loop {
 		if b.counted {
@@ -101,7 +98,7 @@ func (b *block) hullOfBody(p []uint64, out []span) bool {
 	return true
 }
 
-// width is the number of references below.
+// width returns the number of references below.
 func (b *block) width() int {
 	if b.loop {
 		return len(b.leaves)

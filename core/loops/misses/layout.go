@@ -4,34 +4,34 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// layout is what is known of a tree before it runs, for lines of one size.
+// layout is what is known of a tree before it runs, for one line size.
 type layout struct {
 	tree   *loops.Tree
 	blocks *blocks
-	shift  uint // lines are of 1 << shift bytes
+	shift  uint // lines have 1 << shift bytes
 
-	shapes []uint32 // of the nodes at the top
-	params []uint64 // of them, one after the other
+	shapes []uint32 // of the top-level nodes
+	params []uint64 // of the top-level nodes, one after the other
 	forms  []form   // by shape
 	flats  []flat
-	bytes  []uint32 // of each reference; 0: it is none
+	bytes  []uint32 // by reference; 0: an event
 
-	many    bool     // short loops at the top are counted by reference
-	tops    []top    // the loops at the top that are counted node by node
-	loops   []*block // of them
-	nodes   int      // counts before those by reference
+	many    bool     // short top-level loops are counted by reference
+	tops    []top    // top-level loops that are counted node by node
+	loops   []*block // of tops
+	nodes   int      // counters before those by reference
 	arrays  *arrays
-	columns []uint32 // of each reference: its array's
+	columns []uint32 // by reference: its array's
 }
 
-// top is a loop at the top with counts of its own.
+// top is a top-level loop with counters of its own.
 type top struct {
-	node  int32 // number among the nodes at the top
-	start int32 // number of its first count
+	node  int32 // number among the top-level nodes
+	start int32 // number of its first counter
 }
 
-// form says how to run a node at the top. Trees of irregular traces have millions of
-// short loops there, which are run without much ado.
+// form says how to run a top-level node. Trees of irregular traces have millions of short loops
+// there, which have a fast path.
 type form struct {
 	kind  kind
 	first int32 // in flats
@@ -42,32 +42,27 @@ type form struct {
 type kind uint8
 
 const (
-	unknown  kind = iota
-	oneLeaf       // a reference
-	wildLeaf      // one whose address is at the side
-	oneLoop       // a loop over references only
+	unknown kind = iota
+	oneLeaf      // a reference
+	oneLoop      // a loop over references only
 	anyNode
 )
 
 // flat is a reference, by itself or in a loop over references only.
 type flat struct {
 	step  uint64
-	bytes uint32 // 0: no reference
+	bytes uint32 // 0: an event
 	ref   uint32
 	array uint32 // its column
 	far   bool   // its step is large
-	wild  bool   // its addresses are at the side
+	wild  bool   // its addresses are in a list
 }
 
 const (
-	// mostTop is how many nodes at the top have short loops counted each by itself.
-	mostTop = 1 << 18
-	// shortLoop is how many references a short loop makes at most.
-	shortLoop = 64
-	// farStep is the least large step: fewer bytes than 2^64 in shortLoop of those below.
-	farStep = 1 << 56
-	// someUses is of how many nodes of many, one has the uses of its references counted.
-	someUses = 16
+	mostTop   = 1 << 18 // top-level nodes, above which short loops are counted by reference
+	shortLoop = 64      // the most references that a short loop makes
+	farStep   = 1 << 56 // the least large step: shortLoop smaller ones are less than 2^64 bytes
+	someUses  = 16      // of so many nodes, where there are many, one has its uses counted
 )
 
 func newLayout(t *loops.Tree, lineBytes uint64) *layout {
@@ -99,10 +94,12 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 		}
 		p := l.params[at : at+int(f.size) : at+int(f.size)]
 		at += len(p)
-		if f.kind == oneLeaf {
-			of := &l.flats[f.first]
-			seen.reach(of.ref, span{p[0], max(p[0], p[0]+uint64(of.bytes-1))})
-		} else if f.kind == oneLoop && f.short(p[0]) {
+		switch {
+		case f.kind == oneLeaf:
+			if of := &l.flats[f.first]; !of.wild {
+				seen.reach(of.ref, span{p[0], max(p[0], p[0]+uint64(of.bytes-1))})
+			}
+		case f.kind == oneLoop && f.short(p[0]):
 			if !l.many {
 				l.addTop(i, t.Node(id, p))
 			}
@@ -110,13 +107,11 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 				continue
 			}
 			l.reachFlat(f, p, seen)
-		} else if f.kind == wildLeaf {
+		default:
+			if n := t.Node(id, p); n.IsLoop() {
+				seen.joinLoop(l.addTop(i, n), p)
+			}
 			continue
-		} else if n := t.Node(id, p); n.IsLoop() {
-			seen.joinLoop(l.addTop(i, n), p)
-			continue
-		} else {
-			continue // no reference
 		}
 		if !l.many || i%someUses == 0 {
 			l.use(f, p, seen)
@@ -136,7 +131,7 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 	return l
 }
 
-// addTop adds node i, a loop, to those that are counted node by node.
+// addTop adds node i, a loop, to the loops that are counted node by node.
 func (l *layout) addTop(i int, n loops.Node) *block {
 	b := l.blocks.of(n)
 	l.tops = append(l.tops, top{int32(i), int32(l.nodes)})
@@ -145,7 +140,7 @@ func (l *layout) addTop(i int, n loops.Node) *block {
 	return b
 }
 
-// use counts uses of what a leaf or a loop over references refers to.
+// use counts the uses of the references in a leaf or in a loop over references.
 func (l *layout) use(f *form, p []uint64, seen *extents) {
 	times := uint64(1)
 	if f.kind == oneLoop {
@@ -161,7 +156,7 @@ func (l *layout) use(f *form, p []uint64, seen *extents) {
 	}
 }
 
-// short tells whether a loop over references makes few.
+// short reports whether a loop over references makes few.
 func (f *form) short(trips uint64) bool {
 	return int64(trips) < 1 || trips <= shortLoop && trips*uint64(f.items) <= shortLoop
 }
@@ -169,13 +164,9 @@ func (f *form) short(trips uint64) bool {
 func (l *layout) formOf(n loops.Node) form {
 	f := form{first: int32(len(l.flats)), size: int32(len(n.Params()))}
 	if !n.IsLoop() {
-		of := l.flatOf(n)
-		if of.bytes > 0 {
+		if of := l.flatOf(n); of.bytes > 0 {
 			l.flats = append(l.flats, of)
 			f.kind, f.items = oneLeaf, 1
-			if of.wild {
-				f.kind = wildLeaf
-			}
 			return f
 		}
 	} else if l.addFlats(n) {
@@ -187,8 +178,7 @@ func (l *layout) formOf(n loops.Node) form {
 	return f
 }
 
-// addFlats adds the body of a loop over references and events; ok is false of any other
-// loop.
+// addFlats adds the body of a loop over references and events; ok is false for any other loop.
 func (l *layout) addFlats(n loops.Node) (ok bool) {
 	for i := range n.Len() {
 		item, steps := n.Item(i)
@@ -206,14 +196,14 @@ func (l *layout) addFlats(n loops.Node) (ok bool) {
 	return true
 }
 
-// flatOf makes one of a leaf.
+// flatOf makes the flat of a leaf.
 func (l *layout) flatOf(n loops.Node) flat {
 	_, _, wild := n.Leaf()
 	ref := n.Ref()
 	return flat{ref: uint32(ref), bytes: l.bytes[ref], wild: wild}
 }
 
-// reachFlat is joinLoop for short loops over references that run.
+// reachFlat is joinLoop for short loops over references that run at least once.
 func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
 	trips, p := p[0], p[1:]
 	for i := range l.flats[f.first : f.first+f.items] {
@@ -235,7 +225,7 @@ func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
 
 // extents are the bytes that references touch.
 type extents struct {
-	spans []span // from 2^64 - 1 to 0: none
+	spans []span // from 2^64 - 1 to 0 if empty
 	uses  []uint64
 	out   []span
 }
@@ -253,7 +243,7 @@ func (e *extents) join(ref uint32, s span, times uint64) {
 	e.uses[ref] += times
 }
 
-// reach is join without uses. Most that come lie within what is known.
+// reach is join without uses. It avoids stores, because most spans lie within what is known.
 func (e *extents) reach(ref uint32, s span) {
 	all := &e.spans[ref]
 	if s.first < all.first {

@@ -14,7 +14,7 @@ type marks struct {
 	shift  uint
 	number uint64 // of the page that was used last
 	last   *page
-	full   bool // there were more lines than can be marked
+	full   bool // more lines were added than can be marked
 }
 
 // mostPages bounds the memory of marks to some 70 MB: 2^29 lines, if they lie together.
@@ -32,7 +32,7 @@ func newMarks() *marks {
 	return &marks{keys: make([]uint64, 64), at: make([]int32, 64), shift: 64 - 6}
 }
 
-// find gives the page of this number, or nil.
+// find returns the page of this number, or nil.
 func (m *marks) find(number uint64) *page {
 	if m.last != nil && m.number == number {
 		return m.last
@@ -54,7 +54,7 @@ func (m *marks) slot(number uint64) int {
 	return slot
 }
 
-// need gives the page of this number.
+// need returns the page of this number, new if need be.
 func (m *marks) need(number uint64) *page {
 	if p := m.find(number); p != nil {
 		return p
@@ -80,7 +80,7 @@ func (m *marks) need(number uint64) *page {
 	return m.last
 }
 
-// add marks a line and tells whether it was not marked.
+// add marks a line and reports whether it was unmarked.
 func (m *marks) add(line trace.Line) bool {
 	p := m.need(line / pageLines)
 	word, bit := &p.words[line/64%(pageLines/64)], uint64(1)<<(line%64)
@@ -92,7 +92,7 @@ func (m *marks) add(line trace.Line) bool {
 	return true
 }
 
-// addSpan marks lines and gives how many were not marked.
+// addSpan marks lines and returns how many were unmarked.
 func (m *marks) addSpan(s span) (fresh uint64) {
 	for first := s.first; ; {
 		last := min(s.last, first|(pageLines-1))
@@ -111,13 +111,13 @@ func (m *marks) addSpan(s span) (fresh uint64) {
 
 func (p *page) add(first, last int) {
 	for word := first / 64; word <= last/64; word++ {
-		bits := p.mask(word, first, last) &^ p.words[word]
-		p.words[word] |= bits
-		p.marked += onesIn(bits)
+		fresh := p.mask(word, first, last) &^ p.words[word]
+		p.words[word] |= fresh
+		p.marked += bits.OnesCount64(fresh)
 	}
 }
 
-// mask is the bits of a word that lie between two lines of the page.
+// mask returns the bits of a word that lie between two lines of the page.
 func (p *page) mask(word, first, last int) uint64 {
 	bits := ^uint64(0)
 	if word == first/64 {
@@ -129,9 +129,7 @@ func (p *page) mask(word, first, last int) uint64 {
 	return bits
 }
 
-func onesIn(word uint64) int { return bits.OnesCount64(word) }
-
-// gap gives the first line of a span that is not marked.
+// gap returns the first unmarked line of a span.
 func (m *marks) gap(s span) (line trace.Line, found bool) {
 	for first := s.first; ; {
 		last := min(s.last, first|(pageLines-1))

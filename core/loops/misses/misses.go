@@ -1,81 +1,76 @@
-// Package misses computes the exact hits and misses of a folded trace in LRU caches,
-// in time that hardly grows with its trip counts: it simulates the tree of loops
-// ([loops.Tree]), not the trace (MODELS §11.2).
+// Package misses computes the exact hits and misses of a loop-compressed trace in LRU caches. It
+// simulates the tree of loops ([loops.Tree]), not the trace, so that the time hardly depends on
+// trip counts (MODELS §11.2).
 //
-//  1. A loop is run iteration by iteration, and each access looks its line up, as in
-//     package simulate (MODELS §1): one access a line that a reference touches, a
-//     modify is one, stores allocate.
-//  2. Idempotence: while no reference of a loop leaves its line, iterations repeat one
-//     sequence of accesses. LRU is then, after the first of them, as it is after any
-//     other, so that the second counts for all that follow.
-//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs,
-//     PLDI 2022): if before some iteration the cache is as it was some iterations ago,
-//     but for lines that moved as their references did in between, then what follows
-//     is what followed then, moved. The counters are multiplied and the lines moved by
-//     as many periods as the loop has left.
-//  4. Cold misses are first touches of a line, whatever the cache; capacity misses are
-//     those others of a fully associative cache of as many lines; conflict misses are
-//     the rest, which may be negative (MODELS §4).
+//  1. A loop runs iteration by iteration, and each access looks its line up, as in package
+//     simulate (MODELS §1): a reference makes one access for each line that it touches, a modify
+//     is one access, and stores allocate.
+//  2. Idempotence: while no reference of a loop leaves its line, the iterations repeat one
+//     sequence of accesses. After the first of them, LRU is in the same state as after any
+//     other, so that the second iteration counts for all that follow.
+//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022):
+//     if the cache before some iteration equals the cache some iterations ago, apart from lines
+//     that moved as their references did in between, the future repeats the past, moved. The
+//     counters are multiplied and the lines moved by as many periods as the loop has left.
+//  4. Cold misses are first touches of a line in any cache. Capacity misses are the other misses
+//     of a fully associative cache of as many lines. Conflict misses are the rest, which may be
+//     negative (MODELS §4).
 //
 // # When warping is sound
 //
-// Let every reference r of a loop move by d(r) bytes an iteration. References of one
-// array and equal d are a class. From the first iteration that is compared to the last
-// that is jumped over, the lines that a class touches lie in regions, spans that are
-// swept with d; where regions of two classes would overlap, the jump ends before.
+// Every reference r of a loop moves by d(r) bytes an iteration. References of one array with
+// equal d are a class. From the first iteration that is compared to the last that is jumped
+// over, the lines that a class touches lie in regions: spans that are swept with d. The jump
+// ends before regions of two classes would overlap.
 //
-//   - The period is a number of iterations after which each reference is at the same
-//     place of a line, and all references moved by the same number of sets.
-//   - Two states are equal if each line of the older one that is in a region of a class
-//     is, moved, at the same place of the newer one and in a region of that class, and
-//     each other line is there unmoved. That the moved line has to be in a region of
-//     its class, too, is what keeps a line of one array from being hit by the
-//     references of another after the jump: without it counts are silently wrong.
+//   - The period is a number of iterations after which each reference is at the same place of a
+//     line, and all references have moved by the same number of sets.
+//   - Two states are equal if each line of the older state that is in a region of a class is, moved,
+//     at the same place of the newer state and in a region of that class, and each other line is
+//     there unmoved. The moved line must be in a region of its class because the references of
+//     another array could hit it after the jump; counts would be silently wrong.
 //
-// Then moving lines is one-to-one on all that is in the cache or comes until the end of
-// the jump, it keeps sets together, and LRU does not look at names: hits, misses and
-// victims are the same, moved.
+// Moving lines is then one-to-one on all lines that are in the cache or come before the end of the
+// jump, it keeps sets together, and LRU does not look at names. So hits, misses and victims are
+// the same, moved.
 //
 // # When trip counts vary
 //
-// A loop whose inner trip counts change from one iteration to the next, as in triangular
-// nests, is looked at in blocks of iterations, after which every reference is at the same
-// place of a line and of the same set. Inner loops jump over a number of periods that
-// grows by the same from block to block. If a few blocks are alike, the last one of the
-// loop is made from the state that the progression of states predicts. If it is alike as
-// well, so are all between, and what each counts is a polynomial in its number, whose
-// degree is at most the number of loops below one another; the first blocks give it.
+// A loop whose inner trip counts change from iteration to iteration, as in triangular nests, is
+// divided into blocks of iterations, after which every reference is at the same place of a line
+// and of the same set. Inner loops jump over a number of periods that grows by the same amount
+// from block to block. If a few blocks are alike, the last block of the loop is run from the
+// state that the progression of states predicts. If it is alike too, so are all blocks between,
+// and the counts of a block are a polynomial in its number, whose degree is at most the number of
+// nested loops. The first blocks determine the polynomial.
 //
-// Blocks are alike if all that was decided in them is equal, the lines that were touched
-// and the states are in arithmetic progression, as are the numbers of periods, and all
-// lines that may meet in the cache have the same order by address, as do lines and the
-// bounds of regions. Between the first block and the last, each line is an affine
-// function of the block's number; two that are in order at both ends are in order
-// between. So no line comes to be another that it was not, which is all that LRU asks,
-// and every jump within is as sound as it is at both ends. Where the last block is not
+// Blocks are alike if all decisions in them are equal, the touched lines, the states and the
+// numbers of periods are in arithmetic progression, and all lines that may meet in the cache have
+// the same order by address, as do lines and the bounds of regions. Between the first block and
+// the last, each line is an affine function of the block's number; two that are in order at both
+// ends are in order between. So no two lines coincide that were different, which is all that LRU
+// depends on, and every jump within is as sound as it is at both ends. If the last block is not
 // alike, an earlier one is tried.
 //
 // # Differences
 //
-// The paper labels lines with the access that brought them, in the polyhedral model;
-// here lines are numbers, and the motion is found from the steps of the folded loops,
-// so that any tree that a trace folds to will do. The paper simulates triangular nests
-// iteration by iteration on the level that varies. Sets are any number, not only powers
-// of two. One run on a fully associative cache answers for all smaller ones, too, since
-// each hit knows its stack distance ([Capacities]).
+// The paper labels lines with the access that brought them, in the polyhedral model. Here lines
+// are numbers, and the steps of the compressed loops tell how they move, so that any tree will
+// do. The paper simulates triangular nests iteration by iteration on the level that varies. The
+// number of sets need not be a power of two.
 //
 // # Limits
 //
-// What does not repeat is simulated as it comes: loops with wild references at their
-// level, inner loops that vary and are too short for the cache to come to a steady state,
-// and what is not in loops. [Result.Simulated] and [Result.Jumped] say how much. Trees of
-// millions of nodes at the top, as irregular traces fold to, are gone through twice: which
-// arrays there are has to be known before lines of one evict those of another. Threads
-// share the cache. Several levels use the independent-level model (MODELS §3): each
-// sees every access, see [Levels]. Write-backs are not counted.
+// What does not repeat is simulated access by access: loops with wild references at their level,
+// inner loops that vary and are too short for the cache to reach a steady state, and what is not
+// in loops. [Result.Simulated] and [Result.Jumped] say how much. Trees of millions of top-level
+// nodes, which come from irregular traces, are read twice: the arrays must be known before lines
+// of one evict those of another. Threads share the cache. Several levels use the
+// independent-level model (MODELS §3): each sees every access. Write-backs are not counted.
 package misses
 
 import (
+	"errors"
 	"math"
 	"strconv"
 
@@ -91,13 +86,10 @@ type Cache struct {
 	Ways      uint64 // lines in a set
 }
 
-// Full is the fully associative cache of so many bytes.
-func Full(bytes, lineBytes uint64) Cache { return Cache{lineBytes, 1, bytes / max(1, lineBytes)} }
-
-// Lines is how many lines the cache holds.
+// Lines returns how many lines the cache holds.
 func (c Cache) Lines() uint64 { return c.Sets * c.Ways }
 
-// mostLines is the largest cache.
+// mostLines is the size of the largest cache.
 const mostLines = 1 << 24
 
 func (c Cache) check() error {
@@ -120,17 +112,17 @@ func (c Cache) String() string {
 	return n(c.Sets) + " sets of " + n(c.Ways) + " lines of " + n(c.LineBytes) + " bytes"
 }
 
-// Counts are line accesses, and what became of them.
+// Counts are line accesses and their misses.
 type Counts struct {
 	Accesses, Misses uint64
 	Cold             uint64 // first accesses to a line, which miss in any cache
 	Full             uint64 // misses of a fully associative cache of as many lines
 }
 
-// Capacity is the number of misses that more sets would not help.
+// Capacity returns the number of capacity misses.
 func (c Counts) Capacity() uint64 { return c.Full - c.Cold }
 
-// Conflict is how many misses more there are than in a fully associative cache.
+// Conflict returns by how much the misses exceed those of a fully associative cache.
 func (c Counts) Conflict() int64 { return int64(c.Misses - c.Full) }
 
 func (c *Counts) add(d Counts) {
@@ -146,45 +138,42 @@ func (c Counts) Plus(d Counts) Counts {
 	return c
 }
 
-// Minus returns the differences of the counts, of which d has a part.
+// Minus returns the differences of the counts.
 func (c Counts) Minus(d Counts) Counts {
 	return Counts{c.Accesses - d.Accesses, c.Misses - d.Misses, c.Cold - d.Cold, c.Full - d.Full}
 }
 
-// Result is what a tree does in a cache.
+// Result is the behaviour of a tree in a cache.
 type Result struct {
 	Cache Cache
-	// Kinds tells that Cold and Full were counted; or else they are 0.
+	// Kinds reports that Cold and Full were counted; otherwise they are 0.
 	Kinds bool
 	Total Counts
-	// Nodes are the counts of the loops at the top and of all nodes in them, in
-	// pre-order: a loop, then the items of its body, each with what is in it. Those of a
-	// loop are the sums of its items'. Leaves at the top are not among them, and in a
-	// tree of more than 2^18 nodes at the top, loops there over at most 64 references
-	// are not, either.
+	// Nodes are the counts of the top-level loops and of all nodes in them, in pre-order. The
+	// counts of a loop are the sums of its items. Top-level leaves are not among them; nor are
+	// top-level loops over at most 64 references in a tree of more than 2^18 top-level nodes.
 	Nodes []Counts
-	// Loose are the counts of what is not in Nodes, by reference
-	// ([loops.Tree.References]). ShortLoops reports that the tree has so many nodes at the
-	// top that short loops there are among them.
+	// Loose are the counts of everything that is not in Nodes, by reference
+	// ([loops.Tree.References]). ShortLoops reports that short top-level loops are included.
 	Loose      []Counts
 	ShortLoops bool
 	// Refs are the counts of all leaves, by reference.
 	Refs []Counts
 
 	Arrays []Array // by address
-	// Evictions count lines that went because others came: by the column of the array
-	// that comes, then of the one that goes.
+	// Evictions count evicted lines: by the column of the array of the new line, then by that
+	// of the evicted line.
 	Evictions [][]uint64
 
-	// Line accesses that were simulated one by one for Misses, and those that were
-	// counted without.
+	// Simulated are the line accesses that were simulated one by one for Misses. Jumped are the
+	// others.
 	Simulated, Jumped uint64
 
 	tops []top
-	top  int // nodes there
+	top  int // top-level nodes
 }
 
-// Starts gives, by node at the top, where its counts are in Nodes, or -1.
+// Starts returns, by top-level node, the index of its counts in Nodes, or -1.
 func (r *Result) Starts() []int32 {
 	starts := make([]int32, r.top)
 	at := 0
@@ -198,7 +187,7 @@ func (r *Result) Starts() []int32 {
 	return starts
 }
 
-// Array is what references whose lines overlap touch.
+// Array is the lines that references touch whose lines overlap.
 type Array struct {
 	First, Last trace.Line
 	References  []int // numbers
@@ -206,103 +195,96 @@ type Array struct {
 	Counts      Counts
 }
 
-// errMany is of a tree beyond what counts.
+// errMany reports a tree whose counts would overflow.
 var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer: counts have 64 bits"}
 
-// Run gives the counts of a tree in a cache that is empty at its beginning. Kinds of
-// misses are left out of a tree that touches half a billion lines or more. The error is a
-// [*trace.OptionError].
-func Run(t *loops.Tree, c Cache) (*Result, error) { return run(t, c, new(pauses)) }
+// ErrStopped reports that the caller stopped a run.
+var ErrStopped = errors.New("loops: stopped while misses were counted")
 
-func run(t *loops.Tree, c Cache, asks *pauses) (*Result, error) {
-	if err := c.check(); err != nil {
-		return nil, err
+// pauseEvery is about how many accesses are simulated between two questions.
+const pauseEvery = 1 << 17
+
+// pauses asks from time to time whether to continue.
+type pauses struct {
+	ask  func() bool // nil: nobody is asked
+	left int         // accesses until the next question
+	over bool
+}
+
+// spend is called for accesses that were simulated.
+func (p *pauses) spend(accesses int) {
+	if p.left -= accesses; p.left > 0 || p.ask == nil {
+		return
 	}
-	p, err := Prepare(t, c.LineBytes)
+	p.left = pauseEvery
+	p.over = p.over || !p.ask()
+}
+
+// Run returns the counts of a tree in a cache that is empty at first. The kinds of misses are left
+// out for a tree that touches half a billion lines or more. The error is a [*trace.OptionError].
+func Run(t *loops.Tree, c Cache) (*Result, error) { return RunAsking(t, c, nil) }
+
+// RunAsking is [Run] for trees that may take long. It calls goOn every few hundred thousand
+// simulated accesses, and ends with [ErrStopped] if that returns false.
+func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
+	e, err := count(t, c, goOn)
 	if err != nil {
 		return nil, err
 	}
-	return p.run(c, asks)
+	cold := firstTouches(e.layout, e.pauses)
+	full := e.tally.counts
+	if cold != nil && c.Sets > 1 && !e.over {
+		all := newEngine(e.layout, 1, c.Lines())
+		all.pauses = e.pauses
+		all.run()
+		full = all.tally.counts
+	}
+	if e.over {
+		return nil, ErrStopped
+	}
+	return e.result(c, full, cold), nil
 }
 
-// Prepared is a tree that was looked at, to be run in several caches with lines of one
-// size. It is for one goroutine.
-type Prepared struct {
-	layout *layout
-	cold   []uint64          // nil: not known yet
-	vast   bool              // first touches are too many to be known
-	full   map[uint64][]hits // of fully associative caches, by lines
+// CountAsking is [RunAsking] without kinds of misses. It takes less than half as long.
+func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
+	e, err := count(t, c, goOn)
+	if err != nil {
+		return nil, err
+	}
+	return e.result(c, nil, nil), nil
 }
 
-// Prepare looks at a tree. The error is a [*trace.OptionError].
-func Prepare(t *loops.Tree, lineBytes uint64) (*Prepared, error) {
-	if err := (Cache{lineBytes, 1, 1}).check(); err != nil {
+// count runs a tree through a cache.
+func count(t *loops.Tree, c Cache, goOn func() bool) (*engine, error) {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
 	if t.Rows() == math.MaxUint64 {
 		return nil, errMany
 	}
-	return &Prepared{layout: newLayout(t, lineBytes), full: map[uint64][]hits{}}, nil
-}
-
-// Run is the function Run, for lines of the prepared size.
-func (p *Prepared) Run(sets, ways uint64) (*Result, error) {
-	c := Cache{1 << p.layout.shift, sets, ways}
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	return p.run(c, new(pauses))
-}
-
-// Count is Run without kinds of misses. It takes less than half as long.
-func (p *Prepared) Count(sets, ways uint64) (*Result, error) {
-	c := Cache{1 << p.layout.shift, sets, ways}
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	e := newEngine(p.layout, sets, ways)
-	e.run()
-	return e.result(c, nil, nil), nil
-}
-
-func (p *Prepared) run(c Cache, asks *pauses) (*Result, error) {
-	e := newEngine(p.layout, c.Sets, c.Ways)
-	e.pauses = asks
-	e.run()
-	if c.Sets == 1 {
-		p.full[c.Lines()] = e.tally.counts
-	}
-	if p.cold == nil && !asks.over && !p.vast {
-		p.cold = firstTouches(p.layout, asks)
-		p.vast = p.cold == nil
-	}
-	if p.vast && !asks.over {
-		return e.result(c, nil, nil), nil
-	}
-	if p.full[c.Lines()] == nil && !asks.over {
-		full := newEngine(p.layout, 1, c.Lines())
-		full.pauses = asks
-		full.run()
-		p.full[c.Lines()] = full.tally.counts
-	}
-	if asks.over {
-		p.cold, p.full = nil, map[uint64][]hits{}
+	e := newEngine(newLayout(t, c.LineBytes), c.Sets, c.Ways)
+	e.pauses = &pauses{ask: goOn, left: pauseEvery}
+	if e.run(); e.over {
 		return nil, ErrStopped
 	}
-	return e.result(c, p.full[c.Lines()], p.cold), nil
+	return e, nil
 }
 
-// result lays counts out; full are those of the fully associative cache, and cold the
-// first touches of each node, then of each reference at the top; or nil.
+// result makes a result of the counts. full are the counts of the fully associative cache, and
+// cold the first touches of each node, then of each reference at the top; without cold, the kinds
+// of misses are left out.
 func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	all := make([]Counts, len(e.tally.counts))
 	for i, n := range e.tally.counts {
 		all[i] = Counts{Accesses: n.accesses, Misses: n.misses}
-		if full != nil {
+		if cold != nil {
 			all[i].Cold, all[i].Full = cold[i], full[i].misses
 		}
 	}
-	r := &Result{Cache: c, Nodes: all[:e.nodes:e.nodes], tops: e.tops, top: len(e.shapes), Loose: all[e.nodes:], ShortLoops: e.layout.many, Simulated: e.done, Kinds: full != nil}
+	r := &Result{
+		Cache: c, Nodes: all[:e.nodes:e.nodes], Loose: all[e.nodes:], ShortLoops: e.layout.many,
+		Simulated: e.done, Kinds: cold != nil, tops: e.tops, top: len(e.shapes),
+	}
 	r.Refs = append(r.Refs, r.Loose...)
 	for i := range e.tops {
 		at := int(e.tops[i].start)
@@ -329,7 +311,7 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	return r
 }
 
-// sum fills in the counts of the loops from node at on.
+// sum fills in the counts of the loop at node at and of the loops in it.
 func (r *Result) sum(b *block, at int) {
 	for i := range b.items {
 		it := &b.items[i]
@@ -341,48 +323,4 @@ func (r *Result) sum(b *block, at int) {
 		}
 		r.Nodes[at].add(r.Nodes[n])
 	}
-}
-
-// Curve is what a tree does in fully associative caches of all capacities up to a
-// limit.
-type Curve struct {
-	Accesses uint64
-	// Hits are the accesses with each stack distance, in lines from zero.
-	Hits []uint64
-	// Beyond are the others: those with a larger distance, and first accesses.
-	Beyond uint64
-
-	Simulated, Jumped uint64 // see [Result]
-}
-
-// Misses of a cache of so many lines, at most len(Hits).
-func (c *Curve) Misses(lines int) uint64 {
-	n := c.Beyond
-	for _, hits := range c.Hits[lines:] {
-		n += hits
-	}
-	return n
-}
-
-// Capacities gives the curve of a tree up to a capacity in lines. Its cost grows with
-// that capacity, not with trip counts. The error is a [*trace.OptionError].
-func Capacities(t *loops.Tree, lineBytes, lines uint64) (*Curve, error) {
-	if err := (Cache{lineBytes, 1, lines}).check(); err != nil {
-		return nil, err
-	}
-	p, err := Prepare(t, lineBytes)
-	if err != nil {
-		return nil, err
-	}
-	e := newEngine(p.layout, 1, lines)
-	e.state = newStacks(1, lines)
-	e.tally.depths = make([]uint64, lines)
-	e.run()
-	r := &Curve{Hits: e.tally.depths, Simulated: e.done}
-	for _, n := range e.tally.counts {
-		r.Accesses += n.accesses
-		r.Beyond += n.misses
-	}
-	r.Jumped = r.Accesses - r.Simulated
-	return r, nil
 }

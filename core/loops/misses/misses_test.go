@@ -2,7 +2,6 @@ package misses
 
 import (
 	"os"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -35,7 +34,7 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions in
 		}
 	}
 	for s := range want.sets {
-		if got := e.state.content(s); !slices.Equal(got, want.sets[s]) {
+		if got := content(e.state, s); !slices.Equal(got, want.sets[s]) {
 			t.Fatalf("%v, set %d at the end: %v, want %v", c, s, got, want.sets[s])
 		}
 	}
@@ -135,49 +134,17 @@ func TestWrongCaches(t *testing.T) {
 	}
 }
 
-// TestLevels: a second level of fewer lines than the first one cannot miss more.
-func TestLevels(t *testing.T) {
-	tree := product(t, 16, 128)
-	var alone []*Result
-	for _, c := range []Cache{{64, 8, 2}, {64, 16, 1}, {64, 16, 2}} {
-		r, err := Run(tree, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		alone = append(alone, r)
-	}
-	got := Levels(alone...)
-	want := []Level{
-		{alone[0].Cache, 4 * 16 * 16 * 16, 5372, false},
-		{alone[1].Cache, 5372, 5372, true},
-		{alone[2].Cache, 5372, 1398, false},
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-}
-
 // TestCapacities: one curve is what each fully associative cache does, and the kinds of
 // misses come to their sum.
 func TestCapacities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 2000)
 		const lines = 40
-		prepared, err := Prepare(tree, 64)
-		if err != nil {
-			t.Fatalf("%v", err)
-		}
-		curve, err := Capacities(tree, 64, lines)
-		if err != nil {
-			t.Fatalf("%v", err)
-		}
+		curve := capacities(tree, 64, lines)
 		for _, n := range []int{1, 2, 7, lines} {
 			r, err := Run(tree, Cache{64, 1, uint64(n)})
-			if err != nil || r.Total.Misses != curve.Misses(n) || r.Total.Accesses != curve.Accesses {
-				t.Fatalf("%d lines: %d misses, want %d; error %v", n, curve.Misses(n), r.Total.Misses, err)
-			}
-			if again, err := prepared.Run(1, uint64(n)); err != nil || !reflect.DeepEqual(again, r) {
-				t.Fatalf("%d lines: prepared, %+v, error %v, want %+v", n, again, err, r)
+			if err != nil || r.Total.Misses != curve.misses(n) || r.Total.Accesses != curve.accesses {
+				t.Fatalf("%d lines: %d misses, want %d; error %v", n, curve.misses(n), r.Total.Misses, err)
 			}
 			if k := r.Total; k.Cold+k.Capacity() != k.Misses || k.Conflict() != 0 || r.Simulated+r.Jumped != k.Accesses {
 				t.Fatalf("%d lines: %+v", n, r.Total)

@@ -91,6 +91,20 @@ func (n *naive) access(line trace.Line, at, ref int) {
 	*set = slices.Insert(*set, 0, line)
 }
 
+// content returns the lines of a set, most recently used first.
+func content(s state, set int) (lines []trace.Line) {
+	if f, ok := s.(*frames); ok {
+		return slices.DeleteFunc(slices.Clone(f.held[set*f.ways:(set+1)*f.ways]), func(l trace.Line) bool { return l == none })
+	}
+	k := &s.(*stacks).all[set]
+	for at := k.next - 1; at >= k.tail; at-- {
+		if k.isLive(at) {
+			lines = append(lines, k.order[at])
+		}
+	}
+	return lines
+}
+
 // drawnNest is a random nest whose references meet now and then.
 type drawing struct {
 	t     *rapid.T

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// stacks is a cache of many ways, or of one set: a stack a set.
+// stacks is a cache of many ways: an LRU stack for each set.
 type stacks struct {
 	index
 	all []stack
@@ -38,7 +38,7 @@ func (s *stacks) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line that is not the newest that.
+// use makes a line the newest, which it is not yet.
 func (k *stack) use(a *access, t *tally) {
 	at, slot := k.find(a.line)
 	if at >= 0 {
@@ -64,7 +64,7 @@ func (s *stacks) save(to []uint64) []uint64 {
 		k := &s.all[i]
 		to = append(to, uint64(k.held))
 		for at := k.tail; at < k.next; at++ {
-			if k.live[at/64]>>(at%64)&1 != 0 {
+			if k.isLive(at) {
 				to = append(to, k.order[at])
 			}
 		}
@@ -111,7 +111,7 @@ func (s *stacks) move(m *motion, times uint64) {
 	for i := range s.all {
 		k := &s.all[i]
 		for at := k.tail; at < k.next; at++ {
-			if k.live[at/64]>>(at%64)&1 != 0 {
+			if k.isLive(at) {
 				k.order[at] = m.after(k.order[at], times)
 			}
 		}
@@ -119,19 +119,8 @@ func (s *stacks) move(m *motion, times uint64) {
 	}
 }
 
-func (s *stacks) content(set int) (lines []trace.Line) {
-	k := &s.all[set]
-	for at := k.next - 1; at >= k.tail; at-- {
-		if k.live[at/64]>>(at%64)&1 != 0 {
-			lines = append(lines, k.order[at])
-		}
-	}
-	return lines
-}
-
-// stack is an LRU stack of so many lines at most. Each use gets the next stamp; the
-// newest of a line is live. A table finds the stamp of a line. When stamps run out, the
-// live ones are numbered anew.
+// stack is an LRU stack. Each use of a line gets the next stamp; the newest stamp of a line is
+// live. A table finds the stamp of a line. When stamps run out, the live ones are renumbered.
 type stack struct {
 	most, held int
 	order      []trace.Line // by stamp
@@ -143,6 +132,9 @@ type stack struct {
 	values []int32
 	shift  uint
 }
+
+// isLive reports whether a stamp is the newest of its line.
+func (k *stack) isLive(stamp int) bool { return k.live[stamp/64]>>(stamp%64)&1 != 0 }
 
 func (k *stack) init(most int) {
 	k.most = most
@@ -159,7 +151,7 @@ func (k *stack) init(most int) {
 	k.next, k.tail = 1, 1
 }
 
-// find gives the stamp of a line and where it is in the table, or -1 and where it goes.
+// find returns the stamp of a line and its slot in the table, or -1 and the slot for it.
 func (k *stack) find(line trace.Line) (stamp, slot int) {
 	mask := len(k.keys) - 1
 	for slot = int(line * 0x9e3779b97f4a7c15 >> k.shift); ; slot = (slot + 1) & mask {
@@ -191,7 +183,7 @@ func (k *stack) put(line trace.Line) {
 	}
 }
 
-// drop takes the oldest line away.
+// drop removes the oldest line.
 func (k *stack) drop() (line trace.Line) {
 	word := k.tail / 64
 	for k.live[word] == 0 {
@@ -206,7 +198,7 @@ func (k *stack) drop() (line trace.Line) {
 	return line
 }
 
-// remove takes a line out of the table, and closes the gap.
+// remove removes a line from the table and closes the gap.
 func (k *stack) remove(line trace.Line) {
 	mask := len(k.keys) - 1
 	_, gap := k.find(line)
@@ -220,11 +212,11 @@ func (k *stack) remove(line trace.Line) {
 	k.keys[gap] = none
 }
 
-// settle numbers the live stamps anew, and makes the table anew.
+// settle renumbers the live stamps and rebuilds the table.
 func (k *stack) settle() {
 	to := 1
 	for at := k.tail; at < k.next; at++ {
-		if k.live[at/64]>>(at%64)&1 != 0 {
+		if k.isLive(at) {
 			k.order[to] = k.order[at]
 			to++
 		}
@@ -244,11 +236,11 @@ func (k *stack) settle() {
 	}
 }
 
-// moved tells whether the stack holds what was saved, moved by m; the oldest line first.
+// moved reports whether the stack holds what was saved, moved by m; the oldest line first.
 func (k *stack) moved(from []uint64, m *motion) bool {
 	i := 0
 	for at := k.tail; at < k.next; at++ {
-		if k.live[at/64]>>(at%64)&1 != 0 {
+		if k.isLive(at) {
 			if !m.brings(from[i], k.order[at]) {
 				return false
 			}

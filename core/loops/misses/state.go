@@ -6,45 +6,58 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// access is one of a line.
+// access is an access to a line.
 type access struct {
 	line  trace.Line
-	at    uint32 // whose count it is
-	array uint32 // whose line it is
+	at    uint32 // number of the counters
+	array uint32 // column of the line's array
 }
 
-// tally is what states count.
+// tally holds the counters of a run.
 type tally struct {
-	weight uint64 // of each access: how many equal ones it stands for
+	weight uint64 // how many equal accesses each access stands for
 	counts []hits
 	arrays *arrays
-	out    []uint64 // evictions: by the array that comes, then by the one that goes
+	out    []uint64 // evictions: by the array of the new line, then of the evicted one
 	depths []uint64 // hits by stack distance, of one set; nil: not wanted
 }
 
-// hits are of one node.
+// hits are the counters of one node.
 type hits struct{ accesses, misses uint64 }
 
-// state is what a cache holds: LRU in each set.
+// save appends the counters of the nodes from at on, of evictions and of stack distances to a list.
+func (t *tally) save(to []uint64, at, nodes int) []uint64 {
+	for _, n := range t.counts[at : at+nodes] {
+		to = append(to, n.accesses, n.misses)
+	}
+	return append(append(to, t.out...), t.depths...)
+}
+
+// load sets the counters that save appended.
+func (t *tally) load(from []uint64, at, nodes int) {
+	for i := range nodes {
+		t.counts[at+i] = hits{from[2*i], from[2*i+1]}
+	}
+	from = from[copy(t.out, from[2*nodes:])+2*nodes:]
+	copy(t.depths, from)
+}
+
+// state is the content of a cache: LRU in each set.
 type state interface {
-	// touch makes accesses, and counts.
-	touch(all []access, t *tally)
-	// lines is the largest number that the cache holds.
-	lines() int
-	// save appends what the cache holds to a slice that was emptied.
-	save(to []uint64) []uint64
-	// load has the cache hold what was saved.
-	load(from []uint64)
-	// moved tells whether the cache holds what was saved, each line where m moved it.
+	touch(all []access, t *tally) // makes and counts accesses
+	lines() int                   // the most lines that the cache holds
+	save(to []uint64) []uint64    // appends the content to a list
+	load(from []uint64)           // sets the content to what was saved
+	// moved reports whether the cache holds what was saved, each line where m moved it.
 	moved(from []uint64, m *motion) bool
-	// move moves all lines by m, so many times.
-	move(m *motion, times uint64)
-	// content gives the lines of a set, most recently used first.
-	content(set int) []trace.Line
+	move(m *motion, times uint64) // moves all lines by m, so many times
 }
 
 // none is no line.
 const none = ^uint64(0)
+
+// fewWays is how many ways are searched one by one.
+const fewWays = 16
 
 // newState makes an empty cache.
 func newState(sets, ways uint64) state {
@@ -53,9 +66,6 @@ func newState(sets, ways uint64) state {
 	}
 	return newStacks(sets, ways)
 }
-
-// fewWays is how many ways are searched one by one.
-const fewWays = 16
 
 // index chooses the set of a line.
 type index struct {
@@ -107,7 +117,7 @@ func (f *frames) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line that is not the newest of its set that.
+// use makes a line the newest of its set, which it is not yet.
 func (f *frames) use(a *access, set []trace.Line, t *tally) {
 	above := set[0]
 	set[0] = a.line
@@ -123,7 +133,7 @@ func (f *frames) use(a *access, set []trace.Line, t *tally) {
 	}
 }
 
-// evict counts a line that went for another one.
+// evict counts the eviction of a line by an access.
 func (t *tally) evict(a *access, line trace.Line) {
 	t.out[int(a.array)*t.arrays.shown+int(t.arrays.of(line))] += t.weight
 }
@@ -133,15 +143,15 @@ func (f *frames) save(to []uint64) []uint64 { return append(to, f.held...) }
 func (f *frames) load(from []uint64) { copy(f.held, from) }
 
 func (f *frames) moved(from []uint64, m *motion) bool {
-	to := int(m.turn)
-	for s := range int(f.sets) {
-		before, now := from[s*f.ways:(s+1)*f.ways], f.held[to*f.ways:(to+1)*f.ways]
+	to := int(m.turn) * f.ways
+	for at := 0; at < len(f.held); at += f.ways {
+		before, now := from[at:at+f.ways], f.held[to:to+f.ways]
 		for w := f.ways - 1; w >= 0; w-- {
 			if !m.brings(before[w], now[w]) {
 				return false
 			}
 		}
-		if to++; to == int(f.sets) {
+		if to += f.ways; to == len(f.held) {
 			to = 0
 		}
 	}
@@ -163,13 +173,4 @@ func (f *frames) move(m *motion, times uint64) {
 func mulMod(a, b, n uint64) uint64 {
 	hi, lo := bits.Mul64(a%n, b%n)
 	return bits.Rem64(hi, lo, n)
-}
-
-func (f *frames) content(set int) (lines []trace.Line) {
-	for _, line := range f.held[set*f.ways : (set+1)*f.ways] {
-		if line != none {
-			lines = append(lines, line)
-		}
-	}
-	return lines
 }

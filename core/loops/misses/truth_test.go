@@ -140,11 +140,8 @@ func compareHistogram(t *testing.T, tree *loops.Tree, path string) {
 	}
 	defer f.Close()
 	const lines = 1 << 15
-	got, err := Capacities(tree, 64, lines)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Curve{Hits: make([]uint64, lines)}
+	got := capacities(tree, 64, lines)
+	want := curve{hits: make([]uint64, lines)}
 	for s := bufio.NewScanner(f); s.Scan(); {
 		distance, count, _ := strings.Cut(s.Text(), " ")
 		n, err := strconv.ParseUint(count, 10, 64)
@@ -152,27 +149,27 @@ func compareHistogram(t *testing.T, tree *loops.Tree, path string) {
 			t.Fatal(err)
 		}
 		if distance == "inf" {
-			want.Beyond = n
+			want.beyond = n
 		} else if d, err := strconv.Atoi(distance); err == nil && d < lines {
-			want.Hits[d] = n
+			want.hits[d] = n
 		} else {
 			t.Fatalf("distance %s, error %v", distance, err)
 		}
 	}
-	if got.Beyond != want.Beyond {
-		t.Errorf("%d first accesses, want %d", got.Beyond, want.Beyond)
+	if got.beyond != want.beyond {
+		t.Errorf("%d first accesses, want %d", got.beyond, want.beyond)
 	}
-	for d, n := range want.Hits {
-		if got.Hits[d] != n {
-			t.Errorf("%d accesses at distance %d, want %d", got.Hits[d], d, n)
+	for d, n := range want.hits {
+		if got.hits[d] != n {
+			t.Errorf("%d accesses at distance %d, want %d", got.hits[d], d, n)
 		}
 	}
 	cold := uint64(0)
 	for _, n := range firstTouches(newLayout(tree, 64), new(pauses)) {
 		cold += n
 	}
-	if cold != want.Beyond {
-		t.Errorf("%d first touches, want %d", cold, want.Beyond)
+	if cold != want.beyond {
+		t.Errorf("%d first touches, want %d", cold, want.beyond)
 	}
 }
 
@@ -182,9 +179,7 @@ func BenchmarkPrepare(b *testing.B) {
 		tree := folded(b, name)
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Prepare(tree, 64); err != nil {
-					b.Fatal(err)
-				}
+				newLayout(tree, 64)
 			}
 		})
 	}
@@ -224,11 +219,7 @@ func compareFirstLook(b *testing.B, name string, tree *loops.Tree) {
 			for b.Loop() {
 				for i, run := range []func(){
 					func() {
-						p, err := Prepare(tree, c.LineBytes)
-						if err != nil {
-							b.Fatal(err)
-						}
-						r, err := p.Count(c.Sets, c.Ways)
+						r, err := CountAsking(tree, c, nil)
 						if err != nil {
 							b.Fatal(err)
 						}
@@ -282,14 +273,11 @@ func BenchmarkReal(b *testing.B) {
 		tree := folded(b, name)
 		for _, c := range []Cache{{64, 64, 8}, {64, 1, 512}} {
 			b.Run(name+"/tree/"+c.String(), func(b *testing.B) {
-				p, err := Prepare(tree, c.LineBytes)
-				if err != nil {
-					b.Fatal(err)
-				}
+				l := newLayout(tree, c.LineBytes)
 				for b.Loop() {
-					if _, err := p.Count(c.Sets, c.Ways); err != nil {
-						b.Fatal(err)
-					}
+					e := newEngine(l, c.Sets, c.Ways)
+					e.run()
+					e.result(c, nil, nil)
 				}
 				b.ReportMetric(float64(tree.Rows())*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
 			})

@@ -23,33 +23,32 @@ type plan struct {
 	motion motion // in a period
 	over   motion // between checkpoints
 
-	saved  bool // there is a checkpoint
-	at     uint64
-	done   uint64 // accesses made until then
-	state  []uint64
-	counts []hits
-	out    []uint64
-	depths []uint64
+	saved  bool     // there is a checkpoint
+	at     uint64   // iteration of the checkpoint
+	done   uint64   // accesses made until then
+	state  []uint64 // of the cache
+	totals []uint64 // of the tally
+	now    []uint64 // the same at the end of a period
 
 	hulls  []span
 	sorted []region
 }
 
-// region is a run of lines that move in the same way from iteration to iteration.
+// region is a range of lines that move alike from iteration to iteration.
 type region struct {
 	span
 	class int    // equal of regions of one array that move alike
 	shift uint64 // lines, modulo 2^64
 }
 
-// motion is how lines move: those of regions do, others stay.
+// motion says how lines move: those of regions do, others stay.
 type motion struct {
 	regions []region // ascending, disjoint
 	turn    uint64   // by how many sets
 }
 
-// find gives the region of a line, or nil.
-func (m *motion) find(line trace.Line) *region {
+// search returns the number of the first region that does not end before a line.
+func (m *motion) search(line trace.Line) int {
 	lo, hi := 0, len(m.regions)
 	for lo < hi {
 		mid := (lo + hi) / 2
@@ -59,14 +58,19 @@ func (m *motion) find(line trace.Line) *region {
 			hi = mid
 		}
 	}
-	if lo < len(m.regions) && m.regions[lo].first <= line {
-		return &m.regions[lo]
+	return lo
+}
+
+// find returns the region of a line, or nil.
+func (m *motion) find(line trace.Line) *region {
+	if n := m.search(line); n < len(m.regions) && m.regions[n].first <= line {
+		return &m.regions[n]
 	}
 	return nil
 }
 
-// brings tells whether a line moves to where another one is. It has to stay in a region
-// of its class: beyond, it would be hit in another way.
+// brings reports whether a line moves to where another one is. It has to stay in a region of its
+// class: beyond, other references would hit it.
 func (m *motion) brings(before, now trace.Line) bool {
 	if before == none || now == none {
 		return before == now
@@ -82,7 +86,7 @@ func (m *motion) brings(before, now trace.Line) bool {
 	return to != nil && to.class == r.class
 }
 
-// after is where a line is after so many times.
+// after returns where a line is after it moved so many times.
 func (m *motion) after(line trace.Line, times uint64) trace.Line {
 	if line == none {
 		return none
@@ -125,7 +129,7 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	lineBytes := uint64(1) << e.shift
 	w.period = 1
 	for i := range b.drifts {
-		w.period = max(w.period, lineBytes/min(lineBytes, b.drifts[i].step&-b.drifts[i].step))
+		w.period = max(w.period, lineBytes/gcd(lineBytes, b.drifts[i].step))
 	}
 	w.motion.turn = 0
 	if e.sets == 1 || len(b.leaves) == 0 {
@@ -136,9 +140,7 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	for i := range b.leaves {
 		apart := (e.turnOf(b.leaves[i].step, w.period) + e.sets - first) % e.sets
 		if apart != 0 {
-			n := e.sets / gcd(e.sets, apart)
-			times = times / gcd(times, n) * n
-			if times > trips {
+			if times = lcm(times, e.sets/gcd(e.sets, apart)); times > trips {
 				return false
 			}
 		}
@@ -148,7 +150,7 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	return w.period <= trips/2
 }
 
-// turnOf is by how many sets a reference moves in a period, of whole lines.
+// turnOf returns by how many sets a reference moves in a period, in which it moves by whole lines.
 func (e *engine) turnOf(step, period uint64) uint64 {
 	lines := uint64(int64(step*period) >> e.shift)
 	if int64(lines) < 0 {
@@ -164,7 +166,9 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-// from finds the regions of the iterations from one on, as far as they do not collide.
+func lcm(a, b uint64) uint64 { return a / gcd(a, b) * b }
+
+// from finds the regions of the iterations from i on, as far as they do not collide.
 func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.saved, w.vain, w.fine = false, 0, 0
 	w.first = i
@@ -202,8 +206,8 @@ func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.next = i + w.period
 }
 
-// disjoint finds the regions of the next n iterations. It tells whether no two collide
-// that move differently.
+// disjoint finds the regions of the next n iterations. It reports whether no two that move
+// differently collide.
 func (w *plan) disjoint(e *engine, b *block, n uint64) bool {
 	w.sorted = w.sorted[:0]
 	for i := range b.leaves {
@@ -244,8 +248,8 @@ func (e *engine) classify(b *block) {
 	}
 }
 
-// look compares before iteration i with the checkpoint, and makes another one. If the
-// cache is as it was, moved, it jumps over as many periods as there are, and gives the
+// look compares the state before iteration i with the checkpoint, and makes another checkpoint. If
+// the cache is as it was, moved, it jumps over as many periods as there are, and returns the
 // number of iterations.
 func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
 	if !w.on {
@@ -318,21 +322,15 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 	e.jumps++
 	e.state.move(&w.over, times)
 	e.writeState()
-	now := e.tally.counts[at : at+b.nodes]
-	for j := range now {
-		now[j].accesses += times * (now[j].accesses - w.counts[j].accesses)
-		now[j].misses += times * (now[j].misses - w.counts[j].misses)
+	w.now = e.tally.save(w.now[:0], at, b.nodes)
+	for j, before := range w.totals {
+		w.now[j] += times * (w.now[j] - before)
 	}
-	for j, before := range w.out {
-		e.tally.out[j] += times * (e.tally.out[j] - before)
-	}
-	for j, before := range w.depths {
-		e.tally.depths[j] += times * (e.tally.depths[j] - before)
-	}
+	e.tally.load(w.now, at, b.nodes)
 	return times * apart
 }
 
-// write notes what the jump hangs on: in which regions references and lines are.
+// write notes what the jump depends on: the regions of references and lines.
 func (w *plan) write(e *engine, i, apart uint64, at int) {
 	e.note(uint64(at), i, apart, (w.end-i)%apart, w.over.turn, uint64(len(w.over.regions)))
 	e.times = append(e.times, (w.end-i)/apart, w.end)
@@ -342,19 +340,17 @@ func (w *plan) write(e *engine, i, apart uint64, at int) {
 	for _, h := range w.hulls {
 		e.note(w.over.rank(h.first >> e.shift))
 	}
-	for _, line := range w.state {
-		e.note(w.over.rank(line))
-	}
-	w.state = e.state.save(w.state[:0])
-	for _, line := range w.state {
-		e.note(w.over.rank(line))
+	for range 2 {
+		for _, line := range w.state {
+			e.note(w.over.rank(line))
+		}
+		w.state = e.state.save(w.state[:0])
 	}
 }
 
-// rank tells where a line is among regions: 2n + 1 in region n, 2n between those before
-// it.
+// rank returns where a line is among regions: 2n + 1 in region n, 2n before it.
 func (m *motion) rank(line trace.Line) uint64 {
-	n, _ := slices.BinarySearchFunc(m.regions, line, func(r region, line trace.Line) int { return cmp.Compare(r.last, line) })
+	n := m.search(line)
 	if n < len(m.regions) && m.regions[n].first <= line {
 		return uint64(2*n + 1)
 	}
@@ -366,9 +362,7 @@ func (w *plan) save(e *engine, b *block, i uint64, at int) {
 	w.saved = true
 	w.at, w.done = i, e.done
 	w.state = e.state.save(w.state[:0])
-	w.counts = append(w.counts[:0], e.tally.counts[at:at+b.nodes]...)
-	w.out = append(w.out[:0], e.tally.out...)
-	w.depths = append(w.depths[:0], e.tally.depths...)
+	w.totals = e.tally.save(w.totals[:0], at, b.nodes)
 }
 
 // finish notes whether looking was worth it.

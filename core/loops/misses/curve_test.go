@@ -1,0 +1,33 @@
+package misses
+
+import "github.com/stackglass/stackglass/core/loops"
+
+// curve is the behaviour of a tree in fully associative caches of all capacities up to a limit.
+type curve struct {
+	accesses uint64
+	hits     []uint64 // by stack distance, in lines from zero
+	beyond   uint64   // accesses at larger distances, and first accesses
+}
+
+// misses returns the misses of a cache of so many lines, at most len(hits).
+func (c *curve) misses(lines int) uint64 {
+	n := c.beyond
+	for _, hits := range c.hits[lines:] {
+		n += hits
+	}
+	return n
+}
+
+// capacities returns the curve of a tree up to a capacity in lines, from one run.
+func capacities(t *loops.Tree, lineBytes, lines uint64) *curve {
+	e := newEngine(newLayout(t, lineBytes), 1, lines)
+	e.state = newStacks(1, lines)
+	e.tally.depths = make([]uint64, lines)
+	e.run()
+	c := &curve{hits: e.tally.depths}
+	for _, n := range e.tally.counts {
+		c.accesses += n.accesses
+		c.beyond += n.misses
+	}
+	return c
+}
