@@ -2,16 +2,14 @@ package loops
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// calls follows the functions that are entered and left, and gives each row of a reference
-// its context: the number of its call stack's signature. What a reference does is followed
-// apart in each, for a function that is called from many places goes on from where it was
-// by none of a few distances, though it does for each place.
+// calls tracks calls and returns, and determines the context of each reference: the number of its call
+// stack's signature. The folder follows a reference in each context apart, because the addresses of a
+// function with many callers are only regular for each caller.
 //
-// The signature is a hash of the places of the calls, as it is with Budanur, Mueller and
-// Gamblin. Recursion is folded: a function that is on the stack already has the context of
-// its first entry again, whatever was called between, for each level of a recursion, and
-// each way to come to it, would go its own way otherwise. A function that an exception or
-// longjmp left stays on the stack: contexts are only ever a question of bytes.
+// The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin. Recursion is folded: a
+// function that is on the stack already gets the context of its first entry, whatever was called in
+// between. Otherwise each level of a recursion, and each path to it, would be a context of its own. A
+// function that an exception or longjmp left stays on the stack: contexts only affect the size.
 type calls struct {
 	threads  map[uint32]*stack
 	thread   uint32 // of the last row
@@ -20,19 +18,19 @@ type calls struct {
 	contexts []uint32 // of a batch's rows
 }
 
-// stack is the functions that a thread is in.
+// stack is the call stack of a thread.
 type stack struct {
 	frames    [mostFrames]called
 	depth     int // of frames
 	deeper    int // functions that are not in frames
 	signature uint64
 	context   uint32
-	// The blocks that it entered last: a function's first one comes before the call, so
-	// that the block of the place is the one before that.
+	// The last two blocks. The first block of a function comes before the call, so that the
+	// block of the call site is the one before.
 	block, before uint32
 }
 
-// called is a function that was entered, and what there was before.
+// called is a function on the stack, with the signature and context before its call.
 type called struct {
 	function  uint32
 	signature uint64
@@ -40,12 +38,12 @@ type called struct {
 }
 
 const (
-	mostFrames   = 64      // that are looked at; deeper ones have the context of these
-	mostContexts = 1 << 14 // that are told apart; rows in more have none, as outside of all calls
-	mostHabits   = 1 << 16 // that are followed; more are taken as one for each reference
+	mostFrames   = 64      // deeper functions have the context of these
+	mostContexts = 1 << 14 // rows in further contexts have none, as outside of all calls
+	mostHabits   = 1 << 16 // further habits are one for each reference
 )
 
-// of gives the contexts of rows, of which those before first come before all calls.
+// of returns the contexts of rows. Rows before first come before all calls.
 func (k *calls) of(c *rows, first int) []uint32 {
 	if k.now == nil {
 		k.threads, k.numbers = map[uint32]*stack{}, map[uint64]uint32{}
@@ -85,7 +83,7 @@ func (k *calls) turnTo(thread uint32) {
 	}
 }
 
-// number gives the context of a signature.
+// number returns the context of a signature.
 func (k *calls) number(signature uint64) uint32 {
 	n, known := k.numbers[signature]
 	if !known && len(k.numbers) < mostContexts {
@@ -95,7 +93,7 @@ func (k *calls) number(signature uint64) uint32 {
 	return n
 }
 
-// enter takes note of a function.
+// enter pushes a function.
 func (s *stack) enter(function uint32, k *calls) {
 	if s.depth == mostFrames {
 		s.deeper++
@@ -104,7 +102,7 @@ func (s *stack) enter(function uint32, k *calls) {
 	now := called{function, s.signature, s.context}
 	s.frames[s.depth] = now
 	s.depth++
-	after := now // what there was behind the entry before
+	after := now // the state behind the entry of the frame before
 	for i := s.depth - 2; i >= 0; i-- {
 		if s.frames[i].function == function {
 			s.signature, s.context = after.signature, after.context

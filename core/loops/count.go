@@ -4,38 +4,37 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"strconv"
 )
 
-// mostCounted bounds the parameters of iterations that are counted one by one, where no
-// formula is known to hold.
+// mostCounted bounds the parameters of iterations that are counted one by one because no formula is
+// known to hold.
 const mostCounted = 1 << 26
 
-// everyLeaf is no shape.
+// everyLeaf is the number of no shape.
 const everyLeaf = math.MaxUint32
 
-// count is a number of rows modulo 2^64, and about how large it is.
+// count is a number of records.
 type count struct {
-	rows   uint64
-	about  float64
-	bodies float64 // and how many iterations of loops, also of those that give no rows
+	rows   uint64  // modulo 2^64
+	about  float64 // approximately
+	bodies float64 // iterations of loops, also of those without records
 }
 
-// counter counts the rows that a nest unfolds to, without unfolding it.
+// counter counts the records of a nest without expanding it.
 //
-// Trip counts are affine in the iterations of the loops around, so the rows of an
-// iteration are a polynomial in its number, of a degree that is at most the number of
-// loops below, as long as no count is negative: Newton's forward differences of the
-// first few iterations sum it over all of them. Where some count may be negative,
-// iterations are counted one by one.
+// Trip counts are affine in the iterations of the loops around. So the number of records of an
+// iteration is a polynomial in the iteration's number, whose degree is at most the number of loops
+// below, as long as no trip count is negative. Newton's forward differences of the first few
+// iterations sum it over all of them. Where some trip count may be negative, iterations are counted
+// one by one.
 type counter struct {
 	all  []shape
 	left int    // parameters of iterations that may still be counted
-	only uint32 // the shape of the leaves whose rows count, or everyLeaf
+	only uint32 // the shape of the leaves that count, or everyLeaf
 }
 
-// countRows counts the rows of the tree, and looks whether the streams of wild
-// references are as long.
+// countRows counts the records of the tree, and checks that the streams of wild references are as
+// long.
 func (t *Tree) countRows() error {
 	var total count
 	wild := make([]count, len(t.refs))
@@ -43,10 +42,8 @@ func (t *Tree) countRows() error {
 	for id := range t.shapes.all {
 		within[id] = t.shapes.wildIn(uint32(id), within)
 	}
-	at := 0
-	for i, id := range t.nodes {
-		p := t.params[at : at+t.shapes.all[id].params]
-		at += len(p)
+	node := 0
+	for id, p := range t.tops() {
 		c := counter{all: t.shapes.all, left: mostCounted, only: everyLeaf}
 		total.add(c.node(id, p))
 		for _, leaf := range within[id] {
@@ -54,39 +51,41 @@ func (t *Tree) countRows() error {
 			wild[t.shapes.all[leaf].ref].add(c.node(id, p))
 		}
 		if c.left <= 0 {
-			return tooManyToCount(i)
+			return tooManyToCount(node)
 		}
+		node++
 	}
 	t.rows, t.bodies = total.most(), total.bodies
 	for i, n := range wild {
 		if has := t.streams[i].count; n.about > 1.1*float64(has) || n.rows > has {
-			return &NestError{Got: strconv.FormatUint(has, 10) + " addresses of a wild reference", Want: strconv.FormatUint(n.rows, 10) + ", one for each of its rows"}
+			return &NestError{Got: decimal(has) + " addresses of a wild reference", Want: decimal(n.rows) + ", one for each of its rows"}
 		}
 	}
 	return nil
 }
 
-// tooManyToCount tells of a node whose rows are not counted.
+// tooManyToCount is the error for a node whose records are not counted.
 func tooManyToCount(node int) error {
-	return &NestError{Path: []int{node}, Got: "trip counts that are negative now and then, in too many iterations to count", Want: "a nest whose counts stay at 0 or above"}
+	return &NestError{
+		Path: []int{node}, Got: "trip counts that are negative now and then, in too many iterations to count",
+		Want: "a nest whose counts stay at 0 or above",
+	}
 }
 
-// count counts the rows of the tree, in all of whose nodes as many parameters may be
-// counted as left says.
+// count counts the records of the tree; left bounds the parameters that may be counted in all nodes.
 func (t *Tree) count(left int) (total count, err error) {
 	c := counter{all: t.shapes.all, left: left, only: everyLeaf}
-	at := 0
-	for i, id := range t.nodes {
-		p := t.params[at : at+t.shapes.all[id].params]
-		at += len(p)
+	node := 0
+	for id, p := range t.tops() {
 		if total.add(c.node(id, p)); c.left <= 0 {
-			return count{}, tooManyToCount(i)
+			return count{}, tooManyToCount(node)
 		}
+		node++
 	}
 	return total, nil
 }
 
-// most is the number of rows, or the largest number if they are more.
+// most returns the number of records, or the largest number if they are more.
 func (c count) most() uint64 {
 	if c.about >= math.MaxUint64 {
 		return math.MaxUint64
@@ -94,25 +93,23 @@ func (c count) most() uint64 {
 	return c.rows
 }
 
-// Approximately is the number of rows that the tree stands for, also where [Tree.Rows]
-// cannot tell; +Inf where they are more than a float64 holds.
+// Approximately returns the number of records that the tree stands for, also where [Tree.Rows]
+// overflows; it is +Inf if a float64 overflows too.
 func (t *Tree) Approximately() float64 {
 	if t.rows < math.MaxUint64 {
 		return float64(t.rows)
 	}
-	total, _ := t.count(math.MaxInt) // which was counted when the tree was made
+	total, _ := t.count(math.MaxInt) // no error: it was counted when the tree was made
 	return total.about
 }
 
-// wildIn gives the shapes of the wild leaves in a shape; known are those of the shapes
-// before it, which it is made of.
+// wildIn returns the shapes of the wild leaves in a shape; known are those of the shapes before it.
 func (s *shapes) wildIn(id uint32, known [][]uint32) (leaves []uint32) {
-	of := &s.all[id]
-	if of.wild {
+	if s.all[id].wild {
 		return []uint32{id}
 	}
-	for i := range of.items {
-		for _, leaf := range known[of.items[i].shape] {
+	for _, it := range s.all[id].items {
+		for _, leaf := range known[it.shape] {
 			if !slices.Contains(leaves, leaf) {
 				leaves = append(leaves, leaf)
 			}
@@ -127,7 +124,7 @@ func (c *count) add(d count) {
 	c.bodies += d.bodies
 }
 
-// node counts the rows of a node with these parameters.
+// node counts the records of a node with these parameters.
 func (c *counter) node(id uint32, p []uint64) (sum count) {
 	s := &c.all[id]
 	if !s.loop {
@@ -149,7 +146,7 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 		known = terms
 		c.left -= s.height * s.height * s.height / 8 // what sumOf takes
 	}
-	cur := append([]uint64(nil), p[1:]...)
+	cur := slices.Clone(p[1:])
 	var first []count
 	for i := uint64(0); i < known && c.left > 0; i++ {
 		n := c.body(s, cur)
@@ -168,7 +165,7 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 	return sum
 }
 
-// body counts the rows of an iteration.
+// body counts the records of an iteration.
 func (c *counter) body(s *shape, p []uint64) (sum count) {
 	c.left -= s.params
 	sum.bodies = 1
@@ -179,7 +176,7 @@ func (c *counter) body(s *shape, p []uint64) (sum count) {
 	return sum
 }
 
-// varies tells whether a trip count below changes from one iteration to the next.
+// varies reports whether a trip count below changes from one iteration to the next.
 func (s *shape) varies() bool {
 	for _, trip := range s.trips[1:] {
 		if s.steps[trip-1] != 0 {
@@ -189,15 +186,15 @@ func (s *shape) varies() bool {
 	return false
 }
 
-// neverNegative tells whether all trip counts below a loop stay at 0 or above. They do
-// if they do in the corners of the iterations; in those of loops that run, at least.
+// neverNegative reports whether all trip counts below a loop stay at 0 or above. They do if they do
+// in the corners of the iterations of the loops that run.
 func (c *counter) neverNegative(s *shape, p []uint64) bool {
 	for _, trip := range s.trips[1:] {
-		if goesRound(p[trip], s.steps[trip-1], p[0]-1) {
+		if overflows(p[trip], s.steps[trip-1], p[0]-1) {
 			return false
 		}
 	}
-	cur := append([]uint64(nil), p[1:]...)
+	cur := slices.Clone(p[1:])
 	for range 2 {
 		c.left -= s.params
 		for i := range s.items {
@@ -205,8 +202,8 @@ func (c *counter) neverNegative(s *shape, p []uint64) bool {
 			if !it.loop {
 				continue
 			}
-			trips := int64(cur[it.at])
-			if trips < 0 || trips == 0 && c.all[it.shape].loops > 1 || trips > 0 && !c.neverNegative(&c.all[it.shape], cur[it.at:it.at+it.params]) {
+			inner, trips := &c.all[it.shape], int64(cur[it.at])
+			if trips < 0 || trips == 0 && inner.loops > 1 || trips > 0 && !c.neverNegative(inner, cur[it.at:it.at+it.params]) {
 				return false
 			}
 		}
@@ -217,22 +214,20 @@ func (c *counter) neverNegative(s *shape, p []uint64) bool {
 	return true
 }
 
-// goesRound tells whether first + step * times is no signed number of 64 bits.
-func goesRound(first, step, times uint64) bool {
+// overflows reports whether first + step * times is not a signed 64-bit number.
+func overflows(first, step, times uint64) bool {
 	if int64(step) < 0 {
 		first, step = -first, -step
 	}
-	over, way := bits.Mul64(step, times)
-	return over != 0 || int64(way) < 0 || int64(first+way) < int64(first)
+	hi, lo := bits.Mul64(step, times)
+	return hi != 0 || int64(lo) < 0 || int64(first+lo) < int64(first)
 }
 
 // sumOf sums a polynomial over the numbers below n from its first values.
 func sumOf(first []count, n uint64) (sum count) {
+	ways := 1.0
 	for k := range first {
-		ways := 1.0
-		for j := range uint64(k) + 1 {
-			ways *= float64(n-j) / float64(j+1)
-		}
+		ways *= float64(n-uint64(k)) / float64(k+1)
 		sum.add(count{first[0].rows * Binomial(n, uint64(k)+1), first[0].about * ways, first[0].bodies * ways})
 		for j := range first[:len(first)-1-k] {
 			first[j].rows = first[j+1].rows - first[j].rows
@@ -246,8 +241,8 @@ func sumOf(first []count, n uint64) (sum count) {
 	return sum
 }
 
-// Sum sums a polynomial over the numbers below n, modulo 2^64, from its first values:
-// at least one more than its degree, and no more than n. They are changed.
+// Sum sums a polynomial over the numbers below n, modulo 2^64, from its first values: more than its
+// degree, and no more than n. It overwrites them.
 func Sum(first []uint64, n uint64) (sum uint64) {
 	for k := range first {
 		sum += first[0] * Binomial(n, uint64(k)+1)
@@ -258,7 +253,7 @@ func Sum(first []uint64, n uint64) (sum uint64) {
 	return sum
 }
 
-// Binomial is the number of ways to choose k of n, modulo 2^64.
+// Binomial returns the number of ways to choose k of n, modulo 2^64.
 func Binomial(n, k uint64) uint64 {
 	if n < k {
 		return 0

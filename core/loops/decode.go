@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FormError tells what in the bytes of a tree makes no sense.
+// FormError reports what is wrong with the bytes of a tree.
 type FormError struct {
 	Offset int    // in the bytes
 	What   string // "shape", "step", ...
@@ -21,13 +21,13 @@ func (e *FormError) Error() string {
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Decode reads a tree from the bytes that [Tree.Append] gives. It keeps no part of
-// data. Whatever the bytes are, it takes time and memory in proportion to them. Whether a
-// wild reference has as many addresses as rows shows when the tree is unfolded.
+// Decode reads a tree from the bytes that [Tree.Append] writes. It keeps no part of data. Its time
+// and memory are proportional to the number of bytes, whatever they are. It does not check whether
+// a wild reference has as many addresses as records; expansion does.
 //
-// Errors are a [*FormError], or a [*NestError] where rows cannot be counted.
+// Errors are a [*FormError], or a [*NestError] if records cannot be counted.
 func Decode(data []byte) (*Tree, error) {
-	r := &decoder{data: data, tree: &Tree{shapes: shapes{first: map[uint64]uint32{}}}}
+	r := &decoder{data: data, tree: newTree()}
 	r.sequel = sequel{next: []uint32{0}, other: []uint32{0}}
 	r.numbers = []uint32{0}
 	if r.head(); r.plain {
@@ -54,27 +54,27 @@ func Decode(data []byte) (*Tree, error) {
 
 const (
 	mostParams = 1 << 30 // of a loop
-	// deepest is how many loops may be inside each other. Of a folder's, each runs twice
-	// or more somewhere, so that a trace would be longer than 2^63 rows.
+	// deepest is how many loops may be nested. Each loop of a folder runs at least twice
+	// somewhere, so that a deeper trace would be longer than 2^63 records.
 	deepest = 64
-	// wildAByte bounds the wild leaves of nodes beyond the addresses that there are, so
-	// that loops that do not run need none.
+	// wildAByte bounds the wild leaves beyond the number of addresses, because loops that do
+	// not run need no addresses.
 	wildAByte = 16
 )
 
-// decoder reads a tree. Once something is wrong, everything that it gives is 0.
+// decoder reads a tree. After an error, it reads zeros.
 type decoder struct {
 	data    []byte
 	at      int
 	last    int // where the last number began
 	err     error
 	tree    *Tree
-	plain   bool      // row for row
-	met     int       // references that leaves have
-	leaves  [2][]bool // of tame and wild ones, by reference: there is one
+	plain   bool      // record by record
+	met     int       // references of leaves so far
+	leaves  [2][]bool // whether a reference has a tame leaf, and a wild one
 	numbers []uint32  // shapes, by number
-	wild    uint64    // leaves that may come still
-	body    []uint32  // of the loops that are defined, one after the other
+	wild    uint64    // wild leaves that may still come
+	body    []uint32  // of the loops that are being defined
 	sequel
 	near
 }
@@ -102,7 +102,7 @@ func (r *decoder) zigzag() uint64 {
 	return v>>1 ^ -(v & 1)
 }
 
-// below takes a number less than limit.
+// below reads a number less than limit.
 func (r *decoder) below(limit uint64, what string) uint64 {
 	v := r.uv()
 	if v >= limit {
@@ -112,7 +112,7 @@ func (r *decoder) below(limit uint64, what string) uint64 {
 	return v
 }
 
-// count takes the number of things that take a byte each or more.
+// count reads the number of things that take at least a byte each.
 func (r *decoder) count(what string) int {
 	n := r.uv()
 	if left := uint64(len(r.data) - r.at); n > left {
@@ -122,7 +122,7 @@ func (r *decoder) count(what string) int {
 	return int(n)
 }
 
-// head reads what comes before the nodes, or the rows.
+// head reads what comes before the nodes or the records.
 func (r *decoder) head() {
 	t := r.tree
 	version := r.uv()
@@ -130,7 +130,8 @@ func (r *decoder) head() {
 		r.fail("version", version, decimal(formVersion)+" or "+decimal(plainVersion)+"; take a newer stackglass")
 	}
 	columns := r.below(allBits+1, "columns")
-	t.has = columnsOf(columns)
+	has := func(bit uint64) bool { return columns&bit != 0 }
+	t.has.thread, t.has.pc, t.has.site, t.has.arg = has(bitThread), has(bitPC), has(bitSite), has(bitArg)
 	n := r.count("references")
 	var before Reference
 	for range n {
@@ -143,12 +144,7 @@ func (r *decoder) head() {
 	r.near.at = make([]uint64, n)
 }
 
-// columnsOf gives the columns that bits say.
-func columnsOf(bits uint64) columns {
-	return columns{thread: bits&bitThread != 0, pc: bits&bitPC != 0, site: bits&bitSite != 0, arg: bits&bitArg != 0}
-}
-
-// reference reads one, and the addresses at its side.
+// reference reads a reference and the addresses of its wild leaves.
 func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
 	head := r.below(1<<9, "kind")
 	if of.Kind = trace.Kind(head >> 1); !of.Kind.Valid() {
@@ -177,12 +173,11 @@ func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
 	} else if head&1 != 0 {
 		s = r.stream()
 	}
-	r.tree.refs = append(r.tree.refs, of)
-	r.tree.streams = append(r.tree.streams, s)
+	r.tree.refs, r.tree.streams = append(r.tree.refs, of), append(r.tree.streams, s)
 	return of
 }
 
-// stream reads addresses at the side.
+// stream reads the addresses of wild leaves.
 func (r *decoder) stream() (s stream) {
 	count := r.uv()
 	n := r.count("bytes of addresses")
@@ -210,7 +205,7 @@ func (r *decoder) stream() (s stream) {
 	return s
 }
 
-// rows reads those of the plain form: each is a node.
+// rows reads the records of the plain form: each is a node.
 func (r *decoder) rows() {
 	t := r.tree
 	var shapes []uint32 // by reference
@@ -235,11 +230,11 @@ func (r *decoder) rows() {
 	}
 }
 
-// nodes reads those at the top.
+// nodes reads the top-level nodes.
 func (r *decoder) nodes() {
 	r.wild += wildAByte * uint64(len(r.data))
 	n := r.uv()
-	// A node has a byte of its own, or an address at the side.
+	// A node has a byte of its own, or an address in a list.
 	if most := uint64(len(r.data)); n > most {
 		r.fail("nodes", n, "at most "+decimal(most)+", the bytes that there are")
 	}
@@ -262,7 +257,7 @@ func (r *decoder) nodes() {
 	}
 }
 
-// surprise reads the node behind those that were predicted.
+// surprise reads the node behind the predicted ones.
 func (r *decoder) surprise(what uint64, atEnd bool) {
 	switch {
 	case r.err != nil:
@@ -281,7 +276,7 @@ func (r *decoder) surprise(what uint64, atEnd bool) {
 	}
 }
 
-// node reads the parameters of a node whose shape has that number.
+// node reads the parameters of a node of a shape.
 func (r *decoder) node(number uint32) {
 	if number == 0 {
 		r.fail("shape", 0, "at least 1")
@@ -323,7 +318,7 @@ func (r *decoder) params(id uint32) {
 	}
 }
 
-// define reads what a shape is, inside of so many loops and one, and gives its number.
+// define reads the definition of a shape within level - 1 loops, and returns its number.
 func (r *decoder) define(level int) uint32 {
 	if level > deepest+1 {
 		r.fail("loops inside each other", uint64(level-1), "at most "+strconv.Itoa(deepest))
@@ -369,7 +364,7 @@ func (r *decoder) leaf(what uint64) uint32 {
 	return r.tree.shapes.leaf(uint32(ref), kind == defineWild)
 }
 
-// loop reads a loop with one item more.
+// loop reads a loop with 1 + more items.
 func (r *decoder) loop(more uint64, level int) uint32 {
 	if left := uint64(len(r.data) - r.at); more >= left {
 		r.fail("items of a loop", more, "fewer than "+decimal(left)+" in the bytes that are left")
@@ -410,19 +405,19 @@ func (r *decoder) loop(more uint64, level int) uint32 {
 		r.fail("shape", uint64(before), "one that was not defined before")
 		return 0
 	}
-	r.stand(&t.shapes.all[id], steps)
+	r.checkWild(&t.shapes.all[id], steps)
 	return id
 }
 
-// stand wants no steps where leaves of a body are wild.
-func (r *decoder) stand(s *shape, steps []uint64) {
+// checkWild checks that the steps of wild leaves are 0.
+func (r *decoder) checkWild(s *shape, steps []uint64) {
 	for i := range s.items {
 		it := &s.items[i]
 		if it.wild && steps[it.at] != 0 {
 			r.fail("step of a wild leaf", steps[it.at], "0")
 		}
 		if it.loop {
-			r.stand(&r.tree.shapes.all[it.shape], steps[it.at+1:])
+			r.checkWild(&r.tree.shapes.all[it.shape], steps[it.at+1:])
 		}
 	}
 }

@@ -2,7 +2,7 @@ package loops
 
 import "encoding/binary"
 
-// formVersion is the version of the bytes of a tree of loops and leaves.
+// formVersion is the version of the encoding of a tree of loops and leaves.
 const formVersion = 1
 
 // Bits of the columns that a trace has.
@@ -14,12 +14,11 @@ const (
 	allBits = 1<<iota - 1
 )
 
-// How a shape is defined: a leaf of a reference that is new or known, or a loop over
-// as many items as say the numbers from defineLoop on, the first of which is one.
+// How a shape is defined: as a leaf, or as a loop over 1 + n items by the number defineLoop + n.
 const (
-	defineTame      = iota // of the next reference
-	defineWild             // the same, wild
-	defineKnownTame        // a number of a reference follows
+	defineTame      = iota // a tame leaf of the next reference
+	defineWild             // a wild one
+	defineKnownTame        // a tame leaf of the reference whose number follows
 	defineKnownWild
 	defineLoop
 )
@@ -27,37 +26,35 @@ const (
 // What follows the nodes that were predicted.
 const (
 	takeOther   = 0 // the shape that followed before, or nothing at the end
-	takeNew     = 1 // one that is defined here
-	takeNumber  = 1 // more than the number of a shape, which are from 1
-	mostInToken = 3 // predicted nodes that a token counts; more follow it
+	takeNew     = 1 // a shape that is defined here
+	takeNumber  = 1 // added to the number of a shape, which is at least 1
+	mostInToken = 3 // predicted nodes that a token counts; the number of the others follows
 )
 
 // appendFolded appends the tree as loops and leaves.
 func (t *Tree) appendFolded(dst []byte) []byte {
-	w := newEncoder(t, dst)
-	body := w.nodes()
-	w.head()
-	return append(w.dst, body...)
+	w := newEncoder(t)
+	w.nodes()
+	return w.withHead(dst)
 }
 
-func newEncoder(t *Tree, dst []byte) *encoder {
+func newEncoder(t *Tree) *encoder {
 	return &encoder{
-		tree: t, dst: dst,
-		shapes: make([]uint32, len(t.shapes.all)), refs: make([]uint32, len(t.refs)),
+		tree: t, shapes: make([]uint32, len(t.shapes.all)), refs: make([]uint32, len(t.refs)),
 		sequel: sequel{next: []uint32{0}, other: []uint32{0}},
 		near:   near{at: make([]uint64, len(t.refs))},
 	}
 }
 
-// encoder writes a tree. The nodes come first into a buffer of their own, for they say
-// in which order references are met.
+// encoder writes a tree. It writes the nodes first, because they determine the order of references,
+// and then puts the head before them.
 type encoder struct {
 	tree   *Tree
-	plain  bool // row for row: no lists
+	plain  bool // record by record, without lists
 	dst    []byte
 	shapes []uint32 // by shape: its number in the order of definition, from 1; 0: none yet
-	refs   []uint32 // the same of references
-	order  []uint32 // references, as they are met
+	refs   []uint32 // by reference: the same
+	order  []uint32 // references in the order of their numbers
 	sequel
 	near
 }
@@ -66,10 +63,22 @@ func (w *encoder) uv(v uint64)      { w.dst = binary.AppendUvarint(w.dst, v) }
 func (w *encoder) zigzag(v uint64)  { w.dst = binary.AppendVarint(w.dst, int64(v)) }
 func (w *encoder) text(text []byte) { w.dst = append(w.dst, text...) }
 
-// head writes what comes before the nodes, or the rows.
-func (w *encoder) head() {
+// meet numbers a reference, and reports whether it was new.
+func (w *encoder) meet(ref uint32) bool {
+	if w.refs[ref] != 0 {
+		return false
+	}
+	w.order = append(w.order, ref)
+	w.refs[ref] = uint32(len(w.order))
+	return true
+}
+
+// withHead appends the head and then what was written, the nodes or the records, to dst.
+func (w *encoder) withHead(dst []byte) []byte {
+	body := w.dst
+	w.dst = dst
 	t := w.tree
-	columns := t.columns()
+	columns := t.columnBits()
 	if w.plain {
 		w.uv(plainVersion)
 	} else {
@@ -110,36 +119,28 @@ func (w *encoder) head() {
 	} else {
 		w.uv(uint64(len(t.nodes)))
 	}
+	return append(w.dst, body...)
 }
 
-// columns are those that the trace had, and those that references have.
-func (t *Tree) columns() (bits uint64) {
-	set := func(bit uint64, has bool) {
-		if has {
-			bits |= bit
-		}
-	}
-	set(bitThread, t.has.thread)
-	set(bitPC, t.has.pc)
-	set(bitSite, t.has.site)
-	set(bitArg, t.has.arg)
+// columnBits returns the columns of the trace and of references as bits.
+func (t *Tree) columnBits() (bits uint64) {
+	has := t.has
 	for i := range t.refs {
-		r := &t.refs[i]
-		set(bitThread, r.Thread != 0)
-		set(bitPC, r.PC != 0)
-		set(bitSite, r.Site != 0)
-		set(bitArg, r.Arg != 0)
+		has = has.or(t.refs[i].columns())
+	}
+	for i, is := range [...]bool{has.thread, has.pc, has.site, has.arg} {
+		if is {
+			bits |= 1 << i
+		}
 	}
 	return bits
 }
 
-// nodes gives the bytes of the nodes.
-func (w *encoder) nodes() []byte {
-	front := w.dst
-	w.dst = nil
+// nodes writes the nodes.
+func (w *encoder) nodes() {
 	t := w.tree
 	params := t.params
-	give := func(id uint32) {
+	node := func(id uint32) {
 		n := t.shapes.all[id].params
 		w.params(id, params[:n])
 		w.near.leave(t.shapes.all, id, params[:n])
@@ -153,7 +154,7 @@ func (w *encoder) nodes() []byte {
 		}
 		w.token(at-from, at)
 		for _, id := range t.nodes[from:at] {
-			give(id)
+			node(id)
 		}
 		if at == len(t.nodes) {
 			break
@@ -162,16 +163,13 @@ func (w *encoder) nodes() []byte {
 		if w.shapes[id] == 0 {
 			w.define(id)
 		}
-		give(id)
+		node(id)
 		w.follow(w.shapes[id])
 		at++
 	}
-	body := w.dst
-	w.dst = front
-	return body
 }
 
-// token says how many nodes were as predicted, and which shape the next one has.
+// token writes how many nodes were as predicted, and which shape the next one has.
 func (w *encoder) token(predicted, at int) {
 	what := uint64(takeOther)
 	if at < len(w.tree.nodes) {
@@ -188,30 +186,26 @@ func (w *encoder) token(predicted, at int) {
 	}
 }
 
-// define writes what a shape is, and numbers it.
+// define writes a shape's definition, and numbers the shape.
 func (w *encoder) define(id uint32) {
 	s := &w.tree.shapes.all[id]
-	switch {
-	case s.loop:
+	if s.loop {
 		w.uv(uint64(len(s.items)) - 1 + defineLoop)
-		for i := range s.items {
-			of := s.items[i].shape
-			w.uv(uint64(w.shapes[of]))
-			if w.shapes[of] == 0 {
-				w.define(of)
+		for _, it := range s.items {
+			w.uv(uint64(w.shapes[it.shape]))
+			if w.shapes[it.shape] == 0 {
+				w.define(it.shape)
 			}
 		}
 		for _, step := range s.steps {
 			w.zigzag(step)
 		}
-	default:
+	} else {
 		kind := uint64(defineTame)
 		if s.wild {
 			kind = defineWild
 		}
-		if w.refs[s.ref] == 0 {
-			w.order = append(w.order, s.ref)
-			w.refs[s.ref] = uint32(len(w.order))
+		if w.meet(s.ref) {
 			w.uv(kind)
 		} else {
 			w.uv(kind + defineKnownTame)
@@ -221,8 +215,8 @@ func (w *encoder) define(id uint32) {
 	w.shapes[id] = w.sequel.add()
 }
 
-// params writes those of a node: trip counts as they are, and addresses as their
-// differences to the nearest one of the reference before.
+// params writes the parameters of a node: trip counts as they are, and addresses as differences to
+// the last address of the reference.
 func (w *encoder) params(id uint32, p []uint64) {
 	s := &w.tree.shapes.all[id]
 	if !s.loop {
@@ -239,14 +233,14 @@ func (w *encoder) params(id uint32, p []uint64) {
 	}
 }
 
-// sequel predicts the shape of the next node: the one that followed its predecessor's
-// last time. Shapes have numbers from 1; 0 is before the first.
+// sequel predicts the shape of the next node: the shape that followed its predecessor last time.
+// Shapes have numbers from 1; 0 is before the first.
 type sequel struct {
-	next, other []uint32 // by number: what followed last, and what did before that changed; at first, itself
+	next, other []uint32 // by number: what followed last, and before that changed; at first, itself
 	before      uint32
 }
 
-// add gives the number of a new shape.
+// add numbers a new shape.
 func (q *sequel) add() uint32 {
 	number := uint32(len(q.next))
 	q.next, q.other = append(q.next, number), append(q.other, number)
@@ -264,13 +258,13 @@ func (q *sequel) follow(number uint32) {
 	q.before = number
 }
 
-// near knows the last address of every reference but those of wild leaves.
+// near tracks the last address of every reference, except for wild leaves.
 type near struct {
 	at      []uint64 // by reference
 	scratch []uint64
 }
 
-// leave takes the addresses of the last iteration of a loop.
+// leave notes the addresses of the last iteration of a node.
 func (n *near) leave(all []shape, id uint32, p []uint64) {
 	s := &all[id]
 	if !s.loop {

@@ -9,18 +9,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// errTree cannot be met by a tree that a Folder made.
+// errTree does not occur with trees of a Folder.
 var errTree = errors.New("loops: the tree has too few addresses of a wild reference")
 
-// MostUnfolded is the most rows that an [Expander] gives: at a row a nanosecond they
-// take three days.
+// MostUnfolded is the most records that an [Expander] returns: at one a nanosecond they take three
+// days.
 const MostUnfolded = 1 << 48
 
-// mostBarren is the most iterations without a row for each row, and at all.
+// mostBarren bounds the iterations without a record, for each record and in all.
 const mostBarren, mostAllBarren = 64, 1 << 26
 
-// UnfoldError tells that a tree stands for more rows than can be given one by one, or
-// that its loops run too often without any.
+// UnfoldError reports that a tree stands for more records than can be returned one by one, or that its
+// loops run too often without any.
 type UnfoldError struct {
 	Rows, Iterations float64 // approximately
 }
@@ -37,21 +37,20 @@ func (e *UnfoldError) Error() string {
 	return "the folded trace stands for " + about + of + ", too many to unfold, want at most 2^48; analyse it as it is"
 }
 
-// Expander is a [trace.Reader] of the rows that were folded, in their order, with all
-// of their fields. A column that some batches had is there in all, with zeros where it
-// was not.
+// Expander is a [trace.Reader] of the compressed records, in their order, with all of their fields. A
+// column that some batches had is in all, with zeros where it was missing.
 type Expander struct {
 	tree    *Tree
 	node    int // the next
 	at      int // its first parameter
 	walk    walk
 	cursors []cursor // by reference
-	row     int      // of the batch that is filled
+	row     int      // of the batch that is being filled
 	err     error    // final
 }
 
-// Expand makes an expander. Several may be at work on the same tree. Of one with more
-// rows than [MostUnfolded], it gives none but an [*UnfoldError].
+// Expand makes an expander. A tree may have several. For a tree of more than [MostUnfolded] records, it
+// returns an [*UnfoldError] and no records.
 func (t *Tree) Expand() *Expander {
 	e := &Expander{tree: t, walk: walk{skips: true}, cursors: make([]cursor, len(t.refs))}
 	if t.rows > MostUnfolded || t.bodies > mostAllBarren+mostBarren*float64(t.rows) {
@@ -95,7 +94,7 @@ func (e *Expander) Next(b *trace.Batch) error {
 	return e.err
 }
 
-// begin takes the next node at the top.
+// begin begins the next top-level node.
 func (e *Expander) begin(b *trace.Batch) {
 	t := e.tree
 	if e.node == len(t.nodes) {
@@ -107,7 +106,7 @@ func (e *Expander) begin(b *trace.Batch) {
 	e.node++
 	e.at += s.params
 	if !s.loop {
-		e.give(b, s.ref, s.wild, p[0])
+		e.write(b, s.ref, s.wild, p[0])
 		return
 	}
 	if int64(p[0]) < 1 {
@@ -117,7 +116,7 @@ func (e *Expander) begin(b *trace.Batch) {
 	e.walk.settle(t.shapes.all)
 }
 
-// advance gives rows of the loop that runs, up to the end of its body or of the batch.
+// advance writes rows of the running loop, up to the end of its body or of the batch.
 func (e *Expander) advance(b *trace.Batch) {
 	w := &e.walk
 	t := &w.frames[w.depth-1]
@@ -126,7 +125,7 @@ func (e *Expander) advance(b *trace.Batch) {
 	}
 	for e.row < b.Len() && e.err == nil {
 		it := &t.items[t.pos]
-		e.give(b, it.ref, it.wild, t.cur[t.at])
+		e.write(b, it.ref, it.wild, t.cur[t.at])
 		t.pos++
 		if t.at++; t.pos == len(t.items) || t.items[t.pos].loop {
 			w.settle(e.tree.shapes.all)
@@ -135,8 +134,8 @@ func (e *Expander) advance(b *trace.Batch) {
 	}
 }
 
-// sweep gives the rows of whole iterations of a flat loop, item by item, as many as the
-// batch holds. If it holds none, sweep is false.
+// sweep writes the rows of whole iterations of a flat loop, item by item, as many as the batch holds.
+// If it holds none, sweep returns false.
 func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	period := len(t.items)
 	times := min(t.trips-t.done, uint64((b.Len()-e.row)/period))
@@ -153,7 +152,7 @@ func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 			for i := lo + j; i < len(addrs); i += period {
 				var ok bool
 				if addrs[i], ok = c.next(s); !ok {
-					e.err = errTree // the rows of this iteration are not given
+					e.err = errTree // without the rows of this iteration
 					return true
 				}
 			}
@@ -187,15 +186,15 @@ func within[T any](column []T, lo, hi int) []T {
 	return column[lo:hi]
 }
 
-// repeat fills a column with its first rows, again and again.
+// repeat fills a column by repeating its first rows.
 func repeat[T any](column []T, period int) {
 	for done := period; done < len(column); done *= 2 {
 		copy(column[done:], column[:done])
 	}
 }
 
-// give writes a row.
-func (e *Expander) give(b *trace.Batch, ref uint32, wild bool, addr trace.Addr) {
+// write writes a row.
+func (e *Expander) write(b *trace.Batch, ref uint32, wild bool, addr trace.Addr) {
 	if wild {
 		var ok bool
 		if addr, ok = e.cursors[ref].next(&e.tree.streams[ref]); !ok {
@@ -208,7 +207,7 @@ func (e *Expander) give(b *trace.Batch, ref uint32, wild bool, addr trace.Addr) 
 	e.row++
 }
 
-// constant writes what rows of a reference have in common.
+// constant writes the constant part of a row.
 func (e *Expander) constant(b *trace.Batch, i int, ref uint32) {
 	r := &e.tree.refs[ref]
 	b.Bytes[i], b.Kind[i] = r.Bytes, r.Kind

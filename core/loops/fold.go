@@ -9,88 +9,86 @@ import (
 // DefaultWindow is the number of nodes among which repetitions are looked for.
 const DefaultWindow = 1024
 
-// errFinished tells of a wrong use.
 var errFinished = errors.New("loops: Consume after Finish; make another Folder")
 
-// Folder folds a trace, batch by batch. How rows are divided into batches does not
-// change the tree.
+// Folder compresses a trace, batch by batch. The division of records into batches does not change the
+// tree.
 type Folder struct {
 	tree   *Tree
 	window int
 
 	// The last nodes, their shapes, and their parameters one after the other.
 	nodes  []node   // window <= len(nodes) <= 2*window, once there are as many
-	list   []uint32 // shapes of nodes, which are looked at most
+	list   []uint32 // shapes of nodes, apart because they are read most
 	params []uint64
-	base   int      // nodes before these, which are finished
+	base   int      // number of finished nodes, which are before these
 	ends   []uint32 // by slot: 1 + the number of the last node of that slot; stale below base
-	unlike []uint32 // by length: a node that was not like the one so many before it; see merge
+	unlike []uint32 // by length: a node that differs from the one so many before it; see merge
 	loops  []loopAt
 	used   []bool // by shape; see isUsed
 
-	walk    walk // of the last node, while it is a loop that runs
+	walk    walk // of the last node, while it is a running loop
 	past    []candidate
 	known   map[Reference]uint32
-	latest  uint32                // reference of the last row that was not predicted
-	near    [1 << nearBits]uint32 // the same by site and PC, of those that share a hash
+	latest  uint32                // reference of the last record that was not predicted
+	near    [1 << nearBits]uint32 // by hash of site and PC: the last such reference
 	scratch []uint64              // parameters of some iteration
-	zeros   []uint64              // for columns that are absent
+	zeros   []uint64              // for absent columns
 	zeros32 []uint32
 
 	calls      calls
 	places     []place               // by reference
-	habits     []habit               // the same, in the context of the first row
-	others     []habit               // in further ones
+	habits     []habit               // by reference, in the context of its first record
+	others     []habit               // in other contexts
 	contexts   map[inContext]uint32  // of others
-	nearOthers [1 << nearBits]uint32 // of those that share a hash
+	nearOthers [1 << nearBits]uint32 // by hash: an index of others
 
-	give    func(*Tree) error // see [Folder.Give]; nil: none is given
-	most    uint64            // bytes before it
-	every   uint64            // rows it is weighed
-	unasked uint64            // rows since it was
+	give    func(*Tree) error // see [Folder.Give]; or nil
+	most    uint64            // bytes before give is called
+	every   uint64            // records between two checks of the memory
+	unasked uint64            // records since the last check
 	err     error             // of give
 
-	weighed    int    // shapes that
-	shapeBytes uint64 // is about the memory of
+	weighed    int    // shapes whose memory is in shapeBytes
+	shapeBytes uint64 // approximately
 }
 
 // node is a leaf or a loop in the window.
 type node struct {
 	at   int    // its first parameter
 	prev uint32 // 1 + the number of the node before it in its slot; stale below base
-	slot uint32 // of its shape and those of the nodes before it, as many as chained says
+	slot uint32 // hash of its shape and of those of the nodes before it, chained in all
 }
 
-// loopAt is a node that is a loop, in the order of nodes.
+// loopAt is a node that is a loop.
 type loopAt struct {
 	number int
-	next   int // behind as many nodes behind it as its body has
+	next   int // where the next iteration ends, if it is behind the loop
 }
 
 const (
-	mostAgain  = 256 // rows of an iteration that has begun which are taken once more
-	candidates = 4   // nodes of equal slot, or loops, that the end of the list is held against
-	chained    = 3   // nodes that are equal where slots are
+	mostAgain  = 256 // records of a begun iteration that are replayed
+	candidates = 4   // nodes of equal slot, or loops, that the end of the list is compared with
+	chained    = 3   // nodes whose shapes a slot is a hash of
 	slotBits   = 12
 	nearBits   = 8
-	mostNumber = 1 << 30 // of a node, about
+	mostNumber = 1 << 30 // of a node, approximately
 )
 
-// NewFolder makes a folder that looks for repetitions among the last nodes, as many
-// as window says; window < 1 means [DefaultWindow].
+// NewFolder makes a folder that looks for repetitions among the last window nodes; window < 1 means
+// [DefaultWindow].
 func NewFolder(window int) *Folder {
 	if window < 1 {
 		window = DefaultWindow
 	}
-	f := &Folder{
-		tree:     &Tree{shapes: shapes{first: map[uint64]uint32{}}},
+	return &Folder{
+		tree:     newTree(),
 		window:   window,
 		known:    map[Reference]uint32{},
 		contexts: map[inContext]uint32{},
 		unlike:   make([]uint32, max(window+1, chained)),
 		ends:     make([]uint32, 1<<slotBits),
 	}
-	return f
 }
 
 // rows are a batch with all of its columns.
@@ -106,11 +104,7 @@ func (f *Folder) rowsOf(b *trace.Batch) rows {
 	if n > len(f.zeros) {
 		f.zeros, f.zeros32 = make([]uint64, n), make([]uint32, n)
 	}
-	has := &f.tree.has
-	has.thread = has.thread || b.Thread != nil
-	has.pc = has.pc || b.PC != nil
-	has.site = has.site || b.Site != nil
-	has.arg = has.arg || b.Arg != nil
+	f.tree.has = f.tree.has.or(columns{b.Thread != nil, b.PC != nil, b.Site != nil, b.Arg != nil})
 	c := rows{
 		addr: b.Addr, pc: or(b.PC, f.zeros[:n]), arg: or(b.Arg, f.zeros[:n]), bytes: b.Bytes[:n],
 		thread: or(b.Thread, f.zeros32[:n]), site: or(b.Site, f.zeros32[:n]), kind: b.Kind[:n],
@@ -135,7 +129,7 @@ func (c *rows) contextOf(i int) uint32 {
 	return 0
 }
 
-// is tells whether row i is one of a reference.
+// is reports whether row i is of a reference.
 func (c *rows) is(i int, r *Reference) bool {
 	return c.site[i] == r.Site && c.kind[i] == r.Kind && c.bytes[i] == r.Bytes && c.pc[i] == r.PC &&
 		c.thread[i] == r.Thread && c.arg[i] == r.Arg
@@ -145,8 +139,8 @@ func (c *rows) reference(i int) Reference {
 	return Reference{PC: c.pc[i], Arg: c.arg[i], Site: c.site[i], Thread: c.thread[i], Bytes: c.bytes[i], Kind: c.kind[i]}
 }
 
-// Consume takes the next rows. Its errors are those of give, see [Folder.Give], and
-// that of a folder that was finished.
+// Consume takes the next records. Its errors are those of give, see [Folder.Give], and the error for a
+// folder that was finished.
 func (f *Folder) Consume(b *trace.Batch) error {
 	if f.tree == nil {
 		return errFinished
@@ -187,12 +181,15 @@ func (f *Folder) consume(c *rows, i, end int) {
 	}
 }
 
-// upTo gives the first rows.
+// upTo returns the first n rows.
 func (c *rows) upTo(n int) rows {
-	return rows{addr: c.addr[:n], pc: c.pc[:n], arg: c.arg[:n], bytes: c.bytes[:n], thread: c.thread[:n], site: c.site[:n], kind: c.kind[:n], context: c.context[:min(n, len(c.context))]}
+	return rows{
+		addr: c.addr[:n], pc: c.pc[:n], arg: c.arg[:n], bytes: c.bytes[:n],
+		thread: c.thread[:n], site: c.site[:n], kind: c.kind[:n], context: c.context[:min(n, len(c.context))],
+	}
 }
 
-// Finish gives the tree. The folder can do nothing else afterwards.
+// Finish returns the tree, and ends the folder.
 func (f *Folder) Finish() *Tree {
 	t := f.tree
 	if t == nil {
@@ -203,8 +200,7 @@ func (f *Folder) Finish() *Tree {
 	return t
 }
 
-// predicted passes the rows from i on that are as the loop that runs says, and
-// gives the first that is not.
+// predicted skips the rows from i on that the running loop predicts, and returns the first other row.
 func (f *Folder) predicted(c *rows, i int) int {
 	w := &f.walk
 	for ; i < len(c.addr) && w.depth > 0 && !w.stuck; i++ {
@@ -229,8 +225,8 @@ func (f *Folder) predicted(c *rows, i int) int {
 	return i
 }
 
-// predictedIn is predicted for rows with contexts. The loop of a trace without calls is
-// apart from it, for a third of its time would go into them.
+// predictedIn is predicted for rows with contexts. It is apart because contexts would take a third of
+// the time of the loop for a trace without calls.
 func (f *Folder) predictedIn(c *rows, i int) int {
 	w := &f.walk
 	for ; i < len(c.addr) && w.depth > 0 && !w.stuck; i++ {
@@ -255,34 +251,33 @@ func (f *Folder) predictedIn(c *rows, i int) int {
 	return i
 }
 
-// unpredicted takes a row that is not as the loop that runs says.
+// unpredicted takes a row that the running loop does not predict.
 func (f *Folder) unpredicted(c *rows, i int) {
 	if len(f.nodes) > 2*f.window {
 		f.retire(len(f.nodes) - f.window)
 	}
-	of := candidate{ref: f.number(c, i), context: c.contextOf(i), addr: c.addr[i]}
-	if f.walk.depth > 0 && f.goesOnElsewhere(of) {
+	next := candidate{ref: f.number(c, i), context: c.contextOf(i), addr: c.addr[i]}
+	if f.walk.depth > 0 && f.continuesElsewhere(next) {
 		return
 	}
-	h := f.habit(of.ref, of.context)
-	h.surprise(of.addr)
-	if (h.wild || h.isOdd()) && f.tree.refs[of.ref].named(f.tree.has) {
+	h := f.habit(next.ref, next.context)
+	h.surprise(next.addr)
+	if (h.wild || h.isOdd()) && f.tree.refs[next.ref].named(f.tree.has) {
 		h.wild = true
-		f.tree.streams[of.ref].add(of.addr)
-		of.addr, of.wild = 0, true
+		f.tree.streams[next.ref].add(next.addr)
+		next.addr, next.wild = 0, true
 	}
-	f.leaf(of)
+	f.leaf(next)
 }
 
 // candidate is a row that a loop may take.
 type candidate struct {
 	ref, context uint32
 	addr         trace.Addr
-	// A row that is taken once more is one of a wild leaf or not, and counted.
-	again, wild bool
+	again, wild  bool // a row that is replayed is counted already, and of a wild leaf or not
 }
 
-// fits tells whether the row is an item's, with this address.
+// fits reports whether the row is of an item with this address.
 func (c *candidate) fits(it *item, addr trace.Addr) bool {
 	return it.ref == c.ref && (!c.again || it.wild == c.wild) && (it.wild || c.addr == addr)
 }
@@ -303,10 +298,9 @@ func (f *Folder) leaf(c candidate) {
 	}
 }
 
-// goesOnElsewhere ends the loop that runs, and others that come to run by that, until
-// one takes the row.
-func (f *Folder) goesOnElsewhere(c candidate) bool {
-	fold := !c.again // once a row: what is taken again may take a loop apart, which folds anew
+// continuesElsewhere ends the running loop, and loops that run as a result, until one takes the row.
+func (f *Folder) continuesElsewhere(c candidate) bool {
+	fold := !c.again // once for each row: a replay may take a loop apart, which folds anew
 	for f.walk.depth > 0 {
 		if f.accepts(c) {
 			return true
@@ -319,7 +313,7 @@ func (f *Folder) goesOnElsewhere(c candidate) bool {
 		}
 		switch {
 		case between && f.lengthen(c):
-		case !between && f.endsInLoop(): // the one that ran last is open still
+		case !between && f.endsInLoop(): // the loop that ran last is still open
 		case f.reduce():
 		default:
 			return false
@@ -329,7 +323,7 @@ func (f *Folder) goesOnElsewhere(c candidate) bool {
 	return false
 }
 
-// number gives the number of a row's reference, from 0 in the order of the trace.
+// number returns the number of a row's reference, from 0 in the order of the trace.
 func (f *Folder) number(c *rows, i int) uint32 {
 	refs := f.tree.refs
 	if id := f.latest; int(id) < len(refs) {

@@ -1,21 +1,25 @@
 package loops
 
+import (
+	"maps"
+	"slices"
+)
+
 const (
-	// weighRows is after how many rows a tree is weighed, so that how rows are divided
-	// into batches changes nothing.
+	// weighRows is after how many records the memory of a tree is checked, so that the division
+	// of records into batches changes nothing.
 	weighRows = 1 << 16
 	// mostKept is how many references are remembered from one tree to the next.
 	mostKept = 1 << 14
 )
 
-// GivenBytes is how large trees are, as [Folder.Bytes] has it, when a folder gives them,
-// where nothing else is said.
+// GivenBytes is the default size of the trees that a folder passes on, by [Folder.Bytes].
 const GivenBytes = 8 << 20
 
-// Give has a folder give a tree of the rows so far, since the last one, whenever it takes
-// more than so many bytes (0: [GivenBytes]), and Finish the rest: so memory is bounded,
-// however long and irregular the trace is. Loops end at the end of a tree. The tree is
-// valid until give returns; its error ends the folder.
+// Give makes a folder pass on a tree of the records since the last one whenever it takes more than
+// so many bytes (0: [GivenBytes]); Finish returns the rest. So memory is bounded, however long and
+// irregular the trace is. Loops end at the end of a tree. The tree is valid until give returns. An
+// error of give ends the folder.
 func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	if bytes == 0 {
 		bytes = GivenBytes
@@ -23,7 +27,7 @@ func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	f.give, f.most, f.every = give, bytes, weighRows
 }
 
-// weigh gives the tree if it is time.
+// weigh passes the tree on if it is large.
 func (f *Folder) weigh() {
 	f.unasked = 0
 	if f.Bytes() <= f.most {
@@ -35,7 +39,7 @@ func (f *Folder) weigh() {
 	}
 }
 
-// close has the tree hold all rows so far.
+// close completes the tree of the records so far.
 func (f *Folder) close() {
 	f.stop(false)
 	for f.reduce() {
@@ -43,7 +47,7 @@ func (f *Folder) close() {
 	f.retire(len(f.nodes))
 }
 
-// again begins another tree, in the memory of the one before.
+// again begins another tree in the memory of the one before.
 func (f *Folder) again() {
 	t := f.tree
 	t.rows, t.nodes, t.params = 0, t.nodes[:0], t.params[:0]
@@ -61,4 +65,45 @@ func (f *Folder) again() {
 		clear(f.known)
 		clear(f.contexts)
 	}
+}
+
+// Tree returns the tree of the records so far, which is the one that Finish would return. The folder
+// continues and leaves that tree as it is; with [Folder.Give], it is valid until the next Consume.
+func (f *Folder) Tree() *Tree {
+	if f.tree == nil {
+		return nil
+	}
+	t := *f.tree
+	t.refs, t.nodes, t.params = slices.Clip(t.refs), slices.Clip(t.nodes), slices.Clip(t.params)
+	t.streams = slices.Clone(t.streams)
+	for i := range t.streams {
+		t.streams[i].packed = slices.Clip(t.streams[i].packed)
+	}
+	s := &t.shapes
+	s.all, s.next, s.first = slices.Clip(s.all), slices.Clip(s.next), maps.Clone(s.first)
+	s.parts = parts{} // not the folder's
+	copied := *f
+	copied.tree = &t
+	copied.nodes, copied.list, copied.params = slices.Clone(f.nodes), slices.Clone(f.list), slices.Clone(f.params)
+	copied.ends, copied.unlike, copied.loops = slices.Clone(f.ends), slices.Clone(f.unlike), slices.Clone(f.loops)
+	copied.past, copied.scratch, copied.used = nil, nil, slices.Clone(f.used)
+	return copied.Finish()
+}
+
+// Bytes estimates how much memory the tree takes so far. It depends on the records alone, and not on
+// their division into batches.
+func (f *Folder) Bytes() (bytes uint64) {
+	if f.tree == nil {
+		return 0
+	}
+	const shapeBytes, itemBytes, referenceBytes = 160, 24, 160
+	t := f.tree
+	for _, s := range t.shapes.all[f.weighed:] {
+		f.shapeBytes += shapeBytes + itemBytes*uint64(len(s.items)) + 8*uint64(len(s.steps)) + 4*uint64(len(s.trips))
+	}
+	f.weighed = len(t.shapes.all)
+	for i := range t.streams {
+		bytes += referenceBytes + uint64(len(t.streams[i].packed))
+	}
+	return bytes + f.shapeBytes + 4*uint64(len(t.nodes)) + 8*uint64(len(t.params)+len(f.params))
 }

@@ -21,9 +21,9 @@ func interpret(n *Nest, most int) (rows []row) {
 	run = func(items []Item, at []uint64) {
 		for i := range items {
 			it := &items[i]
-			value := it.start()
+			value := it.Addr + it.Trips // one of them is 0
 			for d := range at {
-				value += at[d] * it.step(d)
+				value += at[d] * uint64(it.Step(d))
 			}
 			switch {
 			case len(rows) >= most:

@@ -2,41 +2,37 @@ package loops
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// Only gives the tree of the rows of some kinds, and t itself where it has no others.
+// Only returns the tree of the records of some kinds, or t itself if it has no others.
 func (t *Tree) Only(kinds trace.Kinds) *Tree {
 	return t.Map(func(r Reference) (Reference, bool) { return r, kinds.Has(r.Kind) })
 }
 
-// Map gives the tree in which each reference is another one, or is left out. Loops
-// without a reference that stays are left out with them.
+// Map returns the tree in which f replaces or removes each reference. Loops that become empty are
+// removed too.
 func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
-	m := &mapper{from: t, to: &Tree{has: t.has, shapes: shapes{first: map[uint64]uint32{}}}}
+	m := &mapper{from: t, to: newTree(), shapes: make([]mapped, len(t.shapes.all))}
+	m.to.has = t.has
 	same := true
 	for i, r := range t.refs {
-		of, stays := f(r)
-		same = same && stays && of == r
-		m.to.refs = append(m.to.refs, of)
+		now, stays := f(r)
+		same = same && stays && now == r
 		s := stream{}
 		if stays {
 			s = t.streams[i]
 		}
-		m.to.streams = append(m.to.streams, s)
-		m.stays = append(m.stays, stays)
+		m.to.refs, m.to.streams, m.stays = append(m.to.refs, now), append(m.to.streams, s), append(m.stays, stays)
 	}
 	if same {
 		return t
 	}
-	m.shapes = make([]mapped, len(t.shapes.all))
-	to, params := m.to, t.params
-	for _, id := range t.nodes {
-		n := t.shapes.all[id].params
-		if of := m.shape(id); of.params != nil {
-			to.nodes = append(to.nodes, of.id)
-			for _, i := range of.params {
+	to := m.to
+	for id, params := range t.tops() {
+		if now := m.shape(id); now.params != nil {
+			to.nodes = append(to.nodes, now.id)
+			for _, i := range now.params {
 				to.params = append(to.params, params[i])
 			}
 		}
-		params = params[n:]
 	}
 	if rows, err := to.count(mostCounted); err == nil {
 		to.rows, to.bodies = rows.most(), rows.bodies
@@ -57,7 +53,7 @@ type mapper struct {
 type mapped struct {
 	known  bool
 	id     uint32
-	params []int32 // that stay, of the old shape; nil: nothing is left of it
+	params []int32 // those of the old shape that stay; nil: the shape is removed
 }
 
 func (m *mapper) shape(id uint32) mapped {
@@ -65,15 +61,15 @@ func (m *mapper) shape(id uint32) mapped {
 		return m.shapes[id]
 	}
 	s := &m.from.shapes.all[id]
-	of := mapped{known: true}
+	now := mapped{known: true}
 	switch {
 	case s.loop:
-		of.id, of.params = m.loop(s)
+		now.id, now.params = m.loop(s)
 	case m.stays[s.ref]:
-		of.id, of.params = m.to.shapes.leaf(s.ref, s.wild), []int32{0}
+		now.id, now.params = m.to.shapes.leaf(s.ref, s.wild), []int32{0}
 	}
-	m.shapes[id] = of
-	return of
+	m.shapes[id] = now
+	return now
 }
 
 func (m *mapper) loop(s *shape) (id uint32, params []int32) {
@@ -82,12 +78,12 @@ func (m *mapper) loop(s *shape) (id uint32, params []int32) {
 	params = []int32{0}
 	for i := range s.items {
 		it := &s.items[i]
-		of := m.shape(it.shape)
-		if of.params == nil {
+		now := m.shape(it.shape)
+		if now.params == nil {
 			continue
 		}
-		body = append(body, of.id)
-		for _, p := range of.params {
+		body = append(body, now.id)
+		for _, p := range now.params {
 			params = append(params, 1+it.at+p)
 			steps = append(steps, s.steps[it.at+p])
 		}
@@ -98,41 +94,30 @@ func (m *mapper) loop(s *shape) (id uint32, params []int32) {
 	return m.to.shapes.loop(body, steps), params
 }
 
-// Join gives the tree of traces that follow each other. It spoils none of them.
+// Join returns the tree of traces that follow each other. It leaves the given trees as they are.
 func Join(trees ...*Tree) *Tree {
 	if len(trees) == 1 {
 		return trees[0]
 	}
-	j := &joiner{to: &Tree{shapes: shapes{first: map[uint64]uint32{}}}, refs: map[Reference]uint32{}, leaves: map[leafOf]uint32{}}
+	j := &joiner{assembler: newAssembler()}
 	for _, t := range trees {
 		j.add(t)
 	}
-	return j.to
+	return j.tree
 }
 
 type joiner struct {
-	to     *Tree
-	refs   map[Reference]uint32
-	leaves map[leafOf]uint32
-	shapes []uint32 // by shape of the tree that is added: 1 + what it is now
+	assembler
+	shapes []uint32 // by shape of the tree that is added: 1 + the new shape
 }
 
 func (j *joiner) add(t *Tree) {
-	to := j.to
-	to.has.thread = to.has.thread || t.has.thread
-	to.has.pc = to.has.pc || t.has.pc
-	to.has.site = to.has.site || t.has.site
-	to.has.arg = to.has.arg || t.has.arg
+	to := j.tree
+	to.has = to.has.or(t.has)
 	refs := make([]uint32, len(t.refs))
 	for i, r := range t.refs {
-		id, known := j.refs[r]
-		if !known {
-			id = uint32(len(to.refs))
-			j.refs[r] = id
-			to.refs, to.streams = append(to.refs, r), append(to.streams, stream{})
-		}
-		refs[i] = id
-		to.streams[id].join(&t.streams[i])
+		refs[i], _ = j.reference(r)
+		to.streams[refs[i]].join(&t.streams[i])
 	}
 	j.shapes = make([]uint32, len(t.shapes.all))
 	for _, id := range t.nodes {
@@ -156,15 +141,49 @@ func (j *joiner) shape(t *Tree, refs []uint32, id uint32) uint32 {
 		for i := range s.items {
 			body[i] = j.shape(t, refs, s.items[i].shape)
 		}
-		now = j.to.shapes.loop(body, s.steps)
+		now = j.tree.shapes.loop(body, s.steps)
 	} else {
-		of := leafOf{refs[s.ref], s.wild}
-		known := false
-		if now, known = j.leaves[of]; !known {
-			now = j.to.shapes.leaf(of.ref, of.wild)
-			j.leaves[of] = now
-		}
+		now = j.leaf(refs[s.ref], s.wild)
 	}
 	j.shapes[id] = now + 1
 	return now
+}
+
+// assembler adds references and leaves to a tree, each once.
+type assembler struct {
+	tree   *Tree
+	refs   map[Reference]uint32
+	leaves map[leafKey]uint32 // shapes
+}
+
+// leafKey identifies a leaf's shape.
+type leafKey struct {
+	ref  uint32
+	wild bool
+}
+
+func newAssembler() assembler {
+	return assembler{tree: newTree(), refs: map[Reference]uint32{}, leaves: map[leafKey]uint32{}}
+}
+
+// reference returns the number of a reference, and whether it is new.
+func (a *assembler) reference(r Reference) (ref uint32, fresh bool) {
+	ref, known := a.refs[r]
+	if !known {
+		ref = uint32(len(a.tree.refs))
+		a.refs[r] = ref
+		a.tree.refs, a.tree.streams = append(a.tree.refs, r), append(a.tree.streams, stream{})
+	}
+	return ref, !known
+}
+
+// leaf returns the shape of a leaf.
+func (a *assembler) leaf(ref uint32, wild bool) uint32 {
+	key := leafKey{ref, wild}
+	shape, known := a.leaves[key]
+	if !known {
+		shape = a.tree.shapes.leaf(ref, wild)
+		a.leaves[key] = shape
+	}
+	return shape
 }

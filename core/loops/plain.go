@@ -1,29 +1,31 @@
 package loops
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
-// The plain form of a tree is the rows themselves: of each run of equal references its
-// number and its length, and of each row how far its address is from the one before of
-// its reference. Trees of few rows, or of such in which nothing comes twice, may be longer
-// as loops and leaves; [Tree.Append] knows when.
+// The plain form of a tree is the records themselves: of each run of equal references the
+// reference's number and the run's length, and of each record the difference to the address before
+// it of its reference. Trees of few records, or without repetitions, may be longer as loops and
+// leaves; [Tree.Append] knows when.
 const plainVersion = 2
 
 const (
-	// mostOver is by how much a tree with loops may be longer than its plain form, as a
-	// fraction: its loops are worth a twentieth.
+	// A tree with loops may be longer than its plain form by this fraction, because loops are
+	// worth a twentieth.
 	mostOver, mostOverOf = 21, 20
-	// barrenAByte bounds the iterations without rows that are unfolded for a byte.
+	// barrenAByte bounds the iterations without records that are expanded for a byte.
 	barrenAByte = 4
 )
 
-// Append appends the tree as bytes, which FORMAT.md draws. [Decode] reads them. Equal
-// trees give equal bytes, however their folders came to them. The bytes are never more
-// than 1.05 times those of the plain form: a tree that would take more is written without
-// its loops and lists, row for row.
+// Append appends the tree as bytes, which FORMAT.md draws and [Decode] reads. Equal trees have equal
+// bytes, however their folders came to them. The bytes are never more than 1.05 times those of the
+// plain form: a tree that would take more is written without loops and lists, record by record.
 func (t *Tree) Append(dst []byte) []byte {
 	form := t.appendFolded(dst)
 	n := len(form) - len(dst)
-	if t.bodies > float64(barrenAByte*n) || t.leastPlain(uint64(n)) {
+	if t.bodies > float64(barrenAByte*n) || t.plainTakes(uint64(n)) {
 		return form
 	}
 	most, flat := n-1, t.isFlat()
@@ -42,19 +44,15 @@ func (t *Tree) Append(dst []byte) []byte {
 	return append(dst, plain...)
 }
 
-// leastPlain tells whether the plain form has so many bytes or more, as far as is seen
-// without unfolding: one for each row, and two for each run of leaves and of loops over
-// leaves.
-func (t *Tree) leastPlain(bytes uint64) bool {
-	least, last, params := t.rows, int64(-1), t.params
-	for _, id := range t.nodes {
+// plainTakes reports whether the plain form takes so many bytes or more, as far as can be seen
+// without expansion: one for each record, and two for each run of leaves and of loops over leaves.
+func (t *Tree) plainTakes(bytes uint64) bool {
+	least, last := t.rows, int64(-1)
+	for id, p := range t.tops() {
 		if least >= bytes {
 			return true
 		}
-		s := &t.shapes.all[id]
-		p := params[:s.params]
-		params = params[s.params:]
-		switch {
+		switch s := &t.shapes.all[id]; {
 		case !s.loop:
 			if last >= 0 && last != int64(s.ref) {
 				least += 2
@@ -66,7 +64,7 @@ func (t *Tree) leastPlain(bytes uint64) bool {
 			for i := range s.items {
 				ref := int64(s.items[i].ref)
 				if i > 0 && ref != last {
-					least += 2 * p[0] // which are fewer than rows, and so than bytes
+					least += 2 * p[0] // fewer than there are records, and so than bytes
 				}
 				last = ref
 			}
@@ -75,23 +73,18 @@ func (t *Tree) leastPlain(bytes uint64) bool {
 	return least >= bytes
 }
 
-// isFlat tells whether the tree is as its rows: without loops and lists.
+// isFlat reports whether the tree has neither loops nor lists.
 func (t *Tree) isFlat() bool {
-	for _, id := range t.nodes {
-		if s := &t.shapes.all[id]; s.loop || s.wild {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.nodes, func(id uint32) bool { return t.shapes.all[id].loop || t.shapes.all[id].wild })
 }
 
-// plain gives the plain form, if it has at most so many bytes.
+// plain returns the plain form if it has at most so many bytes.
 func (t *Tree) plain(most int) (form []byte, ok bool) {
-	w := newEncoder(t, nil)
+	w := newEncoder(t)
 	w.plain = true
 	last := make([]uint64, len(t.refs))
-	var run uint32         // 1 + the reference that runs
-	var rows, begun uint64 // all, and those of the run
+	var run uint32         // 1 + the reference of the run
+	var rows, begun uint64 // all records, and those of the run
 	var deltas []byte      // of the run
 	end := func() {
 		if run > 0 {
@@ -106,10 +99,7 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 		if run != ref+1 {
 			end()
 			run = ref + 1
-			if w.refs[ref] == 0 {
-				w.order = append(w.order, ref)
-				w.refs[ref] = uint32(len(w.order))
-			}
+			w.meet(ref)
 		}
 		begun++
 		deltas = binary.AppendVarint(deltas, int64(addr-last[ref]))
@@ -119,18 +109,15 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 	if end(); !whole || rows != t.rows {
 		return nil, false
 	}
-	body := w.dst
-	w.dst = nil
-	w.head()
-	form = append(w.dst, body...)
+	form = w.withHead(nil)
 	return form, len(form) <= most
 }
 
-// each gives the rows, until yield has enough of them: their references and addresses. It
-// tells whether it gave all that there are.
+// each yields the references and addresses of the records until yield returns false. It reports
+// whether it yielded all of them.
 func (t *Tree) each(yield func(ref uint32, addr uint64) bool) bool {
-	w, cursors, params := walk{skips: true}, make([]cursor, len(t.refs)), t.params
-	give := func(ref uint32, wild bool, addr uint64) bool {
+	w, cursors := walk{skips: true}, make([]cursor, len(t.refs))
+	record := func(ref uint32, wild bool, addr uint64) bool {
 		if wild {
 			var ok bool
 			if addr, ok = cursors[ref].next(&t.streams[ref]); !ok {
@@ -139,12 +126,10 @@ func (t *Tree) each(yield func(ref uint32, addr uint64) bool) bool {
 		}
 		return yield(ref, addr)
 	}
-	for _, id := range t.nodes {
+	for id, p := range t.tops() {
 		s := &t.shapes.all[id]
-		p := params[:s.params]
-		params = params[s.params:]
 		if !s.loop {
-			if !give(s.ref, s.wild, p[0]) {
+			if !record(s.ref, s.wild, p[0]) {
 				return false
 			}
 			continue
@@ -156,7 +141,7 @@ func (t *Tree) each(yield func(ref uint32, addr uint64) bool) bool {
 		for w.settle(t.shapes.all); w.depth > 0; w.settle(t.shapes.all) {
 			f := &w.frames[w.depth-1]
 			it := &f.items[f.pos]
-			if !give(it.ref, it.wild, f.cur[f.at]) {
+			if !record(it.ref, it.wild, f.cur[f.at]) {
 				return false
 			}
 			f.pos++

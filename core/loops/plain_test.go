@@ -3,14 +3,13 @@ package loops
 import (
 	"testing"
 
-	"github.com/stackglass/stackglass/core/loops/loopstest"
 	"github.com/stackglass/stackglass/core/trace"
 	"pgregory.net/rapid"
 )
 
 // plain is how long the plain form of rows is.
 func plain(all []row, has columns) int {
-	var p loopstest.Plain
+	var p Plain
 	p.Add(batch(all, has))
 	return len(p.Form())
 }
@@ -20,9 +19,9 @@ func plain(all []row, has columns) int {
 func TestPlainFormIsWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
-		var p loopstest.Plain
+		var p Plain
 		p.Add(batch(all, has))
-		b, err := loopstest.Read(p.Form())
+		b, err := ReadPlain(p.Form())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +240,7 @@ func TestNeverMuchLongerThanPlain(t *testing.T) {
 		if 20*got > 21*most {
 			t.Fatalf("%d rows: %d bytes, want at most 1.05 of %d", len(all), got, most)
 		}
-		if tree.leastPlain(uint64(most) + 1) {
+		if tree.plainTakes(uint64(most) + 1) {
 			t.Fatalf("the plain form is taken for longer than the %d bytes that it has", most)
 		}
 	})

@@ -1,6 +1,9 @@
 package loops
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // push appends a node whose parameters are the last n.
 func (f *Folder) push(shape uint32, n int) {
@@ -14,7 +17,7 @@ func (f *Folder) push(shape uint32, n int) {
 	}
 }
 
-// slotOf gives the slot of what would end with a shape.
+// slotOf returns the slot of a node of a shape behind the last node.
 func (f *Folder) slotOf(shape uint32) uint32 {
 	h := shape
 	for i := len(f.list) - 1; i >= 0 && i > len(f.list)-chained; i-- {
@@ -23,7 +26,7 @@ func (f *Folder) slotOf(shape uint32) uint32 {
 	return h * 0x9e3779b1 >> (32 - slotBits)
 }
 
-// pop takes the last node away, and leaves its parameters.
+// pop removes the last node, but not its parameters.
 func (f *Folder) pop() {
 	n := len(f.nodes) - 1
 	f.ends[f.nodes[n].slot] = f.nodes[n].prev
@@ -33,7 +36,7 @@ func (f *Folder) pop() {
 	}
 }
 
-// cut takes the last n nodes away, with their parameters.
+// cut removes the last n nodes, with their parameters.
 func (f *Folder) cut(n int) {
 	at := f.nodes[len(f.nodes)-n].at
 	for range n {
@@ -42,13 +45,12 @@ func (f *Folder) cut(n int) {
 	f.params = f.params[:at]
 }
 
-// reduce folds the end of the list once, if it can. The last node is a loop then. The
-// nodes that it looks at are closed: none of them runs.
+// reduce folds the end of the list once, if possible. The last node is then a loop. No node runs.
 func (f *Folder) reduce() bool {
 	return f.join() || f.absorb() || f.merge()
 }
 
-// join makes one loop of two, of which one goes on where the other ends.
+// join makes one loop of the last two nodes if one continues where the other ends.
 func (f *Folder) join() bool {
 	n := len(f.nodes)
 	if n < 2 || f.list[n-1] != f.list[n-2] || !f.endsInLoop() {
@@ -63,7 +65,7 @@ func (f *Folder) join() bool {
 	return true
 }
 
-// absorb makes what is behind a loop a further iteration of it.
+// absorb makes the nodes behind a loop another iteration of it.
 func (f *Folder) absorb() bool {
 	n := len(f.nodes)
 	for i := len(f.loops) - 1; i >= 0 && i >= len(f.loops)-candidates; i-- {
@@ -86,8 +88,8 @@ func (f *Folder) absorb() bool {
 	return false
 }
 
-// isIteration tells whether b are the parameters of the iteration that is next in a
-// loop with the parameters a.
+// isIteration reports whether b are the parameters of the next iteration of a loop with the parameters
+// a.
 func isIteration(s *shape, a, b []uint64) bool {
 	for i, step := range s.steps {
 		if b[i] != a[1+i]+a[0]*step {
@@ -97,10 +99,9 @@ func isIteration(s *shape, a, b []uint64) bool {
 	return true
 }
 
-// merge makes a loop of equal sequences at the end: of a few nodes, and of those that
-// begin where one ended with the same nodes. Almost all of the latter are not equal, and
-// the node that told so last is among them still when the next one is appended: so it is
-// looked at first.
+// merge makes a loop of equal sequences at the end: of fewer than chained nodes, or of as many as since
+// a node of the same slot. Almost all of the latter differ, mostly in the node that differed when the
+// node before was appended: so that node is compared first.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
@@ -131,7 +132,7 @@ func (f *Folder) merge() bool {
 	return false
 }
 
-// repeats makes a loop of the last sequences of k nodes, if they are equal.
+// repeats makes a loop of the last sequences of k nodes if they are equal.
 func (f *Folder) repeats(k int) bool {
 	n := len(f.nodes)
 	if at := f.differ(n-k, k); at >= 0 {
@@ -149,8 +150,8 @@ func (f *Folder) repeats(k int) bool {
 	return false
 }
 
-// differ gives the last of k nodes from lo on whose shape is not that of the one k before
-// it; -1 if there is none.
+// differ returns the last of k nodes from lo on whose shape differs from that of the node k before it,
+// or -1.
 func (f *Folder) differ(lo, k int) int {
 	b := f.list[lo : lo+k]
 	a := f.list[lo-k:][:len(b)]
@@ -162,7 +163,7 @@ func (f *Folder) differ(lo, k int) int {
 	return -1
 }
 
-// sameTrips tells whether trip counts are equal in the last two sequences of k nodes.
+// sameTrips reports whether the trip counts are equal in the last two sequences of k nodes.
 func (f *Folder) sameTrips(k int) bool {
 	n := len(f.nodes)
 	for i := n - k; i < n; i++ {
@@ -175,8 +176,8 @@ func (f *Folder) sameTrips(k int) bool {
 	return true
 }
 
-// progress tells whether all parameters are in arithmetic progression in the last
-// three sequences of k nodes.
+// progress reports whether all parameters are in arithmetic progression in the last three sequences of
+// k nodes.
 func (f *Folder) progress(k int) bool {
 	n := len(f.nodes)
 	a, b, c := f.nodes[n-3*k].at, f.nodes[n-2*k].at, f.nodes[n-k].at
@@ -188,7 +189,7 @@ func (f *Folder) progress(k int) bool {
 	return true
 }
 
-// fold makes the last sequences of k nodes, as many as trips says, a loop.
+// fold makes a loop of the last trips sequences of k nodes.
 func (f *Folder) fold(k int, trips uint64) {
 	n := len(f.nodes)
 	first := n - k*int(trips)
@@ -223,24 +224,18 @@ func (f *Folder) retire(n int) {
 	if n < len(f.nodes) {
 		at = f.nodes[n].at
 	}
-	f.params = append(f.params[:0], f.params[at:]...)
-	f.nodes = append(f.nodes[:0], f.nodes[n:]...)
-	f.list = append(f.list[:0], f.list[n:]...)
+	f.params, f.nodes, f.list = slices.Delete(f.params, 0, at), slices.Delete(f.nodes, 0, n), slices.Delete(f.list, 0, n)
 	for i := range f.nodes {
 		f.nodes[i].at -= at
 	}
 	f.base += n
-	gone := 0
-	for gone < len(f.loops) && f.loops[gone].number < f.base {
-		gone++
-	}
-	f.loops = append(f.loops[:0], f.loops[gone:]...)
+	f.loops = slices.DeleteFunc(f.loops, func(l loopAt) bool { return l.number < f.base })
 	if f.base >= mostNumber {
 		f.renumber()
 	}
 }
 
-// renumber has the nodes' numbers begin at 0 again, before they are too many for 32 bits.
+// renumber makes the nodes' numbers begin at 0 again, before they exceed 32 bits.
 func (f *Folder) renumber() {
 	since := func(end uint32) uint32 { return uint32(max(0, int(end)-f.base)) }
 	for slot, end := range f.ends {
@@ -256,8 +251,8 @@ func (f *Folder) renumber() {
 	f.base = 0
 }
 
-// finish adds a node whose parameters p begins with to the tree; the leaves of a loop
-// instead, if it is not worth its bytes.
+// finish adds a node to the tree, or the leaves of a loop that is not worth its bytes. Its parameters
+// are at the beginning of p.
 func (f *Folder) finish(id uint32, p []uint64) {
 	t := f.tree
 	s := &t.shapes.all[id]
@@ -278,10 +273,9 @@ func (f *Folder) finish(id uint32, p []uint64) {
 	}
 }
 
-// isDear tells of a loop over leaves that takes more bytes than its few rows as they are.
-// As leaves each further iteration takes its steps. As a loop it takes a byte for trips
-// and another for its number; where the shape is written for it alone, the steps, and a
-// byte for each item and for the loop.
+// isDear reports whether a loop over leaves takes more bytes than its few records. As leaves, each
+// further iteration takes its steps. A loop takes a byte for the trip count and another for its number;
+// a shape that is used once also takes the steps, and a byte for each item and for the loop.
 func (s *shape) isDear(trips uint64, used bool) bool {
 	if !s.flat || trips > mostDear {
 		return false
@@ -300,17 +294,17 @@ func (s *shape) isDear(trips uint64, used bool) bool {
 	return leaves < loop
 }
 
-// mostDear is the most iterations of loops that may not be worth their bytes.
+// mostDear bounds the iterations of loops that may not be worth their bytes.
 const mostDear = 3
 
-// varintBytes is the length of a difference as a zigzag varint.
+// varintBytes returns the length of a difference as a zigzag varint.
 func varintBytes(d uint64) int { return (bits.Len64(d<<1^uint64(int64(d)>>63)|1) + 6) / 7 }
 
-// isUsed tells whether finished nodes have a shape, or one that it is in, or whether
-// nodes came to have it twice.
+// isUsed reports whether finished nodes have a shape, or a shape that contains it, or whether the shape
+// came twice.
 func (f *Folder) isUsed(shape uint32) bool { return int(shape) < len(f.used) && f.used[shape] }
 
-// use takes note that a shape is not for one node alone.
+// use notes that a shape is not for one node alone.
 func (f *Folder) use(shape uint32) {
 	s := &f.tree.shapes.all[shape]
 	if !s.loop || f.isUsed(shape) {

@@ -1,12 +1,12 @@
 package loops
 
-// endsInLoop tells whether the last node is a loop.
+// endsInLoop reports whether the last node is a loop.
 func (f *Folder) endsInLoop() bool {
 	n := len(f.nodes)
 	return n > 0 && f.tree.shapes.all[f.list[n-1]].loop
 }
 
-// run has the last node, a loop, say what comes next: another iteration.
+// run makes the last node, a loop, predict another iteration.
 func (f *Folder) run() {
 	last := len(f.nodes) - 1
 	s := &f.tree.shapes.all[f.list[last]]
@@ -19,7 +19,7 @@ func (f *Folder) run() {
 	f.walk.settle(f.tree.shapes.all)
 }
 
-// accepts passes a row if it is as the loop that runs says.
+// accepts takes a row if the running loop predicts it.
 func (f *Folder) accepts(c candidate) bool {
 	w := &f.walk
 	if w.stuck {
@@ -44,11 +44,10 @@ func (f *Folder) accepts(c candidate) bool {
 	return true
 }
 
-// stop ends the loop that runs behind its last whole iteration. The parts of one that
-// has begun become nodes behind it; the last may be a loop that goes on. With fold,
-// the ended loop is folded with what is before it, if that is possible; then stop gives
-// the number of parts, which may be iterations of something else now. Otherwise it
-// gives 0.
+// stop ends the running loop behind its last whole iteration. The parts of a begun iteration become
+// nodes behind it; the last may be a loop that continues. With fold, the ended loop is folded with what
+// is before it, if possible; then stop returns the number of parts, which may now be iterations of
+// something else. Otherwise it returns 0.
 func (f *Folder) stop(fold bool) (parts int) {
 	w := &f.walk
 	if w.depth == 0 {
@@ -81,10 +80,10 @@ func (f *Folder) stop(fold bool) (parts int) {
 	return len(f.nodes) - before
 }
 
-// takeAgain takes the rows of the last nodes once more, with the loop before them
-// running. If they are many, the nodes stay, and the last of them runs if it is a loop.
+// takeAgain replays the rows of the last nodes, with the loop before them running. If they are many,
+// the nodes stay, and the last of them runs if it is a loop.
 func (f *Folder) takeAgain(parts int) {
-	if !f.unfoldLast(parts) {
+	if !f.expandLast(parts) {
 		if f.endsInLoop() {
 			f.run()
 		}
@@ -93,15 +92,15 @@ func (f *Folder) takeAgain(parts int) {
 	f.cut(parts)
 	f.run()
 	for _, c := range f.past {
-		if f.walk.depth > 0 && f.accepts(c) || f.goesOnElsewhere(c) {
+		if f.walk.depth > 0 && f.accepts(c) || f.continuesElsewhere(c) {
 			continue
 		}
 		f.leaf(c)
 	}
 }
 
-// unfoldLast puts the rows of the last nodes into past; it gives up on many.
-func (f *Folder) unfoldLast(nodes int) bool {
+// expandLast puts the rows of the last nodes into past. It returns false if they are many.
+func (f *Folder) expandLast(nodes int) bool {
 	f.past = f.past[:0]
 	all := f.tree.shapes.all
 	w := &f.walk // nothing runs
@@ -115,8 +114,7 @@ func (f *Folder) unfoldLast(nodes int) bool {
 			for w.settle(all); w.depth > 0 && !w.stuck && len(f.past) <= mostAgain; w.settle(all) {
 				t := &w.frames[w.depth-1]
 				it := &t.items[t.pos]
-				c := candidate{ref: it.ref, addr: t.cur[t.at], again: true, wild: it.wild}
-				f.past = append(f.past, c)
+				f.past = append(f.past, candidate{ref: it.ref, addr: t.cur[t.at], again: true, wild: it.wild})
 				t.pos++
 				t.at++
 			}
@@ -133,8 +131,7 @@ func (f *Folder) unfoldLast(nodes int) bool {
 	return true
 }
 
-// pushItems appends items of a body as nodes, but for loops that do not run; params are
-// the body's.
+// pushItems appends items of a body as nodes, except loops that do not run. params are the body's.
 func (f *Folder) pushItems(items []item, params []uint64) {
 	for i := range items {
 		it := &items[i]
@@ -146,9 +143,8 @@ func (f *Folder) pushItems(items []item, params []uint64) {
 	}
 }
 
-// lengthen looks whether a row goes on with the loop at the end of the last node, a
-// loop between two iterations: an inner loop that runs longer than it did. If so, it
-// takes the last iteration apart, so that this inner loop is the last node.
+// lengthen checks whether a row continues the inner loop at the end of the last node, a loop between
+// two iterations. If so, it takes the last iteration apart, so that this inner loop is the last node.
 func (f *Folder) lengthen(c candidate) bool {
 	tail := f.nodes[len(f.nodes)-1]
 	s := &f.tree.shapes.all[f.list[len(f.nodes)-1]]
@@ -163,7 +159,7 @@ func (f *Folder) lengthen(c candidate) bool {
 		f.scratch = append(f.scratch, p[1+i]+step*(trips-1))
 	}
 	iteration := f.scratch
-	if !f.goesOn(end.shape, iteration[end.at:end.at+end.params], c) {
+	if !f.continues(end.shape, iteration[end.at:end.at+end.params], c) {
 		return false
 	}
 	switch trips {
@@ -184,9 +180,9 @@ func (f *Folder) lengthen(c candidate) bool {
 	return true
 }
 
-// goesOn tells whether another iteration of a loop, or of the loop at its end, and so
-// on, begins with a row.
-func (f *Folder) goesOn(loop uint32, p []uint64, c candidate) bool {
+// continues reports whether a row begins another iteration of a loop, or of the loop at its end, and so
+// on.
+func (f *Folder) continues(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]
 	trips := p[0]
@@ -214,5 +210,5 @@ func (f *Folder) goesOn(loop uint32, p []uint64, c candidate) bool {
 	for i := end.at; i < end.at+end.params; i++ {
 		f.scratch = append(f.scratch, p[1+i]+s.steps[i]*(trips-1))
 	}
-	return f.goesOn(end.shape, f.scratch[lo:], c)
+	return f.continues(end.shape, f.scratch[lo:], c)
 }

@@ -2,23 +2,22 @@ package loops
 
 import "slices"
 
-// shape is what nodes have in common that differ only in their parameters. A
-// leaf has one parameter, its address (0 of a wild one); a loop has its trip count
-// and then those of the items of its body in order, as they are in its first
-// iteration.
+// shape is what nodes have in common that differ only in their parameters. A leaf has one parameter,
+// its address (0 if wild). A loop has its trip count and then the parameters of the items of its body
+// in its first iteration.
 type shape struct {
 	ref    uint32 // of a leaf
 	loop   bool
 	wild   bool
 	items  []item   // the body of a loop
-	steps  []uint64 // of each parameter of the body, from one iteration to the next: one less than params
-	trips  []int32  // which of the parameters are trip counts, ascending
+	steps  []uint64 // of each parameter of the body, from one iteration to the next: params - 1 of them
+	trips  []int32  // which parameters are trip counts, ascending
 	params int
 	leaves int  // in the tree below
-	loops  int  // with this one
-	height int  // of them, the most inside each other
+	loops  int  // in the tree below, with this one
+	height int  // of the deepest nest of loops
 	leafy  bool // a loop with leaves among its items
-	flat   bool // a loop over leaves, no two of them wild ones of the same reference
+	flat   bool // a loop over leaves, no two of them wild with the same reference
 }
 
 // item is a node of a body.
@@ -31,22 +30,22 @@ type item struct {
 	wild   bool
 }
 
-// shapes numbers shapes: equal ones have equal numbers.
+// shapes numbers shapes: equal loops have equal numbers.
 type shapes struct {
 	all   []shape
-	first map[uint64]uint32 // 1 + the newest shape with this hash
+	first map[uint64]uint32 // by hash: 1 + the newest shape
 	next  []uint32          // by shape: 1 + the one before it with the same hash
 	parts parts
 }
 
-// parts is where the parts of shapes are.
+// parts is the memory of the lists of shapes.
 type parts struct {
 	items pool[item]
 	steps pool[uint64]
 	trips pool[int32]
 }
 
-// clear forgets all shapes, and keeps their memory for others.
+// clear removes all shapes, and keeps their memory.
 func (s *shapes) clear() {
 	s.all, s.next = s.all[:0], s.next[:0]
 	clear(s.first)
@@ -56,10 +55,10 @@ func (s *shapes) clear() {
 // pool is memory for many short lists.
 type pool[T any] struct {
 	blocks [][]T
-	used   int // of the blocks; the last of them has room still
+	used   int // blocks in use, the last of which has room
 }
 
-// take gives a list of n.
+// take returns a list of n.
 func (p *pool[T]) take(n int) []T {
 	const usual = 4096
 	for {
@@ -78,7 +77,7 @@ func (p *pool[T]) take(n int) []T {
 	}
 }
 
-// leaf adds the shape of a leaf, which is new.
+// leaf adds the shape of a new leaf.
 func (s *shapes) leaf(ref uint32, wild bool) uint32 {
 	return s.add(shape{ref: ref, wild: wild, params: 1, leaves: 1})
 }
@@ -89,17 +88,17 @@ func (s *shapes) add(n shape) uint32 {
 	return uint32(len(s.all) - 1)
 }
 
-// loop gives the shape of a loop over these shapes.
+// loop returns the shape of a loop.
 func (s *shapes) loop(body []uint32, steps []uint64) uint32 {
 	h := uint64(len(body))
-	for _, of := range body {
-		h = mix(h ^ uint64(of))
+	for _, id := range body {
+		h = mix(h ^ uint64(id))
 	}
 	for _, step := range steps {
 		h = mix(h ^ step)
 	}
 	for id := s.first[h]; id != 0; id = s.next[id-1] {
-		if s.all[id-1].is(body, steps) {
+		if n := &s.all[id-1]; n.over(body) && slices.Equal(n.steps, steps) {
 			return id - 1
 		}
 	}
@@ -110,7 +109,10 @@ func (s *shapes) loop(body []uint32, steps []uint64) uint32 {
 }
 
 func (s *shapes) newLoop(body []uint32, steps []uint64) shape {
-	n := shape{loop: true, items: s.parts.items.take(len(body)), steps: s.parts.steps.take(len(steps)), params: 1, loops: 1, height: 1}
+	n := shape{
+		loop: true, params: 1, loops: 1, height: 1,
+		items: s.parts.items.take(len(body)), steps: s.parts.steps.take(len(steps)),
+	}
 	trips := 1
 	for _, of := range body {
 		trips += len(s.all[of].trips)
@@ -133,27 +135,17 @@ func (s *shapes) newLoop(body []uint32, steps []uint64) shape {
 	return n
 }
 
-// wildTwice tells whether two wild leaves of a body have the same reference.
+// wildTwice reports whether two wild leaves of a body have the same reference.
 func (n *shape) wildTwice() bool {
-	for i := range n.items {
-		if !n.items[i].wild {
-			continue
-		}
-		for j := range n.items[:i] {
-			if n.items[j].wild && n.items[j].ref == n.items[i].ref {
-				return true
-			}
+	for i, it := range n.items {
+		if it.wild && slices.ContainsFunc(n.items[:i], func(o item) bool { return o.wild && o.ref == it.ref }) {
+			return true
 		}
 	}
 	return false
 }
 
-// is tells whether the loop has this body.
-func (n *shape) is(body []uint32, steps []uint64) bool {
-	return n.over(body) && slices.Equal(n.steps, steps)
-}
-
-// over tells whether the loop is one over these shapes.
+// over reports whether the body consists of these shapes.
 func (n *shape) over(body []uint32) bool {
 	if len(n.items) != len(body) {
 		return false

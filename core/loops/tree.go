@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Reference is what all rows of a leaf have in common: everything but the address.
+// Reference is what all records of a leaf have in common: everything but the address.
 // Columns that the trace does not have are 0.
 type Reference struct {
 	PC     trace.Addr
@@ -17,16 +17,25 @@ type Reference struct {
 	Kind   trace.Kind
 }
 
-// named tells whether the reference is a place in the program.
+// named reports whether the reference is a place in the program.
 func (r *Reference) named(has columns) bool { return has.site || has.pc && r.PC != 0 }
 
-// columns tells which of the optional columns a trace has.
+// columns returns the columns in which the reference is not 0.
+func (r *Reference) columns() columns {
+	return columns{r.Thread != 0, r.PC != 0, r.Site != 0, r.Arg != 0}
+}
+
+// columns are the optional columns that a trace has.
 type columns struct{ thread, pc, site, arg bool }
 
-// Tree is a folded trace: nodes in the order of the trace. It does not change.
+func (c columns) or(d columns) columns {
+	return columns{c.thread || d.thread, c.pc || d.pc, c.site || d.site, c.arg || d.arg}
+}
+
+// Tree is a loop-compressed trace: nodes in the order of the trace. It does not change.
 type Tree struct {
 	rows    uint64
-	bodies  float64 // iterations of loops, approximately, if some may give no rows
+	bodies  float64 // iterations of loops, approximately, if some may have no records
 	has     columns
 	refs    []Reference
 	streams []stream // by reference
@@ -35,13 +44,13 @@ type Tree struct {
 	params  []uint64 // of the nodes, one after the other
 }
 
-// Rows is the number of rows that the tree stands for, references and events; the
-// largest number stands for itself and all that are larger, which [Tree.Approximately]
-// tells apart.
+func newTree() *Tree { return &Tree{shapes: shapes{first: map[uint64]uint32{}}} }
+
+// Rows returns the number of records that the tree stands for, references and events. The largest
+// number also stands for all larger ones, which [Tree.Approximately] tells apart.
 func (t *Tree) Rows() uint64 { return t.rows }
 
-// Size gives what the tree consists of: nodes at the top, leaves and loops in
-// all, and the addresses in streams at the side with the bytes that they take.
+// Size returns the size of the tree.
 func (t *Tree) Size() (s Size) {
 	s.Nodes = len(t.nodes)
 	for _, id := range t.nodes {
@@ -57,35 +66,56 @@ func (t *Tree) Size() (s Size) {
 
 // Size says how large a [Tree] is.
 type Size struct {
-	Nodes, Leaves, Loops int
-	Wild, WildBytes      uint64
+	Nodes           int    // at the top level
+	Leaves, Loops   int    // in all
+	Wild, WildBytes uint64 // addresses of wild references, and the bytes that they take
 }
 
-// Nodes gives the nodes at the top, in the order of the trace.
-func (t *Tree) Nodes() iter.Seq[Node] {
-	return func(yield func(Node) bool) {
+// Add adds the size of another tree.
+func (s *Size) Add(o Size) {
+	s.Nodes += o.Nodes
+	s.Leaves += o.Leaves
+	s.Loops += o.Loops
+	s.Wild += o.Wild
+	s.WildBytes += o.WildBytes
+}
+
+// tops yields the shapes and the parameters of the top-level nodes.
+func (t *Tree) tops() iter.Seq2[uint32, []uint64] {
+	return func(yield func(uint32, []uint64) bool) {
 		at := 0
 		for _, id := range t.nodes {
-			n := t.shapes.all[id].params
-			if !yield(Node{tree: t, shape: &t.shapes.all[id], number: id, params: t.params[at : at+n : at+n]}) {
+			end := at + t.shapes.all[id].params
+			if !yield(id, t.params[at:end:end]) {
 				return
 			}
-			at += n
+			at = end
 		}
 	}
 }
 
-// Top gives the nodes at the top in one piece, read-only: their shapes, and the
-// parameters of one after the other; [Tree.Node] makes a node of them.
+// Nodes yields the top-level nodes, in the order of the trace.
+func (t *Tree) Nodes() iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		for id, params := range t.tops() {
+			if !yield(t.Node(id, params)) {
+				return
+			}
+		}
+	}
+}
+
+// Top returns all top-level nodes, read-only: their shapes, and their parameters one after the
+// other. [Tree.Node] makes a node of them.
 func (t *Tree) Top() (shapes []uint32, params []uint64) { return t.nodes, t.params }
 
-// Node gives a node of a shape, whose parameters params begin with.
+// Node returns a node of a shape, whose parameters are at the beginning of params.
 func (t *Tree) Node(shape uint32, params []uint64) Node {
 	s := &t.shapes.all[shape]
 	return Node{tree: t, shape: s, number: shape, params: params[:s.params:s.params]}
 }
 
-// Node is a leaf or a loop, as it is in the first iteration of all loops around it.
+// Node is a leaf or a loop in the first iteration of all loops around it.
 type Node struct {
 	tree   *Tree
 	shape  *shape
@@ -93,17 +123,17 @@ type Node struct {
 	params []uint64
 }
 
-// Shape numbers what is equal of nodes that differ only in their parameters, from 0,
-// below [Tree.Shapes].
+// Shape returns the number of the node's shape, below [Tree.Shapes]. Nodes of one shape differ only
+// in their parameters.
 func (n Node) Shape() int { return int(n.number) }
 
-// Shapes is how many shapes nodes of the tree may have.
+// Shapes returns the number of shapes that nodes of the tree may have.
 func (t *Tree) Shapes() int { return len(t.shapes.all) }
 
-// References gives what the leaves refer to, each once, read-only.
+// References returns the references of the leaves, each once, read-only.
 func (t *Tree) References() []Reference { return t.refs }
 
-// Ref is the number of a leaf's reference in [Tree.References]; of a loop -1.
+// Ref returns the index of a leaf's reference in [Tree.References], or -1 for a loop.
 func (n Node) Ref() int {
 	if n.shape.loop {
 		return -1
@@ -111,34 +141,33 @@ func (n Node) Ref() int {
 	return int(n.shape.ref)
 }
 
-// Addresses reads the addresses of the wild leaves of a reference in the order of the
-// trace.
+// Addresses reads the addresses of a reference's wild leaves in the order of the trace.
 type Addresses struct {
 	stream *stream
 	cursor cursor
 }
 
-// Addresses gives those of reference ref.
+// Addresses returns a reader of the addresses of reference ref.
 func (t *Tree) Addresses(ref int) Addresses { return Addresses{stream: &t.streams[ref]} }
 
-// Wild is how many addresses of reference ref are at the side.
+// Wild returns how many addresses of wild leaves reference ref has.
 func (t *Tree) Wild(ref int) uint64 { return t.streams[ref].count }
 
-// Between gives the least and the greatest address of reference ref that are at the side;
-// ok is false of one without.
+// Between returns the least and the greatest address of the wild leaves of reference ref; ok is
+// false if it has none.
 func (t *Tree) Between(ref int) (least, most trace.Addr, ok bool) {
 	s := &t.streams[ref]
 	return s.least, s.most, s.count > 0
 }
 
-// Next gives the next address; ok is false behind the last.
+// Next returns the next address; ok is false behind the last.
 func (a *Addresses) Next() (addr trace.Addr, ok bool) { return a.cursor.next(a.stream) }
 
-// IsLoop tells loops from leaves.
+// IsLoop reports whether the node is a loop.
 func (n Node) IsLoop() bool { return n.shape.loop }
 
-// Leaf gives what a leaf refers to. The address of a wild one is 0: its addresses
-// are in the stream of the reference.
+// Leaf returns the reference and the address of a leaf. The address of a wild leaf is 0; see
+// [Tree.Addresses].
 func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 	if n.shape.loop {
 		return Reference{}, 0, false
@@ -146,12 +175,12 @@ func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 	return n.tree.refs[n.shape.ref], n.params[0], n.shape.wild
 }
 
-// Params are the parameters, read-only: of a leaf its address; of a loop its trip
-// count and then those of the items of its body, one after the other.
+// Params returns the parameters, read-only: the address of a leaf, or the trip count of a loop and
+// then the parameters of the items of its body, one after the other.
 func (n Node) Params() []uint64 { return n.params }
 
-// Trips is how often a loop runs; of a leaf 1. As a signed number it may be 0 or less in
-// a tree that [Nest.Build] made: the loop does not run.
+// Trips returns the trip count of a loop, or 1 for a leaf. In a tree that [Nest.Build] made, it may be
+// 0 or less as a signed number: the loop does not run.
 func (n Node) Trips() uint64 {
 	if n.shape.loop {
 		return n.params[0]
@@ -159,13 +188,13 @@ func (n Node) Trips() uint64 {
 	return 1
 }
 
-// Len is the number of items in a loop's body; of a leaf 0.
+// Len returns the number of items in a loop's body, or 0 for a leaf.
 func (n Node) Len() int { return len(n.shape.items) }
 
-// Item gives item i of a loop's body, and the step of each of its parameters from
-// one iteration to the next, modulo 2^64, read-only.
+// Item returns item i of a loop's body, and the step of each of its parameters from one iteration
+// to the next, modulo 2^64, read-only.
 func (n Node) Item(i int) (first Node, steps []uint64) {
 	it := n.shape.items[i]
 	lo, hi := it.at, it.at+it.params
-	return Node{tree: n.tree, shape: &n.tree.shapes.all[it.shape], number: it.shape, params: n.params[1+lo : 1+hi : 1+hi]}, n.shape.steps[lo:hi:hi]
+	return n.tree.Node(it.shape, n.params[1+lo:]), n.shape.steps[lo:hi:hi]
 }

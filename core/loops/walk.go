@@ -1,22 +1,23 @@
 package loops
 
-// walk is an odometer: a place in the iterations of a nest. It stands at a leaf,
-// unless it is stuck.
+import "slices"
+
+// walk is an odometer: a position in the iterations of a nest. It is at a leaf, unless it is stuck.
 type walk struct {
-	frames []frame // of the loops around the place, the outermost first
+	frames []frame // of the loops around the position, the outermost first
 	depth  int     // frames in use; 0: nowhere
-	stuck  bool    // at a loop that would run less than once, with no leaf beside it
-	skips  bool    // such loops are passed over, too
+	stuck  bool    // at a loop that would not run, with no leaf beside it
+	skips  bool    // skips such loops, too
 }
 
-// frame is a loop that runs.
+// frame is a running loop.
 type frame struct {
-	flat  bool // as of its shape
-	leafy bool // the same
+	flat  bool // of its shape
+	leafy bool // of its shape
 	items []item
 	steps []uint64
 	cur   []uint64 // the body's parameters in this iteration, as many as steps
-	pos   int      // the item that is to come
+	pos   int      // the next item
 	at    int      // its first parameter, in cur
 	done  uint64   // whole iterations before this one
 	trips uint64
@@ -34,8 +35,7 @@ func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	return t
 }
 
-// settle goes on from behind an item, or from before a loop, to the next leaf, or to
-// the end of the nest.
+// settle moves from behind an item, or from before a loop, to the next leaf or to the end of the nest.
 func (w *walk) settle(all []shape) {
 	for w.depth > 0 {
 		t := &w.frames[w.depth-1]
@@ -79,7 +79,7 @@ func (t *frame) again() {
 	}
 }
 
-// untouched tells whether no row of this iteration of the outermost loop came yet.
+// untouched reports whether no row of this iteration of the outermost loop came yet.
 func (w *walk) untouched() bool {
 	for d := range w.depth {
 		if t := &w.frames[d]; d > 0 && t.done > 0 || t.passed() {
@@ -89,12 +89,7 @@ func (w *walk) untouched() bool {
 	return true
 }
 
-// passed tells whether items of this iteration, but for loops that do not run, are done.
+// passed reports whether items of this iteration, except loops that do not run, are done.
 func (t *frame) passed() bool {
-	for i := range t.items[:t.pos] {
-		if it := &t.items[i]; !it.loop || int64(t.cur[it.at]) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.items[:t.pos], func(it item) bool { return !it.loop || int64(t.cur[it.at]) > 0 })
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// stream holds the addresses of a wild reference in the order of the trace: each is
-// the zigzag varint of its difference to the one before.
+// stream holds the addresses of a wild reference in the order of the trace, each as the zigzag varint
+// of its difference to the one before.
 type stream struct {
 	packed []byte
 	last   trace.Addr
@@ -23,7 +23,7 @@ func (s *stream) add(addr trace.Addr) {
 	s.count++
 }
 
-// reach has an address that comes next be between the least and the most.
+// reach extends the least and the greatest address to the next one.
 func (s *stream) reach(addr trace.Addr) {
 	if s.count == 0 {
 		s.least, s.most = addr, addr
@@ -42,7 +42,7 @@ type cursor struct {
 	last trace.Addr
 }
 
-// next gives the next address; ok is false behind the last.
+// next returns the next address; ok is false behind the last.
 func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 	delta, n := binary.Varint(s.packed[c.at:])
 	if n <= 0 {
@@ -55,7 +55,7 @@ func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 
 const (
 	memory = 8  // differences that a habit remembers
-	trial  = 32 // rows before a reference is judged
+	trial  = 32 // rows before a reference may be wild
 )
 
 // habit follows a reference in a context until it is wild there.
@@ -63,24 +63,22 @@ type habit struct {
 	inContext
 	last  trace.Addr
 	seen  uint64 // rows
-	odd   uint64 // of them, those that were not predicted and came with a new difference
+	odd   uint64 // rows that were not predicted and had a new difference
 	steps [memory]uint64
-	next  uint8 // of steps, to be overwritten
+	next  uint8 // index of the oldest of steps
 	wild  bool
 }
 
 // inContext is a reference in a context.
 type inContext struct{ ref, context uint32 }
 
-// place is what a folder knows of a reference in whatever context.
+// place is what a folder knows of a reference in all contexts.
 type place struct {
-	// follower is the reference of the row that was not predicted behind the last such
-	// row of this one.
-	follower uint32
+	follower uint32    // reference of the unpredicted row after the last unpredicted row of this one
 	leaf     [2]uint32 // 1 + the shape of its leaves, tame and wild; 0: none yet
 }
 
-// habit gives that of a reference in a context.
+// habit returns the habit of a reference in a context.
 func (f *Folder) habit(ref, context uint32) *habit {
 	if h := &f.habits[ref]; h.context == context {
 		return h
@@ -88,34 +86,34 @@ func (f *Folder) habit(ref, context uint32) *habit {
 	return f.other(ref, context)
 }
 
-// other gives the habit of a reference in another context than that of its first row.
+// other returns the habit of a reference in another context than that of its first row.
 func (f *Folder) other(ref, context uint32) *habit {
-	of := inContext{ref, context}
-	near := &f.nearOthers[(of.ref*0x9e3779b1^of.context*0x85ebca6b)>>(32-nearBits)]
-	if id := int(*near); id < len(f.others) && f.others[id].inContext == of {
+	key := inContext{ref, context}
+	near := &f.nearOthers[(ref*0x9e3779b1^context*0x85ebca6b)>>(32-nearBits)]
+	if id := int(*near); id < len(f.others) && f.others[id].inContext == key {
 		return &f.others[id]
 	}
-	id, known := f.contexts[of]
+	id, known := f.contexts[key]
 	if !known {
 		if len(f.others) == mostHabits {
-			return &f.habits[of.ref]
+			return &f.habits[ref]
 		}
 		id = uint32(len(f.others))
-		f.others = append(f.others, habit{inContext: of})
-		f.contexts[of] = id
+		f.others = append(f.others, habit{inContext: key})
+		f.contexts[key] = id
 	}
 	*near = id
 	return &f.others[id]
 }
 
-// surprise takes a row that no loop predicted.
+// surprise counts a row that no loop predicted.
 func (h *habit) surprise(addr trace.Addr) {
 	step := addr - h.last
 	h.last = addr
 	if h.seen++; h.seen == 1 {
 		return
 	}
-	known := uint64(0) // its highest bit: that of (x - 1) &^ x is set where x is 0 alone
+	known := uint64(0) // the highest bit of (x - 1) &^ x is set only if x is 0
 	for _, s := range h.steps {
 		x := s ^ step
 		known |= (x - 1) &^ x
@@ -128,10 +126,10 @@ func (h *habit) surprise(addr trace.Addr) {
 	h.odd++
 }
 
-// isOdd tells whether more than half of the rows were of no habit.
+// isOdd reports whether more than half of the rows had new differences.
 func (h *habit) isOdd() bool { return h.seen >= trial && 2*h.odd > h.seen }
 
-// join adds the addresses of another stream behind those of this one.
+// join appends the addresses of another stream.
 func (s *stream) join(other *stream) {
 	if other.count == 0 {
 		return

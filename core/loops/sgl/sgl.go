@@ -1,17 +1,15 @@
-// Package sgl reads and writes folded traces as files, .sgl. The bytes are drawn in
-// FORMAT.md beside package loops, with an example taken apart.
+// Package sgl reads and writes loop-compressed traces as files, .sgl. FORMAT.md in package loops draws
+// the bytes, with an annotated example.
 //
-// A file is made of the same frames as a container of package sgt, so that it tells of
-// its program, of threads and of the capture by the same tables; where a container has
-// chunks of steps it has trees.
+// A file consists of the same frames as a container of package sgt, so that the same tables describe
+// its program, threads and capture. Where a container has chunks of steps, it has trees.
 //
-//  1. [Writer] takes trees, one after the other, and what is known of the trace with
-//     each of them. A trace is one tree, or several if it is too irregular for memory.
-//  2. [Reader] gives the rows, as any reader of traces: what analyses a trace can
-//     analyse a folded one. Rows of kinds that nobody asked for are taken out of the
-//     tree before it is unfolded.
-//  3. [Folding] folds a trace into a file as it comes, and holds one tree at a time.
-//  4. [ReadTree] gives the tree, for what is computed without unfolding.
+//  1. [Writer] writes trees, one after the other, with what is known of the trace. A trace is one
+//     tree, or several if it is too irregular for memory.
+//  2. [Reader] expands the records, as any reader of traces, so that every analysis can read a
+//     loop-compressed trace. It removes unwanted kinds from the tree before it expands it.
+//  3. [Folding] compresses a trace into a file as it comes, and holds one tree at a time.
+//  4. [ReadTree] returns the tree, for analyses that do not expand it.
 package sgl
 
 import (
@@ -33,24 +31,15 @@ const (
 	tagTree = "TREE"
 )
 
-// What a header says in bits.
-const (
-	hasThreads = 1 << iota
-	hasPCs
-	hasSizes
-	hasSites
-	isSliced
-)
-
-// Writer writes a file. The first error ends it; [Writer.Close] gives it.
+// Writer writes a file. The first error ends it; [Writer.Close] returns it.
 type Writer struct {
 	out    io.Writer
 	err    error
 	begun  bool
 	tables sgt.Tables
-	format string // of the trace that was folded, as far as it is told
+	format string // of the trace that was compressed, if known
 	facts  []trace.Fact
-	told   int // of the header's facts
+	told   int // facts of the header that are written
 	rows   uint64
 	bytes  uint64 // written
 	buffer []byte
@@ -61,8 +50,8 @@ type Writer struct {
 // NewWriter begins a file.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 
-// Write adds the tree of the rows that come next, of a trace that has that header,
-// which tells at least as much as the one before.
+// Write adds the tree of the next records of a trace with that header, which says at least as much
+// as the header before.
 func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.tell(h)
 	w.form = t.Append(w.form[:0])
@@ -110,33 +99,29 @@ func (w *Writer) flush() error {
 	return w.err
 }
 
-// Close writes what became known behind the last tree, and how the run ended.
+// Close writes what became known after the last tree, and how the run ended.
 func (w *Writer) Close(h trace.Header, e sgt.End) error {
 	w.tell(h)
 	w.buffer = sgt.AppendDone(w.buffer, e, w.rows)
 	return w.flush()
 }
 
+// columnsOf lists the truth values of a header, which a file stores as bits.
+func columnsOf(h *trace.Header) [5]*bool {
+	return [...]*bool{&h.Threads, &h.PCs, &h.Sizes, &h.Sites, &h.Sliced}
+}
+
 func flagsOf(h trace.Header) (flags uint64) {
-	for i, is := range [...]bool{h.Threads, h.PCs, h.Sizes, h.Sites, h.Sliced} {
-		if is {
+	for i, is := range columnsOf(&h) {
+		if *is {
 			flags |= 1 << i
 		}
 	}
 	return flags
 }
 
-// headerOf is the inverse of [flagsOf].
-func headerOf(flags uint64) trace.Header {
-	return trace.Header{
-		Format:  "sgl",
-		Threads: flags&hasThreads != 0, PCs: flags&hasPCs != 0, Sizes: flags&hasSizes != 0,
-		Sites: flags&hasSites != 0, Sliced: flags&isSliced != 0,
-	}
-}
-
-// Recognise tells whether head, the beginning of a file, is that of a folded trace. The
-// reason says why not.
+// Recognise reports whether head is the beginning of a loop-compressed trace. The reason says why
+// not.
 func Recognise(head []byte) (reason string, ok bool) {
 	if sgt.BeginsWith(head, tagFile) {
 		return "", true
@@ -144,39 +129,36 @@ func Recognise(head []byte) (reason string, ok bool) {
 	return "bytes 8 to 11 are not SGL.", false
 }
 
-// Reader unfolds a file, from front to back. It holds one tree at a time.
+// Reader expands a file, from front to back. It holds one tree at a time.
 type Reader struct {
-	name   string
-	kinds  trace.Kinds
-	file   file
-	rows   *loops.Expander // nil: the next tree is to come
-	told   trace.Header    // with the rows that were given
-	err    error           // final
-	opened bool
+	name  string
+	kinds trace.Kinds
+	file  file
+	rows  *loops.Expander // of the tree; nil: read the next tree
+	told  trace.Header    // before the tree
+	err   error           // final
 }
 
-// NewReader makes a reader of the file that r gives; name is for messages.
+// NewReader makes a reader of the file r; name is for messages.
 func NewReader(name string, r io.Reader) *Reader {
-	return &Reader{name: name, kinds: trace.AllKinds, file: file{name: name, frames: sgt.NewFrames(r)}}
+	return &Reader{
+		name: name, kinds: trace.AllKinds, told: trace.Header{Format: "sgl"},
+		file: file{name: name, frames: sgt.NewFrames(r)},
+	}
 }
 
-// Select names the kinds of rows that the reader gives, before the first Next.
+// Select sets the kinds of records to read, before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header tells what the file told before what was given of it.
-func (r *Reader) Header() trace.Header {
-	if !r.opened {
-		return trace.Header{Format: "sgl"}
-	}
-	return r.told
-}
+// Header returns what the file says before the records that were read.
+func (r *Reader) Header() trace.Header { return r.told }
 
-// Ending tells how the run ended, once everything is read.
+// Ending returns how the run ended, once everything is read.
 func (r *Reader) Ending() sgt.Ending { return r.file.frames.Ending() }
 
-// Next fills b as [trace.Reader] says. A file that was cut or is damaged gives all rows
-// of the trees before, and then a [*trace.DamageError]; a tree that stands for too many
-// rows gives a [*TooLongError].
+// Next fills b as [trace.Reader] says. For a truncated or damaged file it returns the records of all
+// trees before the damage, and then a [*trace.DamageError]. For a tree of too many records it returns
+// a [*TooLongError].
 func (r *Reader) Next(b *trace.Batch) error {
 	for r.err == nil {
 		if r.rows == nil {
@@ -196,7 +178,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return r.err
 }
 
-// TooLongError tells that a file stands for more rows than can be given one by one.
+// TooLongError reports that a file stands for more records than can be read one by one.
 type TooLongError struct {
 	File string
 	Err  *loops.UnfoldError
@@ -205,10 +187,10 @@ type TooLongError struct {
 func (e *TooLongError) Error() string { return e.File + ": " + e.Err.Error() }
 func (e *TooLongError) Unwrap() error { return e.Err }
 
-// Nameless is the error without the file's name.
+// Nameless returns the message without the file's name.
 func (e *TooLongError) Nameless() string { return e.Err.Error() }
 
-// refuse makes an error about a tree one of the file.
+// refuse makes an error of the file from an error of a tree.
 func (r *Reader) refuse(err error) error {
 	if long, ok := errors.AsType[*loops.UnfoldError](err); ok {
 		return &TooLongError{File: r.name, Err: long}
@@ -216,10 +198,10 @@ func (r *Reader) refuse(err error) error {
 	return r.file.damage(err)
 }
 
-// open takes the next tree.
+// open reads the next tree.
 func (r *Reader) open() {
 	tree, err := r.file.next()
-	r.told, r.opened = r.file.header(), true
+	r.told = r.file.header()
 	if err != nil {
 		r.err = err
 		return
@@ -227,7 +209,7 @@ func (r *Reader) open() {
 	r.rows = r.chosen(tree).Expand()
 }
 
-// chosen gives the tree of the rows that were asked for.
+// chosen returns the tree of the selected kinds.
 func (r *Reader) chosen(t *loops.Tree) *loops.Tree {
 	p := r.told.Program
 	bare := r.kinds.Has(trace.BareBlock) && !r.kinds.Has(trace.BlockEntry) && p != nil
@@ -239,7 +221,7 @@ func (r *Reader) chosen(t *loops.Tree) *loops.Tree {
 	})
 }
 
-// isBare tells whether a block loads, stores and modifies nothing.
+// isBare reports whether a block has no loads, stores and modifies.
 func isBare(p *trace.Program, block uint32) bool {
 	if int(block) >= len(p.Blocks) {
 		return false
@@ -248,8 +230,8 @@ func isBare(p *trace.Program, block uint32) bool {
 	return !slices.ContainsFunc(p.Sites[b.FirstSite:b.FirstSite+b.Sites], func(s trace.Site) bool { return s.Kind <= trace.Modify })
 }
 
-// ReadTree reads a whole file into one tree. The name is for messages. With an error,
-// the tree is that of what comes before, if there is any.
+// ReadTree reads a whole file into one tree. The name is for messages. With an error, the tree
+// contains the records before it.
 func ReadTree(name string, r io.Reader) (*loops.Tree, trace.Header, error) {
 	f := file{name: name, frames: sgt.NewFrames(r)}
 	var trees []*loops.Tree
@@ -280,15 +262,17 @@ var (
 	errSecond = errors.New("another folded trace begins here: files cannot be joined, fold the traces together")
 )
 
-// header gives what was told so far.
+// header returns what the file says so far.
 func (f *file) header() trace.Header {
-	h := headerOf(f.flags)
-	of := f.frames.Header()
-	h.Program, h.Capture = of.Program, of.Capture
+	inner := f.frames.Header()
+	h := trace.Header{Format: "sgl", Program: inner.Program, Capture: inner.Capture}
+	for i, is := range columnsOf(&h) {
+		*is = f.flags>>i&1 != 0
+	}
 	return h
 }
 
-// next gives the next tree. The error is final.
+// next returns the next tree. An error is final.
 func (f *file) next() (*loops.Tree, error) {
 	for {
 		frame, err := f.frames.Next()
@@ -347,7 +331,7 @@ func (f *file) begin(frame sgt.Frame) error {
 	return nil
 }
 
-// damage makes an error one of the file.
+// damage makes an error of the file.
 func (f *file) damage(err error) error {
 	if version, ok := errors.AsType[*sgt.VersionError](err); ok {
 		return version

@@ -1,5 +1,4 @@
-// Package loopstest has what folded traces are held against. Only tests may import it.
-package loopstest
+package loops
 
 import (
 	"encoding/binary"
@@ -10,7 +9,7 @@ import (
 
 // Plain makes the plain form of a trace, which the bytes of trees must not exceed by more
 // than a twentieth: the differences of addresses for each reference (all of a row but its
-// address). It is whole: [Read] gives the rows back from nothing else. Integers are
+// address). It is whole: [ReadPlain] gives the rows back from nothing else. Integers are
 // LEB128, differences zigzag.
 //
 //	version (2), columns in bits: 1 thread, 2 PC, 4 site, 8 arg
@@ -23,8 +22,8 @@ import (
 // Nothing else is packed.
 type Plain struct {
 	columns uint64
-	numbers map[reference]uint64
-	table   []reference
+	numbers map[plainReference]uint64
+	table   []plainReference
 	last    []uint64 // addresses, by reference
 	rows    uint64
 	done    []byte // runs
@@ -33,7 +32,7 @@ type Plain struct {
 	deltas  []byte // and those of its addresses
 }
 
-type reference struct {
+type plainReference struct {
 	pc, arg             uint64
 	site, thread, bytes uint32
 	kind                trace.Kind
@@ -47,7 +46,7 @@ func (p *Plain) Add(b *trace.Batch) {
 		}
 	}
 	for i, addr := range b.Addr {
-		r := reference{bytes: b.Bytes[i], kind: b.Kind[i]}
+		r := plainReference{bytes: b.Bytes[i], kind: b.Kind[i]}
 		if b.PC != nil {
 			r.pc = b.PC[i]
 		}
@@ -64,11 +63,11 @@ func (p *Plain) Add(b *trace.Batch) {
 	}
 }
 
-func (p *Plain) row(r reference, addr trace.Addr) {
+func (p *Plain) row(r plainReference, addr trace.Addr) {
 	n, known := p.numbers[r]
 	if !known {
 		if p.numbers == nil {
-			p.numbers = map[reference]uint64{}
+			p.numbers = map[plainReference]uint64{}
 		}
 		n = uint64(len(p.table))
 		p.numbers[r], p.table, p.last = n, append(p.table, r), append(p.last, 0)
@@ -98,7 +97,7 @@ func (p *Plain) Form() (form []byte) {
 	uv(2)
 	uv(p.columns)
 	uv(uint64(len(p.table)))
-	var before reference
+	var before plainReference
 	for _, r := range p.table {
 		uv(uint64(r.kind) << 1)
 		uv(uint64(r.bytes))
@@ -120,8 +119,8 @@ func (p *Plain) Form() (form []byte) {
 	return p.running(append(form, p.done...))
 }
 
-// Read gives the rows of a plain form, in a batch with all columns.
-func Read(form []byte) (*trace.Batch, error) {
+// ReadPlain gives the rows of a plain form, in a batch with all columns.
+func ReadPlain(form []byte) (*trace.Batch, error) {
 	bad := false
 	uv := func() uint64 {
 		v, n := binary.Uvarint(form)
@@ -133,12 +132,12 @@ func Read(form []byte) (*trace.Batch, error) {
 		v := uv()
 		return v>>1 ^ -(v & 1)
 	}
-	_ = uv()
+	_ = uv() // version
 	columns := uv()
-	var table []reference
-	var before reference
+	var table []plainReference
+	var before plainReference
 	for n := uv(); n > 0 && !bad; n-- {
-		r := reference{kind: trace.Kind(uv() >> 1), bytes: uint32(uv())}
+		r := plainReference{kind: trace.Kind(uv() >> 1), bytes: uint32(uv())}
 		if columns&4 != 0 {
 			r.site = before.site + uint32(zigzag())
 		}

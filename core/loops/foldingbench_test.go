@@ -1,4 +1,4 @@
-package sgl_test
+package loops_test
 
 import (
 	"io"
