@@ -2,14 +2,15 @@ package ir
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mathFunctions are those of the C library that call nothing of the program and
-// touch no memory that it sees, errno apart: a call of one ends no block. Each
-// has variants for float (f) and long double (l).
+// mathFunctions are the functions of the C library that call nothing of the program and touch no memory
+// that it sees, except errno: a call does not end a block. Each has variants for float (f) and long
+// double (l).
 var mathFunctions = makeMathFunctions(`acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc
 	exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod hypot ilogb ldexp lgamma llrint llround log log10 log1p log2
 	logb lrint lround nearbyint nextafter pow remainder rint round roundeven scalbln scalbn sin sinh sqrt tan tanh tgamma
@@ -23,26 +24,19 @@ func makeMathFunctions(names string) map[string]bool {
 	return set
 }
 
-// isIntrinsic tells the functions that the compiler knows and mostly turns into
-// instructions.
+// isIntrinsic reports whether a function is an intrinsic, which mostly becomes instructions.
 func isIntrinsic(callee string) bool { return strings.HasPrefix(callee, "llvm.") }
 
-// makesNoCode tells the intrinsics that only tell the compiler something.
+// hints are the beginnings of the names of intrinsics that only inform the compiler.
+var hints = strings.Fields(`llvm.dbg. llvm.lifetime. llvm.assume llvm.invariant. llvm.experimental.noalias.scope.decl
+	llvm.annotation llvm.var.annotation llvm.ptr.annotation llvm.donothing llvm.pseudoprobe llvm.sideeffect llvm.fake.use`)
+
+// makesNoCode reports whether an intrinsic makes no code.
 func makesNoCode(callee string) bool {
-	for _, prefix := range [...]string{
-		"llvm.dbg.", "llvm.lifetime.", "llvm.assume", "llvm.invariant.", "llvm.experimental.noalias.scope.decl",
-		"llvm.annotation", "llvm.var.annotation", "llvm.ptr.annotation", "llvm.donothing", "llvm.pseudoprobe", "llvm.sideeffect",
-		"llvm.fake.use",
-	} {
-		if strings.HasPrefix(callee, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(hints, func(prefix string) bool { return strings.HasPrefix(callee, prefix) })
 }
 
-// baseName is an intrinsic's name without the types that it is made for:
-// llvm.fmuladd of llvm.fmuladd.v4f64.
+// baseName returns an intrinsic's name without its types: llvm.fmuladd for llvm.fmuladd.v4f64.
 func baseName(callee string) string {
 	for {
 		i := strings.LastIndexByte(callee, '.')
@@ -53,8 +47,7 @@ func baseName(callee string) string {
 	}
 }
 
-// isMangledType tells i64, f32, v4f64, p0, p0i8, nxv2i64, a4i8, bf16, isVoid and
-// literal structs.
+// isMangledType recognises i64, f32, v4f64, p0, p0i8, nxv2i64, a4i8, bf16, isVoid and literal structs.
 func isMangledType(s string) bool {
 	for _, prefix := range [...]string{"nxv", "bf", "ppcf", "sl_", "s_"} {
 		if strings.HasPrefix(s, prefix) {
@@ -64,8 +57,7 @@ func isMangledType(s string) bool {
 	return len(s) > 1 && strings.IndexByte("pifva", s[0]) >= 0 && isDigit(s[1]) || s == "isVoid" || s == "x86mmx"
 }
 
-// touchesNoMemory tells the intrinsics that take pointers without following
-// them.
+// touchesNoMemory reports whether an intrinsic does not follow the pointers that it takes.
 func touchesNoMemory(base string) bool {
 	switch base {
 	case "llvm.prefetch", "llvm.stackrestore", "llvm.objectsize", "llvm.launder.invariant.group",
@@ -77,8 +69,7 @@ func touchesNoMemory(base string) bool {
 	return makesNoCode(base)
 }
 
-// passesPointer tells the intrinsics whose result is their first argument, or
-// lies in the same object.
+// passesPointer reports whether an intrinsic's result is its first argument or in the same object.
 func passesPointer(base string) bool {
 	switch base {
 	case "llvm.launder.invariant.group", "llvm.strip.invariant.group", "llvm.threadlocal.address", "llvm.ptrmask",
@@ -88,7 +79,7 @@ func passesPointer(base string) bool {
 	return false
 }
 
-// how says how a value for the trace comes about.
+// how says how a value for the trace is computed.
 type how uint8
 
 const (
@@ -97,7 +88,7 @@ const (
 	asProduct            // of two integers of the same type
 	asSum                // of an address and a signed integer
 	asPointee            // the operand is the address of a pointer
-	asStack              // the stack pointer: what the function calls has its frames below
+	asStack              // the stack pointer: the frames of called functions are below
 )
 
 // recipe is one value for the trace.
@@ -107,13 +98,13 @@ type recipe struct {
 	other operand
 }
 
-// site is a place that makes rows, planned.
+// site is a planned place that records.
 type site struct {
 	kind   trace.Kind
 	flags  trace.SiteFlags
 	bytes  uint32
-	inst   int32 // the instruction that it belongs to
-	atOnce bool  // its values are there when the block begins
+	inst   int32 // its instruction
+	atOnce bool  // its values are known when the block begins
 	typ    string
 	object string
 	values [2]recipe
@@ -129,10 +120,10 @@ func event(kind trace.Kind, values ...recipe) site {
 func pointer(o operand) recipe { return recipe{how: asPointer, of: o} }
 func integer(o operand) recipe { return recipe{how: asInteger, of: o} }
 
-// arguments are what a call passes.
+// arguments are the arguments of a call.
 type arguments []operand
 
-// has tells whether the arguments at these positions are of a kind.
+// has reports whether the arguments at these positions are of a kind.
 func (a arguments) has(kind typeKind, at ...int) bool {
 	for _, i := range at {
 		if i >= len(a) || a[i].typ == nil || a[i].typ.kind != kind || kind == pointerType && a[i].typ.space != 0 ||
@@ -143,8 +134,7 @@ func (a arguments) has(kind typeKind, at ...int) bool {
 	return true
 }
 
-// sized makes a site of n bytes at an address: where n is a constant, it is told
-// once and for all.
+// sized makes a site of n bytes at an address. A constant n is part of the site, not a value.
 func sized(kind trace.Kind, address recipe, n operand) site {
 	if c := number(n.text); c > 0 && n.id < 0 {
 		s := event(kind, address)
@@ -154,11 +144,10 @@ func sized(kind trace.Kind, address recipe, n operand) site {
 	return event(kind, address, integer(n))
 }
 
-// isZero tells the constant 0.
+// isZero reports whether the operand is the constant 0.
 func (o *operand) isZero() bool { return o.id < 0 && o.text == "0" }
 
-// around gives the sites before and after a direct call of a function of that
-// name. result is what it returns.
+// around returns the sites before and after a direct call of a function with that result.
 func around(callee string, a arguments, result operand) (before, after []site) {
 	if isIntrinsic(callee) {
 		return ranges(callee, a), nil
@@ -203,8 +192,7 @@ func isInteger(o operand) bool {
 	return o.text != "" && o.typ != nil && o.typ.kind == intType && o.typ.bits <= 64
 }
 
-// allocation is the Alloc after a call that returns memory of as many bytes as
-// the argument at says.
+// allocation is the Alloc after a call that returns memory, whose size in bytes is the argument at.
 func allocation(a arguments, result operand, at int) []site {
 	if !a.has(intType, at) || !isPointer(result) {
 		return nil
@@ -224,35 +212,45 @@ func clearedAllocation(a arguments, result operand) []site {
 	return []site{s}
 }
 
-// ranges gives the sites of functions that copy and set memory.
-func ranges(callee string, a arguments) []site {
+// rangeArguments says which arguments of a function that copies or sets memory are the source (-1 for
+// none), the destination and the number of bytes.
+type rangeArguments struct{ from, to, bytes int }
+
+var rangeFunctions = makeTable(map[rangeArguments]string{
+	{1, 0, 2}: `llvm.memcpy llvm.memmove llvm.memcpy.inline llvm.memcpy.element.unordered.atomic
+		llvm.memmove.element.unordered.atomic memcpy memmove mempcpy __memcpy_chk __memmove_chk __mempcpy_chk`,
+	{0, 1, 2}:  "bcopy",
+	{-1, 0, 2}: "llvm.memset llvm.memset.inline llvm.memset.element.unordered.atomic memset __memset_chk",
+	{-1, 0, 1}: "bzero",
+})
+
+// makeTable makes a table by name from lists of names.
+func makeTable[T comparable](lists map[T]string) map[string]T {
+	table := map[string]T{}
+	for value, names := range lists {
+		for name := range strings.FieldsSeq(names) {
+			table[name] = value
+		}
+	}
+	return table
+}
+
+// ranges returns the sites of functions that copy and set memory.
+func ranges(callee string, a arguments) (list []site) {
 	if isIntrinsic(callee) {
 		callee = baseName(callee)
 	}
-	switch callee {
-	case "llvm.memcpy", "llvm.memmove", "llvm.memcpy.inline", "llvm.memcpy.element.unordered.atomic",
-		"llvm.memmove.element.unordered.atomic", "memcpy", "memmove", "mempcpy", "__memcpy_chk", "__memmove_chk", "__mempcpy_chk":
-		if a.has(pointerType, 0, 1) && a.has(intType, 2) && !a[2].isZero() {
-			return []site{sized(trace.RangeRead, pointer(a[1]), a[2]), sized(trace.RangeWrite, pointer(a[0]), a[2])}
-		}
-	case "bcopy":
-		if a.has(pointerType, 0, 1) && a.has(intType, 2) && !a[2].isZero() {
-			return []site{sized(trace.RangeRead, pointer(a[0]), a[2]), sized(trace.RangeWrite, pointer(a[1]), a[2])}
-		}
-	case "llvm.memset", "llvm.memset.inline", "llvm.memset.element.unordered.atomic", "memset", "__memset_chk":
-		if a.has(pointerType, 0) && a.has(intType, 2) && !a[2].isZero() {
-			return []site{sized(trace.RangeWrite, pointer(a[0]), a[2])}
-		}
-	case "bzero":
-		if a.has(pointerType, 0) && a.has(intType, 1) && !a[1].isZero() {
-			return []site{sized(trace.RangeWrite, pointer(a[0]), a[1])}
-		}
+	at, ok := rangeFunctions[callee]
+	if !ok || !a.has(pointerType, at.to, max(at.from, 0)) || !a.has(intType, at.bytes) || a[at.bytes].isZero() {
+		return nil
 	}
-	return nil
+	if at.from >= 0 {
+		list = append(list, sized(trace.RangeRead, pointer(a[at.from]), a[at.bytes]))
+	}
+	return append(list, sized(trace.RangeWrite, pointer(a[at.to]), a[at.bytes]))
 }
 
-// aroundOpenMP knows the calls of LLVM's OpenMP runtime (openmp/runtime/src/kmp.h);
-// name is without __kmpc_.
+// aroundOpenMP is around for LLVM's OpenMP runtime (openmp/runtime/src/kmp.h); name is without __kmpc_.
 func aroundOpenMP(name string, a arguments, result operand) (before, after []site) {
 	switch name {
 	case "fork_call", "fork_teams", "fork_call_if":
@@ -286,26 +284,22 @@ func aroundOpenMP(name string, a arguments, result operand) (before, after []sit
 // zero is the constant that ends a statically scheduled loop.
 var zero = operand{typ: &datatype{kind: intType, bits: 64, text: "i64"}, typeText: "i64", text: "0", id: -1}
 
-// worksharing knows the calls that share out a loop's iterations; their names
-// end in the type of the counter.
+// chunkArguments are, by the beginnings of the names of the functions that begin a worksharing loop, the
+// positions of the chunk size. The schedule is argument 2.
+var chunkArguments = map[string]int{
+	"for_static_init_": 8, "distribute_static_init_": 8, "dist_for_static_init_": 9, "dispatch_init_": 6, "dist_dispatch_init_": 7,
+}
+
+// worksharing is around for the functions that divide a loop's iterations; their names end in the type of
+// the counter.
 func worksharing(name string, a arguments, result operand) (before, after []site) {
-	loop := func(schedule, chunk int) []site {
-		if !a.has(intType, schedule, chunk) {
-			return nil
-		}
-		return []site{event(trace.LoopBegin, integer(a[schedule]), integer(a[chunk]))}
-	}
-	switch {
-	case strings.HasPrefix(name, "for_static_init_"), strings.HasPrefix(name, "distribute_static_init_"):
-		return loop(2, 8), nil
-	case strings.HasPrefix(name, "dist_for_static_init_"):
-		return loop(2, 9), nil
-	case strings.HasPrefix(name, "dispatch_init_"):
-		return loop(2, 6), nil
-	case strings.HasPrefix(name, "dist_dispatch_init_"):
-		return loop(2, 7), nil
-	case strings.HasPrefix(name, "dispatch_next_") && isInteger(result):
+	if strings.HasPrefix(name, "dispatch_next_") && isInteger(result) {
 		return nil, []site{event(trace.LoopEnd, integer(result))}
+	}
+	for prefix, chunk := range chunkArguments {
+		if strings.HasPrefix(name, prefix) && a.has(intType, 2, chunk) {
+			return []site{event(trace.LoopBegin, integer(a[2]), integer(a[chunk]))}, nil
+		}
 	}
 	return nil, nil
 }

@@ -1,14 +1,16 @@
 package ir
 
-import "strings"
+import (
+	"encoding/hex"
+	"strings"
+)
 
-// cursor reads tokens of IR text from left to right. Its first failure stays;
-// what is read after it is meaningless but harmless, so that readers look at it
-// once, at their end.
+// cursor reads tokens of IR text from left to right. It keeps its first failure; what is read after it
+// is meaningless but harmless, so that readers check for it once, at their end.
 type cursor struct {
 	text  string
 	at    int
-	wants string // what was expected at the failure; "" while all is well
+	wants string // what was expected at the failure; "" without one
 }
 
 func (c *cursor) fail(wants string) {
@@ -26,7 +28,7 @@ func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
 func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
 
-// isNameByte tells of the characters of names without quotes.
+// isNameByte reports whether names without quotes may contain a character.
 func isNameByte(b byte) bool {
 	return isLetter(b) || isDigit(b) || b == '.' || b == '_' || b == '$' || b == '-'
 }
@@ -37,7 +39,7 @@ func (c *cursor) space() {
 	}
 }
 
-// peek is the next character that is not a space, 0 at the end.
+// peek returns the next character that is not a space, or 0 at the end.
 func (c *cursor) peek() byte {
 	c.space()
 	if c.at < len(c.text) {
@@ -46,7 +48,7 @@ func (c *cursor) peek() byte {
 	return 0
 }
 
-// take passes over b if it comes next.
+// take skips b if it comes next.
 func (c *cursor) take(b byte) bool {
 	if c.peek() != b || b == 0 {
 		return false
@@ -61,8 +63,8 @@ func (c *cursor) want(b byte) {
 	}
 }
 
-// word reads a keyword or number: letters, digits, dots and underscores. It is
-// empty if something else comes.
+// word reads a keyword or number: letters, digits, dots and underscores. It is empty if something else
+// comes.
 func (c *cursor) word() string {
 	c.space()
 	from := c.at
@@ -76,14 +78,13 @@ func (c *cursor) word() string {
 	return c.text[from:c.at]
 }
 
-// wantWord reads that keyword.
 func (c *cursor) wantWord(word string) {
 	if c.word() != word {
 		c.fail(word)
 	}
 }
 
-// takeWord passes over that keyword if it comes next.
+// takeWord skips a keyword if it comes next.
 func (c *cursor) takeWord(word string) bool {
 	before := *c
 	if c.word() == word {
@@ -138,8 +139,43 @@ func (c *cursor) group() string {
 	return c.text[from:end]
 }
 
-// groupEnd is where the group of brackets that opens at from has ended, -1 if
-// nowhere. Kinds of brackets are not told apart: IR text nests them properly.
+// groupHere reads a group if it begins right here, without spaces before.
+func (c *cursor) groupHere() {
+	if c.at < len(c.text) && c.text[c.at] == '(' {
+		c.group()
+	}
+}
+
+// node reads what follows the ! of a metadata node: 12, {...} or DIExpression(...).
+func (c *cursor) node() {
+	if c.peek() == '{' {
+		c.group()
+		return
+	}
+	c.name()
+	c.groupHere()
+}
+
+// attribute reads "key" or "key"="value".
+func (c *cursor) attribute() {
+	c.quoted()
+	if c.take('=') {
+		c.quoted()
+	}
+}
+
+// list reads items with commas between them, up to the closing bracket.
+func (c *cursor) list(end byte, item func()) {
+	for !c.failed() && !c.take(end) {
+		item()
+		if !c.take(',') && c.peek() != end {
+			c.fail(string(rune(end)))
+		}
+	}
+}
+
+// groupEnd returns the end of the group of brackets that opens at from, or -1. It does not distinguish
+// kinds of brackets, because IR text nests them properly.
 func groupEnd(text string, from int) int {
 	depth := 0
 	for i := from; i < len(text); i++ {
@@ -164,8 +200,8 @@ func groupEnd(text string, from int) int {
 	return -1
 }
 
-// unquote gives the characters that a name stands for: without quotes, and with
-// \xx in hexadecimal replaced.
+// unquote returns the characters that a name stands for: without quotes, and with \xx in hexadecimal
+// replaced.
 func unquote(name string) string {
 	if len(name) < 2 || name[0] != '"' {
 		return name
@@ -176,22 +212,14 @@ func unquote(name string) string {
 	}
 	out := make([]byte, 0, len(name))
 	for i := 0; i < len(name); i++ {
-		if name[i] == '\\' && i+2 < len(name) && hexDigit(name[i+1]) >= 0 && hexDigit(name[i+2]) >= 0 {
-			out = append(out, byte(hexDigit(name[i+1])<<4|hexDigit(name[i+2])))
-			i += 2
-		} else {
-			out = append(out, name[i])
+		if name[i] == '\\' && i+2 < len(name) {
+			if code, err := hex.DecodeString(name[i+1 : i+3]); err == nil {
+				out = append(out, code[0])
+				i += 2
+				continue
+			}
 		}
+		out = append(out, name[i])
 	}
 	return string(out)
-}
-
-func hexDigit(b byte) int {
-	switch {
-	case isDigit(b):
-		return int(b - '0')
-	case 'a' <= b|0x20 && b|0x20 <= 'f':
-		return int(b|0x20-'a') + 10
-	}
-	return -1
 }

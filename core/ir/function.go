@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// function is one function of the module, read: its basic blocks and their
-// instructions in the order of the text. It is used again for the next one.
+// function is one function of the module: its basic blocks and their instructions in the order of the
+// text. It is reused for the next function.
 type function struct {
 	m *module
 	extent
@@ -16,24 +16,24 @@ type function struct {
 	words     []string
 	groups    []string // attribute groups: "#0"
 	section   string
-	collected bool // by a garbage collector, which wants to know every call
-	debug     int  // its DISubprogram, -1 for none
-	profile   int  // its !prof, -1 for none
+	collected bool // by a garbage collector, which must know every call
+	debug     int  // its DISubprogram, or -1
+	profile   int  // its !prof, or -1
 	refusal   string
-	refused   *problem // the first thing that is read and not rewritten
+	refused   *problem // the first thing that can be read, but not rewritten
 	returns   *datatype
 	params    []operand
 
 	blocks []basicBlock
 	insts  []inst
-	uses   []int32    // values that instructions use; inst.uses are spans of it
+	uses   []int32    // values that instructions use
 	args   []operand  // of calls
 	refs   []labelRef // labels in instructions
 
-	values     map[string]int32 // names to numbers of values
+	values     map[string]int32 // numbers of values by name
 	defs       []int32          // by value: instruction, -1-p for parameter p, or undefined
-	labels     map[string]int32 // names to numbers of labels
-	blockOf    []int32          // by label: the basic block, -1 for none
+	labels     map[string]int32 // numbers of labels by name
+	blockOf    []int32          // by label: the basic block, or -1
 	debugNames []int32          // by value: 1 + the DILocalVariable that describes it
 	scratch    []string
 }
@@ -45,7 +45,7 @@ type basicBlock struct {
 	label       string // as it is written behind %
 	from        int    // where its text begins, behind its label's line
 	first, last int32  // its instructions, first up to last
-	header      int32  // its phis and landing pads, which stay first: first up to header
+	header      int32  // end of its phis and landing pads, which stay first
 }
 
 // labelRef is a label in an instruction.
@@ -63,7 +63,7 @@ type operand struct {
 	id       int32 // of a local value, -1 of constants and globals
 }
 
-// problem is why something is not instrumented.
+// problem says why something is not instrumented.
 type problem struct {
 	line int
 	why  string
@@ -83,7 +83,7 @@ func (f *function) reset(m *module, e extent) {
 	clear(f.labels)
 }
 
-// value is the number of the local value of that name.
+// value returns the number of a local value.
 func (f *function) value(name string) int32 {
 	if id, ok := f.values[name]; ok {
 		return id
@@ -122,15 +122,14 @@ func (f *function) readHeader() *problem {
 	return nil
 }
 
-// readParams reads the parameters and gives the number that an unnamed value
-// after them has.
+// readParams reads the parameters, and returns the number of the next unnamed value.
 func (f *function) readParams(c *cursor) int {
 	unnamed := 0
 	c.want('(')
-	for !c.failed() && !c.take(')') {
+	c.list(')', func() {
 		if strings.HasPrefix(c.text[c.at:], "...") {
 			c.at += len("...")
-			continue
+			return
 		}
 		var o operand
 		o.typ, o.typeText, o.id = f.readType(c)
@@ -151,14 +150,11 @@ func (f *function) readParams(c *cursor) int {
 			f.defs[o.id] = int32(-1 - len(f.params))
 			f.params = append(f.params, o)
 		}
-		if !c.take(',') && c.peek() != ')' {
-			c.fail(")")
-		}
-	}
+	})
 	return unnamed
 }
 
-// readProperties reads what stands between the parameters and the brace.
+// readProperties reads what is between the parameters and the brace.
 func (f *function) readProperties(c *cursor) {
 	for !c.failed() {
 		switch b := c.peek(); {
@@ -193,7 +189,7 @@ func (f *function) readProperties(c *cursor) {
 	}
 }
 
-// isLast tells whether nothing but a comment stands in text.
+// isLast reports whether text contains nothing but a comment.
 func isLast(text string) bool {
 	text = strings.TrimSpace(text)
 	return text == "" || text[0] == ';'
@@ -219,16 +215,12 @@ func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
 	return t, c.text[from:c.at], -1
 }
 
-// attributes passes over keywords before a type or value, with what they have
-// in parentheses, and appends them to words.
+// attributes skips keywords before a type or value, with their parentheses, and appends them to words.
 func (f *function) attributes(c *cursor, words []string) []string {
 	for {
 		b := c.peek()
 		if b == '"' {
-			c.quoted()
-			if c.take('=') {
-				c.quoted()
-			}
+			c.attribute()
 			continue
 		}
 		if !isLetter(b) || b == 'c' && strings.HasPrefix(c.text[c.at:], `c"`) {
@@ -241,9 +233,8 @@ func (f *function) attributes(c *cursor, words []string) []string {
 			return words
 		}
 		words = append(words, word)
-		if c.at < len(c.text) && c.text[c.at] == '(' {
-			c.group()
-		} else if (word == "align" || word == "cc") && isDigit(c.peek()) {
+		c.groupHere()
+		if (word == "align" || word == "cc") && isDigit(c.peek()) {
 			c.word()
 		}
 	}
@@ -285,7 +276,7 @@ func (f *function) readBody() *problem {
 	return f.close(line)
 }
 
-// refuse says why the function can be read, but not rewritten.
+// refuse notes why the function can be read, but not rewritten.
 func (f *function) refuse(why string) {
 	if f.refusal == "" {
 		f.refusal = why
@@ -329,7 +320,7 @@ func (f *function) startBlock(label string, from int) {
 	f.blocks = append(f.blocks, basicBlock{label: label, from: from, first: n, last: n, header: n})
 }
 
-// joined extends an instruction by the lines that go on with it.
+// joined extends an instruction to the lines that continue it.
 func (f *function) joined(e extent) extent {
 	text := f.m.text
 	first := f.m.in(e)
@@ -338,35 +329,29 @@ func (f *function) joined(e extent) extent {
 		c.name()
 		c.want('=')
 	}
-	goesOn := func(string) bool { return false }
+	var starts []string // of lines that continue it
 	switch c.word() {
 	case "switch":
 		if strings.HasSuffix(strings.TrimRight(first, " \r"), "[") {
-			done := false
-			goesOn = func(next string) bool {
-				was := done
-				done = strings.HasPrefix(next, "]")
-				return !was
-			}
+			starts = []string{""}
 		}
 	case "landingpad":
-		goesOn = func(next string) bool {
-			return strings.HasPrefix(next, "cleanup") || strings.HasPrefix(next, "catch ") || strings.HasPrefix(next, "filter ")
-		}
+		starts = []string{"cleanup", "catch ", "filter "}
 	case "invoke", "callbr":
-		goesOn = func(next string) bool { return strings.HasPrefix(next, "to label") }
+		starts = []string{"to label"}
 	}
-	for e.to+1 < f.to {
+	for last := false; e.to+1 < f.to && !last; {
 		end := lineEnd(text, e.to+1)
-		if !goesOn(strings.TrimLeft(text[e.to+1:end], " \t")) {
+		next := strings.TrimLeft(text[e.to+1:end], " \t")
+		if !slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(next, s) }) {
 			break
 		}
-		e.to = end
+		e.to, last = end, strings.HasPrefix(next, "]")
 	}
 	return e
 }
 
-// close checks what can be known only at the function's end.
+// close checks what is only known at the function's end.
 func (f *function) close(line int) *problem {
 	f.blocks[len(f.blocks)-1].last = int32(len(f.insts))
 	for _, r := range f.refs {
@@ -417,13 +402,11 @@ func (f *function) record(text string) {
 	}
 }
 
-// described reads the value of a debug record; -1 if it is no local one.
+// described reads the value of a debug record; -1 if it is not local.
 func (f *function) described(c *cursor) int32 {
 	if c.peek() == '!' {
 		c.at++
-		if c.name(); c.peek() == '(' {
-			c.group()
-		}
+		c.node()
 		return -1
 	}
 	end := typeEnd(c.text, c.at)
@@ -440,16 +423,15 @@ func (f *function) described(c *cursor) int32 {
 	return -1
 }
 
-// describe notes that a variable of the source lies in the value, or is it. The
-// first to say so is the outermost of those that were inlined.
+// describe notes the source variable of a value. The first description is that of the outermost of
+// several inlined functions.
 func (f *function) describe(value int32, variable int) {
 	if value >= 0 && variable >= 0 && f.debugNames[value] == 0 {
 		f.debugNames[value] = int32(variable) + 1
 	}
 }
 
-// debugCall does the same for a call of llvm.dbg.declare and its like, as up to
-// LLVM 18.
+// debugCall reads a call of llvm.dbg.declare and similar intrinsics, of LLVM up to 18.
 func (f *function) debugCall(callee string, a []operand) {
 	at := 0
 	switch {

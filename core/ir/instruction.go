@@ -2,8 +2,7 @@ package ir
 
 import "strings"
 
-// opcode tells instructions apart as far as the rewriter treats them
-// differently; inst.word has the exact one.
+// opcode is an instruction as far as the rewriter distinguishes them; inst.word has the exact one.
 type opcode uint8
 
 const (
@@ -27,10 +26,10 @@ const (
 	opUnreachable
 )
 
-// ends tells terminators.
+// ends reports whether it is a terminator.
 func (op opcode) ends() bool { return op >= opInvoke }
 
-// leads tells what must stand at a basic block's beginning.
+// leads reports whether it must be at a basic block's beginning.
 func (op opcode) leads() bool { return op == opPhi || op == opLandingPad }
 
 // inst is one instruction.
@@ -39,31 +38,31 @@ type inst struct {
 	op       opcode
 	word     string    // LLVM's opcode
 	typ      *datatype // as trace.Op.Type has it; nil for none
-	result   int32     // value, -1 for none
-	debug    int32     // number of its DILocation, -1 for none
-	profile  int32     // number of its !prof, -1 for none
+	result   int32     // value, or -1
+	debug    int32     // number of its DILocation, or -1
+	profile  int32     // number of its !prof, or -1
 
 	uses, usesEnd int32 // span of function.uses
 	args, argsEnd int32 // span of function.args
 	refs, refsEnd int32 // span of function.refs
 	call          *call
-	access        *datatype // loads and stores: what is read or written
-	address       operand   // the same: where; of others with an object behind them: the base
+	access        *datatype // what a load or store reads or writes
+	address       operand   // of a load or store; or the base of other instructions that address an object
 	atomic        bool
 	volatile      bool
-	contract      bool   // a product and a sum: both may be one fused operation
+	contract      bool   // a product and a sum may be one fused operation
 	static        bool   // alloca of a constant number of elements
-	count         uint64 // this number
+	count         uint64 // of these elements
 	resultName    string
 	swiftError    bool
 }
 
-// call is what calls and invokes have besides.
+// call is the part of an instruction that only calls and invokes have.
 type call struct {
-	callee   string // name with its quotes; "" if it is not known
+	callee   string // name with its quotes; "" if unknown
 	indirect bool
 	assembly bool
-	tail     bool // its caller's stack frame may be gone by then
+	tail     bool // its caller's stack frame may be gone
 	mustTail bool
 	returns  *datatype
 	typeText string // of what it returns
@@ -76,8 +75,7 @@ type reader struct {
 	base int // of its text in the module
 }
 
-// instruction reads one instruction and appends it. It returns why it cannot be
-// understood, "" if all is well.
+// instruction reads one instruction and appends it. It returns why it cannot be understood, or "".
 func (f *function) instruction(e extent) string {
 	r := reader{cursor: cursor{text: f.m.in(e)}, f: f, base: e.from}
 	in := inst{
@@ -125,14 +123,7 @@ func (r *reader) trailer(in *inst) {
 				in.profile = int32(reference(r.text[r.at:]))
 			}
 			r.want('!')
-			if r.peek() == '{' {
-				r.group()
-			} else {
-				r.name()
-				if r.at < len(r.text) && r.text[r.at] == '(' {
-					r.group()
-				}
-			}
+			r.node()
 			continue
 		}
 		switch r.word() {
@@ -149,116 +140,159 @@ func (r *reader) trailer(in *inst) {
 	}
 }
 
+// syntax says what an instruction does and how its operands are written. Each letter of the form is a
+// step:
+//
+//	f  flags such as nuw and fast             w  a word
+//	o  an operand: a type and a value         v  a value without a type
+//	T  an operand of the instruction's type   R  the same, or void
+//	t  the instruction's type                 m  the type that is read from memory
+//	M  the operand that is written to memory  @  the operand that is the address
+//	e  makes the type that of an element      I  indices: makes the type that of a member
+//	i  indices                                l  a label such as label %x
+//	[  a list of labels in brackets           {  a list of operands in brackets
+//	a  atomic?   V  volatile?   k  weak?      x  the order of an atomic access
+//	>  to        W  within      F  from       u  unwind label %x, or unwind to caller
+//	,  a comma
+type syntax struct {
+	op   opcode
+	form string
+}
+
+var syntaxes = makeTable(map[syntax]string{
+	{opPlain, "fT,v"}:      "add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem",
+	{opPlain, "fo>t"}:      "trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp ptrtoint ptrtoaddr inttoptr",
+	{opAddress, "f@>t"}:    "bitcast addrspacecast",
+	{opPlain, "fwT,v"}:     "icmp fcmp",
+	{opPlain, "fT"}:        "fneg freeze",
+	{opPlain, "fo,T,o"}:    "select",
+	{opPlain, "TI"}:        "extractvalue",
+	{opPlain, "T,oi"}:      "insertvalue",
+	{opPlain, "Te,o"}:      "extractelement",
+	{opPlain, "T,o,o"}:     "insertelement",
+	{opLoad, "aVm,@x"}:     "load",
+	{opStore, "aVM,@x"}:    "store",
+	{opModify, "Vw@,Mx"}:   "atomicrmw",
+	{opModify, "kV@,M,ox"}: "cmpxchg",
+	{opFence, "x"}:         "fence",
+	{opVaArg, "o,t"}:       "va_arg",
+	{opReturn, "R"}:        "ret",
+	{opResume, "T"}:        "resume",
+	{opUnreachable, ""}:    "unreachable",
+	{opJump, "T,["}:        "indirectbr",
+	{opJump, "Wv[u"}:       "catchswitch",
+	{opJump, "Fv>l"}:       "catchret",
+	{opJump, "Fvu"}:        "cleanupret",
+	{opLandingPad, "Wv{"}:  "catchpad cleanuppad",
+})
+
+// operands reads the operands of an instruction. It returns why they cannot be understood, or "".
 func (r *reader) operands(in *inst) string {
+	if s, ok := syntaxes[in.word]; ok {
+		in.op, in.atomic = s.op, s.op == opModify
+		for i := 0; i < len(s.form); i++ {
+			r.step(in, s.form[i])
+		}
+		if in.word == "catchswitch" || in.word == "catchret" || in.word == "cleanupret" || in.op == opLandingPad {
+			r.f.refuse("exceptions of Windows are not understood")
+		}
+		return ""
+	}
 	switch in.word {
-	case "load":
-		r.load(in)
-	case "store":
-		r.store(in)
 	case "getelementptr":
 		r.elementPointer(in)
-	case "call", "tail", "musttail", "notail":
-		return r.call(in)
+	case "call", "tail", "musttail", "notail", "invoke", "callbr":
+		r.call(in)
 	case "br":
 		r.branch(in)
 	case "phi":
 		r.phi(in)
-	case "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor",
-		"fadd", "fsub", "fmul", "fdiv", "frem":
-		in.contract = r.flags()
-		in.typ = r.pair()
-	case "icmp", "fcmp":
-		r.flags()
-		r.word()
-		in.typ = r.pair()
-	case "fneg", "freeze":
-		r.flags()
-		in.typ = r.operand().typ
-	case "trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp", "ptrtoint", "ptrtoaddr", "inttoptr",
-		"bitcast", "addrspacecast":
-		r.cast(in)
-	case "select":
-		r.flags()
-		r.operand()
-		r.want(',')
-		in.typ = r.operand().typ
-		r.want(',')
-		r.operand()
 	case "alloca":
 		r.alloca(in)
-	case "ret":
-		in.op = opReturn
-		in.typ = r.operandOrVoid()
 	case "switch":
 		r.switching(in)
-	case "unreachable":
-		in.op = opUnreachable
-	default:
-		return r.rare(in)
-	}
-	return ""
-}
-
-// rare reads what seldom comes.
-func (r *reader) rare(in *inst) string {
-	switch in.word {
-	case "extractvalue":
-		aggregate := r.operand()
-		in.typ = r.member(aggregate.typ)
-	case "insertvalue":
-		in.typ = r.operand().typ
-		r.want(',')
-		r.operand()
-		r.member(in.typ)
-	case "extractelement":
-		if v := r.operand(); v.typ != nil {
-			in.typ = v.typ.elem
-		}
-		r.want(',')
-		r.operand()
-	case "insertelement":
-		in.typ = r.operand().typ
-		r.want(',')
-		r.operand()
-		r.want(',')
-		r.operand()
 	case "shufflevector":
 		r.shuffle(in)
-	case "atomicrmw":
-		r.atomicModify(in)
-	case "cmpxchg":
-		r.compareExchange(in)
-	case "fence":
-		in.op = opFence
-		r.ordering()
-	case "invoke", "callbr":
-		return r.call(in)
 	case "landingpad":
 		r.landingPad(in)
-	case "resume":
-		in.op = opResume
-		in.typ = r.operand().typ
-	case "indirectbr":
-		in.op = opJump
-		in.typ = r.operand().typ
-		r.want(',')
-		r.want('[')
-		r.labelList()
-	case "va_arg":
-		in.op = opVaArg
-		r.operand()
-		r.want(',')
-		in.typ = r.f.m.types.read(&r.cursor)
-	case "catchswitch", "catchpad", "cleanuppad", "catchret", "cleanupret":
-		r.f.refuse("exceptions of Windows are not understood")
-		r.funclet(in)
 	default:
 		return "the instruction is not known: " + in.word
 	}
 	return ""
 }
 
-// isFlag tells the words that say how an operation may be done.
+// step reads what a letter of a syntax's form stands for.
+func (r *reader) step(in *inst, letter byte) {
+	switch letter {
+	case ',':
+		r.want(',')
+	case 'f':
+		in.contract = r.flags()
+	case 'w':
+		r.word()
+	case 'o':
+		r.operand()
+	case 'v':
+		r.value()
+	case 'T':
+		in.typ = r.operand().typ
+	case 'R':
+		if in.typ, _, _ = r.f.readType(&r.cursor); in.typ != nil && in.typ.kind != voidType {
+			r.value()
+		}
+	case 't':
+		in.typ = r.f.m.types.read(&r.cursor)
+	case 'm':
+		in.access = r.f.m.types.read(&r.cursor)
+		in.typ = in.access
+	case 'M':
+		in.access = r.operand().typ
+		in.typ = in.access
+	case '@':
+		in.address = r.operand()
+	case 'e':
+		if in.typ != nil {
+			in.typ = in.typ.elem
+		}
+	case 'I':
+		in.typ = r.member(in.typ)
+	case 'i':
+		r.member(in.typ)
+	case 'l':
+		r.target()
+	case '[':
+		r.want('[')
+		r.list(']', r.target)
+	case '{':
+		r.want('[')
+		r.list(']', func() { r.operand() })
+	case 'a':
+		in.atomic = r.takeWord("atomic")
+	case 'V':
+		in.volatile = r.takeWord("volatile")
+	case 'k':
+		r.takeWord("weak")
+	case 'x':
+		if in.atomic || in.op == opFence {
+			r.ordering()
+		}
+	case '>':
+		r.wantWord("to")
+	case 'W':
+		r.wantWord("within")
+	case 'F':
+		r.wantWord("from")
+	case 'u':
+		r.wantWord("unwind")
+		if r.takeWord("to") {
+			r.wantWord("caller")
+		} else {
+			r.target()
+		}
+	}
+}
+
+// isFlag reports whether a word says how an operation may be done.
 func isFlag(word string) bool {
 	switch word {
 	case "nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "nusw", "inbounds",
@@ -268,7 +302,7 @@ func isFlag(word string) bool {
 	return false
 }
 
-// flags passes over such words, and tells whether one allows fused operations.
+// flags skips such words, and reports whether one allows fused operations.
 func (r *reader) flags() (contract bool) {
 	for {
 		before := r.at
@@ -284,7 +318,7 @@ func (r *reader) flags() (contract bool) {
 	}
 }
 
-// isValueWord tells the words that constants begin with.
+// isValueWord reports whether constants begin with a word.
 func isValueWord(word string) bool {
 	switch word {
 	case "null", "true", "false", "undef", "poison", "none", "zeroinitializer",
@@ -299,7 +333,7 @@ func isValueWord(word string) bool {
 	return false
 }
 
-// value reads a value; id is -1 unless it is a local one.
+// value reads a value; id is -1 unless it is local.
 func (r *reader) value() (text string, id int32) {
 	b := r.peek()
 	from := r.at
@@ -353,9 +387,8 @@ func (r *reader) constant() {
 		}
 	}
 	for isLetter(r.peek()) { // inbounds, nuw, a predicate
-		r.word()
-		if r.at < len(r.text) && r.text[r.at] == '(' && strings.HasSuffix(r.text[:r.at], "inrange") {
-			r.group()
+		if r.word() == "inrange" {
+			r.groupHere()
 		}
 	}
 	if r.peek() != '(' {
@@ -387,33 +420,6 @@ func (r *reader) operand() operand {
 	return o
 }
 
-func (r *reader) operandOrVoid() *datatype {
-	t, _, _ := r.f.readType(&r.cursor)
-	if t == nil || t.kind == voidType {
-		return t
-	}
-	r.value()
-	return t
-}
-
-// pair reads "T a, b".
-func (r *reader) pair() *datatype {
-	o := r.operand()
-	r.want(',')
-	r.value()
-	return o.typ
-}
-
-func (r *reader) cast(in *inst) {
-	r.flags()
-	from := r.operand()
-	r.wantWord("to")
-	in.typ = r.f.m.types.read(&r.cursor)
-	if in.word == "bitcast" || in.word == "addrspacecast" {
-		in.op, in.address = opAddress, from
-	}
-}
-
 func (r *reader) elementPointer(in *inst) {
 	in.op = opAddress
 	r.flags()
@@ -435,7 +441,7 @@ func (r *reader) elementPointer(in *inst) {
 	}
 }
 
-// pointers is the vector of as many pointers as t has elements.
+// pointers returns the vector of as many pointers as t has elements.
 func (r *reader) pointers(t *datatype) *datatype {
 	return r.f.m.types.of(strings.Replace(t.text, t.elem.text, "ptr", 1))
 }
@@ -464,7 +470,7 @@ func (r *reader) alloca(in *inst) {
 	}
 }
 
-// ordering reads what an atomic access says of its order.
+// ordering reads the memory order of an atomic access.
 func (r *reader) ordering() {
 	if r.takeWord("syncscope") {
 		r.group()
@@ -474,57 +480,7 @@ func (r *reader) ordering() {
 	}
 }
 
-func (r *reader) load(in *inst) {
-	in.op = opLoad
-	in.atomic = r.takeWord("atomic")
-	in.volatile = r.takeWord("volatile")
-	in.access = r.f.m.types.read(&r.cursor)
-	in.typ = in.access
-	r.want(',')
-	in.address = r.operand()
-	if in.atomic {
-		r.ordering()
-	}
-}
-
-func (r *reader) store(in *inst) {
-	in.op = opStore
-	in.atomic = r.takeWord("atomic")
-	in.volatile = r.takeWord("volatile")
-	in.access = r.operand().typ
-	in.typ = in.access
-	r.want(',')
-	in.address = r.operand()
-	if in.atomic {
-		r.ordering()
-	}
-}
-
-func (r *reader) atomicModify(in *inst) {
-	in.op, in.atomic = opModify, true
-	in.volatile = r.takeWord("volatile")
-	r.word()
-	in.address = r.operand()
-	r.want(',')
-	in.access = r.operand().typ
-	in.typ = in.access
-	r.ordering()
-}
-
-func (r *reader) compareExchange(in *inst) {
-	in.op, in.atomic = opModify, true
-	r.takeWord("weak")
-	in.volatile = r.takeWord("volatile")
-	in.address = r.operand()
-	r.want(',')
-	in.access = r.operand().typ
-	in.typ = in.access
-	r.want(',')
-	r.operand()
-	r.ordering()
-}
-
-// member reads indices into an aggregate and gives the type of what they name.
+// member reads indices into an aggregate, and returns the type of the member.
 func (r *reader) member(t *datatype) *datatype {
 	for {
 		before := r.at
@@ -597,15 +553,6 @@ func (r *reader) target() {
 	r.labelName()
 }
 
-func (r *reader) labelList() {
-	for !r.failed() && !r.take(']') {
-		r.target()
-		if !r.take(',') && r.peek() != ']' {
-			r.fail("]")
-		}
-	}
-}
-
 func (r *reader) branch(in *inst) {
 	in.op = opJump
 	if strings.HasPrefix(strings.TrimLeft(r.text[r.at:], " "), "label ") {
@@ -647,7 +594,7 @@ func (r *reader) landingPad(in *inst) {
 }
 
 // call reads calls, invokes and asm goto.
-func (r *reader) call(in *inst) string {
+func (r *reader) call(in *inst) {
 	in.op = opCall
 	k := &call{tail: in.word == "tail", mustTail: in.word == "musttail"}
 	in.call = k
@@ -668,64 +615,13 @@ func (r *reader) call(in *inst) string {
 	in.typ = k.returns
 	r.callee(k)
 	r.want('(')
-	for !r.failed() && !r.take(')') {
-		r.argument(k)
-		if !r.take(',') && r.peek() != ')' {
-			r.fail(")")
-		}
-	}
+	r.list(')', r.argument)
 	r.callProperties(in)
 	if strings.HasPrefix(k.callee, "llvm.dbg.") {
 		r.f.debugCall(k.callee, r.f.args[in.args:])
 	}
 	if k.returns != nil && k.returns.text == "token" {
 		r.f.refuse("tokens are not understood")
-	}
-	return ""
-}
-
-// funclet reads the instructions by which exceptions go on Windows.
-func (r *reader) funclet(in *inst) {
-	switch in.word {
-	case "catchswitch":
-		in.op = opJump
-		r.wantWord("within")
-		r.value()
-		r.want('[')
-		r.labelList()
-		r.unwind()
-	case "catchret":
-		in.op = opJump
-		r.wantWord("from")
-		r.value()
-		r.wantWord("to")
-		r.target()
-	case "cleanupret":
-		in.op = opJump
-		r.wantWord("from")
-		r.value()
-		r.unwind()
-	default:
-		in.op = opLandingPad
-		r.wantWord("within")
-		r.value()
-		r.want('[')
-		for !r.failed() && !r.take(']') {
-			r.operand()
-			if !r.take(',') && r.peek() != ']' {
-				r.fail("]")
-			}
-		}
-	}
-}
-
-// unwind reads "unwind to caller" or "unwind label %x".
-func (r *reader) unwind() {
-	r.wantWord("unwind")
-	if r.takeWord("to") {
-		r.wantWord("caller")
-	} else {
-		r.target()
 	}
 }
 
@@ -746,7 +642,7 @@ func (r *reader) callee(k *call) {
 	}
 }
 
-func (r *reader) argument(k *call) {
+func (r *reader) argument() {
 	var o operand
 	o.typ, o.typeText, o.id = r.f.readType(&r.cursor)
 	if r.failed() {
@@ -761,21 +657,12 @@ func (r *reader) argument(k *call) {
 	r.f.args = append(r.f.args, o)
 }
 
-// metadataArgument reads "!12", "!DIExpression()" or a value with its type,
-// which is mentioned and not used.
+// metadataArgument reads "!12", "!DIExpression()" or a typed value, which does not count as a use.
 func (r *reader) metadataArgument(o *operand) {
 	r.space()
 	from := r.at
 	if r.take('!') {
-		switch r.peek() {
-		case '{':
-			r.group()
-		default:
-			r.name()
-			if r.at < len(r.text) && r.text[r.at] == '(' {
-				r.group()
-			}
-		}
+		r.node()
 		o.text = r.text[from:r.at]
 		return
 	}
@@ -785,8 +672,8 @@ func (r *reader) metadataArgument(o *operand) {
 	o.text, o.id = v.text, v.id
 }
 
-// callProperties reads what stands behind the arguments: attributes, operand
-// bundles, and where an invoke goes on.
+// callProperties reads what is behind the arguments: attributes, operand bundles, and where an invoke
+// continues.
 func (r *reader) callProperties(in *inst) {
 	for !r.failed() {
 		switch b := r.peek(); {
@@ -796,18 +683,13 @@ func (r *reader) callProperties(in *inst) {
 		case b == '[':
 			r.bundles()
 		case b == '"':
-			r.quoted()
-			if r.take('=') {
-				r.quoted()
-			}
+			r.attribute()
 		case isLetter(b):
 			if word := r.word(); word == "to" {
 				r.continuations(in)
 				return
 			}
-			if r.at < len(r.text) && r.text[r.at] == '(' {
-				r.group()
-			}
+			r.groupHere()
 		default:
 			if in.op != opCall {
 				r.fail("to label")
@@ -817,7 +699,7 @@ func (r *reader) callProperties(in *inst) {
 	}
 }
 
-// bundles passes over operand bundles. Values in them are used.
+// bundles skips operand bundles. Values in them count as uses.
 func (r *reader) bundles() {
 	list := reader{cursor: cursor{text: r.group()}, f: r.f}
 	for list.at < len(list.text) {
@@ -843,5 +725,5 @@ func (r *reader) continuations(in *inst) {
 		return
 	}
 	r.want('[')
-	r.labelList()
+	r.list(']', r.target)
 }

@@ -1,15 +1,15 @@
 package ir
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lanes is a masked access: which of its lanes are active is known when it runs.
-// Its references are steps of a block of their own, one for each run of
-// neighbours (or, of gathers and scatters, for each lane), which the runtime
-// writes.
+// lanes is a masked access, whose active lanes are only known when it runs. Its references are steps of
+// a block of their own, which the runtime writes: one for each run of neighbours, or for each lane of
+// gathers and scatters.
 type lanes struct {
 	number    uint32 // of the block
 	inst      int32
@@ -28,20 +28,13 @@ type lanes struct {
 // mostLanes is what fits a mask.
 const mostLanes = 64
 
-// lanesOf reads a masked access; nil if the instruction is none that can be
-// told.
+// lanesOf reads a masked access; nil if the instruction is none that can be recorded.
 func (p *plan) lanesOf(i int32) *lanes {
 	in := &p.f.insts[i]
 	if in.op != opCall || p.f.m.types.layout.bigEndian {
 		return nil
 	}
-	a, callee := p.arguments(in), in.call.callee
-	var l *lanes
-	if rest, ok := strings.CutPrefix(callee, "llvm.masked."); ok {
-		l = genericLanes(rest, a, in.typ)
-	} else if rest, ok := strings.CutPrefix(callee, "llvm.x86.avx"); ok {
-		l = x86Lanes(rest, a, in.typ)
-	}
+	l := newLanes(in.call.callee, p.arguments(in), in.typ)
 	if l == nil || !l.sound() {
 		return nil
 	}
@@ -49,49 +42,60 @@ func (p *plan) lanesOf(i int32) *lanes {
 	return l
 }
 
-// genericLanes reads LLVM's own masked intrinsics.
-func genericLanes(name string, a arguments, result *datatype) *lanes {
-	kind, _, _ := strings.Cut(name, ".")
-	want := map[string]int{"load": 4, "store": 4, "gather": 4, "scatter": 4, "expandload": 3, "compressstore": 3}[kind]
-	if want == 0 || len(a) != want {
+// laneForm says which arguments of an intrinsic are what. Arguments are numbered from 1; 0 for none.
+type laneForm struct {
+	prefix, part string // of the intrinsic's name
+	arguments    int
+	stored       int // what is written; 0 for a load
+	address      int
+	mask         int
+	index, scale int
+	signs        bool
+	packed       bool
+	scattered    bool
+}
+
+// laneForms are LLVM's own masked intrinsics and those of AVX, AVX2 and AVX-512.
+var laneForms = []laneForm{
+	{prefix: "llvm.masked.load.", arguments: 4, address: 1, mask: 3},
+	{prefix: "llvm.masked.store.", arguments: 4, stored: 1, address: 2, mask: 4},
+	{prefix: "llvm.masked.gather.", arguments: 4, address: 1, mask: 3, scattered: true},
+	{prefix: "llvm.masked.scatter.", arguments: 4, stored: 1, address: 2, mask: 4, scattered: true},
+	{prefix: "llvm.masked.expandload.", arguments: 3, address: 1, mask: 2, packed: true},
+	{prefix: "llvm.masked.compressstore.", arguments: 3, stored: 1, address: 2, mask: 3, packed: true},
+	{prefix: "llvm.x86.avx", part: ".maskload.", arguments: 2, address: 1, mask: 2, signs: true},
+	{prefix: "llvm.x86.avx", part: ".maskstore.", arguments: 3, stored: 3, address: 1, mask: 2, signs: true},
+	{prefix: "llvm.x86.avx2.gather.", arguments: 5, address: 2, index: 3, mask: 4, scale: 5, signs: true, scattered: true},
+	{prefix: "llvm.x86.avx512.mask.gather", arguments: 5, address: 2, index: 3, mask: 4, scale: 5, scattered: true},
+	{prefix: "llvm.x86.avx512.mask.scatter", arguments: 5, stored: 4, address: 1, mask: 2, index: 3, scale: 5, scattered: true},
+}
+
+// newLanes reads a masked access by a call; nil if it is none.
+func newLanes(callee string, a arguments, result *datatype) *lanes {
+	i := slices.IndexFunc(laneForms, func(f laneForm) bool {
+		return len(a) == f.arguments && strings.HasPrefix(callee, f.prefix) && strings.Contains(callee, f.part)
+	})
+	if i < 0 {
 		return nil
 	}
-	switch kind {
-	case "load":
-		return vector(&lanes{kind: trace.Load, address: a[0], mask: a[2]}, result)
-	case "store":
-		return vector(&lanes{kind: trace.Store, address: a[1], mask: a[3]}, a[0].typ)
-	case "gather":
-		return vector(&lanes{kind: trace.Load, address: a[0], mask: a[2], scattered: true}, result)
-	case "scatter":
-		return vector(&lanes{kind: trace.Store, address: a[1], mask: a[3], scattered: true}, a[0].typ)
-	case "expandload":
-		return vector(&lanes{kind: trace.Load, address: a[0], mask: a[1], packed: true}, result)
+	f := &laneForms[i]
+	argument := func(number int) (o operand) {
+		if number > 0 {
+			o = a[number-1]
+		}
+		return o
 	}
-	return vector(&lanes{kind: trace.Store, address: a[1], mask: a[2], packed: true}, a[0].typ)
+	l := &lanes{
+		kind: trace.Load, address: argument(f.address), mask: argument(f.mask), index: argument(f.index), scale: argument(f.scale),
+		signs: f.signs, packed: f.packed, scattered: f.scattered,
+	}
+	if f.stored > 0 {
+		l.kind, result = trace.Store, argument(f.stored).typ
+	}
+	return vector(l, result)
 }
 
-// x86Lanes reads the intrinsics of AVX, AVX2 and AVX-512; name is what follows
-// llvm.x86.avx.
-func x86Lanes(name string, a arguments, result *datatype) *lanes {
-	has := func(word string) bool { return strings.Contains(name, word) }
-	switch {
-	case has(".maskload.") && len(a) == 2:
-		return vector(&lanes{kind: trace.Load, address: a[0], mask: a[1], signs: true}, result)
-	case has(".maskstore.") && len(a) == 3:
-		return vector(&lanes{kind: trace.Store, address: a[0], mask: a[1], signs: true}, a[2].typ)
-	case strings.HasPrefix(name, "2.gather.") && len(a) == 5:
-		return vector(&lanes{kind: trace.Load, address: a[1], index: a[2], mask: a[3], scale: a[4], signs: true, scattered: true}, result)
-	case strings.HasPrefix(name, "512.mask.gather") && len(a) == 5:
-		return vector(&lanes{kind: trace.Load, address: a[1], index: a[2], mask: a[3], scale: a[4], scattered: true}, result)
-	case strings.HasPrefix(name, "512.mask.scatter") && len(a) == 5:
-		return vector(&lanes{kind: trace.Store, address: a[0], mask: a[1], index: a[2], scale: a[4], scattered: true}, a[3].typ)
-	}
-	return nil
-}
-
-// vector gives the lanes the type of what they read or write, if that is a
-// vector.
+// vector sets the type of what lanes read or write; it returns nil if that is not a vector.
 func vector(l *lanes, t *datatype) *lanes {
 	if t == nil || t.kind != vectorType || t.elem == nil || t.scalable {
 		return nil
@@ -103,7 +107,7 @@ func vector(l *lanes, t *datatype) *lanes {
 	return l
 }
 
-// sound tells whether the operands have the shapes that the rewriter relies on.
+// sound reports whether the operands have the shapes that the rewriter relies on.
 func (l *lanes) sound() bool {
 	mask := l.mask.typ
 	if l.count == 0 || l.count > mostLanes || l.elem.bits == 0 || l.elem.bits%8 != 0 || !l.elem.sized || mask == nil || mask.kind != vectorType || mask.elem == nil {

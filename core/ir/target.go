@@ -6,13 +6,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// features are words of "target-features", with what they are and need.
+// features are words of "target-features", with what they imply.
 var features = map[string]trace.Target{
 	"sse4.1": trace.SSE41, "sse4.2": withSSE42, "popcnt": trace.POPCNT, "avx": withAVX, "avx2": withAVX2,
 	"fma": withAVX | trace.FMA, "fma4": withAVX | trace.FMA, "avx512f": withAVX512,
 }
 
-// What instruction sets bring, with those that they need (LLVM, X86TargetParser.cpp).
+// What instruction sets imply (LLVM, X86TargetParser.cpp).
 const (
 	withSSE42  = trace.SSE41 // its popcnt is a feature of its own
 	withAVX    = withSSE42 | trace.AVX
@@ -24,15 +24,15 @@ const (
 	level4 = withAVX512 | trace.POPCNT
 )
 
-// neededBy are the features that fall with one that is taken away.
+// neededBy are the features that are lost without a feature.
 var neededBy = map[string]trace.Target{
 	"sse4.1": withAVX512, "sse4.2": withAVX512 &^ trace.SSE41, "popcnt": trace.POPCNT,
 	"avx": withAVX512 &^ withSSE42, "avx2": trace.AVX2 | trace.AVX512, "fma": trace.FMA | trace.AVX512, "avx512f": trace.AVX512,
 }
 
-// processors are names that "target-cpu" may have, for functions that list no features:
-// compilers but clang leave them out. What is not here has what every x86-64 has.
-var processors = makeProcessors(map[trace.Target]string{
+// processors are values of "target-cpu", for functions that list no features: compilers other than clang
+// leave them out. Other processors have what every x86-64 has.
+var processors = makeTable(map[trace.Target]string{
 	trace.SSE41:                        "penryn",
 	trace.POPCNT:                       "amdfam10 barcelona btver1",
 	level2:                             `x86-64-v2 nehalem corei7 westmere silvermont slm atom_sse4_2 goldmont goldmont-plus tremont`,
@@ -44,25 +44,15 @@ var processors = makeProcessors(map[trace.Target]string{
 		rocketlake tigerlake sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5`,
 })
 
-func makeProcessors(lists map[trace.Target]string) map[string]trace.Target {
-	of := map[string]trace.Target{}
-	for target, names := range lists {
-		for name := range strings.FieldsSeq(names) {
-			of[name] = target
-		}
-	}
-	return of
-}
-
-// isX86 tells triples of x86, of 32 or 64 bits.
+// isX86 reports whether a triple is of x86, of 32 or 64 bits.
 func isX86(triple string) bool {
 	machine, _, _ := strings.Cut(triple, "-")
 	return strings.HasPrefix(machine, "x86_64") || machine == "amd64" || len(machine) == 4 && machine[0] == 'i' && machine[2:] == "86"
 }
 
-// target is what the function's code is made for: the module's triple, and the function's
-// attributes "target-cpu" and "target-features", as LLVM's code generators take them, without
-// either the least that the triple allows; and what its instructions' flags allow.
+// target returns what the function is compiled for, by the module's triple, the function's attributes
+// "target-cpu" and "target-features" as LLVM's code generators read them (without either, the least that
+// the triple allows), and the flags of its instructions.
 func (f *function) target() trace.Target {
 	if f.contracts() {
 		return f.machine() | trace.Contract
@@ -70,8 +60,8 @@ func (f *function) target() trace.Target {
 	return f.machine()
 }
 
-// contracts tells functions all of whose products and sums may be fused, as -ffast-math and
-// -ffp-contract=fast say it of each.
+// contracts reports whether all products and sums may be fused, as with -ffast-math or
+// -ffp-contract=fast.
 func (f *function) contracts() bool {
 	some := false
 	for i := range f.insts {
@@ -111,7 +101,7 @@ func (f *function) machine() trace.Target {
 	return target | trace.X86
 }
 
-// stringAttribute is the value of `"key"="value"` in a group's line.
+// stringAttribute returns the value of `"key"="value"` in a group's line.
 func stringAttribute(group, key string) (string, bool) {
 	_, rest, ok := strings.Cut(group, `"`+key+`"="`)
 	if !ok {
