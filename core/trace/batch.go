@@ -117,6 +117,35 @@ func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Add
 	}
 }
 
+// AppendRows adds the rows of another batch from lo up to hi, with its optional columns.
+func (b *Batch) AppendRows(of *Batch, lo, hi int) {
+	if of.Thread != nil {
+		b.NeedThread()
+	}
+	if of.PC != nil {
+		b.NeedPC()
+	}
+	if of.Site != nil {
+		b.NeedSite()
+	}
+	if of.Arg != nil {
+		b.NeedArg()
+	}
+	b.Addr, b.Bytes, b.Kind = append(b.Addr, of.Addr[lo:hi]...), append(b.Bytes, of.Bytes[lo:hi]...), append(b.Kind, of.Kind[lo:hi]...)
+	b.Thread, b.PC = appendPart(b.Thread, of.Thread, lo, hi), appendPart(b.PC, of.PC, lo, hi)
+	b.Site, b.Arg = appendPart(b.Site, of.Site, lo, hi), appendPart(b.Arg, of.Arg, lo, hi)
+}
+
+func appendPart[T any](column, of []T, lo, hi int) []T {
+	switch {
+	case column == nil:
+		return nil
+	case of == nil:
+		return append(column, make([]T, hi-lo)...)
+	}
+	return append(column, of[lo:hi]...)
+}
+
 // Select keeps the rows whose index is in keep, which is ascending, and moves
 // them to the front.
 func (b *Batch) Select(keep []int32) {

@@ -1,8 +1,7 @@
-// Package kernels describes the loop nests of known programs, for caches to be validated
-// on: products of matrices, plain, by blocks and of a triangle, transposition, products
-// with vectors, Jacobi's method, and walks at a stride. Elements are doubles; A begins at
-// [Base], and the other arrays follow, each from a line of 64 bytes of its own on, the
-// vectors of [MVT] with a line between them.
+// Package kernels describes the loop nests of known programs, to validate cache models: products of
+// matrices (plain, blocked and triangular), transposition, products with vectors, Jacobi's method, and
+// walks at a stride. Elements are doubles. A begins at [Base]; the other arrays follow, each on a line of
+// 64 bytes of its own, the vectors of [MVT] with a line between them.
 package kernels
 
 import (
@@ -22,12 +21,12 @@ type Kernel struct {
 	Known        []Known
 }
 
-// Known is what DineroIV counts, of a cache with lines of 64 bytes.
+// Known is a count of DineroIV, for a cache with lines of 64 bytes.
 type Known struct {
 	SizeBytes, Ways, Misses uint64
 }
 
-// Vectors are the kernels of which DineroIV's counts are known, and one besides.
+// Vectors returns the kernels whose counts by DineroIV are known, and one more.
 func Vectors() []Kernel {
 	known := func(k Kernel, a, b, c uint64) Kernel {
 		k.Known = []Known{{1 << 10, 2, a}, {1 << 10, 1, b}, {2 << 10, 2, c}}
@@ -45,38 +44,6 @@ func Vectors() []Kernel {
 	}
 }
 
-// Many are kernels of many sizes.
-func Many() (list []Kernel) {
-	for depth := 1; depth <= 6; depth++ {
-		list = append(list, Nested(depth))
-	}
-	for _, s := range [][3]uint64{{20, 192, 3}, {100, 64, 8}, {300, 128, 8}, {64, 512, 8}, {77, 320, 8}} {
-		list = append(list, Strides(s[0], s[1], s[2]))
-	}
-	for _, n := range []uint64{16, 32, 48, 64, 80, 100} {
-		list = append(list, Gemm(n))
-	}
-	for _, n := range []uint64{16, 32, 64, 100} {
-		list = append(list, GemmSum(n))
-	}
-	for _, n := range [][2]uint64{{16, 4}, {32, 8}, {64, 8}, {64, 16}, {96, 8}, {100, 10}} {
-		list = append(list, BlockedGemm(n[0], n[1]))
-	}
-	for _, n := range []uint64{32, 64, 100, 128} {
-		list = append(list, Transpose(n))
-	}
-	for _, n := range []uint64{16, 32, 64, 100} {
-		list = append(list, Trmm(n))
-	}
-	for _, n := range []uint64{18, 34, 66, 102} {
-		list = append(list, Jacobi(n, 3))
-	}
-	for _, n := range []uint64{32, 64, 100, 200} {
-		list = append(list, MVT(n))
-	}
-	return list
-}
-
 func kernel(family, size string, items ...loops.Item) Kernel {
 	return Kernel{Family: family, Name: family + " " + size, Nest: loops.Nest{Items: items}}
 }
@@ -91,10 +58,10 @@ func store(site uint32, addr trace.Addr, steps ...int64) loops.Item {
 	return loops.Leaf(loops.Reference{Site: site, Bytes: 8, Kind: trace.Store}, addr, steps...)
 }
 
-// after is where the next array begins, behind one of so many bytes.
+// after returns where the next array begins, behind an array of so many bytes.
 func after(addr trace.Addr, bytes uint64) trace.Addr { return (addr + bytes + 63) / 64 * 64 }
 
-// matrices are where three of n × n elements begin.
+// matrices returns where three matrices of n × n elements begin, and the bytes of a row.
 func matrices(n uint64) (a, b, c trace.Addr, row int64) {
 	b = after(Base, 8*n*n)
 	return Base, b, after(b, 8*n*n), int64(8 * n)
@@ -136,8 +103,7 @@ func Trmm(n uint64) Kernel {
 		load(1, a, row, 8), load(2, b, 0, row, 8), load(3, c, row, 0, 8), store(4, c, row, 0, 8))}}))
 }
 
-// Jacobi is the five-point stencil on n × n with a border, from A to B and back, so many
-// times.
+// Jacobi is the five-point stencil on n × n with a border, from A to B and back, steps times.
 func Jacobi(n, steps uint64) Kernel {
 	a, b, _, row := matrices(n)
 	sweep := func(from, to trace.Addr, site uint32) loops.Item {
@@ -149,8 +115,8 @@ func Jacobi(n, steps uint64) Kernel {
 	return kernel("jacobi", text(n)+", "+text(steps)+" steps", loops.Loop(steps, sweep(a, b, 1), sweep(b, a, 11)))
 }
 
-// MVT is x1 += A·y1, then x2 += Aᵀ·y2, of n × n. The vectors are a line apart: close to
-// each other, those of a whole number of sets would meet A in every set.
+// MVT is x1 += A·y1, then x2 += Aᵀ·y2, of n × n. The vectors are a line apart: adjacent vectors of a whole
+// number of sets would conflict with A in every set.
 func MVT(n uint64) Kernel {
 	row := int64(8 * n)
 	x1 := after(Base, 8*n*n)
@@ -162,23 +128,8 @@ func MVT(n uint64) Kernel {
 		loops.Loop(n, loops.Loop(n, load(5, x2, 8), load(6, Base, 8, row), load(7, y2, 0, 8), store(8, x2, 8))))
 }
 
-// Strides is a walk of n loads, so many bytes apart, so many times.
+// Strides is a walk of n loads, bytes apart, repeated times times.
 func Strides(n, bytes, times uint64) Kernel {
 	return kernel("strides", text(n)+" × "+text(bytes)+" B, "+text(times)+" times",
 		loops.Loop(times, loops.Loop(n, load(1, Base, 0, int64(bytes)))))
-}
-
-// Nested is a walk over 8 to the power of depth doubles in as many loops.
-func Nested(depth int) Kernel {
-	steps := make([]int64, depth)
-	step := int64(8)
-	for i := range steps {
-		steps[depth-1-i] = step
-		step *= 8
-	}
-	it := load(1, Base, steps...)
-	for range depth {
-		it = loops.Loop(8, it)
-	}
-	return kernel("nested", strconv.Itoa(depth), it)
 }

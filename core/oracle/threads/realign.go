@@ -1,25 +1,23 @@
-// Package threads puts the references of a program's threads in an order that is known:
-// the oracle that predictions of package multicore are held against.
+// Package threads puts the references of a program's threads in a known order. It is the oracle for the
+// predictions of package multicore.
 //
-// A trace of a run with several threads has them in the order in which a machine happened
-// to run them, with a few processors for many threads, say. What each thread did between
-// two barriers hardly hangs on that, but the order does, and shared caches tell orders
-// apart. Realign keeps what each thread did and sets the order anew:
+// A trace of a run with several threads has them in the order in which a machine happened to run them,
+// perhaps with fewer processors than threads. What each thread does between two barriers hardly depends
+// on that, but the order does, and shared caches are sensitive to it. Realign keeps what each thread did
+// and sets the order:
 //
-//  1. Rows outside of parallel regions go on as they come.
-//  2. From where a thread forks (ParallelBegin) up to where it has joined (ParallelEnd),
-//     the rows of each thread are kept apart. A thread's n-th Barrier in the region begins
-//     its phase n.
-//  3. At the join, the phases come one after the other, all threads' rows of one in the
-//     order asked for (package interleave), threads ascending by their numbers.
+//  1. Records outside of parallel regions stay as they are.
+//  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
+//     apart. A thread's n-th Barrier in the region begins its phase n.
+//  3. At the join, the phases follow one after the other. Within a phase, the records of all threads are
+//     in the chosen order (package interleave), threads ascending by number.
 //
-// Threads are numbered anew, as cores are: from 0 in the order in which they appear, those
-// that appear in the same region as OpenMP numbers them where their stacks tell (see
-// stagger), or else by their numbers before.
+// Threads are renumbered as cores, from 0 in order of appearance. Threads that appear in the same region
+// get their OpenMP order if their stacks show it (see stagger), or else that of their numbers.
 //
-// A region inside of a region on the same thread belongs to the phase around it, as do its
-// barriers: LLVM's runtime gives it no further thread unless it is told to. Threads that
-// are no part of the team, and do something while it runs, are taken for a part of it.
+// A region within a region on the same thread belongs to the phase around it, as do its barriers: LLVM's
+// runtime gives it no further thread by default. Threads that are not in the team but run meanwhile count
+// as part of it.
 package threads
 
 import (
@@ -32,70 +30,67 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MostRows is the number of rows that a region may have unless the caller allows another:
-// 1.5 GB.
+// MostRows is the default bound of the records in a region: 1.5 GB.
 const MostRows = 40 << 20
 
-// needed are the events that tell regions and phases.
+// needed are the events that mark regions and phases.
 const needed = trace.Kinds(1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
-// Reader gives a trace with its threads in a known order. It is a [trace.Reader],
-// [trace.Describer] and [trace.Selector].
+// Reader reads a trace with its threads in a known order. It is a [trace.Reader], [trace.Describer] and
+// [trace.Selector].
 type Reader struct {
 	r        trace.Reader
 	order    interleave.Order
 	mostRows int
-	kinds    trace.Kinds // that were asked for
+	kinds    trace.Kinds // that were selected
 	merger   *interleave.Merger
 
 	numbers map[uint32]uint32 // of threads, new by old
-	thread  uint32            // the last one that was looked up, and its new number
+	thread  uint32            // looked up last, and its new number
 	number  uint32
 	program trace.Program // for Header
 
 	in    *trace.Batch // of r
 	at    int          // the next row of it
-	err   error        // what comes behind its rows and what is collected
+	err   error        // behind its rows and what is collected
 	ended bool         // err is final
 
 	open    bool   // a region is being collected
 	master  uint32 // the thread that forked it
 	rows    int    // of the region so far
 	members []*member
-	fresh   []*member // those of them that have no number yet
-	recent  *member   // whose row was the last
+	fresh   []*member // members without a number
+	recent  *member   // of the last row
 
-	phases  int // of the region that is being given; 0: none
-	phase   int // of them, the next to begin
+	phases  int // of the region that is being returned; 0: none
+	phase   int // the next to begin
 	merging bool
 	cores   []uint32
 	streams []interleave.Stream
+	kept    []int32 // rows of a batch
 }
 
-// member is a thread of the region at hand.
+// member is a thread of the current region.
 type member struct {
-	thread uint32       // as in the trace
-	number uint32       // the new one, known when the region is over
-	rows   *trace.Batch // all its rows of the region; its columns grow
-	phases []int        // where each phase of it begins
-	depth  int          // regions inside of this one
-	// Bytes from the highest place in its stack that it used in the region to the top; 0:
-	// not known.
-	fromTop trace.Addr
-	from    int // the rows of the phase that is being given, as a stream
+	thread  uint32       // as in the trace
+	number  uint32       // the new one, known when the region is over
+	rows    *trace.Batch // all its rows of the region; its columns grow
+	phases  []int        // where each phase of it begins
+	depth   int          // regions inside of this one
+	fromTop trace.Addr   // bytes from the highest stack address used in the region to the top; 0: unknown
+	from    int          // the rows of the phase that is being returned, as a stream
 	to      int
 }
 
-// RegionError tells that a region has more rows than may be kept.
+// RegionError reports that a region has more records than may be kept.
 type RegionError struct{ MostRows int }
 
 func (e *RegionError) Error() string {
 	return "a parallel region has more than " + strconv.Itoa(e.MostRows) + " rows; trace a smaller input, or allow more"
 }
 
-// Realign makes a reader of the rows of r, in the order o, which passes its Check.
-// Regions may have mostRows rows; < 1 means [MostRows]. The error of one with more is a
-// *RegionError. r is not used otherwise from then on.
+// Realign makes a reader of the records of r in the order o, which passes its Check. Regions may have
+// mostRows records; < 1 means [MostRows]. The error for a larger one is a *RegionError. The reader owns r.
 func Realign(r trace.Reader, o interleave.Order, mostRows int) *Reader {
 	if mostRows < 1 {
 		mostRows = MostRows
@@ -105,7 +100,7 @@ func Realign(r trace.Reader, o interleave.Order, mostRows int) *Reader {
 	return a
 }
 
-// Select names the kinds of rows that are given.
+// Select sets the kinds of records to read.
 func (a *Reader) Select(kinds trace.Kinds) {
 	a.kinds = kinds
 	ask := kinds | needed
@@ -120,7 +115,7 @@ func (a *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// Header is that of the trace, with the threads by their new numbers.
+// Header returns the header of the trace, with the threads by their new numbers.
 func (a *Reader) Header() trace.Header {
 	var h trace.Header
 	if d, ok := a.r.(trace.Describer); ok {
@@ -143,7 +138,7 @@ func (a *Reader) Header() trace.Header {
 	return h
 }
 
-// Next gives the next rows.
+// Next implements [trace.Reader].
 func (a *Reader) Next(b *trace.Batch) error {
 	b.Reset()
 	for b.Len() == 0 {
@@ -163,8 +158,7 @@ func (a *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// fill appends rows to an empty batch, as many as there is room for or as come in one
-// piece.
+// fill appends rows to an empty batch, as many as fit or come in one piece.
 func (a *Reader) fill(b *trace.Batch) error {
 	for b.Len() < b.Cap() {
 		if a.phases > 0 {
@@ -210,9 +204,11 @@ func (a *Reader) take(b *trace.Batch) error {
 			a.at++
 		}
 		n := b.Len()
-		appendRows(b, a.in, from, a.at)
+		b.AppendRows(a.in, from, a.at)
 		b.NeedThread()
-		a.renumber(b.Thread[n:])
+		for i, t := range b.Thread[n:] {
+			b.Thread[n+i] = a.numberOf(t)
+		}
 		if kind == trace.ParallelBegin {
 			a.open, a.master, a.rows, a.members, a.recent = true, thread, 0, a.members[:0], nil
 		}
@@ -240,7 +236,9 @@ func (a *Reader) take(b *trace.Batch) error {
 	if a.rows += a.at - from; a.rows > a.mostRows {
 		return &RegionError{MostRows: a.mostRows}
 	}
-	m.keep(a.in, from, a.at)
+	rows := *a.in
+	rows.Thread = nil // the merger sets it
+	m.rows.AppendRows(&rows, from, a.at)
 	return nil
 }
 
@@ -251,7 +249,7 @@ func (a *Reader) threadOf(row int) uint32 {
 	return a.in.Thread[row]
 }
 
-// member is that of a thread, a new one if need be.
+// member returns the member of a thread, new if need be.
 func (a *Reader) member(thread uint32) *member {
 	if a.recent != nil && a.recent.thread == thread {
 		return a.recent
@@ -262,7 +260,7 @@ func (a *Reader) member(thread uint32) *member {
 	if !found {
 		n := len(a.members)
 		if n < cap(a.members) {
-			a.members = a.members[:n+1] // one of a region before
+			a.members = a.members[:n+1] // of an earlier region
 		} else {
 			a.members = append(a.members, nil)
 		}
@@ -279,13 +277,13 @@ func (a *Reader) member(thread uint32) *member {
 	return a.recent
 }
 
-// stagger is the number of bytes by which each thread's frames lie higher in its stack than
-// those of OpenMP's thread before it: LLVM's runtime has every thread keep lines of another
-// set (KMP_STKOFFSET, 64 unless it is set). A trace numbers threads as they happen to
-// begin, so that this alone tells which is which.
+// stagger is the number of bytes by which each thread's frames lie higher in its stack than those of the
+// OpenMP thread before it: LLVM's runtime offsets stacks so that threads use different cache sets
+// (KMP_STKOFFSET, 64 by default). A trace numbers threads as they happen to begin, so that only this
+// identifies them.
 const stagger = 64
 
-// numberNew numbers the members that are new, in OpenMP's order if their stacks tell.
+// numberNew numbers the new members, in OpenMP's order if their stacks show it.
 func (a *Reader) numberNew() {
 	fresh := a.fresh[:0]
 	for _, m := range a.members {
@@ -316,7 +314,7 @@ func (a *Reader) numberNew() {
 	}
 }
 
-// threadsOf are what the trace tells of threads so far.
+// threadsOf returns the threads that the trace describes so far.
 func (a *Reader) threadsOf() []trace.Thread {
 	if d, ok := a.r.(trace.Describer); ok {
 		if p := d.Header().Program; p != nil {
@@ -326,7 +324,7 @@ func (a *Reader) threadsOf() []trace.Thread {
 	return nil
 }
 
-// depthOf finds how far below the top of its stack, t, the thread's first frame lies.
+// depthOf finds how far below the top of its stack, in t, the thread's first frame lies.
 func (m *member) depthOf(t trace.Thread) {
 	m.fromTop = 0
 	for i, addr := range m.rows.Addr {
@@ -338,13 +336,7 @@ func (m *member) depthOf(t trace.Thread) {
 	}
 }
 
-// renumber gives threads their new numbers, which are the next for new ones.
-func (a *Reader) renumber(threads []uint32) {
-	for i, t := range threads {
-		threads[i] = a.numberOf(t)
-	}
-}
-
+// numberOf returns the new number of a thread.
 func (a *Reader) numberOf(thread uint32) uint32 {
 	if thread == a.thread && len(a.numbers) > 0 {
 		return a.number
@@ -358,7 +350,7 @@ func (a *Reader) numberOf(thread uint32) uint32 {
 	return n
 }
 
-// join ends the region: its phases are given from now on.
+// join ends the region, and begins to return its phases.
 func (a *Reader) join() {
 	a.open, a.phases, a.phase, a.merging = false, 1, 0, false
 	for _, m := range a.members {
@@ -372,7 +364,7 @@ func (a *Reader) join() {
 	slices.SortFunc(a.members, func(x, y *member) int { return cmp.Compare(x.number, y.number) })
 }
 
-// give appends rows of the region to b.
+// give appends records of the region to b.
 func (a *Reader) give(b *trace.Batch) error {
 	for b.Len() < b.Cap() {
 		if !a.merging {
@@ -400,7 +392,7 @@ func (a *Reader) give(b *trace.Batch) error {
 	return nil
 }
 
-// Next gives the thread's rows of the phase.
+// Next implements interleave.Stream: the thread's records of the phase.
 func (m *member) Next() (b *trace.Batch, from, to int, err error) {
 	if m.from == m.to {
 		return nil, 0, 0, io.EOF
@@ -409,92 +401,15 @@ func (m *member) Next() (b *trace.Batch, from, to int, err error) {
 	return m.rows, from, m.to, nil
 }
 
-// selectKinds drops the rows of kinds that nobody asked for.
+// selectKinds removes the rows of kinds that were not selected.
 func (a *Reader) selectKinds(b *trace.Batch) {
-	kept := 0
+	a.kept = a.kept[:0]
 	for i, k := range b.Kind {
-		if !a.kinds.Has(k) {
-			continue
+		if a.kinds.Has(k) {
+			a.kept = append(a.kept, int32(i))
 		}
-		if kept < i {
-			b.Addr[kept], b.Bytes[kept], b.Kind[kept] = b.Addr[i], b.Bytes[i], k
-			move(b.Thread, kept, i)
-			move(b.Site, kept, i)
-			move(b.Arg, kept, i)
-			move(b.PC, kept, i)
-		}
-		kept++
 	}
-	b.Resize(kept)
-}
-
-func move[T any](column []T, to, from int) {
-	if column != nil {
-		column[to] = column[from]
+	if len(a.kept) < b.Len() {
+		b.Select(a.kept)
 	}
-}
-
-// appendRows adds rows of another batch to one that has room for them.
-func appendRows(b, of *trace.Batch, from, to int) {
-	if of.Thread != nil {
-		b.NeedThread()
-	}
-	if of.Site != nil {
-		b.NeedSite()
-	}
-	if of.Arg != nil {
-		b.NeedArg()
-	}
-	if of.PC != nil {
-		b.NeedPC()
-	}
-	n := b.Len()
-	b.Resize(n + to - from)
-	copy(b.Addr[n:], of.Addr[from:to])
-	copy(b.Bytes[n:], of.Bytes[from:to])
-	copy(b.Kind[n:], of.Kind[from:to])
-	put(b.Thread, of.Thread, n, from, to)
-	put(b.Site, of.Site, n, from, to)
-	put(b.Arg, of.Arg, n, from, to)
-	put(b.PC, of.PC, n, from, to)
-}
-
-func put[T any](column, of []T, at, from, to int) {
-	switch {
-	case column == nil:
-	case of == nil:
-		clear(column[at:])
-	default:
-		copy(column[at:], of[from:to])
-	}
-}
-
-// keep adds rows of a batch to those of the member, without their threads.
-func (m *member) keep(of *trace.Batch, from, to int) {
-	b := m.rows
-	before := b.Len()
-	b.Addr = append(b.Addr, of.Addr[from:to]...)
-	b.Bytes = append(b.Bytes, of.Bytes[from:to]...)
-	b.Kind = append(b.Kind, of.Kind[from:to]...)
-	b.Site = extend(b.Site, of.Site, before, from, to)
-	b.Arg = extend(b.Arg, of.Arg, before, from, to)
-	b.PC = extend(b.PC, of.PC, before, from, to)
-}
-
-// extend adds a part of an optional column; zeros where it or what was before is missing.
-func extend[T any](column, of []T, before, from, to int) []T {
-	switch {
-	case of != nil && column == nil:
-		column = make([]T, before, 2*before+to-from)
-		fallthrough
-	case of != nil:
-		return append(column, of[from:to]...)
-	case column == nil:
-		return nil
-	}
-	for range to - from {
-		var none T
-		column = append(column, none)
-	}
-	return column
 }

@@ -4,25 +4,25 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Cachegrind is what Valgrind's cache simulator counted of data references in some source
-// files. It has one first-level cache for all threads, which Valgrind runs one after the
-// other, a slice of time each; no store takes a line from another core; instructions share
-// the last level with data; and it counts what a trace may not have: registers that
-// functions save.
+// Cachegrind holds the counts of Valgrind's cache simulator for the data references of some source files.
+// The simulator has one first-level cache for all threads, which take turns; stores invalidate nothing in
+// other cores; instructions share the last level with data; and it counts registers that functions save,
+// which a trace may not have.
 type Cachegrind struct {
 	References, FirstMisses, LastMisses uint64
 }
 
-// First is the hit rate of the first-level cache.
+// First returns the hit rate of the first-level cache.
 func (c Cachegrind) First() float64 { return c.rate(c.FirstMisses) }
 
-// Last is the global hit rate of the last level: 1 - misses by all references.
+// Last returns the global hit rate of the last level: 1 - misses by all references.
 func (c Cachegrind) Last() float64 { return c.rate(c.LastMisses) }
 
 func (c Cachegrind) rate(misses uint64) float64 {
@@ -32,9 +32,9 @@ func (c Cachegrind) rate(misses uint64) float64 {
 	return 1 - float64(misses)/float64(c.References)
 }
 
-// ReadCachegrind sums the counts of those source files that are the program's own, of a
-// cachegrind.out file (Valgrind User Manual, §5.9), written with --cache-sim=yes. name is
-// for messages. The error is a *trace.SyntaxError, or one of r.
+// ReadCachegrind sums the counts of the program's own source files in a cachegrind.out file (Valgrind User
+// Manual, §5.9), written with --cache-sim=yes. name is for messages. The error is a *trace.SyntaxError, or
+// an error of r.
 func ReadCachegrind(name string, r io.Reader, own func(file string) bool) (c Cachegrind, err error) {
 	var columns []string
 	counted, at := false, 0
@@ -49,7 +49,7 @@ func ReadCachegrind(name string, r io.Reader, own func(file string) bool) (c Cac
 		if rest, ok := bytes.CutPrefix(line, []byte("events: ")); ok {
 			columns = strings.Fields(string(rest))
 			for _, column := range []string{"Dr", "D1mr", "DLmr", "Dw", "D1mw", "DLmw"} {
-				if !contains(columns, column) {
+				if !slices.Contains(columns, column) {
 					return c, wrong("events", string(rest), "Dr, D1mr, DLmr, Dw, D1mw and DLmw among them, as with --cache-sim=yes")
 				}
 			}
@@ -89,13 +89,4 @@ func ReadCachegrind(name string, r io.Reader, own func(file string) bool) (c Cac
 		return c, wrong("file", "no events", "a cachegrind.out file")
 	}
 	return c, nil
-}
-
-func contains(list []string, word string) bool {
-	for _, w := range list {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }

@@ -1,22 +1,20 @@
-// Package validate tells by how much predictions of many cores from a run with one thread
-// are off, and why.
+// Package validate measures the errors of predictions for many cores from a run with one thread, and their
+// causes.
 //
-// The truth is an exact simulation of what the program's own threads did, in runs with as
-// many threads as there are cores, with their references in the order that is asked for
-// between barriers (package threads). What is predicted is what package predict answers
-// from the run with one thread, in the same order. So they differ by how the work was
-// divided, and by nothing else; caches are the same code.
+// The truth is an exact simulation of the program's own threads, in runs with as many threads as cores,
+// with their references between barriers in the chosen order (package threads). The prediction is that of
+// package predict from the run with one thread, in the same order. So the two differ only by the division
+// of the work; the caches are the same code.
 //
-// More differences are those of steps that can be taken on the predicted threads alone: the
-// stack distance cache model instead of simulated caches; profiles of some windows of each
-// block instead of all of them (package blocksample), and blocks that weigh what the paper's
-// equations say instead of what they were counted to; and caches whose lines other cores'
-// stores do not take away. Together they are the method of PPT-SASMM, step by step.
+// Further errors are those of steps on the predicted threads alone: the stack distance cache model instead
+// of simulated caches; profiles of some windows of each block instead of all (package blocksample), and
+// weights of blocks by the paper's equations instead of counts; and caches without invalidation by other
+// cores' stores. Together they are the method of PPT-SASMM, step by step.
 //
-// Differences are given in percentage points of a hit rate: what was predicted less what is
-// true. Of private caches that is the mean over the caches (Barai et al., MEMSYS 2020), in
-// which all weigh the same, and beside it the rate of all together, in which all references
-// do. Of shared ones it is the global rate: 1 - misses by all references.
+// Errors are in percentage points of a hit rate: predicted less true. For private caches this is the mean
+// over the caches (Barai et al., MEMSYS 2020), which weighs caches equally, and besides the rate of all
+// together, which weighs references equally. For shared caches it is the global rate: 1 - misses by all
+// references.
 package validate
 
 import (
@@ -34,7 +32,7 @@ import (
 
 // Rates are hit rates of one level.
 type Rates struct {
-	Mean   float64 // of its caches, those without accesses left out
+	Mean   float64 // over its caches that have accesses
 	Local  float64 // hits by accesses of all its caches
 	Global float64 // 1 - misses by all references
 }
@@ -42,23 +40,20 @@ type Rates struct {
 // Level is one level of the hierarchy, for one number of cores.
 type Level struct {
 	Cache hierarchy.Cache
-	// Shared: the level has fewer caches than there are cores, and its Global rate is what
-	// counts; else it is Mean.
+	// Shared says that the level has fewer caches than there are cores, so that its Global rate
+	// counts, not Mean.
 	Shared           bool
 	Truth, Predicted Rates
-	// Varies is by how much the truths of several runs lie apart, at most.
-	Varies Rates
-	// SDCM is what the stack distance cache model says of the predicted threads. It gives
-	// no Mean.
-	SDCM Rates
-	// Sampled is what windows tell by the stack distance cache model, Weighed what all
-	// windows do, weighted in the same way, and Counted what all do with counted weights.
-	// Mean is there for the first level.
+	Varies           Rates // largest difference between the truths of several runs
+	SDCM             Rates // by the stack distance cache model, for the predicted threads; no Mean
+	// Sampled is the stack distance cache model on sampled windows, Weighed on all windows with
+	// the same weights, and Counted on all with counted weights. Mean is only set for the first
+	// level.
 	Sampled, Weighed, Counted Rates
 	SampledOff, MeanOff       float64 // half of the interval of Sampled's Global and Mean, in points
 	HasSampled                bool
-	// Alone is the rate of the predicted threads in private caches that lose nothing to
-	// others' stores. It is there for the first level if that is private.
+	// Alone is the rate of the predicted threads in private caches without invalidation. It is
+	// set for the first level if that is private.
 	Alone    Rates
 	HasAlone bool
 }
@@ -71,10 +66,10 @@ type Row struct {
 	Levels                              []Level
 }
 
-// Points is by how many percentage points a is above b.
+// Points returns by how many percentage points a is above b.
 func Points(a, b float64) float64 { return 100 * (a - b) }
 
-// Error is what the level's prediction is off, in points of the rate that counts.
+// Error returns the error of the level's prediction, in points of the rate that counts.
 func (l *Level) Error() float64 {
 	if l.Shared {
 		return Points(l.Predicted.Global, l.Truth.Global)
@@ -82,26 +77,24 @@ func (l *Level) Error() float64 {
 	return Points(l.Predicted.Mean, l.Truth.Mean)
 }
 
-// Weighted is Error with all references weighed the same.
+// Weighted is Error with all references weighed equally.
 func (l *Level) Weighted() float64 { return Points(l.Predicted.Global, l.Truth.Global) }
 
-// SDCMError is by how much the stack distance cache model is off the simulation of the
-// same threads, in points of the global rate.
+// SDCMError returns the error of the stack distance cache model against simulation of the same threads, in
+// points of the global rate.
 func (l *Level) SDCMError() float64 { return Points(l.SDCM.Global, l.Predicted.Global) }
 
-// SamplingError is by how much windows are off all windows, in points of the global rate.
+// SamplingError returns the error of sampled against all windows, in points of the global rate.
 func (l *Level) SamplingError() float64 { return Points(l.Sampled.Global, l.Weighed.Global) }
 
-// WeightsError is by how much weights by equations are off counted ones, in points of the
-// global rate.
+// WeightsError returns the error of weights by equations against counts, in points of the global rate.
 func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Counted.Global) }
 
-// CoherenceError is by how much the rate of the first level would rise if stores took
-// nothing from other cores, in points of Mean.
+// CoherenceError returns by how much the rate of the first level would rise without invalidation, in
+// points of Mean.
 func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
 
-// Truth is a [predict.Source] of the real threads, of the trace that open opens, in the
-// order of the question.
+// Truth is a [predict.Source] of the real threads, in the order of the question.
 func Truth(open func() (trace.Reader, error)) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
 		r, err := open()
@@ -125,12 +118,11 @@ func (c *closing) Close() error {
 	return nil
 }
 
-// Compare predicts for q.Cores[0] cores from mimicked threads, and holds it against the
-// truth, whose trace has as many threads. SDCM's rates are there if q.Stacks, those of windows
-// if q.Windows has one.
+// Compare predicts for q.Cores[0] cores from synthesised threads, and compares with the truth, whose trace
+// has as many threads. The rates of SDCM are set if q.Stacks is, those of windows if q.Windows has one.
 //
-// Where who does what is not settled, several runs can be given: then the truth is the mean
-// over them. With none, there is only what is predicted.
+// If the division of the work varies, several runs can be given; the truth is the mean over them. Without
+// runs, there is only the prediction.
 func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Source) (Row, error) {
 	cores := q.Cores[0]
 	q.Cores, q.Keep, q.Processor = []int{cores}, 0, nil
@@ -138,7 +130,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	source := func(o multicore.Options) (predict.Threads, error) {
 		r, err := mimicked(o)
 		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 || o.Division != multicore.ByIterations {
-			return r, err // caches that see each core's own order are alone anyway
+			return r, err // these caches see each core alone anyway
 		}
 		apart, err = newAlone(r, q, cores)
 		return apart, err
@@ -173,7 +165,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	return row, row.hold(q, truths)
 }
 
-// hold fills in what is true.
+// hold fills in the truth.
 func (r *Row) hold(q predict.Question, truths []predict.Source) error {
 	runs := float64(len(truths))
 	low, high := make([]Rates, len(r.Levels)), make([]Rates, len(r.Levels))
@@ -201,7 +193,7 @@ func (r *Row) hold(q predict.Question, truths []predict.Source) error {
 	return nil
 }
 
-// both makes each rate of two.
+// both combines each rate of two.
 func both(a, b Rates, f func(a, b float64) float64) Rates {
 	return Rates{Mean: f(a.Mean, b.Mean), Local: f(a.Local, b.Local), Global: f(a.Global, b.Global)}
 }
@@ -230,7 +222,7 @@ func ratesOf(l *predict.Level) Rates {
 	return r
 }
 
-// alone passes threads on, and takes each through a first-level cache of its own.
+// alone passes threads on, and simulates each in a first-level cache of its own.
 type alone struct {
 	predict.Threads
 	cores  []*simulate.Simulator

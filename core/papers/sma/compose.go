@@ -9,38 +9,37 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// analysis is what the steps share.
+// analysis is the state of an analysis.
 type analysis struct {
 	cache  geometry
 	leaves []*leaf
-	wild   map[loops.Reference]Level // an access of each wild reference, on average
+	wild   map[loops.Reference]Level // the average access of each wild reference
 	loops  int
-	budget int // of the places of a loop, see places
+	budget int // see places
 
 	counts  []float32 // by set
-	counted []uint32  // the sets whose counts are not 0
-	beside  []int32   // the arrays of the context that lost looked at
+	counted []uint32  // sets whose counts are not 0
+	beside  []int32   // arrays of the context that lost looked at
 }
 
-// geometry is a cache: 32 bits are enough for what is allowed.
+// geometry is a cache: 32 bits are enough.
 type geometry struct{ Sets, Ways, LineBytes uint32 }
 
 func (g geometry) lines() float64 { return float64(g.Sets) * float64(g.Ways) }
 
-// array is what some leaves touch while a loop runs once: the union of sections that
-// overlap.
+// array is what some leaves touch while a loop runs once: the union of overlapping sections.
 type array struct {
 	span     span
-	lines    float64 // different ones
+	lines    float64 // distinct
 	leaves   []*leaf
 	sections []section
-	granule  uint64 // of where the loops outside put it, see analysis.granule
+	granule  uint64 // of the places where the outer loops put it, see analysis.granule
 	print    footprint
 	level    Level
 	grows    bool // most of its lines were not touched in the last iteration
 	direct   bool // a reference of the loop's own body is among the leaves
 	stays    bool // it is in the right context
-	// The first and the last line are another array's, too, and counted as that one's.
+	// The first or the last line belongs to another array, too, and is counted there.
 	edgeLo, edgeHi bool
 }
 
@@ -51,15 +50,14 @@ type touch struct {
 	direct bool    // the part is a leaf
 	to     int     // the number of the iteration's array
 	group  int     // the number of the loop's array
-	own    float64 // share of its lines that no touch before it in the iteration touches
+	own    float64 // share of its lines that no earlier touch in the iteration touches
 
-	// Shares of lines that left the cache since the iteration before, and since a touch
-	// before in this one, over the places that were looked at.
+	// Shares of lines that left the cache since the iteration before, and since an earlier
+	// touch in this one, over the places that were looked at.
 	lost, lostAgain tally
 	level           Level
 
-	// In the root: lines that were looked for and not there, and whether one of these had
-	// been.
+	// In the root: lines that were looked up and missed, and whether one of these was used before.
 	looked, missed float64
 	again          bool
 }
@@ -70,15 +68,15 @@ type tally struct {
 	why         reason
 }
 
-// reason says why lines do not stay, the first one that was found.
+// reason is the first reason found why lines do not stay.
 type reason uint8
 
 const (
 	stays    reason = iota
 	partly          // another array is in some of the sets
-	purely          // another one begins in the same set, is as long and moves alike
-	shallow         // another one, of a loop within this one
-	capacity        // there is no room in all of the cache
+	purely          // another array begins in the same set, is as long and moves alike
+	shallow         // an array of a loop within this one
+	capacity        // no room in the whole cache
 )
 
 func (t *tally) add(share, weight float64, why reason) {
@@ -112,7 +110,7 @@ func (a *analysis) compose(l *loop) {
 	a.conclude(l, touches, arrays)
 }
 
-// conclude finds the contexts of a loop, and tells its leaves.
+// conclude finds the contexts of a loop, and the levels of its leaves.
 func (a *analysis) conclude(l *loop, touches []touch, arrays []array) {
 	l.arrays = recency(touches, arrays)
 	a.close(l)
@@ -137,16 +135,16 @@ func (a *analysis) touches(l *loop) (list []touch) {
 			p.leaf.levels[l.depth] = Level{Accesses: n * v.Accesses, Misses: n * v.Misses, Class: v.Class}
 			l.wild = append(l.wild, p.leaf)
 		default:
-			of := a.join([]*leaf{p.leaf}, l.depth+1)
-			of.direct = true
-			of.level = Level{Accesses: p.leaf.wide, Misses: of.lines, Class: FirstMiss}
-			list = append(list, touch{of: &of, part: i, direct: true})
+			s := a.join([]*leaf{p.leaf}, l.depth+1)
+			s.direct = true
+			s.level = Level{Accesses: p.leaf.wide, Misses: s.lines, Class: FirstMiss}
+			list = append(list, touch{of: &s, part: i, direct: true})
 		}
 	}
 	return list
 }
 
-// join makes the array of leaves, from the loops of a depth on.
+// join makes the array of leaves for the loops from a depth on.
 func (a *analysis) join(leaves []*leaf, depth int) array {
 	s := array{leaves: leaves}
 	for i, l := range leaves {
@@ -161,10 +159,10 @@ func (a *analysis) join(leaves []*leaf, depth int) array {
 	return s
 }
 
-// mostSections bounds the sections of an array that are told apart.
+// mostSections bounds the sections of an array that are distinguished.
 const mostSections = 64
 
-// add adds a section, unless one of the same lines is there.
+// add adds a section, unless a section of the same lines is there.
 func (s *array) add(sec section, line uint32) {
 	s.granule = gcd(s.granule, sec.granule)
 	in := sec.span.in(line)
@@ -201,13 +199,21 @@ func (a *analysis) finish(s *array) {
 	}
 }
 
-// arrays makes the loop's arrays: of touches that overlap, in bytes, during the loop, or
-// that never leave one line.
+// sorted returns the numbers below n in a stable order.
+func sorted(n int, compare func(i, j int) int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, compare)
+	return order
+}
+
+// arrays makes the loop's arrays: of touches whose bytes overlap during the loop, or that stay in one
+// line.
 func (a *analysis) arrays(l *loop, touches []touch) []array {
 	spans := make([]span, len(touches))
-	order := make([]int, len(touches))
 	for i := range touches {
-		order[i] = i
 		for j, u := range touches[i].of.leaves {
 			s := a.section(u, l.depth).span
 			if j == 0 {
@@ -216,7 +222,7 @@ func (a *analysis) arrays(l *loop, touches []touch) []array {
 			spans[i] = spans[i].join(s)
 		}
 	}
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(spans[x].lo, spans[y].lo) })
+	order := sorted(len(touches), func(x, y int) int { return cmp.Compare(spans[x].lo, spans[y].lo) })
 	var all span
 	var members [][]*leaf
 	for k, i := range order {
@@ -242,13 +248,9 @@ func (a *analysis) arrays(l *loop, touches []touch) []array {
 	return list
 }
 
-// edges finds arrays that share the line at an edge, which is no conflict (thesis §4.10).
+// edges finds arrays that share a line at an edge, which is no conflict (thesis §4.10).
 func (a *analysis) edges(list []array) {
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(list[x].span.lo, list[y].span.lo) })
+	order := sorted(len(list), func(x, y int) int { return cmp.Compare(list[x].span.lo, list[y].span.lo) })
 	for k := 1; k < len(order); k++ {
 		before, s := &list[order[k-1]], &list[order[k]]
 		in, next := before.span.in(a.cache.LineBytes), s.span.in(a.cache.LineBytes)
@@ -262,14 +264,10 @@ func (a *analysis) edges(list []array) {
 	}
 }
 
-// iteration makes the arrays of an iteration: of touches of one of the loop's arrays
-// that may be in the same line, or that overlap for the most part.
+// iteration makes the arrays of an iteration: of touches of one of the loop's arrays that may be in the
+// same line, or that overlap for the most part.
 func (a *analysis) iteration(touches []touch) []array {
-	order := make([]int, len(touches))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(x, y int) int {
+	order := sorted(len(touches), func(x, y int) int {
 		return cmp.Or(touches[x].group-touches[y].group, cmp.Compare(touches[x].of.span.lo, touches[y].of.span.lo))
 	})
 	group, n := -1, -1
@@ -286,7 +284,7 @@ func (a *analysis) iteration(touches []touch) []array {
 	return a.unite(touches, n+1)
 }
 
-// together tells whether s, which begins no lower than all, is one array with it.
+// together reports whether s, which begins no lower than all, is one array with it.
 func (a *analysis) together(all, s span) bool {
 	line := uint64(a.cache.LineBytes)
 	if s.lo > all.hi {
@@ -296,18 +294,18 @@ func (a *analysis) together(all, s span) bool {
 	return shorter < line || both >= shorter/2 && shorter >= longer/4
 }
 
-// unite makes so many arrays of what touches them.
+// unite makes n arrays of the touches.
 func (a *analysis) unite(touches []touch, n int) []array {
 	list := make([]array, n)
 	for i := range touches {
-		of, s := touches[i].of, &list[touches[i].to]
+		part, s := touches[i].of, &list[touches[i].to]
 		if s.leaves == nil {
-			s.leaves, s.span = of.leaves, of.span
+			s.leaves, s.span = part.leaves, part.span
 		}
 		s.direct = s.direct || touches[i].direct
-		s.span = s.span.join(of.span)
-		for k := range of.sections {
-			s.add(of.sections[k], a.cache.LineBytes)
+		s.span = s.span.join(part.span)
+		for _, sec := range part.sections {
+			s.add(sec, a.cache.LineBytes)
 		}
 	}
 	for i := range list {
@@ -317,7 +315,7 @@ func (a *analysis) unite(touches []touch, n int) []array {
 	return list
 }
 
-// shares computes which share of its lines each touch is the first of an iteration to.
+// shares computes the share of its lines that each touch is the first to touch in an iteration.
 func (a *analysis) shares(touches []touch, its []array) {
 	seen := make([]span, len(its))
 	total := make([]float64, len(its))
@@ -343,10 +341,9 @@ func (a *analysis) shares(touches []touch, its []array) {
 
 // total adds up the misses of each touch over the loop's iterations.
 //
-// Of an array of which D lines are touched in an iteration and B in the whole loop,
-// (B-D)/(n-1) are new in each of n iterations but the first; others were touched in the
-// iteration before, and miss if they were lost since. What misses time and again within
-// a part does so in each iteration.
+// If an iteration touches D lines of an array and the whole loop touches B, (B-D)/(n-1) are new in each of
+// n iterations but the first. The others were touched in the iteration before, and miss if they were lost
+// since. Lines that miss repeatedly within a part do so in each iteration.
 func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 	once := make([]float64, len(arrays))
 	seen := make([]bool, len(its))
@@ -378,21 +375,24 @@ func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 			t.level.Accesses *= l.trips
 			t.level.Misses *= l.trips
 		}
-		of.level.Accesses += t.level.Accesses
-		of.level.Misses += t.level.Misses
-		if most[t.group] == 0 || t.level.Misses > most[t.group] {
-			most[t.group] = t.level.Misses
-			of.level.Class = t.level.Class
-		}
+		t.addTo(arrays, most)
 	}
 }
 
-// slight is a share of lines, or of misses, that is none: what arithmetic leaves.
+// addTo adds the level of a touch to its array, which has the class of the touch with the most misses.
+func (t *touch) addTo(arrays []array, most []float64) {
+	level, top := &arrays[t.group].level, &most[t.group]
+	level.add(t.level)
+	if *top == 0 || t.level.Misses > *top {
+		*top, level.Class = t.level.Misses, t.level.Class
+	}
+}
+
+// slight is a share of lines or misses that is a rounding error.
 const slight = 1e-6
 
-// class says how an array behaves, by what was found; old is the share of the lines that
-// an iteration touches which the one before touched, too, and inside are the misses
-// within the part besides one a line.
+// class returns the class of an array. old is the share of the lines of an iteration that the iteration
+// before touched, too, and inside are the misses within the part besides one a line.
 func (t *touch) class(old, inside float64) Class {
 	lost, mean := t.lost, t.lost.mean()*old
 	if t.own < 0.5 {
@@ -421,18 +421,14 @@ func (t *touch) class(old, inside float64) Class {
 	return inner
 }
 
-// recency puts the loop's arrays in the order in which they were last used, those that
-// grow before those that each iteration uses as a whole.
+// recency puts the loop's arrays in the order of their last use, those that grow before those that each
+// iteration uses as a whole.
 func recency(touches []touch, arrays []array) []array {
 	last := make([]int, len(arrays))
 	for i := range touches {
 		last[touches[i].group] = i
 	}
-	order := make([]int, len(arrays))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(x, y int) int {
+	order := sorted(len(arrays), func(x, y int) int {
 		switch {
 		case arrays[x].grows == arrays[y].grows:
 			return last[x] - last[y]
@@ -453,7 +449,7 @@ func recency(touches []touch, arrays []array) []array {
 	return list
 }
 
-// tell gives each leaf what its touch does.
+// tell sets the levels of each leaf.
 func (a *analysis) tell(l *loop, touches []touch) {
 	for i := range touches {
 		t := &touches[i]
@@ -479,8 +475,8 @@ func (a *analysis) tell(l *loop, touches []touch) {
 	}
 }
 
-// divide gives the leaves of a touch their misses: as many as they have in the part itself
-// tell, and at most all of their accesses.
+// divide divides the misses of a touch among its leaves, in proportion to their misses in the part, and
+// at most all of their accesses.
 func (t *touch) divide(l *loop) {
 	given, room := 0., 0.
 	for _, u := range t.of.leaves {
@@ -506,8 +502,7 @@ func (t *touch) divide(l *loop) {
 	}
 }
 
-// alone finds what an access of each wild reference does on average in a cache that only
-// wild references use.
+// alone finds the average access of each wild reference in a cache that only wild references use.
 func (a *analysis) alone(n *loops.Nest, c misses.Cache) {
 	list := n.Clone()
 	if list.Items = onlyWild(list.Items); len(list.Items) == 0 {
@@ -543,7 +538,7 @@ func (a *analysis) alone(n *loops.Nest, c misses.Cache) {
 	}
 }
 
-// onlyWild leaves out all that is not wild.
+// onlyWild returns only what is wild.
 func onlyWild(items []loops.Item) (list []loops.Item) {
 	for _, it := range items {
 		if it.IsLoop() {

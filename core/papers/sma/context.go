@@ -1,26 +1,26 @@
 package sma
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
-// context is the arrays of a loop or of an iteration in the order in which they were
-// last used: the thesis' right context, before what does not fit is dropped (§3.3).
+// context holds the arrays of a loop or of an iteration in the order of their last use: the thesis' right
+// context, before what does not fit is dropped (§3.3).
 type context struct {
 	above, below []int32 // by array: 1 + the next in that direction, 0 at an end
-	top          int32   // 1 + the one used last
-	batch        []int32 // by array: those of one are used by turns; 0: not in the context
+	top          int32   // 1 + the most recently used
+	batch        []int32 // by array: arrays of one batch take turns; 0: not in the context
 	offset       []uint64
-	shift        []uint32 // the same, in sets
+	shift        []uint32 // offset in sets
 	own, other   []slot
 }
 
 func newContext(n int) *context {
-	return &context{above: make([]int32, n), below: make([]int32, n), batch: make([]int32, n), offset: make([]uint64, n), shift: make([]uint32, n)}
+	return &context{
+		above: make([]int32, n), below: make([]int32, n), batch: make([]int32, n),
+		offset: make([]uint64, n), shift: make([]uint32, n),
+	}
 }
 
-// up makes an array the one that was used last.
+// up makes an array the most recently used.
 func (c *context) up(i int, batch int32) {
 	if c.batch[i] != 0 {
 		up, down := c.above[i], c.below[i]
@@ -41,9 +41,8 @@ func (c *context) up(i int, batch int32) {
 	c.batch[i] = batch
 }
 
-// lost is the context-based reuse distance of an array, set by set: it gives the share
-// of its lines in sets where all that was used since it was, and it, is more than there
-// are ways. why says by what, if there is any.
+// lost is the context-based reuse distance of an array, set by set: it returns the share of its lines in
+// sets where the array and all that was used since are more than the ways, and why.
 func (a *analysis) lost(c *context, its []array, i int) (share float64, why reason) {
 	of := &its[i]
 	lines := of.lines
@@ -52,7 +51,7 @@ func (a *analysis) lost(c *context, its []array, i int) (share float64, why reas
 	each := even
 	c.own, c.other = c.other, c.own
 	ways := a.ways()
-	past := func(k int32) bool { // tells whether all that can be lost is
+	past := func(k int32) bool { // reports whether all that can be lost is lost
 		lines += its[k].lines
 		a.beside = append(a.beside, k)
 		even += a.occupy(c, &its[k], int(k))
@@ -79,12 +78,11 @@ func (a *analysis) lost(c *context, its []array, i int) (share float64, why reas
 	return share, why
 }
 
-// ways is how many lines a set has room for, and a little for what arithmetic leaves.
+// ways returns the ways of a set, plus a rounding error.
 func (a *analysis) ways() float32 { return float32(a.cache.Ways) + 1e-3 }
 
-// shareLost gives the share of an array's lines that are in sets that are too full: of
-// own ones, and of as many as each says in every set. There are even lines in every set
-// besides those that are counted.
+// shareLost returns the share of an array's lines that are in overfull sets: of its own slots, and of
+// each lines in every set. There are even lines in every set besides those that are counted.
 func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	gone, all, ways := 0., 0., a.ways()
 	if each > 0 {
@@ -109,9 +107,9 @@ func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	return gone / all
 }
 
-// why looks for what is in the way: an array in the same loop that begins in the same
-// set, is as long and moves alike (thesis §4.3); or, of an array that the loop itself
-// touches, one of a loop within (§4.7); or another one (§4.4, §4.5).
+// why looks for the cause: an array in the same loop that begins in the same set, is as long and moves
+// alike (thesis §4.3); for an array that the loop itself touches, an array of an inner loop (§4.7); or
+// another one (§4.4, §4.5).
 func (a *analysis) why(c *context, its []array, i int) reason {
 	of := &its[i]
 	why := partly
@@ -127,18 +125,18 @@ func (a *analysis) why(c *context, its []array, i int) reason {
 	return why
 }
 
-// firstSet is the set of an array's first line.
+// firstSet returns the set of an array's first line.
 func (a *analysis) firstSet(c *context, s *array, i int) uint64 {
 	return (s.span.lo + c.offset[i]) / uint64(a.cache.LineBytes) % uint64(a.cache.Sets)
 }
 
-// movesAs tells whether the innermost loop around two leaves moves both alike.
+// movesAs reports whether the innermost loop around two leaves moves both alike.
 func (l *leaf) movesAs(m *leaf) bool {
 	return l.within == m.within && l.step(l.within.depth) == m.step(l.within.depth)
 }
 
-// places gives at how many places a loop's iterations are looked at: fewer where many
-// arrays or long ones are touched, or where there are many loops.
+// places returns at how many places a loop's iterations are looked at: fewer if there are many loops, or
+// many or long arrays.
 func (a *analysis) places(touches []touch, its []array) int {
 	cost := 0
 	for i := range touches {
@@ -152,10 +150,9 @@ func (a *analysis) places(touches []touch, its []array) int {
 	return min(max(a.budget/(cost*(len(touches)+1)+1), 8), 2048)
 }
 
-// measure finds what is lost from one iteration to the next, and within one, at places
-// spread over the iterations of the loop and of those around it. This looks ahead in the
-// strides of the loops outside (thesis §4.6): arrays that are in each other's way in the
-// first iteration need not be in others.
+// measure finds what is lost from one iteration to the next, and within one, at places spread over the
+// iterations of the loop and of those around it. This takes the strides of the outer loops into account
+// (thesis §4.6): arrays that conflict in the first iteration need not conflict in others.
 func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	c := newContext(len(its))
 	by := [][]array{its}
@@ -167,9 +164,8 @@ func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	}
 }
 
-// iterate runs an iteration twice at place k, and adds what is lost in the second to the
-// touches: the right context of one is composed with the left context of the next
-// (thesis, Figure 3.4).
+// iterate runs an iteration twice at place k, and adds the losses in the second to the touches: it
+// composes the right context of one with the left context of the next (thesis, Figure 3.4).
 func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k int) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	for i := range its {
@@ -191,7 +187,7 @@ func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k 
 				}
 			}
 			for _, t := range touches[lo:hi] {
-				turn := int32(0) // what grows is older than what each iteration of the part uses
+				turn := int32(0) // growing arrays are older than those that each iteration uses
 				if !t.of.grows {
 					turn = 1
 				}
@@ -214,9 +210,9 @@ func (a *analysis) find(c *context, its []array, t *touch, second int32) {
 	}
 }
 
-// close finds which arrays are still there as a whole when the loop ends. And it composes
-// the loop with itself: the misses of arrays that it would not find again, if it ran
-// once more, multiply in the loops outside (thesis §4.8, §4.9).
+// close finds which arrays are still there as a whole when the loop ends. It also composes the loop with
+// itself: the misses of arrays that it would not find if it ran again multiply in the outer loops
+// (thesis §4.8, §4.9).
 func (a *analysis) close(l *loop) {
 	c := newContext(len(l.arrays))
 	even, lines := float32(0), 0.
@@ -234,14 +230,14 @@ func (a *analysis) close(l *loop) {
 	a.forget()
 }
 
-// share is which share of an array's lines is in sets that are too full.
+// share returns the share of an array's lines that is in overfull sets.
 func (a *analysis) share(c *context, arrays []array, i int, even float32) float64 {
 	var each float32
 	c.own, each = a.where(c, &arrays[i], i, c.own[:0])
 	return a.shareLost(c.own, each, even)
 }
 
-// multiplies gives those of some arrays that do not stay the class that says why.
+// multiplies sets the class of those of some arrays that do not stay.
 func (a *analysis) multiplies(c *context, arrays []array, from, to int, even float32, tooLong bool) {
 	for i := from; i < to; i++ {
 		if s := &arrays[i]; s.level.Class == FirstMiss && a.share(c, arrays, i, even) > 0 {
@@ -252,15 +248,11 @@ func (a *analysis) multiplies(c *context, arrays []array, from, to int, even flo
 	}
 }
 
-// left is the left context: the loop's arrays in the order in which they are first
-// used, until one has no room.
+// left returns the left context: the loop's arrays in the order of their first use, until one has no
+// room.
 func (a *analysis) left(l *loop) (list []int) {
-	order := make([]int, len(l.arrays))
-	for i := range order {
-		order[i] = i
-	}
 	first := func(i int) int { return l.arrays[i].leaves[0].number }
-	slices.SortFunc(order, func(x, y int) int { return first(x) - first(y) })
+	order := sorted(len(l.arrays), func(x, y int) int { return first(x) - first(y) })
 	c := newContext(len(l.arrays))
 	even := float32(0)
 	for _, i := range order {
@@ -278,33 +270,32 @@ func (a *analysis) left(l *loop) (list []int) {
 	return list
 }
 
-// stages is how often the arrays of an iteration are computed anew where trip counts
-// change from one iteration to the next.
+// stages is how often the arrays of an iteration are recomputed if trip counts change from one iteration
+// to the next.
 const stages = 8
 
-// stages computes the arrays of iterations at several places, so many in each.
+// stages computes the n arrays of iterations at several places.
 func (a *analysis) stages(l *loop, touches []touch, n int) [][]array {
 	by := make([][]array, stages)
-	then := make([]array, len(touches))
-	of := make([]touch, len(touches))
+	arrays, then := make([]array, len(touches)), make([]touch, len(touches))
 	for q := range by {
 		at := ((float64(q)+0.5)/stages - 0.5) * (l.trips - 1)
 		l.vary(l.depth, at)
 		for i, t := range touches {
-			then[i] = *t.of
+			arrays[i] = *t.of
 			if p := l.body[t.part].inner; p != nil {
-				then[i] = a.join(t.of.leaves, p.depth)
+				arrays[i] = a.join(t.of.leaves, p.depth)
 			}
-			of[i] = t
-			of[i].of = &then[i]
+			then[i] = t
+			then[i].of = &arrays[i]
 		}
-		by[q] = a.unite(of, n)
+		by[q] = a.unite(then, n)
 		l.vary(l.depth, -at)
 	}
 	return by
 }
 
-// varies tells whether the trip count of a loop below changes with that at a depth.
+// varies reports whether the trip count of a loop below changes with the loop at a depth.
 func (l *loop) varies(depth int) bool {
 	for _, p := range l.body {
 		if p.inner != nil && (p.inner.tripStep(depth) != 0 || p.inner.varies(depth)) {
@@ -324,10 +315,9 @@ func (l *loop) vary(depth int, iterations float64) {
 	}
 }
 
-// place is a number from 0 to below 1 that says how far a loop has come at place k: the
-// loop itself, or the one that is so many around it. It is 0 at place 0. These are Halton
-// sequences (Numerische Mathematik 2, 1960), which are spread evenly over all loops at
-// once.
+// place returns a number from 0 to below 1 that says how far a loop has come at place k: the loop itself
+// for out = 0, or the loop that is out loops around it. It is 0 at place 0. These are Halton sequences
+// (Numerische Mathematik 2, 1960), which are spread evenly over all loops at once.
 func place(k, out int) float64 {
 	base := primes[out%len(primes)]
 	at, unit := 0., 1.
@@ -340,7 +330,7 @@ func place(k, out int) float64 {
 
 var primes = [...]int{2, 3, 5, 7, 11, 13, 17, 19, 23, 29}
 
-// offset is how far a leaf has moved at place k of a loop and those around it.
+// offset returns how far a leaf has moved at place k of a loop and those around it.
 func (l *leaf) offset(of *loop, k int) (bytes uint64) {
 	for d := 1; d <= of.depth; d++ {
 		turn := math.Floor(place(k, of.depth-d) * min(max(0, math.Floor(l.chain[d].trips)), 1<<53))

@@ -1,6 +1,7 @@
 package sma
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -8,22 +9,28 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// Exact are exact counts of an array in a loop, over the whole run, and the class that
-// they amount to.
+// Exact are exact counts of an array in a loop, over the whole run.
 type Exact struct {
 	Accesses uint64 // of lines
 	First    uint64 // misses in the first iteration of each run of the loop
 	Rest     uint64 // misses in the other iterations
 	RestFull uint64 // the same, in a fully associative cache of as many lines
-	RestCold uint64 // the first accesses of the run to a line, among Rest and RestFull
+	RestCold uint64 // the first accesses of the run to a line, in Rest and RestFull
 }
 
-// Misses are all of them.
+func (e *Exact) add(o Exact) {
+	e.Accesses += o.Accesses
+	e.First += o.First
+	e.Rest += o.Rest
+	e.RestFull += o.RestFull
+	e.RestCold += o.RestCold
+}
+
+// Misses returns the number of all misses.
 func (e Exact) Misses() uint64 { return e.First + e.Rest }
 
-// Class is the one that the counts amount to. Cold misses are for no want of room or
-// ways: an array of which each line misses once is FIRST_MISS, whichever iteration touches
-// the line first.
+// Class returns the class by the counts. Cold misses do not come from a lack of room or ways: an array
+// each of whose lines misses once is FIRST_MISS, whichever iteration touches the line first.
 func (e Exact) Class() Class {
 	again, full := e.Rest-e.RestCold, e.RestFull-e.RestCold
 	switch {
@@ -41,17 +48,13 @@ func (e Exact) Class() Class {
 	return CapMiss
 }
 
-// Exact counts exactly what each array of a loop does: of loop number n of the result, by
-// [Loop.Arrays]. The loop's first iteration is taken out of it, as a loop that runs once,
-// and the tree that this makes is given to [misses.Run]. ok is false where that cannot be
-// done: of the root, of loops that do not run in some iterations of those around, and of
-// trees that misses cannot count.
+// Exact returns exact counts of the arrays of loop number n of the result, by [Loop.Arrays]. It separates
+// the loop's first iteration, as a loop that runs once, and counts the resulting tree by [misses.Run]. ok
+// is false for the root, for loops that do not run in some iterations of those around, and for trees that
+// misses cannot count.
 func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok bool) {
 	l := &r.Loops[n]
-	if l.Around < 0 {
-		return nil, false
-	}
-	if t.Rows() == math.MaxUint64 {
+	if l.Around < 0 || t.Rows() == math.MaxUint64 {
 		return nil, false
 	}
 	p := peeled{at: l.Path}
@@ -67,23 +70,23 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 	}
 	leaves := map[string]int{}
 	for i := range r.Leaves {
-		if of := r.Leaves[i].Path; len(of) > len(l.Path) && slices.Equal(of[:len(l.Path)], l.Path) {
-			leaves[key(of)] = i
+		if path := r.Leaves[i].Path; len(path) > len(l.Path) && slices.Equal(path[:len(l.Path)], l.Path) {
+			leaves[key(path)] = i
 		}
 	}
 	by, starts := make([]Exact, len(r.Leaves)), counted.Starts()
-	for _, of := range p.nodes {
-		leaf, known := leaves[key(of.path)]
+	for _, node := range p.nodes {
+		leaf, known := leaves[key(node.path)]
 		if !known {
 			continue // a loop, or an event
 		}
-		start := int(starts[of.top])
+		start := int(starts[node.top])
 		if start < 0 {
 			return nil, false // too many nodes for counts of each
 		}
-		e, n := &by[leaf], counted.Nodes[start+of.number]
+		e, n := &by[leaf], counted.Nodes[start+node.number]
 		e.Accesses += n.Accesses
-		if of.place == first {
+		if node.place == first {
 			e.First += n.Misses
 		} else {
 			e.Rest += n.Misses
@@ -94,12 +97,7 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 	for i := range l.Arrays {
 		var sum Exact
 		for _, leaf := range l.Arrays[i].Leaves {
-			e := by[leaf]
-			sum.Accesses += e.Accesses
-			sum.First += e.First
-			sum.Rest += e.Rest
-			sum.RestFull += e.RestFull
-			sum.RestCold += e.RestCold
+			sum.add(by[leaf])
 		}
 		list = append(list, sum)
 	}
@@ -110,28 +108,25 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 func key(path []int) string {
 	var b []byte
 	for _, i := range path {
-		for ; i >= 0x80; i >>= 7 {
-			b = append(b, byte(i)|0x80)
-		}
-		b = append(b, byte(i))
+		b = binary.AppendUvarint(b, uint64(i))
 	}
 	return string(b)
 }
 
-// where an item is.
+// where is the position of an item.
 type where uint8
 
 const (
-	outside where = iota // of the loop whose first iteration is taken out
+	outside where = iota // of the loop whose first iteration is separated
 	first                // in its first iteration
 	rest                 // in the others
 )
 
-// peeled takes the first iteration out of the loop at a path.
+// peeled separates the first iteration of the loop at a path.
 type peeled struct {
 	at          []int
 	nodes       []peeledNode // of that loop, in pre-order
-	top, number int          // of the item that comes: of the node at the top of the new tree, from 0, and in it, in pre-order
+	top, number int          // of the next item: its top-level node in the new tree, and its number there
 }
 
 // peeledNode is a node of the new tree.
@@ -141,7 +136,7 @@ type peeledNode struct {
 	top, number int
 }
 
-// items gives the items of the new tree.
+// items returns the items of the new tree.
 func (p *peeled) items(items []loops.Item, path []int, place where) (list []loops.Item) {
 	for i := range items {
 		it := items[i]
@@ -174,16 +169,12 @@ func (p *peeled) item(it loops.Item, at []int, place where) loops.Item {
 	return it
 }
 
-// advanced gives a loop whose body is as it is in the iteration after the first of the
-// loop at a depth.
+// advanced returns a loop whose body is that of the second iteration of the loop at a depth.
 func advanced(it loops.Item, depth int) loops.Item {
 	it.Body = slices.Clone(it.Body)
 	for i := range it.Body {
 		in := &it.Body[i]
-		step := uint64(0)
-		if depth < len(in.Steps) {
-			step = uint64(in.Steps[depth])
-		}
+		step := uint64(in.Step(depth))
 		if in.IsLoop() {
 			in.Trips += step
 			*in = advanced(*in, depth)

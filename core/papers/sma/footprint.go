@@ -2,25 +2,25 @@ package sma
 
 import "math"
 
-// slot is a set of the cache, and how many lines of an array are in it.
+// slot is a set of the cache with the number of an array's lines in it.
 type slot struct {
 	set   uint32
 	lines float32
 }
 
-// footprint says which sets an array's lines are in.
+// footprint says which sets an array's lines are in, in one of three ways.
 type footprint struct {
-	run   bool     // it is all the bytes of the array's span
-	slots [][]slot // or so many lines in these sets, by where in a line the array begins
-	even  float32  // or as many in every set
+	run   bool     // all bytes of the array's span
+	slots [][]slot // these sets, by where in a line the array begins
+	even  float32  // so many lines in every set
 }
 
-// mostRuns bounds the runs of lines that are put in their sets one by one. An array of
-// more of them, or of runs that strides spread otherwise, is taken as even.
+// mostRuns bounds the runs of lines that are put in their sets one by one. More runs are taken as even,
+// unless a single stride repeats the same sets.
 func (a *analysis) mostRuns() float64 { return float64(16*uint64(a.cache.Sets) + 256) }
 
-// put adds a section's lines, moved by some bytes, to the counts of sets. Of lines that
-// are even it adds nothing, and gives false.
+// put adds a section's lines, moved by some bytes, to the counts of sets. It returns false for lines
+// that are even.
 func (a *analysis) put(s *section, offset uint64) bool {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	all := 1.
@@ -29,45 +29,49 @@ func (a *analysis) put(s *section, offset uint64) bool {
 	}
 	each := math.Ceil((s.run-1)/float64(line)) + 1
 	if all*each > a.mostRuns() {
-		// Of one stride, the runs come round to the same sets.
+		// The runs of one stride come round to the same sets.
 		if len(s.dims) != 1 || math.Mod(s.dims[0].step, float64(line)) != 0 || each > float64(sets) {
 			return false
 		}
 	}
-	a.putRuns(s, len(s.dims)-1, s.span.lo+offset)
-	return true
-}
-
-// putRuns puts the runs that the strides from number d down make.
-func (a *analysis) putRuns(s *section, d int, at uint64) {
-	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
-	if d < 0 {
+	at := s.span.lo + offset
+	if len(s.dims) == 1 {
+		n, step := uint64(math.Ceil(s.dims[0].trips)), uint64(s.dims[0].step)
+		if round := sets / gcd(step/line, sets); step%line == 0 && n > round {
+			// It comes to each of these sets in turn.
+			for i := range round {
+				times := n / round
+				if i < n%round {
+					times++
+				}
+				for k := range (at%line+uint64(s.run)-1)/line + 1 {
+					a.count(uint32(((at+i*step)/line+k)%sets), float32(times))
+				}
+			}
+			return true
+		}
+	}
+	s.each(len(s.dims)-1, at, func(at uint64) {
 		for n := at / line; n <= (at+uint64(s.run)-1)/line; n++ {
 			a.count(uint32(n%sets), 1)
 		}
+	})
+	return true
+}
+
+// each calls visit with the addresses of the runs that the dimensions up to number d make.
+func (s *section) each(d int, at uint64, visit func(at uint64)) {
+	if d < 0 {
+		visit(at)
 		return
 	}
-	n, step := uint64(math.Ceil(s.dims[d].trips)), uint64(s.dims[d].step)
-	if round := sets / gcd(step/line, sets); len(s.dims) == 1 && step%line == 0 && n > round {
-		// It comes to each of these sets in turn.
-		for i := range round {
-			times := n / round
-			if i < n%round {
-				times++
-			}
-			for k := range (at%line+uint64(s.run)-1)/line + 1 {
-				a.count(uint32(((at+i*step)/line+k)%sets), float32(times))
-			}
-		}
-		return
-	}
-	for i := range n {
-		a.putRuns(s, d-1, at+i*step)
+	for i := range uint64(math.Ceil(s.dims[d].trips)) {
+		s.each(d-1, at+i*uint64(s.dims[d].step), visit)
 	}
 }
 
-// where appends the sets that an array's lines are in, where the context has it, to a
-// list. It gives how many are in every set besides.
+// where appends the sets of an array's lines, at its place in the context, to a list. It also returns
+// how many lines are in every set besides.
 func (a *analysis) where(c *context, s *array, i int, list []slot) (in []slot, even float32) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	if s.print.run {
@@ -93,8 +97,7 @@ func (a *analysis) where(c *context, s *array, i int, list []slot) (in []slot, e
 	return list, s.print.even
 }
 
-// occupy adds an array's lines to the counts of sets. It gives how many are in every set
-// besides.
+// occupy adds an array's lines to the counts of sets. It returns how many are in every set besides.
 func (a *analysis) occupy(c *context, s *array, i int) (even float32) {
 	c.other, even = a.where(c, s, i, c.other[:0])
 	for _, x := range c.other {
@@ -103,7 +106,7 @@ func (a *analysis) occupy(c *context, s *array, i int) (even float32) {
 	return even
 }
 
-// forget makes the counts of sets zero.
+// forget resets the counts of sets.
 func (a *analysis) forget() {
 	for _, set := range a.counted {
 		a.counts[set] = 0
@@ -111,7 +114,7 @@ func (a *analysis) forget() {
 	a.counted = a.counted[:0]
 }
 
-// gcd is the greatest common divisor, at least 1.
+// gcd returns the greatest common divisor, at least 1.
 func gcd(a, b uint64) uint64 {
 	for b != 0 {
 		a, b = b, a%b
@@ -127,8 +130,7 @@ func (a *analysis) count(set uint32, lines float32) {
 	a.counts[set] += lines
 }
 
-// slots takes the counts as those of an array, at most so many lines in each set,
-// and makes them zero.
+// slots returns the counts as those of an array, at most so many lines in each set, and resets them.
 func (a *analysis) slots(most float32) (list []slot) {
 	list = make([]slot, 0, len(a.counted))
 	for _, set := range a.counted {
@@ -139,11 +141,10 @@ func (a *analysis) slots(most float32) (list []slot) {
 	return list
 }
 
-// mostPhases bounds the places in a line that are told apart.
+// mostPhases bounds the places in a line that are distinguished.
 const mostPhases = 8
 
-// phases gives how many places in a line an array begins at, and how far one is from
-// the next.
+// phases returns at how many places in a line an array begins, and their distance.
 func (a *analysis) phases(s *array) (n, step uint64) {
 	line := uint64(a.cache.LineBytes)
 	n = min(line/s.granule, mostPhases)

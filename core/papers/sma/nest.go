@@ -1,7 +1,9 @@
 package sma
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/loops"
 )
@@ -9,19 +11,19 @@ import (
 // loop is a loop of the tree, or the root, which runs once.
 type loop struct {
 	item   *loops.Item // nil of the root
-	path   []int       // numbers of items, the outermost first
+	path   []int       // indices of items, the outermost first
 	around *loop
-	depth  int     // of the root 0
+	depth  int     // 0 for the root
 	trips  float64 // the mean over its runs
 	turns  float64 // iterations of all of its runs
 	body   []part
 
-	arrays []array // in the order in which they were last used
-	wild   []*leaf // below, those whose addresses are a list
+	arrays []array // in the order of their last use
+	wild   []*leaf // leaves below whose addresses are a list
 	at     int     // its number in the result
 }
 
-// part is what a body consists of: one of the two.
+// part is an item of a body: one of the two.
 type part struct {
 	leaf  *leaf
 	inner *loop
@@ -34,27 +36,27 @@ type leaf struct {
 	item   *loops.Item
 	within *loop
 	chain  []*loop // the root first
-	wide   float64 // lines that an access touches, on average
+	wide   float64 // lines of an access, on average
 	levels []Level // by loop of the chain
 }
 
-// step is what an iteration of the loop at a depth adds to the address.
+// step returns what an iteration of the loop at a depth adds to the address.
 func (l *leaf) step(depth int) int64 {
-	if depth > 0 && depth-1 < len(l.item.Steps) {
-		return l.item.Steps[depth-1]
+	if depth == 0 {
+		return 0
 	}
-	return 0
+	return l.item.Step(depth - 1)
 }
 
-// tripStep is what an iteration of the loop at a depth adds to the trip count.
+// tripStep returns what an iteration of the loop at a depth adds to the trip count.
 func (l *loop) tripStep(depth int) int64 {
-	if depth > 0 && l.item != nil && depth-1 < len(l.item.Steps) {
-		return l.item.Steps[depth-1]
+	if depth == 0 || l.item == nil {
+		return 0
 	}
-	return 0
+	return l.item.Step(depth - 1)
 }
 
-// read makes loops and leaves of items; those that never run and events are left out.
+// read makes loops and leaves of items, without events and what never runs.
 func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
 	for i := range items {
 		it := &items[i]
@@ -97,8 +99,8 @@ func turns(chain []*loop) float64 {
 		}
 		return last.around.turns * float64(last.item.Trips)
 	}
-	// The nest of these loops alone, over one row: it has as many rows as the last
-	// loop has iterations.
+	// The nest of these loops alone, over one record, has as many records as the last loop has
+	// iterations.
 	it := loops.Leaf(loops.Reference{Bytes: 1}, 0)
 	for i := len(chain) - 1; i > 0; i-- {
 		it = loops.Item{Body: []loops.Item{it}, Trips: chain[i].item.Trips, Steps: chain[i].item.Steps}
@@ -106,12 +108,12 @@ func turns(chain []*loop) float64 {
 	nest := loops.Nest{Items: []loops.Item{it}}
 	t, err := nest.Build()
 	if err != nil {
-		return 0 // cannot be: the tree as a whole was counted
+		return 0 // cannot happen: the tree as a whole was counted
 	}
 	return float64(t.Rows())
 }
 
-// wide tells how many lines an access touches.
+// wide returns how many lines an access touches, on average.
 func (a *analysis) wide(l *leaf) float64 {
 	bytes := uint64(l.item.Ref.Bytes)
 	if bytes <= 1 {
@@ -138,7 +140,7 @@ type span struct{ lo, hi uint64 }
 
 func (s span) join(t span) span { return span{min(s.lo, t.lo), max(s.hi, t.hi)} }
 
-// in is the range of lines.
+// in returns the range of lines.
 func (s span) in(line uint32) span { return span{s.lo / uint64(line), s.hi / uint64(line)} }
 
 func (s span) len() float64 { return float64(s.hi-s.lo) + 1 }
@@ -153,15 +155,15 @@ type dim struct {
 type section struct {
 	span  span
 	first uint64 // address
-	dims  []dim  // by step ascending; those that leave no gaps are in run
+	dims  []dim  // by step ascending, except those without gaps, which are in run
 	run   float64
 	lines float64
 
-	granule uint64 // of where loops outside put it
+	granule uint64 // of the places where outer loops put it
 }
 
-// section computes that of a leaf during the loops of its chain from a depth on, each
-// as often as on average.
+// section computes the section of a leaf during the loops of its chain from a depth on, with their
+// average trip counts.
 func (a *analysis) section(l *leaf, depth int) (s section) {
 	line := float64(a.cache.LineBytes)
 	bytes := float64(max(l.item.Ref.Bytes, 1))
@@ -175,20 +177,13 @@ func (a *analysis) section(l *leaf, depth int) (s section) {
 		s.span.hi = math.MaxUint64
 	}
 	accesses := l.wide
-	for _, of := range l.chain[depth:] {
-		n, step := of.trips, math.Abs(float64(l.step(of.depth)))
-		if step == 0 || n <= 1 {
-			continue
+	for _, outer := range l.chain[depth:] {
+		if n, step := outer.trips, math.Abs(float64(l.step(outer.depth))); step > 0 && n > 1 {
+			accesses *= n
+			s.dims = append(s.dims, dim{step, n})
 		}
-		accesses *= n
-		at := len(s.dims)
-		s.dims = append(s.dims, dim{})
-		for at > 0 && s.dims[at-1].step > step {
-			s.dims[at] = s.dims[at-1]
-			at--
-		}
-		s.dims[at] = dim{step, n}
 	}
+	slices.SortStableFunc(s.dims, func(a, b dim) int { return cmp.Compare(a.step, b.step) })
 	kept := s.dims[:0]
 	for _, d := range s.dims {
 		switch last := len(kept) - 1; {
@@ -214,15 +209,15 @@ func (a *analysis) section(l *leaf, depth int) (s section) {
 	return s
 }
 
-// linesOf is how many lines a run of bytes is in, on average over where loops put it:
-// at multiples of granule, which divides a line, from the first address.
+// linesOf returns how many lines a run of bytes is in, on average over the places where loops put it: at
+// multiples of granule, which divides a line, from the first address.
 func (a *analysis) linesOf(run float64, first, granule uint64) float64 {
 	g := float64(granule)
 	return 1 + math.Floor((float64(first%granule)+run-1)/g)*g/float64(a.cache.LineBytes)
 }
 
-// granule is the greatest common divisor of a line and of the steps of the loops
-// around a leaf that are outside of a depth.
+// granule returns the greatest common divisor of a line and of the steps of the loops around a leaf up to
+// a depth.
 func (a *analysis) granule(l *leaf, depth int) uint64 {
 	g := uint64(a.cache.LineBytes)
 	for _, of := range l.chain[:min(depth, len(l.chain))] {
@@ -233,10 +228,10 @@ func (a *analysis) granule(l *leaf, depth int) uint64 {
 	return g
 }
 
-// mostCorners bounds the loops whose corners are gone through.
+// mostCorners bounds the loops whose corners are visited.
 const mostCorners = 12
 
-// reach is how far the address goes down and up from the first one.
+// reach returns how far the address goes down and up from the first one.
 func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
 	chain := l.chain[depth:]
 	varies := false
@@ -263,8 +258,7 @@ func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
 	return down, up
 }
 
-// corners goes through the corners of the iterations, where an affine address is least
-// and most.
+// corners visits the corners of the iterations, where an affine address is least and greatest.
 func corners(l *leaf, from, depth int, turn []float64, offset float64, least, most *float64) {
 	if depth == len(l.chain) {
 		*least, *most = min(*least, offset), max(*most, offset)

@@ -1,88 +1,53 @@
 package sma
 
-import "math"
+import (
+	"container/list"
+	"math"
+)
 
-// held is a cache by lines, LRU: the context of the root. A tree may have very many nodes
-// there, most of them of one access, whose array is one line (thesis, Algorithm 1).
+// held is an LRU cache by lines: the context of the root. A tree may have very many top-level nodes,
+// most of them of one access, whose array is one line (thesis, Algorithm 1).
 type held struct {
 	geometry
-	at    map[uint64]int32 // by line: 1 + its node; 0: it was here and left
-	nodes []heldLine
-	sets  map[uint64]*heldSet
-}
-
-type heldLine struct {
-	line         uint64
-	newer, older int32 // 1 + the node, 0 at an end
-}
-
-type heldSet struct {
-	newest, oldest int32 // 1 + the node
-	lines          uint32
+	at   map[uint64]*list.Element // by line; nil: it was evicted
+	sets map[uint64]*list.List    // lines, the newest first
 }
 
 func newHeld(g geometry) *held {
-	return &held{geometry: g, at: map[uint64]int32{}, sets: map[uint64]*heldSet{}}
+	return &held{geometry: g, at: map[uint64]*list.Element{}, sets: map[uint64]*list.List{}}
 }
 
-// use uses a line. It tells whether the line was there, and whether it was ever used
-// before.
+// use uses a line. It reports whether the line was there, and whether it was ever used before.
 func (h *held) use(line uint64) (hit, known bool) {
 	number := line % uint64(h.Sets)
 	set := h.sets[number]
 	if set == nil {
-		set = &heldSet{}
+		set = list.New()
 		h.sets[number] = set
 	}
-	n, known := h.at[line]
+	e, known := h.at[line]
 	switch {
-	case n != 0:
-		if set.newest == n {
-			return true, true
-		}
-		h.out(set, n)
-	case set.lines < h.Ways:
-		set.lines++
-		h.nodes = append(h.nodes, heldLine{})
-		n = int32(len(h.nodes))
+	case e != nil:
+		set.MoveToFront(e)
+		return true, true
+	case set.Len() < int(h.Ways):
+		e = set.PushFront(line)
 	default:
-		n = set.oldest
-		h.at[h.nodes[n-1].line] = 0
-		h.out(set, n)
+		e = set.Back()
+		h.at[e.Value.(uint64)] = nil
+		e.Value = line
+		set.MoveToFront(e)
 	}
-	hit = h.at[line] != 0
-	h.at[line] = n
-	h.nodes[n-1] = heldLine{line: line, older: set.newest}
-	if set.newest != 0 {
-		h.nodes[set.newest-1].newer = n
-	} else {
-		set.oldest = n
-	}
-	set.newest = n
-	return hit, known
+	h.at[line] = e
+	return false, known
 }
 
-// out takes a node out of its set's list.
-func (h *held) out(set *heldSet, n int32) {
-	of := h.nodes[n-1]
-	if of.newer != 0 {
-		h.nodes[of.newer-1].older = of.older
-	} else {
-		set.newest = of.older
-	}
-	if of.older != 0 {
-		h.nodes[of.older-1].newer = of.newer
-	} else {
-		set.oldest = of.newer
-	}
-}
-
-// mostLines bounds the lines of an array that are gone through, by the lines of the cache
-// and at least so many.
+// mostLines bounds the lines of an array that are followed one by one; more lines are if the cache is
+// larger.
 const mostLines = 1 << 10
 
-// linesAt lists an array's lines in the order of addresses; of more than four times as many
-// as the cache holds, only the last ones.
+// linesAt lists an array's lines in the order of addresses; if they are more than four times as many as
+// the cache holds, only the last ones.
 func (a *analysis) linesAt(s *array, list []uint64) []uint64 {
 	most := uint64(max(4*a.cache.lines(), mostLines))
 	in := s.span.in(a.cache.LineBytes)
@@ -104,7 +69,7 @@ func (a *analysis) linesAt(s *array, list []uint64) []uint64 {
 	}
 }
 
-// sectionLines lists the lines of an array's sections, if there are not too many.
+// sectionLines lists the lines of an array's sections if there are not too many.
 func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 	all := 0.
 	for i := range s.sections {
@@ -118,26 +83,19 @@ func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 		return list
 	}
 	line := uint64(a.cache.LineBytes)
-	var put func(s *section, d int, at uint64)
-	put = func(s *section, d int, at uint64) {
-		if d < 0 {
+	for i := range s.sections {
+		s := &s.sections[i]
+		s.each(len(s.dims)-1, s.span.lo, func(at uint64) {
 			for n := at / line; n <= (at+uint64(s.run)-1)/line; n++ {
 				list = append(list, n)
 			}
-			return
-		}
-		for i := range uint64(math.Ceil(s.dims[d].trips)) {
-			put(s, d-1, at+i*uint64(s.dims[d].step))
-		}
-	}
-	for i := range s.sections {
-		put(&s.sections[i], len(s.sections[i].dims)-1, s.sections[i].span.lo)
+		})
 	}
 	return list
 }
 
-// composeRoot finds which lines of each touch are in the cache when the root comes to it.
-// The arrays of one loop are used by turns, those that it uses as a whole at its end, too.
+// composeRoot finds which lines of each touch are in the cache when the root reaches it. The arrays of a
+// loop are used in turn, and those that it uses as a whole once more at its end.
 func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	h := newHeld(a.cache)
 	most := make([]float64, len(arrays))
@@ -152,7 +110,7 @@ func (a *analysis) composeRoot(touches []touch, arrays []array) {
 		now := touches[lo:hi]
 		for k := range longest {
 			for i := range now {
-				// Those that are shorter go on as slowly.
+				// Shorter arrays proceed more slowly.
 				n := len(lines[i])
 				for at := k * n / longest; at < (k+1)*n/longest; at++ {
 					hit, known := h.use(lines[i][at])
@@ -170,13 +128,7 @@ func (a *analysis) composeRoot(touches []touch, arrays []array) {
 				}
 			}
 			a.rootLevel(&now[i], float64(len(h.at)) > a.cache.lines())
-			of := &arrays[now[i].group]
-			of.level.Accesses += now[i].level.Accesses
-			of.level.Misses += now[i].level.Misses
-			if m := now[i].level.Misses; most[now[i].group] == 0 || m > most[now[i].group] {
-				most[now[i].group] = m
-				of.level.Class = now[i].level.Class
-			}
+			now[i].addTo(arrays, most)
 		}
 	}
 	for i := range arrays {
@@ -184,8 +136,8 @@ func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	}
 }
 
-// rootLevel gives a touch of the root its misses and its class; full says that more was
-// used so far than there is room for.
+// rootLevel sets the misses and the class of a touch of the root; full says that more lines were used so
+// far than there is room for.
 func (a *analysis) rootLevel(t *touch, full bool) {
 	in := t.of.level
 	inside := max(0, in.Misses-t.of.lines)
