@@ -1,44 +1,39 @@
-// Package attribution attributes the misses of a cache hierarchy to source locations and data
-// structures (MODELS §15).
+// Package attribution attributes the misses of a cache hierarchy to source locations and data structures
+// (MODELS §15).
 //
-// A profile tells the stack distances of each site in bins (analysis/sites), and
-// those of all sites together exactly. So the misses of a fully associative LRU
-// level are exact by site where its capacity is the edge of a bin. Within the bin
-// that the capacity falls into, each site misses the share that all accesses of
-// the bin do, which is known: so the sum is exact for every capacity.
+// A profile has the stack distances of each site in bins (analysis/sites), and those of all sites together
+// exactly. So the misses of a fully associative LRU level are exact by site if its capacity is the edge of
+// a bin. In the bin that contains the capacity, each site misses the same share as all accesses of the bin,
+// which is known, so that the sum is exact for every capacity.
 //
-// Where utilisation was measured for such a cache, fully associative or in sets,
-// its count of fetched lines is exact by site, and is taken.
+// If utilisation was measured for such a cache, fully associative or in sets, its count of fetched lines
+// is exact by site, and is used.
 //
-// Any other set-associative level misses, in each bin, the share that SDCM expects at the
-// bin's mean distance (MODELS §5). These are estimates, and are tied to what
-// hierarchy.Asker predicts for the level: where it misses less, what sites miss
-// beyond their certain misses is scaled down; where it misses more, bins that may
-// hit or miss take up the difference, and what they cannot hold is of no site.
-// That rest are conflicts among few lines: distances do not tell whose, and the
-// trace has to be asked about the cache, by utilisation.
+// Any other set-associative level misses, in each bin, the share that SDCM expects at the bin's mean
+// distance (MODELS §5). These estimates are scaled to the prediction of hierarchy.Asker for the level.
+// If the level misses less, the misses beyond the certain ones are scaled down. If it misses more, bins
+// that may hit or miss take up the difference, and the rest belongs to no site: conflicts among few lines,
+// which distances do not attribute. Only utilisation, measured for the cache, does.
 //
 // # Cores
 //
-// Where a program's threads run on several cores, the cache that a level has decides
-// which stack its misses are taken from:
+// If a program's threads run on several cores, the sharing of a level determines which stack its misses
+// come from:
 //
-//   - A core's own cache: the coherent stack of the core that makes an access, on which
-//     other cores' stores take lines away (MODELS §6.4). The misses of a site that are
-//     certain in every cache are then its cores' first accesses to lines and its coherence
-//     misses. A coherence miss is one for the store if the line was no deeper on the stack
-//     than the cache has lines when the store took it; else the cache had lost the line.
+//   - A core's own cache: the coherent stack of the core that makes an access, which loses lines to
+//     other cores' stores (MODELS §6.4). The certain misses of a site are then its cores' first accesses
+//     to lines and its coherence misses. A coherence miss is caused by the store if the line was no
+//     deeper on the stack than the cache has lines when the store invalidated it; otherwise the cache
+//     had evicted the line before.
 //   - A cache that all cores share: the stack of the whole trace.
-//   - A cache that some cores share: the stack of the whole trace, too, tied to the
-//     prediction, because the stacks of some cores are not told apart by site.
+//   - A cache that some cores share: the stack of the whole trace, scaled to the prediction, because the
+//     stacks of some cores are not known by site.
 //
-// Utilisation is measured in one cache of all threads, and in private ones of the cores.
+// Utilisation is measured in one cache of all threads, and in private caches of the cores.
 //
-// Of a sample of lines the bins of sites are estimates, too, and do not add up to the
-// histogram; they are tied to the prediction in the same way.
-//
-// What all sites of a level miss, and the rest, always add up to the prediction, and so
-// does what they miss for coherence.
+// For a sample of lines, the bins of sites are estimates, too, and do not add up to the histogram; they are
+// scaled to the prediction in the same way. The misses of all sites of a level and the rest always add up
+// to the prediction, and so do coherence misses.
 package attribution
 
 import (
@@ -50,55 +45,54 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Attribution says whose the misses of one level are.
+// Attribution attributes the misses of one level.
 type Attribution struct {
 	Level hierarchy.Level // as predicted
 	Sites []float64       // misses by site, in the order of profile.Sites.Code
-	Data  []float64       // by data object, the same
+	Data  []float64       // misses by data object, in the order of profile.Sites.Data
 	Rest  float64         // of no site and no object
-	// RestUnknown says that the rest is not conflicts in sets, but what the profile lacks.
-	RestUnknown bool
-	Exact       bool // the numbers of sites and objects are no estimates
-	// Coherence is how many of the level's misses are coherence misses: of lines that
-	// another core's store took from a cache. Where there are some, SiteCoherence and
-	// DataCoherence have those of each site and object.
+
+	RestUnknown bool // the rest is not conflicts in sets, but missing from the profile
+	Exact       bool // the numbers of sites and objects are not estimates
+
+	// Coherence are the coherence misses of the level: to lines that another core's store
+	// invalidated. If there are some, SiteCoherence and DataCoherence attribute them.
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
-	// Private says that each core has a cache of its own at this level.
-	Private bool
-	// Countable is the cache by size and ways, as in 32KiB,8, where the numbers of
-	// sites are estimates and an analysis could count them; "" where it could not,
-	// or has.
+
+	Private bool // each core has a cache of its own at this level
+	// Countable is the cache by size and ways, as in 32KiB,8, if the numbers of sites are
+	// estimates and an analysis could count them; otherwise "".
 	Countable string
 
 	capacity capacity
 }
 
-// Ranker attributes the misses of one profile, which must not change, to any
-// number of hierarchies.
+// Ranker attributes the misses of one profile, which must not change, in any number of hierarchies.
 type Ranker struct {
-	p        *profile.Profile
-	asker    *hierarchy.Asker
-	whole    stack    // of the trace, as if on one core
-	coherent *stack   // of the cores, together; nil: the profile does not tell it by site
-	lost     *binning // depths at which lines were lost, the same
+	p           *profile.Profile
+	sites, data []part
+	asker       *hierarchy.Asker
+	whole       stack    // of the trace, as if on one core
+	coherent    *stack   // of the cores, together; nil: not in the profile by site
+	lost        *binning // depths at which the coherent stacks lost lines; or nil
 
-	estimated bool // the bins are, from a sample of lines
+	estimated bool // bins are estimates from a sample of lines
 }
 
-// stack is what all accesses are on the stacks that sites' bins are of.
+// stack holds all accesses on the stack that the bins of sites refer to.
 type stack struct {
 	binning
 	certain uint64 // misses in every cache
 }
 
-// binning is what a histogram is in bins.
+// binning is a histogram in bins.
 type binning struct {
 	bins  [profile.SiteBins]bin
 	curve *profile.Curve
 }
 
-// bin is what all accesses of a bin of distances are.
+// bin holds all accesses of a bin of distances.
 type bin struct {
 	count uint64
 	mean  float64 // of their distances
@@ -110,6 +104,7 @@ func New(p *profile.Profile) (r *Ranker, ok bool) {
 		return nil, false
 	}
 	r = &Ranker{p: p, asker: hierarchy.NewAsker(p), estimated: p.Sampled.Chosen()}
+	r.sites, r.data = r.parts()
 	h, cold := p.LocalityAt(p.Sites.LineBytes).Histogram(trace.AllKinds)
 	r.whole = stack{binned(h, cold), cold}
 	if r.estimated {
@@ -121,7 +116,7 @@ func New(p *profile.Profile) (r *Ranker, ok bool) {
 	return r, true
 }
 
-// addCores sums the coherent stacks of cores up.
+// addCores adds up the coherent stacks of cores.
 func (r *Ranker) addCores(s *profile.Sharing) {
 	var found, lost profile.Histogram
 	var certain uint64
@@ -136,8 +131,8 @@ func (r *Ranker) addCores(s *profile.Sharing) {
 	if r.estimated {
 		r.addUp(r.coherent)
 		r.lost.clear()
-		for i := range r.p.Sites.Coherent.Code {
-			r.lost.add(r.p.Sites.Coherent.Code[i].Lost)
+		for _, p := range r.sites {
+			r.lost.add(p.coherent.Lost)
 		}
 	}
 }
@@ -158,18 +153,18 @@ func binned(h *profile.Histogram, certain uint64) (b binning) {
 	return b
 }
 
-// addUp has bins hold what sites add up to: of a sample, that is not the histogram.
+// addUp sets bins to the sums over sites, which differ from the histogram for a sample.
 func (r *Ranker) addUp(s *stack) {
 	s.certain = 0
 	s.clear()
-	for i := range r.p.Sites.Code {
-		n := r.site(s, i)
+	for _, p := range r.sites {
+		n := r.on(s, p)
 		s.certain += n.certain
 		s.add(n.bins)
 	}
 }
 
-// clear has bins count nothing, and mean something where they did.
+// clear resets the counts of bins, and gives empty bins a mean.
 func (b *binning) clear() {
 	for i := range b.bins {
 		if b.bins[i].count == 0 {
@@ -185,55 +180,73 @@ func (b *binning) add(counts []profile.BinCount) {
 	}
 }
 
-// accesses are those of a site or an object on a stack.
+// accesses are the accesses of a site or an object on a stack.
 type accesses struct {
 	certain uint64 // misses in every cache
 	bins    []profile.BinCount
-	lost    []profile.BinCount // coherence misses, which are among those that are certain
+	lost    []profile.BinCount // coherence misses, which are among the certain ones
 }
 
-// site returns the accesses of a site on the stack of the trace or on those of the cores.
-func (r *Ranker) site(on *stack, i int) accesses {
-	if on == r.coherent {
-		return onCores(&r.p.Sites.Coherent.Code[i])
+// part is a site or a data object.
+type part struct {
+	reuse    *profile.Reuse
+	coherent *profile.CoherentReuse // nil: not in the profile
+}
+
+// parts lists sites and data objects with their reuse.
+func (r *Ranker) parts() (sites, data []part) {
+	s := r.p.Sites
+	sites, data = make([]part, len(s.Code)), make([]part, len(s.Data))
+	for i := range sites {
+		if sites[i].reuse = &s.Code[i].Reuse; s.Coherent != nil {
+			sites[i].coherent = &s.Coherent.Code[i]
+		}
 	}
-	u := &r.p.Sites.Code[i].Reuse
-	return accesses{certain: u.Cold, bins: u.Bins}
-}
-
-// object does so for a data object.
-func (r *Ranker) object(on *stack, i int) accesses {
-	if on == r.coherent {
-		return onCores(&r.p.Sites.Coherent.Data[i])
+	for i := range data {
+		if data[i].reuse = &s.Data[i].Reuse; s.Coherent != nil {
+			data[i].coherent = &s.Coherent.Data[i]
+		}
 	}
-	u := &r.p.Sites.Data[i].Reuse
-	return accesses{certain: u.Cold, bins: u.Bins}
+	return sites, data
 }
 
-func onCores(c *profile.CoherentReuse) accesses {
-	return accesses{certain: c.Cold + c.Coherence(), bins: c.Bins, lost: c.Lost}
+// on returns the accesses of a part on the stack of the trace or on those of the cores.
+func (r *Ranker) on(s *stack, p part) accesses {
+	if s == r.coherent {
+		c := p.coherent
+		return accesses{certain: c.Cold + c.Coherence(), bins: c.Bins, lost: c.Lost}
+	}
+	return accesses{certain: p.reuse.Cold, bins: p.reuse.Bins}
 }
 
-// sharers says which cores have a cache of a level in common.
+// each returns a number for each part.
+func each[T any](parts []T, number func(T) float64) []float64 {
+	list := make([]float64, len(parts))
+	for i, p := range parts {
+		list[i] = number(p)
+	}
+	return list
+}
+
+// sharers says which cores share a cache of a level.
 type sharers uint8
 
 const (
-	oneCore sharers = iota // all threads run on one core
-	each                   // each core has a cache of its own
-	some
-	all
+	oneCore   sharers = iota // all threads run on one core
+	ownCache                 // each core has a cache of its own
+	someCores                // some cores share a cache
+	allCores
 )
 
-// Attribute predicts a hierarchy and says whose the misses of each level are. The
-// error and the warnings are those of the prediction, and what else is doubtful
-// about sites.
+// Attribute predicts a hierarchy and attributes the misses of each level. The error and the warnings are
+// those of the prediction; further warnings are about sites.
 func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Warning, error) {
 	predicted, warnings, err := r.asker.Predict(h, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	list := make([]Attribution, len(predicted.Levels))
-	others, own, apart := "", "", ""
+	others, own, some := "", "", ""
 	for i := range list {
 		l := &predicted.Levels[i]
 		by := sharersOf(l.Cache, len(predicted.Cores))
@@ -245,47 +258,45 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 		switch {
 		case l.Cache.LineBytes != r.p.Sites.LineBytes:
 			others = l.Cache.Name
-		case by == each && r.coherent == nil:
+		case by == ownCache && r.coherent == nil:
 			own = l.Cache.Name
-		case by == some:
-			apart = l.Cache.Name
+		case by == someCores:
+			some = l.Cache.Name
 		}
 	}
-	if others != "" {
-		warnings = append(warnings, hierarchy.Warning(others+" has lines of another size than those at which sites are told apart: "+
-			"its misses are divided among sites by the latter, and how much of its lines is used is not known"))
+	warn := func(cache, what string) {
+		if cache != "" {
+			warnings = append(warnings, hierarchy.Warning(cache+what))
+		}
 	}
-	if own != "" {
-		warnings = append(warnings, hierarchy.Warning(own+" is private to a core, and the profile does not say which source lines cause coherence misses: "+
-			"the misses of each place are estimated as if all threads ran on one core; analyze the trace again to count them"))
-	}
-	if apart != "" {
-		warnings = append(warnings, hierarchy.Warning(apart+" is shared by some of the cores: its misses are divided among places in the code as if all cores shared it"))
-	}
+	warn(others, " has lines of another size than those at which sites are told apart: "+
+		"its misses are divided among sites by the latter, and how much of its lines is used is not known")
+	warn(own, " is private to a core, and the profile does not say which source lines cause coherence misses: "+
+		"the misses of each place are estimated as if all threads ran on one core; analyze the trace again to count them")
+	warn(some, " is shared by some of the cores: its misses are divided among places in the code as if all cores shared it")
 	return list, warnings, nil
 }
 
-// sharersOf says which of the cores have a cache in common; 0 cores: all threads run on
-// one.
+// sharersOf returns which cores share a cache; with 0 cores, all threads run on one.
 func sharersOf(c hierarchy.Cache, cores int) sharers {
 	switch by := max(c.SharedBy, 1); {
 	case cores == 0:
 		return oneCore
 	case by == 1 || cores == 1:
-		return each
+		return ownCache
 	case uint64(by) >= uint64(cores):
-		return all
+		return allCores
 	}
-	return some
+	return someCores
 }
 
-// capacity is a cache as far as distances are asked about it.
+// capacity is the size of a cache in lines.
 type capacity struct {
 	lines, ways uint64 // ways = lines: fully associative
 }
 
-// capacity is that of the last of levels, in lines as sites know them. Exclusive
-// levels that are answered together hold what all above them do not.
+// capacity returns the capacity of the last level, in lines of the sites' size. For exclusive levels that
+// are answered together, it is that of all of them.
 func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 	last := &levels[len(levels)-1]
 	if !last.Together {
@@ -307,22 +318,22 @@ func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 
 // level attributes the misses of one level, of which some are coherence misses.
 func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence float64) Attribution {
-	a := Attribution{Level: *l, Coherence: coherence, Private: by == each, capacity: c}
+	a := Attribution{Level: *l, Coherence: coherence, Private: by == ownCache, capacity: c}
 	on := &r.whole
-	if by == each && r.coherent != nil {
+	if by == ownCache && r.coherent != nil {
 		on = r.coherent
 	}
 	if on == r.coherent && coherence > 0 {
 		r.attributeCoherence(&a, c)
 	}
 	if at := r.measured(l, c, by); at >= 0 {
-		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses, by == each)
+		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses, by == ownCache)
 		return a
 	}
-	known := by != some && (by != each || r.coherent != nil) // the stack is that of the level's caches
+	known := by != someCores && (by != ownCache || r.coherent != nil) // the stack is that of the level's caches
 	f := fitting{stack: on, shares: on.shares(c), part: 1}
 	expected := f.misses()
-	a.Rest = f.fit(l.Misses, r.estimated || by == some)
+	a.Rest = f.fit(l.Misses, r.estimated || by == someCores)
 	a.RestUnknown = !known
 	same := known && !r.estimated && l.Cache.LineBytes == r.p.Sites.LineBytes
 	a.Exact = same && (nearly(l.Misses, float64(on.certain)) ||
@@ -330,41 +341,30 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	if !a.Exact && !r.estimated {
 		a.Countable = r.countable(l, c, by)
 	}
-	a.Sites = make([]float64, len(r.p.Sites.Code))
-	for i := range a.Sites {
-		a.Sites[i] = f.missesOf(r.site(on, i))
-	}
-	a.Data = make([]float64, len(r.p.Sites.Data))
-	for i := range a.Data {
-		a.Data[i] = f.missesOf(r.object(on, i))
-	}
+	misses := func(p part) float64 { return f.missesOf(r.on(on, p)) }
+	a.Sites, a.Data = each(r.sites, misses), each(r.data, misses)
 	if r.estimated {
 		tie(a.Data, l.Misses-a.Rest)
 	}
 	return a
 }
 
-// attributeCoherence says whose the coherence misses are: those to lines that the cache
-// would still have had, but for another core's store.
+// attributeCoherence attributes the coherence misses: those to lines that the cache would still have,
+// without another core's store.
 func (r *Ranker) attributeCoherence(a *Attribution, c capacity) {
 	gone := r.lost.shares(c)
-	of := func(n accesses) (sum float64) {
-		for _, b := range n.lost {
+	misses := func(p part) (sum float64) {
+		for _, b := range r.on(r.coherent, p).lost {
 			sum += (1 - gone[b.Bin]) * float64(b.Count)
 		}
 		return sum
 	}
-	for i := range r.p.Sites.Code {
-		a.SiteCoherence = append(a.SiteCoherence, of(r.site(r.coherent, i)))
-	}
-	for i := range r.p.Sites.Data {
-		a.DataCoherence = append(a.DataCoherence, of(r.object(r.coherent, i)))
-	}
+	a.SiteCoherence, a.DataCoherence = each(r.sites, misses), each(r.data, misses)
 	tie(a.SiteCoherence, a.Coherence)
 	tie(a.DataCoherence, a.Coherence)
 }
 
-// tie has numbers add up to a sum: objects of a sample differ from its sites.
+// tie scales numbers to a sum, because the objects of a sample differ from its sites.
 func tie(list []float64, to float64) {
 	var sum float64
 	for _, n := range list {
@@ -378,15 +378,15 @@ func tie(list []float64, to float64) {
 	}
 }
 
-// measured is the index of the utilisation that was measured for a cache, or -1.
+// measured returns the index of the utilisation that was measured for a cache, or -1.
 func (r *Ranker) measured(l *hierarchy.Level, c capacity, by sharers) int {
-	if by == some || by == each && !r.measuredPrivate() || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes {
+	if by == someCores || by == ownCache && !r.measuredPrivate() || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes {
 		return -1
 	}
 	return r.p.Sites.Measured(c.lines, c.waysOrFull())
 }
 
-// waysOrFull are the ways, 0 where it is fully associative.
+// waysOrFull returns the ways, or 0 for a fully associative cache.
 func (c capacity) waysOrFull() uint32 {
 	if c.ways == c.lines {
 		return 0
@@ -394,10 +394,10 @@ func (c capacity) waysOrFull() uint32 {
 	return uint32(c.ways)
 }
 
-// countable is the cache as it would have to be measured.
+// countable describes the cache for a measurement of utilisation, or returns "".
 func (r *Ranker) countable(l *hierarchy.Level, c capacity, by sharers) string {
 	ways := c.waysOrFull()
-	if by == some || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes || !profile.ValidUtilisation(c.lines, ways) {
+	if by == someCores || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes || !profile.ValidUtilisation(c.lines, ways) {
 		return ""
 	}
 	text := hierarchy.FormatSize(c.lines * uint64(r.p.Sites.LineBytes))
@@ -412,24 +412,17 @@ func (r *Ranker) measuredPrivate() bool {
 	return r.p.Sites.Coherent != nil && r.p.Sites.Coherent.Measured
 }
 
-// usedBySite is the utilisation that was measured of a site, in private caches or in one.
-func (r *Ranker) usedBySite(i int, private bool) []profile.Utilisation {
+// used returns the measured utilisation, in private caches or in one.
+func (p part) used(private bool) []profile.Utilisation {
 	if private {
-		return r.p.Sites.Coherent.Code[i].Used
+		return p.coherent.Used
 	}
-	return r.p.Sites.Code[i].Reuse.Used
+	return p.reuse.Used
 }
 
-func (r *Ranker) usedByObject(i int, private bool) []profile.Utilisation {
-	if private {
-		return r.p.Sites.Coherent.Data[i].Used
-	}
-	return r.p.Sites.Data[i].Reuse.Used
-}
-
-// UsedIn says in which caches the utilisation of rows is measured, for one of
-// profile.Sites.Capacities: private ones of the cores, as some levels have; or one of all
-// threads, although no level has that.
+// UsedIn says in which caches the utilisation of rows is measured, for one of profile.Sites.Capacities:
+// in private caches of the cores, as some levels have; or in one cache of all threads, although no level
+// has that.
 func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	s := r.p.Sites
 	some := false
@@ -442,31 +435,25 @@ func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	return some && r.measuredPrivate(), some && !r.measuredPrivate()
 }
 
-// fetched are the misses that utilisation counted, in private caches or in one. Where the
-// level is predicted to miss another number, by a model or because the level above lets
-// fewer through, they are scaled to that, and no more exact.
+// fetched returns the misses that utilisation counted, in private caches or in one. If the predicted
+// misses of the level differ, because of a model or the level above, they are scaled, and not exact.
 func (r *Ranker) fetched(at int, total float64, private bool) (sites, data []float64, exact bool) {
 	var sum uint64
-	for i := range r.p.Sites.Code {
-		sum += r.usedBySite(i, private)[at].Fetched
+	for _, p := range r.sites {
+		sum += p.used(private)[at].Fetched
 	}
 	factor := 1.0
 	if exact = float64(sum) == total; !exact && sum > 0 {
 		factor = total / float64(sum)
 	}
-	for i := range r.p.Sites.Code {
-		sites = append(sites, factor*float64(r.usedBySite(i, private)[at].Fetched))
-	}
-	for i := range r.p.Sites.Data {
-		data = append(data, factor*float64(r.usedByObject(i, private)[at].Fetched))
-	}
-	return sites, data, exact
+	misses := func(p part) float64 { return factor * float64(p.used(private)[at].Fetched) }
+	return each(r.sites, misses), each(r.data, misses), exact
 }
 
-// binShares are the shares of each bin's accesses that miss.
+// binShares are the shares of the accesses of each bin that miss.
 type binShares [profile.SiteBins]float64
 
-// shares gives what is expected of each bin.
+// shares returns the expected shares.
 func (b *binning) shares(c capacity) (shares binShares) {
 	for i, n := range b.bins {
 		from, end := profile.SiteBinFrom(i), profile.SiteBinFrom(i+1)
@@ -483,8 +470,7 @@ func (b *binning) shares(c capacity) (shares binShares) {
 	return shares
 }
 
-// within is the share of the accesses at distances from from up to end that are at
-// lines or beyond.
+// within returns the share of the accesses at distances from from up to end that are at lines or beyond.
 func (b *binning) within(from, lines, end uint64) float64 {
 	far, all := b.curve.Misses(lines)-b.curve.Misses(end), b.curve.Misses(from)-b.curve.Misses(end)
 	if all == 0 {
@@ -493,7 +479,7 @@ func (b *binning) within(from, lines, end uint64) float64 {
 	return float64(far) / float64(all)
 }
 
-// hitProbability is SDCM's at a mean distance, between those of its neighbours.
+// hitProbability is SDCM's at a mean distance, interpolated.
 func hitProbability(distance float64, c capacity) float64 {
 	below := uint64(distance)
 	low := hierarchy.HitProbability(below, c.lines, c.ways)
@@ -515,18 +501,17 @@ func (b *binning) allOrNothing(shares *binShares) bool {
 	return true
 }
 
-// nearly reports whether two numbers of misses differ by no more than sums of 64-bit
-// floats are off.
+// nearly reports whether two numbers of misses are equal up to rounding.
 func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+a) }
 
-// fitting ties what is expected of the accesses on a stack to what a level misses.
+// fitting scales the expected misses of a stack to the misses of a level.
 type fitting struct {
 	*stack
 	shares binShares
 	part   float64 // of the certain misses that count
 }
 
-// misses sums up what all accesses miss.
+// misses adds up the misses of all accesses.
 func (f *fitting) misses() float64 {
 	sum := f.part * float64(f.certain)
 	for i, b := range f.bins {
@@ -535,7 +520,7 @@ func (f *fitting) misses() float64 {
 	return sum
 }
 
-// missesOf sums up what a site or an object misses.
+// missesOf adds up the misses of a site or an object.
 func (f *fitting) missesOf(n accesses) float64 {
 	sum := f.part * float64(n.certain)
 	for _, b := range n.bins {
@@ -544,16 +529,16 @@ func (f *fitting) missesOf(n accesses) float64 {
 	return sum
 }
 
-// fit scales the shares so that they add up to the misses of the level, and returns the
-// misses that no bin can hold. With anyBin, the bins are of other caches than the level's, and
-// any of them may take the missing ones.
+// fit scales the shares so that they add up to the misses of the level, and returns the misses that no bin
+// can hold. With anyBin, the bins are of other caches than the level's, and any of them may take up the
+// difference.
 func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	certain, expected := float64(f.certain), f.misses()
 	missing := misses - expected
 	switch {
 	case nearly(misses, expected):
 		return 0
-	case misses < certain: // of longer lines, there are fewer
+	case misses < certain: // longer lines have fewer
 		f.scale(misses / expected)
 		f.part = misses / expected
 		return 0
@@ -580,8 +565,8 @@ func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	return missing
 }
 
-// fill takes what is missing from the bins of the longest distances that hit: distances
-// about the capacity are the least certain. It gives what no bin has.
+// fill adds missing misses to the bins of the longest distances that hit, because distances about the
+// capacity are the least certain. It returns what no bin can hold.
 func (f *fitting) fill(missing float64) (rest float64) {
 	for i := len(f.shares) - 1; i >= 0 && missing > 0; i-- {
 		count := float64(f.bins[i].count)

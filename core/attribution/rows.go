@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// By is what misses are summed up by.
+// By is what misses are grouped by.
 type By string
 
 // The choices.
@@ -17,16 +17,12 @@ const (
 	Object   By = "object" // data structure
 )
 
-// Bys lists the choices.
-func Bys() []By { return []By{Line, Site, Function, Object} }
-
-// Row is what is ranked: a site, or the sites of a line or function, or a data
-// object.
+// Row is a ranked item: a site, the sites of a line or function, or a data object.
 type Row struct {
 	Function, Module, File string // of the first site, or the object
-	Line                   uint32 // 0 where not known, or rows are functions
-	Sites                  []int  // indices in profile.Sites.Code; none of an object
-	Object                 int    // index in profile.Sites.Data; -1 of code
+	Line                   uint32 // 0 if unknown, or for functions
+	Sites                  []int  // indices in profile.Sites.Code
+	Object                 int    // index in profile.Sites.Data; -1 for code
 
 	References, Accesses, Cold uint64
 	Strides                    [profile.NumStrides]uint64 // of code
@@ -35,19 +31,18 @@ type Row struct {
 	Coherence                  []float64                  // coherence misses, by level
 }
 
-// place is what tells rows of code apart.
+// place identifies a row of code.
 type place struct {
 	function, module, file string
 	line                   uint32
 	site                   int
 }
 
-// placeOf gives the row that a site is of. What is not known in the source is
-// told apart by the instruction.
+// placeOf returns the row of a site. Sites without a source location have rows of their own.
 func placeOf(s *profile.Site, i int, by By) place {
 	p := place{function: s.Function, module: s.Module, file: s.File, line: s.Line, site: i + 1}
 	switch {
-	case by == Line && s.Line != 0: // lines of functions that were inlined elsewhere are one line
+	case by == Line && s.Line != 0: // one row also if the function was inlined elsewhere
 		return place{file: s.File, line: s.Line}
 	case by == Function && s.Function != "":
 		return place{function: s.Function, module: s.Module, file: s.File}
@@ -55,8 +50,8 @@ func placeOf(s *profile.Site, i int, by By) place {
 	return p
 }
 
-// Rows sums up the misses of the levels that were attributed, in the order of the
-// misses of the level with that number, the most first.
+// Rows adds up the misses of the attributed levels, in descending order of the misses of the level with
+// that number.
 func (r *Ranker) Rows(levels []Attribution, by By, level int) []Row {
 	var rows []Row
 	if by == Object {
@@ -87,7 +82,7 @@ func (r *Ranker) code(levels []Attribution, by By) (rows []Row) {
 		row := &rows[n]
 		row.Sites = append(row.Sites, i)
 		row.add(s.References(), &s.Reuse)
-		row.addUsed(r.used(levels, func(private bool) []profile.Utilisation { return r.usedBySite(i, private) }))
+		row.addUsed(r.used(levels, r.sites[i]))
 		for c, count := range s.Strides {
 			row.Strides[c] += count
 		}
@@ -107,7 +102,7 @@ func (r *Ranker) objects(levels []Attribution) []Row {
 		o := &r.p.Sites.Data[i]
 		rows[i] = Row{Function: o.Function, File: o.File, Line: o.Line, Object: i}
 		rows[i].add(o.References, &o.Reuse)
-		rows[i].addUsed(r.used(levels, func(private bool) []profile.Utilisation { return r.usedByObject(i, private) }))
+		rows[i].addUsed(r.used(levels, r.data[i]))
 		for l := range levels {
 			rows[i].Misses, rows[i].Coherence = append(rows[i].Misses, levels[l].Data[i]), append(rows[i].Coherence, 0)
 			if of := levels[l].DataCoherence; of != nil {
@@ -125,13 +120,13 @@ func (r *Row) add(references uint64, u *profile.Reuse) {
 	r.Cold += u.Cold
 }
 
-// used chooses the utilisation of each capacity: that in private caches, or in one.
-func (r *Ranker) used(levels []Attribution, of func(private bool) []profile.Utilisation) []profile.Utilisation {
-	whole := of(false)
+// used returns the utilisation of a part for each capacity, in private caches or in one.
+func (r *Ranker) used(levels []Attribution, p part) []profile.Utilisation {
+	whole := p.used(false)
 	if !r.measuredPrivate() {
 		return whole
 	}
-	private, used := of(true), make([]profile.Utilisation, len(whole))
+	private, used := p.used(true), make([]profile.Utilisation, len(whole))
 	for at := range used {
 		if used[at] = whole[at]; private[at] != whole[at] {
 			if inPrivate, _ := r.UsedIn(levels, at); inPrivate {
@@ -152,7 +147,7 @@ func (r *Row) addUsed(used []profile.Utilisation) {
 	}
 }
 
-// Merge adds another row's numbers, as for what many small ones come to.
+// Merge adds another row's numbers.
 func (r *Row) Merge(other *Row) {
 	r.References += other.References
 	r.Accesses += other.Accesses
@@ -165,7 +160,7 @@ func (r *Row) Merge(other *Row) {
 	r.addLevels(other.Misses, other.Coherence)
 }
 
-// Rest is the row of what is of no site and no object.
+// Rest returns the row of the misses of no site and no object.
 func Rest(levels []Attribution) Row {
 	r := Row{Object: -1}
 	for i := range levels {
@@ -183,7 +178,7 @@ func Rest(levels []Attribution) Row {
 	return r
 }
 
-// RestName names that row.
+// RestName returns the name of that row.
 func RestName(levels []Attribution) string {
 	for i := range levels {
 		if levels[i].Rest > 0 && levels[i].RestUnknown {
@@ -206,8 +201,7 @@ func (r *Row) addLevels(misses, coherence []float64) {
 	}
 }
 
-// Reaching gives how many of the first rows have at least a share of all misses
-// of a level, of which there are total.
+// Reaching returns how many of the first rows have at least a share of the total misses of a level.
 func Reaching(rows []Row, level int, share, total float64) int {
 	sum := 0.0
 	for i := range rows {
@@ -219,7 +213,7 @@ func Reaching(rows []Row, level int, share, total float64) int {
 	return len(rows)
 }
 
-// Stride is the class that most of the row's references are of.
+// Stride returns the most frequent stride class of the row's references.
 func (r *Row) Stride() profile.Stride {
 	s := profile.Site{Strides: r.Strides}
 	return s.Stride()

@@ -266,7 +266,7 @@ func (a *Reader) member(thread uint32) *member {
 		}
 		m := a.members[n]
 		if m == nil {
-			m = &member{rows: &trace.Batch{}}
+			m = &member{rows: trace.NewBatch(0)}
 		}
 		m.thread, m.depth, m.fromTop, m.phases = thread, 0, 0, append(m.phases[:0], 0)
 		m.rows.Resize(0)
