@@ -2,6 +2,7 @@ package sasmm
 
 import (
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -10,29 +11,28 @@ import (
 	"github.com/stackglass/stackglass/core/trace/ppt"
 )
 
-// Files are what PPT has beside a trace, which has no marks of regions itself: a table that
-// tells which blocks are parallel, and addresses that are shared.
+// Files are PPT's files beside a trace, which has no marks of regions: a table of the parallel blocks, and
+// shared addresses.
 //
-//  1. [Files.Addresses] goes through the trace once, to find the addresses in blocks that
-//     are labelled as shared; not if there is shared_addresses.dat.
+//  1. Without shared_addresses.dat, [Files.Addresses] reads the trace once to find the addresses in blocks
+//     that are labelled as shared.
 //  2. [Ranges] makes Options.Ranges of them.
 //  3. [Files.Mark] makes a reader of the trace with marks, for [Private] and [Shared].
 //
-// A region is a run of executions of parallel blocks: one of another block ends it, also
-// of a function that a parallel one calls, unless Parallel says otherwise.
+// A region is a run of executions of parallel blocks. Another block ends it, also in a function that a
+// parallel block calls, unless Parallel says otherwise.
 type Files struct {
-	// Blocks is the block table. nil: the trace names blocks by function and block.
-	Blocks []ppt.BlockName
-	Shared []trace.Addr     // of shared_addresses.dat; nil: there is none
-	Counts []ppt.BlockCount // of bb_counts.dat; nil: there is none
-	Bounds *ppt.Bounds      // of min_max_addr.dat; nil: there is none
+	Blocks []ppt.BlockName  // the block table; nil: the trace names blocks by function and block
+	Shared []trace.Addr     // of shared_addresses.dat; or nil
+	Counts []ppt.BlockCount // of bb_counts.dat; or nil
+	Bounds *ppt.Bounds      // of min_max_addr.dat; or nil
 
-	// Parallel tells which blocks are parallel, IsShared which labels are of shared
-	// variables; nil: what the names say ([ppt.BlockName]).
+	// Parallel reports which blocks are parallel, IsShared which labels are of shared variables;
+	// nil: by their names ([ppt.BlockName]).
 	Parallel, IsShared func(ppt.BlockName) bool
 }
 
-// FilesError tells that files are not of the trace, or do not tell enough.
+// FilesError reports that files do not belong to the trace, or do not say enough.
 type FilesError struct {
 	What string // what is wrong
 	Want string
@@ -42,7 +42,7 @@ func (e *FilesError) Error() string { return e.What + "; want " + e.Want }
 
 const sameRun = "a trace and files of the same run of the same program"
 
-// Ranges are all addresses but those that are shared: what is private.
+// Ranges returns the private addresses: all except the shared ones.
 func Ranges(shared []trace.Addr) []Range {
 	sorted := slices.Clone(shared)
 	slices.Sort(sorted)
@@ -61,8 +61,8 @@ func Ranges(shared []trace.Addr) []Range {
 	return ranges
 }
 
-// Addresses are those that occur in blocks labelled as shared, ascending: what
-// shared_addresses.dat has. No such block, or none that runs, is a *[FilesError].
+// Addresses returns the addresses in blocks labelled as shared, ascending, as in shared_addresses.dat. If no
+// such block runs, the error is a *[FilesError].
 func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 	m, err := f.mark(r)
 	if err != nil {
@@ -96,18 +96,13 @@ func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 	if !runs {
 		return nil, &FilesError{"no block that is labelled as one of shared variables runs in the trace", "a block named shared_trace…, shared_var_trace… or global_var_trace…, or shared_addresses.dat"}
 	}
-	list := make([]trace.Addr, 0, len(found))
-	for a := range found {
-		list = append(list, a)
-	}
-	slices.Sort(list)
-	return list, nil
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// Mark makes a reader of the trace with marks of its parallel regions. At the trace's end
-// it tells, by a *[FilesError] instead of io.EOF, if no parallel block ran, if a shared
-// address never occurred, or if blocks did not run as often as Counts has it; sooner, if a
-// block is not in the table, or an address not within Bounds.
+// Mark makes a reader of the trace with marks of its parallel regions. At the trace's end, it returns a
+// *[FilesError] instead of io.EOF if no parallel block ran, a shared address never occurred, or blocks did
+// not run as often as in Counts. It returns the error earlier if a block is not in the table, or an address
+// not within Bounds.
 func (f *Files) Mark(r trace.Reader) (*Marked, error) {
 	m, err := f.mark(r)
 	if err != nil {
@@ -117,27 +112,16 @@ func (f *Files) Mark(r trace.Reader) (*Marked, error) {
 	if f.Blocks != nil && !slices.ContainsFunc(f.Blocks, m.parallel) {
 		return nil, &FilesError{"the block table has no block of a parallel region", "blocks of functions named as ROSE, clang, gcc or flang name bodies of regions: OUT__…, .omp_outlined…, ._omp_fn.…, .omp_par…"}
 	}
+	m.unseen = map[trace.Addr]struct{}{}
 	for _, a := range f.Shared {
-		m.shared = append(m.shared, occurs{addr: a})
+		m.unseen[a] = struct{}{}
 	}
-	slices.SortFunc(m.shared, func(a, b occurs) int {
-		if a.addr < b.addr {
-			return -1
-		} else if a.addr > b.addr {
-			return 1
-		}
-		return 0
-	})
-	m.shared = slices.CompactFunc(m.shared, func(a, b occurs) bool { return a.addr == b.addr })
+	m.shared = len(m.unseen)
 	return m, nil
 }
 
 func (f *Files) mark(r trace.Reader) (*Marked, error) {
-	in, ok := r.(interface {
-		trace.Reader
-		trace.Selector
-		trace.Describer
-	})
+	in, ok := r.(source)
 	if !ok {
 		return nil, &BlocksError{}
 	}
@@ -158,15 +142,18 @@ func (f *Files) mark(r trace.Reader) (*Marked, error) {
 	return m, nil
 }
 
-// Marked reads a trace of PPT with marks of parallel regions: a ParallelBegin before the
-// entry of the first parallel block, and a ParallelEnd behind the entry of the first that
-// is none, as captures have them. It is a trace.Selector and trace.Describer.
+// source is a trace that tells of blocks.
+type source interface {
+	trace.Reader
+	trace.Selector
+	trace.Describer
+}
+
+// Marked reads a trace of PPT with marks of parallel regions: a ParallelBegin before the entry of the first
+// parallel block, and a ParallelEnd behind the entry of the first other block, as in captures. It is a
+// trace.Selector and trace.Describer.
 type Marked struct {
-	in interface {
-		trace.Reader
-		trace.Selector
-		trace.Describer
-	}
+	in                 source
 	files              *Files
 	kinds              trace.Kinds
 	started            bool
@@ -179,21 +166,17 @@ type Marked struct {
 
 	program *trace.Program
 	about   []about // blocks of the program
-	block   uint32  // that runs
-	inside  bool    // a region
+	inside  bool    // in a region
 	regions uint64
 	pending bool // a ParallelEnd comes before the next row
-	shared  []occurs
+
+	shared int                     // shared addresses that are expected
+	unseen map[trace.Addr]struct{} // those that did not occur yet
 }
 
 type about struct {
 	parallel, shared bool
 	executions       uint64
-}
-
-type occurs struct {
-	addr trace.Addr
-	does bool
 }
 
 // Select implements [trace.Selector].
@@ -205,7 +188,7 @@ func (m *Marked) Header() trace.Header { return m.in.Header() }
 // Next implements [trace.Reader].
 func (m *Marked) Next(b *trace.Batch) error {
 	if !m.started {
-		m.started, m.block = true, noBlock
+		m.started = true
 		m.in.Select(m.kinds&^(1<<trace.BareBlock) | trace.DataKinds | 1<<trace.BlockEntry)
 	}
 	b.Reset()
@@ -242,7 +225,7 @@ func (m *Marked) Next(b *trace.Batch) error {
 	return err
 }
 
-// row gives the next row, or the mark before or behind it.
+// row writes the next row, or the mark before or behind it.
 func (m *Marked) row(b *trace.Batch) error {
 	if m.pending {
 		m.pending = false
@@ -283,7 +266,7 @@ func (m *Marked) row(b *trace.Batch) error {
 	return nil
 }
 
-// give adds a row, if it was asked for.
+// give writes a row if it was selected.
 func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, site uint32) {
 	if kind == trace.BlockEntry && !m.kinds.Has(kind) {
 		kind = trace.BareBlock // PPT's blocks list no sites that would show them
@@ -300,7 +283,7 @@ func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, s
 	}
 }
 
-// learn tells of a block what the table does; nil: it is none.
+// learn returns what is known of a block; nil if it is none.
 func (m *Marked) learn(block uint32) (*about, error) {
 	if block == noBlock || m.program == nil || uint64(block) >= uint64(len(m.program.Blocks)) {
 		return nil, nil
@@ -329,7 +312,7 @@ func (m *Marked) learn(block uint32) (*about, error) {
 	return &m.about[block], nil
 }
 
-// occurred notes an address.
+// occurred checks an address.
 func (m *Marked) occurred(addr trace.Addr) error {
 	if !m.check {
 		return nil
@@ -337,24 +320,13 @@ func (m *Marked) occurred(addr trace.Addr) error {
 	if x := m.files.Bounds; x != nil && (addr < x.Low || addr > x.High) {
 		return &FilesError{"address " + hex(addr) + " of the trace is not from " + hex(x.Low) + " to " + hex(x.High) + ", as min_max_addr.dat has it", sameRun}
 	}
-	if len(m.shared) > 0 {
-		if i, ok := slices.BinarySearchFunc(m.shared, addr, func(x occurs, a trace.Addr) int {
-			if x.addr < a {
-				return -1
-			} else if x.addr > a {
-				return 1
-			}
-			return 0
-		}); ok {
-			m.shared[i].does = true
-		}
-	}
+	delete(m.unseen, addr)
 	return nil
 }
 
 func hex(a trace.Addr) string { return "0x" + strconv.FormatUint(a, 16) }
 
-// finish holds what was read against the files, at the end of the trace.
+// finish compares what was read with the files, at the end of the trace.
 func (m *Marked) finish(err error) error {
 	if err != io.EOF || !m.check {
 		return err
@@ -362,16 +334,9 @@ func (m *Marked) finish(err error) error {
 	if m.regions == 0 {
 		return &FilesError{"no block of a parallel region runs in the trace", "a trace of an OpenMP program, and a table that tells which of its blocks are parallel"}
 	}
-	never, first := 0, trace.Addr(0)
-	for _, x := range m.shared {
-		if !x.does {
-			if never++; never == 1 {
-				first = x.addr
-			}
-		}
-	}
-	if never > 0 {
-		return &FilesError{strconv.Itoa(never) + " of " + strconv.Itoa(len(m.shared)) + " shared addresses never occur in the trace, the first is " + hex(first), sameRun}
+	if len(m.unseen) > 0 {
+		first := slices.Min(slices.Collect(maps.Keys(m.unseen)))
+		return &FilesError{strconv.Itoa(len(m.unseen)) + " of " + strconv.Itoa(m.shared) + " shared addresses never occur in the trace, the first is " + hex(first), sameRun}
 	}
 	if err := m.counted(); err != nil {
 		return err
@@ -379,7 +344,7 @@ func (m *Marked) finish(err error) error {
 	return io.EOF
 }
 
-// counted holds executions against bb_counts.dat.
+// counted compares executions with bb_counts.dat.
 func (m *Marked) counted() error {
 	if m.files.Counts == nil {
 		return nil

@@ -7,31 +7,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MostCores is the most cores that a trace is divided among.
+// MostCores bounds the cores that a trace is divided among.
 const MostCores = 64
 
-// DefaultLimitBytes is the memory that executions may take unless the options say.
+// DefaultLimitBytes is the default bound of the memory for executions.
 const DefaultLimitBytes = 1 << 30
 
 // Options say how the executions of blocks are divided.
 type Options struct {
 	Cores     int  // 1 to MostCores
-	PerRegion bool // executions are counted within each region, not over the whole trace
+	PerRegion bool // count executions within each region, not over the whole trace
 
-	// Chunk is the number of executions that a core gets at once, in turn; 0: one contiguous
-	// part for each. For Guided it is the fewest, and 0 is 1.
+	// Chunk is the number of executions that a core gets at once, in turn; 0: one contiguous part
+	// for each core. For Guided it is the minimum, and 0 means 1.
 	Chunk  uint64
 	Guided bool
 
-	// Order is interleave.RoundRobin or interleave.Uniform; of [Shared] only.
-	Order interleave.Order
+	Order interleave.Order // interleave.RoundRobin or interleave.Uniform; only for [Shared]
 
-	// Shared, if not nil, are sites all of whose references are shared, by number. Then
-	// references of others in parallel blocks are private, or, if there are Ranges, those of
-	// them that lie there.
+	// Shared, if not nil, says which sites, by number, only make shared references. References of
+	// other sites in parallel blocks are private, or with Ranges, those in Ranges.
 	Shared []bool
-	// Ranges, if not nil, are addresses that are private, ascending and apart. Then others
-	// are shared. With neither, private is the stack below where it ends at the fork.
+	// Ranges, if not nil, are the private addresses, ascending and apart. With neither, the stack
+	// below its end at the fork is private.
 	Ranges []Range
 
 	LimitBytes int64 // of memory for what is kept; 0: DefaultLimitBytes
@@ -40,7 +38,7 @@ type Options struct {
 // Range is a run of addresses, from Low up to High.
 type Range struct{ Low, High trace.Addr }
 
-// Check tells what is wrong with the options. The error is a *trace.OptionError.
+// Check reports what is wrong with the options. The error is a *trace.OptionError.
 func (o *Options) Check() error {
 	if o.Cores < 1 || o.Cores > MostCores {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(o.Cores), Want: "1 to " + strconv.Itoa(MostCores)}
@@ -59,11 +57,11 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// LimitError tells that what is counted over is longer than what may be kept.
+// LimitError reports that the trace or region is larger than what may be kept.
 type LimitError struct {
 	LimitBytes int64
 	PerRegion  bool
-	Executions uint64 // that did fit
+	Executions uint64 // that fit
 }
 
 func (e *LimitError) Error() string {
@@ -75,14 +73,14 @@ func (e *LimitError) Error() string {
 		" executions it takes more than " + strconv.FormatInt(e.LimitBytes, 10) + " bytes; " + instead
 }
 
-// BlocksError tells that a trace has no blocks to divide.
+// BlocksError reports that a trace has no blocks to divide.
 type BlocksError struct{}
 
 func (e *BlocksError) Error() string {
 	return "the trace does not tell which basic blocks ran, so that their executions cannot be divided; capture it with \"stackglass cc -- clang …\", or take a block-labelled trace of PPT"
 }
 
-// ThreadsError tells that a trace is of several threads already.
+// ThreadsError reports that a trace has several threads already.
 type ThreadsError struct{ One, Another uint32 }
 
 func (e *ThreadsError) Error() string {
@@ -90,7 +88,7 @@ func (e *ThreadsError) Error() string {
 		", want a run with one thread to divide; capture it with OMP_NUM_THREADS=1"
 }
 
-// AddressError tells that an address cannot be given to a core of its own.
+// AddressError reports that an address cannot be moved to a core.
 type AddressError struct{ Addr trace.Addr }
 
 func (e *AddressError) Error() string {

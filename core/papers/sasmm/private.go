@@ -9,20 +9,19 @@ import (
 // coreBits is the first of the bits of private addresses that hold the number of the core.
 const coreBits = 48
 
-// movable tells whether those bits of an address are free: all 0, or all 1 as of kernels.
+// movable reports whether those bits of an address are free: all 0, or all 1 as in kernels.
 func movable(addr trace.Addr) bool {
 	top := addr >> (coreBits - 1)
 	return top <= 1 || top >= 1<<17-2
 }
 
-// moved is where a core has what is at a private address of core 0.
+// moved returns a core's address for a private address of core 0.
 func moved(addr trace.Addr, core int) trace.Addr { return addr ^ trace.Addr(core)<<coreBits }
 
-// stackBytes stands for the stack's size where the trace does not tell it, as it is usual
-// for a main thread.
+// stackBytes is the assumed stack size if the trace does not say it, usual for a main thread.
 const stackBytes = 8 << 20
 
-// fork takes in the frame that a region begins in.
+// fork notes the frame in which a region begins.
 func (r *Reader) fork(frame trace.Addr) {
 	r.frame, r.low = frame, frame-min(frame, stackBytes)
 	if r.known == nil {
@@ -35,9 +34,9 @@ func (r *Reader) fork(frame trace.Addr) {
 	}
 }
 
-// isPrivate tells whether a reference of a parallel block is to memory of the thread's own.
-// What is parallel is known later: addresses of core 0, which has all other blocks, never
-// move.
+// isPrivate reports whether a reference of a parallel block is to the thread's own memory. It also applies
+// to other blocks, because only the end shows which are parallel; core 0, which has the others, never
+// moves addresses.
 func (r *Reader) isPrivate(addr trace.Addr, site uint32) bool {
 	o := &r.options
 	if o.Shared == nil && o.Ranges == nil {

@@ -8,40 +8,38 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Private makes a reader of the private traces of the cores by Algorithm 1, of a trace of
-// one thread. Each core's rows are in order; how those of different cores lie between each
-// other says nothing.
+// Private makes a reader of the private traces of the cores by Algorithm 1, from a trace of one thread. Each
+// core's records are in order; the order between cores has no meaning.
 func Private(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, false) }
 
-// Shared makes a reader of the trace that the cores give a cache which all share, by
-// Algorithm 2, of a trace of one thread.
+// Shared makes a reader of the trace that the cores present to a shared cache, by Algorithm 2, from a trace
+// of one thread.
 //
-// A core's rows in it are those of its private trace, but not in order: where cores take
-// different ways, the order of blocks is that of core 0. Private caches are asked about
-// [Private].
+// A core's records are those of its private trace, but not in order: if cores take different branches, the
+// order of blocks is that of core 0. Private caches need [Private].
 func Shared(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, true) }
 
-// Reader reads a mimicked trace. It is a trace.Selector and trace.Describer.
+// Reader reads a synthesised trace. It is a trace.Selector and trace.Describer.
 //
-// Beside errors of the trace it was made of there are a *[LimitError], *[BlocksError],
-// *[ThreadsError], *[AddressError] and one of a row whose site or block is not known.
+// Besides errors of the original trace, there are *[LimitError], *[BlocksError], *[ThreadsError],
+// *[AddressError], and *branches.UnknownError for a record whose site or block is unknown.
 type Reader struct {
 	in      trace.Reader
 	options Options
 	shared  bool
-	kinds   trace.Kinds // that were asked for
-	started bool        // in was told which are needed
+	kinds   trace.Kinds // that were selected
+	started bool        // kinds of in are selected
 
-	// What is read.
+	// Input.
 	batch   *trace.Batch // rows of in, from at on
 	at      int
 	known   *trace.Program
 	program trace.Program // for Header
-	thread  int64         // of in; -1: not known
+	thread  int64         // of in; -1: unknown
 	pcs     bool          // rows have PCs
 	done    bool          // in has ended, with err
 	err     error
-	late    error // that comes before anything else
+	late    error // to be returned first
 
 	// The execution that is being read.
 	now     execution
@@ -53,21 +51,21 @@ type Reader struct {
 	low     trace.Addr // of the stack
 
 	counts  []Count // by block
-	blocks  bool    // there are some
+	blocks  bool    // the trace has blocks
 	regions uint64
 
-	// What is kept, and given when it is whole.
+	// What is kept until it is complete.
 	section   section
-	keeping   bool // the section is not whole
+	keeping   bool // the section is incomplete
 	replaying bool
 	order     orderReader
 	group     *track // whose executions number j of all cores are next
 	j         uint64
 	read      execution
-	held      execution // that comes behind the section
+	held      execution // behind the section
 	holding   bool
 
-	// What goes out: the rows of lanes, merged.
+	// Output: the rows of lanes, merged.
 	merger  *interleave.Merger
 	merging bool
 	lanes   []lane
@@ -76,13 +74,11 @@ type Reader struct {
 	streams []interleave.Stream
 }
 
-// Count is what the sequential trace tells of a block.
+// Count holds the counts of a block in the sequential trace.
 type Count struct {
 	Executions uint64 // N_i
-	References uint64 // of all of them
-	// Parallel are the executions that were divided or copied: all or none as printed, by
-	// region those in regions.
-	Parallel uint64
+	References uint64 // of all executions
+	Parallel   uint64 // divided or copied executions: all or none as printed, by region those in regions
 }
 
 func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
@@ -108,7 +104,7 @@ func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
 // Select implements [trace.Selector].
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header implements [trace.Describer]: that of the trace, with a thread for each core.
+// Header implements [trace.Describer]: the header of the trace, with a thread for each core.
 func (r *Reader) Header() trace.Header {
 	var h trace.Header
 	if d, ok := r.in.(trace.Describer); ok {
@@ -138,8 +134,7 @@ func (r *Reader) Header() trace.Header {
 	return h
 }
 
-// Blocks tells how often each block ran in the sequential trace, by its number; at the end,
-// of all of it.
+// Blocks returns the counts of blocks in the sequential trace so far, by number.
 func (r *Reader) Blocks() []Count {
 	if r.known == nil {
 		return nil
@@ -147,14 +142,13 @@ func (r *Reader) Blocks() []Count {
 	return r.counts[:min(len(r.counts), len(r.known.Blocks))]
 }
 
-// Regions is how many parallel regions there were so far.
+// Regions returns how many parallel regions there were so far.
 func (r *Reader) Regions() uint64 { return r.regions }
 
-// marks are the rows that are needed whether or not they were asked for.
+// marks are the kinds that are always needed.
 const marks = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd)
 
-// Next fills b as [trace.Reader] says. Rows have a thread and, if the trace tells of
-// blocks, a site.
+// Next fills b as [trace.Reader] says. Records have a thread and, if the trace has blocks, a site.
 func (r *Reader) Next(b *trace.Batch) error {
 	if !r.started {
 		r.started = true
@@ -181,7 +175,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// fail gives an error, behind the rows before it.
+// fail returns an error, behind the rows before it.
 func (r *Reader) fail(b *trace.Batch, err error) error {
 	if b.Len() > 0 {
 		r.late = err
@@ -191,7 +185,7 @@ func (r *Reader) fail(b *trace.Batch, err error) error {
 	return err
 }
 
-// advance does a step towards rows that can be merged. There are none when it is called.
+// advance does a step towards rows that can be merged, if there are none.
 func (r *Reader) advance() error {
 	switch {
 	case r.group != nil:
@@ -211,7 +205,7 @@ func (r *Reader) advance() error {
 	return nil
 }
 
-// take reads rows of the trace, up to something that is to go out first.
+// take reads rows of the trace, up to something that must go out first.
 func (r *Reader) take() error {
 	for r.at < r.batch.Len() {
 		if err := r.row(r.at); err != nil {
@@ -239,10 +233,10 @@ func (r *Reader) take() error {
 	return nil
 }
 
-// finish puts what there is in order behind which comes an error, or io.EOF.
+// finish begins to replay what is kept at the end of the trace, and returns the final error.
 func (r *Reader) finish(err error) error {
 	if err != io.EOF {
-		return err // what is kept is not whole
+		return err // what is kept is incomplete
 	}
 	if err := r.close(noBlock); err != nil {
 		return err
@@ -287,8 +281,8 @@ func (r *Reader) row(i int) error {
 	return r.put(c, i)
 }
 
-// begins tells whether a reference is the first one of an execution. Where entries of
-// blocks are not told, sites that do not ascend tell.
+// begins reports whether a reference is the first of an execution. Without entries of blocks, a site that
+// does not ascend begins an execution.
 func (r *Reader) begins(block, site uint32) bool {
 	switch {
 	case block != r.now.block:
@@ -385,9 +379,9 @@ func (r *Reader) count(block uint32) {
 	r.counts[block].Executions++
 }
 
-// settle sends an execution where it belongs: what is in a region, or as printed all, to
-// the section; else out. One that a region begins or ends in is outside of it: it is of the
-// block that forks, or goes on when all have joined.
+// settle sends an execution to the section if it is in a region, or as printed always; otherwise out. An
+// execution in which a region begins or ends is outside: it is of the block that forks, or that continues
+// after the join.
 func (r *Reader) settle() error {
 	x := &r.now
 	if !r.options.PerRegion {

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lane is what one core does in a step: rows that are all there.
+// lane holds the rows of one core in a step.
 type lane struct {
 	batch *trace.Batch
 	given bool
@@ -21,10 +21,10 @@ func (l *lane) Next() (b *trace.Batch, from, to int, err error) {
 	return l.batch, 0, l.batch.Len(), nil
 }
 
-// enoughRows are merged at once, where nothing hangs on it.
+// enoughRows are merged at once if the order does not matter.
 const enoughRows = 2048
 
-// place puts an execution behind the rows that wait.
+// place puts an execution behind the waiting rows.
 func (r *Reader) place(x *execution, core int) {
 	r.fill(x, core)
 	if r.waiting >= enoughRows {
@@ -32,7 +32,7 @@ func (r *Reader) place(x *execution, core int) {
 	}
 }
 
-// flush has the rows that wait merged.
+// flush begins to merge the waiting rows.
 func (r *Reader) flush() {
 	if r.waiting == 0 {
 		return
@@ -47,7 +47,7 @@ func (r *Reader) flush() {
 	r.merging, r.waiting = true, 0
 }
 
-// fill adds the rows of an execution that were asked for to those of a core that wait.
+// fill adds the selected rows of an execution to the waiting rows of a core.
 func (r *Reader) fill(x *execution, core int) {
 	l := &r.lanes[core]
 	b := l.batch
@@ -89,7 +89,7 @@ func (r *Reader) fill(x *execution, core int) {
 	r.waiting += b.Len() - before
 }
 
-// bare tells whether no reference shows that a block was entered.
+// bare reports whether no reference shows that a block was entered.
 func (r *Reader) bare(block uint32) bool {
 	if !r.kinds.Has(trace.BareBlock) {
 		return false
@@ -103,7 +103,7 @@ func (r *Reader) bare(block uint32) bool {
 	return true
 }
 
-// begin starts to give the section, which is whole, behind what waits.
+// begin starts to replay the section, which is complete, behind the waiting rows.
 func (r *Reader) begin() {
 	r.flush()
 	r.keeping, r.replaying = false, true
@@ -154,8 +154,8 @@ func (r *Reader) replay() {
 	}
 }
 
-// gather has executions number j of a block on all cores merged, and behind core 0's last
-// one those that others have beyond.
+// gather merges executions number j of a block on all cores; behind core 0's last one, those that other cores
+// still have.
 func (r *Reader) gather() {
 	t := r.group
 	for core := range r.lanes {

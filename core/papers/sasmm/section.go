@@ -7,46 +7,45 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// section is what executions are counted over: the trace, or one region. It keeps them by
-// block, and the order of blocks.
+// section is the trace or the region over which executions are counted. It stores executions by block, and
+// the order of blocks.
 type section struct {
 	tracks []track
-	at     []uint32 // 1 + track of a block, 0: none yet
+	at     []uint32 // by block: 1 + its track; 0: none yet
 	order  order
-	bytes  int64 // of memory, about
+	bytes  int64 // of memory, approximately
 	limit  int64
 	cores  int
 }
 
-// track keeps the executions of one block, one after the other. Each is the number of its
-// shape, and for each row of the shape the address, as the difference from what is
-// expected: that of the same row of the execution of this shape before, and as much
-// further as that was from its own.
+// track stores the executions of one block, one after the other: the number of the shape, and for each row
+// the difference of its address from the expected one, which continues the stride of the same row in the last
+// two executions of the shape.
 //
-// Every so often expectations begin anew, so that reading can begin there.
+// Expectations are reset at anchors, so that reading can begin there.
 type track struct {
 	block    uint32
 	parallel bool
 	total    uint64 // executions
 	data     []byte
-	anchors  []int // where in data executions 0, often, 2 often, … begin
+	anchors  []int // positions in data of executions 0, often, 2 often, …
 	shapes   []shape
 	encode   []expected // for each shape
 	last     int        // the shape of the last execution
 	share    share
 	reader   cursor   // of Private, and of serial blocks
 	cores    []cursor // of Shared
-	next     uint64   // execution that the order comes to
+	next     uint64   // execution that is next in the order
 	first    uint64   // executions of core 0 so far
 }
 
 // often is how many executions expectations hold.
 const often = 256
 
-// shape is a run of rows with everything but their addresses and second values.
+// shape is an execution without the addresses and second values.
 type shape []cell
 
-// cell is what a row has besides its address and second value.
+// cell is a row without its address and second value.
 type cell struct {
 	pc      trace.Addr
 	site    uint32
@@ -55,19 +54,19 @@ type cell struct {
 	private bool
 }
 
-// argued tells whether rows of a kind have a second value.
+// argued reports whether rows of a kind have a second value.
 func argued(k trace.Kind) bool { return !k.IsReference() && k >= trace.Alloc && k != trace.BareBlock }
 
-// expected is what is known of the addresses of a shape's rows.
+// expected predicts the addresses of a shape's rows.
 type expected struct {
-	from  uint64 // the anchor that it holds from, and 1
+	from  uint64 // 1 + the anchor of the last reset
 	again bool   // there was more than one execution since
 	rows  []expectation
 }
 
 type expectation struct{ last, stride uint64 }
 
-// since makes e hold from an anchor.
+// since resets e if it is from before an anchor.
 func (e *expected) since(anchor uint64, rows int) {
 	if e.from == anchor+1 {
 		e.again = true
@@ -78,7 +77,7 @@ func (e *expected) since(anchor uint64, rows int) {
 	clear(e.rows)
 }
 
-// then gives the difference of an address from what is expected, and expects the next.
+// then returns the difference of an address from the expected one, and expects the next.
 func (x *expectation) then(addr uint64, again bool) (off uint64) {
 	off = addr - x.last - x.stride
 	x.seen(addr, again)
@@ -115,7 +114,7 @@ func (x *execution) add(c cell, addr trace.Addr, arg uint64) {
 // noBlock is the block of rows that belong to none.
 const noBlock = ^uint32(0)
 
-// reset forgets all executions, and keeps most of the memory.
+// reset removes all executions, and keeps most of the memory.
 func (s *section) reset() {
 	for i := range s.tracks {
 		s.at[s.tracks[i].block+1] = 0
@@ -124,7 +123,7 @@ func (s *section) reset() {
 	s.order.reset()
 }
 
-// trackOf finds the track of a block, or makes one.
+// trackOf returns the track of a block, new if need be.
 func (s *section) trackOf(block uint32) uint32 {
 	i := uint64(block + 1) // noBlock comes first
 	for uint64(len(s.at)) <= i {
@@ -147,7 +146,7 @@ func (t *track) reset(block uint32) {
 	*t = track{block: block, data: t.data[:0], anchors: t.anchors[:0], shapes: t.shapes[:0], encode: t.encode[:0]}
 }
 
-// add keeps an execution. false: there is no room for it.
+// add stores an execution. It returns false if there is no room for it.
 func (s *section) add(x *execution, parallel bool) bool {
 	n := s.trackOf(x.block)
 	t := &s.tracks[n]
@@ -184,13 +183,12 @@ func (s *section) add(x *execution, parallel bool) bool {
 	return s.bytes <= s.limit
 }
 
-// shape finds the shape of an execution, mostly that of the last one; len(t.shapes): it is
-// a new one.
+// shape finds the shape of an execution, mostly that of the last one; len(t.shapes) if it is new.
 func (t *track) shape(x *execution) int {
 	if len(t.shapes) == 0 || slices.Equal(t.shapes[t.last], x.cells) {
 		return t.last
 	}
-	// From the last backwards, for what comes next is mostly one of the latest.
+	// Backwards, because the shape is mostly one of the latest.
 	for i := len(t.shapes) - 1; i >= 0 && len(t.shapes)-i <= mostTried; i-- {
 		if slices.Equal(t.shapes[i], x.cells) {
 			return i
@@ -199,7 +197,7 @@ func (t *track) shape(x *execution) int {
 	return len(t.shapes)
 }
 
-// mostTried is how many shapes are looked at before there is another one, equal or not.
+// mostTried is how many shapes are compared before a new one is added, equal or not.
 const mostTried = 64
 
 // cursor reads a track's executions in ascending order, with gaps.
@@ -209,7 +207,7 @@ type cursor struct {
 	decode []expected
 }
 
-// read gives the addresses and second values of an execution not before the next one.
+// read reads execution n, which is not before the next one.
 func (c *cursor) read(t *track, n uint64, x *execution) {
 	if n/often > c.next/often {
 		c.next, c.at = n/often*often, t.anchors[n/often]
@@ -253,19 +251,19 @@ func (c *cursor) uvarint(t *track) uint64 {
 	return n
 }
 
-// order is a sequence of tracks. After a track mostly comes what came after it before: so
-// it is kept how often that is so in a row, and then what came instead.
+// order is a sequence of tracks. A track is mostly followed by the same track as before. So the data are the
+// number of right guesses in a row, and then what came instead.
 type order struct {
 	data  []byte
-	guess []uint32 // by track: what comes after it, and 1; 0: not known
-	now   uint32   // the last track and 1; 0: none yet
-	run   uint64   // of right guesses at the end
+	guess []uint32 // by track: 1 + its follower; 0: unknown
+	now   uint32   // 1 + the last track; 0: none yet
+	run   uint64   // right guesses at the end
 	total uint64
 }
 
 func (o *order) reset() { *o = order{data: o.data[:0], guess: o.guess[:0]} }
 
-// add appends a track and gives the bytes that it took.
+// add appends a track and returns its bytes.
 func (o *order) add(n uint32) (bytes int64) {
 	for uint64(len(o.guess)) <= uint64(max(n, o.now)) {
 		o.guess = append(o.guess, 0)
@@ -283,13 +281,13 @@ func (o *order) add(n uint32) (bytes int64) {
 	return bytes
 }
 
-// orderReader goes through a sequence of tracks.
+// orderReader reads a sequence of tracks.
 type orderReader struct {
 	of    *order
 	at    int
 	guess []uint32
 	now   uint32
-	run   uint64 // right guesses before what is instead; only if told
+	run   uint64 // right guesses before the exception; only if told
 	told  bool
 	done  uint64
 }
@@ -299,7 +297,7 @@ func (r *orderReader) reset(o *order) {
 	clear(r.guess)
 }
 
-// next gives the next track; false: there is none.
+// next returns the next track, or false.
 func (r *orderReader) next() (n uint32, ok bool) {
 	if r.done == r.of.total {
 		return 0, false

@@ -2,18 +2,17 @@ package sasmm
 
 import "sort"
 
-// share is how the executions of a block are divided among cores: array_divide.
+// share divides the executions of a block among cores: array_divide.
 type share struct {
-	cores, chunk, total uint64 // chunk 0: contiguous parts
-	// Of guided: what each core takes, in order.
-	pieces [][]piece // by core; nil: not guided
-	all    []piece
+	cores, chunk, total uint64    // chunk 0: contiguous parts
+	pieces              [][]piece // of guided, by core; otherwise nil
+	all                 []piece   // of guided, in order
 }
 
 // piece is a run of executions that a core takes at once.
 type piece struct {
 	from   uint64 // the first
-	before uint64 // how many the core has had, in a list of a core
+	before uint64 // executions that the core had before
 	core   int
 }
 
@@ -25,8 +24,8 @@ func (o *Options) share(total uint64) share {
 	return s
 }
 
-// guide deals out ever smaller chunks, to the core that has had the fewest executions: it
-// is free first, for all take equally long. Of several it is the first.
+// guide deals out ever smaller chunks to the first core with the fewest executions, which is free first
+// because all executions take equally long.
 func (s *share) guide() {
 	s.pieces = make([][]piece, s.cores)
 	had := make([]uint64, s.cores)
@@ -46,7 +45,7 @@ func (s *share) guide() {
 	}
 }
 
-// of is the core of execution n, where there are several.
+// of returns the core of execution n, if there are several executions.
 func (s *share) of(n uint64) int {
 	switch {
 	case s.pieces != nil:
@@ -61,7 +60,7 @@ func (s *share) of(n uint64) int {
 	return int(n / (each + 1))
 }
 
-// count is how many executions a core has.
+// count returns how many executions a core has.
 func (s *share) count(core int) uint64 {
 	c := uint64(core)
 	switch {
@@ -95,7 +94,7 @@ func (s *share) count(core int) uint64 {
 	return n
 }
 
-// end is the execution behind a piece.
+// end returns the execution behind a piece.
 func (s *share) end(p piece) uint64 {
 	i := sort.Search(len(s.all), func(i int) bool { return s.all[i].from > p.from })
 	if i == len(s.all) {
@@ -104,7 +103,7 @@ func (s *share) end(p piece) uint64 {
 	return s.all[i].from
 }
 
-// nth is a core's execution j, below count, among all.
+// nth returns the number of a core's execution j, below count, among all.
 func (s *share) nth(core int, j uint64) uint64 {
 	c := uint64(core)
 	switch {
@@ -121,7 +120,7 @@ func (s *share) nth(core int, j uint64) uint64 {
 	return c*each + min(c, more) + j
 }
 
-// most is how many executions the core has that has the most.
+// most returns the largest number of executions of a core.
 func (s *share) most() (n uint64) {
 	for c := range int(s.cores) {
 		n = max(n, s.count(c))
