@@ -7,12 +7,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Protocol is what caches that are side by side know of each other's lines.
+// Protocol is the coherence protocol.
 type Protocol uint8
 
-// The protocols. Both invalidate on writes, and miss the same.
+// The protocols. Both invalidate on writes, and have the same misses.
 const (
-	MESI Protocol = iota // a line that no other cache had is exclusive, and a store to it tells nobody
+	MESI Protocol = iota // a line that no other cache had is exclusive: stores to it are silent
 	MSI                  // a line that was read is shared
 )
 
@@ -28,43 +28,40 @@ func ParseProtocol(s string) (Protocol, error) {
 	return 0, &trace.OptionError{Option: "protocol", Got: s, Want: "mesi or msi"}
 }
 
-// Bus counts what caches of one level put on the bus that connects them, and what
-// they find there.
+// Bus counts the requests of one level's caches on the bus that connects them, and the answers.
 type Bus struct {
-	Reads          uint64 // BusRd: a read that no cache of the core down to here could answer
-	ReadsExclusive uint64 // BusRdX: a write of that kind
-	Upgrades       uint64 // BusUpgr: a write to a line that is shared
-	SilentUpgrades uint64 // a first write to a line that is exclusive, of which the bus sees nothing
+	Reads          uint64 // BusRd: a read miss in all of the core's caches down to this level
+	ReadsExclusive uint64 // BusRdX: a write miss in these
+	Upgrades       uint64 // BusUpgr: a write to a shared line
+	SilentUpgrades uint64 // a first write to an exclusive line, without a request
 
-	RemoteClean, RemoteDirty uint64 // Reads and ReadsExclusive of a line that caches beside it had
+	RemoteClean, RemoteDirty uint64 // Reads and ReadsExclusive of a line that another cache had
 
-	// Dirty lines that were written back because another cache wanted to read
-	// them, or to write to them.
+	// Write-backs of dirty lines because another cache reads them, or writes to them.
 	WriteBacksForReads, WriteBacksForWrites uint64
 }
 
-// bus connects caches that have the next level, or memory, in common. A member
-// stands for all caches above it too: together they have a line or do not.
+// bus connects caches that share the next level, or memory. A member includes all caches
+// above it.
 type bus struct {
 	msi     bool
 	members []*level
-	shift   uint // it keeps lines of 1 << shift bytes coherent: the largest of its members and those above
-	unit    uint // the smallest of these
+	shift   uint // lines of 1 << shift bytes are kept coherent: the largest of the members and the caches above
+	unit    uint // the same of the smallest lines
 	lines   lineTable
-	full    int // lines, from which on those that nobody has are forgotten
+	full    int // number of lines from which on lines that nobody has are forgotten
 
-	// The last stores of the owner to lines that were modified already: nothing
-	// is to be done for the next one. One more than the line, 0 for none.
+	// recent are stores of owners to modified lines. Another store needs no request.
 	recent [recentStores]recentStore
 }
 
 type recentStore struct {
-	line   trace.Line // one more than it
+	line   trace.Line // plus one; 0: none
 	member int
 }
 
-// stored tells whether nothing is to be done for a store of a member to a line that it
-// has: its last one is among the recent ones, and nobody asked for the line since.
+// stored reports whether a store of a member to a line that it has needs no request: its last
+// store is among the recent ones, and no other member has requested the line since.
 func (b *bus) stored(member int, addr trace.Addr) bool {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -72,21 +69,20 @@ func (b *bus) stored(member int, addr trace.Addr) bool {
 }
 
 const (
-	recentBits   = 10 // so many that lines of 64 cores seldom meet
+	recentBits   = 10 // enough that the lines of 64 cores seldom collide
 	recentStores = 1 << recentBits
 )
 
-// recentOf is where the recent store to a line is, if there is one. Lines that cores have
-// for themselves differ in their upper bits most.
+// recentOf returns the place of the recent store to a line. Private lines of cores differ
+// mostly in their upper bits.
 func (b *bus) recentOf(line trace.Line) *recentStore {
 	return &b.recent[line*spread>>(64-recentBits)]
 }
 
-// copies says who has a line, as far as the bus was told: members give lines up
-// without a word.
+// copies are the members with a line, as far as the bus knows: members evict lines silently.
 type copies struct {
-	holders  uint64 // a bit for each member that may have it; no other one has
-	owner    int8   // who may write to it without a word, or nobody
+	holders  uint64 // a bit for each member that may have it
+	owner    int8   // the member that may write to it silently, or nobody
 	modified bool   // the owner wrote to it
 }
 
@@ -107,8 +103,8 @@ func (b *bus) join(l *level) {
 	b.members = append(b.members, l)
 }
 
-// tell has the buses between a core and memory see an access within a line of its
-// first level, from the nearest one to the farthest that it concerns.
+// tell passes an access within a line of the first level to the buses that it concerns, from
+// the nearest one.
 func (c *core) tell(buses []int, addr trace.Addr, write bool) {
 	first, here, next := c.path[0], false, 0
 	start := addr >> first.shift << first.shift
@@ -123,7 +119,7 @@ func (c *core) tell(buses []int, addr trace.Addr, write bool) {
 	}
 }
 
-// holds tells whether all of a run of bytes is there.
+// holds reports whether all lines of a run of bytes are present.
 func (l *level) holds(addr trace.Addr, bytes uint64) bool {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		if present, _ := l.tags.look(line); !present {
@@ -133,8 +129,8 @@ func (l *level) holds(addr trace.Addr, bytes uint64) bool {
 	return true
 }
 
-// see takes a write of a member to a line, or a read of one that the core does not
-// have down to there; here: it has it.
+// see processes a member's write to a line, or its read of an absent line. here: the member has
+// the line.
 func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -160,7 +156,7 @@ func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 		e.copies = c
 		return
 	}
-	b.prune() // before: the line is on its way still
+	b.prune() // before the line is added, since its member does not have it yet
 	b.lines.add(line, c)
 }
 
@@ -193,8 +189,8 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 	return c
 }
 
-// before is what there is to know of a line that the bus was never told of: it may
-// be with the first core, from a time when the trace did not speak of threads.
+// before returns the state of a line that the bus does not know. The first core may have it,
+// from before the trace named threads.
 func (b *bus) before(line trace.Line) copies {
 	first := b.members[0]
 	switch {
@@ -208,7 +204,7 @@ func (b *bus) before(line trace.Line) copies {
 	return copies{holders: 1, owner: 0}
 }
 
-// has tells whether a member or a cache above it has a part of a line.
+// has reports whether a member or a cache above it has a part of a line.
 func (b *bus) has(m *level, line trace.Line) (present bool) {
 	m.everyCopy(line<<b.shift, 1<<b.shift, func(l *level, line trace.Line) {
 		here, _ := l.tags.look(line)
@@ -217,10 +213,10 @@ func (b *bus) has(m *level, line trace.Line) (present bool) {
 	return present
 }
 
-// leastKept is from how many lines on those that nobody has are forgotten.
+// leastKept is the least number of lines before unused ones are forgotten.
 const leastKept = 1 << 12
 
-// prune forgets the lines that nobody has, when they may be most of those kept.
+// prune forgets the lines that no member has, if these may be most lines.
 func (b *bus) prune() {
 	if b.lines.used < b.full {
 		return
@@ -234,8 +230,8 @@ func (b *bus) prune() {
 	b.full = max(leastKept, 4*b.lines.used)
 }
 
-// ask has the other holders of a line write back what is dirty, and give it up for
-// a write. It tells which of them had it.
+// ask lets the other holders of a line write back dirty data, and invalidate it for a write.
+// It returns which of them had the line.
 func (b *bus) ask(holders uint64, member int, line trace.Line, write, here bool) (others uint64) {
 	anyDirty := false
 	for left := holders &^ (1 << member); left != 0; left &= left - 1 {
@@ -257,7 +253,7 @@ func (b *bus) ask(holders uint64, member int, line trace.Line, write, here bool)
 	return others
 }
 
-// snoop is a request on the bus as another member sees it.
+// snoop processes a request at another member.
 func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool) {
 	addr, bytes := line<<b.shift, uint64(1)<<b.shift
 	m.everyCopy(addr, bytes, func(l *level, line trace.Line) {
@@ -278,8 +274,8 @@ func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool)
 	return present, dirty
 }
 
-// writeBack writes back what is dirty of a run of bytes in a member and above, in
-// as few pieces as can be, and leaves it clean.
+// writeBack writes back the dirty bytes of a run in a member and above, in as few pieces as
+// possible, and marks them clean.
 func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
 	unit, run := uint64(1)<<b.unit, uint64(0) // run: dirty bytes before at
 	at := addr
@@ -297,7 +293,7 @@ func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
 	m.everyCopy(addr, bytes, func(l *level, line trace.Line) { l.tags.wash(line) })
 }
 
-// anyDirty tells whether bytes were changed in a cache or one above it.
+// anyDirty reports whether bytes are dirty in a cache or one above it.
 func (l *level) anyDirty(addr trace.Addr, bytes uint64) (dirty bool) {
 	l.everyCopy(addr, bytes, func(l *level, line trace.Line) {
 		_, changed := l.tags.look(line)
@@ -306,7 +302,7 @@ func (l *level) anyDirty(addr trace.Addr, bytes uint64) (dirty bool) {
 	return dirty
 }
 
-// lose gives a line up to another core's store.
+// lose invalidates a line for another core's store.
 func (l *level) lose(line trace.Line) {
 	if present, _ := l.tags.remove(line); present {
 		l.counts.Invalidated++

@@ -10,27 +10,27 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MaxCores is the most cores of a simulation.
+// MaxCores is the maximum number of cores.
 const MaxCores = hierarchy.MostCores
 
-// core is a processor with the caches that it goes through, first level first.
+// core is a processor with its caches, first level first.
 type core struct {
 	threads []uint32
 	path    []*level
-	counts  []*Counts // at each of them
-	seen    []uint64  // misses at each but the first, where depths are told
-	near    *recency  // what its first cache has, if that is LRU in few ways; else nil
-	buses   []port    // those between the core and memory
+	counts  []*Counts // at each level
+	seen    []uint64  // misses at each level but the first, for depths
+	near    *recency  // the tags of the first cache, if it is LRU with few ways
+	buses   []port    // between the core and memory
 }
 
-// port is a place at a bus.
+// port is a member of a bus.
 type port struct {
 	bus    *bus
 	member int
 }
 
-// quick makes the access of a reference to one line that the first cache has, if nobody
-// else has to know of it, which is most of them. Otherwise nothing is done.
+// quick performs an access to one line if the first cache has it and no other cache needs to
+// know, as for most accesses. Otherwise it does nothing.
 func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	first := c.path[0]
 	line := addr >> first.shift
@@ -63,11 +63,11 @@ func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	return true
 }
 
-// group is the number of the cache of c that a core uses.
+// group returns the number of the cache that a core uses.
 func group(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
 
-// isBus tells whether caches of level i have to be kept coherent: fewer cores share
-// it than what is behind it.
+// isBus reports whether caches of level i have to be kept coherent: fewer cores share them than
+// the level below.
 func isBus(levels []hierarchy.Cache, i int) bool {
 	behind := uint32(hierarchy.AllCores)
 	if i+1 < len(levels) {
@@ -76,7 +76,7 @@ func isBus(levels []hierarchy.Cache, i int) bool {
 	return max(levels[i].SharedBy, 1) < min(max(behind, 1), MaxCores)
 }
 
-// checkShared tests that whoever shares a level shares those behind it.
+// checkShared tests that cores that share a level also share those below.
 func checkShared(levels []hierarchy.Cache) error {
 	for i := 1; i < len(levels); i++ {
 		above, here := max(levels[i-1].SharedBy, 1), max(levels[i].SharedBy, 1)
@@ -88,7 +88,7 @@ func checkShared(levels []hierarchy.Cache) error {
 	return nil
 }
 
-// setCores makes the cores that were asked for, in the order of their first threads.
+// setCores makes a core for each group of threads, in the order of their first threads.
 func (s *Simulator) setCores(groups [][]uint32) error {
 	sorted := make([][]uint32, len(groups))
 	for i, threads := range groups {
@@ -113,7 +113,7 @@ func (s *Simulator) setCores(groups [][]uint32) error {
 	return nil
 }
 
-// switchTo makes the core of a thread the one that references are of.
+// switchTo makes the core of a thread the current one.
 func (s *Simulator) switchTo(thread uint32) error {
 	if thread < MaxCores && s.direct[thread] != nil {
 		s.use(s.direct[thread], thread)
@@ -147,8 +147,8 @@ func (s *Simulator) use(c *core, thread uint32) {
 	}
 }
 
-// place finds a core for a thread that nobody spoke of: a new one, or, when there
-// are as many as can be, those that threads appeared on in turn.
+// place returns a core for a thread in no group: a new one or, beyond MaxCores, those on which
+// threads appeared in turn.
 func (s *Simulator) place() (*core, error) {
 	switch first := s.unused; {
 	case first != nil:
@@ -163,8 +163,7 @@ func (s *Simulator) place() (*core, error) {
 	return s.appeared[(s.folded-1)%len(s.appeared)], nil
 }
 
-// newCore adds a core, with caches for those levels that it does not share with
-// one that is there.
+// newCore adds a core, with caches for the levels that it does not share with an existing core.
 func (s *Simulator) newCore() (*core, error) {
 	n := len(s.cores)
 	if err := checkShared(s.h.Levels); n == 1 && err != nil {
@@ -193,7 +192,7 @@ func (s *Simulator) newCore() (*core, error) {
 	return c, nil
 }
 
-// reserve tests whether the caches that core n needs for itself have room.
+// reserve tests whether the caches of core n fit into memory.
 func (s *Simulator) reserve(n int) error {
 	need := s.bytes
 	for i, cache := range s.h.Levels {
@@ -208,7 +207,7 @@ func (s *Simulator) reserve(n int) error {
 	return nil
 }
 
-// addCache adds a cache of level i, which core c is the first to use.
+// addCache adds a cache of level i, whose first core is c.
 func (s *Simulator) addCache(c *core, i int) {
 	cache, nth := s.h.Levels[i], len(s.caches[i])
 	l := &level{
@@ -237,7 +236,7 @@ func (s *Simulator) addCache(c *core, i int) {
 	(*connect).join(l)
 }
 
-// MemoryError tells that the caches of all cores need more memory than there is.
+// MemoryError reports that the caches of all cores need more memory than the limit.
 type MemoryError struct {
 	LimitBytes, NeedBytes uint64
 	Cores                 int

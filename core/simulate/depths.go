@@ -2,11 +2,10 @@ package simulate
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// ConsumeDepths is [Simulator.Consume], and tells how far down each row went: into[i] is the
-// number of levels at which row i missed, 0 for what the first level has, that of all levels
-// for what came from memory. Of a reference over several lines it is that of the one that
-// went furthest; of an event 0. into has at least as many places as the batch has rows. A
-// simulator is fed by one of both.
+// ConsumeDepths is [Simulator.Consume], and sets into[i] to the number of levels at which row i
+// missed: 0 for a hit in the first level and for events, and the number of levels for a line
+// from memory. A reference to several lines has the maximum. into has at least as many
+// elements as the batch has rows. Use either this method or Consume.
 func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	s.threaded = s.threaded || b.Thread != nil
 	into = into[:b.Len()]
@@ -38,7 +37,7 @@ func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	return nil
 }
 
-// depth is how many levels the last reference missed at, which missed at the first one.
+// depth returns the number of levels at which the last reference missed, at least one.
 func (c *core) depth() uint8 {
 	if c.seen == nil {
 		c.seen = make([]uint64, len(c.counts))
@@ -47,12 +46,12 @@ func (c *core) depth() uint8 {
 	for ; depth < len(c.counts); depth++ {
 		n := c.counts[depth].Misses()
 		if n == c.seen[depth] {
-			break // what is behind it was asked for nothing
+			break // the levels below were not accessed
 		}
 		c.seen[depth] = n
 	}
 	return uint8(depth)
 }
 
-// FetchedBytes are those that memory gave so far.
+// FetchedBytes returns the bytes read from memory so far.
 func (s *Simulator) FetchedBytes() uint64 { return s.memory.BytesRead }

@@ -7,35 +7,35 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// level is one cache with its neighbours. What goes from level to level is a
-// run of bytes: whole lines of the level above, or a store within one.
+// level is one cache. Levels exchange runs of bytes: whole lines of the level above, or a store
+// within one.
 type level struct {
-	above   []*level // caches that have it in common; none: the processor
-	connect *bus     // between them; nil: they need none
+	above   []*level // caches that share this one; none: the processor
+	connect *bus     // between them, or nil
 	below   *level   // nil: memory
-	memory  *Traffic // what is behind the last level
-	bus     *bus     // to the caches beside it
-	member  int      // its number there
+	memory  *Traffic // below the last level
+	bus     *bus     // between this cache and others of its level
+	member  int      // its number on the bus
 
 	cache hierarchy.Cache
 	shift uint // its lines are of 1 << shift bytes
 	tags  tags
 
-	through   bool // changes go on down, and no line becomes dirty by them
-	around    bool // nothing is allocated for writes that miss
+	through   bool // write-through: stores make no line dirty
+	around    bool // write misses do not allocate
 	inclusive bool
 	exclusive bool
 
 	counts *Counts                 // of the core that uses it
-	lost   map[trace.Line]struct{} // that were here until another core stored to them
+	lost   map[trace.Line]struct{} // lines that another core's store invalidated
 }
 
 func (l *level) lineBytes() uint64 { return 1 << l.shift }
 
-// room is the number of bytes from addr to the end of its line.
+// room returns the number of bytes from addr to the end of its line.
 func (l *level) room(addr trace.Addr) uint64 { return l.lineBytes() - addr&(l.lineBytes()-1) }
 
-// access is one of the processor's, within a line.
+// access is an access of the processor, within a line.
 func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	if write {
 		l.store(addr, bytes)
@@ -44,8 +44,8 @@ func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	}
 }
 
-// read is a demand for a line. dirty tells that the line moves up with changes
-// that no level below has.
+// read is a demand for a line. dirty reports that the line moves up with changes that no level
+// below has.
 func (l *level) read(line trace.Line) (dirty bool) {
 	l.counts.Reads++
 	if l.exclusive {
@@ -60,7 +60,7 @@ func (l *level) read(line trace.Line) (dirty bool) {
 	return false
 }
 
-// missed notes a demand miss of a line that was lost.
+// missed counts a coherence miss if the line was invalidated.
 func (l *level) missed(line trace.Line) {
 	if l.lost != nil {
 		l.missedLost(line)
@@ -74,8 +74,7 @@ func (l *level) missedLost(line trace.Line) {
 	}
 }
 
-// giveUp is a demand for a line of an exclusive level, which keeps nothing of
-// what it gives.
+// giveUp is a demand for a line of an exclusive level, which removes the line.
 func (l *level) giveUp(line trace.Line) (dirty bool) {
 	if present, dirty := l.tags.remove(line); present {
 		l.counts.Given++
@@ -86,7 +85,7 @@ func (l *level) giveUp(line trace.Line) (dirty bool) {
 	return l.fetch(line)
 }
 
-// fetch demands a line of the level below, or as many lines as it takes.
+// fetch demands the line, or its parts, from the level below.
 func (l *level) fetch(line trace.Line) (dirty bool) {
 	if l.below == nil {
 		l.memory.Reads++
@@ -100,7 +99,7 @@ func (l *level) fetch(line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// store is a demand to write bytes within a line.
+// store is a demand to write within a line.
 func (l *level) store(addr trace.Addr, bytes uint64) {
 	l.counts.Writes++
 	line := addr >> l.shift
@@ -108,53 +107,45 @@ func (l *level) store(addr trace.Addr, bytes uint64) {
 		l.counts.WriteMisses++
 		l.missed(line)
 		if l.around || l.exclusive {
-			l.storeBelow(addr, bytes)
+			l.down(addr, bytes, (*level).store)
 			return
 		}
 		l.fill(line, l.fetch(line) || !l.through)
 	}
 	if l.through {
-		l.updateBelow(addr, bytes)
+		l.down(addr, bytes, (*level).update)
 	}
 }
 
-// storeBelow demands of the level below to write.
-func (l *level) storeBelow(addr trace.Addr, bytes uint64) {
+// down writes bytes to memory, or lets the level below process them line by line.
+func (l *level) down(addr trace.Addr, bytes uint64, each func(*level, trace.Addr, uint64)) {
 	if l.below == nil {
-		l.memory.write(bytes)
+		l.memory.Writes++
+		l.memory.BytesWritten += bytes
 		return
 	}
-	l.below.pieces(addr, bytes, l.below.store)
-}
-
-// updateBelow writes a store through.
-func (l *level) updateBelow(addr trace.Addr, bytes uint64) {
-	if l.below == nil {
-		l.memory.write(bytes)
-		return
+	for bytes > 0 {
+		piece := min(bytes, l.below.room(addr))
+		each(l.below, addr, piece)
+		addr, bytes = addr+piece, bytes-piece
 	}
-	l.below.pieces(addr, bytes, l.below.update)
 }
 
 // update is a store written through by the level above.
 func (l *level) update(addr trace.Addr, bytes uint64) {
 	l.counts.Updates++
 	if hit := l.tags.touch(addr>>l.shift, !l.through); !hit || l.through {
-		l.updateBelow(addr, bytes)
+		l.down(addr, bytes, (*level).update)
 	}
 }
 
 // sendBack writes bytes back to the level below.
 func (l *level) sendBack(addr trace.Addr, bytes uint64) {
 	l.counts.WriteBacksSent++
-	if l.below == nil {
-		l.memory.write(bytes)
-		return
-	}
-	l.below.pieces(addr, bytes, l.below.writeBack)
+	l.down(addr, bytes, (*level).writeBack)
 }
 
-// writeBack is a dirty line of a level above, or a part of it.
+// writeBack receives a dirty line of a level above, or a part of it.
 func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 	l.counts.WriteBacksReceived++
 	line := addr >> l.shift
@@ -173,8 +164,8 @@ func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// supersede takes a line that is written back whole from the exclusive levels
-// below, which may hold an older state of it.
+// supersede removes a line that is written back completely from the exclusive levels below,
+// which may have an older state of it.
 func (l *level) supersede(line trace.Line) {
 	for n := l.below; n != nil && n.exclusive; n = n.below {
 		if present, _ := n.tags.remove(line); present {
@@ -183,7 +174,7 @@ func (l *level) supersede(line trace.Line) {
 	}
 }
 
-// fill puts a line into its set, from which another may have to leave.
+// fill inserts a line into its set, which may evict another one.
 func (l *level) fill(line trace.Line, dirty bool) {
 	l.counts.Fills++
 	if l.lost != nil {
@@ -208,8 +199,7 @@ func (l *level) fill(line trace.Line, dirty bool) {
 	}
 }
 
-// takeFromAbove takes a line from all levels above, and tells whether it was
-// changed in one of them.
+// takeFromAbove invalidates a line in all levels above, and reports whether it was dirty there.
 func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 	if b := l.connect; b != nil && b.shift == l.shift {
 		if c, known := b.lines.get(line); known { // no others have it
@@ -225,7 +215,7 @@ func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// takeFrom takes a line from a cache above and those above that.
+// takeFrom invalidates a line in a cache above and those above that one.
 func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	n.everyCopy(line<<l.shift, l.lineBytes(), func(n *level, line trace.Line) {
 		if present, changed := n.tags.remove(line); present {
@@ -236,8 +226,7 @@ func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// everyCopy calls for each line that holds bytes of a run, if it is there, in this
-// level and those above it.
+// everyCopy calls each for the lines of a run of bytes, in this level and those above it.
 func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace.Line)) {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		each(l, line)
@@ -247,8 +236,8 @@ func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace
 	}
 }
 
-// accept takes the victim of the level above into an exclusive level. It may be
-// there already, if another core had the line too and gave it up before.
+// accept inserts the victim of the level above into an exclusive level. The line is present
+// already if another core had it too and evicted it before.
 func (l *level) accept(line trace.Line, dirty bool) {
 	hit := l.tags.touch(line, dirty && !l.through)
 	switch {
@@ -268,21 +257,7 @@ func (l *level) accept(line trace.Line, dirty bool) {
 	}
 }
 
-// pieces cuts a run of bytes where lines of the level end.
-func (l *level) pieces(addr trace.Addr, bytes uint64, each func(trace.Addr, uint64)) {
-	for bytes > 0 {
-		piece := min(bytes, l.room(addr))
-		each(addr, piece)
-		addr, bytes = addr+piece, bytes-piece
-	}
-}
-
-// flush writes back what is dirty. The lines stay, clean.
+// flush writes back dirty lines, which stay clean.
 func (l *level) flush() {
 	l.tags.clean(func(line trace.Line) { l.sendBack(line<<l.shift, l.lineBytes()) })
-}
-
-func (t *Traffic) write(bytes uint64) {
-	t.Writes++
-	t.BytesWritten += bytes
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lineTable is what a bus knows of lines, in an open hash table: a map takes several times
-// as long, and every store that the bus has to see looks here.
+// lineTable is an open hash table of the lines that a bus knows. A map is several times slower,
+// and every store on the bus looks here.
 type lineTable struct {
 	entries []lineEntry // a power of two; at most half of them are in use
 	used    int
 	shift   uint        // 64 - log2(len(entries))
-	kept    []lineEntry // memory for keep
+	kept    []lineEntry // scratch memory of keep
 }
 
 // lineEntry is one line.
 type lineEntry struct {
-	next trace.Line // one more than the line, 0 in a place that is free
+	next trace.Line // the line plus one, 0 if the entry is free
 	copies
 }
 
@@ -25,16 +25,16 @@ const leastLines = 1 << 10
 
 func newLineTable() lineTable { return lineTable{}.of(leastLines) }
 
-// of is an empty table of that many places.
+// of returns an empty table of that many entries.
 func (lineTable) of(places int) lineTable {
 	return lineTable{entries: make([]lineEntry, places), shift: uint(64 - bits.Len(uint(places-1)))}
 }
 
-// spread is 2^64 by the golden ratio, which spreads neighbours far apart (Knuth, The Art
-// of Computer Programming, vol. 3, §6.4).
+// spread is 2^64 divided by the golden ratio, for multiplicative hashing (Knuth, The Art of
+// Computer Programming, vol. 3, §6.4).
 const spread = 0x9e3779b97f4a7c15
 
-// at is the place of a line, or the free one where it belongs.
+// at returns the entry of a line, or the free one where it belongs.
 func (t *lineTable) at(line trace.Line) *lineEntry {
 	mask := len(t.entries) - 1
 	for i := int(line * spread >> t.shift); ; i = (i + 1) & mask {
@@ -44,13 +44,13 @@ func (t *lineTable) at(line trace.Line) *lineEntry {
 	}
 }
 
-// get tells what is known of a line.
+// get returns the state of a line.
 func (t *lineTable) get(line trace.Line) (c copies, known bool) {
 	e := t.at(line)
 	return e.copies, e.next != 0
 }
 
-// add notes what is known of a line that is not there yet.
+// add adds a line.
 func (t *lineTable) add(line trace.Line, c copies) {
 	if 2*(t.used+1) > len(t.entries) {
 		t.keep(func(trace.Line, copies) bool { return true })
@@ -59,8 +59,8 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.at(line) = lineEntry{line + 1, c}
 }
 
-// keep forgets the lines that are not to be kept, and makes room for as many more. Where
-// about as many stay as before it allocates nothing.
+// keep removes the lines that are not to be kept, and resizes the table for as many more. It
+// allocates nothing if the size stays.
 func (t *lineTable) keep(is func(trace.Line, copies) bool) {
 	kept := t.kept[:0]
 	for i := range t.entries {

@@ -2,9 +2,9 @@ package simulate
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// list is LRU in many ways: a table finds a line's node, and the nodes of a set
-// are a ring in the order of their use, so that an access costs the same in any
-// number of ways. Memory grows with the lines that come.
+// list is LRU for many ways. A table finds a line's node, and the nodes of a set are a ring in
+// the order of their use, so that the cost of an access does not depend on the number of
+// ways. Memory grows with the number of lines.
 type list struct {
 	index
 	ways   uint64
@@ -14,8 +14,8 @@ type list struct {
 	unused []uint32              // nodes without a line
 }
 
-// node is a line in its set's ring. The ring's end is before the most recently
-// used line and behind the least recently used one.
+// node is a line in its set's ring. The ring's end is between the least and the most recently
+// used line.
 type node struct {
 	frame          frame
 	previous, next uint32
@@ -97,7 +97,7 @@ func (t *list) unlink(n uint32) {
 	t.nodes[previous].next, t.nodes[next].previous = next, previous
 }
 
-// toFront puts a node behind the end of its set's ring.
+// toFront inserts a node after the end of its set's ring.
 func (t *list) toFront(n, end uint32) {
 	first := t.nodes[end].next
 	t.nodes[n].previous, t.nodes[n].next = end, first

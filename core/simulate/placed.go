@@ -6,15 +6,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// placed are frames in which lines stay where they were put. Few ways are
-// searched, many have a table.
+// placed has frames in which lines do not move. Few ways are searched, many have a table.
 type placed struct {
 	index
 	ways   uint64
 	frames []frame               // set by set
-	at     map[trace.Line]uint64 // the frame of each line; nil where ways are few
-	empty  []uint32              // ways of each set that are empty, set by set; the next to be used is the last one
-	left   []uint32              // how many these are
+	at     map[trace.Line]uint64 // the frame of each line; nil for few ways
+	empty  []uint32              // empty ways, set by set; the last of a set is used next
+	left   []uint32              // number of empty ways in each set
 }
 
 func newPlaced(where index, ways uint64) placed {
@@ -32,7 +31,7 @@ func newPlaced(where index, ways uint64) placed {
 	return p
 }
 
-// find gives the set of a line and its way there.
+// find returns the set of a line and its way there.
 func (p *placed) find(line trace.Line) (set, way uint64, found bool) {
 	set = p.set(line)
 	base := set * p.ways
@@ -48,14 +47,15 @@ func (p *placed) find(line trace.Line) (set, way uint64, found bool) {
 	return set, 0, false
 }
 
-// use marks a line that is there.
-func (p *placed) use(set, way uint64, dirty bool) {
-	if dirty {
+func (p *placed) touch(line trace.Line, dirty bool) bool {
+	set, way, found := p.find(line)
+	if found && dirty {
 		p.frames[set*p.ways+way] |= 1
 	}
+	return found
 }
 
-// takeEmpty gives an empty way of a set, if there is one.
+// takeEmpty returns an empty way of a set, if there is one.
 func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
 	if p.left[set] == 0 {
 		return 0, false
@@ -64,7 +64,7 @@ func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
 	return uint64(p.empty[set*p.ways+uint64(p.left[set])]), true
 }
 
-// put writes a line over what is in a way.
+// put replaces the line in a way.
 func (p *placed) put(line trace.Line, dirty bool, set, way uint64) (victim trace.Line, victimDirty, evicted bool) {
 	at := set*p.ways + way
 	old := p.frames[at]
@@ -103,14 +103,7 @@ func (p *placed) wash(line trace.Line) {
 	}
 }
 
-func (p *placed) clean(back func(trace.Line)) {
-	for i, f := range p.frames {
-		if f != emptyFrame && f.dirty() {
-			p.frames[i] &^= 1
-			back(f.line())
-		}
-	}
-}
+func (p *placed) clean(back func(trace.Line)) { cleanFrames(p.frames, back) }
 
 func (p *placed) resident() uint64 {
 	lines := uint64(len(p.frames))
@@ -120,12 +113,12 @@ func (p *placed) resident() uint64 {
 	return lines
 }
 
-// tree is tree-PLRU. The ways of a set are the leaves of a binary tree, ways a
-// power of two. Node n, from 1, has the children 2n and 2n+1, and way w is node
-// ways+w; each inner node's bit says which half is to give a line up.
+// tree is tree-PLRU. The ways of a set, a power of two, are the leaves of a binary tree. Node
+// n, from 1, has the children 2n and 2n+1, and way w is node ways+w. The bit of each inner node
+// selects the half that evicts a line.
 type tree struct {
 	placed
-	points []bool // true: to the higher half; ways a set, of which the first is not used
+	points []bool // true: to the higher half; ways per set, of which the first is unused
 }
 
 func newTree(where index, ways uint64) *tree {
@@ -135,13 +128,15 @@ func newTree(where index, ways uint64) *tree {
 func (t *tree) touch(line trace.Line, dirty bool) bool {
 	set, way, found := t.find(line)
 	if found {
-		t.use(set, way, dirty)
+		if dirty {
+			t.frames[set*t.ways+way] |= 1
+		}
 		t.turnAway(set, way)
 	}
 	return found
 }
 
-// turnAway points all nodes above a way to the half that it is not in.
+// turnAway lets all nodes above a way point to the other half.
 func (t *tree) turnAway(set, way uint64) {
 	points := t.points[set*t.ways : (set+1)*t.ways]
 	for n := t.ways + way; n > 1; n /= 2 {
@@ -159,7 +154,7 @@ func (t *tree) insert(line trace.Line, dirty bool) (victim trace.Line, victimDir
 	return t.put(line, dirty, set, way)
 }
 
-// pointedAt is the way that the bits of a set lead to.
+// pointedAt returns the way that the bits of a set select.
 func (t *tree) pointedAt(set uint64) uint64 {
 	points := t.points[set*t.ways : (set+1)*t.ways]
 	n := uint64(1)
@@ -180,14 +175,6 @@ type random struct {
 
 func newRandom(where index, ways, seed uint64) *random {
 	return &random{placed: newPlaced(where, ways), draw: rand.New(rand.NewPCG(seed, 0))}
-}
-
-func (t *random) touch(line trace.Line, dirty bool) bool {
-	set, way, found := t.find(line)
-	if found {
-		t.use(set, way, dirty)
-	}
-	return found
 }
 
 func (t *random) insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool) {

@@ -2,8 +2,8 @@ package simulate
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// recency is LRU in few ways: the frames of a set stand in the order of their
-// use, most recent first and empty ones last.
+// recency is LRU for few ways. The frames of a set are in the order of their use, most recent
+// first, and empty ones last.
 type recency struct {
 	index
 	ways   uint64
@@ -34,7 +34,7 @@ func (t *recency) touch(line trace.Line, dirty bool) bool {
 	return false
 }
 
-// toFront puts f before the others and drops the last.
+// toFront inserts f at the front and drops the last frame.
 func toFront(set []frame, f frame) {
 	for i := len(set) - 1; i > 0; i-- {
 		set[i] = set[i-1]
@@ -61,7 +61,7 @@ func (t *recency) remove(line trace.Line) (present, dirty bool) {
 	return false, false
 }
 
-// find gives the frame of a line, or nil.
+// find returns the frame of a line, or nil.
 func (t *recency) find(line trace.Line) *frame {
 	set := t.of(line)
 	for i, f := range set {
@@ -83,14 +83,7 @@ func (t *recency) wash(line trace.Line) {
 	}
 }
 
-func (t *recency) clean(back func(trace.Line)) {
-	for i, f := range t.frames {
-		if f != emptyFrame && f.dirty() {
-			t.frames[i] &^= 1
-			back(f.line())
-		}
-	}
-}
+func (t *recency) clean(back func(trace.Line)) { cleanFrames(t.frames, back) }
 
 func (t *recency) resident() (lines uint64) {
 	for _, f := range t.frames {

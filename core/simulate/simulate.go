@@ -1,109 +1,98 @@
-// Package simulate runs line accesses through a hierarchy of caches, one after
-// the other, and counts exactly what happens: the oracle that predictions from a
-// profile are held against. It is plain on purpose. A simulation answers for one
-// hierarchy and costs a pass over the trace; package hierarchy answers for any
-// hierarchy from a profile.
+// Package simulate runs line accesses through a hierarchy of caches and counts exactly what
+// happens: the oracle for predictions from a profile. It is plain on purpose. A simulation
+// answers for one hierarchy and costs a pass over the trace; package hierarchy answers for
+// any hierarchy from a profile.
 //
 // # Accesses
 //
 // A reference is one access for each line that it touches, in ascending order, as in
-// DineroIV (MODELS §1). Loads, fetches and ranges that are read are reads; stores,
-// modifies and ranges that are written are writes: a modify is one access, a
-// write.
+// DineroIV (MODELS §1). Loads, fetches and range reads are reads; stores, modifies and range
+// writes are writes. A modify is one access.
 //
 // # Demand
 //
-// Demand accesses of the first level are those of the trace. What misses is
-// demanded of the next level, so a level's demand accesses are the misses of
-// the one above (times the lines that it takes to fill one there, where lines
-// are smaller below). A line that is fetched for a store is a read below; a
-// store is a write below where it goes on by itself, because a level above does
-// not allocate for it. Everything else that arrives is no demand and is counted
-// apart: lines written back, stores written through, and victims.
+// Demand accesses of the first level are those of the trace. Misses are demanded of the next
+// level, so that a level's demand accesses are the misses of the level above (times the
+// number of lines that fill one there, if lines are smaller below). A line that is fetched
+// for a store is a read below; a store is a write below if the level above does not allocate
+// for it. Everything else that arrives is counted apart: write-backs, stores written
+// through, and victims.
 //
 // # One access
 //
 //  1. The line is looked up. A hit makes it the most recently used one.
-//  2. A miss fetches it from below; every level that it comes through keeps it,
-//     but exclusive ones, and stores at levels that do not allocate for them.
-//  3. Only then another line leaves, if the set is full: written back if it is
-//     dirty, or dropped. (DineroIV counts the same in this order; see the tests.)
+//  2. A miss fetches it from below. Every level on its way keeps it, except exclusive ones,
+//     and levels that do not allocate for stores.
+//  3. Then another line is evicted, if the set is full: written back if it is dirty, or
+//     dropped. (DineroIV counts the same in this order; see the tests.)
 //
-// What arrives from above besides demand looks its line up too, and a hit makes
-// it the most recently used one, as in DineroIV.
+// Other arrivals from above also look their line up, and a hit makes it the most recently
+// used one, as in DineroIV.
 //
-//   - A write-back that misses is kept without fetching anything, if it brings
-//     a whole line and the level allocates for writes; or else it goes on down.
-//     A level that writes through keeps it clean and sends it on.
-//   - A store written through, of what has hit above, never allocates: where it
-//     misses it goes on down.
+//   - A write-back that misses is kept without a fetch, if it is a whole line and the level
+//     allocates for writes; otherwise it goes down. A write-through level keeps it clean and
+//     sends it on.
+//   - A store written through that misses never allocates: it goes down.
 //
 // # Inclusion
 //
-//   - An inclusive level holds all that the levels above it hold. When a line
-//     leaves it, it leaves above as well, and what was changed there is written
-//     back with it. Its lines are at least as large as those above.
-//   - A non-inclusive level, which is the default, keeps what comes by and
-//     invalidates nothing above. DineroIV, Cachegrind and drcachesim have such.
-//   - An exclusive level is filled with the lines, clean and dirty, that leave
-//     the level above, and gives a line up when it is asked for it; changes move
-//     up with the line. What is written back because it is written through, or
-//     at the end, passes it by. Its lines are as large as those above.
+//   - An inclusive level has all lines of the levels above it. When it evicts a line, the line
+//     is invalidated above, and changes there are written back with it. Its lines are at
+//     least as large as those above.
+//   - A non-inclusive level, the default, keeps the lines that it fetched and invalidates
+//     nothing above. DineroIV, Cachegrind and drcachesim have such levels.
+//   - An exclusive level is filled with the lines, clean and dirty, that the level above
+//     evicts, and removes a line that is demanded of it; changes move up with the line. What
+//     is written through, or written back at the end, passes it by. Its lines are as large
+//     as those above.
 //
-// The first level's inclusion says nothing.
+// The first level's inclusion has no meaning.
 //
 // # Sets and replacement
 //
-// The set is the line's number modulo the number of sets, which need be no
-// power of two. A hashed index first folds the number: it is cut into pieces as
-// long as a set's number, which are added bit by bit without carry. A set that
-// is not full takes the frame that was emptied last, or else the next that was
-// never used. Then the line that gives way is the least recently used one; that
-// at which the tree of bits points, which every use turns away from what was
-// used (tree-PLRU, ways a power of two); or a random one, the same for the same
-// seed.
+// The set is the line's number modulo the number of sets, which need not be a power of two. A
+// hashed index first cuts the number into pieces as long as a set's number, and combines them
+// by exclusive or. A set that is not full uses the frame that was emptied last, or else the
+// next unused one. Otherwise the victim is the least recently used line; the line that the
+// tree of bits selects, which every use turns away from the used line (tree-PLRU, a power of
+// two of ways); or a random one, the same for the same seed.
 //
 // # Cores
 //
-// Each thread of the trace runs on a core of its own, unless [Options.Cores] puts
-// several on one; beyond [MaxCores], threads that appear are put on those in turn. A
-// level that SharedBy says nothing of is private: each core has a
-// cache of it. Of a level that n cores share, every n consecutive cores have one.
-// Cores are in the order that was asked for, by their first thread, and then in
-// the order in which threads appear; references are made one after the other, in
-// the order of the trace. One core goes through the caches as if there were no
-// other.
+// Each thread of the trace runs on its own core, unless [Options.Cores] puts several on one;
+// beyond [MaxCores], new threads are put on those in turn. A level without SharedBy is
+// private. A level that n cores share has one cache for every n consecutive cores. Cores are
+// in the order of Options.Cores, by their first thread, and then in the order in which
+// threads appear. References are simulated in the order of the trace.
 //
 // # Coherence
 //
-// Private caches are kept coherent by snooping and write-invalidate (Culler and
-// Singh, Parallel Computer Architecture, 1999, §5.3). Wherever several caches have
-// the next level or memory in common, a bus connects them; a cache with those above
-// it stands for its cores there. A read that they cannot answer goes on the bus
-// (BusRd), and so does every store, as a miss (BusRdX) or, of a line that they have,
-// as an upgrade (BusUpgr). Before it is demanded of the next level,
+// Private caches are kept coherent by snooping and write-invalidate (Culler and Singh,
+// Parallel Computer Architecture, 1999, §5.3). Where several caches share the next level or
+// memory, a bus connects them; a cache stands for those above it too. A read miss in all of
+// these goes on the bus (BusRd), and so does every store, as a miss (BusRdX) or, of a present
+// line, as an upgrade (BusUpgr). Before the line is demanded of the next level,
 //
-//   - another that has the line dirty writes it back, and keeps it clean for a read;
-//   - all others lose it for a store. Their next demand for it, if it misses, is a
-//     coherence miss. The frame is empty then, and filled before another line leaves.
+//   - another cache with a dirty copy writes it back, and keeps it clean for a read;
+//   - all others invalidate it for a store. Their next demand for it, if it misses, is a
+//     coherence miss. The empty frame is filled before another line is evicted.
 //
-// Stores tell nobody where the line is modified (M) already, and under MESI where
-// it is exclusive (E), for no other had it when it was read. Under MSI it would be
-// shared, and an upgrade. So MSI and MESI differ in traffic, never in misses. A line
-// that leaves leaves without a word, so others may be taken to share it still.
+// Stores are silent if the line is modified (M) already, and under MESI if it is exclusive
+// (E), because no other cache had it when it was read. Under MSI the line would be shared, and
+// the store an upgrade. So MSI and MESI differ in traffic, never in misses. Evictions are
+// silent, so that a line may still count as shared.
 //
-// Lines that another cache has too are still demanded of the next level; what could
-// have come from a cache is counted (remote, clean or dirty). Where lines of the
-// caches on one bus differ in size, the largest are kept coherent.
+// Lines that another cache has are still demanded of the next level; what could have come from
+// a cache is counted (remote, clean or dirty). If the caches on one bus have lines of
+// different sizes, the largest are kept coherent.
 //
 // For one private level, the misses of each core equal those of its coherent stack
 // (MODELS §6.4).
 //
 // # The end
 //
-// [Simulator.Finish] writes back what is dirty, as DineroIV does: level by
-// level, first level first, set by set, most recently used line first. What that
-// does is counted apart, in Flush.
+// [Simulator.Finish] writes back dirty lines, as DineroIV does: level by level, first level
+// first, set by set, most recently used line first. This is counted apart, in Flush.
 package simulate
 
 import (
@@ -118,21 +107,20 @@ import (
 type Result struct {
 	Levels        []Level // first level first
 	Cores         []Core  // by number
-	Memory, Flush Traffic // during the run, and by what is written back at its end
+	Memory, Flush Traffic // during the run, and by write-backs at its end
 
-	Folded     int    // threads that share a core, for there are more than [MaxCores]
+	Folded     int    // threads that share a core, because there are more than [MaxCores]
 	References uint64 // of the trace
-	Split      uint64 // those of them that touch more than one line of the first level
+	Split      uint64 // references that touch several lines of the first level
 }
 
-// Level is what the caches of one level counted, during the run and while they were
-// flushed.
+// Level has the counts of the caches of one level, during the run and the flush.
 type Level struct {
 	Cache      hierarchy.Cache
 	Run, Flush Counts
-	Resident   uint64   // lines that they hold at the end
-	Caches     int      // how many there are
-	Cores      []Counts // those of Run that each core is the cause of; what it loses to others is its own
+	Resident   uint64   // lines at the end
+	Caches     int      // number of caches
+	Cores      []Counts // parts of Run by the core that causes them; a core's invalidated lines are its own
 }
 
 // Core is a processor of the simulation.
@@ -140,56 +128,52 @@ type Core struct {
 	Threads []uint32 // of the trace, ascending
 }
 
-// Counts are what happened at one level.
+// Counts are the events at one level.
 type Counts struct {
-	// Demand accesses, and those of them that did not find their line.
-	Reads, Writes, ReadMisses, WriteMisses uint64
+	Reads, Writes, ReadMisses, WriteMisses uint64 // demand accesses
 
-	// What arrives from the level above besides demand.
+	// Arrivals from the level above besides demand.
 	WriteBacksReceived uint64 // dirty lines
-	WriteBackMisses    uint64 // those of them that did not find their line
+	WriteBackMisses    uint64 // WriteBacksReceived whose line was absent
 	Updates            uint64 // stores written through
-	CleanVictims       uint64 // clean lines that left above, for an exclusive level
+	CleanVictims       uint64 // clean lines evicted above, for an exclusive level
 
-	// What goes to the level below besides demand.
-	WriteBacksSent uint64
+	WriteBacksSent uint64 // to the level below
 
-	// The lines that it holds: what was filled was evicted, taken, given or
-	// invalidated, or is still there.
-	Fills     uint64 // lines that came, on demand or from above
-	Evictions uint64 // lines that left because others came
-	Taken     uint64 // lines that left because an inclusive level below lost them (back-invalidations)
-	Given     uint64 // lines that left an exclusive level for one above
+	// Fills are the sum of Evictions, Taken, Given, Invalidated and the resident lines.
+	Fills     uint64 // lines inserted, on demand or from above
+	Evictions uint64 // by fills
+	Taken     uint64 // back-invalidations by an inclusive level below
+	Given     uint64 // lines that an exclusive level gave to one above
 
 	// With several cores.
-	CoherenceMisses uint64 // those of Misses whose line was here until another core stored to it
-	Invalidated     uint64 // lines that left because another core stored to them
+	CoherenceMisses uint64 // Misses of lines that another core's store invalidated
+	Invalidated     uint64 // by another core's store
 	Bus             Bus
 }
 
-// Accesses is the number of demand accesses.
+// Accesses returns the number of demand accesses.
 func (c *Counts) Accesses() uint64 { return c.Reads + c.Writes }
 
-// Misses is the number of demand accesses that did not find their line.
+// Misses returns the number of demand misses.
 func (c *Counts) Misses() uint64 { return c.ReadMisses + c.WriteMisses }
 
-// Hits is the number of demand accesses that found their line.
+// Hits returns the number of demand hits.
 func (c *Counts) Hits() uint64 { return c.Accesses() - c.Misses() }
 
-// Traffic is what happened at memory.
+// Traffic is the traffic of memory.
 type Traffic struct {
 	Reads, Writes           uint64 // lines fetched; lines and stores written
 	BytesRead, BytesWritten uint64
 }
 
-// Options are choices about a simulation.
+// Options are the options of a simulation.
 type Options struct {
 	Seed     uint64 // of random replacement
 	Protocol Protocol
-	// Cores are the threads that run on one core, each thread in at most one; those
-	// in none have one of their own.
+	// Cores are groups of threads that run on one core. Other threads have their own cores.
 	Cores       [][]uint32
-	MemoryBytes uint64 // limit of what caches take; 0: none
+	MemoryBytes uint64 // limit of the simulator's memory; 0: none
 }
 
 // Simulator simulates one hierarchy.
@@ -197,31 +181,31 @@ type Simulator struct {
 	h        hierarchy.Hierarchy
 	protocol Protocol
 	seed     uint64
-	caches   [][]*level // of each level, by number
+	caches   [][]*level // by level
 	connect  *bus       // between the caches of the last level
-	buses    []int      // levels whose caches are on one
+	buses    []int      // levels whose caches are on a bus
 	memory   Traffic
 
 	cores        []*core
 	byThread     map[uint32]*core
-	direct       [MaxCores]*core // of threads with small numbers that made a reference
-	unused       *core           // the first one, until a thread runs on it
+	direct       [MaxCores]*core // byThread for small numbers
+	unused       *core           // the first core, until a thread runs on it
 	appeared     []*core
-	folded       int    // threads that had to share a core, for there were too many
-	now          *core  // whose reference it is; nil: not known
-	thread       uint32 // that runs on it
-	threaded     bool   // the trace says who makes references
-	partly       []int  // levels whose caches some cores share: what others do to one is put down to the core that made the last reference
+	folded       int    // threads that share a core, because there are too many
+	now          *core  // of the current reference; nil: unknown
+	thread       uint32 // that runs on now
+	threaded     bool   // the trace has threads
+	partly       []int  // levels whose caches some cores share: events caused by others count for the core of the last reference
 	bytes, limit uint64
 
 	references, split uint64
 }
 
-// mostLines is the largest cache: a gigabyte of memory while simulating it.
+// mostLines bounds a cache: its simulation needs a gigabyte of memory.
 const mostLines = 1 << 27
 
-// New makes a simulator of h with empty caches. The error is a
-// [*trace.OptionError], or a [*MemoryError].
+// New returns a simulator of h with empty caches. The error is a [*trace.OptionError], or a
+// [*MemoryError].
 func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	if len(h.Levels) == 0 {
 		return nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}
@@ -249,7 +233,7 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	return s, err
 }
 
-// MemoryBytes is what the caches of one core take. The error is that of New.
+// MemoryBytes returns the memory for the caches of one core. The error is that of New.
 func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
 	for i, c := range h.Levels {
 		if err := check(h.Levels, i); err != nil {
@@ -260,7 +244,7 @@ func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
 	return bytes, nil
 }
 
-// check tests whether level i can be simulated where it stands.
+// check tests whether level i can be simulated.
 func check(levels []hierarchy.Cache, i int) error {
 	c := levels[i]
 	if err := c.Check(); err != nil {
@@ -290,8 +274,8 @@ func largestLine(levels []hierarchy.Cache) (bytes uint32) {
 	return bytes
 }
 
-// Consume simulates the references of a batch; rows that are none are passed
-// over. The error is that of [New], for caches of further cores.
+// Consume simulates the references of a batch. The error is that of [New], for the caches of
+// further cores.
 func (s *Simulator) Consume(b *trace.Batch) error {
 	s.threaded = s.threaded || b.Thread != nil
 	if s.threaded {
@@ -320,12 +304,11 @@ func (s *Simulator) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// wordBytes is the size of a reference whose trace gives none, which DineroIV assumes too
-// (dinfmt.c). It matters for the bytes that are written through.
+// wordBytes is the size of a reference without one, as in DineroIV (dinfmt.c). It matters for
+// the bytes that are written through.
 const wordBytes = 4
 
-// bytesOf is the size of a reference: without one, the rest of its word, which lies in one
-// line.
+// bytesOf returns the size of a reference: without one, the rest of its word, within one line.
 func bytesOf(addr trace.Addr, size uint32) uint64 {
 	if size == 0 {
 		return wordBytes - addr%wordBytes
@@ -333,8 +316,7 @@ func bytesOf(addr trace.Addr, size uint32) uint64 {
 	return uint64(size)
 }
 
-// consumeThreads is Consume where the trace says who makes references. Rows that do
-// not say are thread 0's.
+// consumeThreads is Consume for a trace with threads. Batches without threads are of thread 0.
 func (s *Simulator) consumeThreads(b *trace.Batch) error {
 	for i, kind := range b.Kind {
 		if !kind.IsReference() {
@@ -358,7 +340,7 @@ func (s *Simulator) consumeThreads(b *trace.Batch) error {
 	return nil
 }
 
-// quick is [core.quick] of a thread's core.
+// quick is [core.quick] for a thread.
 func (s *Simulator) quick(thread uint32, addr trace.Addr, bytes uint64, write bool) bool {
 	if thread >= MaxCores {
 		return false
@@ -377,7 +359,7 @@ func (s *Simulator) quick(thread uint32, addr trace.Addr, bytes uint64, write bo
 	return true
 }
 
-// reference makes an access for each line that a reference touches.
+// reference simulates an access to each line that a reference touches.
 func (s *Simulator) reference(addr trace.Addr, bytes uint64, write bool) {
 	s.references++
 	first := s.now.path[0]
@@ -394,7 +376,7 @@ func (s *Simulator) reference(addr trace.Addr, bytes uint64, write bool) {
 	}
 }
 
-// access is one of the core's, within a line of its first level.
+// access simulates an access within a line of the first level.
 func (s *Simulator) access(addr trace.Addr, bytes uint64, write bool) {
 	if s.threaded {
 		s.now.tell(s.buses, addr, write)
@@ -405,7 +387,7 @@ func (s *Simulator) access(addr trace.Addr, bytes uint64, write bool) {
 // writes are the kinds that change memory.
 const writes = trace.Kinds(1<<trace.Store | 1<<trace.Modify | 1<<trace.RangeWrite)
 
-// Result gives what was counted so far.
+// Result returns the counts so far.
 func (s *Simulator) Result() Result {
 	r := Result{Memory: s.memory, References: s.references, Split: s.split, Folded: s.folded}
 	for _, c := range s.cores {
@@ -419,7 +401,7 @@ func (s *Simulator) Result() Result {
 	return r
 }
 
-// counted is what level i counted so far, in sum and by core, and what it holds.
+// counted returns the counts of level i, in sum and by core, and its resident lines.
 func (s *Simulator) counted(i int) (sum Counts, cores []Counts, resident uint64) {
 	for _, c := range s.cores {
 		sum.add(c.counts[i])
@@ -431,8 +413,7 @@ func (s *Simulator) counted(i int) (sum Counts, cores []Counts, resident uint64)
 	return sum, cores, resident
 }
 
-// Finish writes back all that is dirty and gives the result. It ends the
-// simulation.
+// Finish writes back all dirty lines, and returns the result. It ends the simulation.
 func (s *Simulator) Finish() Result {
 	r := s.Result()
 	s.memory = Traffic{}

@@ -7,28 +7,26 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// tags is which lines a cache holds, which of them are dirty, and who leaves
-// next.
+// tags are the lines in a cache, which of them are dirty, and the order of replacement.
 type tags interface {
-	// touch uses a line, if it is there, and marks it dirty, if asked to.
+	// touch uses a line, if it is present, and marks it dirty if dirty is set.
 	touch(line trace.Line, dirty bool) (hit bool)
-	// insert puts a line that is not there into its set. If the set is full,
-	// another one leaves.
+	// insert adds an absent line to its set, and evicts another one if the set is full.
 	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)
-	// remove takes a line out, if it is there.
+	// remove removes a line, if it is present.
 	remove(line trace.Line) (present, dirty bool)
-	// look tells of a line, which is not used by that.
+	// look returns the state of a line, without using it.
 	look(line trace.Line) (present, dirty bool)
-	// wash marks a line clean, if it is there.
+	// wash marks a line clean, if it is present.
 	wash(line trace.Line)
-	// clean calls back for each dirty line, set by set, which is clean then. In a
-	// set, LRU goes from the most recently used line on.
+	// clean marks each dirty line clean and calls back with it, set by set, with LRU from the
+	// most recently used line of a set.
 	clean(back func(trace.Line))
-	// resident is the number of lines that are there.
+	// resident returns the number of lines.
 	resident() uint64
 }
 
-// fewWays is how many ways are searched one by one.
+// fewWays is the maximum number of ways that are searched one by one.
 const fewWays = 32
 
 func newTags(c hierarchy.Cache, seed uint64) tags {
@@ -44,8 +42,7 @@ func newTags(c hierarchy.Cache, seed uint64) tags {
 	return newList(where, ways)
 }
 
-// tagBytes is the memory that newTags takes: frames of eight bytes, and what is kept
-// beside them.
+// tagBytes returns the memory that newTags allocates.
 func tagBytes(c hierarchy.Cache) uint64 {
 	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24 // listBytes: of a set
 	switch ways := c.Lines() / c.Sets(); {
@@ -59,12 +56,12 @@ func tagBytes(c hierarchy.Cache) uint64 {
 	return c.Sets() * listBytes
 }
 
-// index chooses the set of a line.
+// index selects the set of a line.
 type index struct {
 	sets   uint64
 	mask   uint64 // sets - 1
-	plain  bool   // that is all ones, and there is no hash
-	pieces uint   // bits of a piece to fold by; 0: no hash
+	plain  bool   // the mask selects the set
+	pieces uint   // bits of a piece of the hash; 0: no hash
 }
 
 func newIndex(sets uint64, hashed bool) index {
@@ -82,7 +79,7 @@ func (x *index) set(line trace.Line) uint64 {
 	return x.other(line)
 }
 
-// other is set where a mask does not do.
+// other is set if the mask does not suffice.
 func (x *index) other(line trace.Line) uint64 {
 	if x.pieces > 0 {
 		line = fold(line, x.pieces)
@@ -93,7 +90,7 @@ func (x *index) other(line trace.Line) uint64 {
 	return line % x.sets
 }
 
-// fold adds the pieces of a line's number bit by bit.
+// fold combines the pieces of a line's number by exclusive or.
 func fold(line trace.Line, pieces uint) trace.Line {
 	folded := trace.Line(0)
 	for ; line != 0; line >>= pieces {
@@ -102,8 +99,8 @@ func fold(line trace.Line, pieces uint) trace.Line {
 	return folded
 }
 
-// A frame holds a line and, in its lowest bit, whether it is dirty. Lines are of
-// 8 bytes at least, so the bits are there.
+// A frame contains a line number and, in the lowest bit, whether the line is dirty. Lines have
+// at least 8 bytes, so that their numbers leave a bit.
 type frame uint64
 
 const emptyFrame = ^frame(0)
@@ -124,4 +121,14 @@ func emptyFrames(n uint64) []frame {
 		frames[i] = emptyFrame
 	}
 	return frames
+}
+
+// cleanFrames implements tags.clean.
+func cleanFrames(frames []frame, back func(trace.Line)) {
+	for i, f := range frames {
+		if f != emptyFrame && f.dirty() {
+			frames[i] &^= 1
+			back(f.line())
+		}
+	}
 }
