@@ -9,11 +9,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultProcessor in a question stands for the one that runtimes are of where nobody says
-// otherwise.
+// DefaultProcessor in a question stands for costmodel.DefaultProcessor.
 const DefaultProcessor = "default"
 
-// threadsOf are mimicked threads, and what is read for them.
+// threadsOf are synthesised threads with the file that they are read from.
 type threadsOf struct {
 	Threads
 	file io.Closer
@@ -21,24 +20,23 @@ type threadsOf struct {
 
 func (t threadsOf) Close() error { return t.file.Close() }
 
-// Unwrap gives the threads, for what they tell of themselves.
+// Unwrap returns the threads.
 func (t threadsOf) Unwrap() Threads { return t.Threads }
 
-// Answer answers a question as numbers of cores are done, and asks goOn now and then whether
-// to go on; where that ends it, nothing more is given. The trace is opened once for each
-// pass.
-func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), goOn func() bool, give func(*answers.Reply)) {
+// Answer calls reply after each number of cores, until the question is answered or proceed
+// returns false. The trace is opened once for each pass.
+func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), proceed func() bool, reply func(*answers.Reply)) {
 	if words.Processor == DefaultProcessor {
 		words.Processor = costmodel.DefaultProcessor
 	}
-	tell := func(reply *answers.Reply, err error) {
+	tell := func(r *answers.Reply, err error) {
 		if err != nil {
-			reply.More, reply.Problem = false, err.Error()
+			r.More, r.Problem = false, err.Error()
 		}
 		if words.Processor != "" {
-			reply.Tables = append(reply.Tables, costmodel.Processors(words.Processor))
+			r.Tables = append(r.Tables, costmodel.Processors(words.Processor))
 		}
-		give(reply)
+		reply(r)
 	}
 	q, err := Ask(words)
 	if err != nil {
@@ -62,18 +60,18 @@ func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Close
 		return
 	}
 	defer run.Close()
-	for done := 0; goOn(); {
+	for done := 0; proceed(); {
 		err := run.Step()
-		switch n := len(run.Results()); {
-		case err == io.EOF:
+		if err == io.EOF {
 			tell(run.Reply(), nil)
 			return
-		case err != nil:
-			tell(run.Reply(), err)
-			return
-		case n > done:
+		}
+		if n := len(run.Results()); err != nil || n > done {
 			done = n
-			tell(run.Reply(), nil)
+			tell(run.Reply(), err)
+		}
+		if err != nil {
+			return
 		}
 	}
 }

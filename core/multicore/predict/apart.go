@@ -10,25 +10,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// apart is a second reading of a pass, where executions of blocks are divided: there private
-// caches see each core's own order (Algorithm 1), and those that cores share the common one
-// (Algorithm 2). What cores do at the same time is not known in the former, so that private
-// caches know nothing of each other.
+// apart is a second reading of the trace, if executions of blocks are divided: private caches
+// then see each core's own order (Algorithm 1), and shared caches the common order (Algorithm
+// 2). Cores have no common time in the former, so that private caches are not coherent.
 type apart struct {
 	threads Threads
 	batch   *trace.Batch
 	own     trace.Batch
-	cores   []*simulate.Simulator // with the levels in front that are private; none: there are none
+	cores   []*simulate.Simulator // with the private levels before the first shared one; may be empty
 	levels  int
 }
 
-// divided tells whether executions are divided. One core, too, is answered as several are.
+// divided reports whether executions are divided, for one core too.
 func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations }
 
-// isApart tells whether a cache sees each core's own order.
+// isApart reports whether a cache sees each core's own order.
 func (p *pass) isApart(c *hierarchy.Cache) bool { return p.divided() && sharers(c, p.cores) == 1 }
 
-// beginApart opens the second reading; io.EOF: there is none.
+// beginApart opens the second reading. io.EOF means that there is none.
 func (p *pass) beginApart() error {
 	levels := p.q.Hierarchy.Levels
 	front, needed := 0, false
@@ -66,7 +65,7 @@ func (p *pass) beginApart() error {
 	return nil
 }
 
-// stepApart goes on with the second reading; io.EOF tells that it is done.
+// stepApart continues the second reading until io.EOF.
 func (p *pass) stepApart() error {
 	if p.own == nil {
 		return p.beginApart()
@@ -94,8 +93,7 @@ func (p *pass) stepApart() error {
 	return nil
 }
 
-// private puts what private caches do by themselves in the place of what they do in the
-// common order.
+// private replaces the results of private caches in the common order by those in their own order.
 func (a *apart) private(r *Result) {
 	for k := range a.levels {
 		l := &r.Levels[k]
@@ -108,18 +106,8 @@ func (a *apart) private(r *Result) {
 			l.Hits += c.Hits
 			l.Misses += c.Misses
 		}
-		l.Global, l.Local = rate(l.Misses, r.Levels[0].Accesses), rate(l.Misses, l.Accesses)
-		busy := 0
-		l.Mean = 0
-		for _, c := range l.Cores {
-			if c.Accesses > 0 {
-				busy++
-				l.Mean += rate(c.Misses, c.Accesses)
-			}
-		}
-		if l.Averaged = busy > 0; l.Averaged {
-			l.Mean /= float64(busy)
-		}
+		l.setRates(r.Levels[0].Accesses)
+		l.average(1)
 	}
 }
 

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"io"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -23,9 +24,9 @@ type pass struct {
 	threads   Threads
 	simulator *simulate.Simulator
 	timed     *timed           // nil: no times
-	runner    *analysis.Runner // nil: nothing is analysed
-	windowed  *windowed        // nil: no windows are looked at
-	own       *apart           // nil: not yet, or everything is read in one order
+	runner    *analysis.Runner // nil: no analyses
+	windowed  *windowed        // nil: no windows
+	own       *apart           // nil before the second reading, or without one
 	open      Source
 	batch     *trace.Batch // of a pass without a runner
 	view      trace.Batch
@@ -33,13 +34,12 @@ type pass struct {
 
 	references uint64
 	byCore     []uint64
-	used       []bool // private ranges that are referred to
+	used       []bool // private ranges with references
 	done       bool   // all rows of threads were read
-	crowded    bool   // more caches are shared than stacks are kept of
+	crowded    bool   // there are more shared caches than stacks
 }
 
-// mostDomains is how many groups of cores that share a cache have a stack, besides that of
-// all cores.
+// mostDomains bounds the groups of cores with a stack, besides that of all cores.
 const mostDomains = profile.MaxDomains - 1
 
 func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err error) {
@@ -70,7 +70,7 @@ func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err err
 	return p, nil
 }
 
-// analyse prepares what is analysed besides.
+// analyse prepares the analyses.
 func (p *pass) analyse() (err error) {
 	keep := p.q.Keep == p.cores
 	p.Select(0)
@@ -102,7 +102,7 @@ func (p *pass) analyse() (err error) {
 	return err
 }
 
-// stacks tells whether SDCM is asked about stacks of the analyses.
+// stacks reports whether SDCM uses stacks of the analyses.
 func (p *pass) stacks() bool { return p.q.Stacks && !p.divided() }
 
 func (p *pass) close() {
@@ -112,8 +112,7 @@ func (p *pass) close() {
 	p.own.close()
 }
 
-// Select is asked by the analyses for the events that they take. Instructions have caches of
-// their own.
+// Select selects the kinds of rows that the analyses need. Instruction fetches have other caches.
 func (p *pass) Select(kinds trace.Kinds) {
 	kinds = (kinds | trace.DataKinds) &^ (1 << trace.Fetch)
 	if p.timed != nil {
@@ -125,10 +124,10 @@ func (p *pass) Select(kinds trace.Kinds) {
 	p.threads.Select(kinds)
 }
 
-// Header is that of the threads.
+// Header returns the header of the threads.
 func (p *pass) Header() trace.Header { return p.threads.Header() }
 
-// Next reads the threads, and takes what it reads through the caches.
+// Next reads the threads, and simulates the caches.
 func (p *pass) Next(b *trace.Batch) error {
 	if err := p.threads.Next(b); err != nil {
 		return err
@@ -163,11 +162,11 @@ func (p *pass) count(b *trace.Batch) {
 	}
 }
 
-// lowBits are those of an address as the sequential run had it: what is private to a core
-// has the core's number in those above.
+// lowBits are the bits of an address in the sequential run. Private addresses have the core's
+// number in the bits above.
 const lowBits = 1<<48 - 1
 
-// look notes which private ranges are referred to.
+// look marks the private ranges with references.
 func (p *pass) look(b *trace.Batch) {
 	ranges := p.q.Options.Private.Ranges
 	for i, a := range b.Addr {
@@ -181,7 +180,7 @@ func (p *pass) look(b *trace.Batch) {
 	}
 }
 
-// take feeds the simulator and the clocks, part by part where regions begin and end.
+// take feeds the simulator and the clocks, in parts between the borders of regions.
 func (p *pass) take(b *trace.Batch) error {
 	for lo := 0; lo < b.Len(); {
 		hi := lo + 1
@@ -217,7 +216,7 @@ func (p *pass) step() (err error) {
 	return err
 }
 
-// result sums up.
+// result returns the result of the pass.
 func (p *pass) result() (Result, error) {
 	counted := p.simulator.Result()
 	r := Result{Cores: p.cores, References: p.references, ByCore: p.byCore, Header: p.threads.Header()}
@@ -269,24 +268,36 @@ func (p *pass) result() (Result, error) {
 	return r, nil
 }
 
-// simulated is what was counted at level i.
+// simulated returns the counts of level i.
 func simulated(r *simulate.Result, i int) Level {
 	n, all := &r.Levels[i], float64(r.Levels[0].Run.Accesses())
 	l := Level{
 		Cache: n.Cache, Method: hierarchy.Simulated, Caches: n.Caches, Accesses: float64(n.Run.Accesses()), Hits: float64(n.Run.Hits()),
 		Misses: float64(n.Run.Misses()), Coherence: float64(n.Run.CoherenceMisses),
 	}
-	l.Global, l.Local = rate(l.Misses, all), rate(l.Misses, l.Accesses)
+	l.setRates(all)
 	for k := range n.Cores {
 		c := &n.Cores[k]
 		l.Cores = append(l.Cores, hierarchy.CoreLevel{
 			Accesses: float64(c.Accesses()), Hits: float64(c.Hits()), Misses: float64(c.Misses()), Coherence: float64(c.CoherenceMisses),
 		})
 	}
-	busy, by := 0, int(max(1, min(uint64(n.Cache.SharedBy), uint64(len(n.Cores)))))
-	for first := 0; first < len(n.Cores); first += by {
+	l.average(int(max(1, min(uint64(n.Cache.SharedBy), uint64(len(n.Cores))))))
+	return l
+}
+
+// setRates computes the global and the local rate. all are the accesses to the first level.
+func (l *Level) setRates(all float64) {
+	l.Global, l.Local = rate(l.Misses, all), rate(l.Misses, l.Accesses)
+}
+
+// average computes the mean over caches, each shared by so many cores, that have accesses.
+func (l *Level) average(sharedBy int) {
+	busy := 0
+	l.Mean = 0
+	for cores := range slices.Chunk(l.Cores, sharedBy) {
 		var accesses, misses float64
-		for _, c := range l.Cores[first:min(first+by, len(n.Cores))] {
+		for _, c := range cores {
 			accesses += c.Accesses
 			misses += c.Misses
 		}
@@ -298,10 +309,9 @@ func simulated(r *simulate.Result, i int) Level {
 	if l.Averaged = busy > 0; l.Averaged {
 		l.Mean /= float64(busy)
 	}
-	return l
 }
 
-// method is that of SDCM.
+// method returns the method of levels by SDCM.
 func (p *pass) method() hierarchy.Method {
 	if p.q.Sample != nil && p.q.Keep != p.cores {
 		return hierarchy.SampledSDCM
@@ -309,7 +319,7 @@ func (p *pass) method() hierarchy.Method {
 	return hierarchy.SDCM
 }
 
-// model adds what SDCM says, and the profile where it is kept.
+// model adds the levels by SDCM, and the profile if it is kept.
 func (p *pass) model(r *Result) error {
 	found := p.runner.Finish(profile.State{})
 	if p.q.Keep == p.cores {
@@ -327,7 +337,7 @@ func (p *pass) model(r *Result) error {
 	for i := range answer.Levels {
 		from := &answer.Levels[i]
 		l := Level{Cache: from.Cache, Method: p.method(), Caches: r.Levels[i].Caches, Misses: from.SDCMMisses}
-		if from.Cache.Full() { // SDCM lets lines of one set fall into that
+		if from.Cache.Full() { // one set, where SDCM is exact
 			l.Misses = from.Misses
 		}
 		if i == 0 {
@@ -337,7 +347,7 @@ func (p *pass) model(r *Result) error {
 		}
 		l.Accesses, l.Misses = above, min(l.Misses, above)
 		l.Hits = l.Accesses - l.Misses
-		l.Global, l.Local = rate(l.Misses, answer.Levels[0].Accesses), rate(l.Misses, l.Accesses)
+		l.setRates(answer.Levels[0].Accesses)
 		if l.Averaged = l.Caches == 1 && l.Accesses > 0; l.Averaged {
 			l.Mean = l.Local
 		}

@@ -1,35 +1,27 @@
-// Package predict answers what the cores of a machine would do to their caches, and how
-// much sooner they would be done, when they share the work of an OpenMP program that was
-// traced with one thread (PPT-SASMM §3; MODELS §14.4).
+// Package predict predicts the cache misses and the runtime of an OpenMP program with several
+// cores from a trace with one thread (PPT-SASMM §3; MODELS §14.4).
 //
-//  1. For each number of cores, the run's trace is opened anew and the threads' references
-//     are mimicked (package multicore). Nothing is kept of them but counts, so that memory
-//     does not grow with the trace.
-//  2. They go through simulated caches, private and shared ones, that are kept coherent by
-//     MESI (package simulate). That is exact for the threads as they are mimicked: what is
-//     wrong with it is wrong with the mimicry. Where executions of blocks are divided,
-//     private caches have a reading of their own (apart.go).
-//  3. Where [Question.Stacks] says so, the stacks of the threads (package analysis/sharing)
-//     are analysed beside it, and the stack distance cache model (SDCM) answers from them,
-//     as the paper does. What that differs by is SDCM's error alone, and that of
-//     [Question.Sample]: all stacks of many cores take ten times as long as the rest. [Question.Keep] keeps a
-//     whole profile of the threads, for everything else that profiles answer.
-//     [Question.Windows] is the paper's statistical method: SDCM from windows of each
-//     block, with intervals (package blocksample).
-//  4. Where a processor is named and the trace tells instructions, blocks are given what
-//     they take on it (package pipeline) with loads at the latency of where the simulation
-//     found their lines. Times of a core are visits × cycles; see time.go for what cores
-//     lose.
-//
-// A [Run] goes on step by step, and has the results of each number of cores as soon as they
-// are there.
+//  1. For each number of cores, it reads the trace again and synthesises the threads'
+//     references (package multicore). It only keeps counts, so that memory does not grow with
+//     the trace.
+//  2. They go through simulated private and shared caches, which MESI keeps coherent (package
+//     simulate). This is exact for the synthesised threads. If executions of blocks are
+//     divided, private caches have a reading of their own (apart.go).
+//  3. With [Question.Stacks], it also analyses the threads' stacks (package analysis/sharing),
+//     and the stack distance cache model (SDCM) answers from them, as in the paper. The
+//     difference is the error of SDCM and of [Question.Sample]: all stacks of many cores
+//     take ten times as long as the rest. [Question.Keep] keeps a whole profile of the
+//     threads. [Question.Windows] is the paper's statistical method: SDCM from windows of
+//     each block, with confidence intervals (package blocksample).
+//  4. With a processor, and instructions in the trace, it computes the cycles of blocks
+//     (package pipeline), where loads have the latency of the level at which the simulation
+//     found their lines. The time of a core is visits × cycles; see time.go for losses.
 //
 // # Rates
 //
-// The local hit rate of a level is hits by what comes to it, the global one 1 - misses by
-// all accesses to the first level. The paper's second-level rates are global ones. Its mean
-// over private caches weighs all the same, idle ones left out here ([Level.Mean]); Local is
-// the one that weighs accesses the same.
+// The local hit rate of a level is its hits by its accesses, the global rate 1 - misses by
+// accesses to the first level. The paper's second-level rates are global. Its mean over private
+// caches gives all the same weight; [Level.Mean] leaves out idle ones.
 package predict
 
 import (
@@ -49,38 +41,37 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Question is what is asked of a run's trace.
+// Question is a question about a run's trace.
 type Question struct {
-	Cores     []int             // how many, in the order in which they are wanted; each once
-	Options   multicore.Options // how the run is divided; Cores is set for each
+	Cores     []int             // distinct numbers of cores, in order
+	Options   multicore.Options // division of the run; Cores is set for each pass
 	Hierarchy hierarchy.Hierarchy
 	Protocol  simulate.Protocol
 	Seed      uint64              // of random replacement
-	Processor *pipeline.Processor // whose time is wanted; nil: no times
-	Stacks    bool                // SDCM's answer is wanted, too
-	Sample    analysis.Sampling   // that the stacks are estimated from, as a few lines; nil: from all accesses
-	Windows   []WindowSampling    // SDCM's answers from windows are wanted, too
-	Profiles  bool                // and so are the profiles that the first of Windows gives blocks
-	// Keep is the number of cores of which a profile is kept, 0 for none; Spec says what is
-	// analysed for it: line sizes, cores and domains are those of the hierarchy.
+	Processor *pipeline.Processor // nil: no times
+	Stacks    bool                // SDCM answers too
+	Sample    analysis.Sampling   // of the stacks; nil: from all accesses
+	Windows   []WindowSampling    // SDCM answers from windows too
+	Profiles  bool                // keep the block profiles of the first of Windows
+	// Keep is the number of cores whose profile is kept, 0 for none, and Spec its analyses.
+	// Line sizes, cores and domains follow from the hierarchy.
 	Keep        int
 	Spec        analysis.Spec
-	MemoryBytes uint64 // limit of what the caches take; 0: none
+	MemoryBytes uint64 // limit of the simulated caches; 0: none
 }
 
-// Threads are the references of mimicked threads, numbered from 0, as [Mimic] gives
-// them. One that is an [io.Closer] is closed when it was read. One that has a method
-// Report, as that of multicore has, is asked for it, or what its method Unwrap gives is.
+// Threads reads the references of synthesised threads, numbered from 0. It is closed if it is
+// an [io.Closer]. It, or what its method Unwrap returns, may have a method Report.
 type Threads interface {
 	trace.Reader
 	trace.Describer
 	trace.Selector
 }
 
-// Source opens the run's trace at its beginning and mimics the threads of o.Cores cores.
+// Source opens the run's trace at its beginning and synthesises the threads of o.Cores cores.
 type Source func(o multicore.Options) (Threads, error)
 
-// Check tells what is wrong with the question. The error is a *trace.OptionError.
+// Check tests the question. The error is a *trace.OptionError.
 func (q *Question) Check() error {
 	if len(q.Cores) == 0 {
 		return &trace.OptionError{Option: "cores", Got: "none", Want: "at least one number of cores, from 1 to " + strconv.Itoa(multicore.MostCores)}
@@ -110,7 +101,7 @@ func (q *Question) Check() error {
 	return err
 }
 
-// how says how the run is divided, and in which order its threads go.
+// how describes the division of the run and the order of its threads.
 func (q *Question) how() string {
 	text := q.Options.Division.String()
 	if q.Options.Schedule != nil {
@@ -132,8 +123,7 @@ func coresOf(n int) [][]uint32 {
 	return list
 }
 
-// domainsOf are the threads that share a cache, for levels that are neither private nor
-// everybody's.
+// domainsOf returns the groups of threads that share a cache that is not shared by all.
 func domainsOf(h hierarchy.Hierarchy, cores int) (domains [][]uint32) {
 	for _, c := range h.Levels {
 		n := int(min(uint64(c.SharedBy), uint64(cores)))
@@ -154,7 +144,7 @@ func domainsOf(h hierarchy.Hierarchy, cores int) (domains [][]uint32) {
 	return domains
 }
 
-// linesOf are the line sizes of a hierarchy, ascending.
+// linesOf returns the line sizes of a hierarchy, ascending.
 func linesOf(h hierarchy.Hierarchy) (sizes []uint32) {
 	for _, c := range h.Levels {
 		if !slices.Contains(sizes, c.LineBytes) {
@@ -165,36 +155,36 @@ func linesOf(h hierarchy.Hierarchy) (sizes []uint32) {
 	return sizes
 }
 
-// Run is a prediction that goes on step by step.
+// Run is a prediction in steps. It has the results of each number of cores as soon as possible.
 type Run struct {
 	q       Question
 	open    Source
-	plan    []int // numbers of cores still to do, the next one first
+	plan    []int // remaining numbers of cores
 	now     *pass
-	base    *timed // of one core; nil: not yet, or no times are wanted
+	base    *timed // of one core, or nil
 	results []Result
-	used    []bool // private ranges that are referred to
+	used    []bool // private ranges with references
 	failed  error
-	done    uint64 // references of passes that are done
-	passes  int    // of all
+	done    uint64 // references of finished passes
+	passes  int    // in all
 }
 
-// New prepares to answer. The error is that of [Question.Check].
+// New returns a run. The error is that of [Question.Check].
 func New(q Question, open Source) (*Run, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
 	r := &Run{q: q, open: open, plan: slices.Clone(q.Cores)}
 	if q.Processor != nil && q.Cores[0] != 1 {
-		// Speed-ups are against one core, which comes first.
+		// One core comes first, as the base of speed-ups.
 		r.plan = append([]int{1}, slices.DeleteFunc(r.plan, func(n int) bool { return n == 1 })...)
 	}
 	r.passes = len(r.plan)
 	return r, nil
 }
 
-// Step reads on a little. io.EOF tells that everything is answered. Any other error ends the
-// run: it is one of the trace, or of mimicking its threads; results so far stand.
+// Step continues the run a little, until io.EOF. Any other error ends the run, and is of the
+// trace or of the synthesised threads. Results so far remain.
 func (r *Run) Step() error {
 	switch {
 	case r.failed != nil:
@@ -211,7 +201,7 @@ func (r *Run) Step() error {
 	return r.fail(err)
 }
 
-// fail keeps an error that ends the run.
+// fail ends the run with an error, if there is one.
 func (r *Run) fail(err error) error {
 	if err != nil {
 		r.failed = err
@@ -220,11 +210,11 @@ func (r *Run) fail(err error) error {
 	return err
 }
 
-// ErrNoRegions tells that there is nothing to share out.
+// ErrNoRegions reports a run without parallel regions.
 var ErrNoRegions = errors.New("no parallel region began in the run, so there is nothing for several cores to share; " +
 	"capture an OpenMP program: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
 
-// unused tells of private addresses at which nothing was.
+// unused returns an error about a private range without references.
 func (r *Run) unused() error {
 	for i, x := range r.q.Options.Private.Ranges {
 		if !r.used[i] {
@@ -235,7 +225,7 @@ func (r *Run) unused() error {
 	return nil
 }
 
-// Close ends a run that is given up.
+// Close ends the run.
 func (r *Run) Close() {
 	if r.failed == nil {
 		r.failed = errClosed
@@ -260,7 +250,7 @@ func (r *Run) begin(cores int) error {
 	return err
 }
 
-// finish takes the result of a pass.
+// finish adds the result of a pass.
 func (r *Run) finish() error {
 	p := r.now
 	result, err := p.result()
@@ -284,19 +274,19 @@ func (r *Run) finish() error {
 	return nil
 }
 
-// Results are those of the numbers of cores that are done. One core comes first where a
-// processor is named; the others are in the order in which they were asked for.
+// Results returns the results so far: that of one core first if there is a processor, then those
+// of Question.Cores in order.
 func (r *Run) Results() []Result { return r.results }
 
-// Progress tells how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
-	Cores      int    // that are being mimicked; 0: none right now
-	Pass       int    // from 1; how many times the trace is being read
-	Passes     int    // how many times it will be
+	Cores      int    // of the current pass; 0: none
+	Pass       int    // number of the current pass, from 1
+	Passes     int    // number of passes
 	References uint64 // of threads, in all passes so far
 }
 
-// Progress tells how far the run is.
+// Progress returns the progress of the run.
 func (r *Run) Progress() Progress {
 	p := Progress{Pass: r.passes - len(r.plan), Passes: r.passes, References: r.done}
 	if r.now != nil {
@@ -306,21 +296,21 @@ func (r *Run) Progress() Progress {
 	return p
 }
 
-// Result is what was predicted for one number of cores.
+// Result is the prediction for one number of cores.
 type Result struct {
 	Cores      int
 	References uint64
 	ByCore     []uint64               // References, of each core
-	Idle       int                    // cores that made none
+	Idle       int                    // cores without references
 	Levels     []Level                // simulated, first level first
-	Modelled   []Level                // the same levels by SDCM; nil: it was not asked for
+	Modelled   []Level                // the same levels by SDCM; nil without Question.Stacks
 	Stacks     [][]*blocksample.Stack // by level, of Question.Profiles: see [blocksample.Collector.Result]
 	Windowed   [][]Level              // the same by SDCM from windows, for each of Question.Windows
-	Time       *Time                  // nil: not asked for, or see Untimed
-	Untimed    string                 // why there is no time, in a sentence; ""
+	Time       *Time                  // nil without a processor, or see Untimed
+	Untimed    string                 // why there is no time, as a sentence
 	Warnings   []hierarchy.Warning
 	Profile    *profile.Profile  // nil but of Question.Keep cores
-	Report     *multicore.Report // how the run was divided; nil: the threads do not tell
+	Report     *multicore.Report // of the division; nil if unknown
 	Header     trace.Header      // of the threads' trace
 }
 
@@ -328,23 +318,22 @@ type Result struct {
 type Level struct {
 	Cache  hierarchy.Cache
 	Method hierarchy.Method
-	Caches int // that there are
-	// Sums over all caches. Coherence are those of Misses whose line was lost to another
-	// core's store; SDCM does not tell.
+	Caches int // number of caches
+	// Sums over all caches. Coherence misses are of lines that another core's store
+	// invalidated; SDCM does not have them.
 	Accesses, Hits, Misses, Coherence float64
-	// Global is 1 - Misses by all accesses to the first level, Local is Hits by Accesses; Mean
-	// is the mean of the caches' local rates, those without accesses left out. Of SDCM there
-	// is none, but where there is one cache.
+	// Global is 1 - Misses by all accesses to the first level, and Local is Hits by Accesses.
+	// Mean is the mean local rate of the caches with accesses; SDCM has it for one cache only.
 	Global, Local, Mean float64
-	Averaged            bool                  // Mean is there
-	Low, High           float64               // that Global is between in 95 of 100 samples
-	Bounded             bool                  // Low and High are there
-	Off, MeanOff        float64               // half of such an interval of Global and Mean, of windows, though these end at 0 and 1
-	Looked              *Looked               // what an estimate rests on; nil: it is none, or not known
-	Cores               []hierarchy.CoreLevel // by core; nil of SDCM
+	Averaged            bool                  // Mean is known
+	Low, High           float64               // 95 % confidence interval of Global
+	Bounded             bool                  // Low and High are known
+	Off, MeanOff        float64               // half-widths of such intervals of Global and Mean, from windows, not cut at 0 and 1
+	Looked              *Looked               // sample size of an estimate, or nil
+	Cores               []hierarchy.CoreLevel // by core; nil for SDCM
 }
 
-// rate is a share of hits, 1 of no accesses: nothing missed.
+// rate returns a hit rate, 1 for no accesses.
 func rate(misses, accesses float64) float64 {
 	if accesses == 0 {
 		return 1

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,8 +20,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Ask reads a question in words. The error is a *trace.OptionError, or says what is wrong
-// with the processor.
+// Ask parses a question. The error is a *trace.OptionError, or about the processor.
 func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	for _, n := range words.Cores {
 		q.Cores = append(q.Cores, int(min(n, multicore.MostCores+1)))
@@ -68,7 +68,7 @@ func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	return q, q.Check()
 }
 
-// model takes in what SDCM is asked about.
+// model parses the sample for SDCM.
 func (q *Question) model(text string, seed uint64) error {
 	kind, more, found := strings.Cut(text, ",")
 	q.Stacks = kind == "" || kind == "sample" || kind == "all"
@@ -88,8 +88,8 @@ func (q *Question) model(text string, seed uint64) error {
 	return nil
 }
 
-// ParseWindows reads how windows are chosen, as in rate=0.05,least=100,weights=printed, any
-// of which may be left out. The error is a *trace.OptionError.
+// ParseWindows parses the choice of windows, as in rate=0.05,least=100,weights=printed, each of
+// which is optional. The error is a *trace.OptionError.
 func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 	w = WindowSampling{Seed: seed, Weights: blocksample.Counted}
 	if text == "" {
@@ -127,21 +127,21 @@ func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 	return w, nil
 }
 
-// String says how windows are chosen.
+// String describes the choice of windows.
 func (w *WindowSampling) String() string {
 	l := w.Looked.WithDefaults()
 	return strconv.FormatFloat(100*l.Rate, 'g', 3, 64) + " % of the executions of each block, " + strconv.Itoa(l.Least) + " at least, seed " +
 		strconv.FormatUint(w.Seed, 10) + ", weights " + w.Weights.String()
 }
 
-// FewLines is a sample of at most 1,024 lines, from which stacks are told in about the time
-// that everything else takes.
+// FewLines returns a sample of at most 1,024 lines. Its stacks take about as long as the rest of
+// the prediction.
 func FewLines(seed uint64) analysis.Sampling {
 	return sample.Options{Mode: profile.LinesSample, Lines: 1024, Seed: seed}
 }
 
-// ParseRanges reads runs of addresses, as in 0x7f00-0x7fff, both ends of which belong to the
-// run. They are ascending and apart. The error is a *trace.OptionError.
+// ParseRanges parses ascending, disjoint ranges of addresses, as in 0x7f00-0x7fff, with both
+// ends included. The error is a *trace.OptionError.
 func ParseRanges(list []string) (ranges []multicore.Range, err error) {
 	for _, text := range list {
 		bad := func(want string) error { return &trace.OptionError{Option: "private", Got: text, Want: want} }
@@ -164,7 +164,7 @@ func ParseRanges(list []string) (ranges []multicore.Range, err error) {
 	return ranges, nil
 }
 
-// Reply lays out what is known so far.
+// Reply returns the results so far.
 func (r *Run) Reply() *answers.Reply {
 	a := &answers.Reply{More: r.failed == nil && (r.now != nil || len(r.plan) > 0)}
 	if r.failed != nil {
@@ -185,7 +185,7 @@ func (r *Run) Reply() *answers.Reply {
 	return a
 }
 
-// Facts is the table of what is known of the trace: see [answers.CoresFacts].
+// Facts returns the table of facts about the trace: see [answers.CoresFacts].
 func Facts(q *Question, results []Result) report.Table {
 	t := report.Table{Key: answers.CoresFacts, Columns: []report.Column{{Key: "key"}, {Key: "value"}}}
 	t.Add(report.TextOf("trace_format"), report.TextOf(results[0].Header.Format))
@@ -198,30 +198,22 @@ func Facts(q *Question, results []Result) report.Table {
 	return t
 }
 
-// Tables are those of the reply to an answers.MulticoreQuestion.
+// Tables returns the tables of the reply to an answers.MulticoreQuestion.
 func Tables(results []Result) []report.Table {
 	tables := []report.Table{rates(results)}
 	if t := sampling(results); len(t.Rows) > 0 {
 		tables = append(tables, t)
 	}
-	for i := range results {
-		if results[i].Time != nil {
-			tables = append(tables, speedUps(results))
-			break
-		}
+	if slices.ContainsFunc(results, func(r Result) bool { return r.Time != nil }) {
+		tables = append(tables, speedUps(results))
 	}
 	return append(tables, workTable(results), byCore(results), loops(results), notes(results))
 }
 
-var coresColumn = report.Column{Key: "cores", Label: "cores"}
-
 func rates(results []Result) report.Table {
-	t := report.Table{Key: "rates", Title: "Hit rates: local by what comes to the level, global by all accesses", Columns: []report.Column{
-		coresColumn, {Key: "level", Label: "level"}, {Key: "method", Label: "method"}, {Key: "caches", Label: "caches"},
-		{Key: "accesses", Label: "accesses"}, {Key: "hits", Label: "hits"}, {Key: "misses", Label: "misses"}, {Key: "coherence_misses", Label: "of coherence"},
-		{Key: "global_rate", Label: "global"}, {Key: "global_off", Label: "±"}, {Key: "local_rate", Label: "local"},
-		{Key: "mean_rate", Label: "mean of caches"}, {Key: "mean_off", Label: "±"}, {Key: "low", Label: "at least"}, {Key: "high", Label: "at most"},
-	}}
+	t := report.Table{Key: "rates", Title: "Hit rates: local by what comes to the level, global by all accesses", Columns: report.Columns(
+		"cores", "level", "method", "caches", "accesses", "hits", "misses", "coherence_misses=of coherence", "global_rate=global", "global_off=±",
+		"local_rate=local", "mean_rate=mean of caches", "mean_off=±", "low=at least", "high=at most")}
 	for i := range results {
 		r := &results[i]
 		for k := range r.Levels {
@@ -257,13 +249,10 @@ func addRates(t *report.Table, cores int, l *Level) {
 		report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), coherence, report.Ratio(l.Global), off, report.Ratio(l.Local), mean, meanOff, low, high)
 }
 
-// sampling is what estimates rest on.
+// sampling is the table of sample sizes.
 func sampling(results []Result) report.Table {
-	t := report.Table{Key: "sampling", Title: "What estimates rest on", Columns: []report.Column{
-		coresColumn, {Key: "level", Label: "level"}, {Key: "method", Label: "method"},
-		{Key: "windows", Label: "executions looked at"}, {Key: "executions", Label: "of"}, {Key: "lines", Label: "lines followed"},
-		{Key: "accesses", Label: "accesses looked at"}, {Key: "of", Label: "of"}, {Key: "share", Label: "share"},
-	}}
+	t := report.Table{Key: "sampling", Title: "What estimates rest on", Columns: report.Columns("cores", "level", "method",
+		"windows=executions looked at", "executions=of", "lines=lines followed", "accesses=accesses looked at", "of", "share")}
 	for i := range results {
 		r := &results[i]
 		for k := range r.Levels {
@@ -292,11 +281,8 @@ func sampling(results []Result) report.Table {
 }
 
 func byCore(results []Result) report.Table {
-	t := report.Table{Key: "cores", Title: "By core", Columns: []report.Column{
-		coresColumn, {Key: "core", Label: "core"}, {Key: "level", Label: "level"},
-		{Key: "accesses", Label: "accesses"}, {Key: "hits", Label: "hits"}, {Key: "misses", Label: "misses"}, {Key: "coherence_misses", Label: "of coherence"},
-		{Key: "local_rate", Label: "hit rate"},
-	}}
+	t := report.Table{Key: "cores", Title: "By core", Columns: report.Columns(
+		"cores", "core", "level", "accesses", "hits", "misses", "coherence_misses=of coherence", "local_rate=hit rate")}
 	for i := range results {
 		for core := range results[i].Cores {
 			for k := range results[i].Levels {
@@ -315,10 +301,7 @@ func byCore(results []Result) report.Table {
 }
 
 func workTable(results []Result) report.Table {
-	t := report.Table{Key: "work", Title: "What each core does", Columns: []report.Column{
-		coresColumn, {Key: "core", Label: "core"}, {Key: "references", Label: "references"},
-		{Key: "cycles", Label: "cycles of its own work"},
-	}}
+	t := report.Table{Key: "work", Title: "What each core does", Columns: report.Columns("cores", "core", "references", "cycles=cycles of its own work")}
 	for i := range results {
 		r := &results[i]
 		for core := range r.Cores {
@@ -332,12 +315,10 @@ func workTable(results []Result) report.Table {
 	return t
 }
 
-// loops are the worksharing loops, each as it was divided.
+// loops is the table of worksharing loops.
 func loops(results []Result) report.Table {
-	t := report.Table{Key: "loops", Title: "Worksharing loops, and how their iterations were divided", Columns: []report.Column{
-		coresColumn, {Key: "source", Label: "source"}, {Key: "schedule", Label: "schedule"}, {Key: "divided", Label: "divided as"},
-		{Key: "times", Label: "executions"}, {Key: "iterations", Label: "iterations"}, {Key: "fewest", Label: "fewest in one"},
-	}}
+	t := report.Table{Key: "loops", Title: "Worksharing loops, and how their iterations were divided", Columns: report.Columns(
+		"cores", "source", "schedule", "divided=divided as", "times=executions", "iterations", "fewest=fewest in one")}
 	for i := range results {
 		if results[i].Report == nil {
 			continue
@@ -350,7 +331,7 @@ func loops(results []Result) report.Table {
 	return t
 }
 
-// source is where something is in the source: file.c:12.
+// source returns a place as file.c:12.
 func source(p trace.Place) string {
 	if p.File == "" || p.Line == 0 {
 		return ""
@@ -359,11 +340,9 @@ func source(p trace.Place) string {
 }
 
 func speedUps(results []Result) report.Table {
-	t := report.Table{Key: "speedup", Title: "Times, and what is lost of all cores' time", Columns: []report.Column{
-		coresColumn, {Key: "cycles", Label: "cycles"}, {Key: "milliseconds", Label: "time", Unit: "ms"}, {Key: "speedup", Label: "speed-up"}, {Key: "efficiency", Label: "efficiency"},
-		{Key: "serial", Label: "serial work"}, {Key: "imbalance", Label: "imbalance"}, {Key: "copied", Label: "copied work"}, {Key: "caches", Label: "caches"}, {Key: "bandwidth", Label: "bandwidth"},
-		{Key: "limit", Label: "limit"},
-	}}
+	t := report.Table{Key: "speedup", Title: "Times, and what is lost of all cores' time", Columns: report.Columns(
+		"cores", "cycles", "milliseconds=time (ms)", "speedup=speed-up", "efficiency", "serial=serial work", "imbalance", "copied=copied work",
+		"caches", "bandwidth", "limit")}
 	for i := range results {
 		x := results[i].Time
 		if x == nil {
@@ -379,14 +358,14 @@ func speedUps(results []Result) report.Table {
 	return t
 }
 
-// Notes are the doubts about all results: see [answers.CoresNotes].
+// Notes returns the caveats of all results: see [answers.CoresNotes].
 func Notes(results []Result) []string {
 	t := notes(results)
 	return answers.CoresNotes(&t, len(results))
 }
 
 func notes(results []Result) report.Table {
-	t := report.Table{Key: "notes", Columns: []report.Column{coresColumn, {Key: "text", Label: "note"}}}
+	t := report.Table{Key: "notes", Columns: report.Columns("cores", "text=note")}
 	for i := range results {
 		r := &results[i]
 		say := func(text string) { t.Add(report.Count(uint64(r.Cores)), report.TextOf(text)) }
@@ -410,7 +389,7 @@ func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// sentence begins and ends as one.
+// sentence returns text with a capital letter and a full stop.
 func sentence(text string) string {
 	if text == "" {
 		return text

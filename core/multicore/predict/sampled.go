@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rest tells what a level by SDCM from a sample of lines rests on, and between which misses
-// it is. all are the accesses to the first level.
+// rest sets the sample size and the interval of a level by SDCM from a sample of lines. all are
+// the accesses to the first level.
 func (l *Level) rest(found *profile.Profile, all float64) {
 	if !found.Sampled.Estimates() {
 		return
@@ -23,7 +23,7 @@ func (l *Level) rest(found *profile.Profile, all float64) {
 	if !ok || all == 0 {
 		return
 	}
-	// A cache of sets misses less or more by as much as it misses.
+	// Scale the interval of the fully associative cache.
 	scale := 1.0
 	if misses > 0 {
 		scale = l.Misses / misses
@@ -31,9 +31,9 @@ func (l *Level) rest(found *profile.Profile, all float64) {
 	l.Low, l.High, l.Bounded = max(0, 1-max(high*scale, l.Misses)/all), min(1, 1-min(low*scale, l.Misses)/all), true
 }
 
-// fullBounds are the misses of fully associative caches of that size, of all cores, and the
-// interval that has the truth in at least 95 of 100 samples: cores' estimates are of the
-// same lines, so that their errors may all go one way, and widths add up.
+// fullBounds returns the misses of all cores' fully associative caches of that size, with a
+// confidence interval of at least 95 %. Cores' estimates are of the same lines, so that their
+// errors may be correlated, and the widths of their intervals add up.
 func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high float64, ok bool) {
 	lines := c.Lines()
 	add := func(h *profile.Histogram, cold uint64, bounds []profile.Bound) {

@@ -8,26 +8,25 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// byThread is a sample that tells of the stacks of threads, for an answer and not for a
-// profile: the stack that all accesses have together is looked at only where no second
-// thread has any, and is given up when one comes.
+// byThread is a sample of the threads' stacks, for an answer and not for a profile: the common
+// stack of all accesses is only analysed until a second thread appears.
 type byThread struct{ analysis.Sampling }
 
-// Locality implements [analysis.Sampling].
+// Locality returns the analysis of the common stack.
 func (s byThread) Locality(lineBytes []uint32) analysis.SampledLocality {
 	return &alone{SampledLocality: s.Sampling.Locality(lineBytes), lineBytes: lineBytes}
 }
 
-// alone is an analysis of a run as long as it has one thread.
+// alone analyses a run until it has a second thread.
 type alone struct {
 	analysis.SampledLocality
 	lineBytes []uint32
-	several   bool // threads have come
-	seen      bool // that of first has
-	first     uint32
+	several   bool   // there is a second thread
+	seen      bool   // first is known
+	first     uint32 // thread
 }
 
-// Consume implements analysis.Analysis.
+// Consume consumes the rows of a run with one thread.
 func (a *alone) Consume(b *trace.Batch) error {
 	if a.isOver(b) {
 		return nil
@@ -35,14 +34,14 @@ func (a *alone) Consume(b *trace.Batch) error {
 	return a.SampledLocality.Consume(b)
 }
 
-// ConsumePiece takes a piece of the one reference of b: see contract.PieceConsumer.
+// ConsumePiece consumes a piece of the single reference of b: see contract.PieceConsumer.
 func (a *alone) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if !a.isOver(b) {
 		a.SampledLocality.ConsumePiece(b, from, end)
 	}
 }
 
-// isOver tells whether there were several threads, those of b included.
+// isOver reports whether there are several threads, including those of b.
 func (a *alone) isOver(b *trace.Batch) bool {
 	if a.several || b.Thread == nil {
 		return a.several
@@ -54,7 +53,7 @@ func (a *alone) isOver(b *trace.Batch) bool {
 	return a.several
 }
 
-// Result implements analysis.Analysis. Of several threads, it only names the line sizes.
+// Result sets the locality, and only the line sizes for several threads.
 func (a *alone) Result(p *profile.Profile, state bool) {
 	if !a.several {
 		a.SampledLocality.Result(p, state)

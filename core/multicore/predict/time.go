@@ -9,21 +9,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Time is how long the cores take, in cycles of the processor.
+// Time is the runtime with several cores, in cycles of the processor.
 //
-// What is outside of parallel regions is core 0's alone. A region is cut into phases where
-// its cores wait for each other; a phase takes as long as the core with most to do, and at
-// least as long as memory takes to give the lines that all cores fetch. So all cores' time,
-// Cores × Cycles, is what one core takes, and what is lost to
+// Only core 0 works outside of parallel regions. A region consists of phases between
+// barriers; a phase takes as long as the core with the most work, and at least as long as
+// memory needs for the lines that all cores fetch. The time of all cores, Cores × Cycles, is
+// that of one core, plus the losses
 //
-//	Serial     the other cores, while core 0 works alone (Amdahl)
-//	Imbalance  those that wait at the end of phases for the one with most to do
-//	Copied     what every core does again, as is in a region and not shared out
-//	Caches     loads that take longer than with one core, or less: then it is below 0
-//	Bandwidth  all, while memory gives lines
+//	Serial     of the other cores, while core 0 works alone (Amdahl)
+//	Imbalance  of cores that wait at the end of phases
+//	Copied     by work in regions that every core repeats
+//	Caches     by loads that take longer than with one core; below 0 if they take less time
+//	Bandwidth  while memory transfers lines
 //
-// which add up exactly. Within a phase, a core's work is weighed by what blocks take with
-// one core, and the sum of a region's phases is scaled to what they take with this many.
+// which add up exactly. Within a phase, a core's work is weighted by the blocks' cycles with
+// one core, and the sum of a region's phases is scaled to their cycles with this many cores.
 type Time struct {
 	Cycles  float64
 	Seconds float64 // 0: the processor has no clock
@@ -36,10 +36,10 @@ type Time struct {
 	Missing                                      []pipeline.Missing
 }
 
-// Limit names what loses most.
+// Limit names the largest loss.
 type Limit string
 
-// The limits. None: less than a twentieth is lost.
+// The limits. None: all losses are below 5 %.
 const (
 	NoLimit        Limit = "none"
 	SerialLimit    Limit = "serial work"
@@ -50,35 +50,35 @@ const (
 	unlimited            = 0.05
 )
 
-// NotModelled lists what times leave out, for answers to say.
+// NotModelled lists what times do not model.
 func NotModelled() []string {
 	return append(pipeline.NotModelled(), "forks, joins, barriers and locks themselves, and waiting for locks",
 		"clocks that depend on how many cores work", "lines that cores pass to each other, but as misses of their caches")
 }
 
-// timedKinds are the events that times take.
+// timedKinds are the events that times need.
 const timedKinds = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
-// mostRegions are told apart; those behind them are taken together with the last one.
+// mostRegions bounds the regions. Later ones are merged with the last one.
 const mostRegions = 64
 
-// timed is what times of a pass are made of.
+// timed collects the data for the times of a pass.
 type timed struct {
 	cores, levels int
-	program       func() *trace.Program // as it is known by now
-	base          *timed                // of one core; nil: this is it
-	weights       []float64             // cycles of an execution of each block with one core; nil: not known
+	program       func() *trace.Program // as known so far
+	base          *timed                // of one core; nil in that pass itself
+	weights       []float64             // cycles of an execution of each block with one core; nil if unknown
 
-	blocks, sites int        // that the program is known to have
-	served        [][]uint64 // by site, references by the level that had their lines; memory last
+	blocks, sites int        // of the program so far
+	served        [][]uint64 // by site: references by the level with their lines, memory last
 	strides       []stride   // by site, of one core
-	serial        []uint64   // by block, executions outside of regions
-	visits        [][]uint64 // by core and block, those in regions
-	serialBytes   uint64     // that memory gave outside of regions
+	serial        []uint64   // by block: executions outside of regions
+	visits        [][]uint64 // by core and block: executions in regions
+	serialBytes   uint64     // from memory outside of regions
 	regions       []*region
 	byPlace       map[uint32]*region // by the site of their begin
-	now           *region            // nil: outside
-	depth         int                // regions in regions
+	now           *region            // nil outside of regions
+	depth         int                // of nested regions
 	clocks        []float64          // of each core, in this phase
 	barriers      []uint64           // that each core has left
 	phase         uint64
@@ -87,17 +87,17 @@ type timed struct {
 	missing []pipeline.Missing
 }
 
-// stride is how the references of a site follow each other.
+// stride counts the references of a site that repeat the last step.
 type stride struct {
 	last, step         trace.Addr
 	regular, irregular uint64
 }
 
-// region is a place where threads fork, in all its executions.
+// region is all executions of a fork.
 type region struct {
 	visits   []uint64 // by block, of all cores
-	bytes    uint64   // that memory gave
-	critical float64  // cycles of the cores with most to do, phase by phase
+	bytes    uint64   // from memory
+	critical float64  // sum over phases of the cycles of the core with the most work
 }
 
 func newTimed(cores int, base *timed, levels int, program func() *trace.Program) *timed {
@@ -111,7 +111,7 @@ func newTimed(cores int, base *timed, levels int, program func() *trace.Program)
 	return t
 }
 
-// knows grows tables to the program.
+// knows resizes the tables to the program.
 func (t *timed) knows(p *trace.Program) {
 	if p == nil || len(p.Blocks) == t.blocks && len(p.Sites) == t.sites {
 		return
@@ -136,7 +136,7 @@ func grown(list []uint64, to int) []uint64 {
 	return append(list, make([]uint64, max(0, to-len(list)))...)
 }
 
-// take counts rows of one region, or of none. The first one may be its begin or end.
+// take counts rows of one region, or of none. The first row may be its begin or end.
 func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	for i, kind := range b.Kind {
 		core := uint32(0)
@@ -144,7 +144,7 @@ func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 			core = b.Thread[i]
 		}
 		if int(core) >= t.cores {
-			continue // the simulator has said so
+			continue // the simulator reports it
 		}
 		site := ^uint32(0)
 		if b.Site != nil {
@@ -180,7 +180,7 @@ func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	}
 }
 
-// reference counts where the line of a reference was.
+// reference counts the level of a reference.
 func (t *timed) reference(site uint32, depth uint8, addr trace.Addr) {
 	of := t.served[site]
 	if of == nil {
@@ -215,7 +215,7 @@ func (t *timed) enter(core, block uint32) {
 
 func (t *timed) begin(place uint32) {
 	if t.depth++; t.depth > 1 {
-		return // a region in a region is done by the core that comes to it
+		return // one core executes a region in a region
 	}
 	t.now = t.byPlace[place]
 	if t.now == nil && len(t.regions) < mostRegions {
@@ -239,8 +239,8 @@ func (t *timed) end() {
 	}
 }
 
-// barrier notes that a core has left one. Nobody does before all have come to it, so the
-// first one to leave ends the phase of all.
+// barrier records that a core leaves a barrier. All cores have reached it, so that the first one
+// that leaves ends the phase.
 func (t *timed) barrier(core uint32) {
 	if t.now == nil {
 		return
@@ -256,7 +256,7 @@ func (t *timed) endPhase() {
 	clear(t.clocks)
 }
 
-// price finds what blocks take with these cores. It tells in a sentence why it cannot.
+// price computes the cycles of blocks with these cores, or returns why it cannot, as a sentence.
 func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	if p == nil || len(p.Blocks) == 0 {
 		return "The trace tells of no blocks, so there are no times: compile the program with \"stackglass cc -- clang …\", which traces them."
@@ -303,7 +303,7 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	return ""
 }
 
-// latencies are E(λ) of each site, 0 where they are not known.
+// latencies returns E(λ) of each site, 0 if unknown.
 func (t *timed) latencies(q *Question) []float64 {
 	list, hits := make([]float64, t.sites), make([]float64, t.levels)
 	h, _ := costmodel.CompleteLatencies(q.Hierarchy, q.Processor)
@@ -326,7 +326,7 @@ func (t *timed) latencies(q *Question) []float64 {
 	return list
 }
 
-// sequential are the lines that come from memory one after the other, by block.
+// sequential counts the lines from memory in sequence, by block.
 func (t *timed) sequential(p *trace.Program, lines []float64) {
 	base := t
 	if t.base != nil {
@@ -344,7 +344,7 @@ func (t *timed) sequential(p *trace.Program, lines []float64) {
 	}
 }
 
-// work is what executions of blocks take.
+// work returns the cycles of executions of blocks.
 func work(visits []uint64, cycles []float64) (sum float64) {
 	for b, n := range visits {
 		if n > 0 && b < len(cycles) {
@@ -354,7 +354,7 @@ func work(visits []uint64, cycles []float64) (sum float64) {
 	return sum
 }
 
-// time sums up.
+// time computes the times.
 func (t *timed) time(q *Question) *Time {
 	one := t
 	if t.base != nil {
@@ -400,7 +400,7 @@ func (t *timed) time(q *Question) *Time {
 	return out
 }
 
-// oneCore is what one core takes.
+// oneCore is the time of one core.
 type oneCore struct{ cycles, regions, bandwidth float64 }
 
 func (t *timed) oneCore(memory func(uint64) float64) (one oneCore) {
@@ -417,7 +417,7 @@ func (t *timed) oneCore(memory func(uint64) float64) (one oneCore) {
 	return one
 }
 
-// finish makes shares of what is lost, and names the limit.
+// finish turns losses into shares, and sets the limit.
 func (out *Time) finish(one, cores float64, q *Question) {
 	if q.Processor.ClockGHz > 0 {
 		out.Seconds = out.Cycles / (q.Processor.ClockGHz * 1e9)

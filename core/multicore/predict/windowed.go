@@ -11,41 +11,41 @@ import (
 )
 
 // WindowSampling selects the statistical method of PPT-SASMM (§3.4 to §3.6; package
-// blocksample): SDCM on the reuse profiles of some executions of each block, weighted. Stacks
-// know no coherence there. Where executions of blocks are divided, those of private caches
-// see each core's own order (Algorithm 1), and others the common one (Algorithm 2).
+// blocksample): SDCM on the weighted reuse profiles of some executions of each block, without
+// coherence. If executions of blocks are divided, private caches see each core's own order
+// (Algorithm 1), and other caches the common order (Algorithm 2).
 type WindowSampling struct {
 	Looked  blocksample.Looked
 	Weights blocksample.Weighting
-	Seed    uint64 // of the windows that are looked at
+	Seed    uint64 // of the choice of windows
 }
 
-// Check tells what is wrong with the numbers. The error is a *trace.OptionError.
+// Check tests the numbers. The error is a *trace.OptionError.
 func (w *WindowSampling) Check() error { return w.Looked.Check() }
 
-// Looked is what a level's estimate rests on.
+// Looked is the size of the sample of a level's estimate: windows or lines.
 type Looked struct {
-	Windows  uint64 // executions of blocks that were looked at; 0: lines were
-	Of       uint64 // so many
-	Lines    uint64 // that were followed; 0: windows were looked at
-	Accesses uint64 // of lines, that were looked at
-	All      uint64 // so many
+	Windows  uint64 // executions of blocks in the sample
+	Of       uint64 // all executions
+	Lines    uint64 // in the sample
+	Accesses uint64 // line accesses in the sample
+	All      uint64 // all line accesses
 }
 
-// stacksOf are the caches of levels that are asked of the same stacks.
+// stacksOf are the stacks of levels with the same lines and sharers.
 type stacksOf struct {
 	lineBytes uint32
-	cores     uint32 // that share a cache; 0: all do
+	cores     uint32 // that share a cache; 0: all
 	seen      []*blocksample.Collector
 }
 
-// windowed looks at windows in a pass.
+// windowed samples windows in a pass.
 type windowed struct {
 	stacks []*stacksOf
-	asked  []WindowSampling // those of the question; and where whole stacks see two orders, all of them
+	asked  []WindowSampling // of the question, and all windows in place of stacks if executions are divided
 }
 
-// sharers are the cores that share a cache of a level, 0 for all.
+// sharers returns the number of cores that share a cache of a level, 0 for all.
 func sharers(c *hierarchy.Cache, cores int) uint32 {
 	if n := max(c.SharedBy, 1); int64(n) < int64(cores) {
 		return n
@@ -53,7 +53,7 @@ func sharers(c *hierarchy.Cache, cores int) uint32 {
 	return 0
 }
 
-// newWindowed prepares to look at windows.
+// newWindowed prepares the sampling of windows.
 func (p *pass) newWindowed() error {
 	asked := p.q.Windows
 	if p.q.Stacks && p.divided() {
@@ -85,7 +85,7 @@ func (p *pass) newWindowed() error {
 	return nil
 }
 
-// of are the stacks that tell of a cache.
+// of returns the stacks for a cache.
 func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
 	for _, s := range w.stacks {
 		if s.lineBytes == c.LineBytes && s.cores == sharers(c, cores) {
@@ -95,7 +95,7 @@ func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
 	return nil
 }
 
-// lookAt has the stacks that go by one of both orders take rows.
+// lookAt passes rows to the stacks of one of both orders.
 func (p *pass) lookAt(b *trace.Batch, apart bool) error {
 	for _, s := range p.windowed.stacks {
 		if (p.divided() && s.cores == 1) != apart {
@@ -110,7 +110,7 @@ func (p *pass) lookAt(b *trace.Batch, apart bool) error {
 	return nil
 }
 
-// answer adds what windows tell.
+// answer adds the estimates from windows.
 func (p *pass) answer(r *Result) error {
 	if p.windowed == nil {
 		return nil
@@ -120,7 +120,7 @@ func (p *pass) answer(r *Result) error {
 		counts = t.Blocks()
 	}
 	for i, w := range p.windowed.asked {
-		whole := i == len(p.q.Windows) // in the place of whole stacks
+		whole := i == len(p.q.Windows) // in place of stacks
 		var list []Level
 		unknown := 0.0
 		for k := range p.q.Hierarchy.Levels {
@@ -148,11 +148,11 @@ func (p *pass) answer(r *Result) error {
 				l.Misses = min(l.Misses, l.Accesses)
 			}
 			l.Hits = l.Accesses - l.Misses
-			l.Global, l.Local = rate(l.Misses, r.Levels[0].Accesses), rate(l.Misses, l.Accesses)
+			l.setRates(r.Levels[0].Accesses)
 			low, high := e.Global.Bounds()
 			l.Low, l.High, l.Bounded = min(low, l.Global), max(high, l.Global), true
 			l.Off = blocksample.Interval95 * e.Global.Off
-			switch { // behind others a mean is of what these let through
+			switch { // a lower level has means of the misses above only
 			case k == 0:
 				l.Mean, l.MeanOff, l.Averaged = e.Mean.HitRate, blocksample.Interval95*e.Mean.Off, true
 			case l.Caches == 1:
@@ -182,7 +182,7 @@ func (p *pass) answer(r *Result) error {
 	return nil
 }
 
-// bare gives the threads as multicore made them.
+// bare returns the threads as multicore made them.
 func bare(t Threads) any {
 	if u, ok := t.(interface{ Unwrap() Threads }); ok {
 		return u.Unwrap()
