@@ -13,6 +13,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/branches"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/profile"
@@ -644,7 +645,7 @@ func TestUnknownBlockIsAnError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var unknown *branches.UnknownError
+		var unknown *contract.UnknownError
 		if err := r.Step(); !errors.As(err, &unknown) || unknown.Number != block {
 			t.Errorf("block %d: %v", block, err)
 		}

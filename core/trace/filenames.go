@@ -2,6 +2,10 @@ package trace
 
 import "strings"
 
+// BaseName returns a path without its folder, which says where somebody keeps a file and would
+// give equal programs different profiles.
+func BaseName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
 // FileNames names files of source by their paths: by the least tail that tells one
 // from all others, as in a/util.c and b/util.c beside main.c. What lies above that
 // says where somebody keeps the files, and would give equal programs different

@@ -99,6 +99,9 @@ type Kinds uint32
 // DataKinds are the data references: everything but instruction fetches.
 const DataKinds = Kinds(1<<Load | 1<<Store | 1<<Modify | 1<<RangeRead | 1<<RangeWrite)
 
+// WriteKinds are the data references that store.
+const WriteKinds = Kinds(1<<Store | 1<<Modify | 1<<RangeWrite)
+
 // AllKinds are data references and instruction fetches.
 const AllKinds = DataKinds | 1<<Fetch
 

@@ -5,23 +5,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// code is what the trace's tables say of the program, prepared. It grows with them.
-// Blocks have numbers from 1 on here; 0 is no block.
+// code is what the trace's tables say of the program, prepared. Blocks are numbered from 1 on;
+// 0 is no block.
 type code struct {
 	program *trace.Program
 	nodes   []node
 	edges   uint32      // of all nodes
 	more    index.Table // edges of nodes with more than two, by both ends; the first to each end
 	names   map[string]uint32
-	// nameOf is the name of a function, by its number, and calls that of what a node
-	// calls; 0: none.
+	// nameOf is the name of each function, and calls the name of what each node calls; 0: none.
 	nameOf, calls []uint32
-	// firstOf is the block that a site is the first load, store or modify of, by number,
-	// 0 for none.
+	// firstOf is, by site, the block whose first load, store or modify it is; 0: none.
 	firstOf []uint32
 }
 
-// node is a block.
 type node struct {
 	first, second uint32 // what it goes on to; 0: nothing
 	edge          uint32 // its first edge
@@ -42,7 +39,7 @@ func (c *code) init() {
 	c.calls = []uint32{0}
 }
 
-// learn takes in what p has more than before.
+// learn adds what p has more than before.
 func (c *code) learn(p *trace.Program) {
 	if p == nil {
 		return
@@ -63,7 +60,7 @@ func (c *code) learn(p *trace.Program) {
 	}
 }
 
-// shows tells whether each execution of its block makes one row of a site.
+// shows reports whether each execution of its block makes exactly one row of a site.
 func (c *code) shows(p *trace.Program, site uint32) bool {
 	s := &p.Sites[site]
 	if s.Kind > trace.Modify || uint64(s.Block) >= uint64(len(p.Blocks)) {
@@ -73,7 +70,7 @@ func (c *code) shows(p *trace.Program, site uint32) bool {
 	return b.Flags&trace.Synthetic == 0 && site-b.FirstSite < b.Sites
 }
 
-// name gives the number of a name; 0: no function has it.
+// name numbers a name; 0: no function has it.
 func (c *code) name(name string) uint32 {
 	if name == "" || name == "*" {
 		return 0
@@ -115,8 +112,7 @@ func (c *code) add(number uint32, b *trace.Block) {
 	c.nodes = append(c.nodes, n)
 }
 
-// setsJump tells the functions that return once more when somebody jumps to where they
-// were called.
+// setsJump reports whether a function returns again when a jump to its call is made.
 func setsJump(callee string) bool {
 	switch callee {
 	case "setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "swapcontext", "vfork":
@@ -127,7 +123,7 @@ func setsJump(callee string) bool {
 
 func edgeKey(from, to uint32) uint64 { return uint64(from)<<32 | uint64(to) }
 
-// follows gives the edge from one node to another.
+// follows returns the edge from one node to another.
 func (c *code) follows(from, to uint32) (edge uint32, found bool) {
 	n := &c.nodes[from]
 	switch {
@@ -141,5 +137,4 @@ func (c *code) follows(from, to uint32) (edge uint32, found bool) {
 	return 0, false
 }
 
-// function is the function that a node belongs to.
 func (c *code) function(n uint32) uint32 { return c.nodes[n].function }

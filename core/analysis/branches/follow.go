@@ -2,31 +2,31 @@ package branches
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// thread is where a thread is. Blocks are by their numbers in code.
+// thread is the state of a thread. Blocks are by their numbers in code.
 type thread struct {
 	number uint32
 	at     uint32   // the latest block of the topmost invocation; 0: there is none
 	stack  []uint32 // those of the invocations below
 
-	// returned is the block that was come to last, if that returned; else 0. before is
-	// the one before, of the same invocation; 0: none. reached tells that it is not known,
-	// because the segment begins between.
+	// returned is the latest block if that returned, else 0. before is the block before it in
+	// the same invocation; 0: none. reached says that before is unknown, because the segment
+	// begins between.
 	returned, before uint32
 	reached          bool
 
-	// Of segments: nothing was come to yet; the bottommost invocation is one from before
-	// the segment; and what that went on with.
+	// Of segments: there was no block yet; the bottommost invocation began before the segment;
+	// and what that continued with.
 	fresh, based bool
 	reaches      []reach
 }
 
-// reach is a block of an invocation from before the segment, which has left its own.
+// reach is a block that an invocation from before the segment continues with.
 type reach struct {
 	block uint32 // 0: none, at the beginning
 	then  uint32 // the first block of a function that was come to directly behind; 0: none
 }
 
-// counts are those of the edges, and of blocks by their numbers in code.
+// counts are by edge, and by the number of a block in code.
 type counts struct {
 	taken         []uint64
 	left, resumed []uint64
@@ -36,7 +36,7 @@ type counts struct {
 	other         []uint64 // calls of others
 }
 
-// call is a caller with the function that it called.
+// call is a caller and the function that it called.
 type call struct{ caller, function uint32 }
 
 func (c *counts) grow(nodes int, edges uint32) {
@@ -51,7 +51,6 @@ func extend[T any](s []T, length int) []T {
 	return s
 }
 
-// call counts calls of a function by its name.
 func (c *counts) call(caller, function uint32, n uint64) {
 	if c.callee[caller] == 0 {
 		c.callee[caller] = function + 1
@@ -73,7 +72,7 @@ func (c *counts) call(caller, function uint32, n uint64) {
 	c.other[at] += n
 }
 
-// calls gives how often a block called a function by its name.
+// calls returns how often a block called a function by its name.
 func (c *counts) calls(caller, function uint32) uint64 {
 	if c.callee[caller] == function+1 {
 		return c.made[caller]
@@ -84,13 +83,12 @@ func (c *counts) calls(caller, function uint32) uint64 {
 	return 0
 }
 
-// learn takes in the program as far as it is told.
 func (a *Analysis) learn(p *trace.Program) {
 	a.code.learn(p)
 	a.counts.grow(len(a.code.nodes), a.code.edges)
 }
 
-// visit comes to a block, which is known.
+// visit follows a thread to a known block.
 func (a *Analysis) visit(t *thread, block uint32) error {
 	to := block + 1
 	if a.code.nodes[to].enters {
@@ -107,7 +105,6 @@ func (a *Analysis) visit(t *thread, block uint32) error {
 	return nil
 }
 
-// enter begins an invocation.
 func (a *Analysis) enter(t *thread, to uint32) {
 	a.called(t, to)
 	if t.at != 0 {
@@ -117,8 +114,7 @@ func (a *Analysis) enter(t *thread, to uint32) {
 	a.gone = len(t.stack) >= mostFrames
 }
 
-// called finds out whether a function was called by its name, whose first block the
-// thread comes to.
+// called finds out whether the function that a thread enters was called by its name.
 func (a *Analysis) called(t *thread, to uint32) {
 	function := a.code.function(to)
 	switch {
@@ -135,7 +131,7 @@ func (a *Analysis) called(t *thread, to uint32) {
 	t.fresh = false
 }
 
-// calledBy counts the call if the block names the function.
+// calledBy counts a call if the block names the function.
 func (a *Analysis) calledBy(caller, function uint32) bool {
 	name := a.code.calls[caller]
 	if name == 0 || uint64(function) >= uint64(len(a.code.nameOf)) || a.code.nameOf[function] != name {
@@ -145,13 +141,11 @@ func (a *Analysis) calledBy(caller, function uint32) bool {
 	return true
 }
 
-// leave ends the topmost invocation with its return.
 func (t *thread) leave() {
 	t.returned = t.at
 	t.pop()
 }
 
-// pop takes the topmost invocation off the stack.
 func (t *thread) pop() {
 	last := len(t.stack) - 1
 	if last < 0 {
@@ -161,25 +155,23 @@ func (t *thread) pop() {
 	t.at, t.stack = t.stack[last], t.stack[:last]
 }
 
-// arrive comes to a block that is no function's first.
+// arrive follows a thread to a block that is not the first one of a function.
 func (a *Analysis) arrive(t *thread, to uint32) error {
 	edge, found := a.code.follows(t.at, to)
 	if !found {
 		return a.jump(t, to)
 	}
-	a.counts.taken[edge]++
-	t.before, t.at, t.returned, t.reached = t.at, to, 0, false
+	a.edge(t, edge, to)
 	return nil
 }
 
-// jump comes to a block that does not follow the topmost invocation's latest one.
+// jump follows a thread to a block that does not follow the topmost invocation's latest one.
 func (a *Analysis) jump(t *thread, to uint32) error {
 	node := &a.code.nodes[to]
 	if !node.jumps {
 		if depth, edge := a.invocationBefore(t, to); depth >= 0 {
 			a.drop(t, depth)
-			a.counts.taken[edge]++
-			t.before, t.at, t.returned, t.reached = t.at, to, 0, false
+			a.edge(t, edge, to)
 			return nil
 		}
 	}
@@ -207,8 +199,14 @@ func (a *Analysis) jump(t *thread, to uint32) error {
 	return nil
 }
 
-// invocationBefore finds the topmost invocation whose latest block leads to one: how many
-// are above it, -1 for none, and by which edge.
+// edge moves a thread's topmost invocation along an edge to a block.
+func (a *Analysis) edge(t *thread, edge, to uint32) {
+	a.counts.taken[edge]++
+	t.before, t.at, t.returned, t.reached = t.at, to, 0, false
+}
+
+// invocationBefore finds the topmost invocation whose latest block leads to a block. It returns
+// the number of invocations above it, or -1, and the edge.
 func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint32) {
 	for i := len(t.stack) - 1; i >= 0; i-- {
 		if edge, found := a.code.follows(t.stack[i], to); found {
@@ -218,7 +216,6 @@ func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint3
 	return -1, 0
 }
 
-// invocationOf finds a function's topmost invocation.
 func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	if t.at != 0 && a.code.function(t.at) == function {
 		return 0
@@ -231,7 +228,7 @@ func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	return -1
 }
 
-// drop leaves the topmost invocations where they were, all for -1.
+// drop ends the topmost invocations where they are, all of them if depth is -1.
 func (a *Analysis) drop(t *thread, depth int) {
 	for ; t.at != 0 && depth != 0; depth-- {
 		a.counts.left[t.at]++

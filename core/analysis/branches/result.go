@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// encoded is the program's binary form as it was made last.
+// encoded is the program's latest binary form.
 type encoded struct {
 	bytes             []byte
 	blocks, functions int
@@ -16,8 +16,8 @@ type encoded struct {
 // Bare leaves the program out of results: they are for an analysis that knows it.
 func (a *Analysis) Bare() { a.encoded.partial = true }
 
-// Result implements analysis.Analysis. It is empty where the trace tells of no blocks, or
-// calls are nested too deep.
+// Result implements analysis.Analysis. It is empty if there are no blocks, or calls are nested
+// too deep.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	a.learn(a.program())
 	p.Blocks = []byte{}
@@ -32,7 +32,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	p.Blocks = blocks.AppendRun(p.Blocks, a.encode(known), a.edges(known))
 }
 
-// highest is the last of the blocks that anything is known of.
+// highest returns the last block of which anything is known.
 func (a *Analysis) highest() uint32 {
 	most := uint32(0)
 	for n := uint32(len(a.code.nodes) - 1); n > 0 && most == 0; n-- {
@@ -54,7 +54,6 @@ func (a *Analysis) highest() uint32 {
 	return most
 }
 
-// endOf is the edge behind the last one of a block.
 func (c *code) endOf(n uint32) uint32 {
 	if int(n)+1 < len(c.nodes) {
 		return c.nodes[n+1].edge
@@ -62,8 +61,8 @@ func (c *code) endOf(n uint32) uint32 {
 	return c.edges
 }
 
-// upTo is the program up to the module of a block: what a trace tells of others depends
-// on how far it was read.
+// upTo returns the program up to the module of a block. What a trace tells of later modules
+// depends on how far it was read.
 func upTo(p *trace.Program, block uint32) *trace.Program {
 	last := &p.Blocks[block-1]
 	some := *p
@@ -87,8 +86,8 @@ func upTo(p *trace.Program, block uint32) *trace.Program {
 	return &some
 }
 
-// encode gives the program's binary form, that of the profile which told it where the
-// trace does not.
+// encode returns the program's binary form. If the trace does not tell it, it is that of a
+// profile.
 func (a *Analysis) encode(p *trace.Program) []byte {
 	e := &a.encoded
 	if e.partial {
@@ -100,8 +99,8 @@ func (a *Analysis) encode(p *trace.Program) []byte {
 	return e.bytes
 }
 
-// edges tells what was counted, with all that is on stacks left where it is, and all
-// that came from before a segment resumed.
+// edges returns the counts as if the run ended here, with all that came from before a segment
+// as resumed.
 func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 	e := blocks.NewEdges(p)
 	for b := range p.Blocks {
@@ -143,7 +142,7 @@ func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 	return e
 }
 
-// frames are the latest blocks of the invocations, from the bottom.
+// frames returns the latest blocks of the invocations, from the bottom.
 func (t *thread) frames() []uint32 {
 	if t.at == 0 {
 		return nil

@@ -2,8 +2,10 @@ package branches
 
 import (
 	"math/bits"
+	"slices"
 	"sort"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/profile"
@@ -11,15 +13,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// LeastWindows are looked at of each block, or all that there are; of blocks that run
-// more often than a hundred times as much, one window in a hundred.
+// LeastWindows are sampled of each block, or all if there are fewer; of blocks that run more
+// than 100 times as often, 1 % of the windows.
 const LeastWindows = 30
 
 // OneInHundred is the share of windows below which their numbers are looked at.
 const OneInHundred = (1 << 64) / 100
 
-// WindowNumber is the number of an execution of a block that ran so often before. Which
-// windows are looked at hangs on it alone.
+// WindowNumber hashes an execution of a block. It alone decides which windows are sampled.
 func WindowNumber(seed uint64, block uint32, before uint64) uint64 {
 	return index.Hash(seed ^ index.Hash(uint64(block)<<32^index.Hash(before)))
 }
@@ -50,7 +51,6 @@ type WindowSampler struct {
 	distances []uint32
 }
 
-// sampled is what is known of a block.
 type sampled struct {
 	executions uint64
 	sum        *window   // of all windows of one in a hundred; nil: none
@@ -58,7 +58,7 @@ type sampled struct {
 	lowest     []*window // of the lowest numbers, ascending
 }
 
-// window is one execution, or some.
+// window is one or several executions of a block.
 type window struct {
 	number uint64
 	bins   []profile.BinCount // cold ones behind the last bin; in no order
@@ -105,11 +105,10 @@ func (w *WindowSampler) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// begin finds the window of a reference.
 func (w *WindowSampler) begin(site, thread uint32) error {
 	p := w.program()
 	if p == nil || uint64(site) >= uint64(len(p.Sites)) {
-		return &UnknownError{What: "site", Number: site}
+		return &contract.UnknownError{What: "site", Number: site, Without: "blocks"}
 	}
 	block := p.Sites[site].Block
 	if !w.began || block != w.block || thread != w.thread || site <= w.site {
@@ -130,7 +129,7 @@ func (w *WindowSampler) begin(site, thread uint32) error {
 	return nil
 }
 
-// window gives where an execution of that number counts, nil for nowhere.
+// window returns where an execution with that number counts, or nil.
 func (s *sampled) window(number uint64) *window {
 	if number < OneInHundred {
 		if s.windows++; s.sum == nil {
@@ -154,14 +153,11 @@ func (s *sampled) window(number uint64) *window {
 		s.lowest = s.lowest[:LeastWindows-1] // what it still counts is nobody's
 	}
 	made := &window{number: number}
-	s.lowest = append(s.lowest, nil)
-	copy(s.lowest[at+1:], s.lowest[at:])
-	s.lowest[at] = made
+	s.lowest = slices.Insert(s.lowest, at, made)
 	return made
 }
 
-// gather goes over from the lowest numbers to all of one in a hundred, which are as
-// many now.
+// gather replaces the lowest numbers by all of 1 %, which are as many now.
 func (s *sampled) gather() {
 	for _, one := range s.lowest {
 		if one.number < OneInHundred {
@@ -192,7 +188,7 @@ func (w *window) count(bin uint8, n uint64) {
 	w.bins = append(w.bins, profile.BinCount{Bin: bin, Count: n})
 }
 
-// flush finds the distances of what was gathered.
+// flush computes the stack distances of the gathered lines.
 func (w *WindowSampler) flush() {
 	if len(w.lines) == 0 {
 		return

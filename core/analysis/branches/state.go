@@ -1,9 +1,9 @@
 package branches
 
 import (
+	"cmp"
 	"errors"
 	"slices"
-	"sort"
 
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/codec"
@@ -22,15 +22,14 @@ import (
 //	list of calls by name, ascending, each: block - that of the call before; function;
 //	  number of calls
 
-// state writes the state.
 func (a *Analysis) state() []byte {
 	c := codec.Writer([]byte{})
 	a.codeState(c)
 	return c.Out
 }
 
-// codeState codes whether the analysis was given up, and if not, threads and calls. It adds
-// the calls that it reads, and returns the threads.
+// codeState codes whether the analysis was given up, or else threads and calls. It adds the
+// calls that it reads, and returns the threads.
 func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 	gone := a.gone && !c.Reads()
 	if c.Flag(&gone); gone {
@@ -44,7 +43,7 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 				threads = append(threads, t)
 			}
 		}
-		sort.Slice(threads, func(i, j int) bool { return threads[i].number < threads[j].number })
+		slices.SortFunc(threads, func(x, y *thread) int { return cmp.Compare(x.number, y.number) })
 		calls = a.counts.list()
 	}
 	codec.Slice(c, &threads, 6, func(t **thread) {
@@ -66,8 +65,8 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 	return threads
 }
 
-// codeThread codes a thread, which is empty while reading. The latest blocks of its
-// invocations are no longer counted as left then.
+// codeThread codes a thread, which is empty while reading. Its frames no longer count as left
+// then.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
 	based, reached, before, frames := t.based, t.reached, t.before, t.frames()
@@ -98,7 +97,7 @@ func (a *Analysis) codeThread(c *codec.Coder, t *thread) {
 	c.Check(!t.reached || (t.returned != 0 || t.at != 0) && len(t.reaches) > 0, errState.Error())
 }
 
-// take counts a block once less. It reports whether it can.
+// take takes back one count of a block, if there is one.
 func take(c *codec.Coder, counts []uint64, block uint32) bool {
 	if c.Check(block != 0 && counts[block] > 0, errState.Error()); c.Failed() {
 		return false
@@ -107,13 +106,11 @@ func take(c *codec.Coder, counts []uint64, block uint32) bool {
 	return true
 }
 
-// made is how often a block called a function by its name.
 type made struct {
 	call
 	n uint64
 }
 
-// list returns the calls by name, ascending.
 func (c *counts) list() (list []made) {
 	for caller, function := range c.callee {
 		if function != 0 {
@@ -123,9 +120,8 @@ func (c *counts) list() (list []made) {
 	for key, at := range c.otherAt {
 		list = append(list, made{key, c.other[at]})
 	}
-	sort.Slice(list, func(i, j int) bool {
-		x, y := list[i].call, list[j].call
-		return x.caller < y.caller || x.caller == y.caller && x.function < y.function
+	slices.SortFunc(list, func(x, y made) int {
+		return cmp.Or(cmp.Compare(x.caller, y.caller), cmp.Compare(x.function, y.function))
 	})
 	return list
 }
@@ -159,8 +155,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// load adds what a profile counts but for where its threads came from and are, which it
-// gives.
+// load adds the counts of a profile, and returns its threads.
 func (a *Analysis) load(p *profile.Profile) ([]*thread, error) {
 	if p.Segment == nil || p.Segment.Blocks == nil {
 		return nil, errState
@@ -179,8 +174,7 @@ func (a *Analysis) load(p *profile.Profile) ([]*thread, error) {
 	return threads, nil
 }
 
-// loadCounts adds the counts of a profile, and takes in its program where it tells more
-// than is known.
+// loadCounts adds the counts of a profile, and its program if that tells more than is known.
 func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	a.learn(a.program())
 	if err := c.Err(); err != nil {
@@ -210,7 +204,7 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	})
 }
 
-// join has a thread go on as it does in the segment that follows.
+// join continues a thread with what it did in the segment that follows.
 func (a *Analysis) join(t, next *thread) error {
 	based := false
 	for _, r := range next.reaches {

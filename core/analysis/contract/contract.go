@@ -12,6 +12,8 @@
 package contract
 
 import (
+	"strconv"
+
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -159,4 +161,17 @@ type Block struct {
 	Site     uint32             // of a HeapObject
 	Function string             // of a StackObject, by name
 	Name     string
+}
+
+// UnknownError reports a row that names code which the trace's tables do not contain.
+type UnknownError struct {
+	What    string // "block" or "site"
+	Number  uint32
+	Known   int
+	Without string // the analyses that need it
+}
+
+func (e *UnknownError) Error() string {
+	return "a row is of " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables tell of " +
+		strconv.Itoa(e.Known) + " only; the file is damaged or was joined from parts: capture it again, or analyse without " + e.Without
 }

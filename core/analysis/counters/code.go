@@ -6,8 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// code is what the trace's tables say of the program, prepared. It grows with
-// them.
+// code is what the trace's tables say of the program, prepared.
 type code struct {
 	program    *trace.Program
 	blocks     [][]opCount // instructions of each block
@@ -18,7 +17,6 @@ type code struct {
 	sized      bool     // a load, store or modify is among the sites whose records tell a length
 }
 
-// opKey tells instructions apart that count differently.
 type opKey struct {
 	opcode, datatype string
 	several          bool // a branch to several places
@@ -30,7 +28,7 @@ type opCount struct {
 	count uint32
 }
 
-// learn takes in what p has more than before.
+// learn adds what p has more than before.
 func (c *code) learn(p *trace.Program, bySynthetic bool) {
 	c.program = p
 	if c.kindOf == nil {
@@ -53,7 +51,7 @@ func (c *code) learn(p *trace.Program, bySynthetic bool) {
 	}
 }
 
-// functionNumber is the number, or NoFunction where there is none.
+// functionNumber returns n, or NoFunction if there is no such function.
 func (c *code) functionNumber(n uint32) uint32 {
 	if uint64(n) < uint64(len(c.program.Functions)) {
 		return n

@@ -1,79 +1,67 @@
 // Package counters counts what a program's instructions do: operations, bytes
-// moved, branches, calls. The numbers belong to the program, compiled as it was,
-// and to no machine. They are the "software performance counters" of Byfl:
-// Anger, Yalamanchili, Pakin and McCormick, Architecture-Independent Modeling of
-// Intra-Node Data Movement, Table 1; Pakin and McCormick, Hardware-independent
-// Application Characterization, IISWC 2013; MODELS §10.
+// moved, branches, calls. The numbers belong to the compiled program, and to no machine. They
+// are the "software performance counters" of Byfl: Anger, Yalamanchili, Pakin and McCormick,
+// Architecture-Independent Modeling of Intra-Node Data Movement, Table 1; Pakin and McCormick,
+// Hardware-independent Application Characterization, IISWC 2013; MODELS §10.
 //
-// The traced program counts nothing. A trace tells which blocks were entered,
-// and its tables what an execution of a block does, so that
+// A trace says which blocks were entered, and its tables what an execution of a block does:
 //
 //	count(what) = Σ over blocks: executions(block) × what an execution does
 //
 // in these steps:
 //
-//  1. Consume adds one at the number of each block that is entered; or, where
-//     that is all that is wanted, at the site of each reference and at blocks
-//     without loads and stores: a block was entered as often as its first site
-//     was passed, and readers are faster that need not tell of each entry. Bytes
-//     are added up where records carry a length (ranges, masked vectors).
-//  2. Result multiplies with the tables, joins the parts of a basic block, and
-//     sums up by basic block, function and opcode.
-//  3. Where it was asked for, each byte's accesses are counted (touched.go):
-//     unique bytes of the program and of each function, and the least memory
-//     that holds 5 %, 10 %, … of all accesses.
+//  1. Consume counts each block that is entered. If that is all that is wanted, it counts the
+//     references of each site, and blocks without any: a block was entered as often as its
+//     first site was passed, and readers are faster that need not report each entry. Bytes
+//     are summed where records carry a length (ranges, masked vectors).
+//  2. Result multiplies with the tables, joins the parts of a basic block, and sums by basic
+//     block, function and opcode.
+//  3. On request, each byte's accesses are counted (touched.go): unique bytes of the program
+//     and of each function, and the least memory that holds 5 %, 10 %, … of all accesses.
 //
-// A trace without blocks gives what references alone tell: loads, stores and
-// their bytes, by size; unique bytes; memory usage.
+// A trace without blocks gives what references alone show: loads, stores and their bytes, by
+// size; unique bytes; memory usage.
 //
 // # What is counted
 //
-// Every count of a vector instruction's work is by lane: an fadd of <4 x float>
-// is four flops, as in Byfl.
+// Every count of a vector instruction's work is by lane: an fadd of <4 x float> is four flops,
+// as in Byfl.
 //
-//   - Loads, stores: references of that kind; a modify (an atomic exchange) is
-//     one of each (MODELS §1). Their bytes are those of the datatype. A masked
-//     vector access is one for each run of active lanes.
-//   - Moves and sets: calls of memcpy or memmove, and of memset, with the bytes
-//     moved or set. They are no loads or stores, as in Byfl.
-//   - Flops: fadd, fsub, fmul, fdiv, frem, fneg one each, fma and fmuladd two.
-//     Byfl calls comparisons and conversions flops too; here these are "other
-//     floating-point operations" (FloatOther), and fused operations are calls
-//     there. Square roots, absolute values and the like, which the compiler has
-//     functions for, are in the instruction mix only; Byfl calls them calls.
-//   - Integer operations: arithmetic, logic and shifts, comparisons, conversions,
-//     address arithmetic (getelementptr, one each), select, and instructions that
-//     take values or vectors apart or put them together. Byfl takes all that is
-//     neither a flop nor memory nor a terminator, calls and allocas too, and one
-//     or two for every index of a getelementptr. Neither counts phi, bitcast,
-//     freeze and landing pads, which cost nothing.
-//   - Operation bits: the bits of the operands and of the result of all these
-//     operations; flop bits: those of the flops. Byfl leaves out constant
-//     operands, which the tables do not tell; so these are larger.
-//   - Branches: br to one place is unconditional; br to several, switch and
-//     indirectbr are conditional or indirect. Returns are ret and resume.
-//   - Calls: call and invoke of anything but the compiler's own functions. A
-//     function's invocations are the executions of its entry
-//     block; callees that were not traced are counted where they are called.
-//   - Vector operations: the part of the flops, other floating-point and integer
-//     operations that vector instructions do. (Byfl divides vector instructions
-//     by operations by lane for its vectorised share; here it is lanes by
-//     lanes.)
+//   - Loads, stores: references of that kind; a modify (an atomic exchange) is one of each
+//     (MODELS §1). Their bytes are those of the datatype. A masked vector access is one for
+//     each run of active lanes.
+//   - Moves and sets: calls of memcpy or memmove, and of memset, with the bytes moved or set.
+//     They are no loads or stores, as in Byfl.
+//   - Flops: fadd, fsub, fmul, fdiv, frem, fneg one each, fma and fmuladd two. Byfl calls
+//     comparisons and conversions flops too; here these are "other floating-point operations"
+//     (FloatOther), and fused operations are calls there. Square roots, absolute values and
+//     the like, which are compiler intrinsics, are in the instruction mix only; Byfl calls
+//     them calls.
+//   - Integer operations: arithmetic, logic and shifts, comparisons, conversions, address
+//     arithmetic (getelementptr, one each), select, and instructions that take values or
+//     vectors apart or put them together. Byfl takes all that is neither a flop nor memory nor
+//     a terminator, calls and allocas too, and one or two for every index of a getelementptr.
+//     Neither counts phi, bitcast, freeze and landing pads, which cost nothing.
+//   - Operation bits: the bits of the operands and results of all these operations; flop bits:
+//     those of the flops. Byfl leaves out constant operands, which the tables do not name.
+//   - Branches: br to one place is unconditional; br to several, switch and indirectbr are
+//     conditional or indirect. Returns are ret and resume.
+//   - Calls: call and invoke of anything but intrinsics. A function's invocations are the
+//     executions of its entry block; callees that were not traced are counted at the call.
+//   - Vector operations: the part of the flops, other floating-point and integer operations
+//     that vector instructions do. (Byfl's vectorised share divides vector instructions by
+//     operations by lane; here it is lanes by lanes.)
 //   - Instructions: all in the compiler's form, as often as they were executed.
-//   - Unique bytes: bytes touched at least once, ranges too, by a function's own
-//     code. References without a size are taken for one byte.
-//   - Memory usage: with the bytes sorted by how often they were accessed, the
-//     number of bytes from the most accessed one on that takes a share of all
-//     bytes accessed. Byfl counts the same, in other steps.
+//   - Unique bytes: bytes touched at least once, ranges too, by a function's own code.
+//     References without a size count as one byte.
+//   - Memory usage: the number of most accessed bytes that have a share of all bytes accessed.
+//     Byfl counts the same, in other steps.
 //
-// Blocks are counted when they are entered. Where a part of a trace is analysed
-// (a number of references skipped, or a limit), its first and last block of each
-// thread may be cut, and are counted if they are entered within.
+// Blocks are counted when they are entered. In a part of a trace (references skipped, or a
+// limit), the first and last block of each thread may be cut, and count if entered within.
 package counters
 
 import (
-	"strconv"
-
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -94,9 +82,9 @@ type Analysis struct {
 	touched    *touched // nil: not counted
 }
 
-// New makes an analysis of references of these kinds. program gives what the
-// trace has told of its code so far, or nil. auto leaves out what takes time for
-// every reference, and gives no result for a trace that tells no instructions.
+// New makes an analysis of references of these kinds. program returns what the trace has told
+// of its code so far, or nil. auto leaves out what costs time for every reference, and has no
+// result for a trace without instructions.
 func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis {
 	a := &Analysis{kinds: kinds, auto: auto, program: program}
 	if !auto {
@@ -105,9 +93,8 @@ func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis 
 	return a
 }
 
-// bySite tells that blocks are counted by their sites, for which all loads and
-// stores have to be among the rows. Not every reader knows BareBlock, so it is
-// for auto only.
+// bySite reports that blocks are counted by their sites. For that all loads and stores have to
+// be among the rows, and readers have to know BareBlock: it is for auto only.
 func (a *Analysis) bySite() bool {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	return a.auto && a.kinds&needed == needed
@@ -149,7 +136,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// enter counts the blocks that are entered, and ranges.
+// enter counts ranges, and the blocks that are entered.
 func (a *Analysis) enter(b *trace.Batch) error {
 	sites := b.Site[:len(b.Kind)]
 	for i, k := range b.Kind {
@@ -169,7 +156,6 @@ func (a *Analysis) enter(b *trace.Batch) error {
 	return nil
 }
 
-// addEntry counts one entry of a block.
 func (a *Analysis) addEntry(block uint32) error {
 	if uint64(block) >= uint64(len(a.executions)) {
 		if err := a.grow("block", block); err != nil {
@@ -180,7 +166,7 @@ func (a *Analysis) addEntry(block uint32) error {
 	return nil
 }
 
-// pass counts the references of each site, and the blocks that have none.
+// pass counts the references of each site, and the blocks without references.
 func (a *Analysis) pass(b *trace.Batch) error {
 	rows, kinds := a.rows, b.Kind[:len(b.Site)]
 	for i, site := range b.Site {
@@ -205,8 +191,7 @@ func (a *Analysis) pass(b *trace.Batch) error {
 	return nil
 }
 
-// passOther counts a range, or a block that was entered; for one with loads or
-// stores that is for nothing.
+// passOther counts a range, or a block that was entered.
 func (a *Analysis) passOther(b *trace.Batch, i int) error {
 	switch k := b.Kind[i]; {
 	case k <= trace.RangeWrite:
@@ -217,8 +202,7 @@ func (a *Analysis) passOther(b *trace.Batch, i int) error {
 	return nil
 }
 
-// addBytes adds up the bytes of references that tell theirs, but ranges. Their
-// sites are known.
+// addBytes adds the bytes of references that tell theirs, except ranges. Their sites are known.
 func (a *Analysis) addBytes(b *trace.Batch) {
 	for i, k := range b.Kind {
 		if k < trace.RangeRead && a.code.byRow[b.Site[i]] {
@@ -227,7 +211,7 @@ func (a *Analysis) addBytes(b *trace.Batch) {
 	}
 }
 
-// addRows counts the references of sites that are counted by row, but ranges.
+// addRows counts the references of sites that are counted by row, except ranges.
 func (a *Analysis) addRows(b *trace.Batch) error {
 	sites := b.Site[:len(b.Kind)]
 	for i, k := range b.Kind {
@@ -243,7 +227,6 @@ func (a *Analysis) addRows(b *trace.Batch) error {
 	return nil
 }
 
-// addRow counts one reference if its site is counted by row.
 func (a *Analysis) addRow(b *trace.Batch, i int) error {
 	site := b.Site[i]
 	if uint64(site) >= uint64(len(a.code.byRow)) {
@@ -258,8 +241,7 @@ func (a *Analysis) addRow(b *trace.Batch, i int) error {
 	return nil
 }
 
-// grow takes in what the trace has told of its code since, because a row names
-// something that was not known.
+// grow reads the program's tables again, because a row names something unknown.
 func (a *Analysis) grow(what string, number uint32) error {
 	a.learn()
 	known := len(a.executions)
@@ -267,46 +249,26 @@ func (a *Analysis) grow(what string, number uint32) error {
 		known = len(a.code.byRow)
 	}
 	if uint64(number) >= uint64(known) {
-		return &UnknownError{What: what, Number: number, Known: known}
+		return &contract.UnknownError{What: what, Number: number, Known: known, Without: "counters"}
 	}
 	return nil
 }
 
-// learn takes in the program's tables as far as they are there.
 func (a *Analysis) learn() {
 	p := a.program()
 	if p == nil {
 		return
 	}
 	a.code.learn(p, !a.auto)
-	a.executions = extend(a.executions, len(a.code.blocks))
-	a.rows = extend(a.rows, len(a.code.byRow))
-	a.bytes = extend(a.bytes, len(a.code.byRow))
-}
-
-func extend(s []uint64, length int) []uint64 {
-	for len(s) < length {
-		s = append(s, make([]uint64, length-len(s))...)
-	}
-	return s
+	a.executions = append(a.executions, make([]uint64, len(a.code.blocks)-len(a.executions))...)
+	a.rows = append(a.rows, make([]uint64, len(a.code.byRow)-len(a.rows))...)
+	a.bytes = append(a.bytes, make([]uint64, len(a.code.byRow)-len(a.bytes))...)
 }
 
 // Close implements analysis.Analysis.
 func (a *Analysis) Close() {}
 
-// UnknownError tells that a row names code that the trace's tables lack.
-type UnknownError struct {
-	What   string // "block" or "site"
-	Number uint32
-	Known  int
-}
-
-func (e *UnknownError) Error() string {
-	return "a row is of " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables tell of " +
-		strconv.Itoa(e.Known) + " only; the file is damaged or was joined from parts: capture it again, or analyse without counters"
-}
-
-// siteless counts references that have no site, by kind and size.
+// siteless counts references without a site, by kind and size.
 type siteless struct {
 	count [trace.NumKinds][maxSize + 2]uint64 // the last is for larger ones
 	large [trace.NumKinds]uint64              // bytes of larger ones

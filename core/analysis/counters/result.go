@@ -1,8 +1,8 @@
 package counters
 
 import (
+	"slices"
 	"sort"
-	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -33,8 +33,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return a.touched.decode(p.Segment.Touched)
 }
 
-// Append implements analysis.Analysis: counts add up, and so do the accesses of
-// each byte.
+// Append implements analysis.Analysis: counts add up.
 func (a *Analysis) Append(next *profile.Profile) (err error) {
 	if a.base, err = profile.AddCounters(a.base, next.Counters); err != nil || a.touched == nil {
 		return err
@@ -42,7 +41,7 @@ func (a *Analysis) Append(next *profile.Profile) (err error) {
 	return a.touched.decode(next.Segment.Touched)
 }
 
-// counted gives what was counted since Restore; nil when it is nothing.
+// counted returns the counts since Restore, or nil.
 func (a *Analysis) counted() *profile.Counters {
 	s := &sum{
 		c:          &profile.Counters{},
@@ -64,12 +63,12 @@ func (a *Analysis) counted() *profile.Counters {
 	return s.finish()
 }
 
-// entered is how often each block was entered; synthetic ones never are.
+// entered returns how often each block was entered. Synthetic blocks never are.
 func (a *Analysis) entered() []uint64 {
 	if !a.bySite() {
 		return a.executions
 	}
-	entered := append([]uint64{}, a.executions...)
+	entered := slices.Clone(a.executions)
 	for n := range entered {
 		b := &a.code.program.Blocks[n]
 		for site := b.FirstSite; site < b.FirstSite+b.Sites && uint64(site) < uint64(len(a.rows)); site++ {
@@ -84,7 +83,6 @@ func (a *Analysis) entered() []uint64 {
 	return entered
 }
 
-// sum adds up the counters.
 type sum struct {
 	c                       *profile.Counters
 	code                    *code
@@ -95,7 +93,7 @@ type sum struct {
 	tallies                 map[tallyKey]*profile.Tally
 }
 
-// addSiteless counts references that have no site, of no function.
+// addSiteless counts references without a site as those of no function.
 func (s *sum) addSiteless(r *siteless) {
 	for kind := range trace.Kind(trace.NumKinds) {
 		for size, n := range r.count[kind] {
@@ -111,8 +109,7 @@ func (s *sum) addSiteless(r *siteless) {
 	}
 }
 
-// addCode counts the blocks that were entered, the parts of a basic block as
-// one.
+// addCode counts the entered blocks, the parts of a basic block as one.
 func (s *sum) addCode() {
 	p := s.code.program
 	for n := 0; n < len(s.executions); {
@@ -123,14 +120,12 @@ func (s *sum) addCode() {
 	}
 }
 
-// continues tells whether b is a later part of the basic block that first
-// begins.
+// continues reports whether b is a later part of the basic block that first begins.
 func continues(b, first *trace.Block) bool {
 	return b.Part > 0 && b.Function == first.Function && b.Label == first.Label && b.Flags&trace.Synthetic == 0
 }
 
-// addBasicBlock counts the blocks from first up to end, which are one basic
-// block.
+// addBasicBlock counts the blocks from first up to end, which are one basic block.
 func (s *sum) addBasicBlock(first, end int) {
 	b := &s.code.program.Blocks[first]
 	if !s.ran(first, end) {
@@ -139,7 +134,7 @@ func (s *sum) addBasicBlock(first, end int) {
 	s.c.Blocks = true
 	f := s.function(s.code.functionNumber(b.Function))
 	row := profile.BlockCounters{
-		Number: uint32(first), Function: f.Number, Label: b.Label, File: fileName(b.File),
+		Number: uint32(first), Function: f.Number, Label: b.Label, File: trace.BaseName(b.File),
 		FirstLine: b.FirstLine, LastLine: b.LastLine, Executions: s.executions[first],
 	}
 	if b.Flags&trace.EntryBlock != 0 {
@@ -155,8 +150,8 @@ func (s *sum) addBasicBlock(first, end int) {
 	s.c.Code = append(s.c.Code, row)
 }
 
-// ran tells whether one of the blocks was entered, or a reference of theirs
-// counted by row: a block may have been entered in the segment before.
+// ran reports whether one of the blocks was entered, or made a reference that is counted by
+// row: it may have been entered in the segment before.
 func (s *sum) ran(first, end int) bool {
 	for n := first; n < end; n++ {
 		if s.executions[n] != 0 {
@@ -172,7 +167,6 @@ func (s *sum) ran(first, end int) bool {
 	return false
 }
 
-// addBlock counts the executions of one block.
 func (s *sum) addBlock(counts *profile.Counts, n uint32) {
 	b, times := &s.code.program.Blocks[n], s.executions[n]
 	s.c.Ops = s.c.Ops || times > 0 && len(b.Ops) > 0
@@ -195,7 +189,6 @@ func (s *sum) addBlock(counts *profile.Counts, n uint32) {
 	}
 }
 
-// addSite counts the references of one site of a block.
 func (s *sum) addSite(counts *profile.Counts, n uint32, times uint64) {
 	site := &s.code.program.Sites[n]
 	references, bytes := times, times*uint64(site.Bytes)
@@ -226,14 +219,12 @@ func (s *sum) addLoose() {
 	}
 }
 
-// tallyKey tells tallies apart.
 type tallyKey struct {
 	kind        profile.TallyKind
 	name        string
 	lanes, size uint32
 }
 
-// tally gives a tally, made if need be.
 func (s *sum) tally(kind profile.TallyKind, name string, lanes, size uint32) *profile.Tally {
 	key := tallyKey{kind, name, lanes, size}
 	t := s.tallies[key]
@@ -244,8 +235,8 @@ func (s *sum) tally(kind profile.TallyKind, name string, lanes, size uint32) *pr
 	return t
 }
 
-// addReferences counts references of one kind and datatype; each is the bytes of
-// one of them, 0 where they differ.
+// addReferences counts references of one kind and datatype; each is their size, 0 if it
+// differs.
 func (s *sum) addReferences(counts *profile.Counts, kind trace.Kind, datatype string, each uint32, references, bytes uint64) {
 	switch kind {
 	case trace.RangeRead:
@@ -279,20 +270,14 @@ func (s *sum) function(number uint32) *profile.FunctionCounters {
 		f = &profile.FunctionCounters{Number: number}
 		if number != profile.NoFunction {
 			about := &s.code.program.Functions[number]
-			f.Name, f.File, f.Line = about.Name, fileName(about.Place.File), about.Place.Line
+			f.Name, f.File, f.Line = about.Name, trace.BaseName(about.Place.File), about.Place.Line
 		}
 		s.functions[number] = f
 	}
 	return f
 }
 
-// fileName leaves the folder out: it says where somebody keeps the source, and
-// would give equal programs different profiles.
-func fileName(path string) string {
-	return path[strings.LastIndexAny(path, `/\`)+1:]
-}
-
-// finish puts the lists in their orders.
+// finish sorts the lists.
 func (s *sum) finish() *profile.Counters {
 	c := s.c
 	for n, times := range s.executed {

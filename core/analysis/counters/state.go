@@ -1,9 +1,11 @@
 package counters
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"math/bits"
-	"sort"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/codec"
 )
@@ -19,7 +21,6 @@ import (
 //
 // where uv is an unsigned LEB128 varint and masks and sets are little-endian.
 
-// encode writes the state.
 func (t *touched) encode() []byte {
 	c := codec.Writer([]byte{})
 	t.code(c)
@@ -28,7 +29,7 @@ func (t *touched) encode() []byte {
 
 var errState = errors.New("the accesses of each byte cannot be read; analyse the trace again from its start")
 
-// decode adds a written state to what is there.
+// decode adds a state.
 func (t *touched) decode(state []byte) error {
 	c := codec.Reader(state)
 	if t.code(c); c.Failed() || c.More() {
@@ -37,14 +38,11 @@ func (t *touched) decode(state []byte) error {
 	return nil
 }
 
-// code codes the pages. What it reads is added to what is there.
+// code codes the pages. What it reads is added.
 func (t *touched) code(c *codec.Coder) {
 	var numbers []uint64
 	if !c.Reads() {
-		for number := range t.pages {
-			numbers = append(numbers, number)
-		}
-		sort.Slice(numbers, func(i, j int) bool { return numbers[i] < numbers[j] })
+		numbers = slices.Sorted(maps.Keys(t.pages))
 	}
 	last := uint64(0)
 	const least = 3 + 1 + 1 // a page: number, three flags, no functions
@@ -63,8 +61,8 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 	}
 	var by []touchedBy
 	if !c.Reads() {
-		by = append(by, p.by...) // their order shows who was last
-		sort.Slice(by, func(i, j int) bool { return by[i].function < by[j].function })
+		by = slices.Clone(p.by) // their order shows who was last
+		slices.SortFunc(by, func(x, y touchedBy) int { return cmp.Compare(x.function, y.function) })
 	}
 	codec.Slice(c, &by, 1+64, func(x *touchedBy) {
 		c.U32(&x.function)
@@ -77,7 +75,7 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 	})
 }
 
-// codeCounters codes those of words, half words or bytes, of which g is the first.
+// codeCounters codes the counters of words, half words or bytes, of which g is the first.
 func (t *touched) codeCounters(c *codec.Coder, p *page, g granule) {
 	list, there := p.counters(g.bytes), false
 	full := func(i int) uint64 { return t.full(granule{g.page, g.bytes, uint16(i)}, list[i]) }
@@ -108,7 +106,7 @@ func (t *touched) codeCounters(c *codec.Coder, p *page, g granule) {
 	}
 }
 
-// counters returns those of words, half words or bytes, nil where there are none.
+// counters returns the counters of words, half words or bytes, or nil.
 func (p *page) counters(bytes uint8) []uint32 {
 	switch {
 	case bytes == 8:
@@ -130,7 +128,6 @@ func (p *page) newCounters(bytes uint8) []uint32 {
 	return p.counters(bytes)
 }
 
-// addCount adds n to a counter.
 func (t *touched) addCount(g granule, counter *uint32, n uint64) {
 	sum := uint64(*counter) + n&(1<<32-1)
 	*counter = uint32(sum)

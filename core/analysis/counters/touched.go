@@ -1,8 +1,9 @@
 package counters
 
 import (
+	"maps"
 	"math/bits"
-	"sort"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -42,7 +43,6 @@ type page struct {
 	by     []touchedBy // the functions that touched it, those that did last first
 }
 
-// touchedBy is the set of a page's bytes that one function touched.
 type touchedBy struct {
 	function uint32 // 1 + its number, 0 for none
 	set      byteSet
@@ -50,7 +50,6 @@ type touchedBy struct {
 
 type byteSet [pageBytes / 64]uint64
 
-// granule is one counter of a page.
 type granule struct {
 	page  uint64
 	bytes uint8 // 8, 4 or 1
@@ -61,8 +60,7 @@ func newTouched() *touched {
 	return &touched{pages: map[uint64]*page{}, wraps: map[granule]uint64{}}
 }
 
-// addRows counts a batch's references; functionOf is by site, nil where rows
-// have none.
+// addRows counts a batch's references; functionOf is by site, nil without sites.
 func (t *touched) addRows(b *trace.Batch, functionOf []uint32) {
 	for i, k := range b.Kind {
 		if !k.IsReference() || k == trace.Fetch {
@@ -82,7 +80,6 @@ func (t *touched) addRows(b *trace.Batch, functionOf []uint32) {
 	}
 }
 
-// add counts one access.
 func (t *touched) add(addr, bytes uint64, function uint32) {
 	for {
 		p := t.pageAt(addr >> pageBits)
@@ -108,7 +105,7 @@ func (t *touched) count(p *page, number, offset, bytes uint64) {
 			offset += 8
 		case offset%4 == 0 && end-offset >= 4:
 			if p.halves == nil {
-				p.halves = new([pageBytes / 4]uint32)
+				p.newCounters(4)
 			}
 			if p.halves[offset/4]++; p.halves[offset/4] == 0 {
 				t.wraps[granule{number, 4, uint16(offset / 4)}]++
@@ -116,7 +113,7 @@ func (t *touched) count(p *page, number, offset, bytes uint64) {
 			offset += 4
 		default:
 			if p.bytes == nil {
-				p.bytes = new([pageBytes]uint32)
+				p.newCounters(1)
 			}
 			if p.bytes[offset]++; p.bytes[offset] == 0 {
 				t.wraps[granule{number, 1, uint16(offset)}]++
@@ -148,24 +145,20 @@ func (t *touched) newPage() *page {
 	return p
 }
 
-// setOf gives the set of a function, made if need be, and moves it to the
-// front.
+// setOf returns the set of a function, made if necessary, and moves it to the front.
 func (p *page) setOf(function uint32) *byteSet {
 	if len(p.by) > 0 && p.by[0].function == function {
 		return &p.by[0].set
 	}
-	at := 0
-	for at < len(p.by) && p.by[at].function != function {
-		at++
-	}
-	if at == len(p.by) {
+	at := slices.IndexFunc(p.by, func(x touchedBy) bool { return x.function == function })
+	if at < 0 {
+		at = len(p.by)
 		p.by = append(p.by, touchedBy{function: function})
 	}
 	p.by[0], p.by[at] = p.by[at], p.by[0]
 	return &p.by[0].set
 }
 
-// add puts bytes from offset on into the set.
 func (s *byteSet) add(offset, bytes uint64) {
 	for bytes > 0 {
 		here := min(bytes, 64-offset%64)
@@ -181,7 +174,7 @@ func (s *byteSet) len() (n uint64) {
 	return n
 }
 
-// each gives the number of accesses of runs of a page's bytes.
+// each calls give with the number of accesses of runs of a page's bytes.
 func (t *touched) each(number uint64, p *page, give func(accesses, bytes uint64)) {
 	for w := range uint64(pageBytes / 8) {
 		word := t.full(granule{number, 8, uint16(w)}, p.words[w])
@@ -205,7 +198,7 @@ func (t *touched) each(number uint64, p *page, give func(accesses, bytes uint64)
 	}
 }
 
-// full is a counter's value with what it left when it wrapped.
+// full returns a counter's value with its wraps.
 func (t *touched) full(g granule, counter uint32) uint64 {
 	if len(t.wraps) == 0 {
 		return uint64(counter)
@@ -213,7 +206,6 @@ func (t *touched) full(g granule, counter uint32) uint64 {
 	return uint64(counter) + t.wraps[g]<<32
 }
 
-// result writes unique bytes and memory usage into c.
 func (t *touched) result(c *profile.Counters) {
 	var few [1 << 12]uint64 // bytes by number of accesses
 	many := map[uint64]uint64{}
@@ -241,18 +233,15 @@ func (t *touched) result(c *profile.Counters) {
 	}
 }
 
-// usage sums up the bytes from those with the most accesses on, until they hold
-// each share of all accesses. bytes is by number of accesses, none of it 0.
+// usage sums the bytes, most accessed ones first, until they have each share of all accesses.
+// bytes is by number of accesses, without 0.
 func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]uint64) {
-	var accesses []uint64
 	total := uint64(0)
 	for n, count := range bytes {
-		accesses = append(accesses, n)
 		total += n * count
 	}
-	sort.Slice(accesses, func(i, j int) bool { return accesses[i] > accesses[j] })
 	held, step := uint64(0), uint64(0)
-	for _, n := range accesses {
+	for _, n := range slices.Backward(slices.Sorted(maps.Keys(bytes))) {
 		for ; step < profile.UsageSteps; step++ {
 			want := share(total, step+1)
 			if held+n*bytes[n] < want {
@@ -266,7 +255,7 @@ func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]ui
 	return unique, steps
 }
 
-// share is part/20 of total, rounded up.
+// share returns part/20 of total, rounded up.
 func share(total, part uint64) uint64 {
 	const parts = profile.UsageSteps
 	return total/parts*part + (total%parts*part+parts-1)/parts

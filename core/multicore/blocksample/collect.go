@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis/branches"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -171,11 +172,11 @@ func (c *Collector) Consume(b *trace.Batch) error {
 			if p != nil {
 				known = len(p.Sites)
 			}
-			return &branches.UnknownError{What: "site", Number: site, Known: known}
+			return &contract.UnknownError{What: "site", Number: site, Known: known, Without: "blocks"}
 		}
 		block := p.Sites[site].Block
 		if uint64(block) >= uint64(len(p.Blocks)) {
-			return &branches.UnknownError{What: "block", Number: block, Known: len(p.Blocks)}
+			return &contract.UnknownError{What: "block", Number: block, Known: len(p.Blocks), Without: "blocks"}
 		}
 		if block != t.block || t.began && !t.entry && site <= t.site {
 			t.begin(block, false)

@@ -3,7 +3,7 @@ package sasmm
 import (
 	"io"
 
-	"github.com/stackglass/stackglass/core/analysis/branches"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/interleave"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -300,17 +300,17 @@ func (r *Reader) blockOf(c *cell, sites bool) (block uint32, entry bool, err err
 	switch {
 	case c.kind == trace.BlockEntry:
 		if r.known == nil || uint64(c.site) >= uint64(len(r.known.Blocks)) {
-			return 0, false, &branches.UnknownError{What: "block", Number: c.site, Known: r.blocksKnown()}
+			return 0, false, &contract.UnknownError{What: "block", Number: c.site, Known: r.blocksKnown(), Without: "blocks"}
 		}
 		r.blocks = true
 		return c.site, true, nil
 	case !c.kind.IsReference() || !sites || r.known == nil:
 		return noBlock, false, nil
 	case uint64(c.site) >= uint64(len(r.known.Sites)):
-		return 0, false, &branches.UnknownError{What: "site", Number: c.site, Known: len(r.known.Sites)}
+		return 0, false, &contract.UnknownError{What: "site", Number: c.site, Known: len(r.known.Sites), Without: "blocks"}
 	}
 	if block = r.known.Sites[c.site].Block; uint64(block) >= uint64(len(r.known.Blocks)) {
-		return 0, false, &branches.UnknownError{What: "block", Number: block, Known: len(r.known.Blocks)}
+		return 0, false, &contract.UnknownError{What: "block", Number: block, Known: len(r.known.Blocks), Without: "blocks"}
 	}
 	r.blocks = r.blocks || r.known.Blocks[block].Flags&trace.Synthetic == 0
 	return block, false, nil
