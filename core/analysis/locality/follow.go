@@ -7,22 +7,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Follower is fed by the stack pass of one line size, so that what it computes
-// costs no stack of its own.
+// Follower reads the accesses of one line size with their stack distances.
 type Follower interface {
-	// Follow takes the next accesses, in order. What a points to is valid until
-	// it returns.
+	// Follow reads the next accesses, in order. What a points to is valid until it returns.
 	Follow(a *Accesses)
-	// Resolve takes what first touches of a segment became when it was appended:
-	// distances on the stack of what was before, or stack.Cold. It is called in
-	// order, before anything of the segment's stack is put on top.
+	// Resolve reads the distances of a segment's first touches on the stack of what was before,
+	// or stack.Cold. It is called in order, before the segment's lines are put on top.
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 
 // Marker is a follower that has some accesses counted apart in the set tables.
 type Marker interface {
-	// Mark tells which of the next accesses; nil: none. Their distances are not known
-	// yet. What it gives is valid until the next call.
+	// Mark returns which of the next accesses count separately; nil: none. Their distances are
+	// not known yet. The result is valid until the next call.
 	Mark(a *Accesses) []bool
 	// MarkFirst tells which of the next first touches of a segment that is appended.
 	MarkFirst(touches []profile.FirstTouch) []bool
@@ -32,15 +29,21 @@ type Marker interface {
 type Accesses struct {
 	Lines     []trace.Line
 	Distances []uint32 // stack.Cold for the first one to a line
-	// Batch holds the references behind them. Access i belongs to row
-	// First+Rows[i] or, where Rows is nil, to row First+i.
+	// Batch has the references of the accesses: see Row.
 	Batch *trace.Batch
 	First int
 	Rows  []uint32
 }
 
-// Feed has a follower take the accesses at one of the line sizes, after those that
-// were fed before.
+// Row returns the row of the batch that access i belongs to.
+func (a *Accesses) Row(i int) int {
+	if a.Rows == nil {
+		return a.First + i
+	}
+	return a.First + int(a.Rows[i])
+}
+
+// Feed adds a follower at one of the line sizes, behind those that were added before.
 func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	if s := a.size(lineBytes); s != nil {
 		s.followers = append(s.followers, f)
@@ -50,8 +53,7 @@ func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	}
 }
 
-// At gives the result so far at a line size, and the stack, most recently used
-// first.
+// At returns the result so far at a line size, and the stack, most recently used first.
 func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 	s := a.size(lineBytes)
 	return s.result(), s.model.Stack()
@@ -75,7 +77,6 @@ func (s *lineSize) markedTable() profile.SetTable {
 	return profile.SetTable{Depths: *s.sets.MarkedDepths()}
 }
 
-// measure has the model take accesses.
 func (s *lineSize) measure(lines []trace.Line, distances []uint32) {
 	if s.marker != nil {
 		if marked := s.marker.Mark(&s.accesses); marked != nil {
@@ -86,11 +87,11 @@ func (s *lineSize) measure(lines []trace.Line, distances []uint32) {
 	s.model.Distances(lines, distances)
 }
 
-// measureFirst has a model take first touches of a segment that is appended.
+// measureFirst passes first touches of an appended segment to a model.
 func (s *lineSize) measureFirst(touches []profile.FirstTouch, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {
-	lines, distances := s.lines[:len(touches)], s.distances[:len(touches)]
+	lines, distances := s.Lines[:len(touches)], s.distances[:len(touches)]
 	for i, t := range touches {
 		lines[i] = t.Line
 	}
@@ -103,10 +104,20 @@ func (s *lineSize) measureFirst(touches []profile.FirstTouch, on interface {
 	on.Distances(lines, distances)
 }
 
-// size gives the analysis at a line size, or nil.
+// StackOf returns the LRU stack of a line size in the state of a profile, or nil.
+func StackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
+	for i := range p.Locality {
+		if p.Locality[i].LineBytes == lineBytes && i < len(p.Segment.Lines) {
+			return p.Segment.Lines[i].Stack
+		}
+	}
+	return nil
+}
+
+// size returns the analysis at a line size, or nil.
 func (a *Analysis) size(lineBytes uint32) *lineSize {
 	for _, s := range a.sizes {
-		if s.shift == uint(bits.TrailingZeros32(lineBytes)) {
+		if s.Shift == uint(bits.TrailingZeros32(lineBytes)) {
 			return s
 		}
 	}

@@ -40,13 +40,12 @@ var (
 	_ contract.Spiller       = (*Analysis)(nil)
 )
 
-// New makes an analysis for the given line sizes in bytes, each valid and in
-// ascending order. start is the number of references in earlier segments;
-// mergeable keeps first touches; sets makes set tables.
+// New makes an analysis for line sizes in bytes, ascending. start is the number of references
+// in earlier segments; mergeable keeps first touches; sets makes set tables.
 func New(lineBytes []uint32, start uint64, mergeable, sets bool) *Analysis {
 	a := &Analysis{start: start}
 	for _, n := range lineBytes {
-		s := &lineSize{shift: uint(bits.TrailingZeros32(n)), mergeable: mergeable}
+		s := &lineSize{Splitter: Splitter{Shift: uint(bits.TrailingZeros32(n))}, mergeable: mergeable}
 		if sets {
 			s.sets = stack.NewSets()
 			s.model = s.sets
@@ -59,7 +58,7 @@ func New(lineBytes []uint32, start uint64, mergeable, sets bool) *Analysis {
 	return a
 }
 
-// begin has windows begin at reference number start.
+// begin begins windows at reference number start.
 func (s *lineSize) begin(start uint64) {
 	s.windows.References = profile.WindowSize(start)
 	s.windows.First = start / s.windows.References
@@ -123,12 +122,11 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 const (
 	topDepths = 16 // distances counted in arrays
 	kindSlots = 8  // a power of two ≥ trace.NumKinds, so that masks replace checks
-	maxLines  = 4096
 )
 
-// lineSize is the analysis at one line size of 1 << shift bytes.
+// lineSize is the analysis at one line size.
 type lineSize struct {
-	shift     uint
+	Splitter
 	model     stack.Model
 	sets      *stack.Sets       // the model, where it counts depths, or nil
 	shelved   *stack.Shelved    // the stack, where it is not in memory and there is no model; or nil
@@ -138,9 +136,8 @@ type lineSize struct {
 	marker    Marker           // or nil
 	marked    profile.SetTable // of a model that was closed
 
-	// Accesses at distance d < 16 of kind k, at k<<4 | d. Two tables, for even
-	// and odd accesses, because adding to the place that was added to just
-	// before waits for that store.
+	// Accesses at distance d < 16 of kind k, at k<<4 | d. Even and odd accesses use different
+	// tables, because adding to a counter that was just written waits for the store.
 	top  [2][kindSlots * topDepths]uint64
 	deep [trace.NumKinds]profile.Histogram
 	cold [trace.NumKinds]uint64
@@ -151,22 +148,18 @@ type lineSize struct {
 
 	firstTouches []profile.FirstTouch
 
-	accesses  Accesses // as the follower sees them
-	lines     [maxLines]trace.Line
-	distances [maxLines]uint32
-	kinds     [maxLines]trace.Kind
-	origin    [maxLines]uint32 // index in the batch of the reference behind an access
+	accesses  Accesses // as the followers see them
+	distances [MaxLines]uint32
 }
 
-// consume analyses the rows from lo up to hi, all in one window; the first of
-// them is reference number at.
+// consume analyses the rows from lo up to hi, all in one window. Row lo is reference number at.
 func (s *lineSize) consume(b *trace.Batch, lo, hi int, at uint64) {
 	s.accesses.Batch = b
 	for lo < hi {
-		n := min(hi-lo, maxLines)
+		n := min(hi-lo, MaxLines)
 		s.accesses.First = lo
 		addrs, bytes := b.Addr[lo:lo+n], b.Bytes[lo:lo+n]
-		if s.oneLineEach(addrs, bytes) {
+		if s.OneLineEach(addrs, bytes) {
 			s.settle(n, b.Kind[lo:lo+n], nil, at)
 		} else {
 			s.split(addrs, bytes, b.Kind[lo:lo+n], at)
@@ -176,47 +169,16 @@ func (s *lineSize) consume(b *trace.Batch, lo, hi int, at uint64) {
 	}
 }
 
-// oneLineEach writes each reference's line; it reports whether no reference
-// crosses into a second one.
-func (s *lineSize) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
-	lineBytes, shift := int64(1)<<(s.shift&63), s.shift&63
-	lines := s.lines[:len(addrs)]
-	bytes = bytes[:len(addrs)]
-	var room int64 // negative as soon as one reference crosses
-	for i, addr := range addrs {
-		lines[i] = addr >> shift
-		room |= lineBytes - int64(addr&uint64(lineBytes-1)) - int64(bytes[i])
-	}
-	return room >= 0
-}
-
-// split writes every line of every reference, settling whenever the buffers are
-// full: a reference may touch any number of lines.
 func (s *lineSize) split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind, at uint64) {
-	n := 0
-	for i, addr := range addrs {
-		line := addr >> s.shift
-		last := (addr + uint64(max(bytes[i], 1)) - 1) >> s.shift
-		for ; ; line++ {
-			s.lines[n], s.kinds[n], s.origin[n] = line, kinds[i], uint32(i)
-			if n++; n == maxLines {
-				s.settle(n, s.kinds[:n], s.origin[:n], at)
-				n = 0
-			}
-			if line >= last {
-				break
-			}
-		}
-	}
-	s.settle(n, s.kinds[:n], s.origin[:n], at)
+	s.Split(addrs, bytes, kinds, func(n int, kinds []trace.Kind, rows []uint32) { s.settle(n, kinds, rows, at) })
 }
 
-// settle counts the first n accesses in s.lines. origin is nil when access i
-// belongs to reference at + i.
+// settle counts the first n accesses in s.Lines. origin is nil if access i belongs to reference
+// at + i.
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
-	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows = s.lines[:n], nil, origin
-	s.measure(s.lines[:n], distances)
+	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows = s.Lines[:n], nil, origin
+	s.measure(s.Lines[:n], distances)
 	s.accesses.Distances = distances
 	for _, f := range s.followers {
 		f.Follow(&s.accesses)
@@ -246,13 +208,12 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 			if origin != nil {
 				reference = at + uint64(origin[i])
 			}
-			s.firstTouches = append(s.firstTouches, profile.FirstTouch{Line: s.lines[i], Reference: reference, Kind: kind})
+			s.firstTouches = append(s.firstTouches, profile.FirstTouch{Line: s.Lines[i], Reference: reference, Kind: kind})
 		}
 	}
 }
 
-// window makes the last row the window of reference number at, when windows
-// hold size references.
+// window makes the last row the window of reference number at, for windows of size references.
 func (s *lineSize) window(at, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > at/w.References {
@@ -280,7 +241,6 @@ func (s *lineSize) closeRow() {
 	}
 }
 
-// coarsen joins windows until they hold size references.
 func coarsen(w *profile.Windows, size uint64) {
 	for w.References < size {
 		first := w.First / 2

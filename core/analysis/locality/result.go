@@ -27,7 +27,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 
 func (s *lineSize) result() profile.Locality {
 	s.closeRow()
-	l := profile.Locality{LineBytes: 1 << s.shift, Windows: s.windows, Sets: s.setTable()}
+	l := profile.Locality{LineBytes: 1 << s.Shift, Windows: s.windows, Sets: s.setTable()}
 	l.Windows.Rows = slices.Clone(s.windows.Rows)
 	for k := range trace.NumKinds {
 		counts := profile.KindLocality{Kind: trace.Kind(k), Cold: s.cold[k]}
@@ -53,8 +53,7 @@ func (s *lineSize) result() profile.Locality {
 	return l
 }
 
-// setTable gives the depths that were counted, or nil where none are. It shares
-// nothing with the model.
+// setTable returns the counted depths, or nil. It shares nothing with the model.
 func (s *lineSize) setTable() *profile.SetTable {
 	var t *profile.SetTable
 	switch {
@@ -87,7 +86,6 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// add counts what l counted.
 func (s *lineSize) add(l *profile.Locality) {
 	if l.Sets != nil && (s.sets != nil || s.shelved != nil) {
 		table := *l.Sets
@@ -109,27 +107,25 @@ func (s *lineSize) add(l *profile.Locality) {
 	}
 }
 
-// push puts lines on the stack so that they lie there in the given order, most
-// recently used first.
+// push puts lines on the stack in the given order, most recently used first.
 func (s *lineSize) push(lines []trace.Line) {
 	for end := len(lines); end > 0; {
-		n := min(end, maxLines)
+		n := min(end, MaxLines)
 		for i := range n {
-			s.lines[i] = lines[end-1-i]
+			s.Lines[i] = lines[end-1-i]
 		}
 		if s.sets != nil {
-			s.sets.Push(s.lines[:n])
+			s.sets.Push(s.Lines[:n])
 		} else {
-			s.model.Distances(s.lines[:n], s.distances[:n])
+			s.model.Distances(s.Lines[:n], s.distances[:n])
 		}
 		end -= n
 	}
 }
 
-// Append implements analysis.Analysis (MODELS §9). The next segment's first
-// touches are replayed on the stack; each is given the distance that it has in
-// the whole trace, or stays a first touch. Then the next segment's lines go on
-// top in their final order.
+// Append implements analysis.Analysis (MODELS §9). It replays the next segment's first touches
+// on the stack, for their distances in the whole trace, and then puts the segment's lines on
+// top.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	a.done += references
@@ -147,7 +143,6 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// appendWindows adds the rows of the segment that follows.
 func (s *lineSize) appendWindows(next *profile.Windows) {
 	w := &s.windows
 	coarsen(w, next.References)
@@ -162,13 +157,12 @@ func (s *lineSize) appendWindows(next *profile.Windows) {
 	}
 }
 
-// replay resolves first touches that were counted as cold, on the stack of what was
-// before.
+// replay resolves first touches, which were counted as cold, on the stack of what was before.
 func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {
 	for len(touches) > 0 {
-		n := min(len(touches), maxLines)
+		n := min(len(touches), MaxLines)
 		s.measureFirst(touches[:n], on)
 		for _, f := range s.followers {
 			f.Resolve(touches[:n], s.distances[:n])
@@ -196,7 +190,7 @@ func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 	}
 }
 
-// recount notes that the rows hold everything that the top has counted.
+// recount records that the rows contain everything that the top has counted.
 func (s *lineSize) recount() {
 	for d := range topDepths {
 		s.counted[d] = 0

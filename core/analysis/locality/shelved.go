@@ -14,9 +14,9 @@ import (
 // Budget is how much memory the models may take, and where the rest goes.
 type Budget = contract.Budget
 
-// Shelved is the locality analysis of a trace whose lines do not fit in memory. It
-// analyses segments that do, one after the other, and appends each to a stack on a
-// shelf; the result is that of [Analysis].
+// Shelved is the locality analysis of a trace whose lines do not fit in memory. It analyses
+// segments that fit, and appends each to a stack in a spill store. The result equals that of
+// [Analysis].
 type Shelved struct {
 	near   *Analysis // the segment
 	far    *Analysis // what was before it
@@ -35,8 +35,7 @@ var (
 	_ contract.Settler       = (*Shelved)(nil)
 )
 
-// A segment has some lines even where the budget says otherwise: what it costs to
-// append it grows with all lines.
+// A segment has at least this many lines: the cost of appending it grows with all lines.
 const leastRoom = 1 << 16
 
 // NewShelved makes an analysis as [New] does, on an empty shelf.
@@ -56,7 +55,7 @@ func NewShelved(lineBytes []uint32, sets bool, b Budget) *Shelved {
 func (a *Analysis) Spill(b Budget) contract.Analysis {
 	var lineBytes []uint32
 	for _, s := range a.sizes {
-		lineBytes = append(lineBytes, 1<<s.shift)
+		lineBytes = append(lineBytes, 1<<s.Shift)
 		s.followers, s.marker = nil, nil
 	}
 	to := NewShelved(lineBytes, a.sizes[0].sets != nil, b)
@@ -77,7 +76,7 @@ func (a *Analysis) Spill(b Budget) contract.Analysis {
 	return to
 }
 
-// goOn has a line size count on from a result behind so many references.
+// goOn continues a line size from a result after this many references.
 func (a *Shelved) goOn(i int, l *profile.Locality, above [][]uint64, references uint64) {
 	s := a.far.sizes[i]
 	s.add(l)
@@ -88,12 +87,11 @@ func (a *Shelved) goOn(i int, l *profile.Locality, above [][]uint64, references 
 	a.near.sizes[i].again(references)
 }
 
-// shelf is that of a line size.
 func (a *Shelved) shelf(i int) stack.Shelf {
 	return shelfOf{a.budget.Shelf, uint32(i), uint32(len(a.far.sizes))}
 }
 
-// shelfOf is a shelf of which each line size has a share of the runs.
+// shelfOf gives each line size a share of the runs of a spill store.
 type shelfOf struct {
 	stack.Shelf
 	first, step uint32
@@ -112,8 +110,7 @@ func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run
 // touchBytes is what a first touch takes.
 const touchBytes = 24
 
-// makeRoom shares the budget: what all lines take grows, and the segments have the
-// rest.
+// makeRoom divides the budget: the segments get what the model of all lines leaves.
 func (a *Shelved) makeRoom() {
 	taken := uint64(0)
 	for i := range a.far.sizes {
@@ -133,8 +130,8 @@ func (a *Shelved) makeRoom() {
 	}
 }
 
-// Lines is the number of distinct lines so far, of the smallest line size, those of
-// the segment left out while others are known.
+// Lines returns the number of distinct lines so far, of the smallest line size, without those
+// of the current segment unless it is the first.
 func (a *Shelved) Lines() uint64 {
 	return max(a.lines, a.near.Lines())
 }
@@ -162,8 +159,8 @@ func (a *Shelved) Consume(b *trace.Batch) error {
 	return a.Settle()
 }
 
-// ConsumePiece takes a piece of the one reference of b: see [contract.PieceConsumer]. A segment
-// may end in the middle of it. Then the next one begins with the same reference.
+// ConsumePiece implements [contract.PieceConsumer]. If a segment ends in the middle of a
+// reference, the next one begins with the same reference.
 func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if a.failed != nil {
 		return
@@ -177,8 +174,7 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 }
 
-// resume has the segment begin in the middle of the reference that the one before
-// ended in.
+// resume begins the segment in the middle of the reference in which the one before ended.
 func (a *Shelved) resume() {
 	a.near.start--
 	a.near.done, a.resumed = 1, true
@@ -187,8 +183,7 @@ func (a *Shelved) resume() {
 	}
 }
 
-// Settle has every line lie where the result takes it from. It fails where the shelf
-// does.
+// Settle appends the current segment. It fails if the spill store does.
 func (a *Shelved) Settle() error {
 	references := a.near.done
 	if references == 0 {
@@ -204,8 +199,8 @@ func (a *Shelved) Settle() error {
 	return a.failed
 }
 
-// append moves the lines of a segment to the shelf. Where that fails, what the
-// segment touched first is left as first accesses.
+// append moves the lines of a segment to the spill store. If that fails, the segment's first
+// touches remain first accesses.
 func (a *Shelved) append(n, f *lineSize, references uint64) {
 	l := n.result()
 	distinct, above := n.working.result(len(l.Windows.Rows))
@@ -226,7 +221,7 @@ func (a *Shelved) append(n, f *lineSize, references uint64) {
 	n.again(a.near.start + references)
 }
 
-// touched yields the lines that were touched, each once, in order.
+// touched yields the touched lines, each once, in order.
 func (s *lineSize) touched(yield func(trace.Line) bool) {
 	for i := range s.firstTouches {
 		if !yield(s.firstTouches[i].Line) {
@@ -235,9 +230,9 @@ func (s *lineSize) touched(yield func(trace.Line) bool) {
 	}
 }
 
-// again makes s begin another segment, with the memory that it has.
+// again begins another segment, reusing memory.
 func (s *lineSize) again(start uint64) {
-	*s = lineSize{shift: s.shift, model: s.model, sets: s.sets, mergeable: true, firstTouches: s.firstTouches[:0]}
+	*s = lineSize{Splitter: Splitter{Shift: s.Shift}, model: s.model, sets: s.sets, mergeable: true, firstTouches: s.firstTouches[:0]}
 	if s.sets != nil {
 		s.sets.Reset()
 	} else {
@@ -246,8 +241,8 @@ func (s *lineSize) again(start uint64) {
 	s.begin(start)
 }
 
-// Result implements analysis.Analysis. With state, the shelf keeps what that needs
-// until two more results with state were made.
+// Result implements analysis.Analysis. The spill store keeps what a state needs until two more
+// results with state.
 func (a *Shelved) Result(p *profile.Profile, state bool) {
 	if a.near.sizes[0].model != nil {
 		_ = a.Settle()
@@ -263,7 +258,7 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// keep writes what Restore goes on from, and has it lie on the shelf for good.
+// keep writes what Restore needs, and makes the spill store keep the rest.
 func (a *Shelved) keep(to *profile.Segment) error {
 	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {
@@ -282,8 +277,7 @@ func (a *Shelved) keep(to *profile.Segment) error {
 	return nil
 }
 
-// Restore implements analysis.Analysis: the shelf is that of the run that p is of, and
-// what was written there since is of no use.
+// Restore implements analysis.Analysis. The spill store must be that of the saved run.
 func (a *Shelved) Restore(p *profile.Profile) error {
 	states := codec.NewDecoder(p.Segment.Shelved)
 	for i, s := range a.far.sizes {

@@ -31,16 +31,14 @@ type workingSets struct {
 
 const levels = 64 - 10 + 1 // the last level's window holds every reference
 
-// levelOf is the level of windows of that many references.
 func levelOf(references uint64) int {
 	return bits.TrailingZeros64(references / profile.MinWindow)
 }
 
-// window is the number of the window of a level that a reference is in.
+// window returns the number of a reference's window at a level.
 func window(level int, reference uint64) uint64 { return reference / profile.MinWindow >> level }
 
-// begin starts the windows that begin with a reference; those of less than least
-// are of no use any more.
+// begin starts the windows that begin with a reference, and drops levels below least.
 func (w *workingSets) begin(at uint64, least int) {
 	w.raise(least, at)
 	for j := w.least; j <= w.top; j++ {
@@ -51,8 +49,8 @@ func (w *workingSets) begin(at uint64, least int) {
 	}
 }
 
-// raise puts levels to use up to the first whose window holds a reference and all
-// before, and takes those below least out of use.
+// raise uses levels up to the first whose window contains a reference and all before, and drops
+// those below least.
 func (w *workingSets) raise(least int, at uint64) {
 	for w.top < least || window(w.top, w.start) != window(w.top, at) {
 		w.top++
@@ -63,7 +61,7 @@ func (w *workingSets) raise(least int, at uint64) {
 	}
 }
 
-// from is the least distance that has to be noted at a level.
+// from returns the least distance that has to be noted at a level.
 func (w *workingSets) from(level int) uint64 {
 	if w.off {
 		return math.MaxUint64
@@ -71,8 +69,8 @@ func (w *workingSets) from(level int) uint64 {
 	return w.open[level]
 }
 
-// note counts an access at distance d in the windows from level on, and gives the
-// least distance that will have to be noted at that level.
+// note counts an access at distance d in the windows from level on, and returns the least
+// distance to note at that level next.
 func (w *workingSets) note(level int, d uint64) uint64 {
 	for j := level; j <= w.top && d >= w.open[j]; j++ {
 		w.open[j]++
@@ -80,13 +78,12 @@ func (w *workingSets) note(level int, d uint64) uint64 {
 	return w.open[level]
 }
 
-// of gives the lines of every window of a level so far.
+// of returns the lines of every window of a level so far.
 func (w *workingSets) of(level int) []uint64 {
 	return append(slices.Clone(w.closed[level]), w.open[level])
 }
 
-// result gives the working sets of so many rows, and of the levels above, which a
-// segment keeps.
+// result returns the working sets of the rows, and of the levels above, which a segment keeps.
 func (w *workingSets) result(windows int) (rows []uint64, above [][]uint64) {
 	if w.off || windows == 0 {
 		return nil, nil
@@ -97,7 +94,7 @@ func (w *workingSets) result(windows int) (rows []uint64, above [][]uint64) {
 	return w.of(w.least), above
 }
 
-// restore makes working sets go on from a result.
+// restore continues from a result.
 func (w *workingSets) restore(rows *profile.Windows, above [][]uint64) {
 	w.least = levelOf(rows.References)
 	w.top = w.least
@@ -120,9 +117,8 @@ type joint struct {
 	start uint64 // of the next segment
 }
 
-// join begins to append a segment with these rows. What it touched first is noted
-// then, in order, and closed by what it counted alone. resumed tells that it begins
-// within the last reference of what was before.
+// join begins to append a segment with these rows. resumed says that it begins within the last
+// reference of what was before.
 func (w *workingSets) join(start, references uint64, resumed bool, rows *profile.Windows) joint {
 	if references > 0 {
 		w.off = w.off || rows.Distinct == nil
@@ -136,13 +132,12 @@ func (w *workingSets) join(start, references uint64, resumed bool, rows *profile
 	return joint{w, start}
 }
 
-// note counts a first touch at distance d.
 func (j joint) note(reference uint64, d uint32) {
 	from := bits.Len64(window(0, reference) ^ window(0, j.start))
 	j.workingSets.note(max(from, j.least), uint64(d))
 }
 
-// close goes on with the windows that lie in the next segment alone.
+// close continues with the windows that lie in the next segment alone.
 func (j joint) close(rows *profile.Windows, above [][]uint64) {
 	w := j.workingSets
 	if w.off {

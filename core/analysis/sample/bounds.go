@@ -14,11 +14,10 @@ const (
 	deviations  = 2    // that all distances may be off
 )
 
-// bounds are the intervals of misses at the edges of profile.SiteBin. Two things are
-// uncertain: how many accesses have distances of a capacity or more, which independent
-// samples, or groups of lines, tell by their spread; and the distances themselves,
-// all of which may be off to the same side, so that misses of smaller and larger
-// capacities are within.
+// bounds returns the intervals of misses at the edges of profile.SiteBin. Two things are
+// uncertain: how many accesses have at least the distance of a capacity, which the spread of
+// independent groups shows; and the distances, all of which may be off to the same side, so
+// that misses of smaller and larger capacities are within.
 func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.SampledSize) (list []profile.Bound) {
 	single := s.front == 0
 	if single && size.Samples < fewLines || !single && size.Lines < fewLines {
@@ -33,8 +32,7 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 	return boundsOf(&misses, &off, s.front, s.sampler.deviation)
 }
 
-// boundsOf are the intervals of misses that may be off by so much, and of which the
-// capacity may be; a front of so many lines is exact.
+// boundsOf returns intervals of misses that may be off by off. The first front lines are exact.
 func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
 	most := misses[profile.SiteBin(front)] // that are not known to hit
 	for bin := 0; bin <= outOf; bin++ {
@@ -59,7 +57,7 @@ func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front ui
 	return list
 }
 
-// siteBinMisses are the misses in fully associative LRU caches of SiteBinFrom lines.
+// siteBinMisses returns the misses in fully associative LRU caches of SiteBinFrom lines.
 func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]uint64) {
 	for d, n := range counts.All() {
 		misses[profile.SiteBin(uint32(d))] += n
@@ -71,8 +69,8 @@ func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]ui
 	return misses
 }
 
-// offByGroups is by how much misses may be off, from the spread of the groups. The
-// closer the rate is to 1, the less is left to chance.
+// offByGroups returns how far misses may be off, from the spread of the groups. The closer the
+// rate is to 1, the less is left to chance.
 func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [outOf + 1]profile.Bound) {
 	var sums [groups]float64
 	rest := 1 - profile.RateOf(size.Threshold)
@@ -91,8 +89,7 @@ func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [
 	return off
 }
 
-// offBySamples is the same for samples that are independent, by Wilson's score
-// interval (1927).
+// offBySamples is offByGroups for independent samples, by Wilson's score interval (1927).
 func offBySamples(misses [outOf + 1]uint64, samples uint64) (off [outOf + 1]profile.Bound) {
 	all, n := float64(misses[0]), float64(samples)
 	const z2 = student * student

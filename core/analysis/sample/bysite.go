@@ -1,43 +1,146 @@
 package sample
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
 // bySite estimates how the accesses of sites and data objects miss. Package sites counts
-// all accesses, those that the front holds by their distance, all others at the shortest
-// beyond it; of these the sample has some, which are counted here.
+// all accesses: those that the front holds at their distances, the others at the shortest
+// distance beyond the front. Those of the others that are in the sample are counted here.
 type bySite struct {
 	sites *sites.Analysis
-	space *space // nil where single accesses are sampled
+	space *space // nil if single accesses are sampled
 	time  *timed
 	first knownFirsts
 
-	counts  map[placedBin]uint32 // places in parts
-	parts   [][groups]uint64
+	counts  pairCounts
 	samples int
 
 	distances []uint32
 	accesses  uint64
 }
 
-// placedBin is a pair of package sites, and a bin of distances: outOf for first accesses.
-type placedBin struct {
+// pairCounts are weights by pair of package sites and bin of distances, in groups whose spread
+// gives intervals.
+type pairCounts map[pairBin]*[groups]uint64
+
+// pairBin is a pair of package sites, and a bin: outOf for first accesses, lostBin and
+// above for coherence misses.
+type pairBin struct {
 	pair uint32
 	bin  uint32
 }
 
-// knownFirsts are lines, chosen by their hash, that tell of first accesses where single
-// accesses are sampled: of a sample that is not used again, the last place that used its
-// line is known, but not the first.
+// lostBin is the bin of coherence misses whose line was lost at a depth of bin 0.
+const lostBin = outOf + 1
+
+// binOf returns the bin of an access at a depth, or whose line was lost at lostAt.
+func binOf(depth, lostAt uint32) uint32 {
+	switch depth {
+	case stack.Cold:
+		return outOf
+	case stack.Lost:
+		return lostBin + uint32(profile.SiteBin(lostAt))
+	}
+	return uint32(profile.SiteBin(depth))
+}
+
+func (c pairCounts) add(key pairBin, weight uint64, group int) {
+	parts := c[key]
+	if parts == nil {
+		parts = new([groups]uint64)
+		c[key] = parts
+	}
+	parts[group&(groups-1)] += weight
+}
+
+// placeCounts are the counts of one site or data object: of distances and first accesses
+// by bin, and of coherence misses by the bin in which the line was lost.
+type placeCounts struct {
+	found     spread
+	lost      [profile.SiteBins]uint64
+	lostParts [groups]uint64
+}
+
+func (p *placeCounts) add(bin uint32, parts *[groups]uint64) {
+	for g, n := range parts {
+		if bin < lostBin {
+			p.found[g][bin] += n
+			continue
+		}
+		p.lost[bin-lostBin] += n
+		p.lostParts[g] += n
+	}
+}
+
+// byPlace sums the counts by index in the lists of the latest result of package sites, which
+// have these lengths. Places without counts are nil.
+func (c pairCounts) byPlace(s *sites.Analysis, codes, datas int) (code, data []*placeCounts) {
+	code, data = make([]*placeCounts, codes), make([]*placeCounts, datas)
+	add := func(list []*placeCounts, at, bin uint32, parts *[groups]uint64) {
+		if uint64(at) >= uint64(len(list)) {
+			return
+		}
+		if list[at] == nil {
+			list[at] = new(placeCounts)
+		}
+		list[at].add(bin, parts)
+	}
+	for key, parts := range c {
+		slot, object := s.Pair(key.pair)
+		add(code, s.Code(slot), key.bin, parts)
+		add(data, s.Data(object), key.bin, parts)
+	}
+	return code, data
+}
+
+// code codes the counts by index in the latest result of package sites. Bins are below a
+// limit.
+func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
+	type place struct{ code, data, bin uint32 }
+	sums := map[place]*[groups]uint64{}
+	for key, parts := range c {
+		slot, object := s.Pair(key.pair)
+		at := place{s.Code(slot), s.Data(object), key.bin}
+		if sums[at] == nil {
+			sums[at] = new([groups]uint64)
+		}
+		for g, n := range parts {
+			sums[at][g] += n
+		}
+	}
+	list := slices.SortedFunc(maps.Keys(sums), func(x, y place) int {
+		return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.data, y.data), cmp.Compare(x.bin, y.bin))
+	})
+	codec.Slice(w, &list, 3+groups, func(x *place) {
+		w.U32s(&x.code, &x.data)
+		codec.Below(w, &x.bin, bins)
+		parts := sums[*x]
+		if w.Reads() {
+			parts = new([groups]uint64)
+		}
+		if w.Array(parts[:]); w.Reads() && !w.Failed() {
+			key := pairBin{s.PairOf(s.Slot(x.code), s.Object(x.data)), x.bin}
+			for g, n := range parts {
+				c.add(key, n, g)
+			}
+		}
+	})
+}
+
+// knownFirsts are lines, chosen by their hash, whose first accesses are known if single
+// accesses are sampled: a sample that is not used again knows the last access, but not the
+// first.
 type knownFirsts struct {
 	seed, threshold uint64
 	halvings        uint
@@ -45,7 +148,7 @@ type knownFirsts struct {
 }
 
 func newBySite(o Options, s *sites.Analysis) *bySite {
-	p := &bySite{sites: s, counts: map[placedBin]uint32{}}
+	p := &bySite{sites: s, counts: pairCounts{}}
 	switch o.Mode {
 	case profile.TimeSample:
 		p.time = newTime(o.Gap, mix(0, o.Seed))
@@ -58,7 +161,7 @@ func newBySite(o Options, s *sites.Analysis) *bySite {
 	return p
 }
 
-// shortest is the distance at which package sites counts what is not exact.
+// shortest returns the distance at which package sites counts what is not exact.
 func (p *bySite) shortest() uint32 {
 	if p.time != nil {
 		return 0
@@ -66,7 +169,7 @@ func (p *bySite) shortest() uint32 {
 	return frontLines
 }
 
-// take takes line accesses of rows of a batch.
+// take consumes the line accesses of a batch.
 func (p *bySite) take(b *trace.Batch, lines []trace.Line, rows []uint32) {
 	if len(p.distances) < len(lines) {
 		p.distances = make([]uint32, max(len(lines), maxLines))
@@ -118,108 +221,80 @@ func (p *bySite) takeTimed(line trace.Line, pair uint32) {
 }
 
 func (p *bySite) count(pair, distance uint32, weight uint64, group int) {
-	key := placedBin{pair, outOf}
-	if distance != stack.Cold {
-		key.bin = uint32(profile.SiteBin(distance))
-	}
-	n, known := p.counts[key]
-	if !known {
-		n = uint32(len(p.parts))
-		p.counts[key] = n
-		p.parts = append(p.parts, [groups]uint64{})
-	}
-	p.parts[n][group%groups] += weight
+	p.counts.add(pairBin{pair, binOf(distance, 0)}, weight, group)
 }
 
-// weighing is how counts become accesses: see threads.
-func (p *bySite) weighing() (w weighing) {
+func (p *bySite) weighing() weighing {
 	if p.time == nil {
-		w.cold, w.coldRest = math.Exp2(-float64(p.space.halvings))/p.space.rate, 1-p.space.rate
-		w.front, w.deep, w.deepRest, w.deviation = frontLines, w.cold, w.coldRest, p.space.deviation
-		return w
+		return newWeighing(p.space.threshold, p.space.halvings, p.space, nil, 0, 0)
 	}
-	rate := profile.RateOf(p.first.threshold)
-	w.cold, w.coldRest = math.Exp2(-float64(p.first.halvings))/rate, 1-rate
-	w.deep, w.deepRest, w.deviation = 1, 1, p.time.deviation
-	if p.time.samples > 0 {
-		w.deep = max(1, float64(p.accesses)/float64(p.time.samples))
-	}
-	if p.time.gap == 1 {
-		w.deepRest = 0
-	}
-	return w
+	return newWeighing(p.first.threshold, p.first.halvings, nil, p.time, p.accesses, p.time.samples)
 }
 
-// places are spreads by index in a profile.
-type places map[uint32]*spread
-
-func (p places) add(at, bin uint32, parts *[groups]uint64) {
-	if at == profile.NoSite {
-		return
-	}
-	s := p[at]
-	if s == nil {
-		s = new(spread)
-		p[at] = s
-	}
-	for g, n := range parts {
-		s[g][bin] += n
-	}
-}
-
-// result makes what package sites told stand for estimates.
+// result turns the counts of package sites into estimates.
 func (p *bySite) result(of *profile.Sites) {
-	code, data := places{}, places{}
-	for key, n := range p.counts {
-		slot, object := p.sites.Pair(key.pair)
-		code.add(p.sites.Code(slot), key.bin, &p.parts[n])
-		data.add(p.sites.Data(object), key.bin, &p.parts[n])
-	}
+	code, data := p.counts.byPlace(p.sites, len(of.Code), len(of.Data))
 	w := p.weighing()
 	for i := range of.Code {
-		w.reuse(&of.Code[i].Reuse, code[uint32(i)])
+		w.reuse(&of.Code[i].Reuse, code[i])
 	}
 	for i := range of.Data {
-		w.reuse(&of.Data[i].Reuse, data[uint32(i)])
+		w.reuse(&of.Data[i].Reuse, data[i])
 	}
 }
 
-// reuse divides up what is in the shortest bin of a site or an object.
-func (w *weighing) reuse(r *profile.Reuse, s *spread) {
-	at := uint8(profile.SiteBin(w.front))
-	i := slices.IndexFunc(r.Bins, func(b profile.BinCount) bool { return b.Bin == at })
+// reuse distributes the shortest bin of a site or an object, which has no coherence misses.
+func (w *weighing) reuse(r *profile.Reuse, p *placeCounts) {
+	all := profile.CoherentReuse{Cold: r.Cold, Bins: r.Bins, Off: r.Off}
+	w.distribute(&all, p)
+	r.Cold, r.Bins, r.Off = all.Cold, all.Bins, all.Off
+}
+
+// distribute divides the shortest bin of a site or an object among first accesses, then
+// coherence misses, then the longest distances. The rest stays in the shortest bin
+// (SHARDS-adj).
+func (w *weighing) distribute(r *profile.CoherentReuse, p *placeCounts) {
+	shortest := uint8(profile.SiteBin(w.front))
+	i := slices.IndexFunc(r.Bins, func(b profile.BinCount) bool { return b.Bin == shortest })
 	if i < 0 {
 		return
 	}
-	if s == nil {
-		s = new(spread)
+	if p == nil {
+		p = new(placeCounts)
 	}
 	b := budget{left: r.Bins[i].Count, factor: w.cold}
 	r.Bins = slices.Delete(r.Bins, i, i+1)
-	sums := s.sums()
+	sums := p.found.sums()
 	r.Cold = b.take(sums[outOf])
 	b.factor = w.deep
-	for bin := outOf - 1; bin >= 0; bin-- {
-		if n := b.take(sums[bin]); n > 0 && bin > int(at) {
-			r.Bins = append(r.Bins, profile.BinCount{Bin: uint8(bin), Count: n})
+	for bin := profile.SiteBins - 1; bin >= 0; bin-- {
+		r.Lost = addBin(r.Lost, uint8(bin), b.take(p.lost[bin]))
+	}
+	for bin := profile.SiteBins - 1; bin >= 0; bin-- {
+		if n := b.take(sums[bin]); bin > int(shortest) {
+			r.Bins = addBin(r.Bins, uint8(bin), n)
 		} else {
 			b.left += n
 		}
 	}
-	if b.left > 0 {
-		r.Bins = append(r.Bins, profile.BinCount{Bin: at, Count: b.left})
+	r.Bins = addBin(r.Bins, shortest, b.left)
+	r.Off = w.offs(r.Cold+r.Coherence(), r.Bins, &p.found, &p.lostParts)
+}
+
+func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
+	if n == 0 {
+		return list
 	}
-	sort.Slice(r.Bins, func(i, j int) bool { return r.Bins[i].Bin < r.Bins[j].Bin })
-	w.reuseOff(r, s)
+	i, found := slices.BinarySearchFunc(list, bin, func(b profile.BinCount, bin uint8) int { return int(b.Bin) - int(bin) })
+	if found {
+		list[i].Count += n
+		return list
+	}
+	return slices.Insert(list, i, profile.BinCount{Bin: bin, Count: n})
 }
 
-// reuseOff tells by how much misses may be off, where that changes.
-func (w *weighing) reuseOff(r *profile.Reuse, s *spread) {
-	r.Off = w.offs(r.Cold, r.Bins, s, nil)
-}
-
-// offs is by how much the misses may be off of accesses of which some are certain misses
-// and the others in bins; a spread, and that of coherence misses, tell of them.
+// offs returns how far the misses may be off of accesses of which some certainly miss and the
+// others are in bins, from the spreads of both and of coherence misses.
 func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost *[groups]uint64) (list []profile.BinCount) {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil
@@ -243,7 +318,7 @@ func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost
 	return list
 }
 
-// sums are those of all parts, by bin.
+// sums returns the sums of all groups, by bin.
 func (s *spread) sums() (sums [outOf + 1]uint64) {
 	for g := range s {
 		for bin, n := range s[g] {

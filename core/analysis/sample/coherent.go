@@ -10,15 +10,12 @@ import (
 // hole is the place of a line that another core's store took.
 const hole = noLine - 1
 
-// holedFront is the top of a core's coherent stack (MODELS §6.4): lines, and holes that
-// other cores' stores left. What it tells of an access is exact.
+// holedFront is the exact top of a core's coherent stack (MODELS §6.4): lines, and holes that
+// other cores' stores left.
 type holedFront front
 
-func (f *holedFront) clear() { (*front)(f).clear() }
-
-// access puts a line on top, and gives where it was: frontLines if not here. What is
-// above moves down, to the topmost hole, which is filled, or else to the place of the
-// line, or one line leaves.
+// access puts a line on top. It returns the line's depth, or frontLines, and the line that
+// left. What is above moves down, to the topmost hole, or else to the place of the line.
 func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -43,7 +40,7 @@ func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	return at, left
 }
 
-// lose makes a hole of a line, and gives where it was: frontLines if not here.
+// lose replaces a line by a hole. It returns the line's depth, or frontLines.
 func (f *holedFront) lose(line trace.Line) (at int) {
 	if at = slices.Index(f[:], line); at < 0 {
 		return frontLines
@@ -52,7 +49,7 @@ func (f *holedFront) lose(line trace.Line) (at int) {
 	return at
 }
 
-// depth is where a line is: frontLines if not here.
+// depth returns a line's depth, or frontLines.
 func (f *holedFront) depth(line trace.Line) int {
 	if at := slices.Index(f[:], line); at >= 0 {
 		return at
@@ -60,8 +57,8 @@ func (f *holedFront) depth(line trace.Line) int {
 	return frontLines
 }
 
-// holed is a coherent stack of the lines of a sample: as many lines and holes are above
-// one as its sums say, of stamps as in order. A hole is filled only as the topmost one.
+// holed is a coherent stack of sampled lines. sums counts the lines and holes above a stamp, as
+// in order. Only the topmost hole is filled.
 type holed struct {
 	place map[trace.Line]uint32 // stamps; or away: the line was lost
 	lines []trace.Line          // by stamp; hole, or noLine for what is not there any more
@@ -76,7 +73,6 @@ func newHoled() *holed {
 	return h
 }
 
-// found is how a stack finds a line.
 type found uint8
 
 const (
@@ -85,7 +81,7 @@ const (
 	foundNew
 )
 
-// access puts a line on top; above is what was above it, where it was here.
+// access puts a line on top. above is its depth in the sample if it was here.
 func (h *holed) access(line trace.Line) (above int, how found) {
 	stamp, known := h.place[line]
 	how = foundHere
@@ -110,7 +106,7 @@ func (h *holed) access(line trace.Line) (above int, how found) {
 	return above, how
 }
 
-// lose makes a hole of a line that is here, and gives what was above it.
+// lose replaces a line by a hole. above was its depth in the sample.
 func (h *holed) lose(line trace.Line) (above int, here bool) {
 	stamp, known := h.place[line]
 	if !known || stamp == away {
@@ -122,7 +118,7 @@ func (h *holed) lose(line trace.Line) (above int, here bool) {
 	return above, true
 }
 
-// depth is what is above a line.
+// depth returns the number of sampled lines and holes above a line.
 func (h *holed) depth(line trace.Line) (above int, here bool) {
 	stamp, known := h.place[line]
 	if !known || stamp == away {
@@ -156,7 +152,7 @@ func (h *holed) remove(stamp uint32) {
 	h.sums.remove(stamp)
 }
 
-// renumber gives what is here the first stamps, and makes room for more.
+// renumber assigns the first stamps to what is here, and makes room for more.
 func (h *holed) renumber() {
 	old := h.lines
 	h.lines = make([]trace.Line, 0, max(firstRoom, h.live*orderSlack))
@@ -176,8 +172,7 @@ func (h *holed) renumber() {
 	h.live = len(h.lines)
 }
 
-// drop forgets the lines that keep does not want, and every other hole: as many of
-// those that they left, whichever these are.
+// drop forgets the lines that keep rejects, and every other hole, as they left about that many.
 func (h *holed) drop(keep func(trace.Line) bool) {
 	for line := range h.place {
 		if !keep(line) {
@@ -197,7 +192,7 @@ func (h *holed) drop(keep func(trace.Line) bool) {
 	h.renumber()
 }
 
-// code codes lines and holes in order, and those that were lost.
+// code codes lines and holes in order, and the lost lines.
 func (h *holed) code(c *codec.Coder) {
 	var lines, lost []trace.Line
 	if !c.Reads() {

@@ -51,7 +51,7 @@ func (n *naiveHoled) lose(line trace.Line) (at int, here bool) {
 func TestHoled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fast, slow, top := newHoled(), naiveHoled{lost: map[trace.Line]bool{}}, holedFront{}
-		top.clear()
+		(*front)(&top).clear()
 		lines := rapid.Uint64Range(1, 60).Draw(t, "lines")
 		choose := rapid.Uint64().Draw(t, "seed")
 		for i := range rapid.Uint64Range(0, 4000).Draw(t, "steps") {

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// counted are some accesses on one stack: those that its front holds, all of them, and
-// of the others what is in the sample, by weight.
+// counted are accesses on one stack: all that its front holds, and of the others the sampled
+// ones, by weight.
 type counted struct {
 	near   [frontLines]uint64
 	deep   profile.Histogram
@@ -17,7 +17,7 @@ type counted struct {
 	spread spread // of deep and cold
 }
 
-// add counts an access at a distance, of a group if it is in the sample.
+// add counts an access at a distance; it belongs to a group if it is in the sample.
 func (c *counted) add(distance uint32, weight uint64, group int) {
 	switch {
 	case distance == passed:
@@ -31,13 +31,13 @@ func (c *counted) add(distance uint32, weight uint64, group int) {
 	}
 }
 
-// sampled counts an access of the sample at a finite distance.
+// sampled counts a sampled access at a finite distance.
 func (c *counted) sampled(distance uint32, weight uint64, group int) {
 	c.deep.AddN(uint64(distance), weight)
 	c.spread[group&(groups-1)][profile.SiteBin(distance)] += weight
 }
 
-// nearTotal is how many accesses were at near distances.
+// nearTotal returns the number of accesses at near distances.
 func (c *counted) nearTotal() (n uint64) {
 	for _, x := range c.near {
 		n += x
@@ -45,7 +45,6 @@ func (c *counted) nearTotal() (n uint64) {
 	return n
 }
 
-// addNear adds the near ones to a histogram.
 func (c *counted) addNear(h *profile.Histogram) {
 	for d, n := range c.near {
 		h.AddN(uint64(d), n)
@@ -59,10 +58,9 @@ func (c *counted) code(w *codec.Coder) {
 	c.spread.code(w)
 }
 
-// numbered is a number of a list of which most are 0.
+// numbered is a nonzero number of a sparse list.
 type numbered struct{ at, n uint64 }
 
-// codeHistogram adds what it reads.
 func codeHistogram(c *codec.Coder, h *profile.Histogram) {
 	var list []numbered
 	if !c.Reads() {
@@ -78,12 +76,11 @@ func codeHistogram(c *codec.Coder, h *profile.Histogram) {
 	})
 }
 
-// spread are weights by the part of the sample that they come from and by
-// profile.SiteBin, cold ones last: as the parts are independent, they tell how far their
-// sum is off.
+// spread are weights by group and by profile.SiteBin, cold ones last. As the groups are
+// independent, they show how far their sum is off.
 type spread [groups][outOf + 1]uint64
 
-// code leaves out what is zero.
+// code codes the nonzero weights.
 func (s *spread) code(c *codec.Coder) {
 	for g := range s {
 		var list []numbered
@@ -104,18 +101,13 @@ func (s *spread) code(c *codec.Coder) {
 	}
 }
 
-// noneSeen is how many draws there may be, in 95 of 100 runs, where there was none
-// (Hanley and Lippman-Hand, 1983).
+// noneSeen is the upper bound of a 95 % interval where no draw was seen (Hanley and
+// Lippman-Hand, 1983).
 const noneSeen = 3
 
-// halfWidth is that of the interval of a sum that a sample has parts of, each in so many
-// accesses for one: rest is the share that is not in the sample.
-func halfWidth(parts *[groups]float64, factor, rest float64) float64 {
-	return halfOf(parts[:], factor, rest)
-}
-
-// halfOf is halfWidth for any number of parts; their quantile is of as many draws.
-func halfOf(parts []float64, factor, rest float64) float64 {
+// halfWidth returns half of the interval of a sum of which a sample has parts, each standing
+// for factor accesses; rest is the share of the draws that is not in the sample.
+func halfWidth(parts []float64, factor, rest float64) float64 {
 	if rest <= 0 {
 		return 0
 	}

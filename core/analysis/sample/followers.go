@@ -3,7 +3,6 @@ package sample
 import (
 	"math/bits"
 	"slices"
-	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/contract"
@@ -35,15 +34,14 @@ func (o Options) Followers(w analysis.Wanted) []analysis.Analysis {
 			lineBytes = append(lineBytes, w.LineBytes)
 		}
 	}
-	sort.Slice(lineBytes, func(i, j int) bool { return lineBytes[i] < lineBytes[j] })
+	slices.Sort(lineBytes)
 	for _, n := range lineBytes {
 		k.sizes = append(k.sizes, newKeptSize(k, n, w))
 	}
 	return append(list, k)
 }
 
-// ahead is the analysis of sites as far as it takes batches: its results are
-// kept's to give.
+// ahead makes the analysis of sites read batches; kept writes its results.
 type ahead struct{ sites *sites.Analysis }
 
 func (a ahead) Takes() (events trace.Kinds, sites, pcs bool) { return a.sites.Takes() }
@@ -53,8 +51,7 @@ func (ahead) Close()                                         {}
 func (ahead) Restore(*profile.Profile) error                 { return nil }
 func (ahead) Append(*profile.Profile) error                  { return nil }
 
-// kept has what is told of sites, threads and communication follow a sample: see the
-// package comment.
+// kept makes sites, threads and communication follow a sample: see the package comment.
 type kept struct {
 	options   Options
 	lineBytes uint32          // of sites and communication
@@ -69,7 +66,7 @@ var (
 	_ contract.PieceConsumer = (*kept)(nil)
 )
 
-// keptSize is what follows a sample at one line size: all accesses go to each.
+// keptSize is what follows a sample at one line size.
 type keptSize struct {
 	of      *kept
 	bytes   uint32
@@ -87,7 +84,7 @@ type keptSize struct {
 	cores []uint8
 }
 
-// part is what an access is of its reference.
+// part is the bytes of a reference that one access touches.
 type part struct {
 	addr  trace.Addr
 	bytes uint32
@@ -150,8 +147,8 @@ func (k *kept) reach(references uint64) error {
 	return k.failed
 }
 
-// takeWhole takes rows of a batch from one on that touch one line each, up to one that
-// does not, and gives its number.
+// takeWhole adds rows that touch one line each, up to the first that does not, and returns its
+// number.
 func (s *keptSize) takeWhole(b *trace.Batch, at int) int {
 	if s.talk != nil {
 		return at
@@ -180,7 +177,7 @@ func (s *keptSize) takeWhole(b *trace.Batch, at int) int {
 	return at
 }
 
-// take takes some bytes of row i of a batch.
+// take adds the accesses to some bytes of row i of a batch.
 func (s *keptSize) take(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
 	first, end := addr>>s.shift, addr+uint64(max(bytes, 1))-1
 	last := end >> s.shift
@@ -200,10 +197,7 @@ func (s *keptSize) take(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
 	}
 }
 
-// writes are the kinds that take lines from others.
-const writes = trace.Kinds(1<<trace.Store | 1<<trace.Modify | 1<<trace.RangeWrite)
-
-// flush hands accesses on.
+// flush passes the accesses on.
 func (s *keptSize) flush(b *trace.Batch) {
 	if len(s.lines) == 0 {
 		return
@@ -245,7 +239,7 @@ func (s *keptSize) flushThreads(b *trace.Batch) {
 		if pairs != nil {
 			s.siteCores.next(pairs[rows[i]])
 		}
-		s.threads.access(cores[i], line, writes.Has(b.Kind[rows[i]]))
+		s.threads.access(cores[i], line, trace.WriteKinds.Has(b.Kind[rows[i]]))
 		if pairs != nil {
 			s.siteCores.done()
 		}
@@ -256,7 +250,6 @@ func (s *keptSize) flushThreads(b *trace.Batch) {
 	}
 }
 
-// findCores finds the cores of the accesses.
 func (s *keptSize) findCores(b *trace.Batch) {
 	s.cores = s.cores[:0]
 	thread, core := uint32(0), s.threads.coreOf(threadOf(b, s.rows[0]))

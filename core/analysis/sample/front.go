@@ -7,8 +7,7 @@ const frontLines = 16
 
 const noLine = ^trace.Line(0) // line numbers are below 2^61
 
-// front is the top of an LRU stack as a plain array: the accesses that end in it are
-// known exactly, every one.
+// front is the top of an LRU stack as an array. Accesses that hit in it are known exactly.
 type front [frontLines]trace.Line
 
 func (f *front) clear() {
@@ -17,8 +16,7 @@ func (f *front) clear() {
 	}
 }
 
-// access puts a line on top, and gives where it was: frontLines if not here, and then
-// the line that left for it.
+// access puts a line on top. It returns the line's depth, or frontLines and the line that left.
 func (f *front) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -35,17 +33,6 @@ func (f *front) access(line trace.Line) (at int, left trace.Line) {
 	return frontLines, carry
 }
 
-// holds tells whether a line is in it.
-func (f *front) holds(line trace.Line) bool {
-	for _, x := range f {
-		if x == line {
-			return true
-		}
-	}
-	return false
-}
-
-// lines is how many it holds.
 func (f *front) lines() (n int) {
 	for n < frontLines && f[n] != noLine {
 		n++

@@ -58,7 +58,7 @@ func sampled(o Options, lines []trace.Line) (*profile.Locality, *profile.Sampled
 	var loads [maxLines]trace.Kind
 	s.reach(0, profile.MinWindow)
 	for len(lines) > 0 {
-		n := copy(s.lines[:], lines)
+		n := copy(s.Lines[:], lines)
 		s.settle(n, loads[:n])
 		lines = lines[n:]
 	}

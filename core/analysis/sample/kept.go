@@ -1,13 +1,12 @@
 package sample
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"sort"
 
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Result implements analysis.Analysis. It comes after the histograms of the sample.
@@ -41,7 +40,6 @@ func (k *kept) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// code codes the state of a line size.
 func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
 	if s.bySite != nil {
 		s.bySite.code(c)
@@ -61,9 +59,8 @@ func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
 	return nil
 }
 
-// describe says of what the sample was, where the stack of all accesses together was left
-// out, which does so else: the first domain has the same lines on its stack, by the same
-// accesses.
+// describe describes the sample if the stack of all accesses, which usually does so, was left
+// out. The first domain has the same lines on its stack.
 func (k *kept) describe(p *profile.Profile) {
 	p.Sampled = k.options.sampled()
 	p.Sampled.Read = p.Totals.AllReferences()
@@ -78,8 +75,8 @@ func (k *kept) describe(p *profile.Profile) {
 	}
 }
 
-// siteResult is that of sites. What is kept is a profile of what package sites counted,
-// in which the accesses of the histograms are those of the sample.
+// siteResult writes the result of sites. Its state is a profile of what package sites counted,
+// with the histograms of the sample.
 func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 	state := saved != nil
 	whole := &profile.Profile{Input: p.Input, Totals: p.Totals, Sampled: k.options.sampled()}
@@ -145,7 +142,6 @@ func (k *kept) Restore(p *profile.Profile) error {
 
 var errKept = &StateError{"the saved run is damaged, or had other analyses; start again"}
 
-// profileOf reads the profile of all accesses.
 func profileOf(d *codec.Decoder) (*profile.Profile, error) {
 	data := d.Bytes()
 	if d.Err() != nil {
@@ -165,33 +161,10 @@ func (k *kept) restoreSites(whole, p *profile.Profile) error {
 	return k.sites.Restore(whole)
 }
 
-// placedCount is what is saved of a pair, by its places in the profile.
-type placedCount struct {
-	code, data, bin uint32
-	parts           [groups]uint64
-}
-
-// code codes what is counted by places in the profile of package sites' latest result.
 func (p *bySite) code(c *codec.Coder) {
 	c.U64(&p.accesses)
 	codec.Below(c, &p.samples, 1<<62)
-	var list []placedCount
-	for key, n := range p.counts {
-		slot, object := p.sites.Pair(key.pair)
-		list = append(list, placedCount{p.sites.Code(slot), p.sites.Data(object), key.bin, p.parts[n]})
-	}
-	codePlaced(c, list, outOf+1, func(x *placedCount) {
-		key := placedBin{p.sites.PairOf(p.sites.Slot(x.code), p.sites.Object(x.data)), x.bin}
-		n, known := p.counts[key]
-		if !known {
-			n = uint32(len(p.parts))
-			p.counts[key] = n
-			p.parts = append(p.parts, [groups]uint64{})
-		}
-		for g, weight := range x.parts {
-			p.parts[n][g] += weight
-		}
-	})
+	p.counts.code(c, p.sites, outOf+1)
 	if p.time == nil {
 		p.space.code(c)
 		return
@@ -199,7 +172,7 @@ func (p *bySite) code(c *codec.Coder) {
 	p.time.code(c)
 	c.U64(&p.first.threshold)
 	codec.Below(c, &p.first.halvings, 64)
-	lines := sortedLines(p.first.lines)
+	lines := slices.Sorted(maps.Keys(p.first.lines))
 	if codeLines(c, &lines); c.Reads() {
 		for _, line := range lines {
 			p.first.lines[line] = struct{}{}
@@ -207,33 +180,8 @@ func (p *bySite) code(c *codec.Coder) {
 	}
 }
 
-// codePlaced codes counts by code, data and bin, and has add take those that it reads.
-// Bins are below a number.
-func codePlaced(c *codec.Coder, list []placedCount, bins uint64, add func(*placedCount)) {
-	sort.Slice(list, func(i, j int) bool {
-		x, y := &list[i], &list[j]
-		return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.data, y.data), cmp.Compare(x.bin, y.bin)) < 0
-	})
-	codec.Slice(c, &list, 3+groups, func(x *placedCount) {
-		c.U32s(&x.code, &x.data)
-		codec.Below(c, &x.bin, bins)
-		if c.Array(x.parts[:]); c.Reads() && !c.Failed() {
-			add(x)
-		}
-	})
-}
-
-func sortedLines[T any](of map[trace.Line]T) []trace.Line {
-	list := make([]trace.Line, 0, len(of))
-	for line := range of {
-		list = append(list, line)
-	}
-	slices.Sort(list)
-	return list
-}
-
-// code codes the threads in the order in which they came; what is known of lines; and
-// the stacks of cores and domains.
+// code codes the threads in order of appearance, the known lines, and the stacks of cores and
+// domains.
 func (t *threads) code(c *codec.Coder) {
 	var appeared []uint32
 	if !c.Reads() {
@@ -269,7 +217,7 @@ func (t *threads) code(c *codec.Coder) {
 	}
 }
 
-// find makes what is known of all cores' lines follow from one of them.
+// find restores what follows from one core for all cores.
 func (t *threads) find(core uint8) {
 	c := t.cores[core]
 	for line := range c.waits {
@@ -344,9 +292,8 @@ func (d *domainStacks) code(c *codec.Coder, cores int) {
 	codeByLine(c, d.waits, 2, func(core *uint8) { codec.Below(c, core, uint64(cores)) })
 }
 
-// code codes whether it is decided what to do (0: no, 1: yes, 2: against, or else 3 + the
-// thread of the first reference); and, of each power of two of hashes, the state of the
-// analyses that there are.
+// code codes the decision (0: open, 1: yes, 2: against, or 3 + the thread of the first
+// reference), and for each power of two of hashes the state of its analyses.
 func (t *talk) code(c *codec.Coder, p *profile.Profile) error {
 	how := uint64(0)
 	switch {

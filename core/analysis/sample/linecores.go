@@ -6,15 +6,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lineCores is sets of cores by line, in an open hash table: lines come and go with most
-// accesses, and a map takes several times as long. What has no core is not kept.
+// lineCores is a hash table of the cores of lines. Lines come and go with most accesses, for
+// which a map takes several times as long. Lines without cores are not kept.
 type lineCores struct {
 	slots []coresOfLine // a power of two; at most half of them are in use
 	used  int
 	shift uint // 64 - log2(len(slots))
 }
 
-// coresOfLine is a line and a bit for each of its cores; none in a free slot.
+// coresOfLine is a line and the set of its cores, which is empty in a free slot.
 type coresOfLine struct {
 	line  trace.Line
 	cores uint64
@@ -22,12 +22,11 @@ type coresOfLine struct {
 
 const fewestSlots = 1 << 8
 
-// home is where a line belongs.
 func (x *lineCores) home(line trace.Line) int {
 	return int(line * 0x9e3779b97f4a7c15 >> (x.shift & 63))
 }
 
-// find is the slot of a line, or the free one for it. There are slots.
+// find returns the slot of a line, or a free one. There must be slots.
 func (x *lineCores) find(line trace.Line) int {
 	mask := len(x.slots) - 1
 	for i := x.home(line); ; i = (i + 1) & mask {
@@ -37,7 +36,6 @@ func (x *lineCores) find(line trace.Line) int {
 	}
 }
 
-// of gives the cores of a line.
 func (x *lineCores) of(line trace.Line) uint64 {
 	if x.used == 0 {
 		return 0
@@ -45,7 +43,6 @@ func (x *lineCores) of(line trace.Line) uint64 {
 	return x.slots[x.find(line)].cores
 }
 
-// add adds a core to a line's.
 func (x *lineCores) add(line trace.Line, core uint8) {
 	if 2*x.used >= len(x.slots) {
 		x.grow()
@@ -58,7 +55,6 @@ func (x *lineCores) add(line trace.Line, core uint8) {
 	s.cores |= 1 << core
 }
 
-// remove takes a core from a line's, if it is one of them.
 func (x *lineCores) remove(line trace.Line, core uint8) {
 	if x.used == 0 {
 		return

@@ -8,12 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// OnOff reads a trace in stretches: of every period references, the first on ones
-// and the events among them.
-//
-// What an analysis keeps of the stretches before stays as it is: its stacks are
-// warm, with the lines that were on top when the stretch before ended, and know
-// nothing of what was accessed in between.
+// OnOff reads contiguous parts of a trace: of every period references the first on ones, and
+// the events among them. The stacks of analyses stay as they were at the end of the part
+// before.
 type OnOff struct {
 	trace.Reader
 	on, period uint64

@@ -78,13 +78,13 @@ func number(text string) (float64, bool) {
 	return x, err == nil
 }
 
-// whole reads a number that may be written as 1e6.
+// whole parses a number that may be written as 1e6.
 func whole(text string) (uint64, bool) {
 	x, ok := number(text)
 	return uint64(x), ok && x >= 0 && x < 1<<63 && x == math.Trunc(x)
 }
 
-// threshold is the greatest hash of the lines that are kept at a rate.
+// threshold returns the greatest hash of the sampled lines at a rate.
 func threshold(rate float64) uint64 {
 	if !(rate < 1) {
 		return math.MaxUint64
@@ -96,7 +96,6 @@ func (o Options) sampled() *profile.Sampled {
 	return &profile.Sampled{Mode: o.Mode, Seed: o.Seed, Threshold: o.Threshold, MostLines: o.Lines, Gap: o.Gap, On: o.On, Period: o.Period}
 }
 
-// optionsOf are those that a profile was made with.
 func optionsOf(s *profile.Sampled) Options {
 	return Options{Mode: s.Mode, Threshold: s.Threshold, Lines: s.MostLines, Gap: s.Gap, On: s.On, Period: s.Period, Seed: s.Seed}
 }

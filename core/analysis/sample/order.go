@@ -19,8 +19,7 @@ type order struct {
 	live  int
 }
 
-// placed is a line that was put down, and when, by its user's clock. It is live if
-// place leads back to it.
+// placed is a line and when it was put down. It is live if place leads back to it.
 type placed struct {
 	line trace.Line
 	at   uint64
@@ -38,10 +37,10 @@ func newOrder() *order {
 	return o
 }
 
-// known is the number of lines that were ever put down or noted, and not dropped.
+// known returns the number of lines that are down or noted.
 func (o *order) known() int { return len(o.place) }
 
-// note remembers a line that is not put down yet. It reports whether it was known.
+// note remembers a line that is not down yet. It reports whether it was known.
 func (o *order) note(line trace.Line) (known bool) {
 	if _, known = o.place[line]; !known {
 		o.place[line] = away
@@ -49,7 +48,7 @@ func (o *order) note(line trace.Line) (known bool) {
 	return known
 }
 
-// put puts a line that is noted or away down, on top of all others.
+// put puts a noted line on top of all others.
 func (o *order) put(line trace.Line, at uint64) {
 	if len(o.lines) == cap(o.lines) {
 		o.renumber()
@@ -61,8 +60,8 @@ func (o *order) put(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// take takes a line away. above is the number of lines put down after it and still
-// there, at when it was put down; down is false where it was not.
+// take removes a line. It returns how many lines were put down after it, and when it was; down
+// is false if it was not down.
 func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
 	if !known || stamp == away {
@@ -74,7 +73,7 @@ func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	return above, at, true
 }
 
-// since is the number of lines put down later than at and still there.
+// since returns the number of lines that were put down after at and are still there.
 func (o *order) since(at uint64) int {
 	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > at })
 	return o.live - o.sums.upto(uint32(first))
@@ -85,7 +84,7 @@ func (o *order) remove(stamp uint32) {
 	o.sums.remove(stamp)
 }
 
-// renumber gives the live lines the first stamps, and makes room for more.
+// renumber assigns the first stamps to the live lines, and makes room for more.
 func (o *order) renumber() {
 	old := o.lines
 	o.lines = make([]placed, 0, max(firstRoom, o.live*orderSlack))
@@ -98,7 +97,7 @@ func (o *order) renumber() {
 	o.sums = newSums(cap(o.lines), len(o.lines))
 }
 
-// drop forgets the lines that keep does not want.
+// drop forgets the lines that keep rejects.
 func (o *order) drop(keep func(trace.Line) bool) {
 	for line, stamp := range o.place {
 		if keep(line) {

@@ -22,9 +22,9 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// result makes the sample stand for all accesses.
+// result scales the sample to all accesses.
 func (s *lineSize) result() (profile.Locality, profile.SampledSize) {
-	size := profile.SampledSize{LineBytes: 1 << s.shift, Samples: s.samples}
+	size := profile.SampledSize{LineBytes: 1 << s.Shift, Samples: s.samples}
 	factor, open := s.sampler.describe(&size)
 	var pooled estimate
 	l := profile.Locality{LineBytes: size.LineBytes}
@@ -56,7 +56,7 @@ func (s *lineSize) result() (profile.Locality, profile.SampledSize) {
 	return l, size
 }
 
-// estimate is what the accesses that the front does not hold amount to.
+// estimate is the estimated accesses that the front does not hold.
 type estimate struct {
 	deep profile.Histogram
 	cold uint64
@@ -67,11 +67,8 @@ func (e *estimate) add(other *estimate) {
 	e.cold += other.cold
 }
 
-// estimate multiplies what the sample has of a kind, so that it comes to the
-// accesses that there were. Where the rate is known, the rest that is missing then,
-// or too much, is of the shortest distances (SHARDS-adj; Waldspurger and others,
-// FAST 2015, section 3.2): it comes from a few lines that are accessed very often,
-// and are in the sample or not.
+// estimate scales the sample of a kind to the number of accesses that there were: by a
+// factor, or, where that is 0, so that the sum is right.
 func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) {
 	all := s.beyond[kind]
 	cold := s.cold[kind] + open
@@ -83,24 +80,13 @@ func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) 
 		e.cold = all
 		return e
 	}
-	adjust := factor != 0
-	if !adjust && sampled > 0 {
+	if factor == 0 && sampled > 0 {
 		factor = float64(all) / float64(sampled)
 	}
-	left, whole := all, 0.
-	share := func(n uint64) uint64 { // rounded so that the sum is
-		before := math.Round(whole)
-		whole += float64(n) * factor
-		got := min(uint64(math.Round(whole)-before), left)
-		left -= got
-		return got
-	}
-	// From the longest distances down: the shortest are cut if it is too much.
-	e.cold = share(cold)
-	for _, x := range descending(&s.deep[kind]) {
-		e.deep.AddN(x.distance, share(x.count))
-	}
-	e.deep.AddN(uint64(s.front), left)
+	b := budget{left: all, factor: factor}
+	e.cold = b.take(cold)
+	b.histogram(&s.deep[kind], &e.deep, math.MaxUint64)
+	b.rest(&e.deep, uint64(s.front))
 	return e
 }
 
@@ -118,8 +104,8 @@ func descending(h *profile.Histogram) []distanceCount {
 // someSamples is how many samples the run as a whole counts for in each window.
 const someSamples = 8
 
-// windowRows has each window's accesses beyond the front be spread as its samples
-// are, and, where they are few, as those of the whole run.
+// windowRows distributes each window's accesses beyond the front like its samples, or, if these
+// are few, like those of the whole run.
 func (s *lineSize) windowRows(pooled *estimate) profile.Windows {
 	if len(s.windows.rows) > 0 {
 		s.closeRow()

@@ -25,7 +25,7 @@ const (
 	reuseBins = reuseSub * 50
 )
 
-// reuseBin is the bin of a time; reuseFrom the least time of a bin.
+// reuseBin returns the bin of a time; reuseFrom the least time of a bin.
 func reuseBin(t uint64) int {
 	e := bits.Len64(t|reuseSub) - 4
 	return min(e*reuseSub+int(t>>e), reuseBins-1)
@@ -39,7 +39,7 @@ func reuseFrom(bin int) uint64 {
 	return uint64(bin%reuseSub+reuseSub) << e
 }
 
-// distance is D(t).
+// distance returns D(t).
 func (r *reuse) distance(t uint64) float64 {
 	if r.left >= r.built+r.built/8+16 {
 		r.build()
@@ -65,8 +65,7 @@ func (r *reuse) build() {
 	}
 }
 
-// trust is how well D(t) is taken to fit a single access: its relative standard
-// deviation is 1/√trust.
+// trust is how well D(t) fits a single access: its relative standard deviation is 1/√trust.
 const trust = 24
 
 // weigh combines the expected distance with the number of sampled lines that were

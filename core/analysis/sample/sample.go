@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -12,22 +13,19 @@ import (
 
 // sampler chooses accesses and finds their distances.
 type sampler interface {
-	// sample takes the next line accesses, at most maxLines, in order. It counts
-	// those of which the front knows the distance, and those that it does not hold,
-	// and adds what is in the sample to c.taken, which is empty. It gives the number
-	// of those that the front does not hold.
+	// sample reads the next line accesses, at most maxLines. It counts those that the front
+	// holds and those that it does not, and appends the sampled ones to c.taken. It returns how
+	// many the front does not hold.
 	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
-	// weight is how many accesses one of the sample stands for now, up to a factor that
-	// is the same for the whole run.
+	// weight returns how many accesses a sampled one represents, up to a constant factor.
 	weight() uint64
 	// group is the part of the sample that an access to a line belongs to.
 	group(line trace.Line) int
-	// describe fills in what only the sampler knows. It gives the factor by which
-	// weights become accesses, 0 where they have to come to all there are; and
-	// samples whose access is still to come, by kind.
+	// describe fills in what only the sampler knows. It returns the factor by which weights
+	// become accesses, 0 if they must add up to all; and the open samples by kind.
 	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
-	// deviation is the relative standard deviation of distances about one that all
-	// of them may have in common.
+	// deviation returns the relative standard deviation that all distances of about this length
+	// share.
 	deviation(distance float64) float64
 	code(c *codec.Coder)
 }
@@ -43,7 +41,7 @@ type Analysis struct {
 func (o Options) Locality(lineBytes []uint32) analysis.SampledLocality {
 	a := &Analysis{options: o}
 	for _, n := range lineBytes {
-		s := &lineSize{shift: uint(bits.TrailingZeros32(n)), front: frontLines}
+		s := &lineSize{Splitter: locality.Splitter{Shift: uint(bits.TrailingZeros32(n))}, front: frontLines}
 		switch o.Mode {
 		case profile.TimeSample:
 			s.sampler, s.front = newTime(o.Gap, o.Seed), 0
@@ -102,17 +100,16 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 }
 
 const (
-	maxLines  = 4096
+	maxLines  = locality.MaxLines
 	kindSlots = 8 // a power of two ≥ trace.NumKinds, so that masks replace checks
 	outOf     = profile.SiteBins
 )
 
-// nearCounts are accesses of kind k that the front holds at distance d, at k<<4 | d;
-// even and odd ones apart, because adding to the place that was added to just before
-// waits.
+// nearCounts are accesses of kind k that the front holds at distance d, at k<<4 | d. Even and
+// odd accesses use different counters, because adding to one that was just written waits.
 type nearCounts [2][kindSlots * frontLines]uint64
 
-// counts are what one line size has counted.
+// counts are the counts of one line size.
 type counts struct {
 	near   nearCounts
 	beyond [kindSlots]uint64 // accesses that it does not hold, in the sample or not
@@ -124,7 +121,7 @@ type counts struct {
 	spread  [groups][outOf + 1]uint64 // by profile.SiteBin, cold ones last
 }
 
-// taken is an access in the sample, and its distance or stack.Cold.
+// taken is a sampled access with its distance or stack.Cold.
 type taken struct {
 	line     trace.Line
 	weight   uint64 // how many accesses it stands for, up to sampler's factor
@@ -132,16 +129,12 @@ type taken struct {
 	kind     trace.Kind
 }
 
-// lineSize is the analysis at one line size of 1 << shift bytes.
 type lineSize struct {
-	shift   uint
+	locality.Splitter
 	sampler sampler
 	front   uint32 // distances below it are known of every access: frontLines, or 0
 	counts
 	windows windows
-
-	lines [maxLines]trace.Line
-	kinds [maxLines]trace.Kind
 }
 
 // consume analyses the rows from lo up to hi, all in one window.
@@ -149,7 +142,7 @@ func (s *lineSize) consume(b *trace.Batch, lo, hi int) {
 	for lo < hi {
 		n := min(hi-lo, maxLines)
 		addrs, sizes := b.Addr[lo:lo+n], b.Bytes[lo:lo+n]
-		if s.oneLineEach(addrs, sizes) {
+		if s.OneLineEach(addrs, sizes) {
 			s.settle(n, b.Kind[lo:lo+n])
 		} else {
 			s.split(addrs, sizes, b.Kind[lo:lo+n])
@@ -158,51 +151,20 @@ func (s *lineSize) consume(b *trace.Batch, lo, hi int) {
 	}
 }
 
-// oneLineEach writes each reference's line; it reports whether no reference crosses
-// into a second one.
-func (s *lineSize) oneLineEach(addrs []trace.Addr, sizes []uint32) bool {
-	lineBytes, shift := int64(1)<<(s.shift&63), s.shift&63
-	lines := s.lines[:len(addrs)]
-	sizes = sizes[:len(addrs)]
-	var room int64 // negative as soon as one reference crosses
-	for i, addr := range addrs {
-		lines[i] = addr >> shift
-		room |= lineBytes - int64(addr&uint64(lineBytes-1)) - int64(sizes[i])
-	}
-	return room >= 0
-}
-
-// split settles every line of every reference.
 func (s *lineSize) split(addrs []trace.Addr, sizes []uint32, kinds []trace.Kind) {
-	n := 0
-	for i, addr := range addrs {
-		line := addr >> s.shift
-		last := (addr + uint64(max(sizes[i], 1)) - 1) >> s.shift
-		for ; ; line++ {
-			s.lines[n], s.kinds[n] = line, kinds[i]
-			if n++; n == maxLines {
-				s.settle(n, s.kinds[:n])
-				n = 0
-			}
-			if line >= last {
-				break
-			}
-		}
-	}
-	s.settle(n, s.kinds[:n])
+	s.Split(addrs, sizes, kinds, func(n int, kinds []trace.Kind, _ []uint32) { s.settle(n, kinds) })
 }
 
-// settle counts the first n accesses in s.lines.
+// settle counts the first n accesses in s.Lines.
 func (s *lineSize) settle(n int, kinds []trace.Kind) {
 	row := s.windows.last()
-	row.beyond += s.sampler.sample(s.lines[:n], kinds[:n], &s.counts)
+	row.beyond += s.sampler.sample(s.Lines[:n], kinds[:n], &s.counts)
 	for i := range s.taken {
 		s.count(&s.taken[i], row)
 	}
 	s.taken = s.taken[:0]
 }
 
-// count counts an access of the sample.
 func (s *lineSize) count(x *taken, row *row) {
 	weight := x.weight
 	s.samples++
@@ -217,7 +179,7 @@ func (s *lineSize) count(x *taken, row *row) {
 	s.spread[s.sampler.group(x.line)][siteBin] += weight
 }
 
-// nearAt is how many accesses of a kind the front held at a distance.
+// nearAt returns the number of accesses of a kind that the front held at a distance.
 func (c *counts) nearAt(kind, d int) uint64 {
 	return c.near[0][kind<<4|d] + c.near[1][kind<<4|d]
 }

@@ -32,7 +32,7 @@ func TestLongRun(t *testing.T) {
 		for i := range lines {
 			lines[i] /= 64
 		}
-		copy(s.lines[:], lines[:])
+		copy(s.Lines[:], lines[:])
 		s.settle(maxLines, loads[:])
 		full.Distances(lines[:], out[:])
 		for _, d := range out {

@@ -16,8 +16,8 @@ const (
 	groups   = 16             // parts of the sample whose spread gives intervals, a power of two
 )
 
-// mix spreads a line's bits over 64 (the finalizer of SplitMix64; Steele, Lea and
-// Flood, 2014). Its order chooses lines, its low bits the group.
+// mix hashes a line (the finalizer of SplitMix64; Steele, Lea and Flood, 2014). Its order
+// chooses lines, its low bits the group.
 func mix(line trace.Line, seed uint64) uint64 {
 	h := line + seed*0x9e3779b97f4a7c15
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -48,7 +48,6 @@ func newSpace(threshold, seed uint64, most int) *space {
 	return s
 }
 
-// sample implements sampler: distances are exact below frontLines.
 func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
@@ -67,8 +66,8 @@ func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// exchange has a line, whose mix is h, come to the front for one that leaves it, and gives
-// its distance, or passed.
+// exchange puts a line, whose mix is h, in the front for one that leaves, and returns its
+// distance, or passed.
 func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
 	d := uint32(passed)
 	if h <= s.threshold {
@@ -82,7 +81,7 @@ func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
 	return d
 }
 
-// access gives the distance of one access, which below frontLines is exact, or passed.
+// access returns the distance of one access, which is exact below frontLines, or passed.
 func (s *space) access(line trace.Line) uint32 {
 	d, left := s.front.access(line)
 	if d < frontLines {
@@ -91,8 +90,7 @@ func (s *space) access(line trace.Line) uint32 {
 	return s.exchange(line, mix(line, s.seed), left)
 }
 
-// fetch gives the distance of an access to a line of the sample that the front does
-// not hold.
+// fetch returns the distance of a sampled line that the front does not hold.
 func (s *space) fetch(line trace.Line) uint32 {
 	s.looked++
 	above, at, down := s.below.take(line)
@@ -107,14 +105,14 @@ func (s *space) fetch(line trace.Line) uint32 {
 	return frontLines + uint32(min(math.Round(distance), farthest-frontLines))
 }
 
-// after halves the rate while there are too many lines in the sample.
+// after halves the rate while there are too many sampled lines.
 func (s *space) after() {
 	for s.most > 0 && s.below.known() > s.most {
 		s.halve()
 	}
 }
 
-// halve halves the rate, and gives up the lines that are in the sample no more.
+// halve halves the rate, and drops the lines that are no longer sampled.
 func (s *space) halve() {
 	s.threshold /= 2
 	s.rate = profile.RateOf(s.threshold)
@@ -122,13 +120,10 @@ func (s *space) halve() {
 	s.below.drop(func(line trace.Line) bool { return mix(line, s.seed) <= s.threshold })
 }
 
-// weight implements sampler. At the rate at the beginning it is 1.
 func (s *space) weight() uint64 { return 1 << s.halvings }
 
-// group implements sampler.
 func (s *space) group(line trace.Line) int { return int(mix(line, s.seed) % groups) }
 
-// describe implements sampler.
 func (s *space) describe(size *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64) {
 	size.Threshold, size.Lines, size.Analysed = s.threshold, uint64(s.below.known()), s.looked
 	return math.Exp2(-float64(s.halvings)) / s.rate, open

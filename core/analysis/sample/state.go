@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/codec"
@@ -21,11 +22,10 @@ func (a *Analysis) save() []byte {
 	return c.Out
 }
 
-// code codes the line size, which is known while reading, and its state.
 func (s *lineSize) code(c *codec.Coder) {
-	shift := uint64(s.shift)
+	shift := uint64(s.Shift)
 	c.U64(&shift)
-	c.Check(shift == uint64(s.shift), otherSizes)
+	c.Check(shift == uint64(s.Shift), otherSizes)
 	s.sampler.code(c)
 	s.counts.code(c)
 	s.windows.code(c)
@@ -58,8 +58,7 @@ type StateError struct{ What string }
 
 func (e *StateError) Error() string { return e.What }
 
-// Append implements analysis.Analysis: what a sample of one segment needs of those
-// before is not kept.
+// Append implements analysis.Analysis: a sample does not keep what joining needs.
 func (a *Analysis) Append(*profile.Profile) error {
 	return &StateError{"sampled profiles cannot be joined; sample the whole trace in one pass"}
 }
@@ -82,14 +81,14 @@ func (c *counts) code(w *codec.Coder) {
 // beyond is more than any line's number.
 const beyond = 1 << 61
 
-// codeLines codes lines. Those that cannot be are left out.
+// codeLines codes lines. It drops impossible ones while reading.
 func codeLines(c *codec.Coder, lines *[]trace.Line) {
 	if c.Stack(lines); c.Reads() {
 		*lines = slices.DeleteFunc(*lines, func(line trace.Line) bool { return line >= beyond })
 	}
 }
 
-// codeLine codes a line that may be one of the marks below zero, of which there are so many.
+// codeLine codes a line that may be one of some marks below zero.
 func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	above := *line + marks
 	if codec.Below(c, &above, beyond+marks); c.Reads() {
@@ -97,9 +96,9 @@ func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	}
 }
 
-// codeByLine codes a map by ascending lines; a line and its value take at least least bytes.
+// codeByLine codes a map by ascending lines. A line and its value take at least least bytes.
 func codeByLine[T any](c *codec.Coder, of map[trace.Line]T, least int, value func(*T)) {
-	lines := sortedLines(of)
+	lines := slices.Sorted(maps.Keys(of))
 	codec.Slice(c, &lines, least, func(line *trace.Line) {
 		codec.Below(c, line, beyond)
 		v := of[*line]
@@ -119,7 +118,7 @@ func (w *windows) code(c *codec.Coder) {
 	c.Array(w.counted[:])
 }
 
-// cover tells that there are as many windows, and as long, as so many references have.
+// cover reports whether the windows fit a number of references.
 func (w *windows) cover(references uint64) bool {
 	of := profile.Windows{References: w.References}
 	if w.References != profile.WindowSize(references) {

@@ -1,9 +1,9 @@
 package sample
 
-// sums counts stamps, a Fenwick tree (1994) over what is live: sums[0] is unused.
+// sums is a Fenwick tree (1994) that counts live stamps. sums[0] is unused.
 type sums []uint32
 
-// newSums has room for so many stamps, the first of which are live.
+// newSums makes room for stamps, the first of which are live.
 func newSums(room, live int) sums {
 	s := make(sums, room+1)
 	for i := range live {
@@ -29,7 +29,7 @@ func (s sums) remove(stamp uint32) {
 	}
 }
 
-// upto is the number of live ones among the first so many stamps.
+// upto returns the number of live stamps among the first ones.
 func (s sums) upto(stamps uint32) (n int) {
 	for i := stamps; i > 0; i -= i & -i {
 		n += int(s[i])

@@ -6,19 +6,14 @@ import (
 	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/communication"
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// talk has package communication see the references to the lines of a sample and no
-// others. What a reference touches of several lines are as many rows.
-//
-// What happens to a line is known from that line alone. So the lines of each power of
-// two of hashes have an analysis of their own: where the rate falls, that of the lines
-// which are given up goes, with all that it counted; what is left has been in the sample
-// from first to last, as with the rate that there is now. And each analysis has parts
-// beside it, of a few of its lines, whose results only tell how far theirs are off.
+// talk shows package communication the references to sampled lines only. A reference to several
+// lines becomes several rows.
 type talk struct {
 	size    *keptSize
 	octaves [65]*talker // by leading zeros of hashes; the first one where the rate is fixed
@@ -40,7 +35,7 @@ type talker struct {
 	depths []uint32
 }
 
-// listener is an analysis, and rows that it will take.
+// listener is an analysis and the rows that it will read.
 type listener struct {
 	*communication.Analysis
 	batch *trace.Batch
@@ -53,7 +48,7 @@ func newTalk(s *keptSize, decides func() *trace.Program) *talk {
 	return t
 }
 
-// octave gives the analyses of one power of two of hashes.
+// octave returns the analyses of one power of two of hashes.
 func (t *talk) octave(n int) *talker {
 	if t.octaves[n] == nil {
 		t.octaves[n] = new(talker)
@@ -82,12 +77,11 @@ func (t *talk) Core(thread uint32) (core uint8, known bool) {
 // Feed implements communication.Stacks: the asker is asked by [talk.ask].
 func (t *talk) Feed(uint32, sharing.Asker) {}
 
-// threshold is that of the lines that are in the sample.
 func (t *talk) threshold() uint64 { return t.size.bySite.space.threshold }
 
 func (t *talk) rate() float64 { return profile.RateOf(t.threshold()) }
 
-// live are the analyses of lines that are in the sample still.
+// live returns the analyses of lines that are still sampled.
 func (t *talk) live() (list []*talker) {
 	for n, o := range t.octaves {
 		if o != nil && n < int(t.size.bySite.space.halvings) {
@@ -99,8 +93,7 @@ func (t *talk) live() (list []*talker) {
 	return list
 }
 
-// decide makes up its mind, as package communication does, for all of its analyses, of
-// which each sees a part only.
+// decide decides for all analyses, of which each sees a part, as package communication does.
 func (t *talk) decide(b *trace.Batch) {
 	if t.decides == nil {
 		return
@@ -129,7 +122,7 @@ func (t *talk) turnOff() {
 	t.size.of.sites.Locate(false)
 }
 
-// take takes the accesses to lines of the sample.
+// take consumes the accesses to sampled lines.
 func (t *talk) take(b *trace.Batch) error {
 	if t.decide(b); t.off {
 		return nil
@@ -202,7 +195,7 @@ func (t *talk) reach(references uint64) {
 	}
 }
 
-// asking goes through the questions of all analyses by the accesses that they are before.
+// asking iterates over the questions of all analyses in the order of accesses.
 type asking struct {
 	list  []askedOf
 	given int
@@ -215,11 +208,11 @@ type askedOf struct {
 	of     *talker
 }
 
-// ask gathers questions about the accesses at hand.
+// ask gathers questions about the current accesses.
 func (t *talk) ask(b *trace.Batch) (a asking) {
 	s := t.size
 	for _, o := range t.live() {
-		x := sharing.Accesses{Batch: o.whole.batch}
+		x := sharing.Accesses{Accesses: locality.Accesses{Batch: o.whole.batch}}
 		for _, at := range o.at {
 			x.Lines, x.Cores = append(x.Lines, s.lines[at]), append(x.Cores, s.cores[at])
 		}
@@ -246,15 +239,14 @@ func (a *asking) answer(depth uint32) {
 	a.given++
 }
 
-// done hands the answers over.
+// done passes the answers to the analyses.
 func (a *asking) done() {
 	for _, o := range a.of {
 		o.whole.Answer(o.depths)
 	}
 }
 
-// result is the communication of all lines; nil where there is none. It comes after that
-// of sites.
+// result returns the communication of all lines, or nil. It comes after that of sites.
 func (t *talk) result() *profile.Communication {
 	var wholes []*profile.Communication
 	var parts [talkGroups][]*profile.Communication
@@ -289,10 +281,10 @@ func (t *talk) result() *profile.Communication {
 	return sum
 }
 
-// offs are counts by part, for what is told apart.
+// offs are counts by group for each key.
 type offs map[offKey]*[3][talkGroups]float64
 
-// offKey is a granularity and a flow, or a class, or a pair of places.
+// offKey identifies a flow, a class, or a pair of sites at a granularity.
 type offKey struct {
 	bytes    uint32
 	class    uint8
@@ -352,11 +344,11 @@ func (o *offs) add(c *profile.Communication, part int) {
 	}
 }
 
-// of are the intervals of a sum.
+// of returns the intervals of a sum.
 func (o *offs) of(c *profile.Communication, factor, rest float64) *profile.CommunicationOff {
 	half := func(k offKey, i int) uint64 {
 		parts := o.at(k)[i]
-		return uint64(math.Ceil(halfOf(parts[:], factor, rest)))
+		return uint64(math.Ceil(halfWidth(parts[:], factor, rest)))
 	}
 	flow := func(k offKey) profile.FlowOff { return profile.FlowOff{Events: half(k, 0), Transfers: half(k, 1)} }
 	off := new(profile.CommunicationOff)

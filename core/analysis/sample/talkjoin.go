@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// joinCommunication adds what goes through other lines. Of parts of data that have lines
-// of both, the owner is that of more references.
+// joinCommunication adds the results of other lines. Parts of data with lines of both are owned
+// by the owner with more references.
 func joinCommunication(to, from *profile.Communication) {
 	to.Beyond = max(to.Beyond, from.Beyond)
 	to.Messages += from.Messages
@@ -39,7 +39,7 @@ func joinCommunication(to, from *profile.Communication) {
 	})
 }
 
-// joinSorted merges two lists in one order, of which equal ones are added.
+// joinSorted merges two sorted lists; equal members are added.
 func joinSorted[T any](a, b []T, order func(a, b *T) int, add func(a, b *T)) []T {
 	out := make([]T, 0, max(len(a), len(b)))
 	for len(a) > 0 && len(b) > 0 {
@@ -67,7 +67,7 @@ func joinFlows(a, b []profile.Flow) []profile.Flow {
 	})
 }
 
-// joinOwners joins the parts of one object, which become as large as those of either.
+// joinOwners joins the parts of one object at the coarser size.
 func joinOwners(a, b *profile.Ownership) {
 	for a.PartBytes != b.PartBytes || max(a.First+uint64(len(a.Parts)), b.First+uint64(len(b.Parts)))-min(a.First, b.First) > profile.MaxParts {
 		if a.PartBytes <= b.PartBytes {
@@ -85,7 +85,7 @@ func joinOwners(a, b *profile.Ownership) {
 	a.First, a.Parts = first, parts
 }
 
-// coarsen makes parts of twice the size.
+// coarsen doubles the size of parts.
 func coarsen(o *profile.Ownership) {
 	parts := make([]profile.OwnedPart, (o.First+uint64(len(o.Parts))+1)/2-o.First/2)
 	for i := range o.Parts {
@@ -120,7 +120,7 @@ next:
 	return a[:min(len(a), profile.MaxFalseSharing)]
 }
 
-// joinLineSharing joins what two parts of the lines say about each data structure.
+// joinLineSharing joins the results of two sets of lines.
 func joinLineSharing(a, b []profile.LineSharing) []profile.LineSharing {
 	for _, l := range b {
 		i := slices.IndexFunc(a, func(other profile.LineSharing) bool { return other.Object == l.Object })
@@ -139,8 +139,8 @@ func joinLineSharing(a, b []profile.LineSharing) []profile.LineSharing {
 	return a[:min(len(a), profile.MaxLineSharing)]
 }
 
-// scaleCommunication has counts of a share of the lines stand for all, and leaves pages
-// out: what happens to one is known from all its lines only.
+// scaleCommunication scales the counts of sampled lines to all, and drops pages, which need all
+// their lines.
 func scaleCommunication(c *profile.Communication, rate float64, lineBytes uint32) {
 	if last := len(c.Granules) - 1; c.Granules[last].Bytes > lineBytes {
 		if c.Granules = c.Granules[:last]; c.Off != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// threads estimates, at one line size, how threads use caches of their own and shared
-// ones: what package sharing counts.
+// threads estimates what package sharing counts, at one line size.
 type threads struct {
 	options  Options
 	bytes    uint32
@@ -28,9 +27,8 @@ type threads struct {
 	sites *siteCores // is told what each access finds on its core's coherent stack; or nil
 }
 
-// knownLines are lines chosen by their hash, every access to which is seen: those of the
-// sample, or, where single accesses are sampled, lines that tell of first accesses and
-// of losses, which no single access does.
+// knownLines are lines, chosen by their hash, of which every access is seen: the sampled lines,
+// or, if single accesses are sampled, lines that show first accesses and losses.
 type knownLines struct {
 	seed, threshold uint64
 	most            int // 0: any number
@@ -38,7 +36,7 @@ type knownLines struct {
 	of              map[trace.Line]*knownLine
 }
 
-// knownLine is a line, and the cores that had it, have it, and had it last.
+// knownLine is a line, and the cores that ever had it, have it, and had it last.
 type knownLine struct {
 	ever, holders uint64
 	last          []uint8 // by domain: 1 + the core
@@ -47,7 +45,6 @@ type knownLine struct {
 // firstLines is how many lines tell of first accesses where single ones are sampled.
 const firstLines = 1 << 13
 
-// coreStacks is what is known of one core.
 type coreStacks struct {
 	accesses                   uint64
 	private, coherent, foreign counted
@@ -70,7 +67,7 @@ type coreStacks struct {
 	waits map[trace.Line]wait
 }
 
-// nearLost is a line that a core lost, and the depth at which it was.
+// nearLost is a line that a core lost, and its depth then.
 type nearLost struct {
 	line trace.Line
 	at   int
@@ -121,20 +118,19 @@ func (t *threads) addDomain(threads []uint32) {
 	t.domains = append(t.domains, d)
 }
 
-// single reports whether single accesses are sampled.
 func (t *threads) single() bool { return t.options.Mode == profile.TimeSample }
 
-// seedOf gives each stack samples of its own.
+// seedOf returns a seed for the samples of each stack.
 func (t *threads) seedOf(number int) uint64 { return mix(uint64(number)+1, t.options.Seed) }
 
-// newSpace makes a stack of the lines that are in the sample now.
+// newSpace makes a stack of the lines that are sampled now.
 func (t *threads) newSpace() *space {
 	s := newSpace(t.lines.threshold, t.lines.seed, 0)
 	s.halvings = t.lines.halvings
 	return s
 }
 
-// coreOf gives the core of a thread, with stacks.
+// coreOf returns the core of a thread, whose stacks exist.
 func (t *threads) coreOf(thread uint32) uint8 {
 	core := t.grouping.Core(thread)
 	for len(t.cores) < t.grouping.Cores() {
@@ -158,15 +154,9 @@ func (t *threads) coreOf(thread uint32) uint8 {
 	return core
 }
 
-// weight is how many accesses one of the sample's lines stands for, as for [space].
+// weight returns the number of accesses that one access to a sampled line represents.
 func (l *knownLines) weight() uint64 { return 1 << l.halvings }
 
-// factor makes accesses of weights.
-func (l *knownLines) factor() float64 {
-	return math.Exp2(-float64(l.halvings)) / profile.RateOf(l.threshold)
-}
-
-// access takes an access of a core to a line.
 func (t *threads) access(core uint8, line trace.Line, write bool) {
 	c, bit := t.cores[core], uint64(1)<<core
 	c.accesses++
@@ -206,8 +196,8 @@ func (t *threads) access(core uint8, line trace.Line, write bool) {
 	}
 }
 
-// accessSampled is access for a sample of lines, of which this one's hash is h; known is
-// nil for others.
+// accessSampled is access for sampled lines. h is the line's hash; known is nil for other
+// lines.
 func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h uint64, write bool, known *knownLine, group int) {
 	weight := t.lines.weight()
 	d, left := c.space.front.access(line)
@@ -246,14 +236,13 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 	}
 }
 
-// accessCoherent counts an access on a core's coherent stack; private is its distance on
-// the private one, whose front the line left for it.
+// accessCoherent counts an access on a core's coherent stack. private is its distance on the
+// private stack, whose front the line left.
 //
-// What the front holds is exact: a line that the front of the private stack holds, and
-// that of the coherent one does not, was lost, because no line is deeper on the latter.
-// As long as none was, both fronts are the same.
-// Of other lines of the sample, the coherent distance is the private one in the
-// proportion of both among the sampled lines, which holes have made it shorter by.
+// The fronts are exact: a line that only the private front holds was lost, because no line is
+// deeper on the coherent stack. While none was lost, both fronts are the same. Of other sampled
+// lines, the coherent distance is the private one, reduced in proportion to what holes have
+// reduced among the sampled lines.
 func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {
@@ -301,8 +290,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 }
 
-// foundNearLost forgets that a line was lost, if it is known, and gives the depth at which
-// it was.
+// foundNearLost forgets a lost line, if it is known, and returns its depth then.
 func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
 	for i, x := range c.nearLost {
 		if x.line == line {
@@ -313,7 +301,7 @@ func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
 	return 0
 }
 
-// deeper is the coherent distance of a line that the front does not hold.
+// deeper returns the coherent distance of a line that the front does not hold.
 func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)
@@ -324,11 +312,10 @@ func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 	return max(frontLines, uint32(math.Round(float64(private)*float64(above)/float64(ownAbove))))
 }
 
-// mostNearLost is how many lines may be remembered that the private front has lost, of
-// which it holds frontLines at most.
+// mostNearLost is how many lost lines may be remembered; the private front holds frontLines.
 const mostNearLost = 4 * frontLines
 
-// take takes a line that a core stores to from the others.
+// take takes a line that a core stores to from the other cores.
 func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
 	for others := t.inFront.of(line) &^ (1 << core); others != 0; others &= others - 1 {
 		other := uint8(bits.TrailingZeros64(others))
@@ -341,7 +328,7 @@ func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
 		if known != nil {
 			c.lostAt[line] = uint32(at)
 		}
-		if c.space.front.holds(line) {
+		if slices.Contains(c.space.front[:], line) {
 			c.loseNear(line, at)
 		}
 	}
@@ -357,7 +344,7 @@ func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
 	}
 }
 
-// coherentTop is the front of the coherent stack.
+// coherentTop returns the front of the coherent stack.
 func (c *coreStacks) coherentTop() *holedFront {
 	if c.same {
 		return (*holedFront)(&c.space.front)
@@ -365,17 +352,16 @@ func (c *coreStacks) coherentTop() *holedFront {
 	return &c.top
 }
 
-// loseNear remembers the depth at which a line was that the private front holds.
+// loseNear remembers the depth of a lost line that the private front holds.
 func (c *coreStacks) loseNear(line trace.Line, at int) {
 	c.foundNearLost(line)
 	if len(c.nearLost) == mostNearLost {
-		c.nearLost = slices.DeleteFunc(c.nearLost, func(x nearLost) bool { return !c.space.front.holds(x.line) })
+		c.nearLost = slices.DeleteFunc(c.nearLost, func(x nearLost) bool { return !slices.Contains(c.space.front[:], x.line) })
 	}
 	c.nearLost = append(c.nearLost, nearLost{line, at})
 }
 
-// scaled is the depth at which there are so many sampled lines above one that the front
-// does not hold.
+// scaled scales a number of sampled lines above a line that the front does not hold to a depth.
 func (c *coreStacks) scaled(above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)
@@ -383,7 +369,7 @@ func (c *coreStacks) scaled(above int) uint32 {
 	return uint32(min(max(frontLines, math.Round(float64(above)/c.space.rate)), farthest))
 }
 
-// depth is where a core's coherent stack has a line of the sample: stack.Cold if nowhere.
+// depth returns the depth of a sampled line on a core's coherent stack, or stack.Cold.
 func (t *threads) depth(core uint8, line trace.Line) uint32 {
 	if int(core) >= len(t.cores) {
 		return stack.Cold
@@ -398,9 +384,9 @@ func (t *threads) depth(core uint8, line trace.Line) uint32 {
 	return stack.Cold
 }
 
-// accessTimed is access for samples of single accesses. Each stack has its own; a sample
-// of a core's ends with its next access to the line, which is a coherence miss if another
-// core stored to it before.
+// accessTimed is access for samples of single accesses. Each stack has its own samples. A
+// core's sample ends with its next access to the line, which is a coherence miss if another
+// core stored to it.
 func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write bool, known *knownLine, group int) {
 	bit := uint64(1) << core
 	if len(t.waiting) > 0 {
@@ -469,7 +455,7 @@ func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write 
 	}
 }
 
-// draw gives samples of single accesses to groups in turn.
+// draw assigns samples of single accesses to groups in turn.
 func (t *threads) draw() int {
 	t.draws++
 	return t.draws % groups
@@ -483,7 +469,7 @@ func (t *threads) stopWaiting(line trace.Line, bit uint64) {
 	}
 }
 
-// halve halves the rate of the sampled lines, of all stacks.
+// halve halves the rate of sampled lines on all stacks.
 func (t *threads) halve() {
 	t.lines.threshold /= 2
 	t.lines.halvings++

@@ -7,8 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// result makes the sample stand for all accesses. ok is false where there are not
-// several cores.
+// result scales the sample to all accesses. ok is false if there is only one core.
 func (t *threads) result() (r profile.Sharing, ok bool) {
 	if len(t.cores) < 2 {
 		return r, false
@@ -29,7 +28,7 @@ func (t *threads) result() (r profile.Sharing, ok bool) {
 	return r, true
 }
 
-// weighing is how the counts of a stack become accesses.
+// weighing says how the counts of a stack become accesses.
 type weighing struct {
 	front      uint32  // distances below it are exact: frontLines, or 0
 	deep, cold float64 // accesses that one stands for
@@ -39,20 +38,34 @@ type weighing struct {
 	least      uint64 // lines that there are at least
 }
 
-// weighing is that of a stack, on which so many accesses were made.
-func (t *threads) weighing(lines *space, single *timed, accesses uint64) (w weighing) {
-	w.cold, w.coldRest = t.lines.factor(), 1-profile.RateOf(t.lines.threshold)
-	if single != nil {
-		w.deep, w.deepRest, w.deviation, w.least = 1, 1, single.deviation, 1
-		if single.samples > 0 {
-			w.deep = max(1, float64(accesses)/float64(single.samples))
-		}
-		if single.gap == 1 {
-			w.deepRest = 0
-		}
+// newWeighing returns the weighing of a stack with this many accesses and, if single
+// accesses are sampled, samples. Lines up to a threshold, which was halved so often, tell of
+// first accesses; lines or single is the sample.
+func newWeighing(threshold uint64, halvings uint, lines *space, single *timed, accesses, samples uint64) (w weighing) {
+	rate := profile.RateOf(threshold)
+	w.cold, w.coldRest = math.Exp2(-float64(halvings))/rate, 1-rate
+	if single == nil {
+		w.front, w.deep, w.deepRest, w.deviation = frontLines, w.cold, w.coldRest, lines.deviation
 		return w
 	}
-	w.front, w.deep, w.deepRest, w.deviation = frontLines, w.cold, w.coldRest, lines.deviation
+	w.deep, w.deepRest, w.deviation = 1, 1, single.deviation
+	if samples > 0 {
+		w.deep = max(1, float64(accesses)/float64(samples))
+	}
+	if single.gap == 1 {
+		w.deepRest = 0
+	}
+	return w
+}
+
+// weighing returns the weighing of one of the stacks.
+func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighing {
+	if single != nil {
+		w := newWeighing(t.lines.threshold, t.lines.halvings, nil, single, accesses, single.samples)
+		w.least = 1
+		return w
+	}
+	w := newWeighing(t.lines.threshold, t.lines.halvings, lines, nil, 0, 0)
 	w.least = uint64(lines.front.lines())
 	if lines.fetches > w.least {
 		w.least++ // others came before
@@ -98,7 +111,7 @@ func (c *coreStacks) result(t *threads) (out profile.Core) {
 	return out
 }
 
-// within gives counts of some of the accesses of which others count all.
+// within estimates a subset of the accesses that all counts.
 func (w *weighing) within(out *profile.StackCounts, c *counted, all *profile.Histogram, cold, longest uint64) {
 	out.Cold = min(uint64(math.Round(float64(c.cold)*w.cold)), cold)
 	for d, n := range c.deep.All() {
@@ -144,7 +157,6 @@ func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r 
 	return r
 }
 
-// intervals are those of a core's estimates.
 func (c *coreStacks) intervals(of *profile.Core, w weighing) *profile.CoreIntervals {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil
@@ -154,7 +166,7 @@ func (c *coreStacks) intervals(of *profile.Core, w weighing) *profile.CoreInterv
 		cold[g], lost[g], taken[g] = float64(c.private.spread[g][outOf]), float64(c.lostSpread[g]), float64(c.taken[g])
 	}
 	half := func(parts *[groups]float64, factor, rest float64) uint64 {
-		return min(uint64(math.Ceil(halfWidth(parts, factor, rest))), c.accesses)
+		return min(uint64(math.Ceil(halfWidth(parts[:], factor, rest))), c.accesses)
 	}
 	x := &of.Coherent
 	return &profile.CoreIntervals{
@@ -164,8 +176,7 @@ func (c *coreStacks) intervals(of *profile.Core, w weighing) *profile.CoreInterv
 	}
 }
 
-// bounds are the intervals of the misses that a spread, and that of coherence misses,
-// tell of.
+// bounds returns the intervals of misses, from a spread, and from that of coherence misses.
 func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *spread, lost *[groups]uint64) []profile.Bound {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil
@@ -174,7 +185,6 @@ func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *spread, lost *[g
 	return w.boundsOf(&misses, s, lost)
 }
 
-// boundsOf is bounds for misses by bin.
 func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *spread, lost *[groups]uint64) []profile.Bound {
 	off := w.off(s, lost)
 	var bounds [outOf + 1]profile.Bound
@@ -186,8 +196,8 @@ func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *spread, lost *[groups]
 	return slices.Clip(list[:min(len(list), profile.SiteBins)])
 }
 
-// off is by how much the misses may be off that a spread tells of. Where first accesses
-// and distances are sampled in two ways, they are independent.
+// off returns how far misses may be off, from a spread. First accesses and distances that are
+// sampled in two ways are independent.
 func (w *weighing) off(s *spread, lost *[groups]uint64) (off [outOf + 1]float64) {
 	var deep, cold [groups]float64
 	for g := range s {
@@ -197,14 +207,14 @@ func (w *weighing) off(s *spread, lost *[groups]uint64) (off [outOf + 1]float64)
 		}
 	}
 	together := w.front > 0
-	coldOff := halfWidth(&cold, w.cold, w.coldRest)
+	coldOff := halfWidth(cold[:], w.cold, w.coldRest)
 	for bin := outOf; bin >= 0; bin-- {
 		for g := range s {
 			if bin < outOf || together {
 				deep[g] += float64(s[g][bin])
 			}
 		}
-		if off[bin] = halfWidth(&deep, w.deep, w.deepRest); !together {
+		if off[bin] = halfWidth(deep[:], w.deep, w.deepRest); !together {
 			off[bin] = math.Hypot(off[bin], coldOff)
 		}
 	}

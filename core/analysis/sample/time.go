@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -11,9 +12,8 @@ import (
 )
 
 const (
-	// A sample is young, and followed exactly, for as many accesses as are youngShare
-	// of the mean gap, but no fewer than leastYoung: so this is about the most of
-	// the run that is looked at closely.
+	// A sample is young, and followed exactly, for youngShare of the mean gap, but at least
+	// leastYoung accesses. So this is about the part of the run that is looked at closely.
 	youngShare = 16
 	leastYoung = 1 << 14
 	// Later, one line in 1 << oldBits is counted.
@@ -39,7 +39,7 @@ type timed struct {
 	one               counts // of a single access
 }
 
-// watch is a sample whose line is waited for.
+// watch is a sample that waits for its line.
 type watch struct {
 	kind trace.Kind // of the sampled access
 	at   uint64     // when it was
@@ -57,8 +57,8 @@ func newTime(gap, seed uint64) *timed {
 	return t
 }
 
-// draw is how many accesses are left out before the next sample: geometric, so that
-// each is a sample by the same chance, 1/gap, whatever the others are.
+// draw returns how many accesses to skip before the next sample: geometric, so that each access
+// is a sample with the same probability, 1/gap.
 func (t *timed) draw() uint64 {
 	if t.gap <= 1 {
 		return 0
@@ -68,8 +68,7 @@ func (t *timed) draw() uint64 {
 	return uint64(math.Log(u) / math.Log1p(-1/float64(t.gap)))
 }
 
-// sample implements sampler. While no line is watched, accesses are passed without
-// a look.
+// sample implements sampler. While no line is watched, it skips accesses.
 func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
 	for _, kind := range kinds {
 		c.beyond[kind&(kindSlots-1)]++
@@ -93,8 +92,8 @@ func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// access takes one access, and gives the distance that a sample waited for, or passed.
-// began tells whether it is a sample itself.
+// access reads one access. It returns the distance of a sample that waited for it, or passed,
+// and whether it is a sample itself.
 func (t *timed) access(line trace.Line) (distance uint32, began bool) {
 	if len(t.watched) == 0 && t.next > 0 {
 		t.now, t.next = t.now+1, t.next-1
@@ -110,7 +109,7 @@ func (t *timed) access(line trace.Line) (distance uint32, began bool) {
 	return distance, t.samples != before
 }
 
-// soFar is the distance that a sample's line would have if it were used now.
+// soFar returns the distance that a sample's line would have if it were accessed now.
 func (t *timed) soFar(line trace.Line) uint32 {
 	w, found := t.watched[line]
 	if !found || !w.old && t.recent == nil {
@@ -122,7 +121,7 @@ func (t *timed) soFar(line trace.Line) uint32 {
 	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // once a sample at most, so that it may take long
 }
 
-// begin makes an access a sample. Another one may have waited for it.
+// begin makes an access a sample. Another sample may have waited for it.
 func (t *timed) begin(line trace.Line, kind trace.Kind, c *counts) {
 	one := [1]trace.Line{line}
 	if len(t.watched) > 0 {
@@ -148,8 +147,7 @@ func (t *timed) watch(line trace.Line, w watch) {
 	t.filter[h&255] |= 1 << (h >> 8 & 63)
 }
 
-// follow takes accesses while lines are watched. Those behind the last one that was
-// waited for are of no interest.
+// follow reads accesses while lines are watched.
 func (t *timed) follow(lines []trace.Line, kinds []trace.Kind, c *counts) {
 	exact, counted := t.recent != nil, 0
 	if exact {
@@ -179,7 +177,7 @@ func (t *timed) follow(lines []trace.Line, kinds []trace.Kind, c *counts) {
 	t.age()
 }
 
-// end gives the distance of the access that a sample waited for.
+// end returns the distance of the access that a sample waited for.
 func (t *timed) end(line trace.Line, w watch, exact uint32) uint32 {
 	delete(t.watched, line)
 	if !w.old {
@@ -216,8 +214,8 @@ func (t *timed) age() {
 	}
 }
 
-// weight, group and describe implement sampler. Every sample stands for as
-// many accesses, so their parts are of no use.
+// weight, group and describe implement sampler. Every sample represents as many accesses, so
+// there are no groups.
 func (t *timed) weight() uint64            { return 1 }
 func (t *timed) group(line trace.Line) int { return 0 }
 
@@ -229,9 +227,8 @@ func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.Nu
 	return 0, open
 }
 
-// deviation implements sampler. What old counts is one of so many lines, chosen once
-// for all; what is young is exact. It is told by the mix of both among samples of about
-// that distance.
+// deviation implements sampler. Old samples count one of so many lines, chosen once; young ones
+// are exact. Their share among samples of about that distance decides.
 func (t *timed) deviation(distance float64) float64 {
 	bin := profile.DistanceBin(uint64(distance))
 	ends, old := t.ends[bin], t.oldEnds[bin]
@@ -245,7 +242,7 @@ func (t *timed) code(c *codec.Coder) {
 	c.U64s(&t.draws, &t.next, &t.now, &t.analysed, &t.samples)
 	c.Array(t.ends[:])
 	c.Array(t.oldEnds[:])
-	lines := sortedLines(t.watched)
+	lines := slices.Sorted(maps.Keys(t.watched))
 	codec.Slice(c, &lines, 4, func(line *trace.Line) {
 		codec.Below(c, line, beyond)
 		w := t.watched[*line]

@@ -5,15 +5,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// windows is the run in windows, as in profile.Windows.
+// windows are the windows of the run, as in profile.Windows.
 type windows struct {
 	References uint64
 	rows       []row
 	counted    [frontLines]uint64 // of counts.near, what rows hold
 }
 
-// row is one window: accesses beyond the front, all and by distance in the sample,
-// and those in it.
+// row is one window: accesses beyond the front, and by distance those in the front and sampled.
 type row struct {
 	beyond       uint64
 	near, sample profile.WindowRow
@@ -21,8 +20,7 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// reach makes the last row the window of reference number at, when windows hold
-// size references.
+// reach makes the last row the window of reference number at, for windows of size references.
 func (s *lineSize) reach(at, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > at/w.References {
@@ -37,7 +35,7 @@ func (s *lineSize) reach(at, size uint64) {
 	}
 }
 
-// coarsen joins each window with the next one.
+// coarsen joins windows in pairs.
 func (w *windows) coarsen() {
 	for i := range w.rows {
 		from := w.rows[i]
