@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// bins counts distances in the bins of profile.SiteBin, with cold accesses in
-// one more, for many lists. A list is in groups of eight bins, made when first
-// needed: most sites have few distances, and a million of them fit into memory.
+// bins counts distances in the bins of profile.SiteBin, and cold accesses in one more, for many
+// lists. A list has groups of eight bins, made when first needed, so that a million lists fit
+// into memory: most sites have few distances.
 type bins struct {
 	groups []binGroups // by list
 	counts []uint64    // groups of eight; group 0 is no one's
@@ -25,7 +25,6 @@ const (
 	subBins = 4 // a power of two
 )
 
-// addList makes another list.
 func (t *bins) addList() { t.groups = append(t.groups, binGroups{}) }
 
 // add counts a distance for each of the lists.
@@ -43,8 +42,8 @@ func (t *bins) add(lists []uint32, distances []uint32) {
 	}
 }
 
-// addCoherent counts depths on coherent stacks for each of the lists, but for those of
-// lines that were lost, which it counts in lost by the depth at which they were.
+// addCoherent counts depths on coherent stacks for each of the lists; coherence misses count in
+// lost.
 func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	lists, lostAt = lists[:len(depths)], lostAt[:len(depths)]
 	for i, d := range depths {
@@ -62,7 +61,6 @@ func binOf(d uint32) int {
 	return e*subBins + int(d>>e) + int((uint64(d)+1)>>32)
 }
 
-// at gives the place of a list's bin.
 func (t *bins) at(list uint32, bin int) *uint64 {
 	group := t.groups[list][bin>>3]
 	if group == 0 {
@@ -81,13 +79,12 @@ func (t *bins) newGroup(list uint32, bin int) uint32 {
 	return group
 }
 
-// move counts one access of a list, cold so far, at a distance.
+// move moves one access of a list from cold to a distance.
 func (t *bins) move(list, distance uint32) {
 	*t.at(list, coldBin)--
 	*t.at(list, binOf(distance))++
 }
 
-// addTo adds a list's counts to a sum over bins.
 func (t *bins) addTo(sum *[coldBin + 1]uint64, list uint32) {
 	for g, group := range t.groups[list] {
 		if group == 0 {
@@ -101,7 +98,7 @@ func (t *bins) addTo(sum *[coldBin + 1]uint64, list uint32) {
 	}
 }
 
-// addTimes adds what a profile tells, as often as times says.
+// addTimes adds counts of a profile, multiplied by times.
 func (t *bins) addTimes(list uint32, times, cold uint64, counts []profile.BinCount) {
 	*t.at(list, coldBin) += times * cold
 	for _, b := range counts {
@@ -109,10 +106,9 @@ func (t *bins) addTimes(list uint32, times, cold uint64, counts []profile.BinCou
 	}
 }
 
-// clone gives a copy.
 func (t *bins) clone() bins { return bins{slices.Clone(t.groups), slices.Clone(t.counts)} }
 
-// counted lists the bins of a sum that are not zero.
+// counted returns the bins that are not zero.
 func counted(sum *[coldBin + 1]uint64) (list []profile.BinCount) {
 	for bin, n := range sum[:coldBin] {
 		if n != 0 {
@@ -122,7 +118,6 @@ func counted(sum *[coldBin + 1]uint64) (list []profile.BinCount) {
 	return list
 }
 
-// reuse tells a sum over bins as a profile does.
 func reuse(sum *[coldBin + 1]uint64) profile.Reuse {
 	return profile.Reuse{Cold: sum[coldBin], Bins: counted(sum)}
 }

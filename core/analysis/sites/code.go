@@ -2,15 +2,14 @@ package sites
 
 import (
 	"cmp"
-	"strings"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// code are the sites that made references, each with a slot, a number from 1 on
-// in the order of their first reference.
+// code are the sites that made references, with slots from 1 on in order of first references.
 type code struct {
 	program *trace.Program
 	list    []site            // by slot
@@ -25,14 +24,13 @@ type code struct {
 // noSlot is the slot of no site.
 const noSlot = 0
 
-// siteKey is what tells sites apart.
+// siteKey identifies a site.
 type siteKey struct {
 	number uint32 // or profile.NoSite, and then
 	pc     uint64
 	kind   trace.Kind
 }
 
-// site is a site that made references.
 type site struct {
 	siteKey
 	bytes  uint32        // of each reference of a site without a number; 0: they differ
@@ -55,7 +53,7 @@ func (c *code) init() {
 	c.slotAt = map[siteKey]uint32{}
 }
 
-// find gives the slots of the batch's references.
+// find writes the slots of the batch's references.
 func (c *code) find(b *trace.Batch, slots []uint32) error {
 	if b.Site == nil {
 		c.findPCs(b, slots)
@@ -79,14 +77,13 @@ func (c *code) find(b *trace.Batch, slots []uint32) error {
 	return nil
 }
 
-// meet gives a numbered site its slot.
 func (c *code) meet(number uint32) error {
 	known := 0
 	if c.program != nil {
 		known = len(c.program.Sites)
 	}
 	if uint64(number) >= uint64(known) {
-		return &UnknownError{Site: number, Known: known}
+		return &contract.UnknownError{What: "site", Number: number, Known: known, Without: "sites"}
 	}
 	for len(c.slotOf) < known {
 		c.slotOf = append(c.slotOf, 0)
@@ -97,7 +94,7 @@ func (c *code) meet(number uint32) error {
 	return nil
 }
 
-// slot gives the slot of a site, a new one if need be.
+// slot returns the slot of a site, made if necessary.
 func (c *code) slot(key siteKey) uint32 {
 	if key.number != profile.NoSite {
 		key.pc, key.kind = 0, 0
@@ -111,7 +108,7 @@ func (c *code) slot(key siteKey) uint32 {
 	return slot
 }
 
-// findPCs is find for references that tell the instruction's address only.
+// findPCs is find for references with only an instruction's address.
 func (c *code) findPCs(b *trace.Batch, slots []uint32) {
 	kinds, sizes := b.Kind[:len(slots)], b.Bytes[:len(slots)]
 	for i, pc := range b.PC[:len(slots)] {
@@ -130,7 +127,6 @@ func (c *code) findPCs(b *trace.Batch, slots []uint32) {
 	}
 }
 
-// meetPC gives an instruction its slot.
 func (c *code) meetPC(key siteKey, bytes uint32) uint32 {
 	slot := c.slot(key)
 	c.byPC[key.kind].Add(key.pc, slot)
@@ -140,7 +136,6 @@ func (c *code) meetPC(key siteKey, bytes uint32) uint32 {
 	return slot
 }
 
-// less orders sites as profiles do.
 func (s *site) less(other *site) bool {
 	return cmp.Or(cmp.Compare(s.number, other.number), cmp.Compare(s.pc, other.pc), cmp.Compare(s.kind, other.kind)) < 0
 }
@@ -159,7 +154,7 @@ func (c *code) hintOf(s *trace.Site) (h hint) {
 	return h
 }
 
-// functionOf gives the function that a site is in, or nil.
+// functionOf returns the function of a site, or nil.
 func (c *code) functionOf(s *trace.Site) *trace.Function {
 	p := c.program
 	if uint64(s.Block) >= uint64(len(p.Blocks)) || uint64(p.Blocks[s.Block].Function) >= uint64(len(p.Functions)) {
@@ -175,8 +170,7 @@ func (c *code) functionName(s *trace.Site) string {
 	return ""
 }
 
-// nameFiles names the program's files. Traces tell of it before its first
-// reference, but for libraries that are loaded later.
+// nameFiles names the program's files. Later libraries may add some.
 func (c *code) nameFiles() {
 	if c.program == nil {
 		return
@@ -193,7 +187,7 @@ func (c *code) nameFiles() {
 	c.names = trace.FileNames(paths)
 }
 
-// describe tells what is known of a site's place in the code.
+// describe returns a site's source location and type.
 func (c *code) describe(slot uint32) profile.Site {
 	s := &c.list[slot]
 	out := profile.Site{Number: s.number, PC: s.pc, Kind: s.kind, Bytes: s.bytes}
@@ -214,12 +208,12 @@ func (c *code) describe(slot uint32) profile.Site {
 		out.Function, out.File, out.Line, out.Column = c.functionName(about), c.names[about.Place.File], about.Place.Line, about.Place.Column
 	}
 	if m := c.moduleAt(out.PC); m != nil {
-		out.Module, out.Offset = fileName(m.Name), out.PC-m.Base
+		out.Module, out.Offset = trace.BaseName(m.Name), out.PC-m.Base
 	}
 	return out
 }
 
-// moduleAt gives the loaded file that an address lies in, or nil.
+// moduleAt returns the loaded file that contains an address, or nil.
 func (c *code) moduleAt(pc trace.Addr) *trace.Module {
 	if c.program == nil || pc == 0 {
 		return nil
@@ -230,10 +224,4 @@ func (c *code) moduleAt(pc trace.Addr) *trace.Module {
 		}
 	}
 	return nil
-}
-
-// fileName leaves a module's folder out: it says where somebody keeps a file, and
-// would give equal programs different profiles.
-func fileName(path string) string {
-	return path[strings.LastIndexAny(path, `/\`)+1:]
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// privateLines measures utilisation in private caches: each core has lines and caches of
-// its own, from which other cores' stores take lines. A segment does not know the caches
-// of earlier ones, so only runs that are not appended to measure it.
+// privateLines measures utilisation in private caches: each core has lines and caches of its
+// own, from which other cores' stores take lines. Segments do not know the caches of earlier
+// ones, so runs that are appended to do not measure it.
 type privateLines struct {
 	options Options
 	cores   []*lines              // by core
@@ -23,8 +23,7 @@ type privateLines struct {
 	holders []uint64 // by number of a line: the cores that accessed it since the last store, and others perhaps
 }
 
-// measuresPrivate reports whether utilisation is measured in private caches where there
-// are several cores.
+// measuresPrivate reports whether utilisation is measured in private caches.
 func (o *Options) measuresPrivate() bool { return o.Cores && len(o.Capacities) > 0 && !o.Mergeable }
 
 func newPrivateLines(o Options) *privateLines {
@@ -32,7 +31,6 @@ func newPrivateLines(o Options) *privateLines {
 	return &privateLines{options: o}
 }
 
-// addPair makes room for another pair.
 func (p *privateLines) addPair() {
 	if p != nil {
 		p.used = append(p.used, make([]profile.Utilisation, len(p.options.Capacities))...)
@@ -61,7 +59,6 @@ func (p *privateLines) begin(l *lines) {
 	p.cores = []*lines{&first}
 }
 
-// core gives the caches of a core.
 func (p *privateLines) core(number uint8) *lines {
 	for len(p.cores) <= int(number) {
 		l := newLines(p.options)
@@ -71,7 +68,7 @@ func (p *privateLines) core(number uint8) *lines {
 	return p.cores[number]
 }
 
-// holdersOf gives the cores that may have a line.
+// holdersOf returns the cores that may have a line.
 func (p *privateLines) holdersOf(line trace.Line) *uint64 {
 	n, known := p.at.Find(line)
 	if !known {
@@ -82,19 +79,12 @@ func (p *privateLines) holdersOf(line trace.Line) *uint64 {
 	return &p.holders[n]
 }
 
-// writes are the kinds that take lines from other cores.
-const writes = trace.Kinds(1<<trace.Store | 1<<trace.Modify | 1<<trace.RangeWrite)
-
-// follow takes accesses of cores with their pairs, and their depths on the coherent
-// stacks.
+// follow reads accesses of cores with their pairs, and their depths on the coherent stacks.
 func (p *privateLines) follow(x *locality.Accesses, cores []uint8, depths, pairs []uint32) {
 	for i, d := range depths {
-		line, row := x.Lines[i], x.First+i
-		if x.Rows != nil {
-			row = x.First + int(x.Rows[i])
-		}
+		line, row := x.Lines[i], x.Row(i)
 		holders, bit := p.holdersOf(line), uint64(1)<<cores[i]
-		if writes.Has(x.Batch.Kind[row]) {
+		if trace.WriteKinds.Has(x.Batch.Kind[row]) {
 			for others := *holders &^ bit; others != 0; others &= others - 1 {
 				p.cores[bits.TrailingZeros64(others)].lose(line)
 			}
@@ -106,7 +96,7 @@ func (p *privateLines) follow(x *locality.Accesses, cores []uint8, depths, pairs
 	}
 }
 
-// lose removes a line from the caches in sets, where its way becomes free.
+// lose removes a line from the set-associative caches.
 func (l *lines) lose(line trace.Line) {
 	n, known := l.at.Find(line)
 	if !known {
@@ -125,7 +115,7 @@ func (l *lines) lose(line trace.Line) {
 	}
 }
 
-// ended gives the utilisation as if all stays ended now, by pair and capacity.
+// ended returns the utilisation as if all stays ended now, by pair and capacity.
 func (p *privateLines) ended() []profile.Utilisation {
 	used := slices.Clone(p.used)
 	for _, l := range p.cores {
@@ -186,8 +176,7 @@ func (f *form) privateCore(p *privateLines, core int) {
 	}
 }
 
-// oldestFirst lists what places says of the lines in the sets, each set from the line that
-// was used least recently.
+// oldestFirst lists the lines in the sets by their places, each set least recently used first.
 func (s *sets) oldestFirst(places []uint32) (list []uint32) {
 	for _, page := range s.pages {
 		for set := range slices.Chunk(page, s.ways) {

@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// cores counts the accesses of pairs on the coherent stacks of the cores that made them,
-// which package sharing reports batch by batch. It begins with a second core: while the
-// first one is alone, its coherent stack is the stack of the trace.
+// cores counts the accesses of pairs on the coherent stacks of their cores, which package
+// sharing reports. It begins with a second core: until then, the coherent stack is that of the
+// trace.
 type cores struct {
 	bins bins // by depth
 	lost bins // coherence misses, by the depth at which the line was lost
@@ -21,7 +21,6 @@ type cores struct {
 	absent bool
 }
 
-// addList makes room for another pair.
 func (c *cores) addList() {
 	if c != nil {
 		c.bins.addList()
@@ -84,9 +83,8 @@ func appendCold(firsts, pairs, distances []uint32) []uint32 {
 	return firsts
 }
 
-// JoinCores implements sharing.Follower. What the segment counted on stacks that were
-// empty is added; its first touches are then counted at the depths that they have in the
-// whole.
+// JoinCores implements sharing.Follower. It adds the counts of the segment, whose stacks began
+// empty, and resolves its first touches.
 func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	c, part := a.cores, a.joining.part
 	if a.absent || c == nil || c.absent || part == nil {
@@ -145,7 +143,6 @@ func (f *form) restoreCores() {
 	}
 }
 
-// addPrivate adds utilisation in private caches.
 func (f *form) addPrivate() {
 	f.eachCoherent(f.in.Coherent, func(n uint32, counts *profile.CoherentReuse) {
 		for c, u := range counts.Used {
@@ -168,8 +165,7 @@ func alone(s *profile.Sites) *profile.CoherentSites {
 	return out
 }
 
-// addCoherent adds counts of the profile's sites and objects; times is 1, or -1 modulo
-// 2^64 to take them away.
+// addCoherent adds counts of the profile's sites and objects; times is 1, or -1 modulo 2^64.
 func (f *form) addCoherent(from *profile.CoherentSites, times uint64) {
 	f.eachCoherent(from, func(n uint32, counts *profile.CoherentReuse) {
 		f.a.cores.bins.addTimes(n, times, counts.Cold, counts.Bins)
@@ -177,8 +173,8 @@ func (f *form) addCoherent(from *profile.CoherentSites, times uint64) {
 	})
 }
 
-// eachCoherent calls add with the counts of each of the profile's sites and objects, and
-// the pair that they are added to.
+// eachCoherent calls add with the counts of each of the profile's sites and objects, and its
+// pair.
 func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
 	for i := range from.Code {
 		add(f.a.pairNumber(pair{f.slots[i], noObject}), &from.Code[i])
@@ -191,9 +187,9 @@ func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, c
 	}
 }
 
-// Joins reports whether a segment with references of these threads can be appended now,
-// and perhaps later. It cannot where utilisation is measured in private caches of several
-// cores: the stores of a segment take lines from caches that it does not know.
+// Joins reports whether a segment with references of these threads can be appended. It cannot
+// if utilisation is measured in private caches of several cores: stores of a segment take lines
+// from caches that it does not know.
 func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	seen := map[uint32]bool{}
 	for i := range a.threads.list {
@@ -234,7 +230,7 @@ func (s *summary) coherent(of *profile.Sites) *profile.CoherentSites {
 	return out
 }
 
-// coherentReuse sums pairs up; used is by pair and capacity.
+// coherentReuse sums pairs; used is by pair and capacity.
 func (s *summary) coherentReuse(pairs []uint32, used []profile.Utilisation) profile.CoherentReuse {
 	var found, lost [coldBin + 1]uint64
 	for _, n := range pairs {

@@ -26,7 +26,7 @@ const (
 	mostObjects  = 1 << 16       // with higher numbers are not noted
 )
 
-// object gives the object of an address, or noObject where none is noted.
+// object returns the object of an address, or noObject if none is noted.
 func (g *granules) object(addr trace.Addr) uint32 {
 	page, known := g.at.Find(addr >> pageBits)
 	if !known {
@@ -35,7 +35,7 @@ func (g *granules) object(addr trace.Addr) uint32 {
 	return uint32(g.pages[page][addr>>granuleBits%pageGranules])
 }
 
-// note keeps the object of an address that lies in a block.
+// note records the object of an address in a block.
 func (g *granules) note(addr trace.Addr, in block, of uint32) {
 	first := addr &^ (1<<granuleBits - 1)
 	if in.bytes >= smallBlock || of >= mostObjects || first < in.from || first+1<<granuleBits > in.from+in.bytes {
@@ -50,7 +50,6 @@ func (g *granules) note(addr trace.Addr, in block, of uint32) {
 	g.pages[page][addr>>granuleBits%pageGranules] = uint16(of)
 }
 
-// forget drops a block that is gone.
 func (g *granules) forget(b block) {
 	if b.bytes >= smallBlock {
 		return

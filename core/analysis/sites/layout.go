@@ -8,8 +8,7 @@ import (
 // Block is a block of memory in a layout.
 type Block = contract.Block
 
-// Layout tells where blocks lie, by address: all that an analysis of what follows has to
-// know of what came before. What the program's tables declare is not in it.
+// Layout returns where blocks lie, by address, except those that the program's tables declare.
 func (a *Analysis) Layout() []Block {
 	list := make([]Block, 0, 64)
 	for _, piece := range a.memory.placed.pieces {

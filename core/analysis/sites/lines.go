@@ -30,8 +30,8 @@ type lines struct {
 
 	stays []stay   // by number and capacity
 	masks []uint64 // of these, words each
-	// What a line's first stay had used when it ended, to be joined to the last
-	// stay of the segment before; zero while it goes on. Kept where mergeable.
+	// What a line's first stay had used when it ended, to join it to the last stay of the
+	// segment before; zero while it continues. Kept if mergeable.
 	firsts []uint64
 
 	used   *[]profile.Utilisation // by pair and capacity
@@ -60,9 +60,8 @@ func newLines(o Options) *lines {
 	return l
 }
 
-// sets are the lines in a set-associative LRU cache: of each set, the numbers of
-// lines + 1, the most recently used one first, 0 for none. They are in pages, made
-// when first needed.
+// sets are the lines in a set-associative LRU cache: of each set, the numbers of lines + 1,
+// most recently used first, 0 for none. Pages are made when first needed.
 type sets struct {
 	number uint64
 	ways   int
@@ -75,7 +74,7 @@ func newSets(number uint64, ways int) sets {
 	return sets{number: number, ways: ways, pages: make([][]uint32, (number+setsOfPage-1)/setsOfPage)}
 }
 
-// of gives the set of a line.
+// of returns the set of a line.
 func (s *sets) of(line trace.Line) []uint32 {
 	at := line % s.number
 	page := &s.pages[at/setsOfPage]
@@ -85,7 +84,7 @@ func (s *sets) of(line trace.Line) []uint32 {
 	return (*page)[int(at%setsOfPage)*s.ways:][:s.ways]
 }
 
-// touch uses a line and tells whether it was there.
+// touch accesses a line and reports whether it was there.
 func (s *sets) touch(line trace.Line, number int) bool {
 	set := s.of(line)
 	entry := uint32(number) + 1
@@ -102,7 +101,7 @@ func (s *sets) touch(line trace.Line, number int) bool {
 	return false
 }
 
-// misses tells, of an access to a line, whether it does in a cache.
+// misses reports whether an access misses in cache c.
 func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool {
 	if s := &l.sets[c]; s.ways > 0 {
 		return !s.touch(line, number)
@@ -110,7 +109,7 @@ func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool
 	return uint64(distance) >= min(l.capacities[c], stack.Lost) // a line that was lost is nowhere
 }
 
-// push has the sets hold what they do when lines were used, the first one last.
+// push fills the sets as if lines were used, the last one first.
 func (l *lines) push(used []trace.Line) {
 	for i := len(used) - 1; i >= 0; i-- {
 		for c := range l.sets {
@@ -121,12 +120,11 @@ func (l *lines) push(used []trace.Line) {
 	}
 }
 
-// addPair makes room for another pair.
 func (l *lines) addPair() {
 	*l.used = append(*l.used, make([]profile.Utilisation, len(l.capacities))...)
 }
 
-// number gives the number of a line, a new one if need be.
+// number returns the number of a line, made if necessary.
 func (l *lines) number(line trace.Line) int {
 	n, known := l.at.Find(line)
 	if !known {
@@ -146,7 +144,6 @@ func (l *lines) number(line trace.Line) int {
 	return int(n)
 }
 
-// follow takes accesses with their pairs.
 func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
 	for i, d := range x.Distances {
 		n := l.number(x.Lines[i])
@@ -158,16 +155,12 @@ func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
 		if len(l.capacities) == 0 {
 			continue
 		}
-		row := x.First + i
-		if x.Rows != nil {
-			row = x.First + int(x.Rows[i])
-		}
+		row := x.Row(i)
 		l.use(x.Lines[i], n, d, pairs[i], x.Batch.Addr[row], x.Batch.Bytes[row])
 	}
 }
 
-// use has some bytes of a line, which has a number and is found at a distance, used in
-// all caches.
+// use marks some bytes of line number n, which is found at a distance, as used in all caches.
 func (l *lines) use(line trace.Line, n int, distance, pair uint32, addr trace.Addr, bytes uint32) {
 	from, end := l.part(line, addr, bytes)
 	for c := range l.capacities {
@@ -179,7 +172,7 @@ func (l *lines) use(line trace.Line, n int, distance, pair uint32, addr trace.Ad
 	}
 }
 
-// part gives the bytes of a line that a reference touches, end not among them.
+// part returns the bytes of a line that a reference touches, as a half-open interval.
 func (l *lines) part(line trace.Line, addr trace.Addr, bytes uint32) (from, end uint64) {
 	first := line << l.shift
 	if addr > first {
@@ -191,7 +184,6 @@ func (l *lines) part(line trace.Line, addr trace.Addr, bytes uint32) (from, end 
 
 func (l *lines) mask(at int) []uint64 { return l.masks[at*l.words:][:l.words] }
 
-// fetch ends a line's stay and begins the next one.
 func (l *lines) fetch(at, capacity int, pair uint32, first bool) {
 	if !first {
 		l.end(at, capacity)
@@ -200,7 +192,7 @@ func (l *lines) fetch(at, capacity int, pair uint32, first bool) {
 	clear(l.mask(at))
 }
 
-// end counts a line's stay.
+// end counts a line's stay as ended.
 func (l *lines) end(at, capacity int) {
 	s, mask := l.stays[at], l.mask(at)
 	if l.mergeable && !s.later {
@@ -230,14 +222,14 @@ func count(mask []uint64) (n uint64) {
 	return n
 }
 
-// ended gives the utilisation as if all stays ended now, by pair and capacity.
+// ended returns the utilisation as if all stays ended now, by pair and capacity.
 func (l *lines) ended() []profile.Utilisation {
 	used := append([]profile.Utilisation{}, *l.used...)
 	l.endIn(used)
 	return used
 }
 
-// endIn adds to utilisation what it is if all stays end now.
+// endIn adds the utilisation of stays that continue.
 func (l *lines) endIn(used []profile.Utilisation) {
 	for at, s := range l.stays {
 		u := &used[int(s.pair)*len(l.capacities)+at%len(l.capacities)]
@@ -246,7 +238,7 @@ func (l *lines) endIn(used []profile.Utilisation) {
 	}
 }
 
-// inOrder gives the numbers of the lines by their addresses.
+// inOrder returns the numbers of the lines by ascending address.
 func (l *lines) inOrder() []uint32 {
 	sorted, order := slices.Clone(l.list), make([]uint32, len(l.list))
 	slices.Sort(sorted)

@@ -31,23 +31,19 @@ type memory struct {
 	stacks           []extent // of threads
 }
 
-// block is a run of addresses.
 type block struct {
 	from  trace.Addr
 	bytes uint64
 }
 
-// extent is a run of addresses too.
 type extent struct{ from, end trace.Addr }
 
-// objectKey is what tells data objects apart.
 type objectKey struct {
 	kind           profile.ObjectKind
 	number         uint32 // in the trace's tables, or profile.NoSite
 	function, name string
 }
 
-// object is a data object.
 type object struct {
 	objectKey
 	blocks, bytes uint64              // allocated
@@ -74,7 +70,7 @@ func (m *memory) init() {
 	m.object(objectKey{kind: profile.OtherObject, number: profile.NoSite})
 }
 
-// object gives the number of an object, a new one if need be.
+// object returns the number of an object, made if necessary.
 func (m *memory) object(key objectKey) uint32 {
 	n, known := m.number[key]
 	if !known {
@@ -85,12 +81,12 @@ func (m *memory) object(key objectKey) uint32 {
 	return n
 }
 
-// local gives the number of a local variable.
+// local returns the number of a local variable.
 func (m *memory) local(function, name string) uint32 {
 	return m.object(objectKey{profile.StackObject, profile.NoSite, function, name})
 }
 
-// learn takes in the variables and stacks that the trace has told of since.
+// learn adds the variables and stacks that the trace has told of since.
 func (m *memory) learn(p *trace.Program) {
 	if m.globals == len(p.Objects) && m.threads == len(p.Threads) {
 		return
@@ -109,8 +105,7 @@ func (m *memory) learn(p *trace.Program) {
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
 }
 
-// find gives the block and the object of an address that a site with this hint
-// refers to.
+// find returns the block and the object of an address that a site with this hint refers to.
 func (m *memory) find(addr trace.Addr, h *hint) (in, of uint32) {
 	if h.local {
 		return everywhere, m.local(h.function, h.name)
@@ -125,8 +120,7 @@ func (m *memory) find(addr trace.Addr, h *hint) (in, of uint32) {
 	return in, of
 }
 
-// blockAt gives the block of an address: noBlock for the last of all addresses,
-// where extents end.
+// blockAt returns the block of an address: noBlock for the last of all addresses.
 func (m *memory) blockAt(addr trace.Addr) uint32 {
 	seen := &m.recent[index.Hash(addr>>recentShift)%recentBlocks]
 	if m.holds(*seen, addr) {
@@ -153,7 +147,7 @@ func (m *memory) holds(n uint32, addr trace.Addr) bool {
 	return addr-m.blocks[n].from < m.blocks[n].bytes
 }
 
-// gap makes a block of what is free around an address, between two blocks.
+// gap makes a block of the free addresses around one, between two blocks.
 func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
 	free := extent{0, math.MaxUint64}
 	if below != noBlock {
@@ -179,8 +173,7 @@ func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
 	return n
 }
 
-// newBlock makes a block of an object, of a number of one that is gone if there
-// is any.
+// newBlock makes a block of an object, reusing the number of one that is gone.
 func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
 	o := &m.objects[of]
 	if last := len(o.free) - 1; last >= 0 {
@@ -194,14 +187,14 @@ func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
 	return uint32(len(m.blocks) - 1)
 }
 
-// drop ends a block.
+// drop frees the number of a block.
 func (m *memory) drop(n uint32) {
 	m.blocks[n].bytes = 0
 	o := &m.objects[m.objectOf[n]]
 	o.free = append(o.free, n)
 }
 
-// alloc places what was allocated, and counts it if that is wanted.
+// alloc places an allocation, and counts it if counted.
 func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	if addr == 0 {
 		return // it failed
@@ -213,8 +206,8 @@ func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	m.place(of, addr, bytes)
 }
 
-// place puts a block where it is, instead of what was there: its release was not
-// told. What is declared stays.
+// place places a block instead of what was there, whose release was not told. Declared
+// variables stay.
 func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return
@@ -236,7 +229,7 @@ func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 	m.placed.insert(addr, m.newBlock(of, addr, bytes))
 }
 
-// lastIn gives the last block with an address from addr up to end.
+// lastIn returns the last block with an address from addr up to end.
 func (m *memory) lastIn(addr, end trace.Addr) uint32 {
 	n, _ := m.placed.around(end - 1)
 	if n == noBlock || m.blocks[n].from+m.blocks[n].bytes <= addr {
@@ -245,7 +238,6 @@ func (m *memory) lastIn(addr, end trace.Addr) uint32 {
 	return n
 }
 
-// closeGaps forgets what was free.
 func (m *memory) closeGaps() {
 	for _, piece := range m.gaps.pieces {
 		for _, gap := range piece {
@@ -255,7 +247,6 @@ func (m *memory) closeGaps() {
 	m.gaps = ordered{}
 }
 
-// free ends a block of the heap.
 func (m *memory) free(addr trace.Addr) {
 	n, _ := m.placed.around(addr)
 	if n != noBlock && m.blocks[n].from == addr && m.objects[m.objectOf[n]].kind == profile.HeapObject {
@@ -269,7 +260,7 @@ func (m *memory) remove(n uint32) {
 	m.drop(n)
 }
 
-// ordered are blocks by address: a list in pieces short enough to move in.
+// ordered are blocks by address, in pieces short enough to insert into.
 type ordered struct {
 	pieces [][]place
 	firsts []trace.Addr // where each piece begins, or before
@@ -282,8 +273,8 @@ type place struct {
 
 const longestPiece = 256
 
-// piece gives the number of the last piece that begins at addr or before, or
-// the first one.
+// piece returns the number of the last piece that begins at or before addr, or of the first
+// one.
 func (o *ordered) piece(addr trace.Addr) int {
 	lo, hi := 0, len(o.firsts)
 	for lo+1 < hi {
@@ -296,7 +287,7 @@ func (o *ordered) piece(addr trace.Addr) int {
 	return lo
 }
 
-// upTo gives the number of a piece's places that are at addr or before.
+// upTo returns the number of places in a piece at or before addr.
 func upTo(piece []place, addr trace.Addr) int {
 	lo, hi := 0, len(piece)
 	for lo < hi {
@@ -309,7 +300,7 @@ func upTo(piece []place, addr trace.Addr) int {
 	return lo
 }
 
-// around gives the last block at addr or before, and the one behind that.
+// around returns the last block at or before addr, and the one after that.
 func (o *ordered) around(addr trace.Addr) (below, above uint32) {
 	if len(o.pieces) == 0 {
 		return noBlock, noBlock
@@ -328,7 +319,6 @@ func (o *ordered) around(addr trace.Addr) (below, above uint32) {
 	return below, above
 }
 
-// insert adds a block where none begins.
 func (o *ordered) insert(addr trace.Addr, n uint32) {
 	if len(o.pieces) == 0 {
 		o.pieces, o.firsts = [][]place{{{addr, n}}}, []trace.Addr{0}
@@ -344,7 +334,6 @@ func (o *ordered) insert(addr trace.Addr, n uint32) {
 	}
 }
 
-// remove takes out the block that begins at addr.
 func (o *ordered) remove(addr trace.Addr) {
 	p := o.piece(addr)
 	i := upTo(o.pieces[p], addr)

@@ -5,15 +5,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// places says how the numbers that an analysis beside this one keeps, of sites by
-// slot and of objects, stand in profiles.
+// places maps sites and objects to indices in profiles, for other analyses.
 type places struct {
 	codeAt, dataAt []uint32 // of the latest result: 1 + the index in the profile; 0: not there
 	slots, objects []uint32 // of the latest profile that was loaded: by index in it
 }
 
-// Locate has the analysis find where the block of each reference begins, too, or no
-// more, for one that stands beside it; see [Analysis.Rows].
+// Locate makes the analysis find where the block of each reference begins, or not: see
+// [Analysis.Rows].
 func (a *Analysis) Locate(begins bool) {
 	if !begins {
 		a.begins = nil
@@ -22,9 +21,8 @@ func (a *Analysis) Locate(begins bool) {
 	}
 }
 
-// Rows gives, of the references of the batch that Consume took last, their numbers
-// of pairs, and where the blocks of memory begin that they lie in: 0 outside of
-// blocks. Both are nil where the trace tells no sites.
+// Rows returns the pairs of the latest batch's references, and where their blocks of memory
+// begin: 0 outside of blocks. Both are nil if the trace tells no sites.
 func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
 	if a.absent {
 		return nil, nil
@@ -54,8 +52,8 @@ func indexIn(list []uint32, n uint32) uint32 {
 	return list[n] - 1
 }
 
-// Slot gives the slot of a site by its index in the profile that was loaded last;
-// of [profile.NoSite], and of what is not there, that of no site.
+// Slot returns the slot of a site by its index in the profile that was loaded last, noSlot if
+// it is not there.
 func (a *Analysis) Slot(code uint32) uint32 {
 	if uint64(code) < uint64(len(a.places.slots)) {
 		return a.places.slots[code]
@@ -63,8 +61,8 @@ func (a *Analysis) Slot(code uint32) uint32 {
 	return noSlot
 }
 
-// Object gives the number of an object in the same way; it is the rest where the
-// profile tells of no objects.
+// Object returns the number of an object in the same way; the rest if the profile has no
+// objects.
 func (a *Analysis) Object(data uint32) uint32 {
 	if uint64(data)+1 < uint64(len(a.places.objects)) {
 		return a.places.objects[data+1]
@@ -75,8 +73,8 @@ func (a *Analysis) Object(data uint32) uint32 {
 	return rest
 }
 
-// begin finds where the block of a reference begins, of which its site remembers a
-// block: 0 outside of all blocks that have a name.
+// begin returns where the block of a reference begins, 0 outside of named blocks. Its site
+// remembers a block.
 func (a *Analysis) begin(block uint32, addr trace.Addr) trace.Addr {
 	m := &a.memory
 	if block == everywhere || !m.holds(block, addr) {

@@ -27,7 +27,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// summary adds pairs up.
+// summary sums pairs by site and by object.
 type summary struct {
 	a                *Analysis
 	bySlot, byObject [][]uint32 // pairs
@@ -58,7 +58,6 @@ func (s *summary) group() {
 	}
 }
 
-// code lists the sites.
 func (s *summary) code() []profile.Site {
 	list := s.a.code.list
 	for slot := range list[1:] {
@@ -81,7 +80,6 @@ func (s *summary) code() []profile.Site {
 	return out
 }
 
-// reuse sums pairs up.
 func (s *summary) reuse(pairs []uint32) profile.Reuse {
 	var sum [coldBin + 1]uint64
 	for _, n := range pairs {
@@ -114,7 +112,7 @@ func (s *summary) reuse(pairs []uint32) profile.Reuse {
 	return r
 }
 
-// data lists the objects; nil where there is nothing but the rest.
+// data returns the objects, or nil if there is only the rest.
 func (s *summary) data() []profile.DataObject {
 	var list []profile.DataObject
 	var objects []uint32
@@ -151,7 +149,6 @@ func (s *summary) object(n uint32) profile.DataObject {
 	return out
 }
 
-// describe tells what is known of an object.
 func (m *memory) describe(n uint32, c *code) profile.DataObject {
 	o := &m.objects[n]
 	out := profile.DataObject{Kind: o.kind, Number: o.number, Function: o.function, Name: o.name, Blocks: o.blocks, Bytes: o.bytes}
@@ -174,8 +171,8 @@ func (m *memory) describe(n uint32, c *code) profile.DataObject {
 	return out
 }
 
-// objectFile names the file of an allocation or of a global variable, as an
-// earlier part of the run did where the program is not known.
+// objectFile returns the file of an allocation or a global variable. Without a program, it is
+// what an earlier part of the run named.
 func (c *code) objectFile(o *object) string {
 	switch p := c.program; {
 	case p == nil:

@@ -1,61 +1,52 @@
 // Package sites splits the histogram of stack distances by the source locations that
 // make the line accesses, and by the data that they access (MODELS §15).
 //
-// A site is a load or a store in the code, where the trace numbers them (as
-// captured by "stackglass cc" and "stackglass trace"), or else an instruction's
-// address together with a kind of reference. Of each the analysis tells
+// A site is a load or a store in the code, as numbered by the trace (captured by "stackglass
+// cc" and "stackglass trace"), or else an instruction's address with a kind of reference. For
+// each site the analysis reports
 //
-//   - how often each stack distance occurs, in bins: cold, and four bins to a
-//     power of two (profile.SiteBin). The bins of all sites add up to the
-//     histogram, exactly. So a site's misses in a fully associative LRU cache
-//     are exact for every capacity at the edge of a bin; package attribution
-//     estimates those between.
-//   - the strides: what each reference's address is off the one before, of the
-//     same site in the same thread. Zero; unit, the next bytes up or down; the
-//     same as the time before; or irregular, as the first one is.
-//   - where it is asked for, the utilisation of lines in chosen LRU caches: of a
-//     line that misses there, the bytes used until it misses again (or the trace
-//     ends), over the line's bytes. It counts for the site that fetched the line.
-//     So the misses there are known by site, exactly, with sets too.
-//   - where it is asked for, who touched the line before, for distances from 16
-//     on: Kulkarni's "what was executed between use and reuse" (section 4.1.1),
-//     by sites.
+//   - how often each stack distance occurs, in bins: cold, and four bins to a power of two
+//     (profile.SiteBin). The bins of all sites add up to the histogram. So a site's misses in
+//     a fully associative LRU cache are exact for every capacity at the edge of a bin; package
+//     attribution estimates those between.
+//   - the strides: the address of each reference minus that of the one before, by the same
+//     site in the same thread. Zero; unit, the next bytes up or down; the same as the time
+//     before; or irregular, as the first one is.
+//   - on request, the utilisation of lines in chosen LRU caches: of a line that misses, the
+//     bytes used until it misses again (or the trace ends), for the site that fetched it. So
+//     the misses there are known by site, exactly, with sets too.
+//   - on request, which sites touched the line before, for distances from 16 on: Kulkarni's
+//     "what was executed between use and reuse" (section 4.1.1).
 //
-// Where the trace has several cores, their accesses are counted a second time, by what
-// they find on the coherent stack of their core (cores.go; package sharing): first
-// accesses of a core to a line, depths, and coherence misses, by the depth at which
-// another core's store took the line. So the misses of private caches are known by site,
-// too. Utilisation is measured in private caches as well (corelines.go).
+// If the trace has several cores, what accesses find on the coherent stack of their core is
+// counted, too (cores.go; package sharing): first accesses of a core to a line, depths, and
+// coherence misses, by the depth at which another core's store took the line. So the misses
+// of private caches are known by site. corelines.go measures utilisation in private caches.
 //
-// The same, but strides, is told of data objects:
+// The same, except strides, is reported for data objects:
 //
-//   - blocks of the heap, by the place in the code that allocated them, from the
-//     moment of the allocation to that of the release;
+//   - blocks of the heap, by allocation site, from allocation to release;
 //   - global variables with an address;
-//   - local variables: by name where the code names them; arrays and structures
-//     by address too, from the function's entry until something else is allocated
-//     there; else the stacks of threads as a whole;
+//   - local variables: by name where the code names them; arrays and structures by address
+//     too, from the function's entry until something else is allocated there; else the stacks
+//     of threads as a whole;
 //   - all the rest as one object.
 //
-// Where a part of a trace is analysed, what was allocated before it is part of
-// the rest. So it is in profiles that can be appended: a segment does not know
-// the blocks of earlier ones, so none are told apart.
+// In a part of a trace, blocks that were allocated before it belong to the rest. Profiles that
+// can be appended to tell no blocks apart: a segment does not know the blocks of earlier ones.
 //
 // # Method
 //
-// Consume takes references and allocations in order. It finds each one's site
-// and object, which are a pair that has a number; mostly the site's pair of the
-// time before, because the address lies in the same object. Package locality
-// then turns the same references into line accesses with distances, which Follow
-// counts by pair. Sums over pairs are the results by site and by object.
+// Consume reads references and allocations in order. It finds each one's site and object,
+// which are a numbered pair; mostly the site's pair of the time before, because the address
+// lies in the same object. Package locality then turns the same references into line accesses
+// with distances, which Follow counts by pair. The results sum the pairs.
 //
 // MODELS §1 defines how fetches, modifies and ranges count. Segments are joined as in
 // MODELS §9 (state.go).
 package sites
 
 import (
-	"strconv"
-
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
@@ -70,8 +61,7 @@ type Options struct {
 	Previous   bool     // note who touched a line before
 	Mergeable  bool     // keep what Append needs
 	Cores      bool     // package sharing tells what accesses find on the stacks of cores
-	// Follows says that Follow will tell where blocks lie, so that they are told apart in
-	// what can be appended, too.
+	// Follows says that Lay will place blocks, so that objects are told apart in segments, too.
 	Follows bool
 }
 
@@ -107,9 +97,8 @@ type Analysis struct {
 	places  places
 }
 
-// pair is a site, by its slot, with an object. Slot 0 is no site and object 0 no
-// object: what earlier parts of the run counted is kept by site and by object
-// apart.
+// pair is a site, by its slot, with an object. Slot 0 is no site and object 0 no object:
+// earlier parts of the run are counted by site and by object separately.
 type pair struct{ slot, object uint32 }
 
 // near is where a site's last reference went.
@@ -119,8 +108,7 @@ type near struct {
 	pair   uint32 // of the site and the object
 }
 
-// New makes an analysis. program gives what the trace has told of its code so
-// far, or nil.
+// New makes an analysis. program returns what the trace has told of its code so far, or nil.
 func New(o Options, program func() *trace.Program) *Analysis {
 	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]near, 1)}
 	if len(o.Capacities) > 0 || o.Previous {
@@ -156,8 +144,8 @@ func (a *Analysis) Move(b *trace.Batch) {
 	}
 }
 
-// Succeed has blocks lie where they did at the end of another segment, whose
-// analysis is of no use any more, and goes on from there.
+// Succeed continues with the blocks of another segment's analysis, which must not be used
+// afterwards.
 func (a *Analysis) Succeed(before contract.LayoutFollower) {
 	a.memory = before.(*Analysis).memory
 	for i := range a.memory.objects {
@@ -202,7 +190,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// learn takes in what the trace has told of its program since.
+// learn adds what the trace has told of its program since.
 func (a *Analysis) learn() {
 	p := a.program()
 	if p == nil {
@@ -212,8 +200,8 @@ func (a *Analysis) learn() {
 	a.memory.learn(p)
 }
 
-// take counts the strides and finds the pairs of rows of one thread; references
-// is the number of the batch's references before them.
+// take counts the strides and finds the pairs of a thread's rows; references is the number of
+// the batch's references before them.
 func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) int {
 	strides := w.sites
 	addrs := b.Addr[lo:hi]
@@ -260,7 +248,7 @@ func (a *Analysis) locate(slot uint32, addr trace.Addr) {
 	}
 }
 
-// pairNumber gives the number of a pair, a new one if need be.
+// pairNumber returns the number of a pair, made if necessary.
 func (a *Analysis) pairNumber(p pair) uint32 {
 	n, known := a.pairOf[p]
 	if !known {
@@ -277,8 +265,7 @@ func (a *Analysis) pairNumber(p pair) uint32 {
 	return n
 }
 
-// event takes an allocation, which may be counted, or a release. Other events are of
-// no interest.
+// event handles an allocation, which may be counted, or a release.
 func (a *Analysis) event(b *trace.Batch, i int, counted bool) {
 	switch b.Kind[i] {
 	case trace.Alloc:
@@ -326,8 +313,7 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 	}
 }
 
-// gather gives the pair of each access, of which several may belong to a
-// reference.
+// gather returns the pair of each access, if references make several.
 func (a *Analysis) gather(x *locality.Accesses) []uint32 {
 	if len(a.split) < len(x.Rows) {
 		a.split = make([]uint32, len(x.Rows))
@@ -342,15 +328,4 @@ func (a *Analysis) gather(x *locality.Accesses) []uint32 {
 		a.last = reference
 	}
 	return pairs
-}
-
-// UnknownError tells that a row is of a site that the trace's tables lack.
-type UnknownError struct {
-	Site  uint32
-	Known int
-}
-
-func (e *UnknownError) Error() string {
-	return "a row is of site " + strconv.FormatUint(uint64(e.Site), 10) + ", but the trace's tables tell of " +
-		strconv.Itoa(e.Known) + " only; the file is damaged or was joined from parts: capture it again, or analyse without sites"
 }

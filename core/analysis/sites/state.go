@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -42,7 +43,6 @@ type walkStart struct {
 	bytes      [2]uint32
 }
 
-// note keeps a reference if it is one of the first two.
 func (w *walkStart) note(addr trace.Addr, bytes uint32) {
 	if w.references < len(w.addr) {
 		w.addr[w.references], w.bytes[w.references] = addr, bytes
@@ -50,7 +50,6 @@ func (w *walkStart) note(addr trace.Addr, bytes uint32) {
 	}
 }
 
-// joining is what appending needs.
 type joining struct {
 	firsts []uint32 // pairs of the first touches so far, where mergeable
 
@@ -71,7 +70,7 @@ type lineState struct {
 	firsts []uint64
 }
 
-// form writes or reads what a segment keeps: one description serves both ways.
+// form codes what a segment keeps.
 type form struct {
 	*codec.Coder
 	a         *Analysis
@@ -89,10 +88,9 @@ type form struct {
 	firstTouches, coreFirsts []uint32 // pairs of first touches of the segment, and of each core in it
 }
 
-// hold records that what was read cannot be, unless it can.
+// hold fails while reading if a number is impossible.
 func (f *form) hold(possible bool) { f.Check(possible, "a number that cannot be") }
 
-// state writes what goes with a summary.
 func (s *summary) state(in *profile.Sites) []byte {
 	a := s.a
 	f := form{Coder: codec.Writer([]byte{}), a: a, s: s, in: in, mergeable: a.options.Mergeable, firstTouches: a.joining.firsts}
@@ -107,8 +105,8 @@ func (s *summary) state(in *profile.Sites) []byte {
 	return f.Out
 }
 
-// all describes the state but for the flag before and private caches, and returns the
-// states of lines while reading.
+// all codes the state without the flag before and private caches. It returns the lines that it
+// reads.
 func (f *form) all() (states []lineState) {
 	var threads []walks
 	var placed []placedBlock
@@ -125,7 +123,6 @@ func (f *form) all() (states []lineState) {
 	return states
 }
 
-// slot codes a site.
 func (f *form) slot(v *uint32) {
 	if !f.Reads() {
 		code := f.s.codeAt[*v] - 1
@@ -138,7 +135,6 @@ func (f *form) slot(v *uint32) {
 	}
 }
 
-// object codes an object.
 func (f *form) object(v *uint32) {
 	if !f.Reads() {
 		f.U32(&f.s.dataAt[*v])
@@ -170,7 +166,7 @@ type walk struct {
 	start walkStart
 }
 
-// walks codes those of a thread.
+// walks codes the walks of a thread.
 func (f *form) walks(w *walks) {
 	thread := w.thread
 	f.U32(&thread)
@@ -207,8 +203,7 @@ func (f *form) start(w *walkStart) {
 	f.hold(w.references > 0)
 }
 
-// lines codes the states of lines. What continues of their stays is no longer counted as
-// ended while reading.
+// lines codes the states of lines. Stays that continue no longer count as ended while reading.
 func (f *form) lines() (states []lineState) {
 	l, order, next := f.a.lines, []uint32{}, uint64(0)
 	if l != nil && !f.Reads() {
@@ -248,7 +243,7 @@ func (f *form) lines() (states []lineState) {
 // mostLines is more than the lines of any address space.
 const mostLines = 1 << 61
 
-// state returns the state of a line, which lies in l.
+// state returns the state of a line. It shares memory with l.
 func (l *lines) state(n uint32) lineState {
 	at, to := int(n)*len(l.capacities), int(n+1)*len(l.capacities)
 	s := lineState{line: l.list[n], last: l.last[n], stays: l.stays[at:to], masks: l.masks[at*l.words : to*l.words]}
@@ -265,7 +260,7 @@ func (l *lines) goOn(pair uint32, capacity int, mask []uint64) {
 	u.BytesUsed -= count(mask)
 }
 
-// firsts codes first touches, of which each site made so many.
+// firsts codes first touches; of returns how many each site made.
 func (f *form) firsts(list *[]uint32, of func(site int) uint64) {
 	codec.Slice(f.Coder, list, 2, f.pair)
 	cold := uint64(0)
@@ -275,14 +270,13 @@ func (f *form) firsts(list *[]uint32, of func(site int) uint64) {
 	f.hold(f.mergeable && uint64(len(*list)) == cold || !f.mergeable && len(*list) == 0)
 }
 
-// placedBlock is one that is there at the end.
 type placedBlock struct {
 	object uint32
 	from   trace.Addr
 	bytes  uint64
 }
 
-// placed lists the blocks that are there, none where mergeable.
+// placed returns the current blocks, none if mergeable.
 func (s *summary) placed() (list []placedBlock) {
 	m := &s.a.memory
 	for _, piece := range m.placed.pieces {
@@ -315,11 +309,10 @@ var errState = errors.New("the state of the sites cannot be read; analyse the tr
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error { return a.load(p, true) }
 
-// Append implements analysis.Analysis. It comes before locality's, which then
-// has Resolve finish it.
+// Append implements analysis.Analysis. It comes before locality's, which calls Resolve.
 func (a *Analysis) Append(next *profile.Profile) error { return a.load(next, false) }
 
-// load adds what a profile tells: of the run so far, or of the segment behind.
+// load adds a profile: of the run so far, or of the next segment.
 func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	a.joining.part = nil
 	if p.Totals.AllReferences() == 0 {
@@ -344,7 +337,7 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	if f.Failed() || f.More() {
 		return errState
 	}
-	stack := stackOf(p, o.LineBytes)
+	stack := locality.StackOf(p, o.LineBytes)
 	if restore {
 		return a.resume(states, f.firstTouches, stack)
 	}
@@ -356,17 +349,7 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	return nil
 }
 
-// stackOf gives the LRU stack of a line size.
-func stackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
-	for i := range p.Locality {
-		if p.Locality[i].LineBytes == lineBytes && i < len(p.Segment.Lines) {
-			return p.Segment.Lines[i].Stack
-		}
-	}
-	return nil
-}
-
-// resume goes on where the lines are. What sets hold follows from the stack.
+// resume continues where the lines are. The contents of sets follow from the stack.
 func (a *Analysis) resume(states []lineState, firsts []uint32, stack []trace.Line) error {
 	a.joining.firsts = firsts
 	for i := range states {
@@ -384,7 +367,6 @@ func (a *Analysis) resume(states []lineState, firsts []uint32, stack []trace.Lin
 	return nil
 }
 
-// results adds the profile's sites and objects.
 func (f *form) results() {
 	a := f.a
 	a.code.list = slices.Grow(a.code.list, len(f.in.Code))
@@ -419,7 +401,6 @@ func (f *form) results() {
 	}
 }
 
-// load adds counts to a pair.
 func (f *form) load(p pair, from *profile.Reuse) uint32 {
 	a := f.a
 	n := a.pairNumber(p)
@@ -436,7 +417,7 @@ func (f *form) load(p pair, from *profile.Reuse) uint32 {
 	return n
 }
 
-// load adds what a profile tells of the site, which is new or has made references.
+// load adds the counts of a site, which may be new.
 func (s *site) load(from *profile.Site, isNew bool) {
 	for c, n := range from.Strides {
 		s.base[c] += n
@@ -461,7 +442,6 @@ func keyOf(o *profile.DataObject) objectKey {
 	return key
 }
 
-// load adds what a profile tells of the object.
 func (o *object) load(from *profile.DataObject) {
 	o.blocks += from.Blocks
 	o.bytes += from.Bytes
@@ -491,8 +471,8 @@ func (f *form) joinWalk(thread uint32, x *walk) {
 	}
 }
 
-// join appends a walk: its first reference was counted as irregular, and its
-// second one as if nothing had been before the first.
+// join appends a walk. Its first reference was counted as irregular, and its second one as if
+// nothing had been before the first.
 func (s *stride) join(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last
 	counts[profile.IrregularStride]--
@@ -534,7 +514,7 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 }
 
-// adopt takes in a line that was not known.
+// adopt adds a line that was not known.
 func (l *lines) adopt(s *lineState) {
 	n := l.number(s.line)
 	l.last[n] = s.last
@@ -546,8 +526,7 @@ func (l *lines) adopt(s *lineState) {
 	}
 }
 
-// join appends what the next segment knows of a line: its first access, of a
-// pair, is at this distance.
+// join appends a line of the next segment. Its first access, of a pair, is at this distance.
 func (l *lines) join(s *lineState, distance, pair uint32) {
 	if isCold(distance) {
 		l.adopt(s)

@@ -7,7 +7,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// strideCounts counts references by stride.
 type strideCounts = [profile.NumStrides]uint64
 
 // stride is where a site is in its walk, in one thread.
@@ -17,10 +16,9 @@ type stride struct {
 	counts strideCounts
 }
 
-// seen tells whether there was a reference: the first one counts as irregular.
+// seen reports whether there was a reference: the first one counts as irregular.
 func (s *stride) seen() bool { return s.counts[profile.IrregularStride] != 0 }
 
-// add counts a reference.
 func (s *stride) add(addr trace.Addr, bytes uint32) {
 	step := addr - s.last
 	class := strideClass(step, s.step, bytes)
@@ -31,8 +29,8 @@ func (s *stride) add(addr trace.Addr, bytes uint32) {
 	s.last, s.step = addr, step
 }
 
-// strideClass is the class of a reference to so many bytes that is step off the
-// one before, which was before off its own.
+// strideClass returns the class of a reference that is step off the one before, which was
+// before off its own.
 func strideClass(step, before uint64, bytes uint32) profile.Stride {
 	size := uint64(max(bytes, 1))
 	class := profile.IrregularStride
@@ -48,21 +46,18 @@ func strideClass(step, before uint64, bytes uint32) profile.Stride {
 	return class
 }
 
-// strides are the walks of all sites, by thread.
 type strides struct {
 	list   []walks // ascending by thread
 	latest int     // the thread of the time before
 }
 
-// walks are one thread's, by slot.
 type walks struct {
 	thread uint32
 	sites  []stride
 	starts []walkStart // where mergeable
 }
 
-// walksOf gives a thread's walks of at least slots slots, with their starts if
-// these are asked for.
+// walksOf returns a thread's walks, of at least slots slots, with their starts if asked for.
 func (s *strides) walksOf(thread uint32, slots int, starts bool) *walks {
 	if s.latest >= len(s.list) || s.list[s.latest].thread != thread {
 		s.latest = sort.Search(len(s.list), func(i int) bool { return s.list[i].thread >= thread })
@@ -82,7 +77,6 @@ func (s *strides) walksOf(thread uint32, slots int, starts bool) *walks {
 	return w
 }
 
-// counts sums a site's strides up.
 func (s *strides) counts(slot uint32) (sum strideCounts) {
 	for i := range s.list {
 		if w := s.list[i].sites; int(slot) < len(w) {
