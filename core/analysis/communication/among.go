@@ -1,12 +1,12 @@
 package communication
 
-// among says where references are among others, which are not followed.
+// among locates the references that are followed among those that are not.
 type among struct {
 	first uint64   // number of the first one of the batch that package sites took
 	rows  []uint32 // rows of that batch, ascending: of each row that is followed; nil: all are
 }
 
-// row gives the row in the batch that package sites took.
+// row returns a row's index in the batch that package sites read.
 func (m *among) row(i int) int {
 	if m.rows == nil {
 		return i
@@ -14,9 +14,8 @@ func (m *among) row(i int) int {
 	return int(m.rows[i])
 }
 
-// Among has the next batch be some rows of the one that package sites took last, which
-// begins with reference number first. A row may be there several times: each is a part
-// of the reference.
+// Among says that the next batch has some rows of the one that package sites read last, which
+// begins with reference number first. Several rows may be parts of one reference.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, rows} }
 
 // Reach counts references that are not followed, up to so many in all.
@@ -30,7 +29,7 @@ func (a *Analysis) Reach(references uint64) {
 	a.done = max(a.done, references)
 }
 
-// number counts the reference of a row, and gives its number.
+// number counts the reference of a row, and returns its number.
 func (a *Analysis) number(i int) uint64 {
 	n := a.done
 	if a.among.rows != nil {

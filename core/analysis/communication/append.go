@@ -8,11 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// How a segment is appended (MODELS §9). What was pending in it is taken in order, to
-// find what its references used: a granule that was open in the segment has the value
-// of before, until the segment closes it. What that adds to events, and takes from
-// false ones, is counted; what still nobody has written stays pending. Then everything
-// else adds up.
+// How a segment is appended (MODELS §9): its pending references are followed in order. A
+// granule that is open in the segment has the value of before, until the segment closes it.
+// What that adds to events, and takes from false ones, is counted. What nobody has written yet
+// stays pending.
 
 // ErrManyThreads tells that threads are not told apart in all segments.
 var ErrManyThreads = errors.New("the segments have more than 64 threads together, and which of these are taken for one depends on the whole trace; " +
@@ -69,12 +68,10 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins tells whether a segment can be appended now, or perhaps later, without a loss:
-// it does not have the distances of sources.
+// Joins reports whether a segment can be appended without a loss: it lacks source distances.
 func (a *Analysis) Joins([]uint32) (now, later bool) { return a.off, a.off || a.program != nil }
 
-// join gives threads that appear slots behind the others, and tells which those of the
-// next segment have.
+// join assigns slots to the threads of the next segment, and returns them by slot there.
 func (t *threads) join(next *threads) (to []uint8, err error) {
 	for _, number := range next.numbers {
 		to = append(to, t.slot(number))
@@ -88,15 +85,14 @@ func (t *threads) join(next *threads) (to []uint8, err error) {
 	return to, nil
 }
 
-// joint is a segment that is being appended.
+// joint is the state of appending a segment.
 type joint struct {
 	a     *Analysis
 	lines map[trace.Line]*lineOpen
 	pages map[uint64]*pageOpen
 }
 
-// lineOpen is what of a line of the segment is still open, where the taking of what is
-// pending has come to.
+// lineOpen is what of a line of the segment is still open.
 type lineOpen struct {
 	closed  []bool   // words
 	loaders []uint64 // of words: threads that have loaded them while they were open
@@ -104,13 +100,13 @@ type lineOpen struct {
 	known   uint16   // words that are closed, be it from before
 }
 
-// pageOpen is the same of a page.
+// pageOpen is what of a page is still open.
 type pageOpen struct {
 	loaded uint64
 	known  uint16
 }
 
-// lineAt gives a line and what is open of it. There may be none from before.
+// lineAt returns a line, nil if nothing before the segment touched it, and what is open of it.
 func (j *joint) lineAt(number trace.Line) (l *line, o *lineOpen) {
 	m := &j.a.memory
 	l = m.find(number)
@@ -139,39 +135,18 @@ func (j *joint) pageAt(number uint64) (p *share, o *pageOpen) {
 	return p, o
 }
 
-// written reports whether there was a value before.
 func (c *cell) written() bool { return c != nil && c.site != 0 }
 
-// isFrom reports whether a thread uses the value that another one wrote before.
+// isFrom reports whether a thread uses a value that another thread wrote.
 func (c *cell) isFrom(thread uint8) bool { return c.written() && c.writer != thread }
 
-// source is the one of references of a thread to a granule that was written before,
-// where some have loaded it since.
+// source is the source of references of a thread to a written granule. loaded are the threads
+// that have loaded it since.
 func (c *cell) source(u *useCount, loaded uint64) source {
 	bit := uint64(1) << u.thread
 	return source{event: true, transfer: u.loads && (c.used|loaded)&bit == 0, thread: c.writer, site: c.site}
 }
 
-// addN adds as many events, of which the first one may be a transfer.
-func (c *counts) addN(from source, n uint64) {
-	c.events += n
-	if from.transfer {
-		c.transfers++
-	}
-}
-
-func (f *flows) addN(from source, to uint8, n uint64) {
-	if *f == nil {
-		*f = make(flows, mostThreads*mostThreads)
-	}
-	(*f)[placeOf(from.thread, to)].addN(from, n)
-}
-
-func placeOf(from, to uint8) uint32 {
-	return uint32(from%mostThreads)*mostThreads + uint32(to%mostThreads)
-}
-
-// event counts events of a granule.
 func (c *cell) event(from source, n uint64) {
 	c.events += n
 	if from.transfer {
@@ -179,7 +154,6 @@ func (c *cell) event(from source, n uint64) {
 	}
 }
 
-// page takes references to a page.
 func (j *joint) page(u *useCount) {
 	p, o := j.pageAt(u.granule)
 	anyOpen, anyEvent := false, false
@@ -201,7 +175,7 @@ func (j *joint) page(u *useCount) {
 		}
 		from := p.source(u, o.loaded)
 		p.event(from, u.count)
-		j.a.flows[pages].addN(from, u.thread, u.count)
+		j.a.flows[pages].add(from, u.thread, u.count)
 		if !anyEvent {
 			p.falseEvents += u.count
 			next.status = closed
@@ -215,8 +189,7 @@ func (j *joint) page(u *useCount) {
 	}
 }
 
-// word gives the word of before, where it is open in the segment, or nil. It tells
-// whether it is.
+// word returns the cell of before, or nil, and whether the word is open in the segment.
 func (j *joint) word(w uint64) (c *cell, isOpen bool) {
 	m := &j.a.memory
 	l, o := j.lineAt(w >> (m.lineShift - wordShift))
@@ -229,7 +202,6 @@ func (j *joint) word(w uint64) (c *cell, isOpen bool) {
 	return &m.cells.run(l.words)[w&m.wordMask], true
 }
 
-// line takes references to words of a line.
 func (j *joint) line(u *useCount) {
 	l, o := j.lineAt(u.granule)
 	var s *sharedLine
@@ -254,8 +226,8 @@ func (j *joint) line(u *useCount) {
 	}
 }
 
-// words counts the events of open words. It gives how many of them each reference has,
-// and whether words stay open.
+// words counts the events of open words. It returns how many each reference has, and whether
+// words stay open.
 func (j *joint) words(u *useCount, o *lineOpen) (events int, stayOpen bool) {
 	a := j.a
 	first := u.granule * (a.memory.wordMask + 1)
@@ -271,8 +243,8 @@ func (j *joint) words(u *useCount, o *lineOpen) (events int, stayOpen bool) {
 			if u.stores {
 				c.handovers++ // the store closes the word, so there is one
 			}
-			a.flows[words].addN(from, u.thread, u.count)
-			a.pairs.of(from.site, u.pair, placeOf(from.thread, u.thread)).addN(from, u.count)
+			a.flows[words].add(from, u.thread, u.count)
+			a.pairs.of(from.site, u.pair, placeOf(from.thread, u.thread)).add(from, u.count)
 			j.window(u, from)
 			if from.transfer {
 				a.owners.at(u, a, first+uint64(i)).class.produce(from.thread)
@@ -285,8 +257,7 @@ func (j *joint) words(u *useCount, o *lineOpen) (events int, stayOpen bool) {
 	return events, stayOpen
 }
 
-// lineEvents counts events of the line, of which there was something before or not.
-// next becomes what of it is to be told yet.
+// lineEvents counts events of the line. next becomes what is still unknown.
 func (j *joint) lineEvents(u, next *useCount, s *sharedLine, l *line, o *lineOpen, events int) {
 	a, bit := j.a, uint64(1)<<u.thread
 	had := s != nil && s.had&bit != 0
@@ -298,7 +269,7 @@ func (j *joint) lineEvents(u, next *useCount, s *sharedLine, l *line, o *lineOpe
 		}
 		from := s.source(u, o.loaded)
 		s.event(from, u.count)
-		a.flows[lines].addN(from, u.thread, u.count)
+		a.flows[lines].add(from, u.thread, u.count)
 		part := a.owners.at(u, a, u.granule*(a.memory.wordMask+1)+uint64(u.first))
 		part.events += u.count
 		if events > 0 {
@@ -308,35 +279,30 @@ func (j *joint) lineEvents(u, next *useCount, s *sharedLine, l *line, o *lineOpe
 		part.falseEvents += u.count
 		next.status, next.from, next.site = closed, from.thread, from.site
 		if next.isMiss = u.isFirst && had && s.has&bit == 0; next.isMiss {
-			j.misses(u, s, l, from).misses += u.count
+			j.tally(u, s, l, from).misses += u.count
 		}
 	case u.status == closed && events > 0:
 		part := a.owners.at(u, a, u.granule*(a.memory.wordMask+1)+uint64(u.first))
 		s.falseEvents -= u.count
 		part.falseEvents -= u.count
 		if u.isMiss {
-			j.misses(u, s, l, source{thread: u.from, site: u.site}).misses -= u.count
+			j.tally(u, s, l, source{thread: u.from, site: u.site}).misses -= u.count
 		}
 		next.status = settled
 	case u.status == closed && u.isFirst && had:
 		next.isMiss = true
-		j.misses(u, s, l, source{thread: u.from, site: u.site}).misses += u.count
+		j.tally(u, s, l, source{thread: u.from, site: u.site}).misses += u.count
 	}
 	if u.loads && u.status == open {
 		o.loaded |= 1 << u.thread
 	}
 }
 
-// misses gives what counts the false misses of references to a line.
-func (j *joint) misses(u *useCount, s *sharedLine, l *line, from source) *tally {
-	m := &j.a.memory
-	return m.tallyOf(s, tally{
-		tallyKey: tallyKey{line: l.words, site: from.site, pair: u.pair, from: from.thread, to: u.thread,
-			offset: max(l.number<<m.lineShift, u.begin) - u.begin},
-	})
+func (j *joint) tally(u *useCount, s *sharedLine, l *line, from source) *tally {
+	return j.a.memory.tally(s, l, from, &reference{thread: u.thread, pair: u.pair, begin: u.begin})
 }
 
-// close closes words that references store to.
+// close closes the words that references store to.
 func (j *joint) close(u *useCount, o *lineOpen) {
 	m := &j.a.memory
 	_, page := j.pageAt(u.granule >> (pageShift - m.lineShift))
@@ -352,7 +318,7 @@ func (j *joint) close(u *useCount, o *lineOpen) {
 	}
 }
 
-// at gives the part of a data object that a word lies in.
+// at returns the part of a data object that contains a word.
 func (o *owners) at(u *useCount, a *Analysis, word uint64) *part {
 	_, object := a.sites.Pair(u.pair)
 	if uint64(object) >= uint64(len(o.objects)) {
@@ -364,12 +330,12 @@ func (o *owners) at(u *useCount, a *Analysis, word uint64) *part {
 	return &of.parts[offset(&r, word)>>of.shift-of.first]
 }
 
-// window counts events in the window that they are in.
+// window counts events in their window.
 func (j *joint) window(u *useCount, from source) {
 	w := &j.a.windows
 	if i := uint64(u.window) - w.first; i < uint64(len(w.closed)) {
 		place := placeOf(from.thread, u.thread)
-		w.closed[i].at(place).addN(from, u.count)
-		w.counted.addN(from, u.thread, u.count)
+		w.closed[i].at(place).add(from, u.count)
+		w.counted.add(from, u.thread, u.count)
 	}
 }

@@ -1,59 +1,54 @@
 // Package communication reports which values threads of a trace write and other threads
 // use (MODELS §7; Kulkarni, Pai and Schuff, §3 and §4.3).
 //
-// The source of a reference to a granule is the last thread that wrote it, if that
-// is another one. Two things are counted:
+// The source of a reference to a granule is the last thread that wrote it, if that is another
+// one. Two things are counted:
 //
-//   - events: every reference that has a source, be it a load or a store;
-//   - transfers: the first load by a thread of a value that another one wrote
-//     since. A store makes a new value, and what it overwrites need not be moved;
-//     a modify is a load and then a store, and one reference. So transfers are the
-//     least that has to be moved, as a version with messages would.
+//   - events: every load or store that has a source;
+//   - transfers: the first load by a thread of a value that another one wrote. A store makes a
+//     new value, and what it overwrites need not be moved; a modify is a load and then a
+//     store, and one reference. So transfers are the least that has to be moved, as a version
+//     with messages would.
 //
-// Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass.
-// A reference over several words is one to each of them.
-//
-// Over the whole run a granule is of one class:
+// Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass. A reference
+// over several words is one to each of them. Over the whole run, a granule is
 //
 //   - private: one thread refers to it;
-//   - falsely shared, of lines and pages: more than half of its events are false,
-//     at references to words of which none has a source (MODELS §7.2). Not all have
-//     to be false: a counter that is set to zero before the threads begin, or printed
-//     when they are done, has a true event;
+//   - falsely shared, if it is a line or a page: more than half of its events are false, at
+//     references to words without a source (MODELS §7.2). Not all have to be false: a counter
+//     that is cleared before the threads begin, or printed when they are done, has a true
+//     event;
 //   - read-shared: several threads refer to it, and none uses what another wrote;
 //   - producer-consumer: others use the values of one thread;
-//   - migratory: the values of several threads are used by others.
+//   - migratory: others use the values of several threads.
 //
-// What false sharing costs are false misses: those in a cache of any size, because
-// the line was lost to another thread's store, at false events. Lines without any are
-// falsely shared, but only one thread at a time is interested.
+// False sharing costs false misses: misses at false events in a cache of any size, because
+// the line was lost to another thread's store. Falsely shared lines without false misses are
+// used by one thread at a time.
 //
 // # Method
 //
-// A reference is told its site and data object by package sites, which numbers
-// them in the same pass. While one thread only refers to a line, its words need no
-// more than a site and a count each: the site that wrote it last, because whoever
-// comes next may want to know. With the first reference of another thread they
-// become cells: the last writer, a bit for each thread that used its value, and
-// what makes the class. So the memory of a program's private data is small, and
-// the common reference costs one look into a table of lines.
+// Package sites, in the same pass, numbers the site and data object of each reference. While
+// one thread only refers to a line, its words need no more than a count and the site of the
+// last store, which whoever comes next may want to know. With the first reference of another
+// thread they become cells: the last writer, a bit for each thread that used its value, and
+// the class. So private data takes little memory, and the common reference costs one look
+// into a table of lines.
 //
-// Threads are counted by slots, in the order of their first reference. There are
-// at most 64 of them; the threads behind the 63rd are taken for one, but where the
-// caches of cores are asked about: each of these threads may be on another core.
+// Threads have slots, in the order of their first references. There are at most 64; threads
+// behind the 63rd share the last one, except in questions about the caches of cores, which
+// may differ.
 //
 // # Segments
 //
-// Segments of a trace are joined exactly (MODELS §9): a segment keeps the references
-// whose sources depend on what was before it (pending.go), and append.go finds these.
-// What is kept grows with the words that are used before they are written, times the
-// places that use them.
+// Segments of a trace are joined exactly (MODELS §9): a segment keeps the references whose
+// sources depend on what was before it (pending.go), and append.go finds these. Their number
+// grows with the words that are used before they are written, times the sites that use them.
 //
-// Left out, where results are to be appended to, are the distances of sources. An event
-// at a line that the segment has not written yet is at the depth that the line has on
-// the stack of a thread that is not known yet, and that depth changes all the time: what
-// had to be kept for each line, and each thread that may have written it, would grow
-// with the references.
+// Results that can be appended to lack the distances of sources. An event at a line that the
+// segment has not written is at the depth of the line on the stack of an unknown thread, which
+// changes all the time: keeping it for each line and possible writer would grow with the
+// references.
 package communication
 
 import (
@@ -102,7 +97,7 @@ type Analysis struct {
 	at    reference
 }
 
-// reference is the one that is being followed.
+// reference is the reference that is being followed.
 type reference struct {
 	thread        uint8  // its slot
 	number        uint32 // of the thread
@@ -117,11 +112,10 @@ type reference struct {
 	row           uint32     // in the batch
 }
 
-// New makes an analysis at lines of so many bytes, which goes after s with every
-// batch. Where program is given, it decides whether the trace is analysed at all, because
-// following a trace of one thread takes half the time of its stack distances: see [Expects].
-// If the number of threads is unknown, the analysis stops at reference number [Trial] unless
-// a second thread has been listed or has made a reference.
+// New makes an analysis that reads every batch after s. If program is given, it decides whether
+// the trace is analysed at all, because following a trace of one thread takes half the time of
+// its stack distances: see [Expects]. If the number of threads is unknown, the analysis stops
+// at reference number [Trial] unless a second thread has been listed or has made a reference.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)
@@ -142,9 +136,9 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, tru
 // Close implements analysis.Analysis: results need all there is.
 func (a *Analysis) Close() {}
 
-// Mergeable has the analysis keep what Append needs, of a segment that begins behind so
-// many references. It is given up then, if a program is given, unless that lists several
-// threads by the first batch, as all segments of a trace do or do not.
+// Mergeable keeps what Append needs, of a segment that begins behind start references. If a
+// program is given, the analysis is given up unless that lists several threads by the first
+// batch, which is the same in all segments.
 func (a *Analysis) Mergeable(start uint64) {
 	a.mergeable, a.start, a.done, a.memory.sharesAll = true, start, start, true
 	a.windows.begin(start)
@@ -196,12 +190,10 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.follow(b.Addr[0]+from, b.Addr[0]+end-1)
 }
 
-// Trial is how many references of one thread are followed where it is unknown whether the
-// trace has a second thread.
+// Trial is how many references are followed to find out whether there is a second thread.
 const Trial = profile.SecondThreadBy
 
-// Expects reports whether a trace has several threads, as far as it says so before they
-// make references. known is false where it does not.
+// Expects reports whether the tables say that a trace has several threads, if they say it.
 func Expects(p *trace.Program) (several, known bool) {
 	switch {
 	case p == nil:
@@ -212,7 +204,7 @@ func Expects(p *trace.Program) (several, known bool) {
 	return len(p.Threads) > 1, len(p.Threads) > 1
 }
 
-// decide makes up its mind before a batch. A trace without threads is given up at once.
+// decide decides before a batch whether to continue.
 func (a *Analysis) decide(b *trace.Batch) {
 	if a.program == nil || b.Len() == 0 {
 		return
@@ -227,10 +219,9 @@ func (a *Analysis) decide(b *trace.Batch) {
 	}
 }
 
-// upTo is the number of the reference behind the batch.
 func (a *Analysis) upTo(b *trace.Batch) uint64 { return a.coming(b.Len()-1) + 1 }
 
-// coming is the number that the reference of a row will have.
+// coming returns the number that the reference of a row will have.
 func (a *Analysis) coming(i int) uint64 {
 	if a.among.rows != nil {
 		return a.among.first + uint64(a.among.rows[i])
@@ -238,8 +229,8 @@ func (a *Analysis) coming(i int) uint64 {
 	return a.done + uint64(i)
 }
 
-// another tells whether a row before the end of the trial is of another thread than the
-// first one.
+// another reports whether a row before the end of the trial is of another thread than the
+// first.
 func (a *Analysis) another(b *trace.Batch) bool {
 	first := b.Thread[0]
 	if len(a.threads.numbers) > 0 {
@@ -256,7 +247,7 @@ func (a *Analysis) another(b *trace.Batch) bool {
 	return false
 }
 
-// turnOff gives up, and the memory with it.
+// turnOff gives up and frees the memory.
 func (a *Analysis) turnOff() {
 	*a = Analysis{lineShift: a.lineShift, sites: a.sites, off: true}
 	a.sites.Locate(false)
@@ -273,7 +264,7 @@ var what = [8]uint8{
 	trace.RangeRead: loading, trace.RangeWrite: storing,
 }
 
-// meet begins with a row.
+// meet prepares a.at for a row.
 func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Addr) {
 	r := &a.at
 	if t := b.Thread[i]; t != a.threads.latest || !a.threads.known {
@@ -292,7 +283,6 @@ func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Ad
 	}
 }
 
-// count counts a reference.
 func (a *Analysis) count() {
 	if a.windows.next == a.done {
 		if a.windows.turn(a.done, &a.flows[words]) {
@@ -302,7 +292,7 @@ func (a *Analysis) count() {
 	a.done++
 }
 
-// follow refers to the bytes from first to last.
+// follow refers to the bytes from first to last, inclusive.
 func (a *Analysis) follow(first, last trace.Addr) {
 	if a.mergeable {
 		a.pend(first, last)
@@ -316,7 +306,7 @@ func (a *Analysis) follow(first, last trace.Addr) {
 	a.followLines(first, last)
 }
 
-// followLines is follow for bytes of several lines: each page is one reference.
+// followLines is follow for bytes of several lines. Each page is referred to once.
 func (a *Analysis) followLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {
@@ -333,8 +323,7 @@ func (a *Analysis) followLines(first, last trace.Addr) {
 	}
 }
 
-// line refers to words of a line, from first to last, and gives how many of them
-// have a source.
+// line refers to words of a line, from first to last, and returns how many have a source.
 func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	r := &a.at
 	place := a.owners.place(r, first, last)
@@ -352,13 +341,13 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	if !from.event {
 		return events
 	}
-	a.flows[lines].add(from, r.thread)
+	a.flows[lines].add(from, r.thread, 1)
 	place.lineEvent(events == 0)
 	if events == 0 {
 		s.falseEvents++
 	}
 	if events == 0 && miss {
-		a.memory.tally(s, l, r, from)
+		a.memory.tally(s, l, from, r).misses++
 	}
 	if a.sources.stacks != nil {
 		a.sources.note(r, l.number, from, wrote)
@@ -366,7 +355,7 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	return events
 }
 
-// words refers to words of a line that is shared.
+// words refers to words of a shared line.
 func (a *Analysis) words(l *line, place place, first, last uint64) (events uint64) {
 	r := &a.at
 	cells := a.memory.cells.run(l.words)
@@ -376,8 +365,8 @@ func (a *Analysis) words(l *line, place place, first, last uint64) (events uint6
 			continue
 		}
 		events++
-		a.flows[words].add(from, r.thread)
-		a.pairs.add(from, r)
+		a.flows[words].add(from, r.thread, 1)
+		a.pairs.of(from.site, r.pair, placeOf(from.thread, r.thread)).add(from, 1)
 		if from.transfer {
 			place.transfer(r, w, from)
 		}
@@ -385,14 +374,14 @@ func (a *Analysis) words(l *line, place place, first, last uint64) (events uint6
 	return events
 }
 
-// page refers to a page, of which so many words had a source.
+// page refers to a page. wordEvents is the number of words that had a source.
 func (a *Analysis) page(number uint32, wordEvents uint64) {
 	p := a.memory.pages.at(number)
 	from := p.refer(&a.at)
 	if !from.event {
 		return
 	}
-	a.flows[pages].add(from, a.at.thread)
+	a.flows[pages].add(from, a.at.thread, 1)
 	if wordEvents == 0 {
 		p.falseEvents++
 	}

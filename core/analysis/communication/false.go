@@ -7,20 +7,17 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// falseKey is what sets of falsely shared lines are told apart by.
 type falseKey struct {
 	object uint32
 	sites  [2]uint32
 }
 
-// falseSet is a set that is being made.
 type falseSet struct {
 	profile.FalseSharing
 	threads map[[2]uint32]uint64 // misses, by the threads that make them
 }
 
-// falseSharing groups the lines whose events are false, most of them, and that go to
-// and fro for that.
+// falseSharing groups the lines that are falsely shared and have false misses.
 func (a *Analysis) falseSharing() []profile.FalseSharing {
 	sets := map[falseKey]*falseSet{}
 	m := &a.memory
@@ -42,8 +39,7 @@ func (a *Analysis) falseSharing() []profile.FalseSharing {
 	return foldFalse(list)
 }
 
-// addFalse adds a line to the set of its two places: those of most of its false
-// misses.
+// addFalse adds a line to the set of the two sites with most of its false misses.
 func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine) {
 	places, threads, offsets := map[falseKey]uint64{}, map[falseKey]map[[2]uint32]uint64{}, map[falseKey]uint64{}
 	for n := s.tallies; n != 0; n = a.memory.tallies[n].next {
@@ -91,7 +87,7 @@ func (k falseKey) less(other falseKey) bool {
 	return cmp.Or(cmp.Compare(k.object, other.object), cmp.Compare(k.sites[0], other.sites[0]), cmp.Compare(k.sites[1], other.sites[1])) < 0
 }
 
-// most gives the threads of most misses, the first of equals.
+// most returns the pair of threads with the most misses, the first of equals.
 func most(threads map[[2]uint32]uint64) (ends [2]uint32) {
 	best := uint64(0)
 	for e, n := range threads {
@@ -102,8 +98,7 @@ func most(threads map[[2]uint32]uint64) (ends [2]uint32) {
 	return ends
 }
 
-// apart is the least distance in bytes between two words of a line to which
-// different threads refer.
+// apart returns the least distance in bytes between words to which different threads refer.
 func (a *Analysis) apart(l *line) uint32 {
 	cells := a.memory.cells.run(l.words)
 	least := uint32(len(cells))
@@ -125,13 +120,13 @@ func (a *Analysis) apart(l *line) uint32 {
 	return least << wordShift
 }
 
-// compareFalse orders by misses, falling, then by what tells sets apart.
+// compareFalse orders by descending misses, then by what identifies a set.
 func compareFalse(x, y *profile.FalseSharing) int {
 	return cmp.Or(cmp.Compare(y.Misses, x.Misses), cmp.Compare(x.Object, y.Object),
 		cmp.Compare(x.Sites[0], y.Sites[0]), cmp.Compare(x.Sites[1], y.Sites[1]))
 }
 
-// foldFalse keeps the first ones, and makes one of the others.
+// foldFalse merges the sets behind the first ones into one.
 func foldFalse(list []profile.FalseSharing) []profile.FalseSharing {
 	const kept = profile.MaxFalseSharing - 1
 	if len(list) <= profile.MaxFalseSharing {

@@ -5,38 +5,31 @@ import (
 	"sort"
 )
 
-// join adds what a segment has counted by itself, whose threads have these slots here.
+// join adds the counts of a segment. Threads have the slots to here.
 func (a *Analysis) join(b *Analysis, to []uint8) {
 	for g := range a.flows {
 		a.flows[g].join(b.flows[g].all(), to)
 	}
 	for _, p := range b.pairs.list {
-		counts := a.pairs.of(p.site, p.pair, placeIn(p.place, to))
-		counts.events += p.events
-		counts.transfers += p.transfers
+		a.pairs.of(p.site, p.pair, placeIn(p.place, to)).join(p.counts)
 	}
 	a.memory.join(&b.memory, to)
 	a.pending.countClosed(&a.memory)
 	a.done = b.done
 }
 
-// placeIn gives a place in flows where threads have other slots.
+// placeIn translates a place in flows to other slots.
 func placeIn(place uint32, to []uint8) uint32 {
 	return placeOf(to[place/mostThreads], to[place%mostThreads])
 }
 
 func (f *flows) join(next window, to []uint8) {
 	for _, c := range next {
-		if *f == nil {
-			*f = make(flows, mostThreads*mostThreads)
-		}
-		sum := &(*f)[placeIn(c.place, to)]
-		sum.events += c.events
-		sum.transfers += c.transfers
+		f.at(placeIn(c.place, to)).join(c.counts)
 	}
 }
 
-// slots gives a set of threads where they have other slots.
+// slots translates a set of threads to other slots.
 func slots(set uint64, to []uint8) (there uint64) {
 	for slot, n := range to {
 		there |= set >> slot & 1 << n
@@ -44,7 +37,7 @@ func slots(set uint64, to []uint8) (there uint64) {
 	return there
 }
 
-// join adds windows of the segment up to a reference. flows are those of all windows.
+// join appends the windows of a segment up to reference done. flows are the sums of all windows.
 func (w *windows) join(next *windows, flows, nextFlows flows, to []uint8, done uint64) {
 	all, following := w.all(flows), next.all(nextFlows)
 	size := max(w.size, next.size, sizeFor(done-1))
@@ -63,13 +56,12 @@ func (w *windows) join(next *windows, flows, nextFlows flows, to []uint8, done u
 	}
 }
 
-// all gives the closed windows and the one that is not.
+// all returns the closed windows and the open one.
 func (w *windows) all(flows flows) []window {
 	return append(slices.Clip(w.closed), w.since(flows, nil))
 }
 
-// halves joins windows, of which the first has a number, until they are so many times
-// as long.
+// halves joins windows until they are so many times as long. The first one has a number.
 func halves(list []window, first, times uint64) (sums []window) {
 	for i, flows := range list {
 		n := int((first+uint64(i))/times - first/times)
@@ -81,7 +73,7 @@ func halves(list []window, first, times uint64) (sums []window) {
 	return sums
 }
 
-// in gives a window where threads have other slots.
+// in translates a window to other slots.
 func (w window) in(to []uint8) window {
 	out := slices.Clone(w)
 	for i := range out {
@@ -91,7 +83,6 @@ func (w window) in(to []uint8) window {
 	return out
 }
 
-// at gives the counts of a place.
 func (w *window) at(place uint32) *counts {
 	i := sort.Search(len(*w), func(i int) bool { return (*w)[i].place >= place })
 	if i == len(*w) || (*w)[i].place != place {
@@ -100,7 +91,6 @@ func (w *window) at(place uint32) *counts {
 	return &(*w)[i].counts
 }
 
-// join adds the owners that a segment tells of.
 func (o *owners) join(next *owners, to []uint8) {
 	for n := range next.objects {
 		from := &next.objects[n]
@@ -147,7 +137,7 @@ func (o *owned) join(next *owned, to []uint8) {
 	}
 }
 
-// move has threads have other slots.
+// move translates threads to other slots.
 func (u *usage) move(to []uint8) {
 	u.first = to[u.first]
 	if u.producer != 0 && u.producer != manyProducers {
@@ -155,19 +145,14 @@ func (u *usage) move(to []uint8) {
 	}
 }
 
-// join adds usage that is later.
+// join adds later usage.
 func (u *usage) join(next usage) {
 	u.several = u.several || next.several || u.first != next.first
-	switch next.producer {
-	case 0:
-	case manyProducers:
-		u.producer = manyProducers
-	default:
-		u.produce(next.producer - 1)
+	if next.producer != 0 {
+		u.produce(next.producer - 1) // also if that stands for several
 	}
 }
 
-// join appends what a segment knows of lines and pages.
 func (m *memory) join(next *memory, to []uint8) {
 	numbers := next.pageNumbers()
 	for n, number := range numbers {
@@ -181,7 +166,7 @@ func (m *memory) join(next *memory, to []uint8) {
 	}
 }
 
-// joinLine appends what is known of a line, by the number of its share.
+// joinLine appends the shared line with this number of the next segment.
 func (m *memory) joinLine(l *line, next *memory, number uint32, to []uint8) {
 	s, from := m.shares.at(l.words), next.shares.at(number)
 	has := slots(from.has, to)
@@ -211,7 +196,6 @@ func (s *share) join(next *share, to []uint8) {
 	s.falseEvents += next.falseEvents
 }
 
-// join appends what is known of a granule.
 func (c *cell) join(next *cell, to []uint8) {
 	if next.references == 0 {
 		return

@@ -15,7 +15,7 @@ const (
 	leastStores     = 16 // a thread that stores less often to its words of a line has only filled them in
 )
 
-// lineOwners are the threads to which words of one line belong, by slot.
+// lineOwners are the threads that own words of one line, by slot.
 type lineOwners struct {
 	threads uint64              // set of them
 	uses    [mostThreads]uint64 // references to own words
@@ -23,7 +23,7 @@ type lineOwners struct {
 	most    [mostThreads]uint64
 }
 
-// ownerOf returns the thread that a word belongs to, and how often that refers to it.
+// ownerOf returns the thread that owns a word, and how often it refers to the word.
 func ownerOf(c *cell) (thread uint8, uses uint64, ok bool) {
 	uses = c.references - c.events
 	return c.writer, uses, c.site != 0 && uint64(c.handovers)*usesPerHandover <= uses
@@ -49,7 +49,7 @@ func ownersOf(cells []cell) (o lineOwners) {
 	return o
 }
 
-// apart is the least distance in bytes between words of different owners.
+// apart returns the least distance in bytes between words of different owners.
 func (o *lineOwners) apart(cells []cell) uint32 {
 	least, last, before := len(cells), -1, uint8(0)
 	for i := range cells {
@@ -65,8 +65,8 @@ func (o *lineOwners) apart(cells []cell) uint32 {
 	return uint32(least) << wordShift
 }
 
-// moves bounds how often the line changes hands if its owners run at the same time, and
-// returns the two owners that use their words most often.
+// moves bounds how often the line moves if its owners run at the same time, and returns the two
+// owners that use their words most often.
 func (o *lineOwners) moves() (n uint64, first, second uint8) {
 	var all uint64
 	first, second = noOwner, noOwner
@@ -96,8 +96,8 @@ type lineMoves struct {
 	apart            uint32
 }
 
-// movesOf finds out whether several threads have words of their own in a line, or took it
-// from each other; moves is 0 where not.
+// movesOf reports how a line moves between threads that own words in it, or take it from each
+// other; moves is 0 if it does not.
 func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	s, cells := a.memory.shares.at(l.words), a.memory.cells.run(l.words)
 	a.pingPongs(s, &x)
@@ -111,8 +111,7 @@ func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	return x
 }
 
-// leastPingPongs is how often a line has to be taken back, if hardly any thread stores to it
-// often: each of two threads has lost it twice.
+// leastPingPongs is how often a line has to be taken back if its threads rarely store.
 const leastPingPongs = 4
 
 // pingPongs counts how often a line was taken back: a false miss counts for a thread as often
@@ -158,7 +157,7 @@ func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	x.between, x.sites = [2]uint8{first, second}, [2]uint32{mostOf(after[first]), mostOf(after[second])}
 }
 
-// mostOf returns the key of the largest count, the least of equals.
+// mostOf returns the key of the largest count, the smallest of equals.
 func mostOf(counts map[uint32]uint64) (key uint32) {
 	best := uint64(0)
 	for k, n := range counts {
@@ -169,8 +168,8 @@ func mostOf(counts map[uint32]uint64) (key uint32) {
 	return key
 }
 
-// lineSharing finds the data structures with lines in which several threads have words of
-// their own, whether they were lost to each other in this run or not.
+// lineSharing finds the data structures with lines in which several threads own words, whether
+// they lost the lines to each other in this run or not.
 func (a *Analysis) lineSharing() []profile.LineSharing {
 	type set struct {
 		profile.LineSharing

@@ -6,7 +6,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// memory is what is known of words, lines and pages.
 type memory struct {
 	lineShift uint
 	wordMask  uint64 // words of a line - 1
@@ -32,11 +31,9 @@ type memory struct {
 	tallyAt []uint32 // numbers of tallies by the hash of their keys, a power of two; 0: none
 }
 
-// recentLines is how many lines are found without a look into the table: those
-// that a loop goes through side by side.
+// recentLines is how many lines are found without the table: those that a loop uses together.
 const recentLines = 256
 
-// line is a line of the trace.
 type line struct {
 	number     trace.Line
 	references uint64 // while it is not shared
@@ -47,7 +44,7 @@ type line struct {
 	shared     bool
 }
 
-// privateWord is a word to which one thread has referred.
+// privateWord is a word that one thread has referred to.
 type privateWord struct {
 	site       uint32 // 1 + the slot that wrote it last; 0: none did
 	references uint32
@@ -57,7 +54,7 @@ type privateWord struct {
 // mostPrivate is how many references a word can have that is not shared.
 const mostPrivate = 1<<32 - 1
 
-// cell is a granule to which several threads may have referred.
+// cell is a granule that several threads may have referred to.
 type cell struct {
 	used       uint64 // the threads that used its value, and did not write it
 	references uint64
@@ -65,8 +62,7 @@ type cell struct {
 	site       uint32 // 1 + the slot that wrote it last; 0: none did
 	writer     uint8
 	class      usage
-	// Of words: how often another thread than the writer stored, and how often any did, up
-	// to mostStores.
+	// Of words: stores by other threads than the writer, and all stores, up to mostStores.
 	handovers uint32
 	stores    uint8
 }
@@ -74,10 +70,9 @@ type cell struct {
 // mostStores is where stores to a word are no longer counted.
 const mostStores = 255
 
-// addStores adds two numbers of stores.
 func addStores(a, b uint8) uint8 { return uint8(min(uint(a)+uint(b), mostStores)) }
 
-// usage is what makes the class of what threads refer to.
+// usage determines the sharing class.
 type usage struct {
 	first    uint8 // the thread that referred to it first
 	several  bool  // others did too
@@ -87,7 +82,6 @@ type usage struct {
 // manyProducers stands for several threads whose values others used.
 const manyProducers = 0xff
 
-// refer notes a reference of a thread.
 func (u *usage) refer(thread uint8, isFirst bool) {
 	if isFirst {
 		u.first = thread
@@ -95,7 +89,7 @@ func (u *usage) refer(thread uint8, isFirst bool) {
 	u.several = u.several || u.first != thread
 }
 
-// produce notes that others used a value of a thread.
+// produce records that others used a value of a thread.
 func (u *usage) produce(thread uint8) {
 	if u.producer == 0 {
 		u.producer = thread + 1
@@ -118,17 +112,15 @@ func (u *usage) of(events, falseEvents uint64) profile.SharingClass {
 	return profile.ProducerConsumer
 }
 
-// mostlyFalse tells whether more than half of the events are false.
+// mostlyFalse reports whether more than half of the events are false.
 func mostlyFalse(events, falseEvents uint64) bool { return falseEvents > events-falseEvents }
 
-// source is where the value of a granule comes from.
 type source struct {
 	event, transfer bool
 	thread          uint8
 	site            uint32 // 1 + slot
 }
 
-// refer refers to a granule.
 func (c *cell) refer(r *reference) (from source) {
 	c.class.refer(r.thread, c.references == 0)
 	c.references++
@@ -151,14 +143,14 @@ func (c *cell) refer(r *reference) (from source) {
 	return from
 }
 
-// share is a line or a page to which several threads may have referred.
+// share is a line or a page that several threads may have referred to.
 type share struct {
 	cell
 	falseEvents uint64
 }
 
-// sharedLine is a line of this kind. A thread that had it, and not since the latest
-// store of another one, misses it in a cache of any size: a coherence miss.
+// sharedLine is a shared line. A thread that had it, but not since the latest store of another,
+// misses it in a cache of any size: a coherence miss.
 type sharedLine struct {
 	share
 	had, has uint64 // the threads that referred to it, ever and since the latest store of another one
@@ -170,7 +162,7 @@ type sharedLine struct {
 	begin trace.Addr
 }
 
-// refer refers to a line, and tells whether that is a coherence miss.
+// refer refers to a line and reports whether that is a coherence miss.
 func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 	miss = s.had&^s.has&r.bit != 0
 	s.had |= r.bit
@@ -182,16 +174,14 @@ func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 	return s.cell.refer(r), miss
 }
 
-// tally counts the false misses of a line with the same writer before and the same
-// reference: coherence misses at false events (Dubois et al., 1993, call those
-// useless).
+// tally counts coherence misses at false events with the same writer and the same reference.
+// Dubois et al. (1993) call them useless misses.
 type tally struct {
 	tallyKey
 	next   uint32 // of the line; 0: none
 	misses uint64
 }
 
-// tallyKey is what tallies are told apart by.
 type tallyKey struct {
 	line       uint32 // number of its share
 	site, pair uint32 // 1 + the slot of the store; the pair of the reference
@@ -208,7 +198,7 @@ func (m *memory) init(lineShift uint) {
 	m.tallies = make([]tally, 1)
 }
 
-// lineOf gives a line, a new one of a thread if need be.
+// lineOf returns a line, creating it for a thread if necessary.
 func (m *memory) lineOf(number trace.Line, thread uint8) *line {
 	seen := &m.recent[number%recentLines]
 	if *seen != nil && (*seen).number == number {
@@ -257,8 +247,7 @@ func (m *memory) newPrivate() uint32 {
 	return n
 }
 
-// alone refers to words of a line that one thread has had to itself. It reports
-// whether there was room to count.
+// alone refers to words of a line of one thread. It reports whether there was room to count.
 func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
 	if l.references >= mostPrivate {
 		return false
@@ -281,7 +270,7 @@ func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
 	return true
 }
 
-// share makes cells of the words of a line.
+// share turns the words of a line into cells.
 func (m *memory) share(l *line) {
 	n := m.shares.add()
 	m.cells.add()
@@ -301,15 +290,15 @@ func (m *memory) share(l *line) {
 	l.words, l.shared = n, true
 }
 
-// tally counts a false miss. A line that many places in the code refer to has very
-// many tallies, so that none is looked for among those of the line.
-func (m *memory) tally(s *sharedLine, l *line, r *reference, from source) {
+// tally returns what counts the false misses of a reference. A line that many source
+// locations refer to has very many tallies, so a hash table finds them.
+func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally {
 	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
 	t.offset = max(l.number<<m.lineShift, r.begin) - r.begin
-	m.tallyOf(s, t).misses++
+	return m.tallyOf(s, t)
 }
 
-// tallyOf gives the tally with the key of one, which is added if there is none.
+// tallyOf returns the tally with the key of t, adding it if necessary.
 func (m *memory) tallyOf(s *sharedLine, t tally) *tally {
 	slot := m.tallySlot(t.tallyKey)
 	if slot == nil || *slot == 0 {
@@ -319,7 +308,7 @@ func (m *memory) tallyOf(s *sharedLine, t tally) *tally {
 	return &m.tallies[*slot]
 }
 
-// tallySlot is where the number of a tally is, or goes; nil: there is no room.
+// tallySlot returns the slot of a tally's number, or nil if there is no room.
 func (m *memory) tallySlot(k tallyKey) *uint32 {
 	if len(m.tallyAt) == 0 {
 		return nil
@@ -333,7 +322,7 @@ func (m *memory) tallySlot(k tallyKey) *uint32 {
 	}
 }
 
-// addTally adds a tally that there is none of to those of a line.
+// addTally adds a new tally to those of a line.
 func (m *memory) addTally(s *sharedLine, t tally) {
 	t.next, s.tallies = s.tallies, uint32(len(m.tallies))
 	m.tallies = append(m.tallies, t)
@@ -349,8 +338,7 @@ func (m *memory) addTally(s *sharedLine, t tally) {
 
 const firstTallies = 64 // slots
 
-// arena holds runs of equal length by number. They stay where they are, so that a
-// large one is never copied.
+// arena holds runs of equal length by number. They never move.
 type arena[T any] struct {
 	length int // of a run
 	count  uint32
@@ -362,7 +350,7 @@ const (
 	chunkRuns = 1 << chunkBits
 )
 
-// add makes room for a run of zeros and gives its number.
+// add appends a run of zeros and returns its number.
 func (a *arena[T]) add() uint32 {
 	if a.count%chunkRuns == 0 {
 		a.chunks = append(a.chunks, make([]T, chunkRuns*a.length))
@@ -371,10 +359,9 @@ func (a *arena[T]) add() uint32 {
 	return a.count - 1
 }
 
-// run gives a run by its number.
 func (a *arena[T]) run(n uint32) []T {
 	return a.chunks[n>>chunkBits][int(n%chunkRuns)*a.length:][:a.length]
 }
 
-// at gives what is a run by itself.
+// at returns the only element of a run.
 func (a *arena[T]) at(n uint32) *T { return &a.chunks[n>>chunkBits][n%chunkRuns] }

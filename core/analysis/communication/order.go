@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// inOrder orders pairs by what is written of them.
+// inOrder sorts pairs by what is written of them.
 func (f *form) inOrder(list []sitePair) []sitePair {
 	if !f.ordered {
 		return list
@@ -21,7 +21,6 @@ func (f *form) inOrder(list []sitePair) []sitePair {
 	return list
 }
 
-// compareSites compares stores and then pairs of references by what is written of them.
 func (f *form) compareSites(site, otherSite, pair, otherPair uint32) int {
 	slot, object := f.sites.Pair(pair)
 	otherSlot, otherObject := f.sites.Pair(otherPair)
@@ -29,7 +28,7 @@ func (f *form) compareSites(site, otherSite, pair, otherPair uint32) int {
 		cmp.Compare(f.sites.Data(object)+1, f.sites.Data(otherObject)+1))
 }
 
-// talliesInOrder does so with tallies, but for those that turned out to be none.
+// talliesInOrder sorts tallies in the same way, without those of no misses.
 func (f *form) talliesInOrder(list []tally) []tally {
 	list = slices.DeleteFunc(list, func(t tally) bool { return t.misses == 0 })
 	sort.Slice(list, func(i, j int) bool {

@@ -1,24 +1,21 @@
 package communication
 
-import (
-	"github.com/stackglass/stackglass/core/profile"
-)
+import "github.com/stackglass/stackglass/core/profile"
 
-// owners tells by part of each data object which threads refer to it.
+// owners counts, by part of each data object, the references of threads.
 type owners struct{ objects []owned } // by number
 
-// owned is an object in parts of equal size, twice as large whenever there would
-// be more than profile.MaxParts.
+// owned is an object in parts of equal size, which doubles to keep at most profile.MaxParts.
 type owned struct {
 	shift uint   // log2 of the bytes of a part
 	first uint64 // number of the first part
 	parts []part
-	// counts are references by thread's slot and part; of a thread that did not
-	// refer to the last ones it is shorter, or nil.
+	// counts are references by slot and part. A row is nil or shorter if a thread did not refer
+	// to the last parts.
 	counts [][]uint64
 }
 
-// part is a part of a data object, in which each word that is referred to counts.
+// part is a part of a data object. Each word of a reference counts.
 type part struct {
 	since               uint64 // 1 + the number of the first reference; 0: there was none
 	readers, writers    uint64 // threads
@@ -29,7 +26,7 @@ type part struct {
 // leastPart is log2 of the least part: what moves, most often.
 const leastPart = 6
 
-// place is where the reference to words of a line goes.
+// place is the part that a reference to words of a line counts in.
 type place struct {
 	*owned
 	part int // of its first word
@@ -57,12 +54,12 @@ func (o *owners) place(r *reference, first, last uint64) place {
 	return at
 }
 
-// offset is that of a word in its block.
+// offset returns the offset of a word in its block.
 func offset(r *reference, word uint64) uint64 {
 	return max(word<<wordShift, r.begin) - r.begin
 }
 
-// of gives the part of a word.
+// of returns the part that contains a word.
 func (p place) of(r *reference, word uint64) int {
 	return int(offset(r, word)>>p.shift - p.first)
 }
@@ -73,7 +70,7 @@ func (o *owners) grow(object uint32) {
 	}
 }
 
-// refer counts references of a thread to so many words of a part.
+// refer counts references of a thread to words of part n.
 func (o *owned) refer(r *reference, n int, words uint64) {
 	p := &o.parts[n]
 	p.class.refer(r.thread, p.since == 0)
@@ -92,7 +89,6 @@ func (o *owned) refer(r *reference, n int, words uint64) {
 	o.counts[r.thread][n] += words
 }
 
-// count makes room for the counts of a thread.
 func (o *owned) count(thread uint8) {
 	for len(o.counts) <= int(thread) {
 		o.counts = append(o.counts, nil)
@@ -101,7 +97,7 @@ func (o *owned) count(thread uint8) {
 	*of = append(*of, make([]uint64, len(o.parts)-len(*of))...)
 }
 
-// lineEvent counts an event of a line, at its first word that is referred to.
+// lineEvent counts an event of a line in the part of its first word.
 func (p place) lineEvent(isFalse bool) {
 	at := &p.parts[p.part]
 	at.events++
@@ -110,7 +106,7 @@ func (p place) lineEvent(isFalse bool) {
 	}
 }
 
-// transfer notes that a word's value is used.
+// transfer records that a word's value is used.
 func (p place) transfer(r *reference, word uint64, from source) {
 	p.parts[p.of(r, word)].class.produce(from.thread)
 }
@@ -131,7 +127,7 @@ func (o *owned) extend(first, last uint64) {
 	}
 }
 
-// reach has parts from low up to high.
+// reach extends the parts to those from low up to high.
 func (o *owned) reach(low, high uint64) {
 	before := int(o.first - low)
 	o.first = low
@@ -143,7 +139,7 @@ func (o *owned) reach(low, high uint64) {
 	}
 }
 
-// stretched gives list behind so many zeros, as long as is wanted.
+// stretched returns list behind some zeros, extended to a length.
 func stretched[T any](list []T, before, length int) []T {
 	out := list
 	if length > cap(list) {
@@ -156,7 +152,7 @@ func stretched[T any](list []T, before, length int) []T {
 	return out
 }
 
-// coarsen joins parts in twos.
+// coarsen joins parts in pairs.
 func (o *owned) coarsen() {
 	first := o.first / 2
 	at := func(i int) int { return int((o.first+uint64(i))/2 - first) }
@@ -182,7 +178,7 @@ func (o *owned) coarsen() {
 	o.shift++
 }
 
-// join adds the part behind p.
+// join adds the following part.
 func (p *part) join(next *part) {
 	if next.since == 0 {
 		return
@@ -191,7 +187,7 @@ func (p *part) join(next *part) {
 		*p = *next
 		return
 	}
-	p.class.several = p.class.several || next.class.several || p.class.first != next.class.first
+	p.class.join(next.class)
 	if next.since < p.since {
 		p.since, p.class.first = next.since, next.class.first
 	}
@@ -199,11 +195,4 @@ func (p *part) join(next *part) {
 	p.writers |= next.writers
 	p.events += next.events
 	p.falseEvents += next.falseEvents
-	switch {
-	case next.class.producer == 0:
-	case next.class.producer == manyProducers:
-		p.class.producer = manyProducers
-	default:
-		p.class.produce(next.class.producer - 1)
-	}
 }

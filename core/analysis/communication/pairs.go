@@ -2,8 +2,7 @@ package communication
 
 import "github.com/stackglass/stackglass/core/analysis/index"
 
-// pairs counts what one place in the code wrote and another used, of data objects,
-// by threads.
+// pairs counts what one site wrote and another used, by data object and threads.
 type pairs struct {
 	at     index.Table // by the site that wrote, and the pair that used: which of both
 	both   uint32      // how many of both there are
@@ -17,11 +16,7 @@ type sitePair struct {
 	counts
 }
 
-func (p *pairs) add(from source, r *reference) {
-	p.of(from.site, r.pair, uint32(from.thread)*mostThreads+uint32(r.thread)).add(from)
-}
-
-// of gives the counts of a pair at a place in flows.
+// of returns the counts of a pair at a place in flows.
 func (p *pairs) of(site, pair, place uint32) *counts {
 	key := p.key(site, pair, place)
 	n, known := p.placed.Find(key)
@@ -33,7 +28,7 @@ func (p *pairs) of(site, pair, place uint32) *counts {
 	return &p.list[n].counts
 }
 
-// key numbers what the two of a pair and the place in flows are together.
+// key numbers the combinations of a pair and a place in flows.
 func (p *pairs) key(site, pair, place uint32) uint64 {
 	two := uint64(site)<<32 | uint64(pair)
 	n, known := p.at.Find(two)

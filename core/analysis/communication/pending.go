@@ -31,7 +31,7 @@ type useCount struct {
 	count uint64
 }
 
-// use is a reference to words of a line or, without a site, to words of a page.
+// use is a reference to words of a line or of a page.
 type use struct {
 	granule       uint64 // the line's or page's number
 	first, last   uint16 // words in it
@@ -49,7 +49,7 @@ type use struct {
 	isMiss        bool   // status closed: the thread lost the line
 }
 
-// status tells of what a line or a page needs to be told.
+// status says what is still unknown about a reference to a line or a page.
 type status uint8
 
 const (
@@ -72,7 +72,6 @@ func (p *pending) closedIn(which int, number uint32) *uint16 {
 	return &(*of)[number]
 }
 
-// add counts a reference.
 func (p *pending) add(u use, count uint64) {
 	if p.at == nil {
 		p.at = map[use]uint32{}
@@ -86,7 +85,7 @@ func (p *pending) add(u use, count uint64) {
 	p.list[n].count += count
 }
 
-// coarsen has windows be twice as long.
+// coarsen doubles the windows.
 func (p *pending) coarsen() {
 	list := p.list
 	p.list, p.at = nil, nil
@@ -96,8 +95,7 @@ func (p *pending) coarsen() {
 	}
 }
 
-// pend keeps what the reference to bytes from first to last will need, before it is
-// made.
+// pend keeps what the next reference, to the bytes from first to last, will need.
 func (a *Analysis) pend(first, last trace.Addr) {
 	for ; ; first = (first>>pageShift + 1) << pageShift {
 		end := min(last, first|(1<<pageShift-1))
@@ -108,7 +106,6 @@ func (a *Analysis) pend(first, last trace.Addr) {
 	}
 }
 
-// pendPage is pend for words of one page.
 func (a *Analysis) pendPage(first, last uint64) {
 	r, m := &a.at, &a.memory
 	wordsOfLine := m.wordMask + 1
@@ -146,7 +143,6 @@ func (a *Analysis) pendPage(first, last uint64) {
 
 const pageWords = profile.PageBytes / profile.WordBytes
 
-// pendLine is pend for words of one line.
 func (a *Analysis) pendLine(page uint32, first, last uint64) {
 	r, m := &a.at, &a.memory
 	l := m.lineOf(first>>(m.lineShift-wordShift), r.thread)
@@ -183,14 +179,14 @@ func (a *Analysis) pendLine(page uint32, first, last uint64) {
 	}
 }
 
-// load notes that a thread loads a granule that is open.
+// load records that a thread loads an open granule.
 func (c *cell) load(r *reference) {
 	if r.loads {
 		c.used |= r.bit
 	}
 }
 
-// follows makes what follows from the list, and reports whether that can be.
+// follows rebuilds what follows from the list, and reports whether it is consistent.
 func (p *pending) follows(m *memory) bool {
 	p.at = make(map[use]uint32, len(p.list))
 	for i := range p.list {
@@ -210,7 +206,7 @@ func (p *pending) follows(m *memory) bool {
 	return true
 }
 
-// countClosed counts the words of lines and pages that are closed.
+// countClosed counts the closed words of lines and pages.
 func (p *pending) countClosed(m *memory) {
 	p.closedOf = [2][]uint16{}
 	for n := range m.lines.count {
@@ -227,7 +223,6 @@ func (p *pending) countClosed(m *memory) {
 	}
 }
 
-// find gives a line, or nil.
 func (m *memory) find(number trace.Line) *line {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known {

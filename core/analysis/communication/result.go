@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements analysis.Analysis. It comes after that of sites. A trace with
-// one thread, or that tells none, has nothing to communicate.
+// Result implements analysis.Analysis. It comes after that of sites. A trace with one thread
+// has none.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
 		return
@@ -38,8 +38,7 @@ func (a *Analysis) Told() *profile.Communication {
 	return c
 }
 
-// granules are those of words, lines and pages; of lines as large as one of these,
-// these.
+// granules returns words, lines and pages, without lines of the size of another.
 func (a *Analysis) granules() (list []profile.Granule) {
 	classes := a.classes()
 	for g, bytes := range [granularities]uint32{profile.WordBytes, 1 << a.lineShift, profile.PageBytes} {
@@ -57,7 +56,6 @@ func (f flows) all() window {
 	return none.since(f, nil)
 }
 
-// flowsOf gives flows of granules of so many bytes as profiles have them.
 func (a *Analysis) flowsOf(w window, bytes uint64) (list []profile.Flow) {
 	for _, c := range w {
 		from, to := a.ends(c.place)
@@ -69,7 +67,7 @@ func (a *Analysis) flowsOf(w window, bytes uint64) (list []profile.Flow) {
 	return list
 }
 
-// ends gives the threads of a place in flows.
+// ends returns the threads of a place in flows.
 func (a *Analysis) ends(place uint32) (from, to uint32) {
 	return a.threads.numbers[place/mostThreads], a.threads.numbers[place%mostThreads]
 }
@@ -112,10 +110,10 @@ func (c *classCounts) share(s *share) {
 	c.add(s.class.of(s.events, s.falseEvents), s.references, s.events)
 }
 
-// code gives the index in the profile of a site, which is 1 + its slot.
+// code returns the index in the profile of a site, which is 1 + its slot.
 func (a *Analysis) code(site uint32) uint32 { return a.sites.Code(site - 1) }
 
-// user gives the indices in the profile of a pair's site and object.
+// user returns the indices in the profile of a pair's site and object.
 func (a *Analysis) user(pair uint32) (code, data uint32) {
 	slot, object := a.sites.Pair(pair)
 	return a.sites.Code(slot), a.sites.Data(object)
@@ -132,8 +130,7 @@ func (a *Analysis) sitePairs() (list []profile.SitePair) {
 	return joinPairs(list)
 }
 
-// joinPairs makes one of equal pairs: there are some where a part of the trace told
-// sites, and another did not.
+// joinPairs sums equal pairs, which exist if only a part of the trace tells sites.
 func joinPairs(list []profile.SitePair) []profile.SitePair {
 	out := list[:0]
 	for i := range list {
@@ -158,7 +155,7 @@ func (a *Analysis) flowWindows() (list []profile.FlowWindow) {
 	return list
 }
 
-// ownerships are nil where the trace told of data in a part only.
+// ownerships returns nil if only a part of the trace names data.
 func (a *Analysis) ownerships() (list []profile.Ownership) {
 	for n := range a.owners.objects {
 		o := &a.owners.objects[n]

@@ -33,7 +33,7 @@ type Stacks interface {
 	Core(thread uint32) (core uint8, known bool) // by order of appearance
 }
 
-// lineEvent is an event of a line, by a row of the batch.
+// lineEvent is an event of a line, at a row of the batch.
 type lineEvent struct {
 	row      uint32
 	wrote    uint32 // the thread that the value comes from, of those of its slot
@@ -42,14 +42,12 @@ type lineEvent struct {
 	transfer bool
 }
 
-// distances are those between two threads.
 type distances struct {
 	place             uint32 // in flows
 	events, transfers profile.Histogram
 }
 
-// deepest is more than the depth of any line, of which so many are known: stacks that are
-// estimated have others too.
+// deepest exceeds the depth of any of the known lines. Estimated stacks have more lines.
 func (s *sources) deepest(lines uint32) uint32 {
 	if _, all := s.stacks.(*sharing.Analysis); all || s.stacks == nil {
 		return lines
@@ -57,16 +55,13 @@ func (s *sources) deepest(lines uint32) uint32 {
 	return profile.MaxDistance - 1
 }
 
-// begin forgets the batch before.
 func (s *sources) begin() { s.queue, s.next = s.queue[:0], 0 }
 
-// note keeps an event.
 func (s *sources) note(r *reference, line trace.Line, from source, wrote uint32) {
 	s.queue = append(s.queue, lineEvent{row: r.row, wrote: wrote, line: line, from: from.thread, to: r.thread, transfer: from.transfer})
 }
 
-// Follow has the depths of sources told by an analysis of the stacks of cores, which
-// comes later with every batch.
+// Follow takes the depths of sources from the stacks of cores, which read every batch later.
 func (a *Analysis) Follow(stacks Stacks) {
 	a.sources.stacks = stacks
 	stacks.Feed(1<<a.lineShift, a)
@@ -79,7 +74,7 @@ func (a *Analysis) Ask(x *sharing.Accesses, questions []sharing.Question) []shar
 	i := 0
 	for ; s.next < len(s.queue); s.next++ {
 		e := &s.queue[s.next]
-		for i < len(x.Lines) && (x.Lines[i] != e.line || rowOf(x, i) != int(e.row)) {
+		for i < len(x.Lines) && (x.Lines[i] != e.line || x.Row(i) != int(e.row)) {
 			i++
 		}
 		if i == len(x.Lines) {
@@ -93,15 +88,7 @@ func (a *Analysis) Ask(x *sharing.Accesses, questions []sharing.Question) []shar
 	return questions
 }
 
-// rowOf gives the row of the batch that an access belongs to.
-func rowOf(x *sharing.Accesses, i int) int {
-	if x.Rows == nil {
-		return x.First + i
-	}
-	return x.First + int(x.Rows[i])
-}
-
-// coreOf gives 1 + the core of the thread that an event's value comes from, or 0.
+// coreOf returns 1 + the core of the thread that wrote an event's value, or 0.
 func (a *Analysis) coreOf(e *lineEvent) uint8 {
 	known := &a.sources.cores[e.from%mostThreads]
 	if *known != 0 && e.wrote == a.threads.numbers[e.from] {
@@ -126,7 +113,6 @@ func (a *Analysis) Answer(depths []uint32) {
 	}
 }
 
-// between gives the distances between two threads.
 func (s *sources) between(place uint32) *distances {
 	n, known := s.at[place]
 	if !known {
@@ -140,7 +126,6 @@ func (s *sources) between(place uint32) *distances {
 	return &s.list[n]
 }
 
-// count counts an event at a depth.
 func (s *sources) count(e *lineEvent, depth uint64) {
 	d := s.between(uint32(e.from)*mostThreads + uint32(e.to))
 	d.events.Add(depth)

@@ -3,6 +3,7 @@ package communication
 import (
 	"errors"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
@@ -22,15 +23,15 @@ type form struct {
 	ordered bool     // lists are written in an order that does not tell of how they were made
 }
 
-// hold records that what was read cannot be, unless it can.
+// hold fails while reading if a number is impossible.
 func (f *form) hold(possible bool) { f.Check(possible, "a number that cannot be") }
 
 func (f *form) u8(v *uint8) { codec.Below(f.Coder, v, 1<<8) }
 
-// thread is a slot.
+// thread codes a slot.
 func (f *form) thread(v *uint8) { codec.Below(f.Coder, v, uint64(f.threads)) }
 
-// slot is a site's.
+// slot codes a site's slot.
 func (f *form) slot(v *uint32) {
 	code := f.sites.Code(*v) + 1
 	f.U32(&code)
@@ -39,7 +40,7 @@ func (f *form) slot(v *uint32) {
 	}
 }
 
-// site is 0, or 1 + a slot.
+// site codes 0, or 1 + a slot.
 func (f *form) site(v *uint32) {
 	var code uint32 // 0: none, 1: a site that is not known, 2 + index
 	if *v != 0 {
@@ -62,7 +63,7 @@ func (f *form) object(v *uint32) {
 	}
 }
 
-// pair is a pair of sites.
+// pair codes a pair of sites.
 func (f *form) pair(v *uint32) {
 	var slot, object uint32
 	if !f.Reads() {
@@ -75,10 +76,7 @@ func (f *form) pair(v *uint32) {
 	}
 }
 
-func (f *form) counts(c *counts) {
-	f.U64(&c.events)
-	f.U64(&c.transfers)
-}
+func (f *form) counts(c *counts) { f.U64s(&c.events, &c.transfers) }
 
 func (f *form) usage(u *usage) {
 	f.thread(&u.first)
@@ -92,14 +90,13 @@ func (f *form) cell(c *cell) {
 	if c.references == 0 {
 		return
 	}
-	f.U64(&c.used)
-	f.U64(&c.events)
+	f.U64s(&c.used, &c.events)
 	f.site(&c.site)
 	f.thread(&c.writer)
 	f.usage(&c.class)
 }
 
-// word is a cell with what only words have.
+// word codes a cell with what only words have.
 func (f *form) word(c *cell) {
 	if f.cell(c); c.references == 0 {
 		return
@@ -108,7 +105,7 @@ func (f *form) word(c *cell) {
 	f.u8(&c.stores)
 }
 
-// list is a list of which each member takes at least so many bytes.
+// list codes a list whose members take at least least bytes each.
 func list[T any](f *form, l *[]T, least int, member func(*T)) {
 	if f.Reads() {
 		*l = nil
@@ -116,7 +113,7 @@ func list[T any](f *form, l *[]T, least int, member func(*T)) {
 	codec.Slice(f.Coder, l, least, member)
 }
 
-// place is one in flows.
+// place codes a place in flows.
 func (f *form) place(v *uint32) {
 	f.U32(v)
 	f.hold(*v/mostThreads < uint32(f.threads) && *v%mostThreads < uint32(f.threads))
@@ -127,7 +124,7 @@ func (f *form) placed(c *placed) {
 	f.counts(&c.counts)
 }
 
-// flows are written as those that are not zero.
+// flows codes the flows that are not zero.
 func (f *form) flows(to *flows) {
 	all := to.all()
 	list(f, (*[]placed)(&all), 3, f.placed)
@@ -140,7 +137,7 @@ func (f *form) flows(to *flows) {
 	}
 }
 
-// histogram is one of depths below the number of lines.
+// histogram codes depths below the number of lines.
 func (f *form) histogram(h *profile.Histogram, lines uint32) {
 	var counted [][2]uint64
 	if !f.Reads() {
@@ -149,8 +146,7 @@ func (f *form) histogram(h *profile.Histogram, lines uint32) {
 		}
 	}
 	list(f, &counted, 2, func(c *[2]uint64) {
-		f.U64(&c[0])
-		f.U64(&c[1])
+		f.U64s(&c[0], &c[1])
 		if f.hold(c[0] < uint64(lines)); f.Reads() && !f.Failed() {
 			h.AddN(c[0], c[1])
 		}
@@ -184,10 +180,7 @@ func (f *form) part(p *part) {
 	if p.since == 0 {
 		return
 	}
-	f.U64(&p.readers)
-	f.U64(&p.writers)
-	f.U64(&p.events)
-	f.U64(&p.falseEvents)
+	f.U64s(&p.readers, &p.writers, &p.events, &p.falseEvents)
 	f.usage(&p.class)
 }
 
@@ -198,11 +191,10 @@ func (f *form) sitePair(p *sitePair) {
 	f.counts(&p.counts)
 }
 
-// formVersion is added to the first number, so that states of earlier versions, which lack
-// some fields, are refused.
+// formVersion is added to the first number, so that states of earlier versions are refused.
 const formVersion = 16
 
-// all describes an analysis.
+// all codes an analysis.
 func (a *Analysis) all(f *form) {
 	line := uint8(a.lineShift) + formVersion
 	f.u8(&line)
@@ -212,14 +204,11 @@ func (a *Analysis) all(f *form) {
 	for g := range a.flows {
 		f.flows(&a.flows[g])
 	}
-	if f.Reads() {
-		list(f, &a.pairs.list, 5, f.sitePair)
-	} else {
-		pairs := f.inOrder(a.pairs.list)
-		list(f, &pairs, 5, f.sitePair)
+	pairs := f.inOrder(a.pairs.list)
+	if list(f, &pairs, 5, f.sitePair); f.Reads() {
+		a.pairs.list = pairs
 	}
-	f.U64(&a.windows.size)
-	f.U64(&a.windows.next)
+	f.U64s(&a.windows.size, &a.windows.next)
 	list(f, &a.windows.closed, 1, func(w *window) { list(f, (*[]placed)(w), 3, f.placed) })
 	a.owners.form(f)
 	a.memory.form(f)
@@ -256,7 +245,7 @@ func (t *threads) form(f *form) {
 	f.hold(len(t.slotOf) == len(t.numbers)+int(t.beyond))
 }
 
-// form writes the objects with parts.
+// form codes the objects that have parts.
 func (o *owners) form(f *form) {
 	var numbers []uint32
 	for n := range o.objects {
@@ -279,8 +268,7 @@ func (o *owners) form(f *form) {
 	})
 }
 
-// form describes the lines in the order of their numbers, so that they get the same
-// ones again.
+// form codes the lines in the order of their numbers, which therefore stay the same.
 func (m *memory) form(f *form) {
 	n := f.Length(int(m.pages.count), 1)
 	pages := m.pageNumbers()
@@ -304,7 +292,7 @@ func (m *memory) form(f *form) {
 	}
 }
 
-// pageNumbers are in the order of pages.
+// pageNumbers returns page numbers in the order of pages.
 func (m *memory) pageNumbers() []uint64 {
 	numbers := make([]uint64, m.pages.count)
 	for n := range m.lines.count {
@@ -320,8 +308,7 @@ func (f *form) share(s *share) {
 	f.hold(s.falseEvents <= s.events)
 }
 
-// wrote describes the thread that wrote a line last: only where its slot has several,
-// it is not known by that.
+// wrote codes the thread that wrote a line last, if its slot has several threads.
 func (f *form) wrote(s *sharedLine) {
 	switch {
 	case f.Failed():
@@ -334,12 +321,11 @@ func (f *form) wrote(s *sharedLine) {
 	}
 }
 
-// sharedLine describes the share of a line, by its number, and its tallies.
+// sharedLine codes the share of a line, and its tallies.
 func (m *memory) sharedLine(f *form, number uint32) {
 	s := m.shares.at(number)
 	f.share(&s.share)
-	f.U64(&s.had)
-	f.U64(&s.has)
+	f.U64s(&s.had, &s.has)
 	f.wrote(s)
 	f.pair(&s.pair)
 	f.U64(&s.begin)
@@ -355,20 +341,19 @@ func (m *memory) sharedLine(f *form, number uint32) {
 		f.pair(&t.pair)
 		f.thread(&t.from)
 		f.thread(&t.to)
-		f.U64(&t.offset)
-		f.U64(&t.misses)
+		f.U64s(&t.offset, &t.misses)
 		f.hold(t.site != 0)
 	})
 	if !f.Reads() {
 		return
 	}
-	for i := len(tallies) - 1; i >= 0; i-- {
-		tallies[i].line = number
-		m.addTally(s, tallies[i])
+	for _, t := range slices.Backward(tallies) {
+		t.line = number
+		m.addTally(s, t)
 	}
 }
 
-// line describes line n.
+// line codes line n.
 func (m *memory) line(f *form, n uint32) {
 	var number uint64
 	var shared bool
@@ -407,8 +392,7 @@ func (m *memory) line(f *form, n uint32) {
 	}
 }
 
-// again makes a line that was saved. It reports whether it can be: there is none of
-// that number, and its page is known.
+// again makes a saved line. It reports whether its page is known and the line is not.
 func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {
@@ -421,7 +405,6 @@ func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 	return l.shared == shared
 }
 
-// save gives the state.
 func (a *Analysis) save() []byte {
 	f := form{Coder: codec.Writer([]byte{}), sites: a.sites, ordered: a.mergeable}
 	a.all(&f)
@@ -458,8 +441,7 @@ func (a *Analysis) load(state []byte) error {
 	return nil
 }
 
-// fits makes what follows from the state, and reports whether its numbers can be:
-// those of threads that there are, and windows that end where they have to.
+// fits rebuilds what follows from the state, and reports whether its numbers are consistent.
 func (a *Analysis) fits() bool {
 	w := &a.windows
 	if w.size < leastWindow || w.size&(w.size-1) != 0 {
@@ -481,10 +463,8 @@ func (a *Analysis) fits() bool {
 	for _, closed := range w.closed {
 		w.count(closed)
 	}
+	a.sources.at = map[uint32]uint32{}
 	for i := range a.sources.list {
-		if a.sources.at == nil {
-			a.sources.at = map[uint32]uint32{}
-		}
 		a.sources.at[a.sources.list[i].place] = uint32(i)
 	}
 	return len(w.closed) < profile.MaxFlowWindows && a.done >= a.start &&

@@ -1,7 +1,7 @@
 package communication
 
 import (
-	"sort"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -9,7 +9,7 @@ import (
 // mostThreads is how many threads are told apart: those behind are the last one.
 const mostThreads = profile.MaxThreads
 
-// threads gives threads their slots, in the order of their first reference.
+// threads assigns slots in the order of first references.
 type threads struct {
 	numbers []uint32 // by slot
 	beyond  uint32   // threads that share the last slot with the one that came first
@@ -18,7 +18,7 @@ type threads struct {
 	known   bool // there is a latest one
 }
 
-// slot gives the slot of a thread, which is the latest one from now on.
+// slot returns the slot of a thread, which becomes the latest one.
 func (t *threads) slot(number uint32) uint8 {
 	t.latest, t.known = number, true
 	slot, known := t.slotOf[number]
@@ -43,34 +43,46 @@ func (t *threads) add(number uint32) uint8 {
 	return slot
 }
 
-// counts are events and transfers.
 type counts struct{ events, transfers uint64 }
 
-func (c *counts) add(from source) {
-	c.events++
+// add adds n events, of which the first may be a transfer.
+func (c *counts) add(from source, n uint64) {
+	c.events += n
 	if from.transfer {
 		c.transfers++
 	}
 }
 
-// flows are counts by threads, from*mostThreads + to; nil until there are some.
+func (c *counts) join(other counts) {
+	c.events += other.events
+	c.transfers += other.transfers
+}
+
+// flows are counts by from*mostThreads + to; nil if there are none.
 type flows []counts
 
-func (f *flows) add(from source, to uint8) {
+func (f *flows) add(from source, to uint8, n uint64) {
+	f.at(placeOf(from.thread, to)).add(from, n)
+}
+
+func (f *flows) at(place uint32) *counts {
 	if *f == nil {
 		*f = make(flows, mostThreads*mostThreads)
 	}
-	(*f)[int(from.thread%mostThreads)*mostThreads+int(to%mostThreads)].add(from)
+	return &(*f)[place]
 }
 
-// others are the threads that share the last slot with the one that came first,
-// ascending.
+func placeOf(from, to uint8) uint32 {
+	return uint32(from%mostThreads)*mostThreads + uint32(to%mostThreads)
+}
+
+// others returns the threads that share the last slot with its first one, ascending.
 func (t *threads) others() (list []uint32) {
 	for number, slot := range t.slotOf {
 		if t.numbers[slot] != number {
 			list = append(list, number)
 		}
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
+	slices.Sort(list)
 	return list
 }

@@ -2,8 +2,7 @@ package communication
 
 import "github.com/stackglass/stackglass/core/profile"
 
-// windows tells what goes between threads over the run: equal windows of
-// references, twice as long whenever there would be more than
+// windows are equal windows of references with their flows. Their size doubles to keep at most
 // profile.MaxFlowWindows.
 type windows struct {
 	size, next uint64   // references of a window; number of the first one behind the last window
@@ -14,10 +13,8 @@ type windows struct {
 	spare      []window // room for others
 }
 
-// window holds flows, ascending by place.
 type window []placed
 
-// placed are counts at a place in flows.
 type placed struct {
 	place uint32
 	counts
@@ -28,24 +25,23 @@ const leastWindow = 1024
 
 func (w *windows) init() { w.size = leastWindow }
 
-// begin has the first window be the one of a reference.
+// begin begins with the window of a reference.
 func (w *windows) begin(start uint64) {
 	w.size, w.next = sizeFor(start), start
 	w.first = start / w.size
 }
 
-// sizeFor is the size of the window of a reference, in a run that begins with number 0.
+// sizeFor returns the window size of a run that begins with reference 0 and has come to this one.
 func sizeFor(reference uint64) (size uint64) {
 	for size = leastWindow; reference/size >= profile.MaxFlowWindows; size *= 2 {
 	}
 	return size
 }
 
-// now is the number of the window that the run is in.
+// now returns the number of the current window.
 func (w *windows) now() uint32 { return uint32(w.next/w.size - 1) }
 
-// turn begins a window with reference number done. It tells whether they are twice as
-// long from now on.
+// turn begins a window with reference number done. It reports whether windows doubled.
 func (w *windows) turn(done uint64, f *flows) (doubled bool) {
 	if w.open {
 		last := w.since(*f, w.room())
@@ -59,7 +55,7 @@ func (w *windows) turn(done uint64, f *flows) (doubled bool) {
 	return doubled
 }
 
-// double joins windows in twos.
+// double joins windows in pairs.
 func (w *windows) double() {
 	first, to := w.first/2, 0
 	for i := 0; i < len(w.closed); to++ {
@@ -77,18 +73,12 @@ func (w *windows) double() {
 	w.closed, w.first, w.size = w.closed[:to], first, 2*w.size
 }
 
-// count adds to what closed windows hold.
 func (w *windows) count(last window) {
-	if w.counted == nil && len(last) > 0 {
-		w.counted = make(flows, mostThreads*mostThreads)
-	}
 	for _, c := range last {
-		w.counted[c.place].events += c.events
-		w.counted[c.place].transfers += c.transfers
+		w.counted.at(c.place).join(c.counts)
 	}
 }
 
-// room gives an empty window.
 func (w *windows) room() window {
 	last := len(w.spare) - 1
 	if last < 0 {
@@ -113,7 +103,7 @@ func (w *windows) since(f flows, last window) window {
 	return last
 }
 
-// merged appends two windows to sum, joined.
+// merged appends the sum of two windows to sum.
 func merged(sum, x, y window) window {
 	for len(x) > 0 && len(y) > 0 {
 		switch {
@@ -123,8 +113,7 @@ func merged(sum, x, y window) window {
 			sum, y = append(sum, y[0]), y[1:]
 		default:
 			both := x[0]
-			both.events += y[0].events
-			both.transfers += y[0].transfers
+			both.join(y[0].counts)
 			sum, x, y = append(sum, both), x[1:], y[1:]
 		}
 	}

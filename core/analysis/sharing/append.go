@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -30,9 +31,9 @@ var ErrManyCores = errors.New("the segments have more than 64 threads or groups 
 
 // Groups gives the groups of threads that a segment's state was made with.
 func Groups(state []byte) (cores, domains [][]uint32, err error) {
-	r := &loader{Decoder: codec.NewDecoder(state)}
-	cores, domains = r.groups(), r.groups()
-	if r.Err() != nil {
+	c := codec.Reader(state)
+	codeGroups(c, &cores)
+	if codeGroups(c, &domains); c.Failed() {
 		return nil, nil, errState
 	}
 	return cores, domains, nil
@@ -61,10 +62,9 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	}
 	o := a.options
 	o.Mergeable = true // which the segment is, whatever it is added to
-	r := &loader{Decoder: codec.NewDecoder(next.Segment.Sharing), a: &Analysis{options: o}}
+	r := &loader{codec.Reader(next.Segment.Sharing), &Analysis{options: o}}
 	r.a.cores.reset(a.options.Cores)
-	r.threads()
-	if r.Err() != nil || r.wrong {
+	if r.threads(); r.Failed() {
 		return errState
 	}
 	to, err := a.cores.join(&r.a.cores, a.running)
@@ -79,14 +79,13 @@ func (a *Analysis) Append(next *profile.Profile) error {
 			return err
 		}
 	}
-	if len(r.Rest()) != 0 {
+	if r.More() {
 		return errState
 	}
 	return nil
 }
 
-// Joins tells whether a segment with references of these threads can be appended now,
-// or perhaps later: as long as each thread finds room.
+// Joins reports whether a segment can be appended: whether each thread has a core.
 func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	n := len(a.cores.of)
 	for _, t := range threads {
@@ -97,9 +96,8 @@ func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	return n <= profile.MaxCores, n <= profile.MaxCores
 }
 
-// Alone tells whether all that was analysed, and references of these threads, are of one
-// core. Then a segment that has them, and is not to be appended to, need not tell of
-// sharing.
+// Alone reports whether everything analysed, and references of these threads, are of one core.
+// Then a segment that is not appended to needs no sharing.
 func (a *Analysis) Alone(threads []uint32) bool {
 	if a.running || a.absent || a.options.Mergeable || !a.seen {
 		return false
@@ -112,9 +110,8 @@ func (a *Analysis) Alone(threads []uint32) bool {
 	return true
 }
 
-// join adds the cores of the segment that follows, and gives their numbers. One that
-// names no threads is of the core that was alone or, if there are several, of thread
-// 0's.
+// join adds the cores of the next segment, and returns their numbers here. A segment without
+// threads is of the only core or, if there are several, of that of thread 0.
 func (c *cores) join(next *cores, several bool) (to []uint8, err error) {
 	for i := range next.list {
 		for _, t := range next.list[i].threads {
@@ -136,20 +133,20 @@ func (c *cores) join(next *cores, several bool) (to []uint8, err error) {
 
 // append appends line size number i of the next segment.
 func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) error {
-	lines, touches := stackOf(next, s.bytes), next.Segment.Lines[i].FirstTouches
+	lines, touches := locality.StackOf(next, s.bytes), next.Segment.Lines[i].FirstTouches
 	if len(next.Sharing) > 0 {
 		if i >= len(next.Sharing) || next.Sharing[i].LineBytes != s.bytes || len(next.Sharing[i].Cores) != len(to) {
 			return errState
 		}
 		p := r.part(s.bytes, &next.Sharing[i], lines)
-		if r.wrong || r.Err() != nil || !p.begins(touches) {
+		if r.Failed() || !p.begins(touches) {
 			return errState
 		}
 		return s.join(p, to)
 	}
 	stores := r.stores(uint64(len(touches)))
 	switch {
-	case r.wrong || r.Err() != nil || len(to) > 1:
+	case r.Failed() || len(to) > 1:
 		return errState
 	case s.analysis.running:
 		s.addCores(len(s.analysis.cores.list))
@@ -183,7 +180,7 @@ func (s *lineSize) alone(l *profile.Locality, touches []profile.FirstTouch, line
 	return p
 }
 
-// begins reports whether the first touches of the lines are those of the pass.
+// begins reports whether the first touches of the notes are those of the pass.
 func (p *sizePart) begins(touches []profile.FirstTouch) bool {
 	var seen directory
 	seen.reset()

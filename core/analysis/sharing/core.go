@@ -6,7 +6,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// core is the stacks of one core.
 type core struct {
 	private        *stack.Sets
 	coherent       *stack.Coherent
@@ -32,10 +31,10 @@ type core struct {
 	asked          []uint32 // depths that were asked for
 }
 
-// turn is where accesses in a row are among those that the pass handed over.
+// turn is a run of accesses, by its place among those that the pass handed over.
 type turn struct{ first, accesses int }
 
-// other is a loss or a question, before one of the accesses.
+// other is a loss or a question before one of the accesses.
 type other struct {
 	access int
 	op     stack.Op
@@ -48,8 +47,8 @@ func newCore(noting bool) *core {
 	return c
 }
 
-// start has a core begin with what was counted before, and with these lines on its
-// stacks, most recently used first.
+// start begins with what was counted before, and with lines on the stacks, most recently used
+// first.
 func (c *core) start(before *profile.StackCounts, lines []trace.Line) {
 	c.privateCounts.load(&before.Distances, before.Cold)
 	c.coherentCounts.load(&before.Distances, before.Cold)
@@ -59,13 +58,12 @@ func (c *core) start(before *profile.StackCounts, lines []trace.Line) {
 	push(lines, c.pushCoherent)
 }
 
-// pushCoherent accesses lines for the first time: that counts no depth.
+// pushCoherent accesses lines for the first time, which counts no depth.
 func (c *core) pushCoherent(lines []trace.Line) {
 	c.room(len(lines))
 	c.coherent.Access(lines, c.depths, c.lostAt)
 }
 
-// push pushes lines, the last one first.
 func push(lines []trace.Line, on func([]trace.Line)) {
 	var some [maxAccesses]trace.Line
 	for end := len(lines); end > 0; {
@@ -78,22 +76,20 @@ func push(lines []trace.Line, on func([]trace.Line)) {
 	}
 }
 
-// take notes accesses in a row, the first of which has a number among those that the
-// pass handed over, and which of them are foreign, if any is.
+// take adds a run of accesses. first is the number of the first among those that the pass
+// handed over; foreign says which are foreign, if several are.
 func (c *core) take(lines []trace.Line, foreign []bool, first int, several bool) {
 	c.lines, c.foreign = append(c.lines, lines...), append(c.foreign, foreign...)
 	c.turns = append(c.turns, turn{first, len(lines)})
 	c.several = c.several || several
 }
 
-// other notes another operation.
 func (c *core) other(op stack.Op, line trace.Line) {
 	c.others = append(c.others, other{len(c.lines), op, line})
 }
 
-// run does what there is to do, and writes the distances of the accesses on the
-// private stack, and the depths on the coherent one if there is a follower, to where
-// their turns were. It notes whether there were coherence misses.
+// run makes the accesses and other operations. It writes the distances on the private stack
+// and, for a follower, the depths on the coherent one to the places of their turns.
 func (c *core) run(s *lineSize) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))
@@ -111,7 +107,7 @@ func (c *core) run(s *lineSize) {
 	c.lines, c.foreign, c.turns, c.others, c.several = c.lines[:0], c.foreign[:0], c.turns[:0], c.others[:0], false
 }
 
-// scatter writes a number of each access to where its turn was.
+// scatter copies a number of each access to the place of its turn.
 func (c *core) scatter(to *[maxAccesses]uint32, numbers []uint32) {
 	for _, t := range c.turns {
 		copy(to[t.first:], numbers[:t.accesses])
@@ -119,7 +115,6 @@ func (c *core) scatter(to *[maxAccesses]uint32, numbers []uint32) {
 	}
 }
 
-// measure makes the accesses on the private stack.
 func (c *core) measure(private *[maxAccesses]uint32) {
 	depths := c.depths[:len(c.lines)]
 	if !c.several {
@@ -136,8 +131,8 @@ func (c *core) measure(private *[maxAccesses]uint32) {
 	c.scatter(private, depths)
 }
 
-// cohere does all operations on the coherent stack. It reports whether there were
-// coherence misses.
+// cohere makes all operations on the coherent stack. It reports whether there were coherence
+// misses.
 func (c *core) cohere() (lost bool) {
 	done := 0
 	for i := range c.others {
@@ -156,8 +151,8 @@ func (c *core) cohere() (lost bool) {
 	return lost
 }
 
-// access makes some of the accesses on the coherent stack, and counts apart those to
-// lines that were lost. It reports whether there were some.
+// access makes some accesses on the coherent stack, and counts coherence misses. It reports
+// whether there were any.
 func (c *core) access(lo, hi int) (some bool) {
 	if lo == hi {
 		return false
@@ -173,7 +168,6 @@ func (c *core) access(lo, hi int) (some bool) {
 	return true
 }
 
-// room makes room for the results of so many accesses.
 func (c *core) room(accesses int) {
 	if len(c.depths) < accesses {
 		n := max(accesses, maxAccesses)

@@ -7,12 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// cores says which core a thread is on. Numbers of threads may be any; cores are
-// numbered as they appear.
-//
-// There are at most [profile.MaxCores]. Those that the user grouped always find
-// room; when that is all, other threads that appear are put on the cores that there
-// are, in turn.
+// cores maps threads to cores, which are numbered as they appear. There are at most
+// [profile.MaxCores]. Groups that the user chose always find room; when the rest is full, other
+// threads share the cores in turn.
 type cores struct {
 	groups [][]uint32 // that the user chose
 	number []int      // of each group's core; -1 as long as it has not appeared
@@ -22,13 +19,12 @@ type cores struct {
 	recent [256]recentThread
 }
 
-// group is a core's threads, ascending, and those that might be.
+// group is a core's threads and those that may join it, ascending.
 type group struct {
 	threads  []uint32
 	possible []uint32 // but for those that found no room
 }
 
-// recentThread is a thread that was looked up, by its last bits.
 type recentThread struct {
 	thread uint32
 	known  bool
@@ -42,7 +38,7 @@ func (c *cores) reset(groups [][]uint32) {
 	}
 }
 
-// several tells whether, with these references, there are several cores.
+// several adds the threads of references, and reports whether there are several cores.
 func (c *cores) several(threads []uint32) bool {
 	if len(threads) == 0 {
 		return false
@@ -65,8 +61,7 @@ func (c *cores) several(threads []uint32) bool {
 	return len(c.list) > 1
 }
 
-// find gives the core of each reference. Where a trace names no threads any more, it
-// is that of thread 0.
+// find writes the core of each reference. References without threads are of thread 0.
 func (c *cores) find(threads []uint32, into []uint8) {
 	if threads == nil {
 		core := c.core(0)
@@ -84,7 +79,13 @@ func (c *cores) find(threads []uint32, into []uint8) {
 	}
 }
 
-// core gives a thread's core.
+func (c *cores) threads() (list [][]uint32) {
+	for i := range c.list {
+		list = append(list, slices.Clone(c.list[i].threads))
+	}
+	return list
+}
+
 func (c *cores) core(thread uint32) uint8 {
 	if n, known := c.of[thread]; known {
 		return n
@@ -96,7 +97,7 @@ func (c *cores) core(thread uint32) uint8 {
 	return uint8(n)
 }
 
-// place finds a core for a thread that appears, and makes it if need be.
+// place chooses a core for a new thread, and makes it if necessary.
 func (c *cores) place(thread uint32) int {
 	waiting := 0
 	for i, threads := range c.groups {
@@ -125,5 +126,4 @@ func (c *cores) add(possible []uint32) int {
 	return len(c.list) - 1
 }
 
-// lowest is the lowest number in a set of cores.
 func lowest(set uint64) int { return bits.TrailingZeros64(set) }

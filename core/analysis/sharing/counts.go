@@ -7,7 +7,6 @@ import (
 
 const topDepths = 16 // distances counted in an array
 
-// counts counts accesses by distance.
 type counts struct {
 	top  [topDepths]uint64
 	cold uint64
@@ -25,7 +24,7 @@ func (c *counts) add(distance uint32) {
 	}
 }
 
-// addAll adds distances, but for those of lines that were lost.
+// addAll adds distances, except those of lost lines.
 func (c *counts) addAll(distances []uint32) {
 	var top [2][topDepths]uint64 // adding to the place that was added to just before waits for that store
 	for i, d := range distances {
@@ -40,7 +39,6 @@ func (c *counts) addAll(distances []uint32) {
 	}
 }
 
-// load adds what a histogram counts.
 func (c *counts) load(h *profile.Histogram, cold uint64) {
 	c.cold += cold
 	for d, n := range h.All() {
@@ -52,7 +50,7 @@ func (c *counts) load(h *profile.Histogram, cold uint64) {
 	}
 }
 
-// histogram gives the finite distances; it shares nothing with c.
+// histogram returns the finite distances; it shares nothing with c.
 func (c *counts) histogram() (h profile.Histogram) {
 	for d, n := range c.top {
 		h.AddN(uint64(d), n)
@@ -61,17 +59,19 @@ func (c *counts) histogram() (h profile.Histogram) {
 	return h
 }
 
-// tabled is what counts depths in sets.
+func (c *counts) with(t *table) profile.StackCounts {
+	return profile.StackCounts{Cold: c.cold, Distances: c.histogram(), Sets: t.sum()}
+}
+
 type tabled interface{ Depths() *stack.SetDepths }
 
-// marked is what a model counted of marked accesses.
+// marked counts the marked accesses of a model.
 type marked struct{ *stack.Sets }
 
 // Depths implements tabled.
 func (m marked) Depths() *stack.SetDepths { return m.MarkedDepths() }
 
-// table sums what a model counted and what was counted before; a model that was
-// closed is nil.
+// table sums what a model counted and what was counted before. A closed model is nil.
 type table struct {
 	before profile.SetTable
 	model  tabled

@@ -13,7 +13,6 @@ type directory struct {
 	lines  int
 }
 
-// found is where a line was found.
 type found struct {
 	key   uint64 // as in entry
 	entry *entry
@@ -25,7 +24,6 @@ type part struct {
 	limit int // grow when used reaches it: seven tenths of the slots
 }
 
-// entry is what is known of a line.
 type entry struct {
 	key     uint64 // line + 1; 0: empty slot
 	holders uint64 // the cores that have it: those that no store has taken it from
@@ -48,10 +46,9 @@ func hash(line trace.Line) uint64 {
 	return h * 0xd6e8feb86659fd93
 }
 
-// home is the slot that hash h prefers among n.
 func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >> 32) }
 
-// entry gives a line's entry, made if need be. It holds until the next call.
+// entry returns a line's entry, made if necessary. It is valid until the next call.
 func (d *directory) entry(line trace.Line) *entry {
 	r := &d.recent[line%recentLines]
 	if r.key != line+1 {
@@ -85,7 +82,7 @@ func (d *directory) find(line trace.Line) *entry {
 	}
 }
 
-// known gives a line's entry, nil where it has none.
+// known returns a line's entry, or nil.
 func (d *directory) known(line trace.Line) *entry {
 	h := hash(line)
 	slots := d.parts[h>>(64-partBits)].slots

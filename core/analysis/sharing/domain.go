@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// domain is the cores that share a cache. That of all cores has no stack of its own:
-// it is the one of the pass.
+// domain is the cores that share a cache. The domain of all cores has no stack of its own: it
+// uses that of the pass.
 type domain struct {
 	threads   []uint32 // whose cores these are; nil: all
 	sets      *stack.Sets
@@ -21,8 +21,8 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// Of the accesses that were taken last: another core touched the line last; or none
-	// did, but a line that the core used too, in between.
+	// Of the latest accesses: whether another core touched the line last; or else, whether
+	// another core used a line that this core used, too, in between.
 	isForeign, isOverlap [maxAccesses]bool
 	several              bool // some are foreign
 
@@ -32,8 +32,7 @@ type domain struct {
 	distances []uint32
 }
 
-// member is what is counted of a core's accesses in a domain. Changes of those that
-// are not listed here are none.
+// member counts a core's accesses in a domain. Other changes of distances are none.
 type member struct {
 	counts
 	dilated, overlapped, intercepted, brought uint64
@@ -46,12 +45,11 @@ func newDomain(threads []uint32) *domain {
 	return d
 }
 
-// isFor tells whether a core is in the domain: whether one of its threads is.
+// isFor reports whether one of a core's threads is in the domain.
 func (d *domain) isFor(g *group) bool {
 	return slices.ContainsFunc(g.possible, func(t uint32) bool { return slices.Contains(d.threads, t) })
 }
 
-// join makes a core a member.
 func (d *domain) join(core uint8) {
 	for len(d.members) <= int(core) {
 		d.members = append(d.members, nil)
@@ -63,7 +61,6 @@ func (d *domain) has(core uint8) bool {
 	return int(core) < len(d.members) && d.members[core] != nil
 }
 
-// set gives the members.
 func (d *domain) set() (members uint64) {
 	for n, m := range d.members {
 		if m != nil {
@@ -73,8 +70,8 @@ func (d *domain) set() (members uint64) {
 	return members
 }
 
-// start has a domain begin with what was counted before, all of one core, and with
-// these lines on its stack, most recently used first.
+// start begins with what was counted before, of one core, and with lines on the stack, most
+// recently used first.
 func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Line) {
 	d.members[core].load(&before.Distances, before.Cold)
 	for i := range lines {
@@ -88,7 +85,7 @@ func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Li
 	}
 }
 
-// touch has a core touch a line by access i; it tells whether that is foreign.
+// touch makes a core touch a line by access i. It reports whether that is foreign.
 func (d *domain) touch(e *entry, core uint8, i int) (foreign bool) {
 	foreign, d.isOverlap[i] = d.overlaps.touch(e, core)
 	d.isForeign[i] = foreign
@@ -96,7 +93,7 @@ func (d *domain) touch(e *entry, core uint8, i int) (foreign bool) {
 	return foreign
 }
 
-// marked tells of the accesses which are foreign; nil: none.
+// marked returns which accesses are foreign; nil: none.
 func (d *domain) marked(n int) []bool {
 	if !d.several {
 		return nil
@@ -105,7 +102,7 @@ func (d *domain) marked(n int) []bool {
 	return d.isForeign[:n]
 }
 
-// follow takes the accesses of the trace, of which those of members count.
+// follow consumes the accesses of members.
 func (d *domain) follow(lines []trace.Line, cores []uint8, private []uint32) {
 	d.lines, d.core, d.private = d.lines[:0], d.core[:0], d.private[:0]
 	for i, core := range cores {
@@ -127,8 +124,7 @@ func (d *domain) follow(lines []trace.Line, cores []uint8, private []uint32) {
 	d.count(d.core, d.private, d.distances)
 }
 
-// count counts accesses of cores by their distances on the private and the shared
-// stack.
+// count counts accesses by their distances on the private and the shared stack.
 func (d *domain) count(cores []uint8, private, concurrent []uint32) {
 	concurrent, private = concurrent[:len(cores)], private[:len(cores)]
 	for lo := 0; lo < len(cores); {
@@ -139,8 +135,7 @@ func (d *domain) count(cores []uint8, private, concurrent []uint32) {
 	}
 }
 
-// countOf counts accesses in a row of one core, from one of those that were taken
-// last on.
+// countOf counts a run of accesses of one core, from number first on.
 func (d *domain) countOf(m *member, first int, private, concurrent []uint32) {
 	foreign := d.isForeign[first:][:len(private)]
 	for i, near := range private {

@@ -1,7 +1,5 @@
 package sharing
 
-import "slices"
-
 // Grouping puts threads on cores as an [Analysis] does, for one that stands in for it.
 type Grouping struct {
 	cores    cores
@@ -40,13 +38,7 @@ func (g *Grouping) Cores() int { return len(g.cores.list) }
 func (g *Grouping) Appeared() []uint32 { return g.appeared }
 
 // Threads gives the threads of each core so far, ascending.
-func (g *Grouping) Threads() [][]uint32 {
-	list := make([][]uint32, len(g.cores.list))
-	for i := range g.cores.list {
-		list[i] = slices.Clone(g.cores.list[i].threads)
-	}
-	return list
-}
+func (g *Grouping) Threads() [][]uint32 { return g.cores.threads() }
 
 // IsIn tells whether a core is in the domain of some threads.
 func (g *Grouping) IsIn(core uint8, threads []uint32) bool {

@@ -25,31 +25,29 @@ type joint struct {
 	resolved int // first touches of the pass so far
 }
 
-// work is what a core has to do.
 type work struct {
 	steps []int // notes that reach below the segment on its coherent stack
 
-	// Its first touches, by note: whether another core touched the line last, and the
-	// segment counts them as such.
+	// First touches, by note: whether another core touched the line last, and whether the
+	// segment counts them so.
 	touches          []int
 	lines            []trace.Line
 	foreign, counted []bool
 }
 
-// firsts are the first touches in a domain.
 type firsts struct {
 	overlapped uint64 // cores with overlap in the segment so far
 	list       []firstTouch
 	others     []int // notes of first touches by a core that are not the domain's
 }
 
-// firstTouch is one, by its note: how it finds its line.
+// firstTouch is a first touch, by its note, and how it finds its line.
 type firstTouch struct {
 	note             int
 	foreign, overlap bool
 }
 
-// join appends a part, whose cores have these numbers here.
+// join appends a part, whose cores have the numbers to here.
 func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.addCores(len(s.analysis.cores.list))
 	p.renumber(to, len(s.cores))
@@ -82,7 +80,7 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 	return nil
 }
 
-// firstTouches gives what first touches of cores found on the coherent stacks, in order.
+// firstTouches returns what first touches of cores found on the coherent stacks, in order.
 func (j *joint) firstTouches() (depths, lostAt []uint32) {
 	depths, lostAt = []uint32{}, []uint32{}
 	for _, i := range j.touched {
@@ -91,7 +89,7 @@ func (j *joint) firstTouches() (depths, lostAt []uint32) {
 	return depths, lostAt
 }
 
-// renumber gives cores the numbers that they have here.
+// renumber translates cores to the numbers that they have here.
 func (p *sizePart) renumber(to []uint8, cores int) {
 	all := make([]corePart, cores)
 	mask := func(set uint64) (there uint64) {
@@ -125,7 +123,6 @@ func (p *sizePart) renumber(to []uint8, cores int) {
 	}
 }
 
-// add adds the results of a part.
 func (s *lineSize) add(p *sizePart) {
 	for n, c := range s.cores {
 		if p.cores[n].Core != nil {
@@ -139,7 +136,7 @@ func (s *lineSize) add(p *sizePart) {
 	}
 }
 
-// meet has a note find what was before it.
+// meet finds what was before a note.
 func (s *lineSize) meet(j *joint, i int) {
 	n := j.notes[i]
 	e, bit := j.touchedBy.entry(n.line), uint64(1)<<n.core()
@@ -172,8 +169,8 @@ func (s *lineSize) meet(j *joint, i int) {
 	e.holders |= bit
 }
 
-// meet has a core's first touch, after those of others, find who touched the line last
-// in a domain. It tells whether that was another core.
+// meet finds who touched the line of a core's first touch last in a domain, after the cores
+// others. It reports whether that was another core.
 func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
 	if others &= d.set(); others != 0 { // the first of these has overlapped, others did already
@@ -215,8 +212,7 @@ func (c *core) measureFirst(w *work, near []uint32) {
 	}
 }
 
-// joinCoherent puts the coherent stack of a segment on top of that of the core with
-// this number, and has its notes tell what they find below.
+// joinCoherent puts the coherent stack of a segment on top of a core's, and resolves its notes.
 func (c *core) joinCoherent(j *joint, number int) error {
 	steps := j.work[number].steps
 	if len(steps) == 0 {
@@ -253,9 +249,8 @@ func (c *core) joinCoherent(j *joint, number int) error {
 	return c.coherent.Restore(state)
 }
 
-// touch counts a first touch in a segment: it returns its depth and, if the line was
-// lost, the depth at which it was. The note remains if it still says something of what
-// comes before.
+// touch counts a first touch in a segment. It returns its depth, the depth at which the line
+// was lost, if it was, and whether the note still depends on what comes before.
 func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {
@@ -295,8 +290,8 @@ func (d *domain) resolve(j *joint, k int) {
 	}
 }
 
-// settle counts first touches of a segment that was counted as if they were cold, by
-// their distances on the stack of the domain.
+// settle counts first touches, which the segment counted as cold, by their distances on the
+// stack of the domain.
 func (d *domain) settle(j *joint, list []firstTouch, distances []uint32) {
 	for i, at := range list {
 		m, near, far := d.members[j.notes[at.note].core()], j.near[at.note], distances[i]
@@ -322,8 +317,7 @@ func (d *domain) settle(j *joint, list []firstTouch, distances []uint32) {
 	}
 }
 
-// met counts a core's first touch of a line that another core has touched in the
-// segment, by its private distance.
+// met counts a core's first touch of a line that another core touched in the segment.
 func (m *member) met(near uint32) {
 	if near != cold {
 		m.brought--
@@ -331,7 +325,6 @@ func (m *member) met(near uint32) {
 	}
 }
 
-// putOnTop puts the lines of a segment on top.
 func (s *lineSize) putOnTop(j *joint) {
 	for n, c := range s.cores {
 		push(j.cores[n].private, c.private.Push)
@@ -341,7 +334,7 @@ func (s *lineSize) putOnTop(j *joint) {
 	}
 }
 
-// putOnTop does so for a domain. stored tells of the lines that were stored to.
+// putOnTop puts the lines of a segment on top. stored are the lines that were stored to.
 func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 	o := &d.overlaps
 	before := o.now
@@ -415,7 +408,7 @@ func (s *lineSize) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 }
 
-// resolve appends what a core that was alone did, and still is.
+// resolve appends what a core did that was, and is, alone.
 func (g *segment) resolve(j *joint, distances []uint32) {
 	for _, d := range distances {
 		j.settle(g)

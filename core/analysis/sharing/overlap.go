@@ -16,7 +16,7 @@ type overlaps struct {
 	both [profile.MaxCores]uint64 // of each core the greatest minimum
 }
 
-// touch notes that a core touches a line, and how it finds it.
+// touch records that a core touches a line, and how it finds it.
 func (o *overlaps) touch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++
 	last, before := uint8(e.last), e.last>>8

@@ -42,10 +42,10 @@ func (s *lineSize) result(order []int) profile.Sharing {
 func (c *core) result(threads []uint32) profile.Core {
 	return profile.Core{
 		Threads: slices.Clone(threads),
-		Private: profile.StackCounts{Cold: c.privateCounts.cold, Distances: c.privateCounts.histogram(), Sets: c.privateSets.sum()},
-		Foreign: profile.StackCounts{Cold: c.foreignCounts.cold, Distances: c.foreignCounts.histogram(), Sets: c.foreignSets.sum()},
+		Private: c.privateCounts.with(&c.privateSets),
+		Foreign: c.foreignCounts.with(&c.foreignSets),
 		Coherent: profile.CoherentCounts{
-			StackCounts:   profile.StackCounts{Cold: c.coherentCounts.cold, Distances: c.coherentCounts.histogram(), Sets: c.coherentSets.sum()},
+			StackCounts:   c.coherentCounts.with(&c.coherentSets),
 			Lost:          c.lost.histogram(),
 			Invalidations: c.invalidations,
 		},

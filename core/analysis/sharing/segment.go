@@ -30,8 +30,8 @@ type segment struct {
 // recentStores is how many lines need no look into the table.
 const recentStores = 1024
 
-// note is a line, and what happens to it: an operation, the core × 4, and the numbers of
-// sets with which an access fills a hole of the segment × 256.
+// note is a line, and what happens to it: an operation, the core × 4, and the numbers of sets
+// for which an access fills a hole of the segment × 256.
 type note struct {
 	line trace.Line
 	what uint32
@@ -54,7 +54,7 @@ func noteOf(line trace.Line, op uint32, core uint8, filled uint32) note {
 	return note{line, op | uint32(core)<<2 | filled<<8}
 }
 
-// store is the first one to a line while one core is alone.
+// store is the first store to a line while one core is alone.
 type store struct {
 	line    trace.Line
 	touches uint64 // first touches before it, but for its own
@@ -66,7 +66,7 @@ func newSegment() *segment {
 	return g
 }
 
-// isFirst tells whether a store to a line is the first one.
+// isFirst reports whether a store to a line is the first one.
 func (g *segment) isFirst(line trace.Line) bool {
 	recent := &g.recent[line%recentStores]
 	if *recent == line+1 {
@@ -81,15 +81,10 @@ func (g *segment) isFirst(line trace.Line) bool {
 	return true
 }
 
-// follow takes accesses of the only core.
+// follow consumes accesses of the only core.
 func (g *segment) follow(a *locality.Accesses) {
-	kinds := a.Batch.Kind[a.First:]
 	for i, line := range a.Lines {
-		row := i
-		if a.Rows != nil {
-			row = int(a.Rows[i])
-		}
-		if writes.Has(kinds[row]) && g.isFirst(line) {
+		if trace.WriteKinds.Has(a.Batch.Kind[a.Row(i)]) && g.isFirst(line) {
 			g.stores = append(g.stores, store{line, g.touches})
 		}
 		if a.Distances[i] == cold {
@@ -98,7 +93,7 @@ func (g *segment) follow(a *locality.Accesses) {
 	}
 }
 
-// begin notes what the first core did before there were others.
+// begin records what the first core did before there were others.
 func (g *segment) begin(touches []profile.FirstTouch) {
 	g.notes = alone(touches, g.stores)
 	for _, t := range touches {
@@ -107,7 +102,7 @@ func (g *segment) begin(touches []profile.FirstTouch) {
 	g.stores, g.touches, g.from = nil, 0, len(g.notes)
 }
 
-// resume goes on with stores of a core that is alone.
+// resume continues with the stores of a core that is alone.
 func (g *segment) resume(stores []store) {
 	g.stores = stores
 	for _, s := range stores {
@@ -115,7 +110,7 @@ func (g *segment) resume(stores []store) {
 	}
 }
 
-// alone gives the notes of a core that was alone.
+// alone returns the notes of a core that was alone.
 func alone(touches []profile.FirstTouch, stores []store) (notes []note) {
 	for i, t := range touches {
 		for len(stores) > 0 && stores[0].touches == uint64(i) {
@@ -129,7 +124,7 @@ func alone(touches []profile.FirstTouch, stores []store) (notes []note) {
 	return notes
 }
 
-// note takes an access of one of several cores, which has the line or not.
+// note records an access of one of several cores.
 func (g *segment) note(line trace.Line, core uint8, writes, missing bool) {
 	if writes && g.isFirst(line) {
 		g.notes = append(g.notes, noteOf(line, stored, core, 0))
@@ -146,7 +141,7 @@ func (g *segment) note(line trace.Line, core uint8, writes, missing bool) {
 	g.notes = append(g.notes, noteOf(line, op, core, 0))
 }
 
-// fill notes which holes the accesses of a core filled.
+// fill records which holes the accesses of a core filled.
 func (g *segment) fill(core int, filled []uint32) {
 	for i, at := range g.open[core] {
 		g.notes[at].what |= filled[i] << 8
@@ -154,7 +149,7 @@ func (g *segment) fill(core int, filled []uint32) {
 	g.open[core] = g.open[core][:0]
 }
 
-// settle leaves out what filled holes of the segment everywhere.
+// settle drops accesses that filled a hole of the segment for every number of sets.
 func (g *segment) settle() {
 	kept := g.notes[:g.from]
 	for _, n := range g.notes[g.from:] {
@@ -165,7 +160,7 @@ func (g *segment) settle() {
 	g.notes, g.from = kept, len(kept)
 }
 
-// matters reports whether a note tells something of what is below the segment.
+// matters reports whether a note depends on what is below the segment.
 func (n note) matters() bool { return n.op() != again || n.filled() != everywhere }
 
 func codeNotes(c *codec.Coder, notes *[]note) {
@@ -176,12 +171,12 @@ func codeNotes(c *codec.Coder, notes *[]note) {
 	})
 }
 
-// notes reads them, and what they tell of lines.
+// notes reads notes, and collects what they say of lines.
 func (r *loader) notes(cores int) (notes []note, lines directory) {
 	lines.reset()
-	codeNotes(r.coder(), &notes)
+	codeNotes(r.Coder, &notes)
 	for _, n := range notes {
-		if r.wrong = r.wrong || r.Err() != nil || n.line >= 1<<61 || int(n.core()) >= cores; r.wrong {
+		if !r.hold(n.line < 1<<61 && int(n.core()) < cores) {
 			return nil, lines
 		}
 		e := lines.entry(n.line)
@@ -189,11 +184,11 @@ func (r *loader) notes(cores int) (notes []note, lines directory) {
 		switch n.op() {
 		case touched:
 			e.holders |= 1 << n.core()
-			r.wrong = known
+			r.hold(!known)
 		case again:
-			r.wrong = !known || !n.matters()
+			r.hold(known && n.matters())
 		default:
-			r.wrong = n.op() != stored || n.filled() != 0 || e.last != 0
+			r.hold(n.op() == stored && n.filled() == 0 && e.last == 0)
 			e.last = 1
 		}
 	}
@@ -208,14 +203,14 @@ func codeStores(c *codec.Coder, stores *[]store) {
 	})
 }
 
-// stores reads those of a core that made so many first touches.
+// stores reads the stores of a core that made this many first touches.
 func (r *loader) stores(touches uint64) (stores []store) {
 	var lines directory
 	lines.reset()
-	codeStores(r.coder(), &stores)
+	codeStores(r.Coder, &stores)
 	last := uint64(0)
 	for _, s := range stores {
-		if r.wrong = r.wrong || r.Err() != nil || s.line >= 1<<61 || s.touches < last || s.touches > touches || lines.entry(s.line).last != 0; r.wrong {
+		if !r.hold(s.line < 1<<61 && s.touches >= last && s.touches <= touches) || !r.hold(lines.entry(s.line).last == 0) {
 			return nil
 		}
 		lines.entry(s.line).last, last = 1, s.touches

@@ -30,7 +30,6 @@
 package sharing
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
@@ -43,8 +42,7 @@ import (
 // Options are the user's choices.
 type Options struct {
 	LineBytes []uint32
-	// Cores are threads that have a private cache in common. Domains are threads whose
-	// cores share one.
+	// Cores are threads with a common private cache. Domains are threads whose cores share one.
 	Cores, Domains [][]uint32
 	Mergeable      bool // keep what Append needs
 }
@@ -57,8 +55,8 @@ type Locality interface {
 	At(lineBytes uint32) (profile.Locality, []trace.Line)
 	// FirstTouches gives those so far at a line size, where they are kept.
 	FirstTouches(lineBytes uint32) []profile.FirstTouch
-	// Table gives the set table so far at a line size, and Marked what of it a
-	// locality.Marker has had counted apart.
+	// Table returns the set table so far at a line size, and Marked what a locality.Marker
+	// marked.
 	Table(lineBytes uint32) *profile.SetTable
 	Marked(lineBytes uint32) profile.SetTable
 }
@@ -76,8 +74,8 @@ type Analysis struct {
 	concurrent bool    // see RunConcurrently
 }
 
-// New makes an analysis that follows a pass with the same line sizes, with set
-// tables. It has to see every batch before the pass does.
+// New makes an analysis that follows a pass with the same line sizes and set tables. It must
+// read every batch before the pass does.
 func New(o Options, pass Locality) *Analysis {
 	a := &Analysis{options: o, pass: pass}
 	a.cores.reset(o.Cores)
@@ -92,8 +90,8 @@ func New(o Options, pass Locality) *Analysis {
 	return a
 }
 
-// RunConcurrently has the stacks of each core run in a goroutine of their own, beside each
-// other and beside the stack of the pass: none needs anything of another one.
+// RunConcurrently runs the stacks of each core in goroutines, beside the stack of the pass:
+// they are independent.
 func (a *Analysis) RunConcurrently() { a.concurrent = true }
 
 var (
@@ -106,8 +104,8 @@ var (
 // Takes implements analysis.Analysis.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume implements analysis.Analysis. It notes the cores of the references; their
-// accesses come from the pass.
+// Consume implements analysis.Analysis. It finds the cores of the references; accesses come
+// from the pass.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.seen = a.seen || b.Len() > 0
 	if a.absent {
@@ -120,14 +118,12 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 		a.rows = make([]uint8, b.Len())
 	}
 	a.cores.find(b.Thread, a.rows[:b.Len()])
-	if a.running {
-		return nil
+	if !a.running {
+		a.begin()
 	}
-	a.begin()
 	return nil
 }
 
-// begin begins with the stacks of several cores.
 func (a *Analysis) begin() {
 	a.running = true
 	for _, s := range a.sizes {
@@ -137,80 +133,68 @@ func (a *Analysis) begin() {
 
 // Accesses are line accesses about to be made.
 type Accesses struct {
-	Lines []trace.Line
-	Cores []uint8 // by order of their appearance
-	// Batch holds the references behind them. Access i belongs to row First+Rows[i]
-	// or, where Rows is nil, to row First+i.
-	Batch *trace.Batch
-	First int
-	Rows  []uint32
+	locality.Accesses         // without distances
+	Cores             []uint8 // by order of their appearance
 }
 
-// Question asks where a line is in the coherent stack of a core, just before one of
-// the accesses is made.
+// Question asks where a line is on the coherent stack of a core before an access.
 type Question struct {
 	Access uint32 // index in Accesses
 	Core   uint8
 	Line   trace.Line
 }
 
-// Asker is asked for questions about the stacks while the pass goes on: what is
-// communicated comes from a cache if the line is still in it.
+// Asker asks about the stacks during the pass: what is communicated comes from a cache if the
+// line is still in it.
 type Asker interface {
-	// Ask appends its questions about the next accesses, in their order. What a
-	// points to is valid until it returns.
+	// Ask appends its questions about the next accesses, in order. What a points to is valid
+	// until it returns.
 	Ask(a *Accesses, questions []Question) []Question
-	// Answer takes the depths that were asked for, in the order of the questions:
-	// stack.Cold where the core does not have the line.
+	// Answer reads the depths, in the order of the questions: stack.Cold if the core lacks the
+	// line.
 	Answer(depths []uint32)
 }
 
-// Feed has an asker asked at one of the line sizes, once several cores have
-// appeared.
+// Feed sets the asker at one of the line sizes, once several cores have appeared.
 func (a *Analysis) Feed(lineBytes uint32, asker Asker) {
-	for _, s := range a.sizes {
-		if s.bytes == lineBytes {
-			s.asker = asker
-		}
+	if s := a.size(lineBytes); s != nil {
+		s.asker = asker
 	}
 }
 
-// Follower takes what every access finds on the coherent stack of its core, at one line
-// size, so that it can be counted by something else than cores: package sites does so.
+func (a *Analysis) size(lineBytes uint32) *lineSize {
+	for _, s := range a.sizes {
+		if s.bytes == lineBytes {
+			return s
+		}
+	}
+	return nil
+}
+
+// Follower reads what every access finds on the coherent stack of its core, at one line size.
 type Follower interface {
-	// BeginCores says that several cores have appeared. The accesses before were all of
-	// one core; they found on its coherent stack what they found on that of the pass.
+	// BeginCores says that several cores have appeared. All accesses before were of one core,
+	// whose coherent stack was that of the pass.
 	BeginCores()
-	// FollowCores takes the accesses that the pass handed over last, with their cores, by
-	// order of appearance. depths are stack.Cold
-	// for a core's first access to a line, and stack.Lost for a coherence miss, of which
-	// lostAt has the depth at which the line was lost. lost says that there are some. The
-	// lists are valid until it returns.
+	// FollowCores reads the accesses that the pass handed over last, with their cores. depths
+	// are stack.Cold for a core's first access to a line, and stack.Lost for a coherence miss,
+	// for which lostAt is the depth at which the line was lost. lost says that there are some.
+	// The lists are valid until it returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
-	// JoinCores says that a segment is appended to what was counted since BeginCores, and
-	// what became of the first touches of each core in it, in order, as FollowCores does.
-	// nil: they stay first touches.
+	// JoinCores says that a segment is appended to what was counted since BeginCores, with the
+	// depths of its first touches, in order, as in FollowCores. nil: they stay first touches.
 	JoinCores(depths, lostAt []uint32)
 }
 
 // FeedSites has a follower take the accesses at one of the line sizes.
 func (a *Analysis) FeedSites(lineBytes uint32, f Follower) {
-	for _, s := range a.sizes {
-		if s.bytes == lineBytes {
-			s.follower = f
-		}
+	if s := a.size(lineBytes); s != nil {
+		s.follower = f
 	}
 }
 
-// Threads gives the threads of each core so far, by order of appearance: the
-// numbers that [Accesses] has.
-func (a *Analysis) Threads() [][]uint32 {
-	list := make([][]uint32, len(a.cores.list))
-	for i := range a.cores.list {
-		list[i] = slices.Clone(a.cores.list[i].threads)
-	}
-	return list
-}
+// Threads returns the threads of each core so far: the numbers that [Accesses] has.
+func (a *Analysis) Threads() [][]uint32 { return a.cores.threads() }
 
 // Core gives the core of a thread: the number that [Accesses] has.
 func (a *Analysis) Core(thread uint32) (core uint8, known bool) {
@@ -225,12 +209,8 @@ func (a *Analysis) Close() {
 	}
 }
 
-const (
-	maxAccesses = 4096 // that the pass hands over at once
-	writes      = trace.Kinds(1<<trace.Store | 1<<trace.Modify | 1<<trace.RangeWrite)
-)
+const maxAccesses = 4096 // that the pass hands over at once
 
-// lineSize is the analysis at one line size.
 type lineSize struct {
 	analysis *Analysis
 	bytes    uint32
@@ -257,8 +237,7 @@ type lineSize struct {
 	coherent, lostAt [maxAccesses]uint32
 }
 
-// begin makes stacks for the cores that there are. All that was before belongs to
-// the first one.
+// begin makes stacks for the cores. All that was before belongs to the first one.
 func (s *lineSize) begin() {
 	s.reset()
 	l, lines := s.analysis.pass.At(s.bytes)
@@ -280,7 +259,6 @@ func (s *lineSize) begin() {
 	}
 }
 
-// reset makes empty domains.
 func (s *lineSize) reset() {
 	s.all = domain{}
 	s.all.directory.reset()
@@ -289,7 +267,7 @@ func (s *lineSize) reset() {
 	}
 }
 
-// addCores has stacks made for new cores, up to n.
+// addCores makes stacks for new cores, up to n.
 func (s *lineSize) addCores(n int) {
 	for len(s.cores) < n {
 		number := len(s.cores)
@@ -303,8 +281,7 @@ func (s *lineSize) addCores(n int) {
 	}
 }
 
-// Mark implements locality.Marker: it marks foreign accesses, those to lines that
-// another core touched last.
+// Mark implements locality.Marker: it marks accesses to lines that another core touched last.
 func (s *lineSize) Mark(a *locality.Accesses) (foreign []bool) {
 	if !s.analysis.running {
 		return nil
@@ -358,33 +335,31 @@ func (s *lineSize) Follow(a *locality.Accesses) {
 	}
 }
 
-// take notes of each access its core and whether it writes.
+// take records the core of each access, and whether it writes.
 func (s *lineSize) take(a *locality.Accesses) {
 	kinds, rows := a.Batch.Kind[a.First:], s.analysis.rows[a.First:]
 	if a.Rows == nil {
 		n := copy(s.core[:len(a.Lines)], rows)
 		for i, k := range kinds[:n] {
-			s.write[i] = writes.Has(k)
+			s.write[i] = trace.WriteKinds.Has(k)
 		}
 		return
 	}
 	for i, row := range a.Rows {
-		s.core[i], s.write[i] = rows[row], writes.Has(kinds[row])
+		s.core[i], s.write[i] = rows[row], trace.WriteKinds.Has(kinds[row])
 	}
 }
 
-// ask collects questions.
 func (s *lineSize) ask(a *locality.Accesses) {
 	if s.questions = s.questions[:0]; s.asker == nil {
 		return
 	}
-	s.accesses = Accesses{Lines: a.Lines, Cores: s.core[:len(a.Lines)], Batch: a.Batch, First: a.First, Rows: a.Rows}
+	s.accesses = Accesses{*a, s.core[:len(a.Lines)]}
 	s.questions = s.asker.Ask(&s.accesses, s.questions)
 }
 
-// deal gives each access to its core, the loss of a line that it writes to the
-// others that have it, and each question to the core that it is about. It takes
-// accesses in a row of one core at once.
+// deal distributes accesses, losses and questions to their cores, in runs of accesses of one
+// core.
 func (s *lineSize) deal(lines []trace.Line) {
 	questions := s.questions
 	for lo := 0; lo < len(lines); {
@@ -406,7 +381,7 @@ func (s *lineSize) deal(lines []trace.Line) {
 	}
 }
 
-// turn takes accesses of one core, from one of those that the pass handed over on.
+// turn consumes a run of accesses of one core.
 func (s *lineSize) turn(lines []trace.Line, first int) {
 	number, d := s.core[first], &s.all
 	holder, foreign := uint64(1)<<number, false
@@ -430,7 +405,6 @@ func (s *lineSize) turn(lines []trace.Line, first int) {
 	s.cores[number].take(lines, d.isForeign[first:first+len(lines)], first, foreign)
 }
 
-// answer hands over what was asked for.
 func (s *lineSize) answer() {
 	if s.asker == nil {
 		return

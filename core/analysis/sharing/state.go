@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -44,7 +45,6 @@ import (
 //	list of notes (segment.go), each: zigzag varint line − the one before
 //	  · uv operation + core × 4 + the numbers of sets with holes × 256
 
-// state writes it.
 func (a *Analysis) state() []byte {
 	w := codec.Writer([]byte{})
 	codeGroups(w, &a.options.Cores)
@@ -103,7 +103,7 @@ func (s *lineSize) state(w *codec.Coder) {
 	}
 }
 
-// state writes who touched the lines that a domain has on its stack, and its overlaps.
+// state writes who touched the lines on a domain's stack, and its overlaps.
 func (d *domain) state(w *codec.Coder, lines []trace.Line, own bool, cores int) {
 	for _, x := range lines {
 		e := d.directory.entry(x)
@@ -135,71 +135,63 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 }
 
 func (a *Analysis) restore(p *profile.Profile) error {
-	r := &loader{Decoder: codec.NewDecoder(p.Segment.Sharing), a: a}
+	r := &loader{codec.Reader(p.Segment.Sharing), a}
 	r.threads()
-	if slices.ContainsFunc(p.Locality, func(l profile.Locality) bool { return l.Sets == nil }) {
-		return errState
-	}
-	if a.running = len(p.Sharing) > 0; r.Err() != nil || r.wrong || a.running && len(p.Sharing) != len(a.sizes) ||
-		a.running != (len(a.cores.list) > 1) || !a.running && !a.options.Mergeable {
+	r.hold(!slices.ContainsFunc(p.Locality, func(l profile.Locality) bool { return l.Sets == nil }))
+	if a.running = len(p.Sharing) > 0; !r.hold(a.running == (len(a.cores.list) > 1) && (len(p.Sharing) == len(a.sizes) || !a.running && a.options.Mergeable)) {
 		return errState
 	}
 	for i, s := range a.sizes {
 		if !a.running {
-			s.segment.touches = uint64(len(stackOf(p, s.bytes)))
+			s.segment.touches = uint64(len(locality.StackOf(p, s.bytes)))
 			s.segment.resume(r.stores(s.segment.touches))
 		} else if p.Sharing[i].LineBytes != s.bytes || len(p.Sharing[i].Cores) != len(a.cores.list) {
 			return errState
-		} else if at := r.part(s.bytes, &p.Sharing[i], stackOf(p, s.bytes)); at != nil {
-			r.wrong = r.wrong || !s.load(at)
+		} else if at := r.part(s.bytes, &p.Sharing[i], locality.StackOf(p, s.bytes)); at != nil {
+			r.hold(s.load(at))
 		}
-		if r.Err() != nil || r.wrong {
+		if r.Failed() {
 			return errState
 		}
 	}
-	if len(r.Rest()) != 0 {
+	if r.More() {
 		return errState
 	}
 	return nil
 }
 
-// stackOf gives the LRU stack of a line size.
-func stackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
-	for i := range p.Locality {
-		if p.Locality[i].LineBytes == lineBytes && i < len(p.Segment.Lines) {
-			return p.Segment.Lines[i].Stack
-		}
-	}
-	return nil
-}
-
-// loader reads the section.
 type loader struct {
-	*codec.Decoder
-	a     *Analysis
-	wrong bool
+	*codec.Coder
+	a *Analysis
 }
 
-// coder returns a coder that reads what comes next.
-func (r *loader) coder() *codec.Coder { return &codec.Coder{In: r.Decoder} }
+// hold fails if a number is impossible. It reports whether nothing was wrong so far.
+func (r *loader) hold(possible bool) bool {
+	r.Check(possible, errState.Error())
+	return !r.Failed()
+}
 
-func (r *loader) groups() (groups [][]uint32) {
-	codeGroups(r.coder(), &groups)
-	return groups
+func (r *loader) stack() (lines []trace.Line) {
+	if r.Stack(&lines); !r.hold(!beyond(lines)) {
+		return nil
+	}
+	return lines
 }
 
 // threads reads which threads are on which cores.
 func (r *loader) threads() {
 	c := &r.a.cores
-	same := func(x, y [][]uint32) bool { return slices.EqualFunc(x, y, slices.Equal[[]uint32]) }
-	r.wrong = !same(r.groups(), r.a.options.Cores) || !same(r.groups(), r.a.options.Domains)
-	c.turn = int(r.UintBelow(1 << 32))
-	for range r.UintBelow(profile.MaxCores + 1) {
+	for _, chosen := range [][][]uint32{r.a.options.Cores, r.a.options.Domains} {
+		var groups [][]uint32
+		codeGroups(r.Coder, &groups)
+		r.hold(slices.EqualFunc(groups, chosen, slices.Equal[[]uint32]))
+	}
+	codec.Below(r.Coder, &c.turn, 1<<32)
+	for range r.In.UintBelow(profile.MaxCores + 1) {
 		var m madeCore
-		m.code(r.coder(), len(c.groups))
+		m.code(r.Coder, len(c.groups))
 		group, threads := m.group-1, m.threads
-		if r.Err() != nil || len(threads) == 0 || !slices.IsSorted(threads) || group >= 0 && c.number[group] >= 0 {
-			r.wrong = true
+		if !r.hold(len(threads) > 0 && slices.IsSorted(threads) && (group < 0 || c.number[group] < 0)) {
 			return
 		}
 		n := c.add([]uint32{m.own})
@@ -213,7 +205,7 @@ func (r *loader) threads() {
 	}
 }
 
-// sizePart is what is kept of a line size besides results, and these.
+// sizePart is what is kept of a line size besides results.
 type sizePart struct {
 	cores   []corePart
 	domains []domainPart // that of all cores, and those asked for
@@ -227,7 +219,7 @@ type corePart struct {
 	coherent []byte
 }
 
-// domainPart is of a domain with members, or empty.
+// domainPart is what is kept of a domain with members, or empty.
 type domainPart struct {
 	*profile.Domain
 	members  []*profile.Member // by core
@@ -242,14 +234,14 @@ type toucher struct {
 	holders uint64
 }
 
-// part reads that of a line size, whose results and stack of all are known; nil: it
-// cannot be.
+// part reads a line size whose results and stack of all are known. It returns nil if it is
+// damaged.
 func (r *loader) part(lineBytes uint32, known *profile.Sharing, stack []trace.Line) *sizePart {
 	p, list := new(sizePart), r.a.cores.list
 	order := r.a.cores.order()
 	for n := range list {
-		c := corePart{&known.Cores[slices.Index(order, n)], r.Stack(), []byte(r.String())}
-		if r.wrong = r.wrong || r.Err() != nil || uint64(len(c.private)) != c.Private.Cold || beyond(c.private); r.wrong {
+		c := corePart{Core: &known.Cores[slices.Index(order, n)], private: r.stack()}
+		if r.Bytes(&c.coherent); !r.hold(uint64(len(c.private)) == c.Private.Cold) {
 			return nil
 		}
 		p.cores = append(p.cores, c)
@@ -261,23 +253,23 @@ func (r *loader) part(lineBytes uint32, known *profile.Sharing, stack []trace.Li
 			p.domains = append(p.domains, d)
 			continue
 		}
-		if r.wrong = r.wrong || r.Err() != nil || at == len(known.Domains); r.wrong {
+		if !r.hold(at < len(known.Domains)) {
 			return nil
 		}
 		d.Domain, d.stack = &known.Domains[at], stack
-		if r.domain(&d, i > 0, members, order); r.wrong {
+		if r.domain(&d, i > 0, members, order); r.Failed() {
 			return nil
 		}
 		p.domains = append(p.domains, d)
 		at++
 	}
-	if r.wrong = r.wrong || r.Err() != nil || at != len(known.Domains); !r.wrong && r.a.options.Mergeable {
+	if r.hold(at == len(known.Domains)) && r.a.options.Mergeable {
 		p.notes, p.lines = r.notes(len(list))
 	}
 	return p
 }
 
-// in gives the cores of a domain: the first one is that of all.
+// in returns the cores of a domain. Domain 0 has all.
 func (c *cores) in(number int, domains [][]uint32) (members uint64) {
 	if number == 0 {
 		return 1<<len(c.list) - 1
@@ -291,7 +283,7 @@ func (c *cores) in(number int, domains [][]uint32) (members uint64) {
 	return members
 }
 
-// load has a line size go on from a part. It reports whether it can.
+// load continues from a part. It reports whether it can.
 func (s *lineSize) load(p *sizePart) bool {
 	s.reset()
 	s.addCores(len(p.cores))
@@ -319,12 +311,11 @@ func (s *lineSize) load(p *sizePart) bool {
 
 func (s *lineSize) allDomains() []*domain { return append([]*domain{&s.all}, s.domains...) }
 
-// beyond reports whether lines are beyond the address space.
+// beyond reports whether a line is beyond the address space.
 func beyond(lines []trace.Line) bool {
 	return slices.ContainsFunc(lines, func(x trace.Line) bool { return x >= 1<<61 })
 }
 
-// load adds the result of a core.
 func (c *core) load(known *profile.Core) {
 	c.privateCounts.load(&known.Private.Distances, known.Private.Cold)
 	c.coherentCounts.load(&known.Coherent.Distances, known.Coherent.Cold)
@@ -336,36 +327,33 @@ func (c *core) load(known *profile.Core) {
 	c.foreignSets.before.Add(&known.Foreign.Sets)
 }
 
-// domain reads the stack and directory of a domain with some cores; of that of all
-// cores, the stack is known.
+// domain reads the stack and directory of a domain. The stack of the domain of all is known.
 func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
 	if own {
-		d.stack = r.Stack()
+		d.stack = r.stack()
 	}
 	_, cold := d.Concurrent()
-	if r.wrong = uint64(len(d.stack)) != cold || beyond(d.stack) || len(d.Cores) != bits.OnesCount64(members); r.wrong {
+	if !r.hold(uint64(len(d.stack)) == cold && !beyond(d.stack) && len(d.Cores) == bits.OnesCount64(members)) {
 		return
 	}
 	d.members = make([]*profile.Member, len(order))
 	for i, at := range d.Cores {
 		n := order[at]
 		d.members[n] = &d.Members[i]
-		r.wrong = r.wrong || members>>n&1 == 0
+		r.hold(members>>n&1 != 0)
 	}
-	c := r.coder()
-	for range d.stack {
-		var t toucher
-		t.code(c, own, len(order))
-		r.wrong = r.wrong || members>>t.last&1 == 0 || bits.Len64(t.holders) > len(order)
-		d.touchers = append(d.touchers, t)
+	d.touchers, d.overlaps = make([]toucher, len(d.stack)), make([]uint64, len(order))
+	for i := range d.touchers {
+		t := &d.touchers[i]
+		t.code(r.Coder, own, len(order))
+		r.hold(members>>t.last&1 != 0 && bits.Len64(t.holders) <= len(order))
 	}
-	for range order {
-		d.overlaps = append(d.overlaps, r.UintBelow(uint64(len(d.stack))+1))
+	for n := range d.overlaps {
+		codec.Below(r.Coder, &d.overlaps[n], uint64(len(d.stack))+1)
 	}
-	r.wrong = r.wrong || r.Err() != nil
 }
 
-// code codes a toucher, whose holders are known in a domain that was asked for.
+// code codes a toucher. The holders follow from a domain's own stack.
 func (t *toucher) code(c *codec.Coder, own bool, cores int) {
 	if own {
 		codec.Below(c, &t.last, uint64(cores))
@@ -383,7 +371,7 @@ func (t *toucher) code(c *codec.Coder, own bool, cores int) {
 	}
 }
 
-// load adds the result of a domain, whose cores are its members.
+// load adds the result of a domain.
 func (d *domain) load(known *domainPart) {
 	for n, result := range known.members {
 		if result != nil {
@@ -397,7 +385,6 @@ func (d *domain) load(known *domainPart) {
 	}
 }
 
-// include adds the result of a member.
 func (m *member) include(known *profile.Member) {
 	m.counts.load(&known.Distances, known.Cold)
 	m.dilated += known.Change.Dilated
@@ -406,8 +393,7 @@ func (m *member) include(known *profile.Member) {
 	m.brought += known.Change.Brought
 }
 
-// place puts the lines of a domain that is empty where they are. It reports whether
-// each is there once.
+// place places the lines of an empty domain. It reports whether each is there once.
 func (d *domain) place(known *domainPart) bool {
 	if d.sets != nil {
 		push(known.stack, d.sets.Push)
@@ -427,7 +413,7 @@ func (d *domain) place(known *domainPart) bool {
 	return true
 }
 
-// order gives the cores by their first thread.
+// order returns the cores by their first thread.
 func (c *cores) order() []int {
 	order := make([]int, len(c.list))
 	for i := range order {
