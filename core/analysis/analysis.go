@@ -28,8 +28,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Spec is what to analyse and how. The zero value with the defaults of
-// [Spec.WithDefaults] analyses all data references with 64-byte lines.
+// Spec says what to analyse and how: by default, all data references with 64-byte lines.
 type Spec struct {
 	Kinds     trace.Kinds // kinds of references; 0: data references
 	Skip      uint64      // references to leave out at the start
@@ -40,47 +39,44 @@ type Spec struct {
 	Mergeable bool        // keep what Append needs (addresses) in the profile
 	Analyses  Analyses    // which to run; 0: those of [Default]
 
-	// Utilisation are the capacities in bytes of LRU caches for which sites tell how
-	// much of the lines they fetch is used, and UtilisationWays their ways, 0 or
-	// left out for fully associative ones; ascending. Previous has sites tell who
-	// touched lines before. Both cost time, and memory by line.
+	// Utilisation are the capacities in bytes of the LRU caches in which sites measure line
+	// utilisation, ascending, and UtilisationWays their ways; 0 or missing: fully associative.
+	// Previous makes sites record who touched lines before. Both cost time, and memory for each
+	// line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
 	Previous        bool
 
-	// Cores are the threads that have a private cache in common, each thread in at
-	// most one; those in none have one of their own. Domains are groups of threads
-	// whose cores share a cache; that of all is always there. Threads are ascending.
-	// Both are for Sharing.
+	// Cores are groups of threads with a common private cache, each thread in at most one.
+	// Other threads have a core of their own. Domains are groups of threads whose cores share a
+	// cache, besides that of all. Threads are ascending. Both are for Sharing.
 	Cores, Domains [][]uint32
 
-	// Sample has locality be estimated from a sample of the accesses; nil: from all.
-	// Sites and sharing follow it, and communication where it has lines that stay in it.
-	// Counters stay exact.
+	// Sample estimates locality from a sample of the accesses; nil: from all. Sites and sharing
+	// use the sample, too, and communication if lines stay in it. Counters stay exact.
 	Sample Sampling
 
-	// Budget is how much memory the stacks may take, and where what does not fit goes;
-	// nil: there is no limit. Analyses that keep something else of every line are left
-	// out then: Sites, Sharing, Communication.
+	// Budget limits the memory of the stacks, and says where the rest goes; nil: no limit.
+	// Sites, Sharing and Communication, which keep more of every line, do not run with a
+	// Budget.
 	Budget *contract.Budget
 
-	// Start is the number of references analysed in earlier segments. A segment
-	// is read by a reader that begins at its first reference: Skip was applied
-	// before, and Limit counts from the beginning of the trace.
+	// Start is the number of references in earlier segments. The reader of a segment begins at
+	// its first reference: Skip was applied before, and Limit counts from the beginning of the
+	// trace.
 	Start uint64
 }
 
 // Sampling estimates what package locality counts. Package analysis/sample has some.
 type Sampling interface {
 	Locality(lineBytes []uint32) SampledLocality
-	// KeepsLines tells whether all accesses to some lines are in the sample, so that
-	// it tells who wrote to them last.
+	// KeepsLines reports whether the sample contains all accesses to some lines, so that it
+	// knows who wrote to them last.
 	KeepsLines() bool
-	// Followers are the analyses that estimate what others tell, in the order in which
-	// they take batches.
+	// Followers returns the analyses that estimate other results, in the order in which they
+	// read batches.
 	Followers(w Wanted) []Analysis
-	// Stretches gives what is read of r where whole stretches of the run are sampled,
-	// of references of these kinds and threads; nil: of all of it.
+	// Stretches reads contiguous parts of r if those are sampled; nil: all of r is read.
 	Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) Stretches
 }
 
@@ -97,8 +93,8 @@ type Stretches interface {
 	Sampled() *profile.Sampled // what was read
 }
 
-// ToRead is how many references a run of a whole trace with this many references reads. With
-// a limit, those that are left out by kind or thread do not count.
+// ToRead returns how many of the references of a trace a run reads. With a limit, references
+// that are left out by kind or thread do not count.
 func (s Spec) ToRead(references uint64) uint64 {
 	references -= min(s.Skip, references)
 	if s.Limit > 0 {
@@ -136,17 +132,10 @@ func (s Spec) Check() error {
 			return &trace.OptionError{Option: "threads", Got: strconv.FormatUint(uint64(t), 10), Want: "thread numbers in ascending order, each once"}
 		}
 	}
-	if err := s.checkUtilisation(); err != nil {
-		return err
-	}
-	if err := s.checkSample(); err != nil {
-		return err
-	}
-	if err := s.checkSharing(); err != nil {
-		return err
-	}
-	if err := s.checkBudget(); err != nil {
-		return err
+	for _, check := range []func() error{s.checkUtilisation, s.checkSample, s.checkSharing, s.checkBudget} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	if s.Analyses != None && s.Analyses&^allAnalyses != 0 {
 		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses of this program"}
@@ -160,7 +149,7 @@ func (s Spec) Check() error {
 	return nil
 }
 
-// checkSample tests that nothing is asked for which a sample cannot tell.
+// checkSample rejects what a sample cannot answer.
 func (s Spec) checkSample() error {
 	switch {
 	case s.Sample == nil:
@@ -180,7 +169,7 @@ func (s Spec) checkSample() error {
 	return nil
 }
 
-// checkBudget tests that what is kept of each line are stacks alone.
+// checkBudget rejects analyses that keep more of every line than a stack does.
 func (s Spec) checkBudget() error {
 	bad := &trace.OptionError{Option: "spill"}
 	switch {
@@ -221,9 +210,9 @@ func (s Spec) checkUtilisation() error {
 	return nil
 }
 
-// Measure adds a cache of bytes in sets of ways, 0: fully associative, to those that
-// utilisation is measured for, in their order and each once. One that cannot be
-// measured, or for which there is no more room, is left out.
+// Measure adds a cache to those that utilisation is measured for, in order and each once. ways
+// 0 is fully associative. A cache that cannot be measured, or does not fit in the list, is left
+// out.
 func (s *Spec) Measure(bytes uint64, ways uint32) {
 	line := uint64(s.SiteLineBytes())
 	if bytes%line != 0 || !profile.ValidUtilisation(bytes/line, ways) || len(s.Utilisation) == profile.MaxCapacities {
@@ -242,8 +231,7 @@ func (s *Spec) Measure(bytes uint64, ways uint32) {
 	s.UtilisationWays = slices.Insert(all, at, ways)
 }
 
-// waysOf are those of a cache that utilisation is measured for, 0 where it is
-// fully associative.
+// waysOf returns the ways of cache i in which utilisation is measured, 0 if fully associative.
 func (s Spec) waysOf(i int) uint32 {
 	if i < len(s.UtilisationWays) {
 		return s.UtilisationWays[i]

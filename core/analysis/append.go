@@ -3,7 +3,6 @@ package analysis
 import (
 	"cmp"
 	"slices"
-	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -14,10 +13,9 @@ type AppendError struct{ What string }
 
 func (e *AppendError) Error() string { return e.What }
 
-// Append joins two mergeable profiles: a's trace, and the segment b that follows
-// it. The result equals the profile of the whole, bit for bit, however the
-// trace was split, and can be appended to in turn (MODELS §9). a and b are not
-// changed.
+// Append joins two mergeable profiles, which are not changed: a, and the segment b that follows
+// it. The result equals the profile of the whole, bit for bit, and can be appended to in turn
+// (MODELS §9).
 func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	if err := follows(a, b); err != nil {
 		return nil, err
@@ -36,19 +34,12 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 			}
 		}
 	}
-	joined := &profile.Profile{
-		Input:   a.Input,
-		Totals:  addTotals(a.Totals, b.Totals),
-		State:   b.State,
-		Segment: &profile.Segment{Start: a.Segment.Start},
-	}
-	joined.Input.Header.Join(b.Input.Header)
-	if a.State.Partial {
-		joined.State = a.State
-	}
-	noProgram := func() *trace.Program { return nil }
-	if err := join(table(spec, hasSets(a), noProgram), a, b, joined); err != nil {
+	joined, err := join(table(spec, hasSets(a), noProgram), a, b)
+	if err != nil {
 		return nil, err
+	}
+	if !a.State.Partial {
+		joined.State = b.State
 	}
 	if joined.Communication == nil {
 		joined.NoCommunication = cmp.Or(a.NoCommunication, b.NoCommunication)
@@ -56,26 +47,42 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	return joined, nil
 }
 
-// join has analyses go on where a ends and append b. They go in step, because one
-// may wait for another's part.
-func join(analyses []member, a, b, joined *profile.Profile) error {
-	for _, analysis := range analyses {
-		if err := analysis.Restore(a); err != nil {
-			return err
+func noProgram() *trace.Program { return nil }
+
+// join makes analyses continue where a segment ends and append those that follow it. All
+// analyses append a segment before the next one, because one may wait for another's part.
+func join(analyses []member, first *profile.Profile, following ...*profile.Profile) (*profile.Profile, error) {
+	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}}
+	if first.Segment != nil {
+		joined.Segment.Start = first.Segment.Start
+	}
+	for _, a := range analyses {
+		if err := a.Restore(first); err != nil {
+			return nil, err
 		}
 	}
-	for _, analysis := range analyses {
-		if err := analysis.Append(b); err != nil {
-			return err
+	for _, next := range following {
+		if next.Segment == nil || first.Segment == nil {
+			return nil, &AppendError{"only segments can be joined"}
 		}
+		if next.Segment.Start != joined.Segment.Start+joined.Totals.AllReferences() {
+			return nil, &AppendError{"a segment does not start where the one before it ends"}
+		}
+		for _, a := range analyses {
+			if err := a.Append(next); err != nil {
+				return nil, err
+			}
+		}
+		joined.Totals = addTotals(joined.Totals, next.Totals)
+		joined.Input.Header.Join(next.Input.Header)
 	}
-	for _, analysis := range analyses {
-		analysis.Result(joined, true)
+	for _, a := range analyses {
+		a.Result(joined, true)
 	}
-	return nil
+	return joined, nil
 }
 
-// follows tests that b is the segment behind a, made with the same options.
+// follows checks that b is the segment that follows a, analysed with the same options.
 func follows(a, b *profile.Profile) error {
 	if !mergeable(a) || !mergeable(b) {
 		return &AppendError{"only profiles made with --mergeable can be joined"}
@@ -103,7 +110,6 @@ func follows(a, b *profile.Profile) error {
 	return nil
 }
 
-// hasReferences tells whether there was anything to analyse.
 func hasReferences(p *profile.Profile) bool { return p.Totals.AllReferences() > 0 }
 
 // alike reports whether every analysis was made with the same options in both segments.
@@ -111,8 +117,7 @@ func alike(a, b *profile.Profile) bool {
 	return !slices.ContainsFunc(registered, func(r registration) bool { return r.alike != nil && !r.alike(a, b) })
 }
 
-// mergeable reports whether p was made to be joined. A saved run that was not
-// has the stack too, but not the first touches.
+// mergeable reports whether p was made to be joined. Other saved runs lack the first touches.
 func mergeable(p *profile.Profile) bool {
 	return p.Segment != nil && (p.Segment.Touched != nil || p.Counters == nil || !p.Counters.Touched) && !slices.ContainsFunc(p.Segment.Lines, func(l profile.SegmentLines) bool {
 		return len(l.FirstTouches) != len(l.Stack)
@@ -128,7 +133,7 @@ func addTotals(a, b profile.Totals) profile.Totals {
 	a.BadRecords += b.BadRecords
 	if b.Threads != nil {
 		a.Threads = append(slices.Clone(a.Threads), b.Threads...)
-		sort.Slice(a.Threads, func(i, j int) bool { return a.Threads[i] < a.Threads[j] })
+		slices.Sort(a.Threads)
 		a.Threads = slices.Compact(a.Threads)
 	}
 	return a

@@ -24,9 +24,9 @@ type Plan struct {
 	Stretches  []Stretch
 	References uint64 // in the trace, as its index has it
 
-	// Moves tells that stretchers have to know where blocks of memory lie. They find it
-	// out themselves, by reading all that comes before; or MovesOf reads it from parts of
-	// the trace, anywhere, and Layouts puts it together.
+	// Moves reports that stretchers have to know where blocks of memory lie. They read all that
+	// comes before; or MovesOf reads it from parts of the trace, and Layouts puts these
+	// together.
 	Moves bool
 
 	spec   Spec
@@ -36,13 +36,12 @@ type Plan struct {
 	lone   bool     // threads are told apart, and all stretches are of one
 }
 
-// headReferences are analysed in front of the first stretch, where communication finds that
-// the trace has one thread only, as all traces have that are divided.
+// headReferences are analysed before the first stretch. There communication finds that the
+// trace has one thread, as all divided traces have.
 const headReferences = leastStretch
 
-// NewPlan divides a run with this spec of a source, in stretches of about so many
-// references, which begin with chunks where those are not longer. A source that is nil
-// cannot be divided. The error is a [*trace.OptionError].
+// NewPlan divides a run in stretches of about this many references, which begin with chunks if
+// those are not longer. A nil source cannot be divided. The error is a [*trace.OptionError].
 func NewPlan(spec Spec, source trace.Source, references uint64) (*Plan, error) {
 	return newPlan(spec, source, references, headReferences)
 }
@@ -97,7 +96,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 
 // prepare finds out what the analyses of the whole run take.
 func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
-	f := feed{analyses: table(p.spec, p.spec.has(Sets), func() *trace.Program { return nil })}
+	f := feed{analyses: table(p.spec, p.spec.has(Sets), noProgram)}
 	_, p.lone = find[contract.MultiCore](f.analyses)
 	_, follows := find[contract.LayoutFollower](f.analyses)
 	events = f.ask()
@@ -120,8 +119,7 @@ type Move struct {
 	Rows  *trace.Batch // with kinds, addresses, sites and arguments
 }
 
-// MovesOf reads what a stretch tells, by its number, of which the one before all is -1.
-// The error is the reader's.
+// MovesOf reads the moves of a stretch, by its number; -1 is what comes before the first one.
 func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) {
 	of := p.head
 	if stretch >= 0 {
@@ -179,66 +177,27 @@ func (l *Layouts) Behind(moves Moves) []contract.Block {
 	return l.blocks.Layout()
 }
 
-// JoinSegments joins neighbouring segments of a plan for this spec, at least one and in
-// their order, to one, which can be joined in turn. They are not changed. The error is an
-// [*AppendError] where one does not begin where the one before it ends, and else that of
-// an analysis whose state is damaged.
+// JoinSegments joins neighbouring segments of a plan, at least one, in their order. The result
+// can be joined in turn. The error is an [*AppendError] if a segment does not begin where the
+// one before ends, or that of an analysis whose state is damaged.
 func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	first := segments[0]
 	if len(segments) == 1 {
 		return first, nil
 	}
 	spec = spec.WithDefaults()
-	told := !spec.Mergeable
-	noProgram := func() *trace.Program { return nil }
 	_, lone := find[contract.MultiCore](table(spec, spec.has(Sets), noProgram))
-	spec.Mergeable = true
-	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}}
 	if first.Segment != nil {
-		joined.Segment.Start = first.Segment.Start
+		spec.Start = first.Segment.Start
 	}
-	spec.Start = joined.Segment.Start
-	analyses := spec.tableFor(spec.has(Sets), noProgram, part{is: true, told: told, lone: lone})
-	for _, a := range analyses {
-		if err := a.Restore(first); err != nil {
-			return nil, err
-		}
-	}
-	for _, next := range segments[1:] {
-		if err := adjoins(joined, next); err != nil {
-			return nil, err
-		}
-		for _, a := range analyses {
-			if err := a.Append(next); err != nil {
-				return nil, err
-			}
-		}
-		joined.Totals = addTotals(joined.Totals, next.Totals)
-		joined.Input.Header.Join(next.Input.Header)
-	}
-	for _, a := range analyses {
-		a.Result(joined, true)
-	}
-	return joined, nil
+	return join(spec.segmentTable(noProgram, lone), first, segments[1:]...)
 }
 
-// adjoins tests that b is the segment right behind a.
-func adjoins(a, b *profile.Profile) error {
-	switch {
-	case a.Segment == nil || b.Segment == nil:
-		return &AppendError{"only segments can be joined"}
-	case b.Segment.Start != a.Segment.Start+a.Totals.AllReferences():
-		return &AppendError{"a segment does not start where the one before it ends"}
-	}
-	return nil
-}
-
-// Finish gives the profile of the run: of what r, a reader of source from its beginning,
-// gives in front of the first stretch, and of rest, which is all stretches joined; nil
-// where there are none. Where the two do not fit, as the beginning shows that segments are
-// no use, it analyses the whole trace itself, and joined is false. The error is that of r,
-// an [*AppendError] if segments are missing, or [trace.ErrNotThere]; there is a profile of
-// what came before all the same.
+// Finish returns the profile of the run: r, a reader of source from its beginning, is analysed
+// up to the first stretch, and rest, which is all stretches joined, is appended. If that is
+// impossible, Finish analyses the whole trace, and joined is false. The error is that of r, an
+// [*AppendError] if segments are missing, or [trace.ErrNotThere]. There is a profile of what
+// came before in any case.
 func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile) (whole *profile.Profile, joined bool, err error) {
 	runner, err := NewRunner(p.spec, r)
 	if err != nil {
@@ -262,7 +221,7 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile)
 	return d.Finish(StateAfter(err, d.analysed)), joined, err
 }
 
-// toEnd steps until there is an error, which there is in the end.
+// toEnd steps until the trace or the run ends.
 func toEnd(r *Runner) (err error) {
 	for err == nil {
 		err = r.Step()
@@ -270,7 +229,7 @@ func toEnd(r *Runner) (err error) {
 	return err
 }
 
-// append goes on behind the last stretch, unless what comes before the first one forbids.
+// append appends the joined segments, unless what comes before the first one forbids it.
 func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (done bool, err error) {
 	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
 		return false, &AppendError{"the segments are not all that comes behind the beginning of the trace"}

@@ -2,8 +2,8 @@ package analysis
 
 import "github.com/stackglass/stackglass/core/analysis/contract"
 
-// Beyond is the spec of a run that goes on with its stacks outside of memory: what
-// keeps something else of every line, or of every byte, is left out.
+// Beyond returns the spec of a run that continues with its stacks outside of memory, without
+// the analyses that keep something else of every line or byte.
 func (s Spec) Beyond(b contract.Budget) Spec {
 	if !s.isDefault() && s.Analyses != None {
 		sets := s.has(Sets)
@@ -18,11 +18,10 @@ func (s Spec) Beyond(b contract.Budget) Spec {
 	return s
 }
 
-// Spill has the run go on with its stacks on an empty shelf, and without what [Spec.Beyond]
-// leaves out: what that found is lost. It gives the spec that
-// the run has now, with which a state of it is restored. Where there are no such
-// stacks, or they were spilled already, nothing changes, and ok is false. Where the
-// shelf fails, the next step tells.
+// Spill moves the stacks to an empty spill store, and drops what [Spec.Beyond] leaves out. It
+// returns the new spec, with which a state of the run is restored. If there are no stacks, or
+// they were spilled before, nothing changes and ok is false. If the store fails, the next step
+// does.
 func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 	if s := &r.spec; s.Budget != nil || s.Sample != nil || r.stretches != nil || s.Mergeable || s.Start > 0 || !s.has(Locality) {
 		return r.spec, false

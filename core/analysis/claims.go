@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// block is a batch of rows that count, somewhere in the trace.
+// block is a batch of selected rows.
 type block struct {
 	rows       *trace.Batch
 	mixed      bool   // events may be among the rows
@@ -19,7 +19,7 @@ type block struct {
 	moves      bool           // rows tell where blocks of memory lie
 }
 
-// claim is a stretch of blocks that a worker analyses as a segment.
+// claim is a segment of blocks that a worker analyses.
 type claim struct {
 	from, to int     // numbers of blocks; to moves back where the segment is cut
 	blocks   []block // those
@@ -32,8 +32,8 @@ type claim struct {
 	result *profile.Profile // and this is the segment; nil: it failed
 }
 
-// Blocks of a claim. Segments begin short, so that there is work for all soon, and
-// grow as long as joining them costs more than a small part of analysing them.
+// Segments begin short, so that there is work for all soon, and grow while joining them costs
+// more than a small part of analysing them.
 const (
 	leastBlocks = 16      // 65,536 references, if every row is one
 	firstBlocks = 1 << 6  // of a segment at the beginning
@@ -66,10 +66,10 @@ func newSizes(workers, blocks int, memoryBytes uint64) sizes {
 	return s
 }
 
-// room is how many blocks may wait or be analysed at a time.
+// room returns how many blocks may wait or be analysed at a time.
 func (s *sizes) room() int { return (s.workers + 2) * s.blocks }
 
-// learn looks at a segment that was joined, up to a block.
+// learn adapts the sizes to the cost of joining a segment that ends before a block.
 func (s *sizes) learn(p *profile.Profile, to int) {
 	if s.fixed {
 		return
@@ -86,17 +86,16 @@ func (s *sizes) learn(p *profile.Profile, to int) {
 	}
 }
 
-// claims are the stretches that workers have, ascending.
+// claims are the segments that workers have, ascending.
 type claims struct {
 	sizes
 	list []*claim
 }
 
-// next gives the stretch that a free worker takes, of blocks up to end, where the live
-// analyses come to block at next; from == to: none yet. last tells that there will be
-// no more blocks. Between two claims there is something left for the live analyses,
-// which come to the end of one and to the beginning of the next at the time when that
-// is done: what they analyse need not be joined.
+// next chooses the blocks that a free worker takes, up to end; from == to: none yet. The live
+// analyses come to block at next. last says that there will be no more blocks. Between two
+// claims remain blocks for the live analyses, whose results need not be joined: they should
+// come to a claim when it is done.
 func (c *claims) next(at, end int, last bool) (from, to int) {
 	reserve, frontier := 0, at
 	for _, taken := range c.list {

@@ -4,7 +4,6 @@ import (
 	"io"
 	"slices"
 	"sort"
-	"time"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
@@ -31,7 +30,7 @@ type Divided struct {
 	chunks  []trace.Chunk
 	helpers []*helping
 	claims  []*stretching // ascending
-	wake    chan struct{} // has one if a helper may have something to tell
+	wake    signal        // a helper may have something to tell
 	over    bool          // nothing is divided any more
 
 	least, most uint64 // references of a stretch
@@ -41,15 +40,15 @@ type Divided struct {
 	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
 }
 
-// Helper analyses stretches elsewhere. Its methods are called by the goroutine that
-// steps the run, and wait for nothing.
+// Helper analyses stretches elsewhere. The goroutine that steps the run calls its methods,
+// which do not block.
 type Helper interface {
 	// Begin has it analyse a stretch. It has no other at that time.
 	Begin(Stretch)
 	// Cut has it end the stretch soon, where it is.
 	Cut()
-	// Analysed tells how many references of the stretch it has behind it, and whether it
-	// has ended.
+	// Analysed returns how many references of the stretch are analysed, and whether it has
+	// ended.
 	Analysed() (references uint64, ended bool)
 	// Segment gives what came of a stretch that has ended; that is asked once.
 	Segment() Segment
@@ -63,19 +62,17 @@ type Helper interface {
 type DividedOptions struct {
 	// Helpers makes those that help. They call wake whenever a stretch has ended.
 	Helpers func(wake func()) []Helper
-	// SegmentReferences has stretches be of about so many references; 0 finds out what is
-	// good.
+	// SegmentReferences is the length of segments; 0 chooses it.
 	SegmentReferences int
 	MemoryBytes       uint64 // that the run may take, most of it for its analyses; 0: any
 }
 
-// helping is a helper and what it does.
 type helping struct {
 	Helper
 	claim *stretching // nil: nothing
 }
 
-// stretching is a stretch that a helper has, or had.
+// stretching is a segment that a helper has or had.
 type stretching struct {
 	from, to uint64 // references before it, and up to its end; about, if there are events
 	start    trace.Position
@@ -86,8 +83,7 @@ type stretching struct {
 	segment  Segment
 }
 
-// Stretches, in references. Long ones cost little to join, short ones let an interrupted
-// run go on where it was.
+// Stretches, in references. Long ones are cheaper to join; short ones make saved states recent.
 const (
 	leastStretch = 1 << 17
 	mostStretch  = 1 << 26
@@ -96,29 +92,29 @@ const (
 	foldedStretch = 1 << 22 // where rows are folded while a stretch is joined, which is one step
 )
 
-// Divides tells whether a run of the spec can be shared by helpers that read a source on
-// their own: every reference that the file holds counts, and where they stand is known.
+// Divides reports whether helpers that read a source on their own can share a run: every
+// reference counts, and its position is known.
 func (s Spec) Divides(kinds trace.Kinds) bool {
 	s = s.WithDefaults()
 	return s.Splits() && s.Skip == 0 && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
 }
 
-// NewDivided checks spec and prepares to read r, which moves as mover does; source is the
-// same file, of which helpers read. Whoever makes one closes it. The error is a
+// NewDivided checks spec and prepares to read r, which moves as mover does. Helpers read
+// source, which is the same file. The caller must call Close. The error is a
 // [*trace.OptionError].
 func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Source, o DividedOptions) (*Divided, error) {
 	runner, err := NewRunner(spec, r)
 	if err != nil {
 		return nil, err
 	}
-	d := &Divided{Runner: runner, mover: mover, source: source, chunks: source.Chunks(), wake: make(chan struct{}, 1), least: leastStretch, most: mostStretch}
+	d := &Divided{Runner: runner, mover: mover, source: source, chunks: source.Chunks(), wake: make(signal, 1), least: leastStretch, most: mostStretch}
 	n := uint64(0)
 	for i := range d.chunks {
 		d.before = append(d.before, n)
 		n += d.chunks[i].References
 	}
 	d.before = append(d.before, n)
-	for _, h := range o.Helpers(d.notify) {
+	for _, h := range o.Helpers(d.wake.notify) {
 		d.helpers = append(d.helpers, &helping{Helper: h})
 	}
 	if o.MemoryBytes > 0 {
@@ -136,20 +132,12 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	return d, nil
 }
 
-// memoryShare: each reference of a stretch may be to a line of its own, which takes some
-// sixty bytes in each of the stack, the set tables and what joining needs.
+// memoryShare: each reference of a stretch may be to a new line, which takes about 60 bytes in
+// each of the stack, the set tables and the join.
 const memoryShare = 512
 
-// notify is for helpers: something has changed.
-func (d *Divided) notify() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Step analyses one batch, or a part of one, or appends a segment, or waits a moment for
-// one. Its results are those of [Runner.Step].
+// Step analyses one batch or a part of one, appends a segment, or waits a moment for one. See
+// [Runner.Step] for its results.
 func (d *Divided) Step() error {
 	d.share()
 	err := d.Runner.Step()
@@ -159,7 +147,7 @@ func (d *Divided) Step() error {
 	return d.meet()
 }
 
-// share takes what helpers have done, and gives work to those that have none.
+// share collects the results of helpers, and gives work to those that have none.
 func (d *Divided) share() {
 	if d.rows < d.resumeRows || d.pending() || d.rest.pending() {
 		return
@@ -186,7 +174,7 @@ func (d *Divided) share() {
 	}
 }
 
-// end notes what came of a stretch. What it leaves of it is nobody's.
+// end records the result of a segment. The rest of a segment that was cut is free again.
 func (d *Divided) end(c *stretching, s Segment) {
 	c.segment, c.ended = s, true
 	if p := s.Profile; p != nil && p.Segment != nil {
@@ -194,7 +182,7 @@ func (d *Divided) end(c *stretching, s Segment) {
 	}
 }
 
-// release leaves a stretch to whoever takes it next.
+// release makes a segment available again.
 func (d *Divided) release(c *stretching) {
 	if i := slices.Index(d.claims, c); i >= 0 { // else the live analyses have it
 		d.claims = slices.Delete(d.claims, i, i+1)
@@ -202,7 +190,7 @@ func (d *Divided) release(c *stretching) {
 	}
 }
 
-// stop has the reader stop where the next stretch begins.
+// stop makes the reader stop where the next claimed segment begins.
 func (d *Divided) stop() {
 	stop := trace.Position{Chunk: trace.AtEnd}
 	if len(d.claims) > 0 {
@@ -211,12 +199,12 @@ func (d *Divided) stop() {
 	d.mover.Until(stop)
 }
 
-// firstOf gives the references before the chunk of a position.
+// firstOf returns the number of references before the chunk of a position.
 func (d *Divided) firstOf(at trace.Position) uint64 {
 	return d.before[sort.Search(len(d.chunks), func(i int) bool { return d.chunks[i].At >= at.Chunk })]
 }
 
-// place is behind about so many references.
+// place returns a position behind about this many references.
 func (d *Divided) place(references uint64) trace.Position {
 	if references >= d.before[len(d.chunks)] {
 		return trace.Position{Chunk: trace.AtEnd}
@@ -225,7 +213,7 @@ func (d *Divided) place(references uint64) trace.Position {
 	return trace.Position{Chunk: d.chunks[i].At, Rows: references - d.before[i]}
 }
 
-// references is the reverse, about.
+// references is the inverse of place, approximately.
 func (d *Divided) references(at trace.Position) uint64 {
 	i := sort.Search(len(d.chunks), func(i int) bool { return d.chunks[i].At >= at.Chunk })
 	if i == len(d.chunks) || d.chunks[i].At != at.Chunk {
@@ -234,11 +222,10 @@ func (d *Divided) references(at trace.Position) uint64 {
 	return min(d.before[i]+at.Rows, d.before[i+1])
 }
 
-// gap is a part of the trace that nobody has, and that the live analyses take if nobody
-// else does.
+// gap is a part of the trace that nobody has claimed.
 type gap struct{ from, to uint64 }
 
-// gaps lists those in front of each claim, and behind the last one.
+// gaps returns the gaps before each claim and behind the last one.
 func (d *Divided) gaps() (list []gap, references uint64) {
 	at := max(d.references(d.mover.Position()), d.live)
 	for _, c := range d.claims {
@@ -255,8 +242,7 @@ func (d *Divided) gaps() (list []gap, references uint64) {
 // Total is the number of references in the trace, as its index has it.
 func (d *Divided) Total() uint64 { return d.before[len(d.chunks)] }
 
-// Ahead is the number of references that helpers have analysed, of stretches that the
-// live analyses have not come to yet.
+// Ahead returns how many references helpers have analysed beyond the live analyses.
 func (d *Divided) Ahead() (references uint64) {
 	for _, c := range d.claims {
 		switch done, _ := c.by.Analysed(); {
@@ -269,7 +255,7 @@ func (d *Divided) Ahead() (references uint64) {
 	return references
 }
 
-// claim gives a stretch to a helper that is free; nil: there is none that pays.
+// claim chooses a segment for an idle helper; nil if none pays.
 func (d *Divided) claim() *stretching {
 	if _, later := d.joins(nil); !later {
 		d.over = true
@@ -300,9 +286,9 @@ func (d *Divided) claim() *stretching {
 	return c
 }
 
-// choose gives a stretch of about so many references, which lies before the claim number
-// at. Those at the end of the trace come first, with as much left in front of them for the
-// live analyses; then halves of what was left.
+// choose returns a segment of about want references, which lies before claim number at. It
+// prefers the end of the trace, leaving as much before it to the live analyses, and then halves
+// of gaps.
 func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -331,7 +317,7 @@ func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, 
 	return max(g.from, d.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
-// even moves a place to the beginning of a chunk nearby, so that nothing is decoded twice.
+// even moves a position to a nearby beginning of a chunk, so that nothing is decoded twice.
 func (d *Divided) even(references, stretch uint64) uint64 {
 	i := sort.Search(len(d.chunks), func(i int) bool { return d.before[i+1] > references })
 	if i == len(d.chunks) {
@@ -347,7 +333,7 @@ func (d *Divided) even(references, stretch uint64) uint64 {
 	return references
 }
 
-// meet is for the time when the live analyses have come to a claim.
+// meet handles the claim that the live analyses have reached.
 func (d *Divided) meet() error {
 	if len(d.claims) == 0 {
 		d.stop()
@@ -365,11 +351,11 @@ func (d *Divided) meet() error {
 		c.cut = true
 		c.by.Cut()
 	}
-	d.wait()
+	d.wake.wait()
 	return nil
 }
 
-// give leaves a stretch to the live analyses.
+// give leaves a segment to the live analyses.
 func (d *Divided) give(c *stretching) {
 	d.claims, d.live = d.claims[1:], c.to
 	if !c.ended {
@@ -378,18 +364,8 @@ func (d *Divided) give(c *stretching) {
 	d.stop()
 }
 
-// wait gives helpers time.
-func (d *Divided) wait() {
-	t := time.NewTimer(patience)
-	defer t.Stop()
-	select {
-	case <-d.wake:
-	case <-t.C:
-	}
-}
-
-// take appends a segment. One that cannot be appended is analysed live, which finds what
-// is wrong.
+// take appends a segment. If that is impossible, the live analyses analyse it and find the
+// reason.
 func (d *Divided) take(c *stretching) error {
 	s := c.segment.Profile
 	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.takes(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {
@@ -409,8 +385,8 @@ func (d *Divided) take(c *stretching) error {
 	return nil
 }
 
-// pass moves on to the end of a segment. Where blocks of memory matter it is read to know
-// where they lie there, and where loops are folded, for their sake.
+// pass moves to the end of a segment. It reads the segment if blocks of memory matter or loops
+// are compressed.
 func (d *Divided) pass(to trace.Position) error {
 	if !d.moves && !d.reads && d.mover.Position().Chunk != to.Chunk {
 		if err := d.mover.Pass(to.Chunk); err != nil {
@@ -442,7 +418,7 @@ func (d *Divided) pass(to trace.Position) error {
 	}
 }
 
-// learn looks at what joining a segment cost.
+// learn adapts the sizes to the cost of joining a segment.
 func (d *Divided) learn(s *profile.Profile) {
 	if d.fixed || d.reads {
 		return
@@ -464,8 +440,7 @@ func (d *Divided) Close() {
 	d.stop()
 }
 
-// Spill takes stacks out of memory, where no segments can be appended to them: see
-// [Runner.Spill].
+// Spill moves the stacks out of memory, where no segments can be appended: see [Runner.Spill].
 func (d *Divided) Spill(b contract.Budget) (now Spec, ok bool) {
 	d.Close()
 	return d.Runner.Spill(b)

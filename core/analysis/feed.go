@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/index"
@@ -10,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// feed hands the rows of a batch to analyses, and counts them.
+// feed passes the rows of a batch to analyses, and counts them.
 type feed struct {
 	analyses []member
 	batch    *trace.Batch
@@ -27,7 +26,7 @@ type feed struct {
 	analysed uint64         // sum of totals.References
 }
 
-// ask prepares for what the analyses take, and gives the events among it.
+// ask records what the analyses take, and returns the events among it.
 func (f *feed) ask() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		kinds, sites, pcs := a.Takes()
@@ -38,14 +37,13 @@ func (f *feed) ask() (events trace.Kinds) {
 	return events
 }
 
-// pending tells that rows of the batch are not analysed yet.
+// pending reports whether rows of the batch are not analysed yet.
 func (f *feed) pending() bool { return f.next < f.batch.Len() }
 
-// stepBytes is how many bytes the references of one step may touch: a power of two
-// that every line size divides.
+// stepBytes is how many bytes one step may touch: a power of two that every line size divides.
 const stepBytes = 4 << 20
 
-// consume analyses the rows of the batch from f.next on, up to stepBytes.
+// consume analyses rows of the batch from f.next on, up to stepBytes.
 func (f *feed) consume() error {
 	b := f.batch
 	end, bytes := f.next, uint64(0)
@@ -82,7 +80,6 @@ func (f *feed) consume() error {
 	return nil
 }
 
-// count adds the batch to the totals.
 func (f *feed) count(b *trace.Batch) {
 	f.analysed += uint64(b.Len())
 	for lo := 0; lo < b.Len(); lo += countedRows {
@@ -101,15 +98,15 @@ func (f *feed) count(b *trace.Batch) {
 	}
 }
 
-// countedRows is how many rows have their number and their bytes in one word: the
-// number from bit numberBit on.
+// countedRows is how many rows are counted in one word: their number from bit numberBit on, and
+// their bytes.
 const (
 	countedRows = 1 << 12
 	numberBit   = 48
 )
 
-// countKinds adds rows to the totals by kind. Even and odd ones are apart, because
-// adding to the place that was added to just before waits.
+// countKinds adds rows to the totals by kind. Even and odd rows use different counters, because
+// adding to a counter that was just written waits for the store.
 func (f *feed) countKinds(kinds []trace.Kind, sizes []uint32) {
 	var sums [2][8]uint64
 	sizes = sizes[:len(kinds)]
@@ -124,7 +121,7 @@ func (f *feed) countKinds(kinds []trace.Kind, sizes []uint32) {
 	}
 }
 
-// seeThread notes a thread, in the order of appearance.
+// seeThread records a thread, in the order of appearance.
 func (f *feed) seeThread(t uint32) {
 	if _, known := f.threads.Find(uint64(t)); !known {
 		f.threads.Add(uint64(t), uint32(len(f.totals.Threads)))
@@ -132,7 +129,7 @@ func (f *feed) seeThread(t uint32) {
 	}
 }
 
-// progress tells how far the analyses are; Resuming is the caller's to say.
+// progress returns the progress of the analyses. The caller sets Resuming.
 func (f *feed) progress() Progress {
 	p := Progress{References: f.analysed, Threads: len(f.totals.Threads)}
 	for _, a := range f.analyses {
@@ -143,8 +140,8 @@ func (f *feed) progress() Progress {
 	return p
 }
 
-// profile gives the result so far, of a trace that has told this header, with what
-// was left out; with state, it can be restored and, where the spec says so, appended.
+// profile returns the result so far. left is what was left out. With segment, it can be
+// restored and, if the spec says so, appended.
 func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, state profile.State, segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{
@@ -155,7 +152,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	}
 	p.Input.Header.Program, p.Input.Header.Capture = nil, nil // they name files and paths
 	p.Totals.Threads = slices.Clone(f.totals.Threads)
-	sort.Slice(p.Totals.Threads, func(i, j int) bool { return p.Totals.Threads[i] < p.Totals.Threads[j] })
+	slices.Sort(p.Totals.Threads)
 	if segment {
 		p.Segment = &profile.Segment{Start: spec.Start}
 	}
@@ -182,7 +179,7 @@ func (f *feed) settle() error {
 	return nil
 }
 
-// restore counts what a run did until it was saved.
+// restore restores the counts of a saved run.
 func (f *feed) restore(t *profile.Totals) {
 	f.totals = profile.Totals{References: t.References, Bytes: t.Bytes}
 	f.threads = index.Table{}
@@ -192,7 +189,6 @@ func (f *feed) restore(t *profile.Totals) {
 	f.analysed = t.AllReferences()
 }
 
-// close frees what a result without state does not need.
 func (f *feed) close() {
 	for _, a := range f.analyses {
 		a.Close()

@@ -19,7 +19,7 @@ func Goroutines(n int, spec Spec, source trace.Source) func(wake func()) []Helpe
 	}
 }
 
-// goroutine is a [Helper] in this program.
+// goroutine is a [Helper] in this process.
 type goroutine struct {
 	stretcher *Stretcher
 	wake      func()
@@ -56,7 +56,6 @@ func (g *goroutine) Close() {
 	close(g.stretches)
 }
 
-// work analyses stretches, one after the other.
 func (g *goroutine) work() {
 	for s := range g.stretches {
 		g.segment = g.analyse(s)

@@ -23,8 +23,7 @@ type intake struct {
 	resumeRows, resumeBad uint64 // what a restored run has behind it
 }
 
-// newIntake has a reader that knows events give those that the analyses take, and
-// all references: which of these count is the spec's to say.
+// newIntake makes the reader deliver the events that the analyses take, and all references.
 func newIntake(spec Spec, r trace.Reader, events trace.Kinds) intake {
 	in := intake{want: spec, reader: r, events: events}
 	if spec.Start == 0 {
@@ -36,7 +35,7 @@ func newIntake(spec Spec, r trace.Reader, events trace.Kinds) intake {
 	return in
 }
 
-// program gives what the trace has told so far of its code, or nil.
+// program returns what the trace has told of its code so far, or nil.
 func (in *intake) program() *trace.Program {
 	if d, ok := in.reader.(trace.Describer); ok {
 		return d.Header().Program
@@ -49,24 +48,24 @@ type position struct{ rows, bad, toSkip uint64 }
 
 func (in *intake) position() position { return position{in.rows, in.bad, in.toSkip} }
 
-// restore has what was read up to a position be read again, and passed over.
+// restore makes the reader skip what was read before a position.
 func (in *intake) restore(t *profile.Totals, at position) {
 	in.unselected, in.tolerated = t.Unselected, t.BadRecords
 	in.resumeRows, in.resumeBad, in.toSkip = at.rows, at.bad, at.toSkip
 }
 
-// left is what was left out so far.
+// left returns what was left out so far.
 func (in *intake) left() profile.Totals {
 	return profile.Totals{Unselected: in.unselected, BadRecords: in.tolerated}
 }
 
-// isDone tells that no more than these references of a segment are to be analysed.
+// isDone reports whether the limit is reached.
 func (in *intake) isDone(analysed uint64) bool {
 	return in.want.Limit > 0 && in.want.Start+analysed >= in.want.Limit
 }
 
-// read fills b with the next rows that count, behind so many references; there may
-// be none. mixed tells that events may be among them.
+// read fills b with the next selected rows, perhaps none. mixed says that it may contain
+// events.
 func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) {
 	if err := in.reader.Next(b); err != nil {
 		return false, in.tolerate(err)
@@ -85,7 +84,7 @@ func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) 
 	return mixed, nil
 }
 
-// tolerate gives nil for a bad record that the spec puts up with.
+// tolerate returns nil for a bad record that the spec tolerates.
 func (in *intake) tolerate(err error) error {
 	if !trace.IsSyntax(err) {
 		return err
@@ -101,8 +100,8 @@ func (in *intake) tolerate(err error) error {
 	return nil
 }
 
-// selectRows keeps the rows of the chosen kinds and threads, and the events of
-// these threads. A row without a thread is of none of the chosen ones.
+// selectRows keeps the rows of the chosen kinds and threads, and the events of these threads. A
+// row without a thread is of none of them.
 func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	others := trace.Kinds(0)
 	for _, k := range b.Kind {
@@ -140,8 +139,7 @@ func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	return mixed
 }
 
-// room is the number of selected references, those to skip included, up to the
-// limit.
+// room returns the number of selected references up to the limit, with those to skip.
 func (in *intake) room(analysed uint64) uint64 {
 	if in.want.Limit == 0 {
 		return ^uint64(0)
@@ -150,9 +148,8 @@ func (in *intake) room(analysed uint64) uint64 {
 	return in.toSkip + min(left, ^in.toSkip) // no more than there are numbers
 }
 
-// selectPart applies Skip and Limit. They count references: the part begins
-// behind the last one to skip and ends with the last one within the limit, and
-// events go with what is around them.
+// selectPart applies Skip and Limit. They count references: the part begins behind the last one
+// to skip and ends with the last one within the limit. Events belong to what is around them.
 func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) {
 	if !mixed {
 		end := min(uint64(b.Len()), in.room(analysed))

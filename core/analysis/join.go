@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// joins tells whether segments with references of these threads can be appended now,
-// or perhaps later.
+// joins reports whether segments with references of these threads can be appended now, or
+// perhaps later.
 func (f *feed) joins(threads []uint32) (now, later bool) {
 	now, later = true, true
 	for _, a := range f.analyses {
@@ -19,20 +19,20 @@ func (f *feed) joins(threads []uint32) (now, later bool) {
 	return now, later
 }
 
-// takes tells whether a segment, made without sharing if it is lone, can be appended.
+// takes reports whether a segment, made without sharing if lone, can be appended.
 func (f *feed) takes(s *profile.Profile, lone bool) bool {
 	now, _ := f.joins(s.Totals.Threads)
 	return now && s.Totals.AllReferences() > 0 && (!lone || f.alone(s.Totals.Threads))
 }
 
-// alone reports whether there is an analysis of several cores that knows that all
-// references so far, and those of these threads, are of one core.
+// alone reports whether an analysis of several cores knows that all references so far, and
+// those of these threads, are of one core.
 func (f *feed) alone(threads []uint32) bool {
 	cores, ok := find[contract.MultiCore](f.analyses)
 	return ok && cores.Alone(threads)
 }
 
-// append adds a segment that follows what was analysed so far.
+// append appends the segment that follows.
 func (f *feed) append(s *profile.Profile, lone bool) error {
 	for _, a := range f.analyses {
 		if _, is := a.Analysis.(contract.MultiCore); is && lone {
@@ -58,7 +58,6 @@ func (f *feed) appendRows(b *trace.Batch) error {
 	return nil
 }
 
-// add counts the references of a segment.
 func (f *feed) add(t *profile.Totals) {
 	for k := range t.References {
 		f.totals.References[k] += t.References[k]
@@ -70,11 +69,11 @@ func (f *feed) add(t *profile.Totals) {
 	f.analysed += t.AllReferences()
 }
 
-// touchCost is about how many references a first touch, or a line of the stack, costs
-// as much as when it is joined: its line is found nowhere near.
+// touchCost is the cost of joining a first touch or a line of the stack, in references: finding
+// the line is a cache miss.
 const touchCost = 3
 
-// joinCost is about how many references joining a segment costs as much as.
+// joinCost estimates the cost of joining a segment, in references.
 func joinCost(p *profile.Profile) (cost uint64) {
 	for i := range p.Segment.Lines {
 		cost += touchCost * uint64(len(p.Segment.Lines[i].FirstTouches)+len(p.Segment.Lines[i].Stack))

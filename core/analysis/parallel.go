@@ -43,10 +43,10 @@ type Parallel struct {
 
 	reading chan struct{} // closed when the reader has ended
 	mu      sync.Mutex
-	changed *sync.Cond    // something in the following
-	wake    chan struct{} // has one if something changed, for Step
-	blocks  []block       // from number at on
-	at      int           // the block that the live analyses come to next
+	changed *sync.Cond // something in the following
+	wake    signal     // something changed, for Step
+	blocks  []block    // from number at on
+	at      int        // the block that the live analyses come to next
 	claims  claims
 	free    []*trace.Batch
 	lone    bool    // all is of one core so far
@@ -63,13 +63,11 @@ type Parallel struct {
 // ParallelOptions say how to share the work.
 type ParallelOptions struct {
 	Workers int // goroutines that analyse, at least 2
-	// SegmentReferences has segments be of about so many references; 0 finds out what is
-	// good.
+	// SegmentReferences is the length of segments; 0 chooses it.
 	SegmentReferences int
 	MemoryBytes       uint64 // that the run may take, most of it for its analyses; 0: any
 }
 
-// ending is how the trace ended.
 type ending struct {
 	err    error
 	header *trace.Header
@@ -79,15 +77,15 @@ type ending struct {
 // Splits tells whether several goroutines can share a run of the spec.
 func (s Spec) Splits() bool { return s.Sample == nil && s.Budget == nil && s.Analyses != None }
 
-// NewParallel checks spec and begins to read r. Whoever makes one closes it. The error
-// is a [*trace.OptionError].
+// NewParallel checks spec and begins to read r. The caller must call Close. The error is a
+// [*trace.OptionError].
 func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error) {
 	spec = spec.WithDefaults()
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
 	o.Workers = max(2, o.Workers)
-	p := &Parallel{spec: spec, options: o, wake: make(chan struct{}, 1), reading: make(chan struct{}), header: &trace.Header{}}
+	p := &Parallel{spec: spec, options: o, wake: make(signal, 1), reading: make(chan struct{}), header: &trace.Header{}}
 	p.changed = sync.NewCond(&p.mu)
 	p.live.batch = &p.none
 	p.live.analyses = table(spec, spec.has(Sets), func() *trace.Program { return p.header.Program })
@@ -98,8 +96,8 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 	return p, nil
 }
 
-// runConcurrently has the stacks of several cores share the processors: where threads
-// communicate, no worker can take a stretch further on.
+// runConcurrently makes the stacks of several cores share the processors: where threads
+// communicate, no worker can analyse a segment ahead.
 func (p *Parallel) runConcurrently() {
 	for _, a := range p.live.analyses {
 		if c, ok := a.Analysis.(contract.Concurrent); ok {
@@ -108,7 +106,7 @@ func (p *Parallel) runConcurrently() {
 	}
 }
 
-// begin has the other goroutines begin.
+// begin starts the other goroutines.
 func (p *Parallel) begin() {
 	rows, segment := trace.DefaultRows, 0
 	if n := p.options.SegmentReferences; n > 0 {
@@ -131,16 +129,32 @@ func (p *Parallel) begin() {
 	}
 }
 
-// notify tells everybody that something changed.
+// notify wakes everybody.
 func (p *Parallel) notify() {
 	p.changed.Broadcast()
+	p.wake.notify()
+}
+
+// signal wakes the goroutine that steps a run. It has room for one value.
+type signal chan struct{}
+
+func (s signal) notify() {
 	select {
-	case p.wake <- struct{}{}:
+	case s <- struct{}{}:
 	default:
 	}
 }
 
-// read reads until the trace ends.
+// wait waits for a notification, but no longer than patience.
+func (s signal) wait() {
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-s:
+	case <-t.C:
+	}
+}
+
 func (p *Parallel) read(rows int) {
 	defer close(p.reading)
 	analysed := p.live.analysed
@@ -195,7 +209,7 @@ func (b *block) look() {
 	b.moves = all&contract.LayoutEvents != 0
 }
 
-// batch waits for room and gives a batch to fill; nil: there is no need any more.
+// batch waits for room and returns a batch to fill; nil if the run ends.
 func (p *Parallel) batch(rows int) *trace.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,8 +240,8 @@ func (p *Parallel) giveBack(b *trace.Batch) {
 // patience is how long Step waits at most, so that its caller soon has a turn.
 const patience = 20 * time.Millisecond
 
-// Step analyses one batch, or a part of one, or appends a segment, or waits a moment
-// for one. Its results are those of [Runner.Step].
+// Step analyses one batch or a part of one, appends a segment, or waits a moment for one. See
+// [Runner.Step] for its results.
 func (p *Parallel) Step() error {
 	if !p.running {
 		p.begin()
@@ -267,21 +281,11 @@ func (p *Parallel) Step() error {
 		return p.ended.err
 	}
 	p.mu.Unlock()
-	p.wait()
+	p.wake.wait()
 	return nil
 }
 
-// wait gives others time to change something.
-func (p *Parallel) wait() {
-	t := time.NewTimer(patience)
-	defer t.Stop()
-	select {
-	case <-p.wake:
-	case <-t.C:
-	}
-}
-
-// finishBlock is for the time when the live analyses are done with a block.
+// finishBlock ends a block that the live analyses have analysed.
 func (p *Parallel) finishBlock() {
 	if p.current == nil {
 		return
@@ -299,7 +303,7 @@ func (p *Parallel) finishBlock() {
 	p.notify()
 }
 
-// leave forgets blocks that are analysed.
+// leave frees analysed blocks.
 func (p *Parallel) leave(blocks int) {
 	for i := range p.blocks[:blocks] {
 		p.free = append(p.free, p.blocks[i].rows)
@@ -308,8 +312,8 @@ func (p *Parallel) leave(blocks int) {
 	p.at += blocks
 }
 
-// arrive gives the claim that begins where the live analyses are, or nil. If it has not
-// ended but is long enough to be worth joining, it is to end now.
+// arrive returns the claim that begins where the live analyses are, or nil. It cuts one that is
+// not done but long enough to be worth joining.
 func (p *Parallel) arrive() *claim {
 	if len(p.claims.list) == 0 || p.claims.list[0].from != p.at {
 		return nil
@@ -321,8 +325,8 @@ func (p *Parallel) arrive() *claim {
 	return c
 }
 
-// take appends a segment. One that cannot be appended, such as one in which something
-// went wrong, is analysed again by the live analyses, which find the same.
+// take appends a segment. If that is impossible, the live analyses analyse it and find the
+// reason.
 func (p *Parallel) take(c *claim) error {
 	s := c.result
 	if s != nil && (p.live.analysed == 0 || !p.live.takes(s, c.lone)) {
@@ -378,8 +382,8 @@ func (p *Parallel) profile(state profile.State, segment bool) *profile.Profile {
 	return p.live.profile(&p.spec, header, p.left, state, segment)
 }
 
-// State gives where the run is: see [Runner.State]. Segments that were not appended
-// yet are no part of it.
+// State returns the state of the run, without segments that were not appended yet: see
+// [Runner.State].
 func (p *Parallel) State() *State {
 	if p.failed == nil {
 		p.failed = p.live.all()
@@ -389,8 +393,8 @@ func (p *Parallel) State() *State {
 	return s
 }
 
-// Restore makes a fresh run go on where [Parallel.State], or [Runner.State], was asked
-// for: see [Runner.Restore].
+// Restore makes a fresh run continue from [Parallel.State] or [Runner.State]: see
+// [Runner.Restore].
 func (p *Parallel) Restore(saved []byte) error {
 	from, at, err := p.intake.restored(saved)
 	if err != nil {
@@ -408,8 +412,8 @@ func (p *Parallel) Restore(saved []byte) error {
 	return nil
 }
 
-// Finish gives the result and ends the run: the models' memory is free before the
-// result takes its own. Only Progress may be asked afterwards.
+// Finish returns the result and ends the run. It frees the models' memory before it makes the
+// result. Only Progress may be called afterwards.
 func (p *Parallel) Finish(state profile.State) *profile.Profile {
 	p.Close()
 	if !p.spec.Mergeable {
@@ -418,8 +422,7 @@ func (p *Parallel) Finish(state profile.State) *profile.Profile {
 	return p.Profile(state)
 }
 
-// Halt has nothing more be read. What was read is still analysed; then Step gives
-// [ErrStopped].
+// Halt stops reading. What was read is still analysed; then Step returns [ErrStopped].
 func (p *Parallel) Halt() {
 	p.mu.Lock()
 	p.halted = true
@@ -427,8 +430,8 @@ func (p *Parallel) Halt() {
 	p.mu.Unlock()
 }
 
-// Close has all goroutines end. It tells whether the reader is used no more: where it
-// waits for input for longer than a moment, it is left to that.
+// Close ends all goroutines. It reports whether the reader is no longer used: if it waits for
+// input for longer than a second, it is left to that.
 func (p *Parallel) Close() (unused bool) {
 	p.mu.Lock()
 	p.closed = true
@@ -447,10 +450,10 @@ func (p *Parallel) Close() (unused bool) {
 	}
 }
 
-// told keeps headers as they are at a block: readers go on to add to their tables.
+// told keeps headers as they were at a block, because readers extend their tables.
 type told struct{ latest *trace.Header }
 
-// header gives what a trace has told so far.
+// header returns what a trace has told so far.
 func (t *told) header(r trace.Reader) *trace.Header {
 	d, ok := r.(trace.Describer)
 	if !ok {
@@ -469,7 +472,7 @@ func (t *told) header(r trace.Reader) *trace.Header {
 	return t.latest
 }
 
-// sameHeader tells whether nothing was added. Tables only grow.
+// sameHeader reports whether nothing was added. Tables only grow.
 func sameHeader(a, b *trace.Header) bool {
 	p, q := a.Program, b.Program
 	return a.Format == b.Format && a.Threads == b.Threads && a.PCs == b.PCs && a.Sizes == b.Sizes && a.Sites == b.Sites && a.Sliced == b.Sliced &&

@@ -2,15 +2,15 @@ package analysis
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// references shows analyses that take no events the references of a part, with
-// the columns that they take.
+// references shows the references of a part to analyses that take no events, with their
+// columns.
 type references struct {
 	sites, pcs bool         // these columns are asked for
 	view       trace.Batch  // of a part without events
 	apart      *trace.Batch // of one with
 }
 
-// of gives the references of a part; mixed says that events are among its rows.
+// of returns the references of a part. mixed says that it may contain events.
 func (r *references) of(part *trace.Batch, mixed bool) *trace.Batch {
 	if !mixed {
 		into := part.View(&r.view, 0, part.Len())
@@ -29,7 +29,6 @@ func (r *references) of(part *trace.Batch, mixed bool) *trace.Batch {
 	return r.compact(part)
 }
 
-// compact copies the references.
 func (r *references) compact(part *trace.Batch) *trace.Batch {
 	into := r.apart
 	into.Reset()
@@ -58,11 +57,10 @@ func (r *references) compact(part *trace.Batch) *trace.Batch {
 	return into
 }
 
-// manyRows is how many references to an event make it worth to copy what is
-// between two events at once.
+// manyRows is how many references to an event make it worth to copy whole runs.
 const manyRows = 16
 
-// copyRuns copies what is between two events.
+// copyRuns copies the runs between events.
 func copyRuns(into, part *trace.Batch) {
 	n, kinds := 0, part.Kind
 	for lo := 0; lo < len(kinds); lo++ {
@@ -86,8 +84,8 @@ func copyRun[T any](into, from []T, n, lo, hi int) {
 	}
 }
 
-// copyRows copies references without a branch on what a row is: each row is
-// written, and the next one over it if it was none.
+// copyRows copies references without a branch on a row's kind: each row is written, and
+// overwritten by the next one if it is an event.
 func copyRows(into, part *trace.Batch) {
 	kinds, n := part.Kind, 0
 	froms, addrs := part.Addr[:len(kinds)], into.Addr[:len(kinds)]

@@ -10,8 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Analysis is what an analysis implements. Package contract has it, and the interfaces that
-// an analysis may implement besides.
+// Analysis is what an analysis implements: see package contract.
 type Analysis = contract.Analysis
 
 // Analyses is a set of analyses; 0 stands for [Default].
@@ -186,8 +185,7 @@ func registrationOf(a Analyses) *registration {
 	return &registered[slices.IndexFunc(registered, func(r registration) bool { return r.tag == a })]
 }
 
-// inOrder returns the registration of an analysis of the run that has to read every row in
-// order, or nil.
+// inOrder returns an analysis of the run that has to read every row in order, or nil.
 func (s Spec) inOrder() *registration {
 	for i := range registered {
 		if r := &registered[i]; r.inOrder != "" && s.has(r.tag) {
@@ -197,7 +195,7 @@ func (s Spec) inOrder() *registration {
 	return nil
 }
 
-// isDefault tells that the analyses of [Default] run, perhaps with others.
+// isDefault reports whether the analyses of [Default] run, perhaps with others.
 func (s Spec) isDefault() bool { return s.Analyses&^beside == Default }
 
 // SiteLineBytes is the line size at which sites are told apart.
@@ -208,7 +206,6 @@ func (s Spec) SiteLineBytes() uint32 {
 	return s.LineBytes[0]
 }
 
-// member is an analysis of a run.
 type member struct {
 	Analysis
 	tag Analyses // 0: from a sample
@@ -240,8 +237,8 @@ type part struct {
 	lone bool // it is given up if there is more than one core
 }
 
-// get returns an analysis of the run, which it makes on the first call; nil if there is
-// none. So the order in which analyses are made follows from who uses whom.
+// get returns an analysis of the run, which it makes on the first call, or nil. So the order in
+// which analyses are made follows from who uses whom.
 func (m *maker) get(tag Analyses) Analysis {
 	for _, a := range m.made {
 		if a.tag == tag {
@@ -256,8 +253,8 @@ func (m *maker) get(tag Analyses) Analysis {
 	return made
 }
 
-// table makes every analysis that the spec asks for, in the order in which they take
-// batches. program returns what the trace has told so far of its code, or nil.
+// table makes the analyses of a run in the order in which they read batches. program returns
+// what the trace has told so far of its code, or nil.
 func table(s Spec, sets bool, program func() *trace.Program) []member {
 	return s.tableFor(sets, program, part{})
 }
@@ -284,14 +281,20 @@ func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list 
 	return list
 }
 
+// segmentTable makes the analyses of a segment that is appended to a run.
+func (s Spec) segmentTable(program func() *trace.Program, lone bool) []member {
+	told := !s.Mergeable
+	s.Mergeable = true
+	return s.tableFor(s.has(Sets), program, part{is: true, told: told, lone: lone})
+}
+
 // newLayout makes an analysis that only follows where blocks of memory lie.
 func (s Spec) newLayout(program func() *trace.Program) contract.LayoutFollower {
 	i := slices.IndexFunc(registered, func(r registration) bool { return r.layout != nil })
 	return registered[i].layout(s, program)
 }
 
-// analysesOf returns the analyses whose results a mergeable profile holds, as far as these
-// show.
+// analysesOf returns the analyses that a mergeable profile shows to have been asked for.
 func analysesOf(p *profile.Profile) (found Analyses) {
 	listed := p.Counters != nil && p.Counters.Touched // which Default leaves out
 	for i := range registered {
@@ -302,6 +305,5 @@ func analysesOf(p *profile.Profile) (found Analyses) {
 	return found
 }
 
-// hasSets reports whether a profile holds set tables: those by default do, unless
-// they were made before there were any, and all or none of the line sizes.
+// hasSets reports whether a profile has set tables, which all or none of the line sizes have.
 func hasSets(p *profile.Profile) bool { return len(p.Locality) > 0 && p.Locality[0].Sets != nil }

@@ -5,9 +5,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rest is what is left of a reference that touches more bytes than a step may: a
-// range of gigabytes takes seconds and gigabytes of memory, and whoever steps has to
-// be able to stop within. The other analyses have the whole reference at once.
+// rest is the unread part of a reference that touches more bytes than a step may. A range of
+// gigabytes takes seconds and gigabytes of memory; the caller of Step must be able to stop.
+// Other analyses read the whole reference at once.
 type rest struct {
 	analyses  []contract.PieceConsumer
 	batch     *trace.Batch // the reference
@@ -17,8 +17,8 @@ type rest struct {
 
 func (r *rest) pending() bool { return r.end < r.most }
 
-// begin has a take the first piece of rows, if they are one reference to cut. One
-// that goes beyond the last address is not cut: its first line is all it counts.
+// begin passes the first piece of rows to a, if they are one reference to cut. A reference
+// beyond the last address is not cut: only its first line counts.
 func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
 	taker, ok := a.(contract.PieceConsumer)
 	if !ok || rows.Len() != 1 {
@@ -37,13 +37,12 @@ func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
 	return true
 }
 
-// piece goes on to the next one.
 func (r *rest) piece() {
 	r.from = r.end
 	r.end = min(r.most, r.from+stepBytes-(r.batch.Addr[0]+r.from)%stepBytes)
 }
 
-// consume has the next piece analysed.
+// consume passes the next piece to the analyses.
 func (r *rest) consume() {
 	r.piece()
 	for _, a := range r.analyses {

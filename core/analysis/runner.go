@@ -48,8 +48,7 @@ type Run interface {
 	Restore(saved []byte) error
 }
 
-// NewRunner checks spec and prepares to read r. The error is a
-// [*trace.OptionError].
+// NewRunner checks spec and prepares to read r. The error is a [*trace.OptionError].
 func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 	spec = spec.WithDefaults()
 	if err := spec.Check(); err != nil {
@@ -71,20 +70,19 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 	return run, nil
 }
 
-// Beside has consume take the references that the analyses take, batch by
-// batch, after them: for what has a result of its own, such as a simulation.
+// Beside calls consume with the references of each batch, after the analyses, for what has a
+// result of its own, such as a simulation.
 func (r *Runner) Beside(consume func(*trace.Batch) error) { r.beside = consume }
 
-// BesideSites is Beside for what takes the sites of references, too, and what the trace
-// has told of its code.
+// BesideSites is Beside with the sites of references, and what the trace has told of its code.
 func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trace.Batch) error) {
 	r.beside, r.references.sites = make(r.program), true
 }
 
-// Step analyses one batch, or a part of one whose references touch very many
-// bytes, or a piece of such a reference, so that its caller soon has a turn. io.EOF
-// tells that the trace, or the part that the spec limits it to, is done. Any other
-// error ends the run; what was analysed before it is in Profile.
+// Step analyses one batch, a part of a batch whose references touch very many bytes, or a piece
+// of such a reference, so that its caller soon has a turn. io.EOF means that the trace, or the
+// part that the spec limits it to, is done. Any other error ends the run; Profile returns what
+// was analysed before it.
 func (r *Runner) Step() error {
 	err := r.step()
 	if err == io.EOF {
@@ -134,8 +132,8 @@ func (r *Runner) Profile(state profile.State) *profile.Profile {
 	return p
 }
 
-// Finish gives the result and ends the run: the models' memory is free before
-// the result takes its own. Only Progress may be asked afterwards.
+// Finish returns the result and ends the run. It frees the models' memory before it makes the
+// result. Only Progress may be called afterwards.
 func (r *Runner) Finish(state profile.State) *profile.Profile {
 	if !r.spec.Mergeable {
 		r.feed.close()
@@ -152,8 +150,7 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 	return r.feed.profile(&r.spec, header, r.left(), state, segment)
 }
 
-// State is where a run is, and all that it needs to go on from there. It shares
-// nothing with the run.
+// State is the saved state of a run. It shares nothing with the run.
 type State struct {
 	head   []byte // what is not in the profile
 	so     *profile.Profile
@@ -162,14 +159,8 @@ type State struct {
 
 // State gives where the run is. Rows that were read are analysed first.
 func (r *Runner) State() *State {
-	for r.rest.pending() {
-		r.rest.consume()
-	}
-	for r.failed == nil && r.pending() {
-		r.failed = r.consume()
-		for r.rest.pending() {
-			r.rest.consume()
-		}
+	if r.failed == nil {
+		r.failed = r.all()
 	}
 	s := r.intake.state(r.intake.position(), r.profile(saved, true))
 	s.failed = r.settle()
@@ -178,7 +169,6 @@ func (r *Runner) State() *State {
 
 var saved = profile.State{Partial: true, Reason: "saved while running"}
 
-// state is that of a run that is here, with all its results.
 func (in *intake) state(at position, so *profile.Profile) *State {
 	s := &State{so: so}
 	var mergeable uint64
@@ -191,8 +181,8 @@ func (in *intake) state(at position, so *profile.Profile) *State {
 	return s
 }
 
-// EncodeTo writes the state in the form that [Runner.Restore] reads. The error is
-// that of w, or of what keeps stacks outside of memory: there is no such state then.
+// EncodeTo writes the state in the form that [Runner.Restore] reads. The error is that of w, or
+// that of the spill store: then there is no state.
 func (s *State) EncodeTo(w io.Writer) error {
 	if s.failed != nil {
 		return s.failed
@@ -209,10 +199,9 @@ func (r *Runner) Save() []byte {
 	return append(s.head, s.so.Encode()...)
 }
 
-// Restore makes a fresh runner go on where Save was called: with the same spec
-// and a reader at the start of the same trace. The rows that were read then are
-// read again but skipped. It fails, and leaves the runner as it was, when the
-// bytes are damaged or belong to another spec.
+// Restore makes a fresh runner continue where Save was called. It needs the same spec and a
+// reader at the start of the same trace, whose rows are read again and skipped. It fails, and
+// leaves the runner as it was, if the bytes are damaged or belong to another spec.
 func (r *Runner) Restore(saved []byte) error {
 	p, at, err := r.intake.restored(saved)
 	if err != nil {
@@ -228,7 +217,7 @@ func (r *Runner) Restore(saved []byte) error {
 	return nil
 }
 
-// restore makes analyses that go on where p ends.
+// restore makes analyses that continue where p ends.
 func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]member, error) {
 	analyses := table(spec, spec.has(Sets), program)
 	for _, a := range analyses {
@@ -239,7 +228,7 @@ func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]me
 	return analyses, nil
 }
 
-// restored reads a state. The error tells that it is damaged, or of another spec.
+// restored decodes a saved state, and checks that it is of the same spec.
 func (in *intake) restored(saved []byte) (*profile.Profile, position, error) {
 	d := codec.NewDecoder(saved)
 	rows, bad, toSkip, mergeable := d.Uint(), d.Uint(), d.Uint(), d.UintBelow(2) == 1

@@ -11,10 +11,9 @@ import (
 // ErrStopped is why a run ended when its user stopped it.
 var ErrStopped = errors.New("stopped by the user")
 
-// StateAfter is the state of the profile of a run that err ended after so many
-// references; nil ends a whole run. The reason becomes part of the profile and
-// its digest, so it is made here, for every program, and names no file: errors
-// that do have a method Nameless that tells the same without.
+// StateAfter returns the state of the profile of a run that err ended; nil ends a whole run.
+// The reason becomes part of the digest, so it names no file: errors that do have a method
+// Nameless.
 func StateAfter(err error, references uint64) profile.State {
 	if err == nil {
 		return profile.State{}
@@ -39,8 +38,7 @@ func StateAfter(err error, references uint64) profile.State {
 	return profile.State{Partial: true, Reason: reason}
 }
 
-// MemoryError tells that a run was ended because it used more memory than it
-// may.
+// MemoryError reports that a run was ended because it used too much memory.
 type MemoryError struct {
 	LimitBytes uint64
 	References uint64 // analysed until then

@@ -9,8 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Stretch is a part of a trace that is analysed as a segment, apart from what comes
-// before it: by another goroutine, or in another worker of a browser.
+// Stretch is a part of a trace that is analysed as a segment, elsewhere.
 type Stretch struct {
 	From, To trace.Position
 	First    uint64      // references of the trace before the chunk that it begins in
@@ -43,7 +42,6 @@ type Stretcher struct {
 	passed  uint64 // references before known, or before the stretch once that is found
 }
 
-// stage is what a stretcher does.
 type stage int
 
 const (
@@ -57,8 +55,8 @@ func NewStretcher(spec Spec, source trace.Source) *Stretcher {
 	return &Stretcher{spec: spec.WithDefaults(), source: source}
 }
 
-// Begin goes on to a stretch. Where it matters where blocks of memory lie, the stretcher
-// first reads all that comes before the stretch and was not read yet.
+// Begin begins a stretch. If it matters where blocks of memory lie, the stretcher first reads
+// what comes before and was not read yet.
 func (s *Stretcher) Begin(next Stretch) {
 	s.laid, s.layout = false, nil
 	s.begin(next)
@@ -85,19 +83,19 @@ func (s *Stretcher) begin(next Stretch) {
 	}
 }
 
-// follows tells whether it matters where blocks of memory lie.
+// follows reports whether it matters where blocks of memory lie.
 func (s *Stretcher) follows() bool { return blocksMatter(s.now.Events, s.source, s.spec.Mergeable) }
 
-// blocksMatter tells whether a run with these events has to know where blocks of memory lie.
-// What can be appended tells none apart.
+// blocksMatter reports whether a run with these events must know where blocks of memory lie.
+// Mergeable segments tell no blocks apart.
 func blocksMatter(events trace.Kinds, source trace.Source, mergeable bool) bool {
 	return !mergeable && events&source.Kinds()&contract.LayoutEvents != 0
 }
 
 func (s *Stretcher) program() *trace.Program { return s.reader.Header().Program }
 
-// Step reads or analyses some rows. io.EOF tells that the stretch is done; any other
-// error that there will be no segment.
+// Step reads or analyses some rows. io.EOF means that the stretch is done; after any other
+// error there is no segment.
 func (s *Stretcher) Step() error {
 	if s.stage == inStretch {
 		return s.analyse()
@@ -131,14 +129,10 @@ func (s *Stretcher) pass() {
 	}
 }
 
-// prepare makes the analyses of the stretch.
 func (s *Stretcher) prepare() {
 	spec := s.spec
 	spec.Start = s.passed
-	r := &Runner{spec: spec, feed: feed{batch: s.rows}}
-	told := !spec.Mergeable
-	spec.Mergeable = true
-	r.analyses = spec.tableFor(spec.has(Sets), s.program, part{is: true, told: told, lone: s.now.Lone})
+	r := &Runner{spec: spec, feed: feed{batch: s.rows, analyses: spec.segmentTable(s.program, s.now.Lone)}}
 	r.feed.ask()
 	if blocks, ok := find[contract.LayoutFollower](r.analyses); ok && s.before != nil {
 		blocks.Succeed(s.before)
@@ -162,7 +156,7 @@ func (s *Stretcher) analyse() error {
 	return short(err)
 }
 
-// short is for a trace that ends where it should not.
+// short replaces the error of a trace that ends too early.
 func short(err error) error {
 	if err == io.EOF || err == trace.ErrThere {
 		return errShort
@@ -181,8 +175,7 @@ func (s *Stretcher) Progress() (references, lines uint64) {
 	return at.References, at.Lines
 }
 
-// Segment gives what was analysed so far, and ends the stretch. whole tells that it is
-// done.
+// Segment returns what was analysed so far, and ends the stretch. whole says that it is done.
 func (s *Stretcher) Segment(whole bool) Segment {
 	r := s.runner
 	if r == nil || !whole && r.rows == 0 || r.feed.all() != nil {
@@ -199,8 +192,8 @@ func (s *Stretcher) Segment(whole bool) Segment {
 	return made
 }
 
-// Layout tells where blocks of memory lie at the end of the segment that was given last;
-// nil where that does not matter.
+// Layout returns where blocks of memory lie at the end of the latest segment; nil if it does
+// not matter.
 func (s *Stretcher) Layout() []contract.Block {
 	if !s.settled || s.before == nil {
 		return nil

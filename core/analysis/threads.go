@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -28,8 +27,7 @@ func (s Spec) checkSharing() error {
 	return s.checkOverlap()
 }
 
-// checkOverlap tests that no thread is on two cores, and that a domain has whole
-// ones.
+// checkOverlap checks that no thread is on two cores, and that domains contain whole cores.
 func (s Spec) checkOverlap() error {
 	for i, threads := range s.Cores {
 		shared := func(other []uint32) (n int) {
@@ -54,8 +52,7 @@ func (s Spec) checkOverlap() error {
 	return nil
 }
 
-// ParseGroups reads groups of threads, as in 0,1/2,3: numbers with commas between
-// them and, between groups, slashes. 0-3 is 0,1,2,3. The error is a
+// ParseGroups parses groups of threads, as in 0,1/2,3 or 0-3/4-7. The error is a
 // [*trace.OptionError] about the option.
 func ParseGroups(option, text string) (groups [][]uint32, err error) {
 	bad := &trace.OptionError{Option: option, Got: text, Want: "groups of thread numbers, as in 0,1/2,3 or 0-3/4-7"}
@@ -75,7 +72,7 @@ func ParseGroups(option, text string) (groups [][]uint32, err error) {
 				threads = append(threads, uint32(t))
 			}
 		}
-		sort.Slice(threads, func(i, j int) bool { return threads[i] < threads[j] })
+		slices.Sort(threads)
 		groups = append(groups, slices.Compact(threads))
 	}
 	return groups, nil
@@ -86,17 +83,13 @@ const mostThreads = 1 << 16
 
 // FormatGroups writes groups as [ParseGroups] reads them.
 func FormatGroups(groups [][]uint32) string {
-	var b strings.Builder
-	for i, threads := range groups {
-		if i > 0 {
-			b.WriteByte('/')
+	var all []string
+	for _, threads := range groups {
+		var numbers []string
+		for _, t := range threads {
+			numbers = append(numbers, strconv.FormatUint(uint64(t), 10))
 		}
-		for j, t := range threads {
-			if j > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(strconv.FormatUint(uint64(t), 10))
-		}
+		all = append(all, strings.Join(numbers, ","))
 	}
-	return b.String()
+	return strings.Join(all, "/")
 }

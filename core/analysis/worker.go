@@ -6,7 +6,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// worker analyses claims, one after the other.
 type worker struct {
 	p      *Parallel
 	header *trace.Header           // of the rows that are being analysed
@@ -14,8 +13,8 @@ type worker struct {
 	at     int
 }
 
-// moves are the rows that tell where blocks of memory lie, and what the trace told
-// meanwhile, as far back as somebody needs them.
+// moves are the rows that say where blocks of memory lie, and what the trace told meanwhile, as
+// far back as a worker needs them.
 type moves struct {
 	wanted    trace.Kinds // 0: nobody does
 	list      []move
@@ -23,14 +22,13 @@ type moves struct {
 	followers []*worker
 }
 
-// move are the rows of one block.
 type move struct {
 	block  int
 	rows   *trace.Batch // nil: none
 	header *trace.Header
 }
 
-// note keeps what a block tells.
+// note records what a block tells.
 func (m *moves) note(number int, b *block) {
 	if m.wanted == 0 || !b.moves && b.header == m.latest {
 		return
@@ -43,7 +41,7 @@ func (m *moves) note(number int, b *block) {
 	m.list = append(m.list, one)
 }
 
-// only copies the events of these kinds, as far as it matters where they are.
+// only copies the events of these kinds.
 func only(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	some := &trace.Batch{}
 	for i, k := range b.Kind {
@@ -61,7 +59,7 @@ func only(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	return some
 }
 
-// since gives those from one block up to another, and forgets what everybody knows.
+// since returns the moves from one block up to another, and forgets those that everybody knows.
 func (m *moves) since(from, to int) (list []move) {
 	known := to
 	for _, w := range m.followers {
@@ -80,14 +78,13 @@ func (m *moves) since(from, to int) (list []move) {
 	return list
 }
 
-// work takes claims until there are no more.
 func (w *worker) work() {
 	for c := w.claim(); c != nil; c = w.claim() {
 		w.analyse(c)
 	}
 }
 
-// claim waits for one; nil: there are no more.
+// claim waits for a claim; nil if there are no more.
 func (w *worker) claim() *claim {
 	p := w.p
 	p.mu.Lock()
@@ -109,12 +106,11 @@ func (w *worker) claim() *claim {
 	return nil
 }
 
-// maxBehind is how many blocks a worker without work may be behind in following what
-// moves.
+// maxBehind is how many blocks an idle worker may be behind in following moves.
 const maxBehind = 256
 
-// follow has the worker know where blocks of memory lie at a block. It holds the lock
-// but for the time that this takes.
+// follow makes the worker know where blocks of memory lie at a block. It releases the lock
+// meanwhile.
 func (w *worker) follow(to int) {
 	list := w.p.moves.since(w.at, to)
 	w.at = to
@@ -135,23 +131,16 @@ func (w *worker) follow(to int) {
 	}
 }
 
-// program gives what the trace had told at the rows that are being analysed.
+// program returns what the trace had told at the current rows.
 func (w *worker) program() *trace.Program { return w.header.Program }
 
-// table makes the analyses of a segment that begins behind so many references.
-func (w *worker) table(first uint64, lone bool) []member {
-	spec := w.p.spec
-	spec.Start += first
-	told := !spec.Mergeable
-	spec.Mergeable = true
-	return spec.tableFor(spec.has(Sets), w.program, part{is: true, told: told, lone: lone})
-}
-
-// analyse makes a segment of a claim.
+// analyse analyses a claim as a segment.
 func (w *worker) analyse(c *claim) {
 	first := &c.blocks[0]
 	w.header = first.header
-	f := feed{analyses: w.table(first.first, c.lone)}
+	spec := w.p.spec
+	spec.Start += first.first
+	f := feed{analyses: spec.segmentTable(w.program, c.lone)}
 	f.ask()
 	blocks, follows := find[contract.LayoutFollower](f.analyses)
 	if follows && w.before != nil {
@@ -166,8 +155,6 @@ func (w *worker) analyse(c *claim) {
 	}
 	var result *profile.Profile
 	if ok {
-		spec := w.p.spec
-		spec.Start += first.first
 		result = f.profile(&spec, *w.header, profile.Totals{}, profile.State{}, true)
 	}
 	p := w.p
@@ -181,7 +168,7 @@ func (w *worker) analyse(c *claim) {
 	p.notify()
 }
 
-// all analyses what is left of the batch.
+// all analyses the rest of the batch.
 func (f *feed) all() error {
 	for f.pending() || f.rest.pending() {
 		if f.rest.pending() {

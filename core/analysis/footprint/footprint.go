@@ -23,7 +23,7 @@ type Analysis struct {
 	lines  []use
 }
 
-// use is when a line was accessed last. Accesses count from 1.
+// use is the last access to a line. Accesses count from 1.
 type use struct{ line, at uint64 }
 
 var (
@@ -96,7 +96,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// codeLines writes or reads lines in the order of their first accesses.
+// codeLines codes lines in the order of their first accesses.
 func codeLines(c *codec.Coder, lines *[]use) {
 	before := uint64(0)
 	codec.Slice(c, lines, 2, func(l *use) {

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// MostBytes is how much memory a tree may take, about, unless somebody wants another
-	// limit. A trace that does not fold would have one as long as itself.
+	// MostBytes is about how much memory a tree may take by default. A trace that does not
+	// compress would have a tree as long as itself.
 	MostBytes = 96 << 20
-	// lookEvery is how many rows are folded between two looks at the memory. Looks are
-	// at the same rows however the trace is read.
+	// lookEvery is how many rows are compressed between two checks of the memory, which are at
+	// the same rows however the trace is read.
 	lookEvery = 1 << 18
 )
 
@@ -33,8 +33,7 @@ type Analysis struct {
 	view   trace.Batch
 }
 
-// New makes an analysis that gives up when its tree takes more than most bytes of
-// memory, about.
+// New makes an analysis that gives up when its tree takes more than about most bytes.
 func New(most uint64) *Analysis {
 	return &Analysis{folder: loops.NewFolder(0), most: most}
 }
