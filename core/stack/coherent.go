@@ -42,8 +42,7 @@ type Coherent struct {
 	filled []uint32 // what Filled will tell
 }
 
-// An entry of the table has in fell the id of its line, or 0 where that is new. A
-// line that was lost is stamped fresh.
+// In the table's entries, fell is the id of the line, 0 if new. A lost line is stamped fresh.
 
 // Op is what happens to a line of a [Coherent].
 type Op uint8
@@ -55,8 +54,8 @@ const (
 	AskOp              // where is it? changes nothing
 )
 
-// Lost stands, as [Cold] does, for the distance of an access to a line that was
-// lost since the core's last access to it: a coherence miss in every cache.
+// Lost is the distance of an access to a line that was lost since the core's last access to it:
+// a coherence miss in every cache.
 const Lost = Cold - 1
 
 // NewCoherent makes an empty model.
@@ -88,7 +87,6 @@ func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 	return before - m.lost
 }
 
-// access takes up to chunk accesses.
 func (m *Coherent) access(lines []trace.Line, out, lost []uint32) {
 	m.near.tally.accesses += uint64(len(lines))
 	misses := m.near.scan(lines, out[:len(lines)])
@@ -97,7 +95,7 @@ func (m *Coherent) access(lines []trace.Line, out, lost []uint32) {
 	}
 }
 
-// settle resolves queued accesses, those that the top array did not hold.
+// settle resolves the accesses that the top array did not hold.
 func (m *Coherent) settle(queue []deep, out, lost []uint32) {
 	var entries, evicted [burst]*entry
 	m.near.exact.lookUp(queue, &entries)
@@ -108,8 +106,7 @@ func (m *Coherent) settle(queue []deep, out, lost []uint32) {
 	}
 }
 
-// arrive brings a line into the top array, whose entry is e, and takes out the one
-// that fell off.
+// arrive brings a line, whose entry is e, into the top array in place of one that fell off.
 func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	tally := &m.near.tally
 	if m.noting && e.stamp == fresh {
@@ -136,8 +133,7 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	return depth, lostAt
 }
 
-// pull takes the line of an entry off its place, gives its depth, and fills the
-// topmost hole above that.
+// pull takes a line off its place, fills the topmost hole above that, and returns its depth.
 func (m *Coherent) pull(e *entry) (depth uint32) {
 	stamps, place := &m.near.exact.stamps, e.stamp
 	e.stamp = onTop
@@ -178,8 +174,7 @@ func (m *Coherent) replace(q *deep, evicted *entry) {
 	m.array[i] = q.line
 }
 
-// fall takes a line that is in the array no more to the place in its lists that it
-// has below those in the array, and stamps it.
+// fall puts a line that left the array below those in the array in its lists, and stamps it.
 func (m *Coherent) fall(line trace.Line, e *entry) {
 	m.ways.fall(line, e.fell, m.meeting(line))
 	e.stamp = m.newStamp()
@@ -195,7 +190,7 @@ func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	return lanes
 }
 
-// newStamp gives a stamp that is newer than all.
+// newStamp returns a stamp that is newer than all.
 func (m *Coherent) newStamp() uint32 {
 	exact := &m.near.exact
 	if exact.stamps.full() {
@@ -205,13 +200,12 @@ func (m *Coherent) newStamp() uint32 {
 	return exact.stamps.push()
 }
 
-// inArray is the place of a line in the array, or -1.
+// inArray returns the place of a line in the array, or -1.
 func (m *Coherent) inArray(line trace.Line) int {
 	return slices.Index(m.near.exact.top[:m.used], line)
 }
 
-// Depth gives how deep a line is, or Cold where the core does not have it. It changes
-// nothing.
+// Depth returns the depth of a line, or Cold if the core lacks it. It changes nothing.
 func (m *Coherent) Depth(line trace.Line) uint32 {
 	if i := m.inArray(line); i >= 0 {
 		return uint32(i)
@@ -219,7 +213,7 @@ func (m *Coherent) Depth(line trace.Line) uint32 {
 	return m.depthOf(m.near.exact.table.find(line))
 }
 
-// depthOf is the depth of a line below the array, whose entry is e or that has none.
+// depthOf returns the depth of a line below the array. Its entry may be nil.
 func (m *Coherent) depthOf(e *entry) uint32 {
 	if e == nil || e.stamp == fresh {
 		return Cold
@@ -228,8 +222,8 @@ func (m *Coherent) depthOf(e *entry) uint32 {
 	return uint32(m.used) + stamps.live - 1 - stamps.rank(e.stamp)
 }
 
-// Lose turns a line, which another core's store takes away, into a hole, and gives how
-// deep that is, or Cold where the core does not have the line.
+// Lose turns a line that another core stores to into a hole. It returns its depth, or Cold if
+// the core lacks the line.
 func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	e := m.near.exact.table.find(line)
 	switch {
@@ -248,7 +242,7 @@ func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	return depth
 }
 
-// shorten has the lines of the array from a depth on fall off it.
+// shorten drops the lines of the array from a depth on.
 func (m *Coherent) shorten(to int) {
 	top := &m.near.exact.top
 	copy(m.array[:], top[:m.used])
@@ -263,8 +257,7 @@ func (m *Coherent) shorten(to int) {
 // Lines is the number of distinct lines that the core has accessed so far.
 func (m *Coherent) Lines() int { return m.near.exact.table.lines }
 
-// Depths gives how deep accesses found their lines, as [Sets.Depths] does, but for
-// those to lines that were lost.
+// Depths returns how deep accesses found their lines, as [Sets.Depths] does, except lost lines.
 func (m *Coherent) Depths() *SetDepths {
 	m.check()
 	tally := &m.near.tally

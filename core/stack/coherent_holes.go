@@ -2,13 +2,13 @@ package stack
 
 import "math/bits"
 
-// holes is a set of stamps that finds its newest: a bitmap, above it a bitmap of
-// its words that are not zero, and so on up to one word.
+// holes is a set of stamps that finds its newest: a bitmap, a bitmap of its nonzero words, and
+// so on up to one word.
 type holes struct {
 	levels [][]uint64 // levels[0] has a bit a stamp
 }
 
-// newest gives the highest stamp.
+// newest returns the highest stamp.
 func (h *holes) newest() (stamp uint32, found bool) {
 	top := len(h.levels) - 1
 	if top < 0 || h.levels[top][0] == 0 {
@@ -20,7 +20,6 @@ func (h *holes) newest() (stamp uint32, found bool) {
 	return stamp, true
 }
 
-// add adds a stamp.
 func (h *holes) add(stamp uint32) {
 	if len(h.levels) == 0 || int(stamp>>6) >= len(h.levels[0]) {
 		h.grow(stamp)
@@ -36,7 +35,6 @@ func (h *holes) add(stamp uint32) {
 	}
 }
 
-// remove takes a stamp out.
 func (h *holes) remove(stamp uint32) {
 	for k := range h.levels {
 		word := &h.levels[k][stamp>>6]
@@ -48,7 +46,6 @@ func (h *holes) remove(stamp uint32) {
 	}
 }
 
-// grow makes room for a stamp.
 func (h *holes) grow(stamp uint32) {
 	words := int(stamp>>6) + 1
 	for k := 0; ; k++ {
@@ -81,8 +78,7 @@ func summary(level []uint64) []uint64 {
 	return s
 }
 
-// renumber replaces each stamp by its rank among those that are live. A rank is
-// never above its stamp, nor above the next one's.
+// renumber replaces each stamp by its rank among the live ones, which is never above the stamp.
 func (h *holes) renumber(rank func(stamp uint32) uint32) {
 	if len(h.levels) == 0 {
 		return

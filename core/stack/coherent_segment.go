@@ -8,20 +8,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// NoteHoles has a model note, of each access to a line that the core does not have,
-// what [Coherent.Filled] tells.
+// NoteHoles makes a model record what [Coherent.Filled] returns.
 func (m *Coherent) NoteHoles() { m.noting = true }
 
-// Filled tells of the accesses that gave Cold or Lost since it was called last, in
-// order, with which numbers of sets they filled a hole: bit a stands for 2^a sets. It is
-// valid until the next access.
+// Filled returns, for each access since the last call that was Cold or Lost, the numbers of
+// sets for which it filled a hole: bit a is 2^a sets. It is valid until the next access.
 func (m *Coherent) Filled() []uint32 {
 	filled := m.filled
 	m.filled = m.filled[:0]
 	return filled
 }
 
-// holed tells with which numbers of sets there is a hole where a line belongs.
+// holed returns the numbers of sets for which there is a hole that a line would fill.
 func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	if _, found := m.holes.newest(); found {
 		mask = 1
@@ -58,7 +56,6 @@ type Below struct {
 	depths SetDepths
 }
 
-// belowSet is the stack of one set.
 type belowSet struct {
 	entries []trace.Line // noLine for holes; none deeper than the lists of a Coherent
 	above   uint32
@@ -102,10 +99,10 @@ func NewBelow(state []byte) (*Below, error) {
 	return r, nil
 }
 
-// belowSets are those of one number of sets, in pages of neighbours, as in Coherent.
+// belowSets are the sets of one number of sets, in pages of neighbours, as in Coherent.
 type belowSets []*[pageSets]belowSet
 
-// of gives the set of a line, made if need be.
+// of returns the set of a line, made if necessary.
 func (l belowSets) of(line trace.Line) *belowSet {
 	number := int(line) & (len(l)*pageSets - 1)
 	p := &l[number/pageSets]
@@ -115,7 +112,7 @@ func (l belowSets) of(line trace.Line) *belowSet {
 	return &(*p)[number%pageSets]
 }
 
-// all lists the sets that there are, by number.
+// all calls each with the sets that exist, by number.
 func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	for i, p := range l {
 		for k := 0; p != nil && k < pageSets; k++ {
@@ -124,8 +121,8 @@ func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	}
 }
 
-// setsOf makes the stacks of 2^a sets of lines in the order of the stack of all, and
-// gives the lines that are in one.
+// setsOf makes the stacks of 2^a sets from lines in stack order, and returns the lines that are
+// in one.
 func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed []trace.Line, ok bool) {
 	sets = make(belowSets, max(1, 1<<a/pageSets))
 	all := 0
@@ -159,14 +156,14 @@ func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed 
 	return sets, listed, ok
 }
 
-// putHoles puts those that come next.
+// putHoles appends the holes that come next.
 func (s *belowSet) putHoles() {
 	for s.mask>>len(s.entries)&1 != 0 {
 		s.entries = append(s.entries, noLine)
 	}
 }
 
-// find gives the entry of a line that is below, or nil.
+// find returns the entry of a line that is below, or nil.
 func (r *Below) find(line trace.Line) *entry {
 	if e := r.table.find(line); e != nil && e.stamp < fresh {
 		return e
@@ -174,7 +171,7 @@ func (r *Below) find(line trace.Line) *entry {
 	return nil
 }
 
-// depth gives how deep an entry that is below is.
+// depth returns the depth of an entry that is below.
 func (r *Below) depth(e *entry) uint32 {
 	return r.above + r.stamps.live - 1 - r.stamps.rank(e.stamp)
 }
@@ -187,10 +184,9 @@ func (r *Below) Depth(line trace.Line) uint32 {
 	return Cold
 }
 
-// Touch takes the first access of the segment to a line, which filled holes of the
-// segment with some numbers of sets. It gives the depth of the line, and that at which
-// it was lost, as [Coherent.Do] does, and the numbers of sets with which a hole was
-// filled, of those below too; these have no meaning where the line has a depth.
+// Touch makes the segment's first access to a line. filled are the numbers of sets for which
+// the segment filled a hole; all has those of below, too, unless the line has a depth. Touch
+// returns the line's depth and the depth at which it was lost, as [Coherent.Access] does.
 func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32) {
 	e, place := r.table.find(line), uint32(fresh)
 	depth = Cold
@@ -213,7 +209,7 @@ func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }
 
-// push takes a line that is at a place, or none, to the segment's stack.
+// push moves a line from a place below, or from nowhere, to the segment's stack.
 func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	all = filled | r.pushOnAll(place, filled&1 != 0)
 	below := place != fresh
@@ -235,8 +231,7 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	return all
 }
 
-// pushOnAll is push on the stack of all lines. It gives 1 if that fills a hole below,
-// else 0.
+// pushOnAll is push on the stack of all lines. It returns 1 if that fills a hole below, else 0.
 func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	if place != fresh {
 		if d := r.above + r.stamps.live - 1 - r.stamps.rank(place); d < MaxWays {
@@ -265,7 +260,7 @@ func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	return 0
 }
 
-// push takes the entry at a place, or none, and tells whether a hole below was filled.
+// push removes the entry at a place, if any, and reports whether a hole below was filled.
 func (s *belowSet) push(at int, filled bool) bool {
 	if filled {
 		if at >= 0 {
@@ -289,8 +284,7 @@ func (s *belowSet) push(at int, filled bool) bool {
 	return found
 }
 
-// Lose takes the store of another core to a line that the segment has not touched. It
-// gives the depth that the line had, or Cold.
+// Lose makes another core's store to an untouched line. It returns the line's depth, or Cold.
 func (r *Below) Lose(line trace.Line) (depth uint32) {
 	e := r.find(line)
 	if e == nil {
@@ -310,12 +304,10 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 	return depth
 }
 
-// Depths counts the lines that were touched by how deep they were in their sets, as
-// [Coherent.Depths] does.
+// Depths counts touched lines by depth in their sets, as [Coherent.Depths] does.
 func (r *Below) Depths() *SetDepths { return &r.depths }
 
-// Join puts the segment on top, whose state at its end is given, and gives the state
-// of both.
+// Join puts the segment, whose final state is given, on top, and returns the state of both.
 func (r *Below) Join(state []byte) ([]byte, error) {
 	s, err := readState(state)
 	if err != nil || len(s.entries) != int(r.above) {
@@ -329,7 +321,7 @@ func (r *Below) Join(state []byte) ([]byte, error) {
 	return s.encode(), nil
 }
 
-// entries gives what is below from the top, with noLine for holes.
+// entries returns what is below, from the top, with noLine for holes.
 func (r *Below) entries() []trace.Line {
 	all := make([]trace.Line, r.stamps.live)
 	for i := range all {
@@ -356,7 +348,7 @@ func (r *Below) lost() (lost []lostLine) {
 	return lost
 }
 
-// joinHoles adds the holes that are below to those of the segment.
+// joinHoles adds the holes below to those of the segment.
 func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
 	for _, h := range above { // so that they are among all
 		r.sets[a].of(h.set)
@@ -378,8 +370,8 @@ func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
 	return all
 }
 
-// CoherentState gives the state of a model that lost none of these lines, most
-// recently used first.
+// CoherentState returns the state of a model that lost none of these lines, most recently used
+// first.
 func CoherentState(lines []trace.Line) []byte {
 	s := coherentState{entries: lines}
 	return s.encode()

@@ -23,7 +23,6 @@ import (
 // A list is uv its length and that many entries. The lines of a set are in the
 // order that they have in the stack of all, so masks are enough.
 
-// coherentState is what is kept of a [Coherent].
 type coherentState struct {
 	lost    []lostLine   // ascending
 	entries []trace.Line // from the top of the stack, noLine for holes: no more of these than lines that were lost
@@ -95,8 +94,7 @@ func readState(state []byte) (s coherentState, err error) {
 	return s, nil
 }
 
-// State gives what [Coherent.Restore] makes a model of that goes on as this one
-// would. It has no counts of what was accessed so far.
+// State returns the state that [Coherent.Restore] reads. It has no counts.
 func (m *Coherent) State() []byte {
 	s := coherentState{entries: m.entries()}
 	for p := range m.near.exact.table.parts {
@@ -113,7 +111,7 @@ func (m *Coherent) State() []byte {
 	return s.encode()
 }
 
-// entries gives the stack from the top, with noLine for holes.
+// entries returns the stack from the top, with noLine for holes.
 func (m *Coherent) entries() []trace.Line {
 	exact := &m.near.exact
 	all := make([]trace.Line, m.used+int(exact.stamps.live))
@@ -131,7 +129,7 @@ func (m *Coherent) entries() []trace.Line {
 	return all
 }
 
-// holes gives those of the lists of 2^a sets.
+// holes returns the holes in the lists of 2^a sets.
 func (w *ways) holes(a int) (list []setMask) {
 	for i, p := range w.lists[a] {
 		for set := 0; p != nil && set < pageSets; set++ {
@@ -163,8 +161,7 @@ func (w *ways) holeMask(p *wayPage, set int) (mask uint64) {
 
 var errState = errors.New("the state of a stack with holes cannot be read; analyse the trace again from its start")
 
-// Restore brings a model that is empty to where another one was when it gave its
-// state. After an error the model is of no use.
+// Restore makes an empty model continue from a state. After an error the model is of no use.
 func (m *Coherent) Restore(state []byte) error {
 	s, err := readState(state)
 	if err != nil {
@@ -192,8 +189,7 @@ func (m *Coherent) Restore(state []byte) error {
 	return nil
 }
 
-// place puts an entry on top of those that were placed before. It reports whether it can
-// be: the line is not there yet, and was not lost.
+// place puts an entry on top. It reports whether it can: the line is new and was not lost.
 func (m *Coherent) place(line trace.Line) bool {
 	if line == noLine {
 		m.holes.add(m.newStamp())
@@ -208,8 +204,8 @@ func (m *Coherent) place(line trace.Line) bool {
 	return true
 }
 
-// fill makes the lists of 2^a sets of lines in the order of the stack and holes. It
-// gives the lines that are in a list: others are in none of fewer sets.
+// fill makes the lists of 2^a sets from lines in stack order and holes. It returns the lines
+// that are in a list: others are in no list of fewer sets.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
 	sets := settled(a, lines, holes)
 	at := func(set uint64) int {
@@ -252,8 +248,8 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 	return listed, true
 }
 
-// settled gives those of 2^a sets that have lines or holes, in order, or all of them where
-// there may be as many: a state is often of few lines, and most sets then of none.
+// settled returns the sets of 2^a that have lines or holes, ascending, or all of them if there
+// may be as many: states often have few lines.
 func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	if len(lines)+len(holes) >= 1<<a {
 		for set := range uint64(1) << a {
@@ -271,7 +267,7 @@ func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	return slices.Compact(sets)
 }
 
-// fill makes the list of a set that has none, with holes below its topmost entry.
+// fill makes the list of an empty set, with holes below its topmost entry.
 func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 	for i := len(list) - 1; i > 0; i-- {
 		p.push(set, list[i])
@@ -282,5 +278,5 @@ func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 // maxLines is above every line.
 const maxLines = 1 << 61
 
-// setMask tells which depths of a set are holes.
+// setMask are the depths of a set that are holes.
 type setMask struct{ set, mask uint64 }

@@ -25,8 +25,8 @@ type ways struct {
 	late   [SetCounts]uint64              // lines that were not found, by gone
 }
 
-// wayLists are those of one number of sets, in pages of neighbouring sets, so that
-// memory grows with the sets in use.
+// wayLists are the lists of one number of sets, in pages, so that memory grows with the sets in
+// use.
 type wayLists []*wayPage
 
 // wayPage keeps the topmost entries of sets side by side, for many walks see no
@@ -65,13 +65,13 @@ func (w *ways) reset() {
 	w.gone, w.empty = make([]uint8, firstID), []bool{noID: true, holeID: true}
 }
 
-// newID gives the id of a line that is new.
+// newID returns the id of a new line.
 func (w *ways) newID() uint32 {
 	w.gone, w.empty = append(w.gone, 0), append(w.empty, false)
 	return uint32(len(w.gone) - 1)
 }
 
-// page gives the page of the set of a line in 2^a sets, and its number there.
+// page returns the page of a line's set among 2^a sets, and the set's number there.
 func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
 	number := int(line) & (1<<a - 1)
 	p = w.lists[a][number/pageSets]
@@ -82,7 +82,7 @@ func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
 	return p, number % pageSets
 }
 
-// onTop tells whether a line is on top of its set, as with more than 2^16 sets all are.
+// onTop reports whether a line is on top of its set, as it is with more than 2^16 sets.
 func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	if a > setBits {
 		return true
@@ -91,13 +91,12 @@ func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	return p.sets[set].first == id
 }
 
-// ring gives what is below the topmost entry of a set: a power of two entries.
+// ring returns what is below the topmost entry of a set: a power of two entries.
 func (p *wayPage) ring(set int) []uint32 {
 	entries := int(p.mask) + 1
 	return p.rings[set*entries:][:entries]
 }
 
-// lengthen makes the rings longer.
 func (p *wayPage) lengthen() {
 	before, entries := *p, shortRing
 	if p.rings != nil {
@@ -142,8 +141,7 @@ func (w *ways) move(line trace.Line, id uint32) {
 	}
 }
 
-// comeBack puts a line that was lost on top of its lists, and tells how deep it was
-// then.
+// comeBack puts a lost line on top of its lists, and returns the depth at which it was lost.
 func (w *ways) comeBack(line trace.Line, id uint32) (lostAt uint32) {
 	w.push(line, id, setBits)
 	w.empty[id] = false
@@ -173,7 +171,7 @@ func (w *ways) push(line trace.Line, id uint32, most int) {
 	}
 }
 
-// push puts an entry in front of a ring and gives what falls off its end, or 0.
+// push puts an entry in front of a ring and returns the one that falls off, or 0.
 func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	if p.rings == nil {
 		p.lengthen()
@@ -188,8 +186,8 @@ func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	return last
 }
 
-// moveDown moves a topmost entry and those of its ring down, to the place of a line,
-// whose depth it gives. It is there.
+// moveDown moves a topmost entry and those of its ring down to the place of a line, and returns
+// its depth.
 func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	for d := range len(ring) {
 		place := &ring[(int(head)+d)&(len(ring)-1)]
@@ -203,8 +201,8 @@ func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// fillHole does so down to the topmost hole, if the line is below that: its place
-// becomes a hole then. Nothing moves past a hole, so that none falls off the end.
+// fillHole moves them down to the topmost hole, if the line is below that; its place becomes a
+// hole. Nothing moves past a hole, so none falls off the end.
 func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	d := 0
 	for entry != holeID {
@@ -224,8 +222,7 @@ func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// count adds what was counted to a table, and gives for each number of sets how
-// many lines were not found, or at MaxWays.
+// count adds the counts to a table, and returns how many lines were not found, or at MaxWays.
 func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 	late := uint64(0)
 	for a := setBits; a > 0; a-- {
@@ -259,7 +256,7 @@ func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 	}
 }
 
-// lose makes holes of a line, and notes how deep it was.
+// lose replaces a line by holes, and records its depth.
 func (w *ways) lose(line trace.Line, id, depth uint32) {
 	for a := int(w.gone[id]) + 1; a < SetCounts; a++ {
 		p, set := w.page(a, line)
@@ -276,7 +273,7 @@ func (w *ways) lose(line trace.Line, id, depth uint32) {
 	w.note(id, depth)
 }
 
-// note notes that a line was lost at a depth.
+// note records the depth at which a line was lost.
 func (w *ways) note(id, depth uint32) {
 	w.empty[id] = true
 	if n := int(id) + 1 - len(w.lostAt); n > 0 {

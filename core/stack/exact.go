@@ -13,8 +13,8 @@ const (
 	noLine     = ^trace.Line(0)  // no line: line numbers are below 2^61
 )
 
-// Exact is the model to use: exact distances, by the method in the package
-// comment. Make one with [NewExact].
+// Exact computes exact distances, by the method in the package comment. Make one with
+// [NewExact].
 type Exact struct {
 	top     [topLines]trace.Line // the topmost lines, most recently used first
 	stamped bool                 // every line has a stamp, and the array is not searched
@@ -152,8 +152,7 @@ next:
 	return misses
 }
 
-// settle resolves the queued accesses: it looks them up, then counts and pushes
-// in order.
+// settle resolves the queued accesses: it looks them up, then counts and pushes in order.
 func (m *Exact) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -167,9 +166,8 @@ func (m *Exact) settle(queue []deep, out []uint32) {
 	}
 }
 
-// lookUp finds the entries of queued accesses in two steps, each a loop of its
-// own so that the cache misses of one step overlap: touch the table's slots,
-// then find the entries and touch the bitmap at their stamps.
+// lookUp finds the entries of queued accesses in two loops, so that the cache misses of each
+// overlap: touch the table's slots, then find the entries and touch the bitmap at their stamps.
 func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 	sink := m.sink
 	for i := range queue {
@@ -188,15 +186,14 @@ func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 	m.sink = sink
 }
 
-// lookUpEvicted finds the entries of the lines that fell off the top array, nil
-// where none did.
+// lookUpEvicted finds the entries of the lines that fell off the top array, or nil.
 func (m *Exact) lookUpEvicted(queue []deep, evicted *[burst]*entry) {
 	for i := range queue {
 		evicted[i] = m.table.find(queue[i].evicted)
 	}
 }
 
-// pull takes a line from below the top array into it and gives its distance.
+// pull moves a line from below the top array into it and returns its distance.
 func (m *Exact) pull(e *entry) (distance uint32) {
 	distance = Cold
 	if e.stamp != fresh {
@@ -206,14 +203,14 @@ func (m *Exact) pull(e *entry) (distance uint32) {
 	return distance
 }
 
-// drop stamps the line that fell off the top array's end; nil stands for none.
+// drop stamps the line that fell off the top array; nil stands for none.
 func (m *Exact) drop(e *entry) {
 	if e != nil {
 		e.stamp = m.newStamp()
 	}
 }
 
-// newStamp gives a stamp that is newer than all.
+// newStamp returns a stamp that is newer than all.
 func (m *Exact) newStamp() uint32 {
 	if m.stamps.full() {
 		m.compact()
@@ -221,10 +218,9 @@ func (m *Exact) newStamp() uint32 {
 	return m.stamps.push()
 }
 
-// compact renumbers the live stamps from zero and makes room for as many again,
-// twice as many where looking through the table takes long. A loop over one line
-// more than the top array holds leaves no stamp live; there is room for some
-// even then.
+// compact renumbers the live stamps from zero and makes room for as many again, twice as many
+// if reading the table takes long. There is room even if no stamp is live, as in a loop over
+// one line more than the top array holds.
 func (m *Exact) compact() {
 	live := m.stamps.live
 	for p := range m.table.parts {

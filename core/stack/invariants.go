@@ -4,8 +4,7 @@ package stack
 
 import "math/bits"
 
-// check tests the invariants that stand on the fields, once a batch. It is
-// compiled in by -tags invariants and slow.
+// check checks invariants once a batch. It is slow, and compiled in by -tags invariants.
 func (m *Exact) check() {
 	var live, marked uint32
 	for i := range m.stamps.blocks {
@@ -53,8 +52,8 @@ func (m *Exact) check() {
 	}
 }
 
-// check tests what holds between the pieces: every live stamp is of one line or
-// one hole, and each list begins with the lines of the array that are in its set.
+// check checks that every live stamp is of one line or one hole, and that each list begins with
+// the lines of the array in its set.
 func (m *Coherent) check() {
 	var live, inHoles, marked uint32
 	exact := &m.near.exact

@@ -2,8 +2,7 @@ package stack
 
 import "runtime"
 
-// lists are those of one number of sets, in pages that are made when a set of
-// theirs is first visited: a model of few lines is small.
+// lists are the lists of one number of sets, in pages that are made when first visited.
 type lists struct {
 	most  int     // they are of 2^most sets,
 	least int     // and sets of down to 2^least are put together from them
@@ -11,13 +10,13 @@ type lists struct {
 	pages []*listPage
 }
 
-// listPage has lists side by side. Those that are put together are in the same page.
+// listPage are neighbouring lists. Those that are combined are in the same page.
 type listPage [pageLists]list
 
 const pageLists = 128
 
-// have writes to memory that is new, before it is read: the system maps what is read
-// first twice, and the second time interrupts the other processors for it.
+// have writes to new memory before it is read. The system maps what is read first twice, and
+// the second time interrupts the other processors.
 func (p *listPage) have() {
 	const each = 4096 / (4 * MaxWays) // lists in a page of the system
 	for i := 0; i < pageLists; i += each {
@@ -33,8 +32,7 @@ type list [MaxWays]uint32
 
 const half = MaxWays / 2
 
-// makeLists makes empty lists. Pages of few sets are made at once, and others when
-// their sets are touched.
+// makeLists makes empty lists. Only pages of few sets are made at once.
 func makeLists(least, most int) lists {
 	l := lists{most: most, least: least, turn: make([]uint8, 1<<most), pages: make([]*listPage, max(1, 1<<most/pageLists))}
 	for i := range l.pages {
@@ -45,17 +43,17 @@ func makeLists(least, most int) lists {
 	return l
 }
 
-// near tells whether lists are so few that they stay in the cache by themselves.
+// near reports whether the lists are so few that they stay in the cache by themselves.
 func (l *lists) near() bool { return l.most <= nearLists }
 
-// of is the place of a line's list. Those that are put together lie side by side.
+// of returns the place of a line's list. Lists that are combined are neighbours.
 func (l *lists) of(line uint32) (place uint32) {
 	place = line & uint32(len(l.turn)-1)
 	return (place<<((l.most-l.least)&31) | place>>(l.least&31)) & uint32(len(l.turn)-1)
 }
 
-// beside is the number of newer lines, in a set of 2^b, that are not in the set of
-// 2^(b+1) that it is made of, where n are: several lists put together.
+// beside returns how many newer lines a set of 2^b has outside of the set of 2^(b+1) that is
+// part of it and has n: several lists are combined.
 func (l *lists) beside(p *listPage, place uint32, b, n int, after uint32) (beside int) {
 	step := uint32(1) << (b - l.least)
 	for k := step; k < 1<<(l.most-l.least) && n+beside < MaxWays; k += 2 * step {
@@ -69,15 +67,15 @@ func (l *lists) beside(p *listPage, place uint32, b, n int, after uint32) (besid
 	return beside
 }
 
-// few: where less than four entries are newer, as is mostly so, they are counted by
-// those who ask, because a call costs more in WebAssembly.
+// few: callers count less than four newer entries, the common case, themselves, because calls
+// are expensive in WebAssembly.
 const few = runtime.GOARCH == "wasm"
 
-// at is the place of the kth newest entry, from 0.
+// at returns the place of the kth newest entry, from 0.
 func at(turn uint8, k int) int { return (int(turn) + half - 1 - k) & (MaxWays - 1) }
 
-// newer counts the entries from after on: in one half, by quarters and then within
-// one, without branches, which would be hard to predict.
+// newer counts the entries from after on: in one half, by quarters and then within one, without
+// branches, which would be hard to predict.
 func (l *list) newer(turn uint8, after uint32) int {
 	first := 0
 	if l[at(turn, half-1)] >= after {
@@ -115,8 +113,8 @@ func (l *list) newer(turn uint8, after uint32) int {
 	return first + n
 }
 
-// since is 1 where an entry is from after on, and 0 where not. It is arithmetic:
-// for WebAssembly the compiler branches for what the address of a load depends on.
+// since is 1 if an entry is from after on, else 0. It is arithmetic, because for WebAssembly
+// the compiler branches for what the address of a load depends on.
 func since(entry, after uint32) int { return int((uint64(after) - 1 - uint64(entry)) >> 63) }
 
 // insert puts an entry in front of the n newest ones, in place of the next.
@@ -130,8 +128,8 @@ func (l *list) insert(turn uint8, n int, entry uint32) {
 	l[p] = entry
 }
 
-// toFront is newer and insert in one, for a list whose newest half has the place to
-// insert at: it goes through all of that half, without branches.
+// toFront is newer and insert in one, for a list whose newest half has the place: it rewrites
+// that half, without branches.
 func (l *list) toFront(turn uint8, entry, after uint32) (n int) {
 	for k := 0; k < half; k += 4 {
 		pa, pb, pc, pd := at(turn, k), at(turn, k+1), at(turn, k+2), at(turn, k+3)
@@ -174,7 +172,7 @@ func (l *lists) push(p *listPage, place, entry uint32) {
 	p[place%pageLists][at(turn, 0)] = entry
 }
 
-// move moves a line to the front. It tells whether it was not there.
+// move moves a line to the front. It reports whether it was not there.
 func (l *lists) move(place, after, now uint32) bool {
 	p, turn := l.pages[place/pageLists], l.turn[place]
 	list := &p[place%pageLists]
@@ -191,8 +189,8 @@ func (l *lists) move(place, after, now uint32) bool {
 	return true
 }
 
-// touch reads what a visit to a list will, and to those that are put together with it
-// where these are many. It makes their page.
+// touch loads what a visit to a list will read, and to lists combined with it if these are
+// many. It makes their page.
 func (l *lists) touch(place uint32, beside bool) (sink uint32) {
 	p := l.pages[place/pageLists]
 	if p == nil {

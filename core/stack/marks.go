@@ -2,14 +2,13 @@ package stack
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// marks count some accesses of a [Sets] apart.
+// marks count some accesses of a [Sets] separately.
 type marks struct {
 	now   []bool // of the chunk that is being taken; nil: none
 	tally *tally // of marked accesses, which the model's own has not; nil: there were none
 }
 
-// DistancesMarked is [Sets.Distances], and counts the accesses that are marked
-// a second time, for [Sets.MarkedDepths].
+// DistancesMarked is [Sets.Distances] that also counts marked accesses for [Sets.MarkedDepths].
 func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) {
 	if m.marks.tally == nil {
 		m.marks.tally = new(tally)
@@ -25,8 +24,7 @@ func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) 
 	m.exact.check()
 }
 
-// scanMarked scans accesses in steps, as scanSteps does, so that it is known of each
-// what it counts and where.
+// scanMarked scans in steps, as scanSteps does, to know what each access counts and where.
 func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (misses int) {
 	few := uint64(0)
 	for _, is := range marked {
@@ -67,7 +65,7 @@ func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (miss
 	return misses
 }
 
-// tallyOf gives where an access of the chunk counts, and how in the lists.
+// tallyOf returns where an access of the chunk counts, and how in the lists.
 func (m *Sets) tallyOf(index int) (t *tally, how uint32) {
 	if m.marks.now != nil && m.marks.now[index] {
 		return m.marks.tally, marked

@@ -36,8 +36,7 @@ type recency struct {
 	sink uint32 // keeps touches from being optimised away
 }
 
-// visit asks how many lines of a set are newer than a line, or moves it to the
-// front.
+// visit asks how many lines of a set are newer than a line, or moves it to the front.
 type visit struct {
 	after uint32 // entries from this on are newer than the line; 1: the lists never had it
 	now   uint32 // the number that moves it; 0: it counts
@@ -68,7 +67,6 @@ const (
 // few are put together.
 var kept = [...]int{4, 8, 12, 14, setBits}
 
-// reset empties all lists.
 func (r *recency) reset() {
 	if r.visits == nil {
 		r.visits, r.accesses = make([]visit, 0, visitRoom), make([]access, 0, visitRoom)
@@ -81,21 +79,19 @@ func (r *recency) reset() {
 	}
 }
 
-// visit appends a visit.
 func (r *recency) visit(v visit) {
 	if r.visits = append(r.visits, v); len(r.visits) == visitRoom {
 		r.settle()
 	}
 }
 
-// access appends an access.
 func (r *recency) access(v access) {
 	if r.accesses = append(r.accesses, v); len(r.accesses) == visitRoom {
 		r.settle()
 	}
 }
 
-// settle takes what is pending through all lists.
+// settle passes what is pending through all lists.
 func (r *recency) settle() {
 	visits := r.visits
 	for k := range r.lists {
@@ -121,8 +117,7 @@ func (l *lists) touchVisits(visits []visit) (sink uint32) {
 	return sink
 }
 
-// visitLists takes visits through the lists of one number of sets. Those that go on
-// to more sets stay, in order.
+// visitLists visits the lists of one number of sets. Visits that continue to more sets stay.
 func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
 	for i := range visits {
 		v := &visits[i]
@@ -142,9 +137,8 @@ func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
 	return stay
 }
 
-// count counts the lines that are newer in the lists of one number of sets, and in
-// the fewer ones that are put together from them. It tells whether there are any in
-// the former.
+// count counts the newer lines for one number of sets, and for the fewer ones that are combined
+// from it. It reports whether there are any in the former.
 func (r *recency) count(l *lists, v *visit) bool {
 	a, place := l.most, l.of(v.line)
 	p, lanes := l.pages[place/pageLists], v.above>>((a-1)*laneBits)
@@ -163,8 +157,7 @@ func (r *recency) count(l *lists, v *visit) bool {
 	return n > 0
 }
 
-// finish counts, from 2^a sets on, a line that nothing in its lists is newer
-// than: only what is above it in the top array.
+// finish counts, from 2^a sets on, a line that nothing in its lists is newer than.
 func (r *recency) finish(a int, lanes uint64, apart int) {
 	for ; lanes != 0; a++ {
 		r.depths[a][int(lanes&laneMask)+apart]++
@@ -172,10 +165,9 @@ func (r *recency) finish(a int, lanes uint64, apart int) {
 	}
 }
 
-// apart gives where the depths of a line begin: 0, or depthRoom where it is marked.
+// apart returns where the depths of a line begin: 0, or depthRoom if it is marked.
 func apart(line uint32) int { return int(line & marked / (marked / depthRoom)) }
 
-// touchAccesses touches what accesses will read.
 func (l *lists) touchAccesses(accesses []access) (sink uint32) {
 	if l.near() {
 		return 0
@@ -186,9 +178,8 @@ func (l *lists) touchAccesses(accesses []access) (sink uint32) {
 	return sink
 }
 
-// accessLists takes accesses through the lists of one number of sets. It is a
-// single loop, and takes its lists apart itself, for the time of whole traces that
-// come from below the top array is spent here.
+// accessLists makes accesses on the lists of one number of sets. It is a single loop without
+// calls, because traces with long distances spend their time here.
 func (r *recency) accessLists(l *lists, accesses []access) {
 	r.sink += l.touchAccesses(accesses)
 	var late [2]uint64 // those that are marked apart

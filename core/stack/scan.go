@@ -6,13 +6,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// scan is [Exact]'s, either one, and counts the depths of the lines that the top
-// array holds, if it is searched: those above the line are at hand there.
+// scan is [Exact]'s scan. If it searches the top array, it counts the depths of the lines
+// there: those above the line are at hand.
 func (m *Sets) scan(lines []trace.Line, out []uint32) (misses int) {
 	return m.scanInto(&m.tally, lines, out)
 }
 
-// scanInto is scan that counts elsewhere.
+// scanInto is scan with another tally.
 func (m *Sets) scanInto(t *tally, lines []trace.Line, out []uint32) (misses int) {
 	if m.exact.stamped {
 		return m.exact.scanStamped(lines, out)
@@ -23,7 +23,7 @@ func (m *Sets) scanInto(t *tally, lines []trace.Line, out []uint32) (misses int)
 	return m.scanOnce(t, lines, out)
 }
 
-// scanOnce is scan for processors, which predict most branches: a loop does it all.
+// scanOnce is scan in one loop, for processors that predict most branches.
 func (m *Sets) scanOnce(t *tally, lines []trace.Line, out []uint32) (misses int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]

@@ -16,8 +16,8 @@ func (m *Sets) scanSteps(t *tally, lines []trace.Line, out []uint32) (misses int
 	return misses
 }
 
-// A note of a hit in front is its index in tally.front, and whether its distance is
-// at least 2, and 3.
+// A note of a hit in front is its index in tally.front, and whether its distance is at least 2,
+// and 3.
 const (
 	noteSecond = 1 << 13
 	noteThird  = 1 << 14
@@ -29,9 +29,8 @@ const (
 // front.
 const commonBits = 5
 
-// scanFront takes the accesses through the front of the top array. It writes the
-// distances of those that it holds and notes those below the topmost line; it
-// queues the others.
+// scanFront scans the front of the top array. It writes the distances of hits, notes those
+// below the topmost line, and queues the other accesses.
 func (m *Sets) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16) (hits, deeper int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
@@ -82,7 +81,6 @@ func (m *Sets) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16)
 	return hits, deeper
 }
 
-// addFront counts what scanFront noted.
 func (t *tally) addFront(notes []uint16) {
 	second, third := uint64(0), uint64(0)
 	for _, n := range notes {
@@ -95,9 +93,8 @@ func (t *tally) addFront(notes []uint16) {
 	t.whole[3] += third
 }
 
-// scanRest takes the queued accesses through the rest of the top array, four lines
-// at a time as in [Exact]. It writes the distances of those that it holds and
-// notes them, with their depths in lanes; the others stay in the queue.
+// scanRest scans the rest of the top array for the queued accesses, four lines at a time as in
+// [Exact]. It writes the distances of hits and notes them, with their depths in lanes.
 func (m *Sets) scanRest(deeper int, out []uint32, notes *[chunk]uint16) (hits, misses int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 next:
@@ -150,7 +147,7 @@ next:
 	return hits, misses
 }
 
-// lanes is sharing of what two lines have in common, without a load.
+// lanes is sharing[common(x, y)] without a load.
 func lanes(x, y trace.Line) uint64 {
 	const all = 0x1111_1111_1111_1111
 	none := 2 * (setBits - common(x, y)) // half of the bits to drop: a shift takes fewer than 64
@@ -163,8 +160,7 @@ func frontLanes(n uint64) uint64 {
 	return sharing[n&mask] + sharing[n>>commonBits&mask] + sharing[n>>(2*commonBits)&mask]
 }
 
-// addRest counts what scanRest noted: the distances, and, as add does with more
-// branches, the depths in lanes.
+// addRest counts what scanRest noted: the distances, and the depths in lanes, as add does.
 func (t *tally) addRest(distances []uint16, depths []uint64) {
 	const two = 2 * laneBits
 	depths = depths[:len(distances)]

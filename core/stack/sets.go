@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	// SetCounts is the number of numbers of sets that [Sets] answers for: 2^0 to
-	// 2^16.
+	// SetCounts is how many numbers of sets [Sets] answers for: 2^0 to 2^16.
 	SetCounts = 17
 	// MaxWays is the most ways of a set that [Sets] answers for.
 	MaxWays = 32
@@ -29,9 +28,8 @@ func (t *SetDepths) Add(other *SetDepths) {
 	}
 }
 
-// Sets is the model for set-associative caches: it gives the distances that
-// [Exact] gives, and counts besides how deep each access found its line in its
-// set, for every number of sets at once. Make one with [NewSets].
+// Sets is the model for set-associative caches: [Exact], and for every number of sets at once
+// how deep each access found its line in its set. Make one with [NewSets].
 type Sets struct {
 	exact  Exact
 	above  [topLines]above
@@ -44,15 +42,14 @@ type Sets struct {
 	packed [chunk]uint64 // hits of a scan, in lanes
 }
 
-// tally is what was counted so far.
 type tally struct {
 	accesses uint64
 	cold     uint64
 	whole    [MaxWays]uint64 // accesses at distance d > 0, of all sets in one
 	beyond   uint64          // of those below the top array, at MaxWays or more
 
-	// Hits in the front of the top array by the set bits that the line has in
-	// common with each of those above it; 0 where there is none.
+	// Hits in the front of the top array by the set bits that the line shares with each line
+	// above it; 0: none.
 	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
 	// Other hits in the top array, by two lanes each.
 	pairs [setBits / 2][1 << (2 * laneBits)]uint64
@@ -81,8 +78,7 @@ var sharing = func() (lanes [setBits + 1]uint64) {
 	return lanes
 }()
 
-// common is the number of last bits that two lines have in common, up to
-// setBits.
+// common returns the number of last bits that two lines have in common, up to setBits.
 func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }
 
 // NewSets makes an empty model.
@@ -92,7 +88,6 @@ func NewSets() *Sets {
 	return m
 }
 
-// reset forgets every line.
 func (m *Sets) reset() {
 	m.exact = Exact{}
 	for i := range m.above {
@@ -140,7 +135,7 @@ func (m *Sets) makeRoom() {
 	}
 }
 
-// finish settles the accesses that a scan of a chunk has queued.
+// finish settles the accesses that the scan of a chunk has queued.
 func (m *Sets) finish(queue []deep, out []uint32) {
 	stamped := m.exact.stamped
 	if stamped {
@@ -167,8 +162,8 @@ func (m *Sets) Push(lines []trace.Line) {
 	m.tally, m.recent.depths = counted, depths // marked ones are not in tally, and not pushed
 }
 
-// renew numbers the falls from zero: it makes the model again from its stack,
-// which holds all that later depths depend on.
+// renew numbers the falls from zero: it rebuilds the model from its stack, which determines all
+// later depths.
 func (m *Sets) renew() {
 	stack, marked := m.Stack(), m.marks.now
 	m.recent.settle()
@@ -178,15 +173,13 @@ func (m *Sets) renew() {
 	m.marks.now = marked
 }
 
-// add counts hits in lanes.
 func (t *tally) add(hits []uint64) {
 	for _, depths := range hits {
 		t.addLanes(depths)
 	}
 }
 
-// addLanes counts a hit in lanes. Depths never grow with the number of sets, so a
-// word of 0 ends it.
+// addLanes counts a hit in lanes. Depths never grow with the number of sets, so 0 ends a word.
 func (t *tally) addLanes(depths uint64) {
 	const two = 2 * laneBits
 	t.pairs[0][depths&(1<<two-1)]++
@@ -198,7 +191,7 @@ func (t *tally) addLanes(depths uint64) {
 	}
 }
 
-// settle is [Exact]'s, and has the lists of recency count and move.
+// settle is [Exact]'s, and updates the lists of recency.
 func (m *Sets) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -211,8 +204,7 @@ func (m *Sets) settle(queue []deep, out []uint32) {
 	}
 }
 
-// arrive brings a line into the top array, whose entry is e, and takes out the one
-// that fell off.
+// arrive brings a line, whose entry is e, into the top array in place of one that fell off.
 func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 	d = m.exact.pull(e)
 	m.exact.drop(evicted)
@@ -249,7 +241,7 @@ func (t *tally) settle(d uint32) {
 	}
 }
 
-// follow has all lines stamped and the lists follow accesses, or falls.
+// follow switches between lists that follow accesses, with all lines stamped, and falls.
 func (m *Sets) follow(accesses bool) {
 	if m.exact.stamped == accesses {
 		return
@@ -278,7 +270,7 @@ func (m *Sets) access(e *entry, line trace.Line, after, how uint32) {
 	m.recent.access(access{after, m.now, uint32(line)&^(uncounted|marked) | how})
 }
 
-// settleStamped is [Exact]'s, and has the lists of recency follow the accesses.
+// settleStamped is [Exact]'s, and updates the lists of recency.
 func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -299,7 +291,7 @@ func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	m.exact.bringUp(queue)
 }
 
-// find gives the place of a line of the top array, or a free one.
+// find returns the place of a line of the top array, or a free one.
 func (m *Sets) find(line trace.Line) *above {
 	for i := range m.above[:topLines-1] {
 		if m.above[i].line == line {
@@ -309,8 +301,8 @@ func (m *Sets) find(line trace.Line) *above {
 	return &m.above[topLines-1]
 }
 
-// older counts, in lanes, the lines in the top array that share a set with x but
-// were not below it since x was: the lists do not have them before x.
+// older counts, in lanes, the lines in the top array that share a set with x but were not below
+// it since x was: the lists do not have them before x.
 func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
 	for i := range m.above {
 		y := &m.above[i]
@@ -333,8 +325,7 @@ func (m *Sets) Depths() *SetDepths {
 	return t
 }
 
-// with gives what the top array counted together with the lists, whose depths begin
-// at a place.
+// with combines the counts of the top array and of the lists, whose depths begin at at.
 func (t *tally) with(lists *[setBits + 1][2 * depthRoom]uint64, at int) *SetDepths {
 	s := t.depths()
 	for a := 1; a < SetCounts; a++ {
@@ -354,7 +345,7 @@ func (t *tally) with(lists *[setBits + 1][2 * depthRoom]uint64, at int) *SetDept
 	return s
 }
 
-// depths gives what the top array counted, and the row of a single set.
+// depths returns what the top array counted, and the row of a single set.
 func (t *tally) depths() *SetDepths {
 	s := new(SetDepths)
 	s[0] = t.whole

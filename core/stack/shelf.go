@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Shelf keeps blocks of bytes outside of memory, in a folder or a database. Blocks
-// are numbered within runs; those of a run are written in order, from 0.
+// Shelf stores blocks of bytes outside of memory, in a folder or a database: a spill store.
+// Blocks are numbered within runs, and written in order from 0.
 type Shelf interface {
 	// Write stores a block. It does not keep data.
 	Write(run, block uint32, data []byte) error
@@ -19,8 +19,8 @@ type Shelf interface {
 	Drop(run, block uint32) error
 }
 
-// shelfBlock is how many bytes a block has, at least, but for the last of a run:
-// what databases in browsers and disks take best is one to four million.
+// shelfBlock is the least size of a block, except the last of a run. Databases in browsers and
+// disks are fastest with one to four million bytes.
 const shelfBlock = 2 << 20
 
 var errShelfBlock = errors.New("a part of the model that was moved out of memory is not as it was written; check the disk, and analyse the trace again")
@@ -52,7 +52,6 @@ func (w *shelfWriter) begin(shelf Shelf, run uint32) {
 	w.shelf, w.run, w.block = shelf, run, 0
 }
 
-// write adds a line.
 func (w *shelfWriter) write(line trace.Line, stamp uint32) error {
 	w.data = binary.AppendUvarint(w.data, line-w.line)
 	w.data = binary.AppendVarint(w.data, int64(stamp)-int64(w.next))
@@ -64,7 +63,6 @@ func (w *shelfWriter) write(line trace.Line, stamp uint32) error {
 	return nil
 }
 
-// flush stores what was written since the last block.
 func (w *shelfWriter) flush() error {
 	if w.lines == 0 {
 		return nil
@@ -94,7 +92,7 @@ type shelfReader struct {
 	next   uint32
 }
 
-// read gives the next line; more is false behind the last.
+// read returns the next line; more is false after the last.
 func (r *shelfReader) read() (line trace.Line, stamp uint32, more bool, err error) {
 	if r.left == 0 {
 		if more, err := r.open(); !more {
@@ -117,7 +115,7 @@ func (r *shelfReader) read() (line trace.Line, stamp uint32, more bool, err erro
 	return r.line, stamp, true, nil
 }
 
-// open goes on to the next block.
+// open opens the next block.
 func (r *shelfReader) open() (more bool, err error) {
 	if err := r.done(); err != nil || r.block == r.blocks {
 		return false, err
@@ -138,7 +136,6 @@ func (r *shelfReader) open() (more bool, err error) {
 	return true, nil
 }
 
-// done drops the block that was read.
 func (r *shelfReader) done() error {
 	if r.keep || r.block == 0 {
 		return nil

@@ -1,9 +1,9 @@
 package stack
 
 import (
+	"cmp"
 	"errors"
 	"slices"
-	"sort"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -41,25 +41,14 @@ type Shelved struct {
 	adoptLines int // at a time
 }
 
-// touched is a line of a segment.
 type touched struct {
 	line  trace.Line
 	index uint32 // of its first touch
 	place uint32 // in the segment's stack, from the bottom
 }
 
-// byLine and byPlace order them.
-type (
-	byLine  []touched
-	byPlace []touched
-)
-
-func (l byLine) Len() int            { return len(l) }
-func (l byLine) Less(i, j int) bool  { return l[i].line < l[j].line }
-func (l byLine) Swap(i, j int)       { l[i], l[j] = l[j], l[i] }
-func (l byPlace) Len() int           { return len(l) }
-func (l byPlace) Less(i, j int) bool { return l[i].place < l[j].place }
-func (l byPlace) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func byLine(x, y touched) int  { return cmp.Compare(x.line, y.line) }
+func byPlace(x, y touched) int { return cmp.Compare(x.place, y.place) }
 
 // NewShelved makes an empty model on an empty shelf. With sets it counts depths too.
 func NewShelved(shelf Shelf, sets bool) *Shelved {
@@ -76,8 +65,8 @@ type Segment interface {
 	Model
 	// places writes how many lines lie below each of some.
 	places(of []touched)
-	// collect appends lines from first to last, with stamps from begin on and before
-	// end, in no order, with their places. Those without one have those before fresh.
+	// collect appends lines from first to last with stamps from begin up to end, unordered,
+	// with their places. Lines without a stamp have one just below fresh.
 	collect(to []touched, first, last trace.Line, begin, end uint32) []touched
 	// split gives lines, ascending, that part all of them into about so many each.
 	split(lines int) []trace.Line
@@ -87,8 +76,8 @@ type Segment interface {
 
 var errTooManyLines = errors.New("the trace has more distinct lines than can be told apart: 4,294,000,000; analyse a part of it (--limit), or larger lines (--line)")
 
-// Join reads the shelf for the lines of a segment, in the order in which it touched
-// them first, each once. After an error the model is of no use.
+// Join reads the store for the lines of a segment, in the order of their first touches. After
+// an error the model is of no use.
 func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool)) error {
 	if m.failed == nil {
 		m.failed = m.join(segment, lines)
@@ -96,8 +85,8 @@ func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool))
 	return m.failed
 }
 
-// Adopt has an empty model hold the lines of another one, in the order of its stack, and
-// counts nothing. It takes them in parts, so that it needs little more memory than both.
+// Adopt makes an empty model hold the lines of another one, in stack order, and counts nothing.
+// It reads them in parts, so that it needs little more memory than both.
 func (m *Shelved) Adopt(from Segment) error {
 	if m.failed == nil {
 		m.failed = m.adopt(from)
@@ -118,7 +107,7 @@ func (m *Shelved) adopt(from Segment) error {
 	first := trace.Line(0)
 	for _, last := range append(from.split(m.adoptLines), noLine) {
 		part = from.collect(part[:0], first, last, 0, fresh)
-		sort.Sort(byLine(part))
+		slices.SortFunc(part, byLine)
 		for i := range part {
 			if err := m.writer.write(part[i].line, part[i].place); err != nil {
 				return err
@@ -139,7 +128,7 @@ func (m *Shelved) adopt(from Segment) error {
 			end = begin + uint32(m.adoptLines)
 		}
 		part = from.collect(part[:0], 0, noLine, begin, end)
-		sort.Sort(byPlace(part))
+		slices.SortFunc(part, byPlace)
 		m.sets.adopt(part)
 	}
 	return nil
@@ -151,7 +140,7 @@ func (m *Shelved) join(segment Segment, lines func(yield func(trace.Line) bool))
 	for line := range lines {
 		m.touched = append(m.touched, touched{line: line, index: uint32(len(m.touched))})
 	}
-	sort.Sort(byLine(m.touched))
+	slices.SortFunc(m.touched, byLine)
 	segment.places(m.touched)
 	before, err := m.makeRoom()
 	if err != nil {
@@ -168,8 +157,8 @@ func (m *Shelved) join(segment Segment, lines func(yield func(trace.Line) bool))
 	return nil
 }
 
-// makeRoom makes sure that there are stamps for the joined lines. Where it renumbers
-// it gives what numbered them before.
+// makeRoom makes room for the stamps of joined lines. If it renumbers, it returns the old
+// stamps.
 func (m *Shelved) makeRoom() (before *stamps, err error) {
 	need := uint64(len(m.touched))
 	if m.sets != nil {
@@ -191,8 +180,8 @@ func (m *Shelved) makeRoom() (before *stamps, err error) {
 	return &old, nil
 }
 
-// merge writes all lines to a new run, with new stamps for those that were joined,
-// and notes the stamps that these had.
+// merge writes all lines to a new run, with new stamps for the joined ones, and records their
+// old ones.
 func (m *Shelved) merge(before *stamps) error {
 	old := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks, keep: m.isKept()}
 	m.writer.begin(m.shelf, m.run+1)
@@ -232,7 +221,7 @@ func (m *Shelved) merge(before *stamps) error {
 	return err
 }
 
-// firstStamp is that of the lowest line of the segment that is being joined.
+// firstStamp returns the stamp of the lowest line of the segment that is being joined.
 func (m *Shelved) firstStamp() uint32 {
 	if m.sets != nil {
 		return m.stamps.next + uint32(len(m.touched))
@@ -258,7 +247,7 @@ func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
 	}
 }
 
-// settle puts the joined lines on top, where they are not yet.
+// settle puts the joined lines on top, unless they are there.
 func (m *Shelved) settle() {
 	if len(m.touched) == 0 {
 		return
@@ -284,8 +273,7 @@ func (m *Shelved) Depths() *SetDepths {
 	return m.sets.depths()
 }
 
-// MemoryBytes is about how much memory the model takes between two segments, without
-// what it keeps for the lines of a segment.
+// MemoryBytes estimates the model's memory between two segments, without the segment's lines.
 func (m *Shelved) MemoryBytes() uint64 {
 	bytes := uint64(len(m.stamps.blocks)) * blockBytes
 	if m.sets != nil {
@@ -294,11 +282,10 @@ func (m *Shelved) MemoryBytes() uint64 {
 	return bytes
 }
 
-// SegmentLineBytes is about how much memory a line of a segment takes: in the model of
-// the segment, and while it is joined.
+// SegmentLineBytes estimates the memory of a line of a segment, in its model and while it is
+// joined.
 const SegmentLineBytes = 64
 
-// places implements [Segment].
 func (m *Exact) places(of []touched) {
 	sink := m.sink
 	for at := 0; at < len(of); at += burst {
@@ -313,7 +300,7 @@ func (m *Exact) places(of []touched) {
 	m.sink = sink
 }
 
-// place is how many lines lie below one.
+// place returns the number of lines below a line.
 func (m *Exact) place(line trace.Line) uint32 {
 	e := m.table.find(line)
 	if e.stamp != onTop {
@@ -322,10 +309,8 @@ func (m *Exact) place(line trace.Line) uint32 {
 	return uint32(m.table.lines - 1 - slices.Index(m.top[:], line))
 }
 
-// places implements [Segment].
 func (m *Sets) places(of []touched) { m.exact.places(of) }
 
-// collect implements [Segment].
 func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
@@ -345,7 +330,7 @@ func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32)
 	return to
 }
 
-// split implements [Segment]. A part of the table has a sample of the lines.
+// split implements [Segment]. A part of the table is a sample of the lines.
 func (m *Exact) split(lines int) (at []trace.Line) {
 	var sample []trace.Line
 	for _, e := range m.table.parts[0].slots {
@@ -361,7 +346,6 @@ func (m *Exact) split(lines int) (at []trace.Line) {
 	return at
 }
 
-// nextStamp implements [Segment].
 func (m *Exact) nextStamp() uint32 { return m.stamps.next }
 
 func (m *Sets) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {

@@ -27,7 +27,6 @@ func newShelvedSets() *shelvedSets {
 	return s
 }
 
-// begin prepares for the touches of a segment.
 func (s *shelvedSets) begin(joined []touched) {
 	s.order = slices.Grow(s.order[:0], len(joined))[:len(joined)]
 	s.last = slices.Grow(s.last[:0], len(joined))[:len(joined)]
@@ -39,7 +38,7 @@ func (s *shelvedSets) begin(joined []touched) {
 	}
 }
 
-// touch counts a line with the stamp that it had, which now gets another one.
+// touch counts a line, whose stamp before is replaced.
 func (s *shelvedSets) touch(line trace.Line, before, now, distance uint32) {
 	after, how := uint32(never), uint32(uncounted)
 	s.tally.accesses++
@@ -59,8 +58,7 @@ func (s *shelvedSets) push(joined []touched, first uint32) {
 	s.recent.settle()
 }
 
-// adopt moves lines that were never seen to the front, in the order of their places,
-// which are their stamps.
+// adopt moves new lines to the front, in the order of their places, which are their stamps.
 func (s *shelvedSets) adopt(lines []touched) {
 	for i := range lines {
 		s.recent.access(access{never, lines[i].place + 1, uint32(lines[i].line)&^(uncounted|marked) | uncounted})
@@ -68,9 +66,8 @@ func (s *shelvedSets) adopt(lines []touched) {
 	s.recent.settle()
 }
 
-// renumber gives the accesses in the lists the numbers that the live stamps among
-// before get when they are numbered from zero. Of lines whose number in a list is not
-// that of their last access, the order stays.
+// renumber renumbers the accesses in the lists as the live stamps of before are. The order of
+// lines whose number is not that of their last access stays.
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
 	for k := range s.recent.lists {
@@ -92,7 +89,6 @@ func (p *listPage) renumber(before *stamps) {
 	}
 }
 
-// depths gives what was counted.
 func (s *shelvedSets) depths() *SetDepths {
 	s.recent.settle()
 	return s.tally.with(&s.recent.depths, 0)

@@ -6,16 +6,14 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// ErrShelvedState tells that a state is not one that a model was in, or that its shelf
-// does not hold what it did.
+// ErrShelvedState reports that a state is damaged, or does not fit the spill store.
 var ErrShelvedState = errors.New("what was moved out of memory is no longer there as it was; start again")
 
-// runs are blocks that are kept for a state.
+// run is the blocks that are kept for a state.
 type run struct{ number, blocks uint32 }
 
-// Keep gives the state of the model, and has the shelf keep what that needs until Keep
-// was called twice more: whoever stores states needs two, since one may be torn.
-// The lines stay where they are.
+// Keep returns the state, and makes the store keep what it needs until Keep was called twice
+// more: who saves states needs two, since one may be torn.
 func (m *Shelved) Keep() (state []byte, err error) {
 	m.settle()
 	if m.failed != nil {
@@ -34,7 +32,6 @@ func (m *Shelved) Keep() (state []byte, err error) {
 	return c.Out, nil
 }
 
-// code codes where blocks are, how many lines and stamps there are, and the lists.
 func (m *Shelved) code(c *codec.Coder) {
 	const limit = maxStamps + 1
 	for _, v := range []*uint32{&m.kept[0].number, &m.kept[0].blocks, &m.run, &m.blocks} {
@@ -50,7 +47,7 @@ func (m *Shelved) code(c *codec.Coder) {
 	}
 }
 
-// isKept tells whether the blocks of the current run have to stay.
+// isKept reports whether the blocks of the current run have to stay.
 func (m *Shelved) isKept() bool { return m.kept[1] == run{m.run, m.blocks} && m.blocks > 0 }
 
 func (m *Shelved) drop(r run) error {
@@ -62,8 +59,7 @@ func (m *Shelved) drop(r run) error {
 	return nil
 }
 
-// RestoreShelved makes a model go on from a state, on the shelf that it was kept on. It
-// reads all of that.
+// RestoreShelved continues from a state, on the same spill store. It reads all of that.
 func RestoreShelved(shelf Shelf, sets bool, state []byte) (*Shelved, error) {
 	m := NewShelved(shelf, sets)
 	c := codec.Reader(state)
@@ -78,19 +74,17 @@ func RestoreShelved(shelf Shelf, sets bool, state []byte) (*Shelved, error) {
 	return m, m.readStamps(next)
 }
 
-// What a state may say follows from what the shelf holds: nothing is made, or done,
-// that a forged one asks for alone.
+// What a state may say follows from the store: a forged state alone allocates or does nothing.
 const (
 	leastLineBytes = 2  // a line on the shelf
 	mostLineBytes  = 15 // the same
-	// stampsOfLine is how many stamps a line needs at most: makeRoom makes room for
-	// twice what is live, or for that and four times what is joined, with sets twice as
-	// many.
+	// stampsOfLine is how many stamps a line needs at most: makeRoom makes room for twice the
+	// live ones, or for these and four times the joined ones; with sets twice as many.
 	stampsOfLine = 9
 )
 
-// plausible compares a state, with stamps below next, to the last block on the shelf.
-// Blocks of a run are written in order, so that all others should be there.
+// plausible compares a state, with stamps below next, to the last block in the store. Blocks of
+// a run are written in order, so all others should be there.
 func (m *Shelved) plausible(next uint32) error {
 	blocks := uint64(m.blocks)
 	if uint64(m.lines) > blocks*(shelfBlock+mostLineBytes)/leastLineBytes || uint64(next) > stampsOfLine*uint64(m.lines)+2*blockStamps ||
@@ -104,7 +98,7 @@ func (m *Shelved) plausible(next uint32) error {
 	return err
 }
 
-// readStamps makes those stamps live that the lines on the shelf have: below next.
+// readStamps makes the stamps of the lines in the spill store live. They are below next.
 func (m *Shelved) readStamps(next uint32) error {
 	m.stamps.reset(max(next, blockStamps), 0)
 	m.stamps.next = next
@@ -165,8 +159,7 @@ func (l *lists) code(c *codec.Coder, next uint32) {
 	}
 }
 
-// filled returns the number, from 1 on, of the first list from a place on that has
-// entries, or 0.
+// filled returns the number, from 1 on, of the first nonempty list from a place on, or 0.
 func (l *lists) filled(place int) (number int) {
 	for ; place < len(l.turn); place++ {
 		if page := l.pages[place/pageLists]; page != nil && page[place%pageLists][at(l.turn[place], 0)] != 0 {

@@ -6,18 +6,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// share is how many accesses of late moved a line to the top, and how many of
-// these lines came from below the topmost ones: of the last quarter of a stretch of
-// accesses, for counting takes time too.
+// share is how many accesses moved a line to the top lately, and how many of these lines came
+// from below the topmost ones: of the last quarter of a stretch, because counting takes time.
 type share struct {
 	accesses, moved, deep int
 }
 
 const stretch = 4 * chunk
 
-// prefers tells, after accesses with the given distances, whether all lines should
-// be stamped, as they are now or not: most that move come from so deep that it is
-// in vain to search the top array for them.
+// prefers reports whether all lines should be stamped, as they are now or not: if most lines
+// that move come from so deep that searching the top array is in vain.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
 	if s.accesses <= stretch/4*3 {
@@ -46,7 +44,7 @@ func atLeast(limit uint64, distances []uint32) int {
 	return int(n)
 }
 
-// stampAll has every line stamped, or those below the top array only.
+// stampAll stamps every line, or only those below the top array.
 func (m *Exact) stampAll(all bool) {
 	if all == m.stamped {
 		return
@@ -65,8 +63,7 @@ func (m *Exact) stampAll(all bool) {
 	}
 }
 
-// scanStamped queues the accesses that are not to the line before, whose number it
-// returns.
+// scanStamped queues the accesses that are not to the line before, and returns their number.
 func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	last := m.newest
 	out = out[:len(lines)]
@@ -83,7 +80,7 @@ func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	return queued
 }
 
-// settleStamped is settle where every line is stamped.
+// settleStamped is settle if every line is stamped.
 func (m *Exact) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -96,7 +93,7 @@ func (m *Exact) settleStamped(queue []deep, out []uint32) {
 	m.bringUp(queue)
 }
 
-// restamp gives the distance of a line, and a new stamp to it.
+// restamp returns the distance of a line, and stamps it anew.
 func (m *Exact) restamp(e *entry) (distance uint32) {
 	if m.stamps.full() {
 		m.compact()
@@ -109,7 +106,7 @@ func (m *Exact) restamp(e *entry) (distance uint32) {
 	return distance
 }
 
-// bringUp makes the lines of queued accesses the topmost ones of the array.
+// bringUp puts the lines of queued accesses on top of the array.
 func (m *Exact) bringUp(queue []deep) {
 	before, n := m.top, 0
 	for i := 0; i < len(queue)+topLines && n < topLines; i++ {

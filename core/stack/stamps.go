@@ -23,8 +23,8 @@ type stamps struct {
 	live   uint32 // sum of popcount(bits) over the blocks
 }
 
-// block keeps bitmap and nodes side by side: three pages of memory, where an
-// array a level would be six.
+// block is bitmap and nodes together: three pages of memory, where an array for each level
+// would be six.
 type block struct {
 	bits  [blockWords]uint64
 	by256 [256]uint64 // nodes over 256 stamps, and so on
@@ -46,8 +46,7 @@ const (
 // wideStep[c] adds one to the lanes behind child c.
 var wideStep = [4][2]uint64{{1 << 32, 1<<32 | 1}, {0, 1<<32 | 1}, {0, 1 << 32}, {0, 0}}
 
-// reset makes room for at least capacity stamps, of which the first live ones
-// are live.
+// reset makes room for at least capacity stamps, of which the first ones are live.
 func (t *stamps) reset(capacity, live uint32) {
 	t.next, t.live = live, live
 	n := int((uint64(capacity) + blockStamps - 1) / blockStamps)
@@ -92,7 +91,7 @@ func (b *block) fill(live uint32) {
 	}
 }
 
-// count counts anew what is live in the bitmaps.
+// count counts the live stamps in the bitmaps again.
 func (t *stamps) count() {
 	t.live = 0
 	perBlock, counts := make([]uint64, len(t.blocks)), make([]uint64, blockWords)
@@ -122,10 +121,10 @@ func (t *stamps) count() {
 	}
 }
 
-// full reports whether push has no stamp left to give.
+// full reports whether push has no stamp left.
 func (t *stamps) full() bool { return int(t.next/blockStamps) >= len(t.blocks) }
 
-// push gives a new stamp, newer than all, and makes it live.
+// push returns a new stamp, newer than all, and makes it live.
 func (t *stamps) push() uint32 {
 	s := t.next
 	t.next++
@@ -148,7 +147,7 @@ func (t *stamps) push() uint32 {
 	return s
 }
 
-// remove ends a live stamp and gives the number of live ones that are newer.
+// remove ends a live stamp and returns the number of newer live ones.
 func (t *stamps) remove(s uint32) (newer uint32) {
 	b := &t.blocks[s/blockStamps]
 	w := s / 64 % blockWords
@@ -172,16 +171,15 @@ func (t *stamps) remove(s uint32) (newer uint32) {
 	return t.live - uint32(older)
 }
 
-// take takes one stamp out of a node's child, by its last two bits, and gives
-// the live ones in the children before it.
+// take removes a stamp from a node's child, by its last two bits, and returns the live ones in
+// the children before it.
 func take(node *uint64, child uint32) (before uint64) {
 	n, shift := *node, child&3*16
 	*node = n - laneStep<<shift
 	return n >> shift & 0xffff
 }
 
-// rank gives the number of live stamps before s, which is its place in a
-// compacted set.
+// rank returns the number of live stamps before s, its place in a compacted set.
 func (t *stamps) rank(s uint32) uint32 {
 	b := &t.blocks[s/blockStamps]
 	w := s / 64 % blockWords
@@ -198,7 +196,7 @@ func (t *stamps) rank(s uint32) uint32 {
 
 func lane(node uint64, child uint32) uint64 { return node >> (child & 3 * 16) & 0xffff }
 
-// touch reads the bitmap at s, so that the memory is near when remove comes.
+// touch loads the bitmap at s into the cache.
 func (t *stamps) touch(s uint32) uint64 {
 	if i := int(s / blockStamps); i < len(t.blocks) {
 		return t.blocks[i].bits[s/64%blockWords]

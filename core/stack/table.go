@@ -28,7 +28,6 @@ type part struct {
 	limit int // grow when used reaches it: seven tenths of the slots
 }
 
-// entry is one line with its stamp.
 type entry struct {
 	key   uint64 // line + 1; 0: empty slot
 	stamp uint32 // or onTop or fresh
@@ -40,22 +39,20 @@ const (
 	fresh = onTop - 1  // the line was not accessed before
 )
 
-// hash spreads a line's bits; its high bits choose part and slot. One
-// multiplication would do for most traces but lets strides near the inverse of
-// the factor fall into one run of slots.
+// hash hashes a line; its high bits choose part and slot. One multiplication would map strides
+// near the inverse of the factor to one run of slots.
 func hash(line trace.Line) uint64 {
 	h := line * 0x9e3779b97f4a7c15
 	h ^= h >> 32
 	return h * 0xd6e8feb86659fd93
 }
 
-// home is the slot that hash h prefers among n: the first of a group of four,
-// which share a cache line.
+// home is the preferred slot of hash h among n: the first of a group of four in a cache line.
 func home(h uint64, n int) int {
 	return int((h<<partBits>>32)*uint64(n/slotGroup)>>32) * slotGroup
 }
 
-// find gives the line's entry, or nil.
+// find returns the line's entry, or nil.
 func (t *table) find(line trace.Line) *entry {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
@@ -78,8 +75,8 @@ func (t *table) find(line trace.Line) *entry {
 	}
 }
 
-// findOrAdd gives the line's entry, a fresh one if it had none, and whether the
-// entries of its part have moved on the way. The pointer holds until its part grows.
+// findOrAdd returns the line's entry, fresh if new, and whether the entries of its part have
+// moved. The pointer is valid until its part grows.
 func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)
 	p := &t.parts[h>>(64-partBits)]
@@ -107,7 +104,7 @@ func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	}
 }
 
-// touch reads the line's home slot, so that the memory is near when find comes.
+// touch loads the line's home slot into the cache.
 func (t *table) touch(line trace.Line) uint64 {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
