@@ -13,6 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/byfl"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/sgl"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/site"
@@ -198,3 +199,59 @@ func endedBy(ctx context.Context, r io.Reader) io.Reader {
 	context.AfterFunc(ctx, func() { out.CloseWithError(ErrInterrupted) })
 	return out
 }
+
+// FindDemo gives the embedded demo of that name; the error is a [*DemoError].
+func FindDemo(name string) (site.Demo, error) {
+	demos, err := site.Demos()
+	if err != nil {
+		return site.Demo{}, err
+	}
+	missing := &DemoError{Name: name}
+	for _, d := range demos {
+		if d.Name == name {
+			return d, nil
+		}
+		missing.Have = append(missing.Have, d.Name)
+	}
+	return site.Demo{}, missing
+}
+
+// DemoError tells of a demo that there is not.
+type DemoError struct {
+	Name string
+	Have []string // those that there are
+}
+
+func (e *DemoError) Error() string {
+	return "there is no demo " + e.Name + "; there are " + strings.Join(e.Have, ", ")
+}
+
+// Rows is a trace that is read row by row.
+type Rows struct {
+	*open.Trace
+	in *Input
+}
+
+// ErrNotTrace tells that a file holds something else.
+var ErrNotTrace = errors.New("it is no trace; give one that stackglass cc made")
+
+// OpenRows opens a trace by its name.
+func OpenRows(ctx context.Context, name string) (*Rows, error) {
+	in, err := Open(ctx, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	if in.IsProfile || in.IsByfl || in.IsModule {
+		in.Close()
+		return nil, ErrNotTrace
+	}
+	t, err := open.Open(in.Name, in, open.Options{Packings: packings})
+	if err != nil {
+		in.Close()
+		return nil, in.readError(ctx, err)
+	}
+	return &Rows{Trace: t, in: in}, nil
+}
+
+// Close closes the file.
+func (r *Rows) Close() error { return r.in.Close() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/trace"
@@ -74,3 +75,85 @@ func (f *Facts) add(b *trace.Batch) {
 		f.Lowest, f.Highest = min(f.Lowest, b.Addr[i]), max(f.Highest, b.Addr[i])
 	}
 }
+
+// Checked is what a check of a whole input found.
+type Checked struct {
+	Type       string // "profile", or the format of a trace
+	Packings   []string
+	References uint64 // that can be read
+	Container  *sgt.Verdict
+	Faults     []Fault // the first of them
+	Count      uint64  // all of them
+}
+
+// Fault is one thing that is wrong.
+type Fault struct {
+	Where string // "byte 17", "line 3"
+	What  string
+}
+
+// mostFaults is how many faults are kept.
+const mostFaults = 100
+
+func (c *Checked) add(where, what string) {
+	if c.Count++; c.Count <= mostFaults {
+		c.Faults = append(c.Faults, Fault{where, what})
+	}
+}
+
+// Check reads all of the input and looks for what is wrong with it. The error
+// tells that it could not be looked at.
+func (in *Input) Check(ctx context.Context, format string) (*Checked, error) {
+	if in.IsProfile {
+		c := &Checked{Type: "profile"}
+		if p, err := in.readProfile(); err != nil {
+			c.add("", err.Error())
+		} else {
+			c.References = p.Totals.AllReferences()
+		}
+		return c, in.readError(ctx, nil)
+	}
+	t, err := open.Open(in.Name, in, open.Options{Format: format, Packings: packings})
+	if err != nil {
+		return nil, in.readError(ctx, err)
+	}
+	c := &Checked{Type: t.Format(), Packings: t.Packings()}
+	if r := t.Container(); r != nil {
+		c.Container, err = sgt.Check(r, func(f sgt.Fault) { c.add("byte "+number(f.Offset), f.What) })
+		if err == nil {
+			c.References = c.Container.Decoded
+		}
+		return c, in.readError(ctx, err)
+	}
+	return c, in.readError(ctx, c.rows(ctx, t))
+}
+
+// rows reads a trace to its end.
+func (c *Checked) rows(ctx context.Context, t *open.Trace) error {
+	b := trace.NewBatch(0)
+	for ctx.Err() == nil {
+		err := t.Next(b)
+		var syntax *trace.SyntaxError
+		var damage *trace.DamageError
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.As(err, &syntax):
+			where := "line " + number(uint64(syntax.Line))
+			if syntax.Line == 0 {
+				where = "byte " + number(uint64(syntax.Offset))
+			}
+			c.add(where, syntax.What+" "+strconv.Quote(syntax.Got)+", want "+syntax.Want)
+		case errors.As(err, &damage):
+			c.add("byte "+number(uint64(damage.Offset)), damage.Nameless())
+			return nil
+		case err != nil:
+			return err
+		default:
+			c.References += uint64(b.Len())
+		}
+	}
+	return nil
+}
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }

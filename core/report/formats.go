@@ -1,0 +1,341 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// JSON writes the document as one object, a row a line, so that it reads well in
+// a terminal and in a diff.
+func (d *Document) JSON() []byte {
+	b := append([]byte{}, "{\n  \"schema\": {\"name\": "...)
+	b = appendString(b, d.Schema)
+	b = append(b, ", \"version\": "...)
+	b = strconv.AppendInt(b, int64(d.Version), 10)
+	b = append(b, "},\n  \"input\": {"...)
+	for i, f := range d.Input {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(appendString(b, f.Key), ": "...)
+		b = f.Value.appendJSON(b)
+	}
+	b = append(b, "},\n"...)
+	for i := range d.Tables {
+		t := &d.Tables[i]
+		b = append(appendString(append(b, "  "...), t.Key), ": "...)
+		b = append(t.appendJSON(b), ",\n"...)
+	}
+	b = append(b, "  \"warnings\": ["...)
+	for i, w := range d.Warnings {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(append(b, "\n    "...), w)
+	}
+	if len(d.Warnings) > 0 {
+		b = append(b, "\n  "...)
+	}
+	return append(b, "]\n}\n"...)
+}
+
+func (t *Table) appendJSON(b []byte) []byte {
+	if t.Single && len(t.Rows) == 1 {
+		return t.appendRow(b, t.Rows[0])
+	}
+	b = append(b, '[')
+	for i, row := range t.Rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = t.appendRow(append(b, "\n    "...), row)
+	}
+	if len(t.Rows) > 0 {
+		b = append(b, "\n  "...)
+	}
+	return append(b, ']')
+}
+
+func (t *Table) appendRow(b []byte, row []Value) []byte {
+	b = append(b, '{')
+	for i := range t.Columns {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(appendString(b, t.Columns[i].Key), ": "...)
+		b = row[i].appendJSON(b)
+	}
+	return append(b, '}')
+}
+
+func (v Value) appendJSON(b []byte) []byte {
+	if v.kind == textKind {
+		return appendString(b, v.text)
+	}
+	if v.kind == noneKind || math.IsNaN(v.real) || math.IsInf(v.real, 0) {
+		return append(b, "null"...) // JSON has no word for them
+	}
+	return append(b, v.Plain()...)
+}
+
+// appendString quotes s as JSON. Bytes that are no UTF-8 become the
+// replacement character, as in encoding/json.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == '\t':
+			b = append(b, `\t`...)
+		case r < ' ' || r == 0x7f:
+			b = append(b, `\u00`...)
+			b = append(b, hex[r>>4], hex[r&15])
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"')
+}
+
+// CSV writes the table as RFC 4180 asks, with line feeds: a header of the
+// columns' keys, then the rows with plain numbers.
+func (t *Table) CSV() (b []byte) {
+	for i := range t.Columns {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendField(b, t.Columns[i].Key)
+	}
+	b = append(b, '\n')
+	for _, row := range t.Rows {
+		for i := range t.Columns {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendField(b, row[i].Plain())
+		}
+		b = append(b, '\n')
+	}
+	return b
+}
+
+func appendField(b []byte, s string) []byte {
+	if !strings.ContainsAny(s, "\",\r\n") {
+		return append(b, s...)
+	}
+	b = append(b, '"')
+	b = append(b, strings.ReplaceAll(s, `"`, `""`)...)
+	return append(b, '"')
+}
+
+const gap = "  "
+
+// appendText writes facts, then tables: numbers to the right, words to the
+// left, two spaces between columns, no rules and no trailing space.
+func (d *Document) appendText(b []byte) []byte {
+	wide := 0
+	for _, f := range d.Input {
+		wide = max(wide, utf8.RuneCountInString(f.Label))
+	}
+	for _, f := range d.Input {
+		b = pad(append(b, f.Label...), wide-utf8.RuneCountInString(f.Label))
+		b = append(append(append(b, gap...), f.Value.Human()...), '\n')
+	}
+	for i := range d.Tables {
+		if len(b) > 0 {
+			b = append(b, '\n')
+		}
+		if t := &d.Tables[i]; t.Single && len(t.Rows) == 1 {
+			b = t.appendPairs(b)
+		} else {
+			b = t.appendText(b)
+		}
+	}
+	return b
+}
+
+// appendPairs writes a single row as a line for each column.
+func (t *Table) appendPairs(b []byte) []byte {
+	for i := range t.Columns {
+		b = append(append(b, t.Columns[i].heading()...), gap...)
+		b = append(append(b, t.Rows[0][i].Human()...), '\n')
+	}
+	return b
+}
+
+func (t *Table) appendText(b []byte) []byte {
+	if t.Title != "" {
+		b = append(append(b, t.Title...), '\n')
+	}
+	if len(t.Columns) == 0 {
+		return b // there is nothing to tell but the title
+	}
+	cells := make([][]string, 0, len(t.Rows)+1)
+	head := make([]string, len(t.Columns))
+	wide := make([]int, len(t.Columns))
+	right := make([]bool, len(t.Columns))
+	for i := range t.Columns {
+		head[i] = t.Columns[i].heading()
+	}
+	if slices.ContainsFunc(head, func(h string) bool { return h != "" }) {
+		cells = append(cells, head)
+	}
+	for _, row := range t.Rows {
+		line := make([]string, len(t.Columns))
+		for i := range line {
+			line[i] = row[i].Human()
+			right[i] = right[i] || row[i].IsNumber()
+		}
+		cells = append(cells, line)
+	}
+	for _, line := range cells {
+		for i, cell := range line {
+			wide[i] = max(wide[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, line := range cells {
+		for i, cell := range line {
+			blank := wide[i] - utf8.RuneCountInString(cell)
+			if i > 0 {
+				b = append(b, gap...)
+			}
+			if right[i] {
+				b = pad(b, blank)
+			}
+			b = append(b, cell...)
+			if !right[i] && i < len(line)-1 {
+				b = pad(b, blank)
+			}
+		}
+		b = append(b, '\n')
+	}
+	return b
+}
+
+func pad(b []byte, spaces int) []byte {
+	for range spaces {
+		b = append(b, ' ')
+	}
+	return b
+}
+
+// heading is a column's label with its unit.
+func (c *Column) heading() string {
+	if c.Unit == "" {
+		return c.Label
+	}
+	return c.Label + " (" + c.Unit + ")"
+}
+
+// appendMarkdown writes facts and tables as tables of GitHub-flavoured
+// Markdown.
+func (d *Document) appendMarkdown(b []byte) []byte {
+	if len(d.Input) > 0 {
+		b = append(b, "| input | |\n| --- | --- |\n"...)
+		for _, f := range d.Input {
+			b = append(append(b, "| "...), escapePipe(f.Label)...)
+			b = append(append(append(b, " | "...), escapePipe(f.Value.Human())...), " |\n"...)
+		}
+	}
+	for i := range d.Tables {
+		if len(b) > 0 {
+			b = append(b, '\n')
+		}
+		b = d.Tables[i].appendMarkdown(b)
+	}
+	return b
+}
+
+func (t *Table) appendMarkdown(b []byte) []byte {
+	if t.Title != "" {
+		b = append(append(append(b, "**"...), t.Title...), "**\n\n"...)
+	}
+	if len(t.Columns) == 0 {
+		return b // there is nothing to tell but the title
+	}
+	b = append(b, '|')
+	for i := range t.Columns {
+		b = append(append(append(b, ' '), escapePipe(t.Columns[i].heading())...), " |"...)
+	}
+	b = append(b, "\n|"...)
+	for i := range t.Columns {
+		if len(t.Rows) > 0 && t.Rows[0][i].IsNumber() {
+			b = append(b, " ---: |"...)
+		} else {
+			b = append(b, " --- |"...)
+		}
+	}
+	b = append(b, '\n')
+	for _, row := range t.Rows {
+		b = append(b, '|')
+		for i := range t.Columns {
+			b = append(append(append(b, ' '), escapePipe(row[i].Human())...), " |"...)
+		}
+		b = append(b, '\n')
+	}
+	return b
+}
+
+func escapePipe(s string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s)
+}
+
+// AppendHTML appends the table as HTML: its title as the caption, numbers in
+// cells of the class n, and the first cell of each row as its heading.
+func (t *Table) AppendHTML(b []byte) []byte {
+	b = append(b, "<table>\n"...)
+	if t.Title != "" {
+		b = append(append(append(b, "<caption>"...), EscapeHTML(t.Title)...), "</caption>\n"...)
+	}
+	b = append(b, "<thead><tr>"...)
+	for i := range t.Columns {
+		b = append(append(append(b, "<th scope=\"col\""...), t.class(i)...), '>')
+		b = append(append(b, EscapeHTML(t.Columns[i].heading())...), "</th>"...)
+	}
+	b = append(b, "</tr></thead>\n<tbody>\n"...)
+	for _, row := range t.Rows {
+		b = append(b, "<tr>"...)
+		for i := range t.Columns {
+			open, end := "<td", "</td>"
+			if i == 0 {
+				open, end = "<th scope=\"row\"", "</th>"
+			}
+			b = append(append(append(b, open...), t.class(i)...), '>')
+			b = append(append(b, EscapeHTML(row[i].Human())...), end...)
+		}
+		b = append(b, "</tr>\n"...)
+	}
+	return append(b, "</tbody></table>\n"...)
+}
+
+// class is the attribute of a column's cells: numbers stand to the right.
+func (t *Table) class(column int) string {
+	for _, row := range t.Rows {
+		if row[column].IsNumber() {
+			return ` class="n"`
+		}
+	}
+	return ""
+}
+
+// EscapeHTML is text as it stands in HTML and SVG, between tags and in quotes.
+// What no document may hold becomes the replacement character.
+func EscapeHTML(s string) string {
+	return escaper.Replace(strings.Map(printable, strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
+
+func printable(r rune) rune {
+	if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff {
+		return '\uFFFD'
+	}
+	return r
+}

@@ -1,0 +1,241 @@
+package command
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/ianlancetaylor/demangle"
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/branches"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
+	"github.com/stackglass/stackglass/core/byfl"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/chart"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+)
+
+// whatIf adds budgets.
+func (a *app) whatIf(cmd *cobra.Command, o *asking) {
+	var budgets []budget
+	texts := cmd.Flags().StringArray("fail-if", nil, "exit 1 if this holds, as in 'L2.misses>1e6' (may be repeated)")
+	o.check = func(q ask.Question) (err error) {
+		budgets, err = parseBudgets(*texts, q.Machine)
+		return err
+	}
+	o.last = func(d *report.Document) error { return checkBudgets(budgets, d) }
+}
+
+// tableOf returns the table of a document with that key, or nil.
+func tableOf(d *report.Document, key string) *report.Table {
+	if at := slices.IndexFunc(d.Tables, func(t report.Table) bool { return t.Key == key }); at >= 0 {
+		return &d.Tables[at]
+	}
+	return nil
+}
+
+// plotted adds options to draw a histogram or a curve.
+func (a *app) plotted(cmd *cobra.Command, o *asking) {
+	var svg, png string
+	cmd.Flags().StringVar(&svg, "svg", "", "draw it to this SVG `FILE` too")
+	cmd.Flags().StringVar(&png, "png", "", "draw it to this PNG `FILE` too")
+	o.then = func(l *answerable, q ask.Question, _ *report.Document) error {
+		counts, cold := l.Profile.LocalityAt(q.Line()).Histogram(trace.AllKinds)
+		draw := func() (*chart.Chart, error) { return chart.Histogram(l.name, q.Line(), counts, cold) }
+		if o.verb.Name == "curve" {
+			draw = func() (*chart.Chart, error) { return chart.Curve(l.name, q.Line(), profile.NewCurve(counts, cold)) }
+		}
+		if err := saveChart(svg, chart.SVG, draw); err != nil {
+			return err
+		}
+		return saveChart(png, chart.PNG, draw)
+	}
+}
+
+// saveChart draws into a file, if there is a path.
+func saveChart(path string, format chart.Format, draw func() (*chart.Chart, error)) error {
+	if path == "" {
+		return nil
+	}
+	drawn, err := draw()
+	if err != nil {
+		return err
+	}
+	return saveFile(path, func(w io.Writer) error { return drawn.Write(w, format) })
+}
+
+// exactRows reports whether a format is for programs, which read every row.
+func exactRows(format string) bool {
+	return format == string(report.CSV) || format == string(report.JSON)
+}
+
+// sites adds the options of verbs about source lines, which can read the program and its
+// source.
+func (a *app) sites(cmd *cobra.Command, o *asking) {
+	var (
+		places, symbols []string
+		found           *sources
+	)
+	cmd.Flags().StringArrayVar(&places, "source", nil, "a `FOLDER` or file of source, to show the text of each line")
+	addSymbols(cmd, &symbols)
+	addMeasures(cmd, o.r)
+	o.check = func(ask.Question) (err error) {
+		found, err = findSources(places)
+		return err
+	}
+	o.prepare = func(l *answerable, run *ask.Run) error {
+		if len(places) > 0 {
+			run.Source = found.text
+		}
+		return symbolized(l, run, symbols)
+	}
+	o.then = func(_ *answerable, _ ask.Question, d *report.Document) error {
+		d.Warnings = append(d.Warnings, found.doubts()...)
+		if o.verb.Name == "sites" && len(d.Tables) > 1 && o.r.format == string(report.CSV) {
+			d.Warnings = append(d.Warnings, "csv is one table, that of misses: who touched the lines before is in the other formats, as in --format json")
+		}
+		return nil
+	}
+}
+
+// communication can read the program.
+func (a *app) communication(cmd *cobra.Command, o *asking) {
+	var symbols []string
+	addSymbols(cmd, &symbols)
+	o.prepare = func(l *answerable, run *ask.Run) error { return symbolized(l, run, symbols) }
+}
+
+// symbolized names the instructions of a profile that has sites.
+func symbolized(l *answerable, run *ask.Run, files []string) error {
+	if l.Profile.Sites == nil && run.Profile.Sites == nil && len(files) == 0 {
+		return nil
+	}
+	notes, err := symbolize(l.Profile, files)
+	run.Warnings = append(run.Warnings, notes...)
+	return err
+}
+
+// addMeasures adds the options for what sites measure on request.
+func addMeasures(cmd *cobra.Command, r *reading) {
+	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "caches for which to measure how much of fetched lines is used, and misses by site: sizes, each with its ways or fully associative, as in 32KiB,8,1MiB")
+	cmd.Flags().BoolVar(&r.previous, "previous", false, "note which site touched a line before, for distances from 16 on")
+}
+
+// readable returns a function's name as in the source.
+func readable(name string) string { return demangle.Filter(name, demangle.NoEnclosingParams) }
+
+// loops reads a loop-compressed trace without expanding it, and can read the program.
+func (a *app) loops(cmd *cobra.Command, o *asking) {
+	var symbols []string
+	addSymbols(cmd, &symbols)
+	hideSample(cmd)
+	o.prepare = func(l *answerable, run *ask.Run) error {
+		switch {
+		case l.folded == nil:
+			return symbolized(l, run, symbols)
+		case len(symbols) > 0:
+			return usagef("--symbols: ", l.name, " is a folded trace, whose instructions are not named; unfold it first, or leave the option out")
+		}
+		return nil
+	}
+}
+
+// loadFolded reads a loop-compressed trace without expanding it.
+func loadFolded(in *pass.Input) (*answerable, error) {
+	tree, header, err := in.Tree()
+	if err != nil && (tree == nil || tree.Rows() == 0) {
+		return nil, err
+	}
+	folded := &ask.Folded{Tree: tree, Program: header.Program, Partial: err != nil}
+	return &answerable{Result: &pass.Result{Stopped: err}, name: in.Name, folded: folded}, nil
+}
+
+// choosesRows reports whether options select some of the records of a trace.
+func (r *reading) choosesRows() bool { return r.changed("kinds", "skip", "limit", "threads") != "" }
+
+// hideSample hides the options for samples from the help of a verb that samples are of
+// little use for.
+func hideSample(cmd *cobra.Command) { hide(cmd, "sample", "sample-seed") }
+
+// blocks can print a branch-probability file, and samples executions while it reads a trace.
+func (a *app) blocks(cmd *cobra.Command, o *asking) {
+	hideSample(cmd)
+	var sampled *branches.WindowSampler
+	template := cmd.Flags().Bool("template", false, "print all branches and what is known of them, for --probabilities, and nothing else")
+	o.check = func(q ask.Question) error {
+		if q.Is("windows") {
+			o.r.besides = func(program func() *trace.Program) func(*trace.Batch) error {
+				sampled = branches.NewWindowSampler(analysis.DefaultLineBytes, q.Number("window-seed"), program)
+				return sampled.Consume
+			}
+		}
+		return nil
+	}
+	o.prepare = func(_ *answerable, run *ask.Run) error {
+		if sampled != nil {
+			run.Windows = sampled.Result()
+		}
+		return nil
+	}
+	o.instead = func(run *ask.Run, q ask.Question) (bool, error) {
+		if !*template {
+			return false, nil
+		}
+		text, err := program.BranchFile(run, q)
+		if err != nil {
+			return true, err
+		}
+		return true, a.write(text)
+	}
+}
+
+func (a *app) pipeline(cmd *cobra.Command, _ *asking) {
+	hideSample(cmd)
+	completeFiles(cmd, "processor", pipeline.Processors())
+}
+
+// loadModule reads LLVM IR.
+func (r *reading) loadModule(in *pass.Input) (*answerable, error) {
+	if option := r.changed(slices.Concat(traceOptions, []string{"workers", "memory", "windows"})...); option != "" {
+		return nil, usagef("--", option, ": ", in.Name, " is LLVM IR, which has no references; leave the option out")
+	}
+	text, err := io.ReadAll(in)
+	return &answerable{Result: &pass.Result{}, name: in.Name, module: text}, err
+}
+
+// chosenProcessor returns a known processor, or one that a file describes.
+func chosenProcessor(name string) (*pipeline.Processor, error) {
+	p, err := program.Processor(&ask.Run{File: readFile}, ask.New(program.Pipeline).With("processor", name))
+	return p, asUsage(err)
+}
+
+// loadByfl reads a result of Byfl as a profile that contains only counters.
+func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
+	if err := r.refuseForResult(in.Name, "a result of Byfl"); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := byfl.Read(in.Name, data)
+	if err != nil {
+		return nil, err
+	}
+	counters, skipped, err := byfl.Counters(tables)
+	if err != nil {
+		return nil, &byfl.FormatError{File: in.Name, Offset: len(data), What: err.Error()}
+	}
+	l := &answerable{name: in.Name, Result: &pass.Result{Profile: &profile.Profile{Counters: counters}}, warnings: byfl.Notes()}
+	l.Profile.Input.Header.Format = ask.ByflFormat
+	if len(skipped) > 0 {
+		l.warnings = append(l.warnings, "tables without a place here are left out: "+strings.Join(skipped, ", "))
+	}
+	return l, nil
+}
