@@ -92,20 +92,12 @@ func first[T any](list []T, most int) []T {
 	return list[:min(most, len(list))]
 }
 
-// share is a part of a whole that may be 0.
-func share(part, whole float64) report.Value {
-	if whole == 0 {
-		return report.Ratio(0)
-	}
-	return report.Ratio(part / whole)
-}
-
 // workColumns are what functions and blocks do, in all their executions.
 var workColumns = report.Columns("instructions", "share", "flops", "integer_ops=integer", "bytes")
 
 func workOf(t *blocks.Total, all float64) []report.Value {
 	return []report.Value{
-		counted(t, profile.Instructions), share(t.Counts[profile.Instructions], all), counted(t, profile.Flops), counted(t, profile.IntegerOps), bytesOf(t),
+		counted(t, profile.Instructions), report.Quotient(t.Counts[profile.Instructions], all), counted(t, profile.Flops), counted(t, profile.IntegerOps), bytesOf(t),
 	}
 }
 
@@ -143,7 +135,7 @@ func (b *Blocks) Functions(most int) report.Table {
 	for i := range first(rows, most) {
 		f, r := &p.Functions[rows[i].n], &rows[i]
 		t.Add(append([]report.Value{
-			report.TextOf(b.functionName(r.n)), report.TextOf(f.Place.File), line(f.Place.Line),
+			report.TextOf(b.functionName(r.n)), report.TextOf(f.Place.File), report.Known(uint64(f.Place.Line)),
 			times(b.Solution.Invocations[r.n], b.Solution.Invoked[r.n], b.Solution.Whole[r.n]),
 		}, workOf(&r.total, all)...)...)
 	}
@@ -187,7 +179,7 @@ func (b *Blocks) Hot(most int) report.Table {
 		k := &p.Blocks[n]
 		total := b.Work.Block(b.Solution, int(n))
 		row := append([]report.Value{
-			report.TextOf(b.functionName(k.Function)), report.TextOf(b.label(n)), report.TextOf(k.File), line(k.FirstLine), line(k.LastLine),
+			report.TextOf(b.functionName(k.Function)), report.TextOf(b.label(n)), report.TextOf(k.File), report.Known(uint64(k.FirstLine)), report.Known(uint64(k.LastLine)),
 			times(b.Solution.Visits[n], b.Solution.Exact[n], int64(k.Function) < int64(len(b.Solution.Whole)) && b.Solution.Whole[k.Function]),
 		}, workOf(&total, all)...)
 		if b.Reuse != nil {
@@ -273,7 +265,7 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 		if in.Way < len(k.Successors) {
 			to, weight = b.label(k.Successors[in.Way]), weights[in.Way]
 		}
-		t.Add(report.TextOf(b.functionName(k.Function)), report.TextOf(b.label(uint32(in.Block))), report.TextOf(k.File), line(k.LastLine),
+		t.Add(report.TextOf(b.functionName(k.Function)), report.TextOf(b.label(uint32(in.Block))), report.TextOf(k.File), report.Known(uint64(k.LastLine)),
 			report.TextOf(to), b.taken(in.Block, weight, weights, leaves), report.Ratio(in.Share), report.Decimal(in.Weight))
 	}
 	return t, nil
@@ -302,7 +294,7 @@ func (b *Blocks) Opcodes(most int) report.Table {
 		all += list[i].Count
 	}
 	for _, op := range first(list, most) {
-		t.Add(report.TextOf(op.Name), times(op.Count, op.Exact, whole), share(op.Count, all))
+		t.Add(report.TextOf(op.Name), times(op.Count, op.Exact, whole), report.Quotient(op.Count, all))
 	}
 	return t
 }

@@ -335,7 +335,7 @@ func (c *Communication) place(site uint32) []report.Value {
 	if function == "" {
 		function = addressOf(s)
 	}
-	return []report.Value{report.TextOf(function), report.TextOf(s.File), lineNumber(s.Line)}
+	return []report.Value{report.TextOf(function), report.TextOf(s.File), report.Known(uint64(s.Line))}
 }
 
 // words names a site in a few words.

@@ -114,12 +114,8 @@ func CoreLevels(p hierarchy.ByCore) report.Table {
 		"coherence_misses=of coherence")}
 	for n, core := range p.Cores {
 		for i, l := range core.Levels {
-			ratio := 0.
-			if l.Accesses > 0 {
-				ratio = l.Misses / l.Accesses
-			}
 			t.Add(report.Count(uint64(n)), report.TextOf(NumbersOf(core.Threads)), report.TextOf(p.Levels[i].Cache.Name),
-				report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), report.Ratio(ratio), report.Real(l.Coherence))
+				report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), report.Quotient(l.Misses, l.Accesses), report.Real(l.Coherence))
 		}
 	}
 	return t

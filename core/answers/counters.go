@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// CountersBy is what counters are summed up by.
+// CountersBy says what counters are grouped by.
 type CountersBy string
 
 // The choices.
@@ -93,46 +93,37 @@ func CounterTables(p *profile.Profile) []report.Table {
 	return tables
 }
 
-// builder fills a table. Its methods are no part of hot loops, and are kept from
-// being copied to their many callers.
+// builder fills a table. Its methods are not inlined, since they have many callers and none is
+// a hot loop.
 type builder struct {
 	t   report.Table
 	row []report.Value
 }
 
-// newCounterTable begins a table; columns are pairs of key and label.
-//
-//go:noinline
+// newCounterTable begins a table with columns as in [report.Columns].
 func newCounterTable(key, title string, columns ...string) *builder {
-	b := &builder{t: report.Table{Key: key, Title: title}}
-	for i := 0; i < len(columns); i += 2 {
-		b.t.Columns = append(b.t.Columns, report.Column{Key: columns[i], Label: columns[i+1]})
-	}
+	return &builder{t: report.Table{Key: key, Title: title, Columns: report.Columns(columns...)}}
+}
+
+//go:noinline
+func (b *builder) cell(v report.Value) *builder {
+	b.row = append(b.row, v)
 	return b
 }
 
 //go:noinline
-func (b *builder) text(s string) { b.row = append(b.row, report.TextOf(s)) }
+func (b *builder) text(s string) *builder { return b.cell(report.TextOf(s)) }
 
 //go:noinline
-func (b *builder) count(n uint64) { b.row = append(b.row, report.Count(n)) }
+func (b *builder) count(n uint64) *builder { return b.cell(report.Count(n)) }
 
-// known is a number that is 0 where it is not known.
-//
 //go:noinline
-func (b *builder) known(n uint64) {
-	if n == 0 {
-		b.row = append(b.row, report.None())
-	} else {
-		b.count(n)
-	}
+func (b *builder) known(n uint64) *builder { return b.cell(report.Known(n)) }
+
+//go:noinline
+func (b *builder) share(part, whole float64) *builder {
+	return b.cell(report.Ratio(part / max(whole, 1)))
 }
-
-//go:noinline
-func (b *builder) share(part, whole float64) { b.row = append(b.row, report.Ratio(part/max(whole, 1))) }
-
-//go:noinline
-func (b *builder) decimal(x float64) { b.row = append(b.row, report.Decimal(x)) }
 
 // end ends a row.
 //
@@ -142,17 +133,12 @@ func (b *builder) end() {
 	b.row = nil
 }
 
-// sum is a row of Sums.
-func (b *builder) sum(key string, n uint64, label string) {
-	b.text(key)
-	b.count(n)
-	b.text(label)
-	b.end()
-}
+// sum adds a row of CounterSums.
+func (b *builder) sum(key string, n uint64, label string) { b.text(key).count(n).text(label).end() }
 
 // CounterSums returns the table of the program's totals, without those its trace lacks.
 func CounterSums(c *profile.Counters) report.Table {
-	b := newCounterTable("counters", "Counters of the program", "counter", "counter", "count", "count", "name", "what it is")
+	b := newCounterTable("counters", "Counters of the program", "counter", "count", "name=what it is")
 	sum := c.Program()
 	for counter := range profile.NumCounters {
 		if counter >= profile.RangesRead && counter <= profile.RangeBytesWritten || !c.Ops && counter > profile.Stores {
@@ -175,19 +161,16 @@ func CounterSums(c *profile.Counters) report.Table {
 	return b.t
 }
 
-// CounterRatios lists what follows from the sums, and how far reuse is.
+// CounterRatios lists ratios of the sums, and the median reuse distance.
 func CounterRatios(p *profile.Profile) report.Table {
-	b := newCounterTable("ratios", "What follows from them", "ratio", "ratio", "value", "value", "name", "what it is")
+	b := newCounterTable("ratios", "What follows from them", "ratio", "value", "name=what it is")
 	sum := p.Counters.Program()
 	for _, d := range sum.Derive(p.Counters.UniqueBytes) {
-		b.text(d.Key)
+		value := report.Decimal(d.Value)
 		if d.Share {
-			b.share(d.Value, 1)
-		} else {
-			b.decimal(d.Value)
+			value = report.Ratio(d.Value)
 		}
-		b.text(d.Label)
-		b.end()
+		b.text(d.Key).cell(value).text(d.Label).end()
 	}
 	if len(p.Locality) == 0 {
 		return b.t
@@ -196,28 +179,23 @@ func CounterRatios(p *profile.Profile) report.Table {
 	of := ", in lines of " + strconv.FormatUint(uint64(l.LineBytes), 10) + " bytes"
 	median, deviation, ok := l.MedianReuse()
 	reuse := func(key string, distance uint64, label string) {
-		b.text(key)
+		value := report.None()
 		if ok {
-			b.count(distance)
-		} else {
-			b.known(0)
+			value = report.Count(distance)
 		}
-		b.text(label + of)
-		b.end()
+		b.text(key).cell(value).text(label + of).end()
 	}
 	reuse("median_reuse_distance", median, "median reuse distance")
 	reuse("mad_reuse_distance", deviation, "median absolute deviation from it")
 	return b.t
 }
 
-// usageTable says how little memory holds how much.
+// usageTable lists the least memory that contains each share of the bytes accessed.
 func usageTable(c *profile.Counters) report.Table {
-	b := newCounterTable("memory", "Memory usage: the least memory that holds a share of all bytes accessed", "share", "share of accesses", "bytes", "bytes")
+	b := newCounterTable("memory", "Memory usage: the least memory that holds a share of all bytes accessed", "share=share of accesses", "bytes")
 	for i, n := range c.Usage {
 		if c.Touched {
-			b.share(float64(i+1), profile.UsageSteps)
-			b.count(n)
-			b.end()
+			b.share(float64(i+1), profile.UsageSteps).count(n).end()
 		}
 	}
 	return b.t
@@ -225,27 +203,18 @@ func usageTable(c *profile.Counters) report.Table {
 
 func typeTable(c *profile.Counters) report.Table {
 	b := newCounterTable("types", "Loads and stores by datatype and size",
-		"kind", "kind", "type", "datatype", "bytes", "bytes of one", "count", "count", "total_bytes", "bytes of all")
+		"kind", "type=datatype", "bytes=bytes of one", "count", "total_bytes=bytes of all")
+	kinds := map[profile.TallyKind]string{profile.LoadTypes: "load", profile.StoreTypes: "store"}
 	for i := range c.Tallies {
 		t := &c.Tallies[i]
-		switch t.Kind {
-		case profile.LoadTypes:
-			b.text("load")
-		case profile.StoreTypes:
-			b.text("store")
-		default:
-			continue
+		if kind := kinds[t.Kind]; kind != "" {
+			b.text(kind).text(cmp.Or(t.Name, "not known")).known(uint64(t.Size)).count(t.Count).count(t.Bytes).end()
 		}
-		b.text(cmp.Or(t.Name, "not known"))
-		b.known(uint64(t.Size))
-		b.count(t.Count)
-		b.count(t.Bytes)
-		b.end()
 	}
 	return b.t
 }
 
-// mostFirst gives the tallies of a kind, and their sum.
+// mostFirst returns the tallies of a kind in descending order, and their sum.
 func mostFirst(c *profile.Counters, kind profile.TallyKind) (list []profile.Tally, total uint64) {
 	list = c.Tallied(kind)
 	for i := range list {
@@ -257,40 +226,30 @@ func mostFirst(c *profile.Counters, kind profile.TallyKind) (list []profile.Tall
 
 // mixTable is the instruction mix.
 func mixTable(c *profile.Counters) report.Table {
-	b := newCounterTable("instruction_mix", "Instruction mix", "opcode", "opcode", "count", "instructions", "share", "share")
+	b := newCounterTable("instruction_mix", "Instruction mix", "opcode", "count=instructions", "share")
 	list, total := mostFirst(c, profile.Opcodes)
 	for i := range list {
-		b.text(list[i].Name)
-		b.count(list[i].Count)
-		b.share(float64(list[i].Count), float64(total))
-		b.end()
+		b.text(list[i].Name).count(list[i].Count).share(float64(list[i].Count), float64(total)).end()
 	}
 	return b.t
 }
 
 func vectorTable(c *profile.Counters) report.Table {
 	b := newCounterTable("vectors", "Vector instructions, but loads and stores",
-		"lanes", "elements", "bits", "bits of each", "type", "of", "count", "instructions")
+		"lanes=elements", "bits=bits of each", "type=of", "count=instructions")
+	kinds := map[profile.TallyKind]string{profile.IntegerVectors: "integers", profile.FloatVectors: "floating point"}
 	for i := range c.Tallies {
 		t := &c.Tallies[i]
-		of := "integers"
-		if t.Kind == profile.FloatVectors {
-			of = "floating point"
-		} else if t.Kind != profile.IntegerVectors {
-			continue
+		if kind := kinds[t.Kind]; kind != "" {
+			b.count(uint64(t.Lanes)).count(uint64(t.Size)).text(kind).count(t.Count).end()
 		}
-		b.count(uint64(t.Lanes))
-		b.count(uint64(t.Size))
-		b.text(of)
-		b.count(t.Count)
-		b.end()
 	}
 	return b.t
 }
 
-// callTable lists callees. One is traced if its code was entered.
+// callTable lists callees. A callee is traced if its code was entered.
 func callTable(c *profile.Counters) report.Table {
-	b := newCounterTable("calls", "Functions called", "function", "function", "calls", "calls", "traced", "its code is traced")
+	b := newCounterTable("calls", "Functions called", "function", "calls", "traced=its code is traced")
 	traced := map[string]string{"*": "–"}
 	for i := range c.Functions {
 		traced[c.Functions[i].Name] = "yes"
@@ -299,13 +258,9 @@ func callTable(c *profile.Counters) report.Table {
 	for i := range list {
 		name := list[i].Name
 		if name == "*" {
-			b.text("(through a pointer)")
-		} else {
-			b.text(name)
+			name = "(through a pointer)"
 		}
-		b.count(list[i].Count)
-		b.text(cmp.Or(traced[name], "no"))
-		b.end()
+		b.text(name).count(list[i].Count).text(cmp.Or(traced[list[i].Name], "no")).end()
 	}
 	return b.t
 }
@@ -317,16 +272,16 @@ var rowCounters = [...]profile.Counter{profile.BytesLoaded, profile.BytesStored,
 // newCounterRows begins a table of functions or blocks with these columns, and those of
 // their counters.
 func newCounterRows(key, title string, columns ...string) *builder {
-	columns = append(columns, "bytes", "bytes")
+	columns = append(columns, "bytes")
 	for _, counter := range rowCounters {
 		m := counter.Meaning()
-		columns = append(columns, m.Key, m.Label)
+		columns = append(columns, m.Key+"="+m.Label)
 	}
-	return newCounterTable(key, title, append(columns, "memmove_bytes", "bytes moved by memcpy and memmove",
-		"memset_bytes", "bytes set by memset", "bytes_per_flop", "bytes per flop")...)
+	return newCounterTable(key, title, append(columns, "memmove_bytes=bytes moved by memcpy and memmove",
+		"memset_bytes=bytes set by memset", "bytes_per_flop=bytes per flop")...)
 }
 
-// counts are a row's counters, and its end.
+// counts adds a row's counters, and ends it.
 func (b *builder) counts(counts *profile.Counts) {
 	b.count(counts.Bytes())
 	for _, counter := range rowCounters {
@@ -334,32 +289,21 @@ func (b *builder) counts(counts *profile.Counts) {
 	}
 	_, moved := counts.Moves()
 	_, set := counts.Sets()
-	b.count(moved)
-	b.count(set)
-	if counts[profile.Flops] == 0 {
-		b.known(0)
-	} else {
-		b.decimal(float64(counts.Bytes()) / float64(counts[profile.Flops]))
-	}
-	b.end()
+	flops := float64(counts[profile.Flops])
+	b.count(moved).count(set).cell(knownBy(float64(counts.Bytes())/flops, flops > 0)).end()
 }
 
 func functionTable(c *profile.Counters) report.Table {
 	b := newCounterRows("functions", "Counters by function, each without those that it calls",
-		"function", "function", "file", "file", "line", "line", "invocations", "invocations", "unique_bytes", "unique bytes")
+		"function", "file", "line", "invocations", "unique_bytes=unique bytes")
 	sums := c.ByFunction()
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		b.text(functionName(f))
-		b.text(f.File)
-		b.known(uint64(f.Line))
-		b.count(f.Invocations)
+		unique := report.Known(f.UniqueBytes)
 		if c.Touched {
-			b.count(f.UniqueBytes)
-		} else {
-			b.known(f.UniqueBytes)
+			unique = report.Count(f.UniqueBytes)
 		}
-		b.counts(&sums[i])
+		b.text(functionName(f)).text(f.File).known(uint64(f.Line)).count(f.Invocations).cell(unique).counts(&sums[i])
 	}
 	return b.t
 }
@@ -373,20 +317,15 @@ func functionName(f *profile.FunctionCounters) string {
 
 func blockTable(c *profile.Counters) report.Table {
 	b := newCounterRows("blocks", "Counters by basic block",
-		"function", "function", "block", "block", "file", "file", "line", "line", "last_line", "to", "executions", "executions")
+		"function", "block", "file", "line", "last_line=to", "executions")
 	for i := range c.Code {
 		k := &c.Code[i]
 		name := ""
 		if at := c.FunctionAt(k.Function); at >= 0 {
 			name = functionName(&c.Functions[at])
 		}
-		b.text(name)
-		b.text(k.Label)
-		b.text(k.File)
-		b.known(uint64(k.FirstLine))
-		b.known(uint64(k.LastLine))
-		b.count(k.Executions)
-		b.counts(&k.Counts)
+		b.text(name).text(k.Label).text(k.File).known(uint64(k.FirstLine)).known(uint64(k.LastLine))
+		b.count(k.Executions).counts(&k.Counts)
 	}
 	return b.t
 }

@@ -1,12 +1,14 @@
 package answers
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Predicted is a prediction in tables: its levels, the memory behind them, and
-// where latencies or bandwidths are known, what they come to.
+// Predicted lays out a prediction: its levels, the memory behind them, and times and traffic if
+// latencies or bandwidths are known.
 func Predicted(h hierarchy.Hierarchy, p hierarchy.Prediction) []report.Table {
 	tables := []report.Table{Levels(p), Memory(p)}
 	if timed(h) {
@@ -41,14 +43,14 @@ func Levels(p hierarchy.Prediction) report.Table {
 			low, high = report.Real(l.Low), report.Real(l.High)
 		}
 		t.Add(report.TextOf(l.Cache.Name), report.Bytes(l.Cache.SizeBytes), ways, report.Count(uint64(l.Cache.LineBytes)),
-			report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), low, high, report.Ratio(MissRatio(l)),
-			perKilo(p.PerKiloReference(l.Misses), p.References), perKilo(p.PerKiloInstruction(l.Misses), p.Instructions),
+			report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), low, high, report.Quotient(l.Misses, l.Accesses),
+			knownBy(p.PerKiloReference(l.Misses), p.References > 0), knownBy(p.PerKiloInstruction(l.Misses), p.Instructions > 0),
 			report.TextOf(string(l.Method)), model, off)
 	}
 	return withoutNothing(t, "misses_low", "misses_high", "mpki", "sdcm_misses", "sdcm_off")
 }
 
-// withoutNothing leaves out columns that have no value in any row.
+// withoutNothing drops columns without a value in any row.
 func withoutNothing(t report.Table, keys ...string) report.Table {
 	for _, key := range keys {
 		column, empty := t.Index(key), true
@@ -66,31 +68,18 @@ func withoutNothing(t report.Table, keys ...string) report.Table {
 	return t
 }
 
-// known is a number, or nothing where it is zero and so not known.
-func known(x float64) report.Value {
-	if x == 0 {
+// known is a number for which 0 means that it is not known.
+func known(x float64) report.Value { return knownBy(x, x != 0) }
+
+// knownBy is a number, if it is known.
+func knownBy(x float64, known bool) report.Value {
+	if !known {
 		return report.None()
 	}
 	return report.Decimal(x)
 }
 
-// perKilo is a number a thousand, or nothing where there is nothing to count by.
-func perKilo(x float64, of uint64) report.Value {
-	if of == 0 {
-		return report.None()
-	}
-	return report.Decimal(x)
-}
-
-// MissRatio is the share of the accesses to a level that miss, 0 of none.
-func MissRatio(l hierarchy.Level) float64 {
-	if l.Accesses == 0 {
-		return 0
-	}
-	return l.Misses / l.Accesses
-}
-
-// Memory is what reaches the memory behind the last level.
+// Memory counts the accesses to the memory behind the last level.
 func Memory(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "memory", Single: true, Columns: report.Columns(
 		"accesses=memory accesses", "fetched_bytes=bytes fetched")}
@@ -98,17 +87,12 @@ func Memory(p hierarchy.Prediction) report.Table {
 	return t
 }
 
-// timed tells that something is known of latencies.
+// timed reports whether a latency is known.
 func timed(h hierarchy.Hierarchy) bool {
-	for _, c := range h.Levels {
-		if c.LatencyCycles > 0 {
-			return true
-		}
-	}
-	return h.Memory.LatencyCycles > 0
+	return h.Memory.LatencyCycles > 0 || slices.ContainsFunc(h.Levels, func(c hierarchy.Cache) bool { return c.LatencyCycles > 0 })
 }
 
-// AverageTime is the mean time of an access (AMAT).
+// AverageTime is the average memory access time (AMAT).
 func AverageTime(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "amat", Single: true, Columns: report.Columns(
 		"cycles=average access time (cycles)", "ns=the same (ns)")}
@@ -116,18 +100,13 @@ func AverageTime(p hierarchy.Prediction) report.Table {
 	return withoutNothing(t, "ns")
 }
 
-// Times has a row for each level and one for memory: how many of all accesses
-// it serves, and in how many cycles.
+// Times has a row for each level and one for memory: its share of all accesses, and their
+// latency.
 func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: report.Columns(
 		"name=level", "latency_cycles=latency (cycles)", "served=of all accesses",
 		"average_cycles=average from here on (cycles)")}
-	share := func(n float64) report.Value {
-		if p.Levels[0].Accesses == 0 {
-			return report.Ratio(0)
-		}
-		return report.Ratio(n / p.Levels[0].Accesses)
-	}
+	share := func(n float64) report.Value { return report.Quotient(n, p.Levels[0].Accesses) }
 	for _, l := range p.Levels {
 		t.Add(report.TextOf(l.Cache.Name), known(l.Cache.LatencyCycles), share(l.Hits), known(l.AverageCycles))
 	}

@@ -217,7 +217,7 @@ func (l *Loops) Table(least float64) report.Table {
 			continue
 		}
 		w := l.Where(i)
-		t.Add(report.TextOf(l.Label(i)), report.Count(uint64(o.Depth)), text(w.Function), text(w.File), line(w.First), line(w.Last),
+		t.Add(report.TextOf(l.Label(i)), report.Count(uint64(o.Depth)), text(w.Function), text(w.File), report.Known(uint64(w.First)), report.Known(uint64(w.Last)),
 			report.Count(o.Least), report.Count(o.Most), report.Count(o.Runs), report.Count(o.Trips),
 			report.Count(o.References), report.Share(o.References, l.References))
 	}
@@ -307,11 +307,4 @@ func text(s string) report.Value {
 		return report.None()
 	}
 	return report.TextOf(s)
-}
-
-func line(n uint32) report.Value {
-	if n == 0 {
-		return report.None()
-	}
-	return report.Count(uint64(n))
 }

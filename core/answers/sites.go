@@ -253,18 +253,14 @@ func (s *Sites) row(r *attribution.Row) (row []report.Value) {
 	} else if function == "" {
 		function = addressOf(&s.Profile.Sites.Code[r.Sites[0]])
 	}
-	row = append(row, report.TextOf(function), report.TextOf(r.File), lineNumber(r.Line))
+	row = append(row, report.TextOf(function), report.TextOf(r.File), report.Known(uint64(r.Line)))
 	if s.Source != nil {
 		row = append(row, report.TextOf(s.Source(r.File, r.Line)))
 	}
 	row = s.numbers(row, r)
 	if s.By == attribution.Object {
 		o := &s.Profile.Sites.Data[r.Object]
-		blocks := report.None()
-		if o.Blocks > 0 {
-			blocks = report.Count(o.Blocks)
-		}
-		return append(row, blocks, report.Bytes(o.Bytes))
+		return append(row, report.Known(o.Blocks), report.Bytes(o.Bytes))
 	}
 	row = append(row, s.strides(r)...)
 	row = append(row,
@@ -298,13 +294,6 @@ func (s *Sites) unplaced(name string, r *attribution.Row) (row []report.Value) {
 		row = append(row, report.None())
 	}
 	return row
-}
-
-func lineNumber(line uint32) report.Value {
-	if line == 0 {
-		return report.None()
-	}
-	return report.Count(uint64(line))
 }
 
 // objectName names what has none in the source.
@@ -447,7 +436,7 @@ next:
 
 // identity is what a site is in the trace and in the program.
 func identity(s *profile.Site) []report.Value {
-	row := []report.Value{lineNumber(s.Column), report.Count(uint64(s.Bytes)), report.None(), report.None(), report.TextOf(s.Module), report.None()}
+	row := []report.Value{report.Known(uint64(s.Column)), report.Count(uint64(s.Bytes)), report.None(), report.None(), report.TextOf(s.Module), report.None()}
 	if s.Number != profile.NoSite {
 		row[2] = report.Count(uint64(s.Number))
 	}

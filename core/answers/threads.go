@@ -10,28 +10,27 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Threads lays out how threads use caches of their own and caches that they share
-// (MODELS §6).
+// Threads lays out how threads use private and shared caches (MODELS §6).
 type Threads struct {
 	Profile *profile.Profile
 	Levels  []hierarchy.Cache // each is asked about by itself
 	asker   *hierarchy.Asker
-	levels  []hierarchy.ByCore // what each level comes to, core by core
+	levels  []hierarchy.ByCore // the prediction for each level
 }
 
-// NewThreads asks about every level, which has to be of a line size for which the
-// profile has stacks of threads. asker is one for that profile.
+// NewThreads asks asker, which is for the profile, about each level. The profile must have
+// stacks of threads for the levels' line sizes.
 func NewThreads(p *profile.Profile, asker *hierarchy.Asker, levels []hierarchy.Cache) (*Threads, []hierarchy.Warning, error) {
 	t := &Threads{Profile: p, Levels: levels, asker: asker}
 	var doubts []hierarchy.Warning
 	for _, c := range levels {
-		one, warnings, err := t.asker.Predict(hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, nil)
+		one, warnings, err := asker.Predict(hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, nil)
 		if err != nil {
 			return nil, nil, err
 		}
 		t.levels = append(t.levels, one)
 		for _, w := range warnings {
-			if !contains(doubts, w) {
+			if !slices.Contains(doubts, w) {
 				doubts = append(doubts, w)
 			}
 		}
@@ -39,27 +38,7 @@ func NewThreads(p *profile.Profile, asker *hierarchy.Asker, levels []hierarchy.C
 	return t, doubts, nil
 }
 
-func contains(list []hierarchy.Warning, w hierarchy.Warning) bool {
-	for _, other := range list {
-		if other == w {
-			return true
-		}
-	}
-	return false
-}
-
-// SharingAt gives the stacks of threads for a line size, or nil.
-func SharingAt(p *profile.Profile, lineBytes uint32) *profile.Sharing {
-	for i := range p.Sharing {
-		if p.Sharing[i].LineBytes == lineBytes {
-			return &p.Sharing[i]
-		}
-	}
-	return nil
-}
-
-// NumbersOf writes threads, or other numbers, with commas, and runs of three and more
-// as 0-3.
+// NumbersOf lists numbers with commas, and three or more consecutive ones as in 0-3.
 func NumbersOf(list []uint32) string {
 	var words []string
 	for i := 0; i < len(list); {
@@ -80,11 +59,10 @@ func NumbersOf(list []uint32) string {
 	return strings.Join(words, ",")
 }
 
-// Cores has a row for each core and level that cores do not share: its accesses,
-// the misses of a cache that no store of others disturbs, and those of one that is
-// kept coherent, by cause. A miss is cold if the core never had the line. It is a
-// coherence miss if it would have hit, had no other core stored to the line: expected,
-// where the cache has sets. All others come from capacity or conflicts.
+// Cores has a row for each core and private level: its accesses, its misses without other
+// cores' stores, and its misses in a coherent cache, by cause. A miss is cold if the core never
+// had the line. It is a coherence miss if it would have hit without other cores' stores (in a
+// cache with sets, this is an expectation). All others are capacity or conflict misses.
 func (t *Threads) Cores() report.Table {
 	table := report.Table{Key: "cores", Title: "Caches of their own", Columns: report.Columns(
 		"level", "core", "threads", "accesses", "private_misses=misses undisturbed", "misses", "cold",
@@ -94,7 +72,7 @@ func (t *Threads) Cores() report.Table {
 		if level.SharedBy > 1 {
 			continue
 		}
-		s := SharingAt(t.Profile, level.LineBytes)
+		s := t.Profile.SharingAt(level.LineBytes)
 		for n := range s.Cores {
 			c, asked := &s.Cores[n], &t.levels[i].Cores[n].Levels[0]
 			table.Add(report.TextOf(level.Name), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
@@ -115,8 +93,8 @@ func (t *Threads) Cores() report.Table {
 	return table
 }
 
-// privateOff is half of the interval about the misses of a core's cache that nobody
-// disturbs, 0 where they are no estimate.
+// privateOff returns half the width of the interval of a core's misses without other cores'
+// stores, 0 if they are exact.
 func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) float64 {
 	if c.Off == nil {
 		return 0
@@ -125,7 +103,7 @@ func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) f
 	return missesOff(c.Off.Private, level.Lines(), full, t.asker.Alone(level, core))
 }
 
-// coherentOff is that of the misses of one that is kept coherent.
+// coherentOff is privateOff for the misses of a coherent cache.
 func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64 {
 	if c.Off == nil {
 		return 0
@@ -134,8 +112,8 @@ func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64
 	return missesOff(c.Off.Coherent, level.Lines(), full, misses)
 }
 
-// Views returns a row for each level that cores do not share, with the misses of all
-// cores by each of the models of MODELS §6.
+// Views has a row for each private level, with the misses of all cores by each of the models of
+// MODELS §6.
 func (t *Threads) Views() report.Table {
 	table := report.Table{Key: "views", Title: "Caches of their own, all cores", Columns: report.Columns(
 		"level", "accesses", "private_misses=misses undisturbed", "anger_misses=coherent by Anger",
@@ -155,10 +133,9 @@ func (t *Threads) Views() report.Table {
 	return table
 }
 
-// viewsOff are halves of the intervals about sums of cores, which may all be off to the
-// same side.
+// viewsOff adds up the half widths over cores, whose errors may have the same sign.
 func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
-	s := SharingAt(t.Profile, t.Levels[level].LineBytes)
+	s := t.Profile.SharingAt(t.Levels[level].LineBytes)
 	for n := range s.Cores {
 		c := &s.Cores[n]
 		is = is || c.Off != nil
@@ -168,11 +145,10 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 	return private, coherent, is
 }
 
-// Domains has a row for each core and level that cores share: its misses there, those
-// that it would have if it were alone, and its share: the capacity of a fully
-// associative cache of its own in which it would miss as often as in the shared one
-// of that many lines (Anger, Figure 8). There is none where others bring it lines
-// that it would miss in a cache of any size.
+// Domains has a row for each core and shared level: its misses there, its misses alone, and its
+// share: the capacity of a private fully associative cache in which it would miss as often as
+// in the shared one (Anger, Figure 8). There is no share if other cores fetch lines that the
+// core would miss in a private cache of any size.
 func (t *Threads) Domains() report.Table {
 	table := report.Table{Key: "domains", Title: "Caches that cores share", Columns: report.Columns(
 		"level", "cores=of cores", "core", "threads", "accesses", "misses", "alone_misses=misses alone",
@@ -182,7 +158,7 @@ func (t *Threads) Domains() report.Table {
 		if level.SharedBy <= 1 {
 			continue
 		}
-		s := SharingAt(t.Profile, level.LineBytes)
+		s := t.Profile.SharingAt(level.LineBytes)
 		for n := range s.Cores {
 			c, asked := &s.Cores[n], &t.levels[i].Cores[n].Levels[0]
 			cores, member := []uint32{uint32(n)}, (*profile.Member)(nil)
@@ -212,8 +188,8 @@ func (t *Threads) Domains() report.Table {
 	return table
 }
 
-// Changes has a row for each domain and core: how the distances of its accesses on
-// the stack that it shares differ from those on its own, and why.
+// Changes has a row for each domain and core: how the distances of its accesses on the shared
+// stack differ from those on its private one.
 func Changes(s *profile.Sharing) report.Table {
 	t := report.Table{Key: "changes", Title: "What sharing does to stack distances", Columns: report.Columns(
 		"cores=shared by cores", "core", "threads", "accesses", "same", "dilated", "overlapped",
@@ -230,10 +206,10 @@ func Changes(s *profile.Sharing) report.Table {
 	return t
 }
 
-// ThreadCurves has a row for each core, view and capacity at which the misses of a
-// fully associative LRU cache change: of the core's own, undisturbed (private) or
-// kept coherent, and of the one that all cores share (concurrent). In brief, capacities
-// are powers of two.
+// ThreadCurves has a row for each core, view and capacity at which the misses of a fully
+// associative LRU cache change. The views are a private cache without other cores' stores, a
+// coherent private cache, and one that all cores share (concurrent). With brief, capacities are
+// powers of two.
 func ThreadCurves(s *profile.Sharing, brief bool) report.Table {
 	t := report.Table{Key: "curves", Columns: report.Columns(
 		"core", "threads", "view", "capacity_lines=capacity (lines)", "misses")}

@@ -83,7 +83,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 	if len(p.Sharing) == 0 {
 		return r.noThreads()
 	}
-	s := answers.SharingAt(p, q.Line())
+	s := p.SharingAt(q.Line())
 	if s == nil && !q.Given(Line.Name) {
 		s = &p.Sharing[0]
 	}

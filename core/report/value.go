@@ -63,6 +63,14 @@ func brief(list string) string {
 // Count is a whole number, shown exactly.
 func Count(n uint64) Value { return Value{kind: countKind, count: n} }
 
+// Known is a count for which 0 means that it is not known.
+func Known(n uint64) Value {
+	if n == 0 {
+		return None()
+	}
+	return Count(n)
+}
+
 // Real is a number that need not be whole, as models compute them. People see
 // the nearest whole number behind a ≈, programs three decimals. A whole one is
 // the same whole number for both.
@@ -78,6 +86,14 @@ func Share(part, whole uint64) Value {
 		return Ratio(0)
 	}
 	return Ratio(float64(part) / float64(whole))
+}
+
+// Quotient is the ratio of a part to the whole, 0 of an empty one.
+func Quotient(part, whole float64) Value {
+	if whole == 0 {
+		return Ratio(0)
+	}
+	return Ratio(part / whole)
 }
 
 // Decimal is a number with a fraction, as quotients are: three significant

@@ -162,7 +162,7 @@ func convertedDocument(in *pass.Input, output string, bytes uint64, o pass.Conve
 		Input: []report.Fact{
 			{Key: "file", Label: "file", Value: report.TextOf(in.Name)},
 			{Key: "trace_format", Label: "trace format", Value: report.TextOf(done.From.Format)},
-			{Key: "stored_bytes", Label: "stored bytes", Value: known(uint64(in.Bytes))},
+			{Key: "stored_bytes", Label: "stored bytes", Value: report.Known(uint64(in.Bytes))},
 			{Key: "output", Label: "written to", Value: report.TextOf(output)},
 			{Key: "output_format", Label: "as", Value: report.TextOf(o.To)},
 			{Key: "references", Label: "references", Value: report.Count(done.References)},

@@ -70,7 +70,7 @@ func traceInfo(in *pass.Input, facts *pass.Facts) *report.Document {
 		{Key: "type", Label: "type", Value: report.TextOf("trace")},
 		{Key: "trace_format", Label: "trace format", Value: report.TextOf(facts.Header.Format)},
 		{Key: "packed", Label: "packed", Value: packedIn(facts.Packings)},
-		{Key: "stored_bytes", Label: "stored bytes", Value: known(uint64(in.Bytes))},
+		{Key: "stored_bytes", Label: "stored bytes", Value: report.Known(uint64(in.Bytes))},
 		{Key: "whole", Label: "read to the end", Value: report.YesNo(facts.Whole)},
 		{Key: "references", Label: "references read", Value: report.Count(facts.References)},
 		{Key: "bad_records", Label: "bad records", Value: report.Count(facts.BadRecords)},
@@ -96,13 +96,6 @@ func traceInfo(in *pass.Input, facts *pass.Facts) *report.Document {
 	return d
 }
 
-func known(n uint64) report.Value {
-	if n == 0 {
-		return report.None()
-	}
-	return report.Count(n)
-}
-
 // profileInfo prints what a profile covers.
 func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) error {
 	result, err := in.Analyze(ctx, pass.Options{})
@@ -118,11 +111,11 @@ func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) er
 	d.Input = append(facts[:1:1],
 		report.Fact{Key: "type", Label: "type", Value: report.TextOf("profile")},
 		report.Fact{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))},
-		report.Fact{Key: "stored_bytes", Label: "stored bytes", Value: known(uint64(in.Bytes))})
+		report.Fact{Key: "stored_bytes", Label: "stored bytes", Value: report.Known(uint64(in.Bytes))})
 	d.Input = append(d.Input, facts[1:]...)
 	d.Input = append(d.Input,
 		report.Fact{Key: "skip", Label: "references skipped", Value: report.Count(p.Input.Skip)},
-		report.Fact{Key: "limit", Label: "limit of references", Value: known(p.Input.Limit)},
+		report.Fact{Key: "limit", Label: "limit of references", Value: report.Known(p.Input.Limit)},
 		report.Fact{Key: "threads", Label: "threads analysed", Value: threadList(p.Input.Threads, "all")},
 		report.Fact{Key: "threads_seen", Label: "threads seen", Value: threadList(p.Totals.Threads, "the trace has none")},
 		report.Fact{Key: "unselected", Label: "references left out", Value: report.Count(p.Totals.Unselected)},
@@ -164,7 +157,7 @@ func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
 		{Key: "type", Label: "type", Value: report.TextOf("trace")},
 		{Key: "trace_format", Label: "trace format", Value: report.TextOf(f.Header.Format)},
 		{Key: "packed", Label: "packed", Value: packedIn(f.Packings)},
-		{Key: "stored_bytes", Label: "stored bytes", Value: known(uint64(in.Bytes))},
+		{Key: "stored_bytes", Label: "stored bytes", Value: report.Known(uint64(in.Bytes))},
 		{Key: "version", Label: "version", Value: report.Count(s.Version)},
 		{Key: "whole", Label: "whole", Value: report.YesNo(f.Stopped == nil)},
 		{Key: "ended", Label: "the run ended", Value: endOf(f)},
@@ -175,7 +168,7 @@ func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
 		{Key: "chunks", Label: "chunks", Value: report.Count(s.Chunks)},
 		{Key: "content_bytes", Label: "bytes in them, unpacked", Value: report.Count(s.ContentBytes)},
 		{Key: "tickets", Label: "tickets", Value: report.Count(ticketsOf(s))},
-		{Key: "pointer_bits", Label: "bits of an address", Value: known(s.PointerBits)},
+		{Key: "pointer_bits", Label: "bits of an address", Value: report.Known(s.PointerBits)},
 		{Key: "has_threads", Label: "thread numbers", Value: report.YesNo(f.Header.Threads)},
 		{Key: "has_pcs", Label: "instruction addresses", Value: report.YesNo(f.Header.PCs)},
 		{Key: "has_sizes", Label: "sizes", Value: report.YesNo(f.Header.Sizes)},

@@ -405,26 +405,15 @@ func (o *scaleOptions) laws(foretold, real *told) report.Table {
 		if int64(k.Function) < int64(len(p.Functions)) {
 			function = readable(p.Functions[k.Function].Name)
 		}
-		row := []report.Value{report.TextOf(function), report.TextOf(label), report.TextOf(k.File), lineNumber(k.FirstLine),
+		row := []report.Value{report.TextOf(function), report.TextOf(label), report.TextOf(k.File), report.Known(uint64(k.FirstLine)),
 			report.TextOf(of.Law.String(o.names)), report.TextOf(of.Basis.String()), report.Count(of.Executions)}
 		if real != nil {
 			run := report.Count(real.work.Solution.Exact[b])
 			row = append(row, run, report.Change(run, report.Count(of.Executions)))
 		}
-		share := 0.0
-		if all > 0 {
-			share = instructions[b] / all
-		}
-		t.Add(append(row, report.Real(instructions[b]), report.Ratio(share))...)
+		t.Add(append(row, report.Real(instructions[b]), report.Quotient(instructions[b], all))...)
 	}
 	return o.cut(t)
-}
-
-func lineNumber(n uint32) report.Value {
-	if n == 0 {
-		return report.None()
-	}
-	return report.Count(uint64(n))
 }
 
 // opcodes has a row for each opcode.

@@ -215,16 +215,10 @@ func (o *loopValidation) table(list []validated) report.Table {
 		"sma_latency_difference_ratio=off", "jumped_ratio=jumped over")}
 	for _, v := range list {
 		n, estimated, simulated := float64(v.accesses), v.estimated.Total.Misses, float64(v.simulated)
-		rate := func(missed float64) float64 {
-			if n == 0 {
-				return 0
-			}
-			return missed / n
-		}
 		latency, ours := o.latency.Mean(n, simulated), o.latency.Mean(n, estimated)
 		t.Add(report.TextOf(v.name), report.Bytes(v.cache.Lines()*v.cache.LineBytes), waysOf(v.cache), report.Count(v.cache.LineBytes), report.Count(v.accesses),
 			report.Count(uint64(estimated+0.5)), report.Count(v.exact.Total.Misses), report.Count(v.simulated), v.dinero,
-			shareOff(estimated, simulated), report.Ratio(rate(simulated)), report.Ratio(rate(estimated)), report.Ratio(rate(estimated-simulated)),
+			shareOff(estimated, simulated), report.Quotient(simulated, n), report.Quotient(estimated, n), report.Quotient(estimated-simulated, n),
 			report.Decimal(latency), report.Decimal(ours), shareOff(ours, latency),
 			report.Share(v.exact.Jumped, v.exact.Total.Accesses))
 	}
