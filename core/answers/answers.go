@@ -1,10 +1,9 @@
-// Package answers lays a profile out in tables: what a run is, how far its
-// reuse is, what its counters are, and what caches of every capacity would miss.
-// The command prints these tables, exports carry them, and a comparison joins the
-// tables of two runs.
+// Package answers lays out a profile in tables: its input, its stack distances, its counters,
+// and the misses of caches. The command prints these tables, exports contain them, and
+// comparisons join the tables of two runs.
 //
-// Every number is exact. A table that sums up where the exact one is long says
-// so in its title.
+// Numbers are exact unless the table's title says otherwise. A short table for people names
+// the format with all rows in its title.
 package answers
 
 import (
@@ -17,17 +16,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Summary sums a profile up: each line size, each kind of reference, and the
-// counters of the program where there are some.
-func Summary(p *profile.Profile) []report.Table {
-	tables := []report.Table{Locality(p), Kinds(p)}
-	if len(p.Locality) == 0 {
-		tables = tables[1:]
+// Summary summarises a profile: each line size, each kind of reference, and the counters of the
+// program, if there are some.
+func Summary(p *profile.Profile) (tables []report.Table) {
+	if len(p.Locality) > 0 {
+		tables = append(tables, Locality(p))
 	}
-	if p.Counters == nil {
-		return tables
+	tables = append(tables, Kinds(p))
+	if p.Counters != nil {
+		tables = append(tables, CounterSums(p.Counters))
 	}
-	return append(tables, CounterSums(p.Counters))
+	return tables
 }
 
 // Locality has a row for each line size.
@@ -42,8 +41,7 @@ func Locality(p *profile.Profile) report.Table {
 		line := uint64(l.LineBytes)
 		median := report.None()
 		if d, ok := c.DistanceAtShare(0.5); ok && c.Accesses > 0 {
-			// Distance d is within d+1 lines.
-			median = report.Count(d + 1)
+			median = report.Count(d + 1) // a cache of d+1 lines hits at distance d
 		}
 		t.Add(report.Count(line), report.Count(c.Accesses), report.Count(l.Lines()),
 			report.Bytes(l.Lines()*line), median,
@@ -53,7 +51,7 @@ func Locality(p *profile.Profile) report.Table {
 	return t
 }
 
-// Kinds tells the kinds of references apart.
+// Kinds has a row for each kind of reference.
 func Kinds(p *profile.Profile) report.Table {
 	t := report.Table{Key: "kinds", Title: "References", Columns: report.Columns("kind", "references", "bytes")}
 	for k := trace.Kind(0); k < trace.NumKinds; k++ {
@@ -76,7 +74,7 @@ func Histogram(counts *profile.Histogram, cold uint64) report.Table {
 	return t
 }
 
-// BinnedHistogram sums distances up: 0, 1, 2–3, 4–7 and so on.
+// BinnedHistogram has a row for each bin of distances: 0, 1, 2–3, 4–7 and so on.
 func BinnedHistogram(counts *profile.Histogram, cold uint64) report.Table {
 	t := report.Table{Key: "histogram", Title: "Stack distances in powers of two (every distance: --format csv)",
 		Columns: report.Columns("distance (lines)", "count=accesses", "share", "upto=up to here")}
@@ -102,8 +100,7 @@ func BinnedHistogram(counts *profile.Histogram, cold uint64) report.Table {
 	return t
 }
 
-// BinName names bin k of the distances, those with k significant bits: 0, 1,
-// 2–3, 4–7 and so on.
+// BinName names bin k of the distances, those with k significant bits, as in 4–7.
 func BinName(k int) string {
 	if k < 2 {
 		return strconv.Itoa(k)
@@ -112,8 +109,7 @@ func BinName(k int) string {
 	return strconv.FormatUint(low, 10) + "–" + strconv.FormatUint(high, 10)
 }
 
-// PowersOfTwo is the curve at capacities from one line up to the first one that
-// holds everything.
+// PowersOfTwo is the curve at powers of two, up to the first capacity that holds everything.
 func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
 	t := CurveAt(c, lineBytes, Powers(c))
 	t.Title += " (every breakpoint: --format csv)"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/profile"
@@ -11,21 +12,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Blocks lays out how often the blocks of a program run, and what they do.
+// Blocks lays out how often the blocks of a program run, and what they execute.
 type Blocks struct {
-	System   *blocks.System
-	Solution *blocks.Solution
-	Work     *blocks.Work
-	// Reuse is how each block's references find their lines, of LineBytes; nil: not known.
-	Reuse     []blocks.Reuse
-	LineBytes uint32
-	// Windows are the same from samples of executions; nil: there are none.
-	Windows []blocks.SampledReuse
-	// Name makes a function's name readable; nil leaves it.
-	Name func(string) string
+	System    *blocks.System
+	Solution  *blocks.Solution
+	Work      *blocks.Work
+	Reuse     []blocks.Reuse        // reuse profile of each block; nil: not known
+	LineBytes uint32                // of Reuse
+	Windows   []blocks.SampledReuse // reuse profiles from samples of executions; may be nil
+	Name      func(string) string   // makes a function's name readable; may be nil
 }
 
-// NewBlocks solves a system. The error says where it has no solution.
+// NewBlocks solves a system. The error says why there is no solution.
 func NewBlocks(s *blocks.System) (*Blocks, error) {
 	solution, err := s.Solve()
 	if err != nil {
@@ -37,15 +35,12 @@ func NewBlocks(s *blocks.System) (*Blocks, error) {
 // All is no limit of rows.
 const All = -1
 
-// counted is a counter of a total: exact where it is whole.
+// counted is a counter of a total, exact if the total is whole.
 func counted(t *blocks.Total, c profile.Counter) report.Value {
-	if t.Whole {
-		return report.Count(t.Exact[c])
-	}
-	return report.Real(t.Counts[c])
+	return times(t.Counts[c], t.Exact[c], t.Whole)
 }
 
-// times is how often something runs.
+// times is a number of executions, exact if it is whole.
 func times(n float64, exact uint64, whole bool) report.Value {
 	if whole {
 		return report.Count(exact)
@@ -53,7 +48,7 @@ func times(n float64, exact uint64, whole bool) report.Value {
 	return report.Real(n)
 }
 
-// bytesOf are those that loads and stores touch, copies too.
+// bytesOf counts the bytes of loads, stores and copies.
 func bytesOf(t *blocks.Total) report.Value {
 	list := [...]profile.Counter{profile.BytesLoaded, profile.BytesStored, profile.RangeBytesRead, profile.RangeBytesWritten}
 	sum, exact := 0.0, uint64(0)
@@ -75,7 +70,7 @@ func (b *Blocks) functionName(n uint32) string {
 	return p.Functions[n].Name
 }
 
-// label is a block's name in its function: +1 for what is behind its first call.
+// label is a block's name in its function, with +1 for the part after its first call.
 func (b *Blocks) label(n uint32) string {
 	k := &b.System.Program().Blocks[n]
 	if k.Part > 0 {
@@ -84,7 +79,7 @@ func (b *Blocks) label(n uint32) string {
 	return k.Label
 }
 
-// first are the first rows of those that are ordered by what they count; most may be All.
+// first returns the first members of a list; most may be All.
 func first[T any](list []T, most int) []T {
 	if most == All {
 		return list
@@ -92,7 +87,12 @@ func first[T any](list []T, most int) []T {
 	return list[:min(most, len(list))]
 }
 
-// workColumns are what functions and blocks do, in all their executions.
+// descending sorts a list by weight.
+func descending[T any, W cmp.Ordered](list []T, weight func(T) W) {
+	slices.SortStableFunc(list, func(x, y T) int { return cmp.Compare(weight(y), weight(x)) })
+}
+
+// workColumns count the work of functions and blocks in all their executions.
 var workColumns = report.Columns("instructions", "share", "flops", "integer_ops=integer", "bytes")
 
 func workOf(t *blocks.Total, all float64) []report.Value {
@@ -101,7 +101,7 @@ func workOf(t *blocks.Total, all float64) []report.Value {
 	}
 }
 
-// Total is what the program does, as facts.
+// Total returns the work of the program as facts.
 func (b *Blocks) Total() []report.Fact {
 	w := b.Work.Program(b.Solution)
 	return []report.Fact{
@@ -112,8 +112,7 @@ func (b *Blocks) Total() []report.Fact {
 	}
 }
 
-// Functions has a row for each function that runs: what executes most instructions
-// first, and most rows at most.
+// Functions has a row for each function that runs, in descending order of executed instructions.
 func (b *Blocks) Functions(most int) report.Table {
 	t := report.Table{Key: "functions", Title: "Functions, without what they call", Columns: append(report.Columns(
 		"function", "file", "line", "invocations"), workColumns...)}
@@ -128,9 +127,7 @@ func (b *Blocks) Functions(most int) report.Table {
 			rows = append(rows, row{uint32(n), b.Work.Function(b.Solution, n)})
 		}
 	}
-	slices.SortStableFunc(rows, func(x, y row) int {
-		return cmp.Compare(y.total.Counts[profile.Instructions], x.total.Counts[profile.Instructions])
-	})
+	descending(rows, func(r row) float64 { return r.total.Counts[profile.Instructions] })
 	all := b.Work.Program(b.Solution).Counts[profile.Instructions]
 	for i := range first(rows, most) {
 		f, r := &p.Functions[rows[i].n], &rows[i]
@@ -142,7 +139,7 @@ func (b *Blocks) Functions(most int) report.Table {
 	return t
 }
 
-// runs tells whether any block of a function does.
+// runs reports whether any block of a function runs.
 func (b *Blocks) runs(f *trace.Function) bool {
 	for n := f.First; n < f.First+f.Blocks; n++ {
 		if b.Solution.Visits[n] > 0 {
@@ -152,10 +149,10 @@ func (b *Blocks) runs(f *trace.Function) bool {
 	return false
 }
 
-// hotCapacityBytes is that of the cache of which blocks tell their misses.
+// hotCapacityBytes is the size of the cache for the misses of blocks.
 const hotCapacityBytes = 32 << 10
 
-// Hot has a row for each block that runs, the same way.
+// Hot has a row for each block that runs, in the same order.
 func (b *Blocks) Hot(most int) report.Table {
 	t := report.Table{Key: "blocks", Title: "Blocks", Columns: append(report.Columns(
 		"function", "block", "file", "line", "last_line=to", "executions"), workColumns...)}
@@ -170,10 +167,9 @@ func (b *Blocks) Hot(most int) report.Table {
 			list = append(list, uint32(n))
 		}
 	}
-	weight := func(n uint32) float64 {
+	descending(list, func(n uint32) float64 {
 		return b.Solution.Visits[n] * float64(b.Work.Once(int(n))[profile.Instructions])
-	}
-	slices.SortStableFunc(list, func(x, y uint32) int { return cmp.Compare(weight(y), weight(x)) })
+	})
 	all := b.Work.Program(b.Solution).Counts[profile.Instructions]
 	for _, n := range first(list, most) {
 		k := &p.Blocks[n]
@@ -191,8 +187,8 @@ func (b *Blocks) Hot(most int) report.Table {
 	return t
 }
 
-// Sampled has a row for each block with references, what makes most of them first: what
-// its windows tell, against all.
+// Sampled has a row for each block with references, in descending order of these: its reuse
+// profile from windows, against that from all executions.
 func (b *Blocks) Sampled(most int) report.Table {
 	t := report.Table{Key: "windows", Title: "Reuse profiles from windows, against those of all references", Columns: report.Columns(
 		"function", "block", "executions", "windows", "accuracy", "miss_ratio_32KiB=misses in 32 KiB",
@@ -203,7 +199,7 @@ func (b *Blocks) Sampled(most int) report.Table {
 			list = append(list, n)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(b.Reuse[y].References, b.Reuse[x].References) })
+	descending(list, func(n int) uint64 { return b.Reuse[n].References })
 	lines := hotCapacityBytes / uint64(b.LineBytes)
 	p := b.System.Program()
 	for _, n := range first(list, most) {
@@ -214,7 +210,7 @@ func (b *Blocks) Sampled(most int) report.Table {
 	return t
 }
 
-// operations is the opcode mix of one execution of a block, the most frequent first.
+// operations lists the opcodes of one execution of a block, in descending order of frequency.
 func operations(k *trace.Block) string {
 	sums := map[string]uint64{}
 	var names []string
@@ -224,22 +220,17 @@ func operations(k *trace.Block) string {
 		}
 		sums[op.Opcode] += uint64(op.Count)
 	}
-	slices.SortStableFunc(names, func(x, y string) int { return cmp.Compare(sums[y], sums[x]) })
-	text := ""
+	descending(names, func(name string) uint64 { return sums[name] })
 	for i, name := range names {
-		if i > 0 {
-			text += ", "
-		}
 		if sums[name] > 1 {
-			text += strconv.FormatUint(sums[name], 10) + " "
+			names[i] = strconv.FormatUint(sums[name], 10) + " " + name
 		}
-		text += name
 	}
-	return text
+	return strings.Join(names, ", ")
 }
 
-// Branches has a row for each way of each branch that is taken, that which means most
-// to the number of instructions first. The error is that of an unsolvable system.
+// Branches has a row for each way of each branch that is taken, in descending order of their
+// influence on the number of instructions. It fails if the system has no solution.
 func (b *Blocks) Branches(most int) (report.Table, error) {
 	t := report.Table{Key: "branches", Title: "Branches, by what they mean to the number of instructions", Columns: report.Columns(
 		"function", "block", "file", "line", "to=goes on to", "taken", "probability", "sensitivity")}
@@ -248,7 +239,7 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 		return t, err
 	}
 	p := b.System.Program()
-	rank := map[int]int{} // of blocks, by the way that means most: the ways of one stay together
+	rank := map[int]int{} // of blocks, by their way with most influence, so that the ways of a block stay together
 	for i, in := range list {
 		if _, known := rank[in.Block]; !known {
 			rank[in.Block] = i
@@ -271,7 +262,7 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 	return t, nil
 }
 
-// taken is how often a way of that weight is: whole where the weights are counts.
+// taken is how often a way of that weight is taken, exact if the weights are counts.
 func (b *Blocks) taken(block int, weight uint64, weights []uint64, leaves uint64) report.Value {
 	sum := leaves
 	for _, w := range weights {

@@ -11,16 +11,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Communication is what threads write and others use, in tables.
+// Communication lays out what threads write and other threads use.
 type Communication struct {
-	Profile *profile.Profile // has a Communication
-	// Name makes a function's name readable; nil leaves it.
-	Name func(string) string
+	Profile *profile.Profile    // has a Communication
+	Name    func(string) string // makes a function's name readable; may be nil
 }
 
 func (c *Communication) of() *profile.Communication { return c.Profile.Communication }
 
-// NoCommunication says in a sentence why a profile of several threads has no communication.
+// NoCommunication says why a profile of several threads has no communication.
 func NoCommunication(p *profile.Profile) string {
 	switch p.NoCommunication {
 	case profile.NotAnalysed:
@@ -37,7 +36,7 @@ func NoCommunication(p *profile.Profile) string {
 	return "an earlier version of stackglass made the profile"
 }
 
-// Granule gives the granularity of words, lines or pages, or nil.
+// Granule returns the communication of words, lines or pages, or nil.
 func (c *Communication) Granule(bytes uint32) *profile.Granule {
 	for i := range c.of().Granules {
 		if g := &c.of().Granules[i]; g.Bytes == bytes {
@@ -47,7 +46,7 @@ func (c *Communication) Granule(bytes uint32) *profile.Granule {
 	return nil
 }
 
-// LineBytes is the granularity of lines: that of sites, as analyses choose it.
+// LineBytes returns the line size, as analyses choose it for sites.
 func (c *Communication) LineBytes() uint32 {
 	if l := c.Profile.Locality; len(l) > 0 && c.Profile.LocalityAt(usualLine) == nil {
 		return l[0].LineBytes
@@ -91,7 +90,7 @@ func (c *Communication) Traffic() report.Table {
 			var sum profile.FlowOff
 			references := uint64(0)
 			for _, f := range o.Granules[i].Flows {
-				sum.Events, sum.Transfers = sum.Events+f.Events, sum.Transfers+f.Transfers
+				sum = addOff(sum, f)
 			}
 			for class := range o.Granules[i].Classes {
 				references += o.Granules[i].Classes[class].References
@@ -107,7 +106,7 @@ func (c *Communication) Traffic() report.Table {
 	return t
 }
 
-// sentence sums the traffic in words up.
+// sentence summarises the traffic of words.
 func (c *Communication) sentence() string {
 	g := &c.of().Granules[0]
 	sum, references := flowTotals(g.Flows), uint64(0)
@@ -124,20 +123,20 @@ func (c *Communication) sentence() string {
 		report.Bytes(c.of().Messages).Human() + " have to go from thread to thread"
 }
 
-// classColumns are of the granules of each class.
+// classColumns count the granules of each class.
 var classColumns = [profile.NumSharingClasses]struct{ key, label string }{
 	{"private", "private"}, {"read_shared", "read-shared"}, {"producer_consumer", "producer-consumer"},
 	{"migratory", "migratory"}, {"falsely_shared", "falsely shared"},
 }
 
-// flowColumns are what every flow has.
+// flowColumns are the columns of every flow.
 var flowColumns = report.Columns("events", "transfers", "bytes=transferred")
 
 func flowValues(f *profile.Flow) []report.Value {
 	return []report.Value{report.Count(f.Events), report.Count(f.Transfers), report.Bytes(f.Bytes)}
 }
 
-// Flows has a row for each pair of threads between which something goes.
+// Flows has a row for each pair of threads that communicate.
 func (c *Communication) Flows(g *profile.Granule) report.Table {
 	t := report.Table{Key: "flows", Title: "Flows of granules of " + granuleName(g.Bytes), Columns: append(report.Columns(
 		"from=from thread", "to=to thread"), flowColumns...)}
@@ -151,7 +150,7 @@ func (c *Communication) Flows(g *profile.Granule) report.Table {
 	return t
 }
 
-// flowOff is half of each interval about a flow, nil where there is none.
+// flowOff returns half the widths of the intervals of a flow, or nil.
 func (c *Communication) flowOff(g *profile.Granule, flow int) *profile.FlowOff {
 	if c.of().Off == nil {
 		return nil
@@ -164,19 +163,9 @@ func (c *Communication) flowOff(g *profile.Granule, flow int) *profile.FlowOff {
 	return nil
 }
 
-// pairOffs adds up halves of the intervals about pairs, by what of tells them apart by;
-// nil where there are none. All may be off to the same side.
-func pairOffs[K comparable](c *Communication, of func(*profile.SitePair) K) map[K]profile.FlowOff {
-	if c.of().Off == nil {
-		return nil
-	}
-	sums := map[K]profile.FlowOff{}
-	for i, o := range c.of().Off.Pairs {
-		k := of(&c.of().Pairs[i])
-		sum := sums[k]
-		sums[k] = profile.FlowOff{Events: sum.Events + o.Events, Transfers: sum.Transfers + o.Transfers}
-	}
-	return sums
+// addOff adds half widths: both errors may have the same sign.
+func addOff(x, y profile.FlowOff) profile.FlowOff {
+	return profile.FlowOff{Events: x.Events + y.Events, Transfers: x.Transfers + y.Transfers}
 }
 
 func granuleName(bytes uint32) string { return strconv.FormatUint(uint64(bytes), 10) + " bytes" }
@@ -184,8 +173,8 @@ func granuleName(bytes uint32) string { return strconv.FormatUint(uint64(bytes),
 // threadNumber is a name, not a count.
 func threadNumber(n uint32) report.Value { return report.TextOf(strconv.FormatUint(uint64(n), 10)) }
 
-// Matrix has a row for each thread that others used values of, and a column for each
-// that used them: bytes transferred.
+// Matrix has a row for each thread whose values others used, and a column for each thread that
+// used them, with the bytes transferred.
 func (c *Communication) Matrix(g *profile.Granule) report.Table {
 	t := report.Table{Key: "matrix", Title: "Transferred, from the thread of a row to that of a column, in granules of " + granuleName(g.Bytes),
 		Columns: report.Columns("from=from \\ to")}
@@ -193,8 +182,8 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 	for _, f := range g.Flows {
 		froms, tos = append(froms, f.From), append(tos, f.To)
 	}
-	sort.Slice(froms, func(i, j int) bool { return froms[i] < froms[j] })
-	sort.Slice(tos, func(i, j int) bool { return tos[i] < tos[j] })
+	slices.Sort(froms)
+	slices.Sort(tos)
 	tos = slices.Compact(tos)
 	for _, to := range tos {
 		name := strconv.FormatUint(uint64(to), 10)
@@ -215,10 +204,9 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 	return t
 }
 
-// Sites has a row for what one place in the code wrote and another used of a data
-// object, summed over instructions of the same line, and over threads unless byThread
-// tells these apart: most events first. top is the number of rows that are shown; all
-// others are one.
+// Sites has a row for each pair of source lines and data object: values that one line wrote and
+// the other used, in descending order of events. Threads are summed unless byThread is set. Only
+// the first top pairs have a row of their own.
 func (c *Communication) Sites(top int, byThread bool) report.Table {
 	threads := report.Columns("from=from thread", "to=to thread")
 	if !byThread {
@@ -252,14 +240,14 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 	return t
 }
 
-// use is what one place in the code wrote and another used, as a row names them.
+// use is a row of Sites.
 type use struct {
-	cells []report.Value
+	cells []report.Value // that name it
 	flow  profile.Flow
-	off   profile.FlowOff // all pairs may be off to the same side
+	off   profile.FlowOff
 }
 
-// uses sums up the pairs whose rows begin with the same cells, most events first.
+// uses sums pairs with the same names, in descending order of events.
 func (c *Communication) uses(byThread bool) (list []use) {
 	type alike struct {
 		producer, consumer, object int // numbers of names
@@ -307,7 +295,7 @@ func (c *Communication) uses(byThread bool) (list []use) {
 		u := &list[at]
 		u.flow = flowTotals([]profile.Flow{u.flow, pairFlow(p)})
 		if o := c.of().Off; o != nil {
-			u.off.Events, u.off.Transfers = u.off.Events+o.Pairs[i].Events, u.off.Transfers+o.Pairs[i].Transfers
+			u.off = addOff(u.off, o.Pairs[i])
 		}
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].flow.Events > list[j].flow.Events })
@@ -322,7 +310,7 @@ func placeColumns(key, label string) []report.Column {
 	return []report.Column{{Key: key, Label: label}, {Key: key + "_file", Label: "file"}, {Key: key + "_line", Label: "line"}}
 }
 
-// place names a site.
+// place returns the cells that name a site.
 func (c *Communication) place(site uint32) []report.Value {
 	if site == profile.NoSite {
 		return []report.Value{report.TextOf("(not known)"), report.TextOf(""), report.None()}
@@ -355,21 +343,23 @@ func (c *Communication) Object(data uint32) report.Value {
 	return report.TextOf(objectName(&c.Profile.Sites.Data[data]))
 }
 
-// Objects has a row for each data object: what goes between threads through it, and
-// to whom its parts belong; most events first. Those that nothing goes through are
-// left out unless all are asked for.
+// Objects has a row for each data object, in descending order of events: the communication
+// through it, and the threads that own its parts. Objects without communication are left out
+// unless all is set.
 func (c *Communication) Objects(all bool) report.Table {
 	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat(report.Columns(
 		"object=data"), flowColumns, report.Columns(
 		"references=references to words", "own_share=by the most frequent owners",
 		"first_touch_share=who were the first to touch", "threads=threads that own parts",
 		"class=class of most references"))}
-	flows := map[uint32]profile.Flow{}
+	flows, halves := map[uint32]profile.Flow{}, map[uint32]profile.FlowOff{}
 	for i := range c.of().Pairs {
 		p := &c.of().Pairs[i]
 		flows[p.Object] = flowTotals([]profile.Flow{flows[p.Object], pairFlow(p)})
+		if o := c.of().Off; o != nil {
+			halves[p.Object] = addOff(halves[p.Object], o.Pairs[i])
+		}
 	}
-	offOf := pairOffs(c, func(p *profile.SitePair) uint32 { return p.Object })
 	var off offs
 	owners := slices.Clone(c.of().Owners)
 	sort.SliceStable(owners, func(i, j int) bool { return flows[owners[i].Object].Events > flows[owners[j].Object].Events })
@@ -384,16 +374,15 @@ func (c *Communication) Objects(all bool) report.Table {
 			name = report.TextOf("[all data]")
 		}
 		t.Add(slices.Concat([]report.Value{name}, flowValues(&f), ownerValues(o))...)
-		if offOf != nil {
-			of := offOf[o.Object]
-			off.addFlow(&of, profile.WordBytes)
+		if half := halves[o.Object]; c.of().Off != nil {
+			off.addFlow(&half, profile.WordBytes)
 		}
 	}
 	off.insert(&t)
 	return t
 }
 
-// ownerValues sum the parts of an object up.
+// ownerValues sums the parts of an object.
 func ownerValues(o *profile.Ownership) []report.Value {
 	var references, own, first uint64
 	var classes [profile.NumSharingClasses]uint64
@@ -411,7 +400,7 @@ func ownerValues(o *profile.Ownership) []report.Value {
 		classes[p.Class] += p.References
 		threads = append(threads, p.Most)
 	}
-	sort.Slice(threads, func(i, j int) bool { return threads[i] < threads[j] })
+	slices.Sort(threads)
 	class := profile.PrivateData
 	for k := range classes {
 		if classes[k] > classes[class] {
@@ -455,9 +444,8 @@ func (c *Communication) Windows() report.Table {
 	return t
 }
 
-// Caches tells, of private caches, how many of the transfers of lines come from the
-// cache of the thread that wrote the line, and how many from memory, because it was
-// gone there.
+// Caches has a row for each private cache: how many transfers of lines come from the cache of
+// the thread that wrote the line, and how many from memory because that cache had evicted it.
 func (c *Communication) Caches(levels []hierarchy.Cache) report.Table {
 	line := uint64(c.LineBytes())
 	t := report.Table{Key: "caches", Title: "Transfers of lines of " + granuleName(uint32(line)) + ", with private caches", Columns: report.Columns(

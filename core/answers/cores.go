@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// ThreadsOn says in a line on which cores the threads of p run in a prediction for h,
-// and which caches they share, as in "4 threads, each on its own core; L1 private, L2
-// shared by all cores". It returns "" for a program with one thread.
+// ThreadsOn describes on which cores the threads of p run in a prediction for h, and which
+// caches they share, as in "4 threads, each on its own core; L1 private, L2 shared by all
+// cores". It returns "" for a program with one thread.
 func ThreadsOn(p *profile.Profile, h hierarchy.Hierarchy) string {
 	n := len(p.Totals.Threads)
 	if n < 2 {
@@ -54,11 +54,11 @@ func ThreadFacts(p *profile.Profile, h hierarchy.Hierarchy) []report.Fact {
 	return []report.Fact{{Key: "threads_on", Label: "threads", Value: report.TextOf(strings.Replace(text, " threads", "", 1))}}
 }
 
-// mostGroups is how many groups of threads are listed in a line.
+// mostGroups is the most groups of threads that are listed in a line.
 const mostGroups = 8
 
-// Groups lists the threads of each core, as in 0,1/2,3; "" for a profile without stacks
-// of threads.
+// Groups lists the threads of each core, as in 0,1/2,3. It returns "" for a profile without
+// stacks of threads.
 func Groups(p *profile.Profile) string {
 	var groups []string
 	if len(p.Sharing) > 0 {
@@ -105,9 +105,7 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 	return tables
 }
 
-// CoreLevels has a row for each core and level: what the core asks of it, and what
-// of that misses. Misses of coherence are those of a line that the core lost to
-// another one's store.
+// CoreLevels has a row for each core and level: the core's demand accesses and their misses.
 func CoreLevels(p hierarchy.ByCore) report.Table {
 	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
 		"core", "threads", "name=level", "accesses", "hits", "misses", "miss_ratio=miss ratio",

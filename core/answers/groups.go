@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// AbsentThreads says, of each group of threads that an analysis was asked to put
-// together, which of them it did not find, in sentences that begin with the group.
+// AbsentThreads returns a sentence for each group of --cores or --domains with threads that the
+// trace does not have. The sentence begins with the group.
 func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 	threads, whole := p.Totals.Threads, "the trace"
 	switch {
@@ -36,7 +36,7 @@ func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 	return doubts
 }
 
-// KnownThreads are those of a group that made references.
+// KnownThreads returns the threads of a group that made references.
 func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 	for _, t := range group {
 		if _, found := slices.BinarySearch(p.Totals.Threads, t); found {
@@ -46,8 +46,8 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 	return known
 }
 
-// ManyThreads says what is left out of the communication of more threads than are told
-// apart, in sentences; caches tells whether it is asked where lines come from.
+// ManyThreads returns warnings about communication that is left out because of the number of
+// threads. caches: the question is about transfers between caches.
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+
@@ -60,7 +60,7 @@ func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	return doubts
 }
 
-// coresOf is how many cores a profile has stacks of.
+// coresOf returns the number of cores that a profile has stacks of.
 func coresOf(p *profile.Profile) int {
 	if len(p.Sharing) == 0 {
 		return 0

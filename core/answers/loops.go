@@ -13,18 +13,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Loops is a folded trace in tables.
+// Loops lays out a loop-compressed trace.
 type Loops struct {
 	*outline.Outline
-	// Place tells where in the code a reference is made; nil: that is not known.
-	Place     func(loops.Reference) *profile.Site
-	LineBytes uint32 // of what arrays touch
-	// Name makes a function's name readable; nil leaves it.
-	Name func(string) string
+	Place     func(loops.Reference) *profile.Site // returns the site of a reference, or nil
+	LineBytes uint32                              // for the lines of arrays
+	Name      func(string) string                 // makes a function's name readable; may be nil
 }
 
-// NewLoops sums up the loops of a profile, most nests at most. The error tells that they
-// are damaged. It gives nil for a profile that has none.
+// NewLoops outlines the loops of a profile, with at most most nests. It returns nil for a profile
+// without loops, and fails if they are damaged.
 func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 	if len(p.Loops) == 0 {
 		return nil, nil
@@ -43,8 +41,7 @@ func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 	return l, nil
 }
 
-// Large leaves the nests that make at least a share of the references; where there is none,
-// all.
+// Large keeps the nests that make at least a share of the references, or all if there is none.
 func (l *Loops) Large(least float64) {
 	large := 0
 	for i := range l.Outline.Loops {
@@ -57,7 +54,7 @@ func (l *Loops) Large(least float64) {
 	}
 }
 
-// PlacesOf finds places by the sites of a profile.
+// PlacesOf finds the sites of references in a profile.
 func PlacesOf(p *profile.Profile) func(loops.Reference) *profile.Site {
 	type key struct {
 		number uint32
@@ -85,7 +82,7 @@ func PlacesOf(p *profile.Profile) func(loops.Reference) *profile.Site {
 	}
 }
 
-// ProgramPlaces finds places by the tables of a trace.
+// ProgramPlaces finds the sites of references in the tables of a trace.
 func ProgramPlaces(p *trace.Program) func(loops.Reference) *profile.Site {
 	if p == nil {
 		return func(loops.Reference) *profile.Site { return nil }
@@ -110,15 +107,15 @@ func ProgramPlaces(p *trace.Program) func(loops.Reference) *profile.Site {
 	}
 }
 
-// Where is where a loop's references are made.
+// Where is the source location of a loop's references.
 type Where struct {
 	Function    string
 	File        string
 	First, Last uint32 // lines; 0: not known
 }
 
-// Where gives the place of a loop: the function of its first reference that has one,
-// and the lines of all its references in the same file.
+// Where returns the source location of a loop: the function of its first reference with a known
+// one, and the lines of all its references in the same file.
 func (l *Loops) Where(loop int) (w Where) {
 	for _, r := range l.Refs(loop) {
 		s := l.Place(r)
@@ -141,7 +138,7 @@ func (l *Loops) Where(loop int) (w Where) {
 	return w
 }
 
-// Source is the place in the source: file.c:12–20.
+// Source returns the file and lines, as in file.c:12–20.
 func (w Where) Source() string {
 	text := w.File
 	if w.First > 0 {
@@ -153,7 +150,7 @@ func (w Where) Source() string {
 	return text
 }
 
-// Label numbers a loop as a chapter is: 2.1.3 is the third loop in the first one of nest 2.
+// Label numbers a loop like a chapter: 2.1.3 is the third loop in the first loop of nest 2.
 func (l *Loops) Label(loop int) string {
 	own := &l.Loops[loop]
 	text := strconv.Itoa(own.Count)
@@ -174,7 +171,7 @@ func (l *Loops) Label(loop int) string {
 	return text
 }
 
-// Find is the number of the loop with a label, or -1.
+// Find returns the index of the loop with a label, or -1.
 func (l *Loops) Find(label string) int {
 	for i := range l.Loops {
 		if l.Label(i) == label {
@@ -184,7 +181,7 @@ func (l *Loops) Find(label string) int {
 	return -1
 }
 
-// Trips says how often a loop runs each time: 512, or 1–512.
+// Trips returns the trip count of a loop, as in 512 or 1–512.
 func Trips(l *outline.Loop) string {
 	if l.Least == l.Most {
 		return strconv.FormatUint(l.Most, 10)
@@ -192,7 +189,7 @@ func Trips(l *outline.Loop) string {
 	return strconv.FormatUint(l.Least, 10) + "–" + strconv.FormatUint(l.Most, 10)
 }
 
-// Variable names what a reference refers to, "" where that is not known.
+// Variable returns the variable of a reference, or "".
 func (l *Loops) Variable(r loops.Reference) string {
 	if s := l.Place(r); s != nil {
 		return s.Variable
@@ -200,13 +197,13 @@ func (l *Loops) Variable(r loops.Reference) string {
 	return ""
 }
 
-// Arrays gives the arrays of a loop.
+// Arrays returns the arrays of a loop.
 func (l *Loops) Arrays(loop int) []outline.Array {
 	return l.Outline.Arrays(loop, uint64(l.LineBytes), l.Variable)
 }
 
-// Table has a row for each loop, in the order of the run, with the loops in it behind
-// it. Those that make less than a share of the references are left out, with all in them.
+// Table has a row for each loop, in the order of the run; inner loops follow their outer loop.
+// Loops that make less than a share of the references are left out.
 func (l *Loops) Table(least float64) report.Table {
 	t := report.Table{Key: "loops", Columns: report.Columns(
 		"loop", "depth", "function", "file", "first_line=first line", "last_line=last line",
@@ -224,8 +221,7 @@ func (l *Loops) Table(least float64) report.Table {
 	return t
 }
 
-// Brief is Table for people, with the tree as indents. It ends with what no listed loop
-// makes.
+// Brief is Table for people, with indents. It ends with the references of no listed loop.
 func (l *Loops) Brief(least float64) report.Table {
 	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: report.Columns(
 		"loop", "function", "source", "trips", "runs", "references", "share")}
@@ -243,16 +239,19 @@ func (l *Loops) Brief(least float64) report.Table {
 		t.Add(report.TextOf(strings.Repeat("  ", o.Depth)+l.Label(i)), text(w.Function), text(w.Source()), report.TextOf(Trips(o)), report.Count(o.Runs),
 			report.Count(o.References), report.Share(o.References, l.References))
 	}
+	rest := func(name string, references uint64) {
+		t.Add(report.TextOf(name), report.None(), report.None(), report.None(), report.None(), report.Count(references), report.Share(references, l.References))
+	}
 	if nests > 0 {
-		t.Add(report.TextOf("("+strconv.FormatUint(nests, 10)+" more)"), report.None(), report.None(), report.None(), report.None(), report.Count(small), report.Share(small, l.References))
+		rest("("+strconv.FormatUint(nests, 10)+" more)", small)
 	}
 	if l.Straight > 0 {
-		t.Add(report.TextOf("(outside loops)"), report.None(), report.None(), report.None(), report.None(), report.Count(l.Straight), report.Share(l.Straight, l.References))
+		rest("(outside loops)", l.Straight)
 	}
 	return t
 }
 
-// ArraysTable has a row for each array of the loops, by their numbers.
+// ArraysTable has a row for each array of these loops.
 func (l *Loops) ArraysTable(of []int) report.Table {
 	t := report.Table{Key: "arrays", Title: "Arrays, by loop (addresses and bytes of its first run)", Columns: report.Columns(
 		"loop", "array", "references", "stores", "base", "extent_bytes=extent",
@@ -272,7 +271,7 @@ func (l *Loops) ArraysTable(of []int) report.Table {
 	return t
 }
 
-// Strides lists how far an array moves with each loop, the outermost first: +4096 0 +8.
+// Strides lists an array's stride for each loop, the outermost first: +4096 0 +8.
 func Strides(a *outline.Array) string {
 	var words []string
 	for _, s := range a.Strides {
@@ -289,7 +288,7 @@ func Strides(a *outline.Array) string {
 	return text
 }
 
-// Shown are the loops that a share of the references hides none of; 0 gives all.
+// Shown returns the loops that make at least a share of the references.
 func (l *Loops) Shown(least float64) (list []int) {
 	for i := range l.Loops {
 		if l.Share(l.Loops[i].References) >= least {
@@ -299,7 +298,7 @@ func (l *Loops) Shown(least float64) (list []int) {
 	return list
 }
 
-// AllNests has no nest be left out.
+// AllNests is no limit of nests.
 const AllNests = math.MaxInt
 
 func text(s string) report.Value {

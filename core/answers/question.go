@@ -9,15 +9,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Question is what the page asks of another program, which holds what few visits need. What
-// it is about (a profile, a module) is given once, before any number of questions.
+// Question is a question of the page to another of its programs, with code that few visits need.
+// The subject (a profile, a module) is sent once, before any number of questions.
 type Question struct {
 	Of    string   // who answers
 	Words []string // name=value, for each value: see Fields
-	Bytes []byte   // the content of a file, where it is about one; else nil
+	Bytes []byte   // the content of a file, if the question is about one
 }
 
-// Who answers.
+// The values of Question.Of.
 const (
 	OfModels      = "models"      // compute-node models; a ModelQuestion
 	OfLoops       = "loops"       // a LoopQuestion
@@ -27,16 +27,16 @@ const (
 	OfDescription = "description" // of a hierarchy of caches, in Bytes
 )
 
-// Reply is an answer to a Question, or a part of one. The types of questions say which
-// tables it has, by their keys, and what Bytes are.
+// Reply is an answer to a Question, or a part of one. The types of questions document its
+// tables, by their keys, and its Bytes.
 type Reply struct {
-	Part       string         // of the answer; "" where it has no parts
+	Part       string         // name of the part; "" if there are no parts
 	More       bool           // another reply to the same question follows
-	Problem    string         // why there is no answer, in a sentence; ""
-	Notes      []string       // what to know of it, in sentences
+	Problem    string         // why there is no answer, in a sentence
+	Notes      []string       // warnings, in sentences
 	Unmodelled []string       // what times leave out, in a few words each
 	Tables     []report.Table // by their keys
-	Bytes      []byte         // a file, or an encoded profile; nil: none
+	Bytes      []byte         // a file, or an encoded profile
 }
 
 // Table returns the table with that key, or nil.
@@ -47,24 +47,24 @@ func (r *Reply) Table(key string) *report.Table {
 	return nil
 }
 
-// Fields lists the fields of a question by name, once for both directions: WordsOf writes
-// what they hold as words, name=value, and ReadWords sets them. A field that holds its zero
-// value has no word; a list has one for each value.
+// Fields describes the fields of a question by name, once for both directions: WordsOf writes
+// their values as words, name=value, and ReadWords sets them. A zero value has no word; a list
+// has a word for each value.
 type Fields struct {
 	words   []string
 	reading bool
 	err     error // the first
 }
 
-// WordsOf returns the words of the fields that list lists.
+// WordsOf returns the words of the fields that list describes.
 func WordsOf(list func(*Fields)) []string {
 	var f Fields
 	list(&f)
 	return f.words
 }
 
-// ReadWords sets the fields that list lists to what WordsOf wrote. The error is a
-// *[trace.OptionError]: a value or a name is wrong.
+// ReadWords sets the fields that list describes. The error is a *[trace.OptionError]: a value
+// or a name is wrong.
 func ReadWords(words []string, list func(*Fields)) error {
 	f := Fields{words: slices.Clone(words), reading: true}
 	if list(&f); f.err == nil && len(f.words) > 0 {
@@ -79,7 +79,7 @@ func (f *Fields) fail(name, got, want string) {
 	}
 }
 
-// Texts is a list of texts; none and an empty one are the same.
+// Texts is a list of texts; nil and empty are the same.
 func (f *Fields) Texts(name string, list *[]string) {
 	if !f.reading {
 		for _, value := range *list {
@@ -113,7 +113,7 @@ func (f *Fields) Text(name string, text *string) {
 	}
 }
 
-// Numbers is a list of whole numbers; none and an empty one are the same.
+// Numbers is a list of whole numbers; nil and empty are the same.
 func (f *Fields) Numbers(name string, list *[]uint32) {
 	var texts []string
 	for _, n := range *list {

@@ -1,17 +1,18 @@
 package answers
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// tellApart gives data objects that share their names, as blocks that one function
-// allocates in two places do, names with a file and line, so that a join does not
-// pair them in the order of their misses, which differs between runs: what is in
-// the same line of both belongs together; of what is left, if both have as many,
-// the first in the code with the first. The doubt is about these, in a sentence.
+// tellApart adds a file and line to the names of data objects that share their names, as blocks
+// do that one function allocates in two places. Otherwise a join would pair them in the order of
+// their misses, which differs between runs. Objects of the same line belong together. The
+// others are paired in the order of the code, if both tables have as many; doubt is a warning
+// about these.
 func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt string) {
 	if a.Key != "sites" && a.Key != "objects" || a.Index("name") < 0 || b.Index("name") < 0 || a.Index("line") < 0 || b.Index("line") < 0 {
 		return a, b, ""
@@ -47,7 +48,7 @@ func sameNames(t *report.Table, by report.Key) map[string][]int {
 	return rows
 }
 
-// rowName is what a join knows a row by.
+// rowName returns the name by which a join pairs a row.
 func rowName(t *report.Table, row int, by report.Key) string {
 	var parts []string
 	for _, key := range by.Columns {
@@ -60,37 +61,36 @@ func rowName(t *report.Table, row int, by report.Key) string {
 	return strings.Join(parts, "\x00")
 }
 
-// nameByLines names rows of a and b by their places, and gives one of the names of
-// those that are paired though their lines differ, "" for none.
+// nameByLines adds lines to the names of rows of a and b. It returns a name of those that are
+// paired though their lines differ, or "".
 func nameByLines(a, b *report.Table, inA, inB []int) (moved string) {
 	inCode(a, inA)
 	inCode(b, inB)
 	var restA, restB []int
-	for len(inA) > 0 || len(inB) > 0 { // as lists are merged
-		order := 0
-		switch {
-		case len(inA) == 0:
-			order = 1
-		case len(inB) == 0:
-			order = -1
-		default:
-			order = comparePlace(a, inA[0], b, inB[0])
+	for len(inA) > 0 && len(inB) > 0 { // merge
+		order := comparePlace(a, inA[0], b, inB[0])
+		if order < 0 {
+			restA = append(restA, inA[0])
+		}
+		if order > 0 {
+			restB = append(restB, inB[0])
 		}
 		if order <= 0 {
-			if order < 0 {
-				restA = append(restA, inA[0])
-			}
-			rename(a, inA[0], placeText(a, inA[0]))
+			nameByLine(a, inA[0])
 			inA = inA[1:]
 		}
 		if order >= 0 {
-			if order > 0 {
-				restB = append(restB, inB[0])
-			}
-			rename(b, inB[0], placeText(b, inB[0]))
+			nameByLine(b, inB[0])
 			inB = inB[1:]
 		}
 	}
+	for _, row := range inA {
+		nameByLine(a, row)
+	}
+	for _, row := range inB {
+		nameByLine(b, row)
+	}
+	restA, restB = append(restA, inA...), append(restB, inB...)
 	if len(restA) != len(restB) {
 		return ""
 	}
@@ -122,7 +122,9 @@ func placeText(t *report.Table, row int) string {
 	return file + ":" + line.Plain()
 }
 
-// rename puts words behind a row's name, in a row of its own.
+func nameByLine(t *report.Table, row int) { rename(t, row, placeText(t, row)) }
+
+// rename appends words to a row's name, in a copy of the row.
 func rename(t *report.Table, row int, words string) {
 	if words == "" {
 		return
@@ -136,18 +138,15 @@ func rename(t *report.Table, row int, words string) {
 	t.Rows[row] = cells
 }
 
-// repeatedNames says that rows cannot be told apart, "" where these are less than
-// a hundredth of the first level's misses.
+// repeatedNames warns about rows with the same name, unless they have less than 1 % of the
+// first level's misses.
 func repeatedNames(a, b report.Table, by report.Key) string {
 	if a.Key != "sites" && a.Key != "objects" {
 		return ""
 	}
 	for _, t := range []*report.Table{&a, &b} {
-		misses := 0
-		for misses < len(t.Columns) && !strings.HasSuffix(t.Columns[misses].Key, "_misses") {
-			misses++
-		}
-		if misses == len(t.Columns) {
+		misses := slices.IndexFunc(t.Columns, func(c report.Column) bool { return strings.HasSuffix(c.Key, "_misses") })
+		if misses < 0 {
 			continue
 		}
 		repeated, all := 0.0, 0.0

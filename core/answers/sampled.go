@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Sample are the facts about a sampled profile: how it was chosen, and what its
-// counts rest on at the first line size. An exact profile has none.
+// Sample returns facts about the sample of a profile, at the first line size. An exact profile
+// has none.
 func Sample(p *profile.Profile) (facts []report.Fact) {
 	s := p.Sampled
 	if s == nil {
@@ -48,22 +48,22 @@ func Sample(p *profile.Profile) (facts []report.Fact) {
 	return facts
 }
 
-// FromSample says of a table of exact counts that they are estimates, where they are.
+// FromSample replaces "exact" in a table's title if the profile is sampled.
 func FromSample(t *report.Table, p *profile.Profile) {
 	if p.Sampled != nil && (p.Sampled.Estimates() || p.Sampled.Mode == profile.OnOffSample) {
 		t.Title = strings.Replace(t.Title, "exact", p.Sampled.Chip(), 1)
 	}
 }
 
-// Bound is [FromSample] for a table of misses with a row for each of some capacities in
-// lines, and adds their intervals.
+// Bound is [FromSample] for a table with a row of misses for each of these capacities in lines.
+// It adds their confidence intervals.
 func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []uint64) {
 	FromSample(t, p)
 	after := t.Index("misses") + 1
 	if _, ok := p.MissBounds(lineBytes, 1); !ok {
 		return
 	}
-	t.Columns = slices.Insert(slices.Clone(t.Columns), after, report.Column{Key: "misses_low", Label: "at least"}, report.Column{Key: "misses_high", Label: "at most"})
+	t.Columns = slices.Insert(slices.Clone(t.Columns), after, report.Columns("misses_low=at least", "misses_high=at most")...)
 	for i, row := range t.Rows {
 		b, _ := p.MissBounds(lineBytes, capacities[i])
 		t.Rows[i] = slices.Insert(slices.Clone(row), after, report.Count(b.Low), report.Count(b.High))
@@ -74,7 +74,7 @@ func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []u
 // sample of lines or accesses.
 func IsOfSample(p *profile.Profile) bool { return p.Sampled.Chosen() }
 
-// What answers rest on, and what they leave open, where they are of a sample.
+// Warnings about answers from a sample.
 const (
 	half                  = "; ± is half of the interval that has the truth in 95 of 100 runs"
 	SitesOfSample         = "references and strides are of all accesses; how they miss, by place and by data, is estimated" + half
@@ -82,7 +82,7 @@ const (
 	CommunicationOfSample = "communication is that of the sampled lines" + half + ", but what goes through few lines, such as a counter, may be missed, or stand for many; pages are not told"
 )
 
-// RestsOnSample gives one of these sentences for a profile that it is true of.
+// RestsOnSample returns one of these warnings if it applies to the profile.
 func RestsOnSample(p *profile.Profile, sentence string) []string {
 	if !IsOfSample(p) || !p.Sampled.Estimates() {
 		return nil
@@ -90,9 +90,9 @@ func RestsOnSample(p *profile.Profile, sentence string) []string {
 	return []string{p.Sampled.Chip() + ": " + sentence}
 }
 
-// offs are columns of halves of intervals, one value for each row of a table.
+// offs are columns with half the width of intervals, one value for each row of a table.
 type offs struct {
-	keys   []string // of the columns that they stand behind
+	keys   []string // of the columns that they follow
 	values map[string][]report.Value
 }
 
@@ -107,7 +107,7 @@ func (o *offs) add(key string, v report.Value) {
 	o.values[key] = append(o.values[key], v)
 }
 
-// addFlow adds those of a flow, if there are some.
+// addFlow adds the values of a flow, if there are some.
 func (o *offs) addFlow(f *profile.FlowOff, granuleBytes uint32) {
 	if f == nil {
 		return
@@ -117,7 +117,7 @@ func (o *offs) addFlow(f *profile.FlowOff, granuleBytes uint32) {
 	o.add("bytes", report.Bytes(f.Transfers*uint64(granuleBytes)))
 }
 
-// insert puts the columns behind theirs; rows at the end may have none.
+// insert inserts the columns after theirs. Rows at the end may have no values.
 func (o *offs) insert(t *report.Table) {
 	for _, key := range o.keys {
 		at := t.Index(key) + 1
@@ -132,9 +132,8 @@ func (o *offs) insert(t *report.Table) {
 	}
 }
 
-// missesOff is half of the interval about the misses of a cache, of the bounds of fully
-// associative ones, of which one of its lines would miss full; nothing where there are
-// none.
+// missesOff returns half the width of the interval of a cache's misses. bounds are those of
+// fully associative caches; a fully associative cache of as many lines would miss full times.
 func missesOff(bounds []profile.Bound, lines, full uint64, misses float64) float64 {
 	if len(bounds) == 0 {
 		return 0
@@ -147,5 +146,5 @@ func missesOff(bounds []profile.Bound, lines, full uint64, misses float64) float
 	return max(0, float64(b.High)*scale-misses, misses-float64(b.Low)*scale)
 }
 
-// wholeOff is a half of an interval as tables have it.
+// wholeOff rounds half the width of an interval up.
 func wholeOff(x float64) report.Value { return report.Count(uint64(math.Ceil(x))) }

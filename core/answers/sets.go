@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sets has a row for every number of sets and ways of a set table: the exact
-// misses of an LRU cache of that shape (MODELS §4). For one set there is besides,
-// as in [Curve], every larger number of ways at which they change.
+// Sets has a row for each number of sets and ways of a set table: the exact misses of an LRU
+// cache of that shape (MODELS §4). For one set, rows for each larger number of ways at which
+// the misses change follow.
 func Sets(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Misses of LRU caches by sets and ways, exact", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses")}
@@ -18,25 +18,28 @@ func Sets(l *profile.Locality) report.Table {
 		return t
 	}
 	accesses := l.Accesses()
+	add := func(sets, ways, misses uint64) {
+		t.Add(report.Count(sets), report.Count(ways), report.Count(uint64(l.LineBytes)), report.Count(accesses), report.Count(misses))
+	}
 	for sets := uint64(1); sets < 1<<profile.SetCounts; sets <<= 1 {
 		for ways := uint64(1); ways <= profile.MaxWays; ways++ {
 			hits, _ := l.Sets.Hits(sets, ways)
-			t.Add(report.Count(sets), report.Count(ways), report.Count(uint64(l.LineBytes)), report.Count(accesses), report.Count(accesses-hits))
+			add(sets, ways, accesses-hits)
 		}
 		if sets > 1 {
 			continue
 		}
 		for ways, misses := range profile.NewCurve(l.Histogram(trace.AllKinds)).Points {
 			if ways > profile.MaxWays {
-				t.Add(report.Count(1), report.Count(ways), report.Count(uint64(l.LineBytes)), report.Count(accesses), report.Count(misses))
+				add(1, ways, misses)
 			}
 		}
 	}
 	return t
 }
 
-// SetsGrid sums [Sets] up to read: a row for each number of sets, and the miss
-// ratios of as many ways as there are powers of two.
+// SetsGrid summarises [Sets]: a row for each number of sets, and a column with the miss ratio for
+// each power of two of ways.
 func SetsGrid(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Miss ratios of LRU caches, exact (misses, and every number of ways: --format csv)",
 		Columns: report.Columns("sets")}
@@ -63,10 +66,9 @@ func SetsGrid(l *profile.Locality) report.Table {
 	return t
 }
 
-// Windows has a row for each window of a run: its line accesses, its distinct
-// lines where they were counted, and the misses of fully associative LRU caches of
-// each power of two of lines, up to the first that misses cold accesses only, in l and in
-// the others that it is compared with.
+// Windows has a row for each window of a run: its line accesses, its distinct lines if they were
+// counted, and the misses of fully associative LRU caches of each power of two of lines, up to
+// the first cache that misses only cold accesses in l and in the others.
 func Windows(l *profile.Locality, others ...*profile.Locality) report.Table {
 	w := &l.Windows
 	t := report.Table{Key: "windows", Title: "Misses over time", Columns: report.Columns(

@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strconv"
@@ -13,29 +14,27 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sites is who makes the misses of a hierarchy, in a table.
+// Sites lays out which source lines or data structures make the misses of a hierarchy.
 type Sites struct {
 	Profile *profile.Profile
 	Ranker  *attribution.Ranker
 	Levels  []attribution.Attribution
 	By      attribution.By
-	// Name makes a function's name readable; nil leaves it.
-	Name func(string) string
-	// Source gives the text of a line; nil for none.
-	Source func(file string, line uint32) string
-	// Number is the only one that the table has, besides what tells rows apart: of a
-	// million rows, all would take gigabytes. "" has all.
+	Name    func(string) string                   // makes a function's name readable; may be nil
+	Source  func(file string, line uint32) string // returns the text of a line; may be nil
+	// Number is the only column besides those that name a row; "": all columns. All columns
+	// of a million rows would take gigabytes.
 	Number string
 
 	rows []attribution.Row // in the order of the table
 }
 
-// othersName is the name of rows that are summed up.
+// othersName is the name of the row for all other rows.
 const othersName = "(all others)"
 
-// Table has a row for each site, line, function or data object, those that miss
-// most in the first level first, or in the order of Sort, and one for what is of
-// none of them. top is how many rows stand by themselves; all others are one.
+// Table has a row for each site, line, function or data object, in descending order of misses
+// in the first level, or in the order of Sort, and a row for misses that cannot be attributed.
+// Only the first top rows stand by themselves; all others are one row.
 func (s *Sites) Table(top int) report.Table {
 	t := report.Table{Key: "sites"}
 	kept := s.kept()
@@ -66,10 +65,10 @@ func (s *Sites) Table(top int) report.Table {
 	return t
 }
 
-// naming are the columns that tell rows apart, between blanks.
+// naming are the columns that name a row, between blanks.
 const naming = " name function file line column kind variable "
 
-// kept are the columns of the table.
+// kept returns the columns of the table.
 func (s *Sites) kept() (columns []int) {
 	for i, key := range s.Keys() {
 		if s.Number == "" || key == s.Number || isNaming(key) {
@@ -81,15 +80,8 @@ func (s *Sites) kept() (columns []int) {
 
 func isNaming(key string) bool { return strings.Contains(naming, " "+key+" ") }
 
-// Numbers are the columns that Number can be.
-func (s *Sites) Numbers() (keys []string) {
-	for _, key := range s.Keys() {
-		if !isNaming(key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
+// Numbers returns the possible values of Number.
+func (s *Sites) Numbers() []string { return slices.DeleteFunc(s.Keys(), isNaming) }
 
 func some(row []report.Value, columns []int) []report.Value {
 	list := make([]report.Value, len(columns))
@@ -99,20 +91,20 @@ func some(row []report.Value, columns []int) []report.Value {
 	return list
 }
 
-// rank makes the rows, if there are none yet.
+// rank computes the rows, if there are none yet.
 func (s *Sites) rank() {
 	if s.rows == nil {
 		s.rows = s.Ranker.Rows(s.Levels, s.By, 0)
 	}
 }
 
-// Reaching is the number of rows that make a share of the first level's misses.
+// Reaching returns the number of rows that make a share of the first level's misses.
 func (s *Sites) Reaching(share float64) int {
 	s.rank()
 	return attribution.Reaching(s.rows, 0, share, s.Levels[0].Level.Misses)
 }
 
-// Keys are all the columns that a table can have.
+// Keys returns all columns that a table can have.
 func (s *Sites) Keys() (keys []string) {
 	for _, c := range s.columns() {
 		keys = append(keys, c.Key)
@@ -120,8 +112,8 @@ func (s *Sites) Keys() (keys []string) {
 	return keys
 }
 
-// Sort sorts the rows, or the first so many of them, by a column before a table is
-// made of them; numbers fall, words rise.
+// Sort sorts the first rows by a column, for the next table: numbers in descending order, words
+// in ascending order.
 func (s *Sites) Sort(column string, first int) {
 	at := slices.Index(s.Keys(), column)
 	if at < 0 {
@@ -141,11 +133,10 @@ func (s *Sites) Sort(column string, first int) {
 	copy(rows, sorted)
 }
 
-// narrow are the columns for people, between blanks, beside those of misses and
-// utilisation.
+// narrow are the columns for people besides misses and utilisation, between blanks.
 const narrow = " name function file line kind variable references miss_ratio stride source blocks bytes "
 
-// Narrow leaves the columns out that are for programs, but keep.
+// Narrow drops the columns for programs, except for keep.
 func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -164,7 +155,7 @@ const coherenceMisses = "_coherence_misses"
 // coherent reports whether a level has coherence misses.
 func (s *Sites) coherent(n int) bool { return s.Levels[n].Coherence > 0 }
 
-// level is a level's name as columns begin with it.
+// level returns a level's name, with which its columns begin.
 func (s *Sites) level(n int) string { return s.Levels[n].Level.Cache.Name }
 
 func (s *Sites) columns() (list []report.Column) {
@@ -235,13 +226,13 @@ func (s *Sites) columns() (list []report.Column) {
 	return list
 }
 
-// otherLines tells whether a level has lines of another size than the sites, for
-// whose lines alone it is measured what is used.
+// otherLines reports whether a level has another line size than the sites, for which
+// utilisation is measured.
 func (s *Sites) otherLines() bool {
 	return slices.ContainsFunc(s.Levels, func(l attribution.Attribution) bool { return l.Level.Cache.LineBytes != s.Profile.Sites.LineBytes })
 }
 
-// row is that of a place in the code or of data.
+// row returns the row of a source location or of data.
 func (s *Sites) row(r *attribution.Row) (row []report.Value) {
 	function := r.Function
 	if s.Name != nil {
@@ -273,7 +264,7 @@ func (s *Sites) row(r *attribution.Row) (row []report.Value) {
 	return row
 }
 
-// unplaced is a row of no place.
+// unplaced returns a row without a source location.
 func (s *Sites) unplaced(name string, r *attribution.Row) (row []report.Value) {
 	row = append(row, report.TextOf(name))
 	for _, c := range s.columns()[1:] {
@@ -296,7 +287,7 @@ func (s *Sites) unplaced(name string, r *attribution.Row) (row []report.Value) {
 	return row
 }
 
-// objectName names what has none in the source.
+// objectName returns a data object's name, or a name for its kind.
 func objectName(o *profile.DataObject) string {
 	switch {
 	case o.Name != "":
@@ -309,7 +300,7 @@ func objectName(o *profile.DataObject) string {
 	return "[all other data]"
 }
 
-// addressOf names an instruction of no known function.
+// addressOf names an instruction without a known function.
 func addressOf(s *profile.Site) string {
 	switch {
 	case s.Module != "":
@@ -322,7 +313,7 @@ func addressOf(s *profile.Site) string {
 	return "(not known)"
 }
 
-// numbers appends what every row has.
+// numbers appends the numbers that every row has.
 func (s *Sites) numbers(row []report.Value, r *attribution.Row) []report.Value {
 	for n := range s.Levels {
 		share := report.None()
@@ -338,17 +329,14 @@ func (s *Sites) numbers(row []report.Value, r *attribution.Row) []report.Value {
 			row = append(row, report.Real(r.Coherence[n]))
 		}
 	}
-	switch {
-	case r.Accesses == 0 && s.estimated():
-		row = append(row, report.None(), report.None(), report.None(), report.None(), report.None())
-	case r.Accesses == 0:
-		row = append(row, report.None(), report.None(), report.None(), report.None())
-	default:
-		row = append(row, report.Ratio(r.Misses[0]/float64(r.Accesses)), report.Count(r.References), report.Count(r.Accesses), report.Count(r.Cold))
-		if s.estimated() {
-			row = append(row, s.coldOff(r))
-		}
+	counts := []report.Value{report.None(), report.None(), report.None(), report.None(), report.None()}
+	if r.Accesses > 0 {
+		counts = []report.Value{report.Ratio(r.Misses[0] / float64(r.Accesses)), report.Count(r.References), report.Count(r.Accesses), report.Count(r.Cold), s.coldOff(r)}
 	}
+	if !s.estimated() {
+		counts = counts[:4]
+	}
+	row = append(row, counts...)
 	for c := range s.Profile.Sites.Capacities {
 		used := report.None()
 		if c < len(r.Used) && r.Used[c].Fetched > 0 {
@@ -359,11 +347,11 @@ func (s *Sites) numbers(row []report.Value, r *attribution.Row) []report.Value {
 	return row
 }
 
-// estimated reports whether misses are those of a sample.
+// estimated reports whether misses are estimated from a sample.
 func (s *Sites) estimated() bool { return s.Profile.Sampled.Estimates() && IsOfSample(s.Profile) }
 
-// missesOff is half of the interval about the misses of a row at a level, of which places
-// may all be off to the same side; nothing for what is of no place.
+// missesOff is half the width of the interval of a row's misses at a level. The errors of its
+// sites may have the same sign. A row without a source location has none.
 func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 	if r.Accesses == 0 {
 		return report.None()
@@ -387,7 +375,7 @@ func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 	return report.Count(min(off, r.Accesses))
 }
 
-// coldOff is that of first accesses.
+// coldOff is half the width of the interval of first accesses.
 func (s *Sites) coldOff(r *attribution.Row) report.Value {
 	off := uint64(0)
 	for _, u := range s.reusesOf(r) {
@@ -398,7 +386,7 @@ func (s *Sites) coldOff(r *attribution.Row) report.Value {
 	return report.Count(min(off, r.Accesses))
 }
 
-// reusesOf is reuses; of others, which are many, none.
+// reusesOf is reuses, and nil for the row of all other objects.
 func (s *Sites) reusesOf(r *attribution.Row) []*profile.Reuse {
 	if s.By == attribution.Object && r.Object < 0 {
 		return nil
@@ -414,44 +402,36 @@ func (s *Sites) strides(r *attribution.Row) []report.Value {
 	return row
 }
 
-// joined lists what the sites of a row have of something, each once.
-func (s *Sites) joined(r *attribution.Row, of func(*profile.Site) string) string {
-	var seen []string
-next:
+// joined lists the distinct texts of a row's sites.
+func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) string {
+	var texts []string
 	for _, i := range r.Sites {
-		text := of(&s.Profile.Sites.Code[i])
-		if text == "" {
-			continue
+		if t := text(&s.Profile.Sites.Code[i]); t != "" && !slices.Contains(texts, t) {
+			texts = append(texts, t)
 		}
-		for _, have := range seen {
-			if have == text {
-				continue next
-			}
-		}
-		seen = append(seen, text)
 	}
-	sort.Strings(seen)
-	return strings.Join(seen, ", ")
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
 }
 
-// identity is what a site is in the trace and in the program.
+// identity returns the cells that identify a site in the trace and in the program.
 func identity(s *profile.Site) []report.Value {
-	row := []report.Value{report.Known(uint64(s.Column)), report.Count(uint64(s.Bytes)), report.None(), report.None(), report.TextOf(s.Module), report.None()}
+	number, pc, offset := report.None(), report.None(), report.None()
 	if s.Number != profile.NoSite {
-		row[2] = report.Count(uint64(s.Number))
+		number = report.Count(uint64(s.Number))
 	}
 	if s.PC != 0 {
-		row[3] = report.TextOf("0x" + strconv.FormatUint(s.PC, 16))
+		pc = report.TextOf("0x" + strconv.FormatUint(s.PC, 16))
 	}
 	if s.Module != "" {
-		row[5] = report.TextOf("0x" + strconv.FormatUint(s.Offset, 16))
+		offset = report.TextOf("0x" + strconv.FormatUint(s.Offset, 16))
 	}
-	return row
+	return []report.Value{report.Known(uint64(s.Column)), report.Count(uint64(s.Bytes)), number, pc, report.TextOf(s.Module), offset}
 }
 
-// Before lists, for the first rows of the table, which others touched their lines
-// before, at distances from profile.PreviousFrom on: the first three of each. What
-// touched those of data are lines of source.
+// Before has rows for the first rows of the table: the three rows that most often touched their
+// lines before, at distances from profile.PreviousFrom on. For data objects these are source
+// lines.
 func (s *Sites) Before(top int) report.Table {
 	t := report.Table{Key: "before", Title: "Who touched the lines before", Columns: report.Columns(
 		"of=accesses of", "place=line touched before by", "accesses", "share=of these")}
@@ -478,12 +458,7 @@ func (s *Sites) Before(top int) report.Table {
 		for other := range counts {
 			others = append(others, other)
 		}
-		sort.Slice(others, func(i, j int) bool {
-			if counts[others[i]] != counts[others[j]] {
-				return counts[others[i]] > counts[others[j]]
-			}
-			return others[i] < others[j]
-		})
+		slices.SortFunc(others, func(x, y int) int { return cmp.Or(cmp.Compare(counts[y], counts[x]), cmp.Compare(x, y)) })
 		for _, other := range others[:min(3, len(others))] {
 			t.Add(report.TextOf(s.place(&s.rows[n])), report.TextOf(code.place(&code.rows[other])),
 				report.Count(counts[other]), report.Ratio(float64(counts[other])/float64(total)))
@@ -527,8 +502,8 @@ func (s *Sites) place(r *attribution.Row) string {
 	return name
 }
 
-// Estimated says of which levels the sites' misses are estimates that an analysis
-// could count, and how.
+// Estimated warns about levels at which the sites' misses are estimates, though an analysis
+// could count them.
 func Estimated(levels []attribution.Attribution) (list []string) {
 	for i := range levels {
 		l := &levels[i]
@@ -544,7 +519,7 @@ func Estimated(levels []attribution.Attribution) (list []string) {
 	return list
 }
 
-// MissingSites says what the sites of a profile leave out.
+// MissingSites warns about references without a known source location.
 func MissingSites(p *profile.Profile) (list []string) {
 	s := p.Sites
 	unknown, all := uint64(0), uint64(0)
@@ -554,7 +529,7 @@ func MissingSites(p *profile.Profile) (list []string) {
 			unknown += n
 		}
 	}
-	const few = 2000 // to one: 0.05 %, and less would be said to be 0.0 %
+	const few = 2000 // below 0.05 %, the share would be written as 0.0 %
 	if unknown > 0 && unknown >= all/few && p.Input.Kinds != 1<<trace.Fetch {
 		share := strconv.FormatFloat(100*float64(unknown)/float64(all), 'f', 1, 64)
 		list = append(list, share+" % of the references have no known place in the source: instructions are named by their addresses; --symbols FILE names them where FILE is the program that was traced")
