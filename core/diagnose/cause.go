@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // sharing adds the data that threads take from each other.
@@ -18,50 +20,126 @@ func (r *run) sharing() {
 	}
 	c := &answers.Communication{Profile: r.p, Name: r.Readable}
 	list, _ := c.FalseFindings()
+	of := r.cost.replay
+	if of != nil && of.lines == nil {
+		of = nil
+	}
+	var tried *retrial
+	all := 0.0
+	if of != nil {
+		all = sum(of.falsely)
+		if len(list) > 0 && all*r.handOver() > Least*r.out.Cycles {
+			tried = r.retry(apart(of, r.lineShift(), false), pageShift)
+		}
+	}
+	left := all
 	for i := range list {
 		f := &list[i]
 		if f.Sites[0] == profile.NoSite {
 			continue
 		}
 		at := r.cost.bySite[&r.p.Sites.Code[f.Sites[0]]]
-		cost := 0.0
+		cost, times := 0.0, 0.0
 		var among []*place
-		for _, of := range r.places {
-			if of.coherence > 0 && r.uses(of, f.Sites) {
-				among = append(among, of)
-				cost += of.coherence * (1 - r.taken[of])
+		for _, at := range r.places {
+			if at.coherence > 0 && r.uses(at, f.Sites) {
+				among = append(among, at)
+				cost += at.coherence * (1 - r.taken[at])
+				if of != nil {
+					for _, i := range at.sites {
+						times += of.falsely[i]
+					}
+				}
 			}
 		}
-		// Each time that a line is taken back costs at most one wait.
-		saved := min(cost, float64(f.PingPongs)*r.coherenceWait())
-		if !f.Seen || saved < Least*r.out.Cycles {
-			most := min(float64(f.Moves)*r.handOver(), r.out.Cycles)
-			r.add(at, Finding{Kind: FalseSharing, Data: f.Name, Cost: cost, Saved: most / 2, Least: saved, Most: most,
-				Why: strings.TrimSuffix(f.Text, "."), Fix: f.Fix,
-				How:  "The threads hardly overlapped in this run; the most is what they wait if they always run at the same time.",
-				More: "communication --false-sharing"})
-			continue
+		times = min(times, left)
+		finding := Finding{Kind: FalseSharing, Data: f.Name, Cost: cost, Why: strings.TrimSuffix(f.Text, "."), Fix: f.Fix, More: "communication --false-sharing"}
+		switch {
+		case tried != nil:
+			if times == 0 {
+				continue
+			}
+			left -= times
+			happens, _, _ := strings.Cut(f.Text, ". ")
+			finding.Why = strings.TrimSuffix(happens, ".") + "; when the threads run at the same time, they take lines from each other " + report.Count(uint64(times)).Human() + " times"
+			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
+			finding.Before, finding.After = tried.before, tried.after
+			finding.How = "The words of each thread got lines of their own in the recorded references, and the caches of all cores were run again with the threads at the same time."
+		default:
+			// Each time that a line is taken back costs at most one wait.
+			saved := min(cost, float64(f.PingPongs)*r.coherenceWait())
+			if !f.Seen || saved < Least*r.out.Cycles {
+				most := min(float64(f.Moves)*r.handOver(), r.out.Cycles)
+				finding.Saved, finding.Least, finding.Most = most/2, saved, most
+				finding.How = "The threads hardly overlapped in this run; the most is what they wait if they always run at the same time."
+				r.add(at, finding)
+				continue
+			}
+			finding.Saved, finding.Tried = saved, true
+			finding.How = "The times that threads took a line from each other for words that the other one did not write were counted."
 		}
 		for _, of := range among {
 			r.taken[of] = max(r.taken[of], share(of.coherence, of.wait))
 		}
-		r.add(at, Finding{Kind: FalseSharing, Data: f.Name, Cost: cost, Saved: saved, Tried: true,
-			Why: strings.TrimSuffix(f.Text, "."), Fix: f.Fix, How: "The times that threads took a line from each other for words that the other one did not write were counted.",
-			More: "communication --false-sharing"})
+		r.add(at, finding)
 	}
+	r.trueSharing(of)
+}
+
+func (r *run) lineShift() uint { return uint(bits.TrailingZeros32(r.p.Sites.LineBytes)) }
+
+// trueSharing adds the places that wait for words which other threads store to.
+func (r *run) trueSharing(of *counts) {
+	var tried *retrial
 	for _, at := range r.places {
 		left := at.coherence - r.taken[at]*at.wait
 		if left < leastWait*r.out.Cycles || at.coherence < at.wait/2 {
 			continue
 		}
+		if tried == nil && of != nil {
+			tried = r.retry(apart(of, r.lineShift(), true), pageShift)
+		}
 		r.taken[at] = 1
-		r.add(at, Finding{Kind: TrueSharing, Cost: left, Saved: left, Least: left / 2, Most: left,
+		f := Finding{Kind: TrueSharing, Cost: left, Saved: left, Least: left / 2, Most: left,
 			Why:  "threads store to the same words in turn, so each access finds that another core has the line",
 			Fix:  "give each thread a copy of its own, and combine the copies at the end; or store less often",
 			How:  "The misses that another core's store caused were counted. That all of them go is the best case.",
-			More: "communication --by site"})
+			More: "communication --by site"}
+		if tried != nil && tried.savedAt(at) > left/2 {
+			f.Saved, f.Tried, f.Least, f.Most = tried.savedAt(at)+r.atomics(at), true, 0, 0
+			f.Cost += r.atomics(at)
+			f.Before, f.After = tried.before, tried.after
+			f.How = "Each thread got a copy of these words in the recorded references, and the caches of all cores were run again with the threads at the same time."
+		}
+		r.add(at, f)
 	}
 }
+
+// atomics are the cycles that blocks with atomic operations of a place take beyond what their
+// instructions need: a copy of its own needs no atomic operation.
+func (r *run) atomics(at *place) (cycles float64) {
+	p := r.cost.program
+	if p == nil {
+		return 0
+	}
+	seen := map[uint32]bool{}
+	for _, i := range at.sites {
+		number := r.p.Sites.Code[i].Number
+		if int64(number) >= int64(len(p.Sites)) || p.Sites[number].Flags&trace.AtomicSite == 0 {
+			continue
+		}
+		b := p.Sites[number].Block
+		if int64(b) >= int64(len(p.Blocks)) || seen[b] {
+			continue
+		}
+		seen[b] = true
+		cycles += max(0, r.cost.hits.Blocks[b].Cycles-r.cost.visits[b]*float64(len(p.Blocks[b].Instrs))/plainWidth)
+	}
+	return cycles
+}
+
+// plainWidth is how many instructions a core finishes in a cycle where none waits.
+const plainWidth = 4
 
 // handOver is what a core waits for a line that another core has: the latency of the first
 // level that cores share, or of memory.
@@ -107,7 +185,7 @@ func (r *run) causes() {
 	list := slices.Clone(r.places)
 	slices.SortStableFunc(list, func(a, b *place) int { return cmp.Compare(b.wait, a.wait) })
 	for _, at := range list {
-		left := at.wait * (1 - r.taken[at])
+		left := (at.wait + at.pages) * (1 - r.taken[at])
 		if left < leastWait*r.out.Cycles {
 			continue
 		}
@@ -126,7 +204,7 @@ func (r *run) causes() {
 			f.Kind = PointerChasing
 			f.Least, f.Most = packed/2, left*(1-1/overlapSequence)
 			f.Saved = f.Most
-			f.Why = "each load takes its address from the load before, and the addresses follow no order, so the core waits for one line after the other from behind " + level
+			f.Why = chased(level)
 			f.Fix = "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers"
 			f.More = "sites --by line"
 		case 2*at.crossing > float64(at.references):
@@ -145,14 +223,14 @@ func (r *run) causes() {
 			f.More = "sites --by object --utilisation 48KiB,12"
 		case at.irregular > 0.5:
 			f.Kind = RandomAccess
-			f.Saved = 0.75 * left
+			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
 			f.Why = "the addresses follow no order, and the data are larger than " + level
 			f.Fix = "make the data smaller, sort or partition the accesses so that those to one part of the data come together, or prefetch the addresses ahead"
 			f.More = "sites --by line"
 		case at.never > 0.8*at.wait:
 			f.Kind = Streaming
-			f.Saved = left / 2
+			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
 			f.Why = "the lines come in order and are not used again, so the loop runs at the speed of what is behind " + level
 			f.Fix = "use a smaller type, or do more with each element while it is in the cache: combine this pass with the one before or after"
@@ -161,7 +239,7 @@ func (r *run) causes() {
 			continue
 		default:
 			f.Kind = Capacity
-			f.Saved = left / 4
+			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
 			f.Why = "the code comes back to the data after " + level + " has replaced them"
 			f.Fix = "work on parts of the data that fit in " + level + ": do all steps for one part before the next"
@@ -171,6 +249,10 @@ func (r *run) causes() {
 		r.add(at, f)
 	}
 }
+
+// carefully divides the most that a change could save where nothing on the record says how much
+// of it a change would get, so that what was tried is ranked first.
+const carefully = 8
 
 // A line is badly used where at most half of its bytes are; a good layout uses nearly all.
 const (

@@ -39,7 +39,7 @@ func (r *run) compute() {
 			continue
 		}
 		if loads {
-			r.add(at, Finding{Kind: PointerChasing, Cost: t.Cycles, Saved: saved, Least: 0, Most: saved,
+			r.add(at, Finding{Kind: PointerChasing, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
 				Why:  "each iteration takes its address from a load of the one before: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
 				Fix:  "keep the elements in an array, whose addresses do not depend on loads",
 				How:  "Modelled: what the loop would take if its ports were the limit.",

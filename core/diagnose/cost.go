@@ -9,6 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/costmodel"
+	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -43,6 +44,8 @@ type place struct {
 	stores     float64 // cycles of these of stores
 	never      float64 // cycles of these for the first access to a line
 	crossing   float64 // references that lie across two lines
+	pages      float64 // cycles for translations of addresses
+	split      float64 // cycles for references across two lines
 	level      int     // that most waits are for: index of the level that misses
 }
 
@@ -63,9 +66,51 @@ type costs struct {
 	base    float64           // cycles without waits
 	bySite  map[*profile.Site]*place
 	levels  []attribution.Attribution
-	misses  [][]float64 // of each level, by site
 	latency []float64   // beyond a hit in the first level, of what comes from behind each level
+	run     measure     // of the run as it is
 	site    [][]float64 // cycles that each site waits, by level that misses
+	pages   []float64   // cycles that each site waits for translations of addresses
+	split   []float64   // cycles of each site for references across two lines
+	idle    float64     // cycles that threads wait for each other
+	follows map[int]bool
+	steps   []uint64 // bytes that each site goes on by in its innermost loop; 0: not known
+	replay  *counts  // of the run as it is, in caches; nil: not needed, or not possible
+}
+
+// measure is what the waits of sites follow from.
+type measure struct {
+	misses    [][]float64 // by level and site
+	coherence [][]float64 // of these after another core's store; nil: no level has any
+	scattered []bool      // addresses without order, by site
+	overlap   []float64   // fetches under way at a time, by site
+	replay    *counts     // that it is from; nil: from the profile
+}
+
+// measureOf is what the profile says.
+func (c *costs) measureOf(p *profile.Profile) (m measure) {
+	for k := range c.levels {
+		m.misses = append(m.misses, slices.Clone(c.levels[k].Sites))
+		m.coherence = append(m.coherence, c.levels[k].SiteCoherence)
+	}
+	for i := range p.Sites.Code {
+		s := &p.Sites.Code[i]
+		m.scattered = append(m.scattered, scattered(s))
+		m.overlap = append(m.overlap, c.overlapBy(i, s.Kind, s.Stride(), nearShare(s)))
+	}
+	return m
+}
+
+// measured is what a replay says.
+func (c *costs) measured(p *profile.Profile, of *counts) (m measure) {
+	m = measure{misses: of.misses, coherence: of.coherence, replay: of}
+	for i := range p.Sites.Code {
+		n := &of.sites[i]
+		s := profile.Site{Kind: p.Sites.Code[i].Kind, Strides: n.strides}
+		near := share(float64(n.near), float64(n.accesses))
+		m.scattered = append(m.scattered, scatteredBy(s.Stride(), near))
+		m.overlap = append(m.overlap, c.overlapBy(i, s.Kind, s.Stride(), near))
+	}
+	return m
 }
 
 // price counts the cycles of the run.
@@ -97,11 +142,9 @@ func (r *run) price() error {
 		c.latency = append(c.latency, behind-h.Levels[0].LatencyCycles)
 		r.out.levels = append(r.out.levels, h.Levels[k].Name)
 	}
+	c.steps = stepsOf(r)
+	c.run = c.measureOf(r.p)
 	r.exact()
-	c.site = make([][]float64, len(r.p.Sites.Code))
-	for i := range r.p.Sites.Code {
-		c.site[i] = c.waits(&r.p.Sites.Code[i], i)
-	}
 	if len(r.p.Blocks) > 0 {
 		if err := c.code(r); err != nil {
 			return err
@@ -110,8 +153,13 @@ func (r *run) price() error {
 		c.base = withoutCode * float64(r.p.Totals.AllReferences())
 		r.out.Notes = append(r.out.Notes, "the trace holds no code: each reference is taken to cost one cycle; compile the program with stackglass cc to know its own cycles")
 	}
+	r.replays()
+	if c.site, err = c.waits(r, &c.run); err != nil {
+		return err
+	}
+	r.others()
 	r.group()
-	r.out.Cycles = c.base
+	r.out.Cycles = c.base + c.idle
 	for k := range levels {
 		w := LevelWait{Name: "memory"}
 		if k+1 < len(h.Levels) {
@@ -123,16 +171,90 @@ func (r *run) price() error {
 		r.out.Cycles += w.Cycles
 		r.out.Waits = append(r.out.Waits, w)
 	}
+	if pages := sum(c.pages); pages > leastPages*r.out.Cycles {
+		r.out.Waits = append(r.out.Waits, LevelWait{Name: "page tables", Cycles: pages})
+		r.out.Cycles += pages
+	}
+	r.out.Cycles += sum(c.split)
 	return nil
+}
+
+// leastPages is the share of the cycles from which on translations of addresses are told.
+const leastPages = 0.005
+
+func sum(list []float64) (all float64) {
+	for _, x := range list {
+		all += x
+	}
+	return all
+}
+
+// replays runs the trace through the caches where the profile does not tell enough: with
+// threads, because the order in which they happened to run is not that of a machine with a
+// core for each; with more data than the buffers of translations reach, and with references
+// across lines.
+func (r *run) replays() {
+	c := r.cost
+	split := false
+	for i := range r.p.Sites.Code {
+		split = split || crossing(&r.p.Sites.Code[i], r.p.Sites.LineBytes) > 0
+	}
+	lines := uint64(0)
+	if l := r.p.LocalityAt(r.p.Sites.LineBytes); l != nil {
+		lines = l.Lines()
+	}
+	threads := len(r.p.Totals.Threads) > 1
+	if !threads && !split && lines <= secondPages || !r.canReplay() {
+		return
+	}
+	if c.replay = r.again(nil, pageShift); c.replay != nil && threads {
+		c.run.misses, c.run.coherence = c.replay.misses, c.replay.coherence
+	}
+}
+
+// others are the cycles that are not waits for lines: for translations, for references across
+// lines, and of threads for each other.
+func (r *run) others() {
+	c := r.cost
+	n := len(r.p.Sites.Code)
+	c.pages, c.split = make([]float64, n), make([]float64, n)
+	if c.replay == nil {
+		return
+	}
+	c.pages, c.split = c.othersOf(r, &c.run, c.site, c.replay)
+	for _, w := range c.replay.idle {
+		if !w.dynamic {
+			c.idle += w.cycles
+		}
+	}
+}
+
+func (c *costs) othersOf(r *run, m *measure, site [][]float64, of *counts) (pages, split []float64) {
+	for i := range of.sites {
+		n := &of.sites[i]
+		overlap := walkOverlap
+		if c.dependent(r, m, site, i) {
+			overlap = 1
+		}
+		pages = append(pages, (n.second*secondPageCycles+n.walks*walkCycles)/overlap)
+		split = append(split, float64(n.split)*splitCycles)
+	}
+	return pages, split
+}
+
+// dependent reports whether the loads of a site wait for loads before.
+func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
+	if !m.scattered[i] || r.p.Sites.Code[i].Kind != trace.Load {
+		return false
+	}
+	plain := sum(c.plain(m, i))
+	return plain > 0 && sum(site[i]) > dependentFrom*plain
 }
 
 // exact takes the misses of sites from the folded trace where that counts them, which is
 // exact in sets too. Threads on cores of their own do not share caches as its loops do.
 func (r *run) exact() {
 	c := r.cost
-	for k := range c.levels {
-		c.misses = append(c.misses, slices.Clone(c.levels[k].Sites))
-	}
 	if r.loops == nil {
 		return
 	}
@@ -154,59 +276,102 @@ func (r *run) exact() {
 				exact[i] += float64(counts.Misses)
 			}
 		}
-		c.misses[k] = exact
+		c.run.misses[k] = exact
 	}
 }
 
 // fetches are the lines that a site gets from behind each level.
-func (c *costs) fetches(i int) []float64 {
-	lines := make([]float64, len(c.levels))
-	for k := range c.levels {
-		lines[k] = c.misses[k][i]
-		if k+1 < len(c.levels) {
-			lines[k] -= c.misses[k+1][i]
+func (m *measure) fetches(i int) []float64 {
+	lines := make([]float64, len(m.misses))
+	for k := range m.misses {
+		lines[k] = m.misses[k][i]
+		if k+1 < len(m.misses) {
+			lines[k] -= m.misses[k+1][i]
 		}
 		lines[k] = max(0, lines[k])
 	}
 	return lines
 }
 
-// waits are the cycles that a site waits for lines, by level that misses, if its fetches
+// taken are the lines of a site that another core took, of those from behind a level.
+func (m *measure) taken(i, k int, fetched float64) float64 {
+	if of := m.coherence[k]; of != nil {
+		return min(of[i], fetched)
+	}
+	return 0
+}
+
+// plain are the cycles that a site waits for lines, by level that misses, if its fetches
 // overlap as far as its addresses allow.
-func (c *costs) waits(s *profile.Site, i int) []float64 {
-	out := c.fetches(i)
-	overlap := overlapOf(s)
+func (c *costs) plain(m *measure, i int) []float64 {
+	out := m.fetches(i)
 	for k := range out {
-		own := out[k]
-		if of := c.levels[k].SiteCoherence; of != nil { // another core has the line: nobody fetches that ahead
-			taken := min(of[i], out[k])
-			own -= taken
-			out[k] = taken * c.latency[k]
-		} else {
-			out[k] = 0
-		}
-		out[k] += own * c.latency[k] / overlap
+		taken := m.taken(i, k, out[k]) // another core has the line: nobody fetches that ahead
+		out[k] = taken*c.latency[k] + (out[k]-taken)*c.latency[k]/m.overlap[i]
 	}
 	return out
 }
 
-// overlapOf is how many fetches of a site overlap.
-func overlapOf(s *profile.Site) float64 {
+// overlapBy is how many fetches of a site overlap. Of a loop that the compiler unrolled, a
+// reference goes on by several elements, and its lines come in sequence all the same.
+func (c *costs) overlapBy(i int, kind trace.Kind, stride profile.Stride, near float64) float64 {
 	switch {
-	case s.Kind == trace.Store || s.Kind == trace.Modify || s.Kind == trace.RangeWrite:
+	case kind == trace.Store || kind == trace.Modify || kind == trace.RangeWrite:
 		return overlapStore
-	case scattered(s):
+	case scatteredBy(stride, near):
 		return overlapRandom
-	case s.Stride() == profile.ConstantStride && nearShare(s) < 0.5:
+	case stride == profile.ConstantStride && near < 0.5 && !(c.steps[i] > 0 && c.steps[i] <= sequence):
 		return overlapStride
 	}
 	return overlapSequence
 }
 
+// sequence is the longest step in bytes of references to lines that are next to each other.
+const sequence = 128
+
+// stepsOf finds by how many bytes sites go on in their innermost loops, most often; 0: not
+// known.
+func stepsOf(r *run) []uint64 {
+	steps := make([]uint64, len(r.p.Sites.Code))
+	if r.loops == nil {
+		return steps
+	}
+	weight := make([]float64, len(steps))
+	index := siteIndex(r.p)
+	byRef := make([]int, len(r.loops.Tree().References()))
+	for n, ref := range r.loops.Tree().References() {
+		byRef[n] = index(&row{site: ref.Site, pc: ref.PC, kind: ref.Kind})
+	}
+	var walk func(n loops.Node, times float64)
+	walk = func(n loops.Node, times float64) {
+		times *= float64(n.Trips())
+		for i := range n.Len() {
+			item, by := n.Item(i)
+			if item.IsLoop() {
+				walk(item, times)
+				continue
+			}
+			site := byRef[item.Ref()]
+			if _, _, wild := item.Leaf(); wild || site < 0 || by[0] == 0 || times <= weight[site] {
+				continue
+			}
+			weight[site], steps[site] = times, uint64(magnitude(int64(by[0])))
+		}
+	}
+	for n := range r.loops.Tree().Nodes() {
+		if n.IsLoop() {
+			walk(n, 1)
+		}
+	}
+	return steps
+}
+
 // scattered reports whether a site's accesses follow no order: neither are they at a
 // constant stride, nor is nearly each to a line that was used just before.
-func scattered(s *profile.Site) bool {
-	return s.Stride() == profile.IrregularStride && nearShare(s) < mostlyNear
+func scattered(s *profile.Site) bool { return scatteredBy(s.Stride(), nearShare(s)) }
+
+func scatteredBy(stride profile.Stride, near float64) bool {
+	return stride == profile.IrregularStride && near < mostlyNear
 }
 
 // mostlyNear is the share of accesses to lines just used from which on addresses are taken
@@ -240,6 +405,19 @@ func (c *costs) code(r *run) error {
 		return err
 	}
 	c.base = c.hits.Cycles
+	return nil
+}
+
+// waits are the cycles that each site waits for lines, by level that misses: as far as fetches
+// overlap, and where loads need the results of others, one after the other.
+func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
+	out := make([][]float64, len(r.p.Sites.Code))
+	for i := range out {
+		out[i] = c.plain(of, i)
+	}
+	if c.models == nil {
+		return out, nil
+	}
 	byNumber := map[uint32]int{}
 	for i := range r.p.Sites.Code {
 		if s := &r.p.Sites.Code[i]; s.Number != profile.NoSite {
@@ -250,17 +428,24 @@ func (c *costs) code(r *run) error {
 	// needs their result for its address, that is what an iteration takes.
 	late := map[uint32]float64{}
 	for number, i := range byNumber {
-		if s := &r.p.Sites.Code[i]; scattered(s) {
-			for k, lines := range c.fetches(i) {
-				late[number] += share(lines*c.latency[k], float64(s.References()))
+		if of.scattered[i] {
+			for k, lines := range of.fetches(i) {
+				late[number] += share(lines*c.latency[k], float64(r.p.Sites.Code[i].References()))
 			}
 		}
 	}
-	chained, err := m.Price(r.Processor, first, late)
+	chained, err := c.models.Price(r.Processor, r.Machine.Levels[0].LatencyCycles, late)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.pointers(r)
+	for i := range c.pointers(r) {
+		if !of.scattered[i] {
+			continue
+		}
+		for k, lines := range of.fetches(i) {
+			out[i][k] = max(out[i][k], lines*c.latency[k])
+		}
+	}
 	for b := range c.program.Blocks {
 		more := chained.Blocks[b].Cycles - c.hits.Blocks[b].Cycles
 		k := &c.program.Blocks[b]
@@ -268,11 +453,11 @@ func (c *costs) code(r *run) error {
 		var among []int
 		for number := k.FirstSite; number < k.FirstSite+k.Sites; number++ {
 			i, ok := byNumber[number]
-			if !ok || !scattered(&r.p.Sites.Code[i]) {
+			if !ok || !of.scattered[i] {
 				continue
 			}
 			among = append(among, i)
-			for _, cycles := range c.site[i] {
+			for _, cycles := range out[i] {
 				sum += cycles
 			}
 		}
@@ -280,18 +465,22 @@ func (c *costs) code(r *run) error {
 			continue
 		}
 		for _, i := range among {
-			for l := range c.site[i] {
-				c.site[i][l] *= more / sum
+			for l := range out[i] {
+				out[i][l] *= more / sum
 			}
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // pointers has loads wait for each other on lines of source that load a pointer from an
 // irregular address into a variable in memory, and load through that: such code follows
 // pointers, and was not optimised. The pipeline sees that where the pointer is in a register.
-func (c *costs) pointers(r *run) {
+func (c *costs) pointers(r *run) map[int]bool {
+	if c.follows != nil {
+		return c.follows
+	}
+	c.follows = map[int]bool{}
 	type at struct {
 		function, file string
 		line           uint32
@@ -299,7 +488,7 @@ func (c *costs) pointers(r *run) {
 	type variable struct{ function, name string }
 	stored := map[variable]bool{}
 	for i := range r.p.Sites.Code {
-		if s := &r.p.Sites.Code[i]; s.Kind == trace.Store && s.Type == "ptr" && s.Variable != "" && s.Stride() == profile.ZeroStride {
+		if s := &r.p.Sites.Code[i]; s.Kind == trace.Store && s.Type == "ptr" && s.Variable != "" && (s.Stride() == profile.ZeroStride || c.onStack(s)) {
 			stored[variable{s.Function, s.Variable}] = true
 		}
 	}
@@ -314,13 +503,16 @@ func (c *costs) pointers(r *run) {
 	}
 	for i := range r.p.Sites.Code {
 		s := &r.p.Sites.Code[i]
-		if !follows[at{s.Function, s.File, s.Line}] || s.Kind != trace.Load || !scattered(s) {
-			continue
-		}
-		for k, lines := range c.fetches(i) {
-			c.site[i][k] = max(c.site[i][k], lines*c.latency[k])
+		if follows[at{s.Function, s.File, s.Line}] && s.Kind == trace.Load && scattered(s) {
+			c.follows[i] = true
 		}
 	}
+	return c.follows
+}
+
+// onStack reports whether a site's data are a local variable.
+func (c *costs) onStack(s *profile.Site) bool {
+	return int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.StackSite != 0
 }
 
 // group sums the sites up by place.
@@ -346,8 +538,14 @@ func (r *run) group() {
 		r.cost.bySite[s] = at
 		at.sites = append(at.sites, i)
 		at.references += s.References()
-		at.crossing += float64(crossing(s, r.p.Sites.LineBytes))
-		plain := r.cost.waits(s, i)
+		if of := r.cost.replay; of != nil {
+			at.crossing += float64(of.sites[i].split)
+		} else if s.Bytes <= nativeLeast {
+			at.crossing += float64(crossing(s, r.p.Sites.LineBytes))
+		}
+		plain := r.cost.plain(&r.cost.run, i)
+		at.pages += r.cost.pages[i]
+		at.split += r.cost.split[i]
 		accesses := float64(s.Reuse.Accesses())
 		for l, cycles := range r.cost.site[i] {
 			at.wait += cycles
@@ -360,13 +558,13 @@ func (r *run) group() {
 			if s.Kind != trace.Load {
 				at.stores += cycles
 			}
-			if of := r.cost.levels[l].SiteCoherence; of != nil {
-				at.coherence += min(cycles, of[i]*r.cost.latency[l])
+			if of := r.cost.run.coherence[l]; of != nil {
+				at.coherence += min(cycles, r.cost.run.taken(i, l, r.cost.run.fetches(i)[l])*r.cost.latency[l])
 			}
 			if scattered(s) && cycles > dependentFrom*plain[l] && s.Kind == trace.Load {
 				at.dependent += cycles
 			}
-			if misses := r.cost.misses[l][i]; misses > 0 && accesses > 0 {
+			if misses := r.cost.run.misses[l][i]; misses > 0 && accesses > 0 {
 				at.never += cycles * min(1, float64(s.Reuse.Cold)/misses)
 			}
 		}

@@ -51,6 +51,9 @@ const (
 	PointerChasing Kind = "pointer-chasing" // each address comes from the load before
 	RandomAccess   Kind = "random-access"   // independent loads at irregular addresses
 	Streaming      Kind = "streaming"       // lines in sequence that are not used again
+	TLB            Kind = "tlb"             // more pages than the buffers of translations reach
+	NUMA           Kind = "numa"            // memory that another thread than its user touched first
+	Imbalance      Kind = "imbalance"       // threads wait for the slowest of them
 	FalseSharing   Kind = "false-sharing"   // threads write different words of a line
 	TrueSharing    Kind = "true-sharing"    // threads write the same words
 	Compute        Kind = "compute"         // operations wait for each other, not for memory
@@ -123,14 +126,15 @@ type Options struct {
 // run is a run that is being diagnosed.
 type run struct {
 	Options
-	p       *profile.Profile
-	loops   *answers.Loops    // nil: the profile has none
-	counted *loopcount.Misses // of the loops in each level; nil: not counted
-	cost    *costs
-	places  []*place
-	taken   map[*place]float64 // share of a place's waits that findings have, 0 to 1
-	tried   map[*place]bool    // changes of the loops around a place were tried
-	out     *Diagnosis
+	p        *profile.Profile
+	loops    *answers.Loops    // nil: the profile has none
+	counted  *loopcount.Misses // of the loops in each level; nil: not counted
+	cost     *costs
+	places   []*place
+	taken    map[*place]float64 // share of a place's waits that findings have, 0 to 1
+	tried    map[*place]bool    // changes of the loops around a place were tried
+	replayed uint64             // rows
+	out      *Diagnosis
 }
 
 // Run diagnoses the run of a profile. The error says why that cannot be done.
@@ -154,7 +158,12 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 		return nil, err
 	}
 	r.sharing()
+	r.imbalance()
+	r.sockets()
+	r.chasing()
 	r.nests()
+	r.translations()
+	r.elements()
 	r.causes()
 	r.compute()
 	d := r.out

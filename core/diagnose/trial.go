@@ -7,8 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/change"
+	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/loops/outline"
 	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // The nests on which changes are tried are those with the largest waits; smaller ones are
@@ -67,6 +69,9 @@ func (r *run) nests() {
 	}
 	slices.SortStableFunc(list, func(a, b *group) int { return cmp.Compare(b.wait+b.cycles, a.wait+a.cycles) })
 	for i, g := range list {
+		if r.taken[g.at] > 0.5 {
+			continue
+		}
 		if i == mostTried || g.wait+g.cycles < leastWait*r.out.Cycles || !r.GoOn() {
 			break
 		}
@@ -100,6 +105,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 					g.waits[k] += cycles
 					g.wait += cycles
 				}
+				g.cycles += r.nestCycles(loop)
 			}
 		}
 		if g.wait < leastWait*r.out.Cycles {
@@ -151,6 +157,8 @@ type group struct {
 	waits   []float64 // of all, by level that misses
 	wait    float64   // their sum
 	cycles  float64   // without waits
+	pages   float64   // that they wait for translations
+	strided bool      // an array goes on by lines in the innermost loop
 }
 
 // nestWaits are the cycles that a loop waits, by level that misses: its misses, counted
@@ -164,7 +172,7 @@ func (r *run) nestWaits(loop int) []float64 {
 			free := 1 - r.taken[at]
 			for _, i := range at.sites {
 				cycles += free * r.cost.site[i][k]
-				lines += r.cost.fetches(i)[k]
+				lines += r.cost.run.fetches(i)[k]
 			}
 		}
 		own := lines
@@ -181,6 +189,7 @@ func (r *run) nestWaits(loop int) []float64 {
 
 // nest tries changes on a group of nests.
 func (r *run) nest(g *group) {
+	g.pages, g.strided = r.pagesOf(g), r.strided(g.largest) != nil
 	l, loop, waits, wait := r.loops, g.largest, g.waits, g.wait
 	t, err := loopcount.NewTrial(l, l.Loops[loop].Nest)
 	if err != nil { // it has irregular references
@@ -232,10 +241,13 @@ func (r *run) nest(g *group) {
 	}
 	b := &tried[best]
 	kind := kindOf(b.change)
+	if (kind == Layout || kind == Conflict || kind == Alignment) && g.pages > wait { // translations are what it waits for
+		return
+	}
 	if kind == Stride && r.strideWords(loop) == "" { // the order of loops only brings uses of the same data together
 		kind = Capacity
 	}
-	f := Finding{Kind: kind, Cost: wait + r.nestRecurrence(g, b.change), Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal(),
+	f := Finding{Kind: kind, Cost: wait + g.pages + r.nestRecurrence(g, b.change), Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal(),
 		Fix:  b.change.Words(names),
 		How:  "The change was made on the recorded loops, and the misses of every level were counted again.",
 		More: "loops --propose 5"}
@@ -250,6 +262,11 @@ func (r *run) nest(g *group) {
 		f.How += " The sum no longer waits for the one before, so the loop takes what its ports need."
 	}
 	f.Why = r.why(f.Kind, loop, worst)
+	if _, ok := b.change.(change.Split); ok {
+		if a, ok := r.recordOf(r.worstSite(g.at)); ok && r.split(g.at, a, &f) {
+			return
+		}
+	}
 	if r.nestRecurrence(g, b.change) > 0 {
 		f.Why += "; each iteration also waits for the sum of the one before"
 	}
@@ -265,7 +282,7 @@ func (r *run) nest(g *group) {
 // not apply or saves nothing.
 func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	waits := g.waits
-	if repeats(n, by) {
+	if fuse, ok := by.(change.Fuse); repeats(n, by) || ok && r.sameSource(n, fuse) {
 		return nil
 	}
 	out := &trial{change: by, sunk: sunk}
@@ -285,13 +302,99 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		if k+1 < len(out.before) {
 			before, after = max(0, before-out.before[k+1]), max(0, after-out.after[k+1])
 		}
+		if _, ok := by.(change.Interchange); ok && g.strided { // what is still fetched comes in sequence
+			after *= overlapStride / overlapSequence
+		}
 		if before > 0 {
 			out.saved += waits[k] * (1 - after/before)
 		}
 	}
-	out.saved += r.nestRecurrence(g, by)
+	out.saved += r.nestRecurrence(g, by) + r.fusedWork(n, by, g)
+	if g.pages > leastPages*r.out.Cycles {
+		before, after := 0.0, 0.0
+		for _, b := range translations {
+			o, err := change.Try(n, b.cache, r.GoOn, by)
+			if err != nil {
+				return out
+			}
+			before += b.cycles * float64(o.Before)
+			after += b.cycles * float64(o.After)
+		}
+		out.saved += g.pages * (1 - min(1, share(after, before)))
+	}
 	return out
 }
+
+// sameSource reports whether two loops are one in the source, which runs twice in a row or
+// which the compiler made several of.
+func (r *run) sameSource(n *loops.Nest, fuse change.Fuse) bool {
+	if len(fuse.First) == 0 {
+		return false
+	}
+	second := slices.Clone(fuse.First)
+	second[len(second)-1]++
+	places := map[*place]bool{}
+	var look func(items []loops.Item, do func(*place) bool) bool
+	look = func(items []loops.Item, do func(*place) bool) bool {
+		for i := range items {
+			if items[i].IsLoop() {
+				if !look(items[i].Body, do) {
+					return false
+				}
+			} else if s := r.loops.Place(items[i].Ref); s != nil && items[i].Ref.Kind.IsReference() && !do(r.cost.bySite[s]) {
+				return false
+			}
+		}
+		return true
+	}
+	a, b := fuse.First.Loop(n), second.Loop(n)
+	if a == nil || b == nil {
+		return false
+	}
+	look(a.Body, func(at *place) bool { places[at] = true; return true })
+	return look(b.Body, func(at *place) bool { return places[at] })
+}
+
+// translations are the buffers of translations as caches, and what a miss of each costs.
+var translations = []struct {
+	cache  misses.Cache
+	cycles float64
+}{
+	{misses.Cache{LineBytes: 1 << pageShift, Sets: firstPages / firstPageWays, Ways: firstPageWays}, secondPageCycles},
+	{misses.Cache{LineBytes: 1 << pageShift, Sets: secondPages / secondPageWays, Ways: secondPageWays}, walkCycles - secondPageCycles},
+}
+
+// fusedWork is how many cycles two loops take less as one: the instructions that count
+// iterations are there once, and what the first loads or stores, the second has in a register.
+func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
+	fuse, ok := by.(change.Fuse)
+	if !ok || r.cost.program == nil || len(fuse.First) == 0 {
+		return 0
+	}
+	second := slices.Clone(fuse.First)
+	second[len(second)-1]++
+	a, b := fuse.First.Loop(n), second.Loop(n)
+	if a == nil || b == nil || hasLoop(a.Body) || hasLoop(b.Body) {
+		return 0
+	}
+	saved := float64(countingInstrs)
+	for i := range b.Body {
+		load := &b.Body[i]
+		if load.Ref.Kind == trace.Load && slices.ContainsFunc(a.Body, func(it loops.Item) bool {
+			return it.Ref.Kind.IsReference() && it.Addr == load.Addr && it.Ref.Bytes == load.Ref.Bytes && slices.Equal(it.Steps, load.Steps)
+		}) {
+			saved++
+		}
+	}
+	times := float64(r.loops.Loops[g.largest].Runs)
+	for depth := range fuse.First {
+		times *= float64(fuse.First[:depth+1].Loop(n).Trips)
+	}
+	return min(saved*times/plainWidth, g.cycles/2)
+}
+
+// countingInstrs is how many instructions of a loop count its iterations.
+const countingInstrs = 3
 
 // conflictWaits are the cycles that nests wait for lines which they would find in caches without
 // sets.
@@ -319,11 +422,30 @@ func (r *run) addConflict(g *group, saved float64, level int) {
 			r.taken[of] = 1
 		}
 	}
-	r.add(g.at, Finding{Kind: Conflict, Cost: g.wait, Saved: saved, Least: 0, Most: saved,
+	f := Finding{Kind: Conflict, Cost: g.wait, Saved: saved, Least: 0, Most: saved,
 		Why:  r.why(Conflict, g.largest, level),
 		Fix:  "pad the rows by a line, or move the arrays apart by different numbers of lines, so that lines which are used together come to lie in different sets",
-		How:  "The misses were counted again in caches of the same sizes without sets; no padding was tried.",
-		More: "loops --cache L1=48KiB,12"})
+		How:  "The misses were counted again in caches of the same sizes without sets; no padding helped when it was tried.",
+		More: "loops --cache L1=48KiB,12"}
+	if t := r.padded(g); t != nil && t.saved > saved/2 {
+		f.Saved, f.Least, f.Most, f.Tried, f.Before, f.After, f.How = t.saved, 0, 0, true, t.before, t.after, retried
+		r.take(t)
+	}
+	r.add(g.at, f)
+}
+
+// pagesOf are the cycles that nests wait for translations.
+func (r *run) pagesOf(g *group) (cycles float64) {
+	seen := map[*place]bool{}
+	for _, nest := range g.loops {
+		for _, at := range r.placesOf(nest) {
+			if !seen[at] {
+				seen[at] = true
+				cycles += at.pages
+			}
+		}
+	}
+	return cycles
 }
 
 // repeats reports whether a change of order is of a loop in which no address changes: it

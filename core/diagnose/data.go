@@ -1,0 +1,339 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// chasing lays the data of dependent loads out in the order in which the loads come to them.
+func (r *run) chasing() {
+	var list []*place
+	sites := map[int]bool{}
+	for _, at := range r.byWait() {
+		if at.wait < leastWait*r.out.Cycles || at.dependent <= at.wait/2 || r.taken[at] > 0.5 {
+			continue
+		}
+		list = append(list, at)
+		for _, i := range at.sites {
+			if r.cost.run.scattered[i] && sum(r.cost.site[i]) > 0 {
+				sites[i] = true
+			}
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	to := r.traversal(sites)
+	if to == nil {
+		return
+	}
+	t := r.retry(to, pageShift)
+	if t == nil {
+		return
+	}
+	all := 0.0
+	for _, at := range list {
+		all += max(0, t.savedAt(at))
+	}
+	for len(list) > 0 {
+		at := list[0]
+		saved, cost, wait := 0.0, 0.0, 0.0
+		list = slices.DeleteFunc(list, func(of *place) bool { // lines of one function go over one structure
+			if of.function != at.function || of.file != at.file {
+				return false
+			}
+			saved += max(0, t.savedAt(of))
+			cost += of.wait + of.pages
+			wait += of.wait
+			return true
+		})
+		if saved < wait/10 || t.saved <= 0 { // the order is not the reason
+			continue
+		}
+		r.taken[at] = 1
+		level := r.Machine.Levels[at.level].Name
+		r.add(at, Finding{Kind: PointerChasing, Cost: cost, Saved: t.saved * share(saved, all), Tried: true, Before: t.before, After: t.after,
+			Why:       chased(level),
+			Fix:       "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers",
+			How:       "The elements were laid out in the order in which this loop first comes to them, and the caches were run again with the changed addresses.",
+			IllegalIf: "code that needs the elements where they are: pointers to them that are kept elsewhere, or an order of visits that changes while the program runs",
+			More:      "sites --by line"})
+	}
+	r.take(t)
+}
+
+func chased(level string) string {
+	return "each load takes its address from the load before, and the addresses follow no order, so the core waits for one line after the other from behind " + level
+}
+
+// translations adds places that wait for translations of addresses more than for lines.
+func (r *run) translations() {
+	var t *retrial
+	for _, at := range r.byWait() {
+		if at.pages < leastWait*r.out.Cycles || r.taken[at] > 0.5 || at.pages < at.wait*(1-r.taken[at]) {
+			continue
+		}
+		if t == nil {
+			if t = r.retry(nil, hugeShift); t == nil {
+				return
+			}
+		}
+		saved := t.savedAt(at)
+		if saved < at.pages/2 {
+			continue
+		}
+		walks := 0.0
+		for _, i := range at.sites {
+			walks += r.cost.replay.sites[i].walks + r.cost.replay.sites[i].second
+		}
+		r.taken[at] = 1
+		r.add(at, Finding{Kind: TLB, Cost: at.pages + at.wait, Saved: saved, Tried: true,
+			Why:  percent(share(walks, float64(at.references))) + " of the accesses are to a page whose translation is not in the first TLB any more: the loop uses more pages than the TLB has entries, and little of each",
+			Fix:  "use pages of 2 MiB (madvise(…, MADV_HUGEPAGE) or an allocation from huge pages), or bring the data that are used together onto fewer pages: a smaller stride, or an array of what the loop needs",
+			How:  "The translations were counted again with pages of 2 MiB.",
+			More: "sites --by line"})
+	}
+}
+
+// elements tries other layouts of the elements of arrays: fields that are used together in an
+// array of their own, and elements that begin at lines.
+func (r *run) elements() {
+	tried := 0
+	for _, at := range r.byWait() {
+		left := (at.wait+at.pages)*(1-r.taken[at]) + at.split
+		if left < leastElements*r.out.Cycles || tried == mostElements {
+			return
+		}
+		if r.taken[at] > 0.5 && at.split < leastElements*r.out.Cycles || at.dependent > at.wait/2 {
+			continue
+		}
+		if r.merge(at) {
+			tried++
+			continue
+		}
+		i := r.worstSite(at)
+		a, ok := r.recordOf(i)
+		if !ok || a.high-a.low < 4*a.pitch {
+			continue
+		}
+		line := uint64(r.p.Sites.LineBytes)
+		straddles := a.low%line != 0 && a.pitch >= 16 || a.pitch%line != 0 && line%a.pitch != 0
+		if at.split > leastElements*r.out.Cycles || straddles && (r.cost.run.scattered[i] || a.pitch > line/2) {
+			tried++
+			if r.align(at, a) {
+				continue
+			}
+		}
+		if used := r.utilisation(at); used > 0 && used > fewBytes {
+			continue
+		}
+		if a.pitch <= 2*uint64(r.p.Sites.Code[i].Bytes) {
+			continue
+		}
+		tried++
+		r.split(at, a, nil)
+	}
+}
+
+// What is worth a replay.
+const (
+	leastElements = 0.04
+	mostElements  = 3
+)
+
+// worstSite is the site of a place that waits most.
+func (r *run) worstSite(at *place) int {
+	cost := func(i int) float64 { return sum(r.cost.site[i]) + r.cost.pages[i] + r.cost.split[i] }
+	return slices.MaxFunc(at.sites, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
+}
+
+// hotSites are the sites that use an array in the same code as a place: those of its function
+// that make at least a quarter as many references.
+func (r *run) hotSites(at *place, a record) (list []int) {
+	of := r.base()
+	most := uint64(0)
+	for _, i := range at.sites {
+		most = max(most, r.p.Sites.Code[i].References())
+	}
+	for i := range r.p.Sites.Code {
+		s := &r.p.Sites.Code[i]
+		n := &of.sites[i]
+		if n.references == 0 || n.low > a.high || n.high < a.low || s.References() < most/4 {
+			continue
+		}
+		list = append(list, i)
+	}
+	return list
+}
+
+// split tries to keep the fields that a place uses apart from the others. f is the finding of
+// another trial that this one makes more exact; nil: there is none.
+func (r *run) split(at *place, a record, f *Finding) bool {
+	hot := r.hotSites(at, a)
+	to := r.splitting(a, hot)
+	if to == nil {
+		return false
+	}
+	t := r.retry(to, pageShift)
+	if t == nil || t.saved < Least*r.out.Cycles || t.saved < at.wait/8 {
+		return false
+	}
+	if f == nil {
+		f = &Finding{Kind: Layout,
+			Fix:       "keep the fields that this loop uses together: split the structure, or make an array of each field",
+			IllegalIf: "code that takes the fields to lie together: a pointer to a structure that is passed on, a copy of one as a whole, a file or another program that has the same form",
+			More:      "sites --by object --utilisation 48KiB,12"}
+	}
+	used := uint64(0)
+	seen := map[uint64]bool{}
+	for _, i := range hot {
+		if n := &r.base().sites[i]; n.low >= a.low && !seen[(n.low-a.low)%a.pitch] {
+			seen[(n.low-a.low)%a.pitch] = true
+			used += uint64(r.p.Sites.Code[i].Bytes)
+		}
+	}
+	f.Why = "the code uses " + bytesOf(int64(used)) + " of each element of " + bytesOf(int64(a.pitch)) + ", so most of each fetched line is not used before it is replaced"
+	f.Cost, f.Saved, f.Tried, f.Least, f.Most = max(f.Cost, at.wait+at.pages), t.saved, true, 0, 0
+	f.Before, f.After, f.How = t.before, t.after, retried
+	r.taken[at] = 1
+	r.take(t)
+	r.add(at, *f)
+	return true
+}
+
+// align tries to have the elements of an array begin at lines, or not lie across two.
+func (r *run) align(at *place, a record) bool {
+	line := uint64(r.p.Sites.LineBytes)
+	lines := strconv.FormatUint(line, 10) + " bytes"
+	fix, pitch := "align the array to "+lines+" (alignas, or aligned_alloc)", a.pitch
+	fields := r.fieldsOf(a)
+	if natural := unpacked(a, fields); natural > 0 && at.split > 0 && a.pitch%8 != 0 {
+		pitch = natural
+		fix = "do not pack the structure: with its fields at multiples of their sizes, an element has about " + strconv.FormatUint(pitch, 10) + " bytes instead of " + strconv.FormatUint(a.pitch, 10)
+	} else if fields = nil; a.pitch%line != 0 && line%a.pitch != 0 {
+		for pitch = 16; pitch < a.pitch && pitch < line; pitch *= 2 {
+		}
+		pitch = max(pitch, (a.pitch+line-1)/line*line*boolOf(a.pitch > line))
+		fix = "let elements have " + strconv.FormatUint(pitch, 10) + " bytes instead of " + strconv.FormatUint(a.pitch, 10) + ", and align the array to " + lines
+	}
+	t := r.retry(aligning(a, pitch, fields), pageShift)
+	if t == nil || t.saved < 2*Least*r.out.Cycles || t.saved < (at.wait+at.split)/10 {
+		return false
+	}
+	why := "elements of " + bytesOf(int64(a.pitch)) + " lie across two lines, so that using one fetches two"
+	if at.split > 0 {
+		why = percent2(share(at.crossing, float64(at.references))) + " of the accesses lie across two lines, and each of these takes two accesses of the cache"
+	}
+	r.taken[at] = 1
+	r.add(at, Finding{Kind: Alignment, Cost: at.wait + at.split, Saved: t.saved, Tried: true, Before: t.before, After: t.after,
+		Why: why, Fix: fix, How: retried,
+		IllegalIf: "code that relies on where the elements lie now: a file or another program that has the same form",
+		More:      "sites --by line"})
+	r.take(t)
+	return true
+}
+
+// padded tries to pad the rows of the arrays of nests that conflict.
+func (r *run) padded(g *group) *retrial {
+	of := r.base()
+	if of == nil {
+		return nil
+	}
+	var arrays []record
+	for _, nest := range g.loops {
+		for _, at := range r.placesOf(nest) {
+			for _, i := range at.sites {
+				n := &of.sites[i]
+				if n.references == 0 || n.high-n.low > 1<<40 {
+					continue
+				}
+				a := record{low: n.low, high: n.high}
+				if r.p.Sites.Code[i].Stride() == profile.ConstantStride && n.grain >= 256 {
+					a.pitch = n.grain
+				}
+				arrays = append(arrays, a)
+			}
+		}
+	}
+	slices.SortFunc(arrays, func(a, b record) int { return cmp.Compare(a.low, b.low) })
+	merged := arrays[:0]
+	for _, a := range arrays {
+		if n := len(merged); n > 0 && a.low <= merged[n-1].high {
+			m := &merged[n-1]
+			m.high = max(m.high, a.high)
+			if m.pitch == 0 || a.pitch != 0 && a.pitch < m.pitch {
+				m.pitch = a.pitch
+			}
+			continue
+		}
+		merged = append(merged, a)
+	}
+	if len(merged) == 0 || len(merged) > 64 {
+		return nil
+	}
+	return r.retry(padding(merged, uint64(r.p.Sites.LineBytes)), pageShift)
+}
+
+// merge tries to make one array of structures of arrays that are used with the same index, where
+// the indices follow no order.
+func (r *run) merge(at *place) bool {
+	of := r.base()
+	if of == nil || at.irregular < 0.5 {
+		return false
+	}
+	var arrays []record
+	bytes, references := uint64(0), uint64(0)
+	for _, i := range at.sites {
+		n := &of.sites[i]
+		if !r.cost.run.scattered[i] || sum(r.cost.site[i]) < at.wait/10 {
+			continue
+		}
+		own := uint64(r.p.Sites.Code[i].Bytes)
+		if own == 0 || bytes != 0 && own != bytes || references != 0 && n.references != references || n.grain%own != 0 {
+			return false
+		}
+		bytes, references = own, n.references
+		arrays = append(arrays, record{low: n.low, high: n.high})
+	}
+	slices.SortFunc(arrays, func(a, b record) int { return cmp.Compare(a.low, b.low) })
+	joined := arrays[:0]
+	for _, a := range arrays { // of a loop that was unrolled, several references go over one array
+		if n := len(joined); n > 0 && a.low < joined[n-1].high {
+			joined[n-1].high = max(joined[n-1].high, a.high)
+		} else {
+			joined = append(joined, a)
+		}
+	}
+	if arrays = joined; len(arrays) < 2 {
+		return false
+	}
+	for j := range arrays {
+		length, first := arrays[j].high-arrays[j].low, arrays[0].high-arrays[0].low
+		if j > 0 && arrays[j].low <= arrays[j-1].high || length > first+first/8 || first > length+length/8 {
+			return false
+		}
+	}
+	t := r.retry(merging(arrays, bytes), pageShift)
+	if t == nil || t.saved < 2*Least*r.out.Cycles || t.saved < at.wait/8 {
+		return false
+	}
+	r.taken[at] = 1
+	r.add(at, Finding{Kind: Layout, Cost: at.wait + at.pages, Saved: t.saved, Tried: true, Before: t.before, After: t.after,
+		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no order, so it fetches a line for each",
+		Fix:       "make one array of structures of these arrays, so that what has the same index lies in one line",
+		How:       retried,
+		IllegalIf: "code that takes one of the arrays as a whole or goes through it with a pointer",
+		More:      "sites --by object --utilisation 48KiB,12"})
+	r.take(t)
+	return true
+}
+
+func boolOf(is bool) uint64 {
+	if is {
+		return 1
+	}
+	return 0
+}

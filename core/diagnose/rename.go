@@ -1,0 +1,416 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// retrial is what a change of addresses does to the whole run.
+type retrial struct {
+	saved         float64   // cycles
+	bySite        []float64 // of these
+	before, after []float64 // misses by level
+}
+
+// base is the replay of the run as it is.
+func (r *run) base() *counts {
+	if r.cost.replay == nil && r.canReplay() {
+		r.cost.replay = r.again(nil, pageShift)
+		if r.cost.replay == nil {
+			r.replayed = mostRows // it was stopped
+		}
+	}
+	return r.cost.replay
+}
+
+// retry runs the trace with changed addresses; nil: it cannot.
+func (r *run) retry(to rename, pageShift uint) *retrial {
+	of := r.base()
+	if of == nil {
+		return nil
+	}
+	changed := r.again(to, pageShift)
+	if changed == nil {
+		return nil
+	}
+	t := &retrial{}
+	before, idleBefore := r.cyclesOf(of)
+	after, idleAfter := r.cyclesOf(changed)
+	if before == nil || after == nil {
+		return nil
+	}
+	t.bySite = make([]float64, len(before))
+	t.saved = idleBefore - idleAfter
+	for i := range before {
+		t.bySite[i] = before[i] - after[i]
+		t.saved += t.bySite[i]
+	}
+	for k := range of.misses {
+		t.before, t.after = append(t.before, sum(of.misses[k])), append(t.after, sum(changed.misses[k]))
+	}
+	return t
+}
+
+// cyclesOf are the cycles of each site that depend on where data lie, and those that threads
+// wait for each other.
+func (r *run) cyclesOf(of *counts) (bySite []float64, idle float64) {
+	m := r.cost.measured(r.p, of)
+	waits, err := r.cost.waits(r, &m)
+	if err != nil {
+		return nil, 0
+	}
+	pages, split := r.cost.othersOf(r, &m, waits, of)
+	for i := range waits {
+		bySite = append(bySite, sum(waits[i])+pages[i]+split[i])
+	}
+	for _, w := range of.idle {
+		if !w.dynamic {
+			idle += w.cycles
+		}
+	}
+	return bySite, idle
+}
+
+// savedAt is what a retrial saves at a place.
+func (t *retrial) savedAt(at *place) (cycles float64) {
+	for _, i := range at.sites {
+		cycles += t.bySite[i]
+	}
+	return cycles
+}
+
+// take marks the waits that a retrial saves as taken.
+func (r *run) take(t *retrial) {
+	for _, at := range r.places {
+		if s := share(t.savedAt(at), at.wait); s > 0.1 {
+			r.taken[at] = min(1, max(r.taken[at], s))
+			if s > 0.5 {
+				r.taken[at] = 1
+			}
+		}
+	}
+}
+
+// retried is how savings of changed addresses were predicted.
+const retried = "The addresses of all recorded references were changed as the code would change them, and the caches were run again."
+
+// newData is where data go that a change moves: no program has addresses there.
+const newData trace.Addr = 1 << 47
+
+// elements are the pieces that data are moved in: allocated blocks, or elements of a larger block.
+type elements struct {
+	blocks []block // ascending
+	grain  map[int]uint64
+}
+
+// block is allocated memory.
+type block struct{ addr, bytes trace.Addr }
+
+// mostElement is the largest block that is one element.
+const mostElement = 1024
+
+// blockAt is the block that an address is in; ok is false of none.
+func blockAt(blocks []block, addr trace.Addr) (b block, ok bool) {
+	i, found := slices.BinarySearchFunc(blocks, addr, func(b block, addr trace.Addr) int { return cmp.Compare(b.addr, addr) })
+	if !found {
+		i--
+	}
+	if i < 0 || addr-blocks[i].addr >= blocks[i].bytes {
+		return b, false
+	}
+	return blocks[i], true
+}
+
+// sortBlocks orders blocks by address; of several at one address the largest stays.
+func sortBlocks(blocks []block) []block {
+	slices.SortFunc(blocks, func(a, b block) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(b.bytes, a.bytes)) })
+	return slices.CompactFunc(blocks, func(a, b block) bool { return a.addr == b.addr })
+}
+
+// traversal lays the elements that some sites use out in the order in which these first come
+// to them.
+func (r *run) traversal(sites map[int]bool) rename {
+	of := r.base()
+	if of == nil {
+		return nil
+	}
+	blocks := of.blocks
+	grain := uint64(0)
+	low, high := ^trace.Addr(0), trace.Addr(0)
+	for i := range sites {
+		grain = gcd(grain, of.sites[i].grain)
+		low, high = min(low, of.sites[i].low), max(high, of.sites[i].high)
+	}
+	if grain < 8 {
+		return nil
+	}
+	// element is where the element with an address begins, and its bytes.
+	element := func(addr trace.Addr) (trace.Addr, uint64) {
+		if b, ok := blockAt(blocks, addr); ok {
+			if b.bytes <= mostElement {
+				return b.addr, (b.bytes + 15) &^ 15
+			}
+			return addr - (addr-b.addr)%grain, grain
+		}
+		return addr - (addr-low)%grain, grain
+	}
+	to := map[trace.Addr]trace.Addr{}
+	next := newData
+	index := siteIndex(r.p)
+	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team}
+	s.take = func(w *row) {
+		if !w.kind.IsReference() || w.addr < low || w.addr > high {
+			return
+		}
+		if i := index(w); i < 0 || !sites[i] {
+			return
+		}
+		if begin, bytes := element(w.addr); len(to) < mostShared {
+			if _, known := to[begin]; !known {
+				to[begin] = next
+				next += bytes
+			}
+		}
+	}
+	r.replayed += r.loops.Tree().Rows()
+	if !s.run() {
+		return nil
+	}
+	last, lastEnd, lastTo := trace.Addr(1), trace.Addr(0), trace.Addr(0)
+	return func(w *row, _ int) trace.Addr {
+		if w.addr >= last && w.addr < lastEnd {
+			return lastTo + w.addr - last
+		}
+		if w.addr+mostElement < low || w.addr > high+mostElement {
+			return w.addr
+		}
+		begin, bytes := element(w.addr)
+		if begin > w.addr {
+			return w.addr
+		}
+		moved, ok := to[begin]
+		if !ok {
+			return w.addr
+		}
+		last, lastEnd, lastTo = begin, begin+bytes, moved
+		return moved + w.addr - begin
+	}
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// record is an array of elements of equal size.
+type record struct {
+	low, high trace.Addr
+	pitch     uint64
+}
+
+// recordOf finds the array that a site goes over, by the distances between its references.
+func (r *run) recordOf(i int) (a record, ok bool) {
+	of := r.base()
+	if of == nil {
+		return a, false
+	}
+	n := &of.sites[i]
+	a = record{n.low, n.high, n.grain}
+	if a.pitch == 0 || a.high <= a.low {
+		return a, false
+	}
+	for j := range of.sites { // other fields may come before
+		o := &of.sites[j]
+		if o.references > 0 && o.grain > 0 && o.grain%a.pitch == 0 && o.low < n.high && o.high > n.low && o.low+a.pitch > n.low {
+			a.low, a.high = min(a.low, o.low), max(a.high, o.high)
+		}
+	}
+	return a, a.pitch > 1 && a.pitch <= mostElement
+}
+
+// splitting gives each element's fields that hot sites use an array of structures of their own.
+func (r *run) splitting(a record, hot []int) rename {
+	of := r.base()
+	var fields []field
+	for _, i := range hot {
+		n := &of.sites[i]
+		if n.low < a.low || n.high > a.high+a.pitch {
+			continue
+		}
+		if n.grain%a.pitch != 0 {
+			return nil // its references lie at several places of an element
+		}
+		fields = append(fields, field{at: (n.low - a.low) % a.pitch, bytes: max(1, uint64(r.p.Sites.Code[i].Bytes))})
+	}
+	slices.SortFunc(fields, func(x, y field) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(y.bytes, x.bytes)) })
+	merged := fields[:0]
+	size := uint64(0)
+	for _, f := range fields {
+		if n := len(merged); n > 0 && f.at < merged[n-1].at+merged[n-1].bytes {
+			more := max(merged[n-1].at+merged[n-1].bytes, f.at+f.bytes) - merged[n-1].at - merged[n-1].bytes
+			merged[n-1].bytes += more
+			size += more
+			continue
+		}
+		f.to = size
+		size += f.bytes
+		merged = append(merged, f)
+	}
+	if size == 0 || size*2 > a.pitch {
+		return nil
+	}
+	return func(w *row, _ int) trace.Addr {
+		if w.addr < a.low || w.addr > a.high {
+			return w.addr
+		}
+		element, offset := (w.addr-a.low)/a.pitch, (w.addr-a.low)%a.pitch
+		for _, f := range merged {
+			if offset >= f.at && offset < f.at+f.bytes {
+				return newData + element*size + f.to + offset - f.at
+			}
+		}
+		return w.addr
+	}
+}
+
+// padding moves arrays apart, each by another number of lines, and puts a line behind each of
+// their rows.
+func padding(arrays []record, lineBytes uint64) rename {
+	var begins []trace.Addr
+	next := newData
+	for j, a := range arrays {
+		begins = append(begins, next+uint64(j)*5*lineBytes+a.low%lineBytes)
+		next += (2*(a.high-a.low) + 1<<21) &^ (1<<21 - 1) << 1
+	}
+	return func(w *row, _ int) trace.Addr {
+		for j := range arrays {
+			a := &arrays[j]
+			if w.addr < a.low || w.addr > a.high {
+				continue
+			}
+			offset := w.addr - a.low
+			if a.pitch > 0 {
+				offset += offset / a.pitch * lineBytes
+			}
+			return begins[j] + offset
+		}
+		return w.addr
+	}
+}
+
+// fieldsOf are the fields of an array's elements that references go to, by their place in an
+// element.
+func (r *run) fieldsOf(a record) (list []field) {
+	of := r.base()
+	for i := range of.sites {
+		n := &of.sites[i]
+		if n.references == 0 || n.low < a.low || n.high > a.high || n.grain == 0 || n.grain%a.pitch != 0 {
+			continue
+		}
+		list = append(list, field{at: (n.low - a.low) % a.pitch, bytes: uint64(r.p.Sites.Code[i].Bytes)})
+	}
+	slices.SortFunc(list, func(x, y field) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(y.bytes, x.bytes)) })
+	return slices.CompactFunc(list, func(x, y field) bool { return x.at == y.at })
+}
+
+// field is a part of an element, and where it goes.
+type field struct{ at, bytes, to uint64 }
+
+// unpacked puts each field at a multiple of its size, as compilers do without packing; it gives
+// the bytes of an element then. Where nothing moves it gives 0.
+func unpacked(a record, fields []field) (pitch uint64) {
+	end, from, widest, moved := uint64(0), uint64(0), uint64(1), false
+	for i := range fields {
+		f := &fields[i]
+		size := f.bytes
+		if size == 0 || size&(size-1) != 0 || size > 8 {
+			size = 1
+		}
+		at := end + (f.at - min(f.at, from)) // what nobody refers to stays before it
+		f.to = (at + size - 1) &^ (size - 1)
+		moved = moved || f.to != f.at
+		end, from = f.to+f.bytes, f.at+f.bytes
+		widest = max(widest, size)
+	}
+	end += a.pitch - min(a.pitch, from)
+	end = (end + widest - 1) &^ (widest - 1)
+	if !moved && end == a.pitch {
+		return 0
+	}
+	return end
+}
+
+// aligning moves an array to the begin of a line, with elements of so many bytes; fields go to
+// where they say, if there are any.
+func aligning(a record, pitch uint64, fields []field) rename {
+	return func(w *row, _ int) trace.Addr {
+		if w.addr < a.low || w.addr > a.high {
+			return w.addr
+		}
+		offset := w.addr - a.low
+		in := offset % a.pitch
+		for _, f := range fields {
+			if in >= f.at && in < f.at+max(1, f.bytes) {
+				in += f.to - f.at
+				break
+			}
+		}
+		return newData + offset/a.pitch*pitch + in
+	}
+}
+
+// merging makes one array of structures of several arrays with elements of one size.
+func merging(arrays []record, bytes uint64) rename {
+	size := uint64(len(arrays)) * bytes
+	for pitch := uint64(8); pitch <= 64; pitch *= 2 {
+		if size <= pitch && size > pitch/2 {
+			size = pitch // so that an element lies in one line
+		}
+	}
+	return func(w *row, _ int) trace.Addr {
+		for j := range arrays {
+			if a := &arrays[j]; w.addr >= a.low && w.addr <= a.high {
+				offset := w.addr - a.low
+				return newData + offset/bytes*size + uint64(j)*bytes + offset%bytes
+			}
+		}
+		return w.addr
+	}
+}
+
+// apart gives the words of each thread in lines that threads take from each other a line of
+// their own; copies gives each thread a copy of the words that several store to.
+func apart(of *counts, shift uint, copies bool) rename {
+	type key struct {
+		line  trace.Line
+		owner uint8
+	}
+	to := map[key]trace.Addr{}
+	next := newData
+	return func(w *row, _ int) trace.Addr {
+		at := w.addr >> shift
+		l := of.contended[at]
+		if l == nil {
+			return w.addr
+		}
+		owner := l.owner[w.addr>>3&7]
+		switch {
+		case copies && owner != several:
+			return w.addr
+		case copies:
+			owner = w.thread
+		}
+		k := key{at, owner}
+		begin, ok := to[k]
+		if !ok {
+			begin = next
+			to[k] = begin
+			next += 1 << shift
+		}
+		return begin + w.addr&(1<<shift-1)
+	}
+}

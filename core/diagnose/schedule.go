@@ -1,0 +1,257 @@
+package diagnose
+
+import (
+	"io"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// A recorded trace has the references of threads in the order in which one machine happened
+// to run them. What threads cost each other depends on that order, so a replay chooses its
+// own: between two points at which all threads wait for each other, the thread that is
+// behind goes on, one basic block at a time. The points are forks, joins and barriers of
+// OpenMP, and the starts and ends of other threads.
+
+// row is a reference or an event of the replayed trace.
+type row struct {
+	addr   trace.Addr
+	arg    uint64
+	site   uint32 // of a reference in the tables of the trace; of a block entry the block
+	bytes  uint32
+	thread uint8 // number of its core
+	kind   trace.Kind
+	pc     trace.Addr
+}
+
+// mostBuffered is how many rows of a parallel region are put in order at a time.
+const mostBuffered = 1 << 19
+
+// mostCores is how many threads are told apart.
+const mostCores = 64
+
+// schedule gives the rows of a folded trace in the order of a machine that runs every thread
+// on a core of its own.
+type schedule struct {
+	tree    *loops.Tree
+	take    func(*row)
+	joined  func() // all threads have met
+	forked  func() // they begin
+	goOn    func() bool
+	clock   [mostCores]float64 // that take advances
+	met     float64            // clock at which the threads met last
+	worked  uint64             // bits of the threads that did something since
+	numbers map[uint32]uint8
+	threads int // that the trace has
+	regions bool
+	open    bool
+	master  uint8
+	alive   int
+	members [mostCores]member
+	rows    int
+	inner   [mostCores]int // nested regions that a thread is in
+}
+
+// member is what a thread has still to do.
+type member struct {
+	rows   []row
+	at     int
+	phases []int // numbers of rows at which its phases begin
+	phase  int   // that the first row is in
+}
+
+// run gives all rows; it reports whether it was not stopped.
+func (s *schedule) run() bool {
+	s.numbers = map[uint32]uint8{}
+	for i := range s.tree.References() {
+		s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
+	}
+	e, b := s.tree.Expand(), trace.NewBatch(0)
+	thread, number := ^uint32(0), uint8(0)
+	var r row
+	for {
+		if err := e.Next(b); err == io.EOF {
+			s.flush(true)
+			return true
+		} else if err != nil || !s.goOn() {
+			return false
+		}
+		for i, kind := range b.Kind {
+			r.addr, r.bytes, r.kind = b.Addr[i], b.Bytes[i], kind
+			if b.Site != nil {
+				r.site = b.Site[i]
+			}
+			if b.PC != nil {
+				r.pc = b.PC[i]
+			}
+			if b.Arg != nil {
+				r.arg = b.Arg[i]
+			}
+			if b.Thread != nil && b.Thread[i] != thread {
+				thread = b.Thread[i]
+				known := false
+				if number, known = s.numbers[thread]; !known {
+					number = uint8(len(s.numbers) % mostCores)
+					s.numbers[thread] = number
+				}
+			}
+			r.thread = number
+			if s.threads < 2 {
+				s.take(&r)
+				continue
+			}
+			s.add(&r)
+		}
+	}
+}
+
+// add takes a row of a run with threads.
+func (s *schedule) add(r *row) {
+	switch {
+	case s.regions && r.kind == trace.ParallelBegin && !s.open,
+		!s.regions && r.kind == trace.ThreadStart && len(s.numbers) > 1 && !s.open:
+		s.flush(true)
+		s.open, s.master, s.alive = true, r.thread, 0
+		if r.kind == trace.ThreadStart {
+			s.master = s.numbers[uint32(r.addr)]
+		}
+		s.meet()
+		if s.forked != nil {
+			s.forked()
+		}
+	case r.kind == trace.ParallelBegin && s.open:
+		s.inner[r.thread]++
+	}
+	if !s.regions && r.kind == trace.ThreadStart {
+		s.alive++
+	}
+	if !s.open {
+		s.take(r)
+		return
+	}
+	m := &s.members[r.thread]
+	if len(m.rows) == 0 && len(m.phases) == 0 {
+		m.phases = append(m.phases, 0)
+	}
+	m.rows = append(m.rows, *r)
+	s.rows++
+	switch {
+	case r.kind == trace.Barrier && s.regions && s.inner[r.thread] == 0:
+		m.phases = append(m.phases, len(m.rows))
+	case r.kind == trace.ParallelEnd && s.inner[r.thread] > 0:
+		s.inner[r.thread]--
+	case r.kind == trace.ParallelEnd && r.thread == s.master && s.regions:
+		s.flush(true)
+		return
+	case r.kind == trace.ThreadEnd && !s.regions:
+		if s.alive--; s.alive <= 0 {
+			s.flush(true)
+			return
+		}
+	}
+	if s.rows >= mostBuffered {
+		s.flush(false)
+	}
+}
+
+// flush gives what is buffered; last: the region ends here.
+func (s *schedule) flush(last bool) {
+	if !s.open {
+		return
+	}
+	first, end := 1<<30, 0
+	for i := range s.members {
+		if m := &s.members[i]; len(m.phases) > 0 {
+			first, end = min(first, m.phase), max(end, m.phase+len(m.phases))
+		}
+	}
+	for phase := first; phase < end; phase++ {
+		s.merge(phase)
+		if (phase+1 < end || last) && s.joined != nil {
+			s.joined()
+			s.meet()
+		}
+	}
+	for i := range s.members {
+		m := &s.members[i]
+		if last {
+			*m = member{rows: m.rows[:0], phases: m.phases[:0]}
+			s.inner[i] = 0
+			continue
+		}
+		if len(m.phases) > 0 {
+			m.phase += len(m.phases) - 1
+			m.phases = append(m.phases[:0], 0)
+		}
+		m.rows, m.at = m.rows[:0], 0
+	}
+	s.rows = 0
+	if last {
+		s.open = false
+	}
+}
+
+// meet sets the clocks of all threads to the latest one.
+func (s *schedule) meet() {
+	latest := 0.0
+	for _, c := range s.clock {
+		latest = max(latest, c)
+	}
+	for i := range s.clock {
+		s.clock[i] = latest
+	}
+	s.met = latest
+	s.worked = 0
+}
+
+// merge gives the rows of all threads in a phase.
+func (s *schedule) merge(phase int) {
+	var running []int
+	var to [mostCores]int
+	for i := range s.members {
+		m := &s.members[i]
+		at := phase - m.phase
+		if at < 0 || at >= len(m.phases) {
+			continue
+		}
+		m.at, to[i] = m.phases[at], len(m.rows)
+		if at+1 < len(m.phases) {
+			to[i] = m.phases[at+1]
+		}
+		if m.at < to[i] {
+			running = append(running, i)
+		}
+	}
+	for len(running) > 0 {
+		next := 0
+		for i := range running {
+			if s.clock[running[i]] < s.clock[running[next]] {
+				next = i
+			}
+		}
+		i := running[next]
+		m := &s.members[i]
+		before := s.clock[i]
+		for taken := 0; m.at < to[i]; taken++ {
+			r := &m.rows[m.at]
+			if taken > 0 && (r.kind == trace.BlockEntry || taken >= mostInTurn) {
+				break
+			}
+			s.take(r)
+			s.worked |= 1 << i
+			m.at++
+		}
+		if s.clock[i] <= before {
+			s.clock[i] = before + leastTurn // it is another one's turn
+		}
+		if m.at >= to[i] {
+			running = append(running[:next], running[next+1:]...)
+		}
+	}
+}
+
+// leastTurn is the cycles that a turn takes at least.
+const leastTurn = 0.01
+
+// mostInTurn is how many rows a thread gives in a turn where blocks are not known.
+const mostInTurn = 8

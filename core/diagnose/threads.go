@@ -1,0 +1,166 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// imbalance adds the places at which threads wait for the slowest of them.
+func (r *run) imbalance() {
+	of := r.cost.replay
+	if of == nil || r.cost.program == nil {
+		return
+	}
+	type group struct {
+		cycles, most float64
+		worst        waiting
+		times        uint64
+	}
+	byFork := map[uint32]*group{}
+	var order []uint32
+	for _, w := range of.idle {
+		if w.dynamic {
+			continue
+		}
+		g := byFork[w.fork]
+		if g == nil {
+			g = &group{}
+			byFork[w.fork] = g
+			order = append(order, w.fork)
+		}
+		g.times++
+		g.cycles += w.cycles
+		if w.cycles > g.most {
+			g.most, g.worst = w.cycles, w
+		}
+	}
+	for _, fork := range order {
+		g := byFork[fork]
+		if g.cycles < Least*r.out.Cycles {
+			continue
+		}
+		at := r.placeOfBlock(g.worst.block)
+		if line := r.forkedAt(fork, at); line > 0 {
+			at = &place{function: at.function, file: at.file, line: line}
+		}
+		r.add(at, Finding{Kind: Imbalance, Cost: g.cycles, Saved: g.cycles, Tried: true,
+			Why:  "the work of this parallel region is divided unevenly: the other threads wait " + percent2(share(g.cycles, r.out.Cycles)) + " of all cycles for the slowest one",
+			Fix:  "divide the work by its cost: schedule(dynamic) or schedule(static, 1) for the loop, or parts of equal work instead of equal length",
+			How:  "The cycles of each thread between two points where all meet were added up, and divided evenly.",
+			More: "threads"})
+	}
+}
+
+// placeOfBlock is the source of a block.
+func (r *run) placeOfBlock(b uint32) *place {
+	at := &place{}
+	if int(b) >= len(r.cost.program.Blocks) {
+		return at
+	}
+	k := &r.cost.program.Blocks[b]
+	at.file, at.line = k.File, k.FirstLine
+	if k.Function != trace.NoFunction {
+		at.function = r.Readable(r.cost.program.Functions[k.Function].Name)
+	}
+	return at
+}
+
+// forkedAt is the line of the call that forks, if that is in the same file; 0: not known.
+func (r *run) forkedAt(site uint32, at *place) uint32 {
+	if int64(site) >= int64(len(r.cost.program.Sites)) {
+		return 0
+	}
+	s := &r.cost.program.Sites[site]
+	if s.Kind != trace.ParallelBegin {
+		return 0
+	}
+	return s.Place.Line
+}
+
+// Memory of another socket is of interest for data of at least so many pages.
+const leastFarPages = 32
+
+// sockets adds data that one thread stores to first, so that they lie in its socket's memory,
+// and others use.
+func (r *run) sockets() {
+	of := r.cost.replay
+	if of == nil || of.pages == nil {
+		return
+	}
+	type group struct {
+		at         *place
+		far, moved float64
+		pages      int
+		owners     uint64
+		user       map[int32]float64
+	}
+	bySite := map[*place]*group{}
+	var order []*group
+	addresses := make([]trace.Addr, 0, len(of.pages))
+	for n := range of.pages {
+		addresses = append(addresses, n)
+	}
+	slices.Sort(addresses)
+	for _, n := range addresses {
+		p := of.pages[n]
+		if p.owner == p.first || p.far+p.moved == 0 {
+			continue
+		}
+		at := r.cost.bySite[&r.p.Sites.Code[p.firstSite]]
+		if at == nil {
+			continue
+		}
+		g := bySite[at]
+		if g == nil {
+			g = &group{at: at, user: map[int32]float64{}}
+			bySite[at] = g
+			order = append(order, g)
+		}
+		g.far += p.far
+		g.moved += p.moved
+		g.pages++
+		g.owners |= 1 << p.owner
+		g.user[p.user] += p.far + p.moved
+	}
+	private := uint64(0)
+	for _, l := range r.Machine.Levels {
+		if l.SharedBy <= 1 {
+			private = max(private, l.SizeBytes)
+		}
+	}
+	for _, g := range order {
+		most := g.far
+		if uint64(g.pages)<<pageShift > private*uint64(of.team) {
+			most += g.moved // more than the threads' own caches hold: each run of the loop fetches it again
+		}
+		if g.pages < leastFarPages || most/2 < Least*r.out.Cycles {
+			continue
+		}
+		var user int32
+		worst := -1.0
+		for i, cycles := range g.user {
+			if cycles > worst || cycles == worst && i < user {
+				user, worst = i, cycles
+			}
+		}
+		where := ""
+		if at := r.cost.bySite[&r.p.Sites.Code[user]]; at != nil && at.source() != "" {
+			where = ", mostly at " + at.source()
+		}
+		r.add(g.at, Finding{Kind: NUMA, Cost: most, Saved: most / 2, Least: 0, Most: most,
+			Why:  "one thread stores to " + report.Bytes(uint64(g.pages)<<pageShift).Human() + " first, so the system puts these pages into the memory of its socket; other threads use them" + where,
+			Fix:  "let each thread initialise the part of the data that it uses later: make this loop parallel, with the same schedule(static) as the loop that uses the data",
+			How:  "Not tried: the range is from one socket to threads that all run on other sockets, where memory takes 70 % longer.",
+			More: "communication --by object"})
+	}
+}
+
+// byWait orders places by their waits, the largest first.
+func (r *run) byWait() []*place {
+	list := slices.Clone(r.places)
+	slices.SortStableFunc(list, func(a, b *place) int { return cmp.Compare(b.wait+b.pages+b.split, a.wait+a.pages+a.split) })
+	return list
+}
