@@ -18,7 +18,7 @@ const corpus = "../../../diagnose/corpus"
 
 // quick are those that every run of the tests looks at; with STACKGLASS_CORPUS=all it is all
 // of them, and -update writes the table.
-var quick = []string{"matmul.c", "pad.c", "particles.c", "list.c", "clean_saxpy.c"}
+var quick = []string{"columns.c", "pad.c", "shapes.cpp", "teams.c", "triangle.c", "pages.c", "packets.c", "twice.c", "clean_saxpy.c"}
 
 // diagnosed is the part of the answer that is judged.
 type diagnosed struct {
@@ -41,6 +41,9 @@ func diagnose(t *testing.T, trace string) (d diagnosed) {
 	}
 	return d
 }
+
+// compiled are the options of a program; the others are compiled with -O2.
+var compiled = regexp.MustCompile(`options: (.+)`)
 
 var planted = regexp.MustCompile(`planted: ([a-z-]+)`)
 
@@ -110,8 +113,8 @@ func TestCorpus(t *testing.T) {
 	if all && *update {
 		text := "# What diagnose finds in programs with a planted problem\n\n" +
 			"Each program of [corpus](corpus) has one planted problem, and none when it is compiled with\n" +
-			"`-DFIXED`. Compiled with `-O2` and traced by `stackglass cc`; the caches and the processor are\n" +
-			"those that `diagnose` takes by itself. “Saved” is what the cycles of the fixed program's own trace\n" +
+			"`-DFIXED`. Compiled with `-O2`, or what its comment says, and traced by `stackglass cc`; the caches and\n" +
+			"the processor are those that `diagnose` takes by itself. “Saved” is what the cycles of the fixed program's own trace\n" +
 			"are below those of the program with the problem. `STACKGLASS_CORPUS=all go test -run TestCorpus\n" +
 			"./tools/stackglass/internal/command -update` makes this table.\n\n" +
 			"| program | planted | first finding, and what it would save | saved | right | first finding when fixed |\n|---|---|---|---|---|---|\n" +
@@ -142,12 +145,17 @@ func traced(t *testing.T, path, source string, fixed bool) string {
 		t.Skip("left out: " + compiler + " is not installed")
 	}
 	program := "bad"
-	args := []string{"cc", "--", compiler, "-O2", "-g", path}
+	args := []string{"cc", "--", compiler, "-g", path}
+	if m := compiled.FindStringSubmatch(source); m != nil {
+		args = append(args, strings.Fields(m[1])...)
+	} else {
+		args = append(args, "-O2")
+	}
 	if fixed {
 		program, args = "fixed", append(args, "-DFIXED")
 	}
-	if strings.Contains(source, "omp.h") {
-		if _, err := filepath.Glob("/usr/lib/llvm-19/lib/libomp.so"); err != nil {
+	if strings.Contains(source, "omp.h") || strings.Contains(source, "omp_lib") {
+		if found, _ := filepath.Glob("/usr/lib/llvm-19/lib/libomp.so"); found == nil {
 			t.Skip("left out: libomp is not installed")
 		}
 		args = append(args, "-fopenmp")
