@@ -184,7 +184,7 @@ func compare(one string, many []string, cores int, h hierarchy.Hierarchy, divisi
 // page writes what was measured as a page of documentation.
 func page(w io.Writer, all []measurement) error {
 	p := &printer{w: w}
-	p.say(intro)
+	p.say("%s", intro)
 	p.summary(all)
 	p.programs(all)
 	p.steps(all)

@@ -20,18 +20,25 @@ import (
 type target struct {
 	name, title, triple, cpu string
 	fuses                    pipeline.Fusion
-	// groups are ports that micro-ops choose among, where the tables leave it open: two
+	// groups are ports that micro-ops choose among, where the tables are ambiguous: two
 	// micro-ops on four ports may be two pairs.
 	groups []string
-	// scheduler is how many micro-ops can wait for values; 0 where it is not one number for
-	// all. It is not LLVM's, which has Haswell's 60 for Skylake and Ice Lake too, and for Golden
-	// Cove 112 for those that compute (BufferSize; llvm-mca -scheduler-stats prints it). Of
-	// Skylake 97 is published, with those of addresses; of Ice Lake 160, with all that loads and
-	// stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth, after WikiChip). For
-	// what computes 97 is taken of all four, and times of Sapphire Rapids agree: of a loop
-	// that a sum bounds and that is entered anew, matmul of 130 in RUNTIMES.md, the model is
-	// 2.9 % below what was measured, and with 112 it would be 8.9 %.
+	// scheduler is the number of micro-ops that can wait for values; 0 if it is not one number
+	// for all. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used: it has
+	// Haswell's 60 for Skylake and Ice Lake too, and 112 for Golden Cove. Published are 97 for
+	// Skylake, with addresses, and 160 for Ice Lake, with loads and stores (A. Abel and J.
+	// Reineke's uiCA, microArchConfigs.py, RSWidth, after WikiChip). All four have 97 here, and
+	// times of Sapphire Rapids agree: for a loop that a sum bounds and that is entered anew,
+	// matmul of 130 in RUNTIMES.md, the model is 2.9 % below the measurement, with 112 8.9 %.
 	scheduler int
+}
+
+// isa returns the name of the instruction set in descriptions.
+func (t *target) isa() string {
+	if t.triple == "x86_64" {
+		return "x86-64"
+	}
+	return t.triple
 }
 
 const x86Fuses = pipeline.CompareBranch | pipeline.CompareSelect
@@ -47,15 +54,13 @@ var targets = []target{
 	{"neoverse-v2", "Arm Neoverse V2 (Grace, Graviton 4, 2023)", "aarch64", "neoverse-v2", pipeline.ExtendAddress, nil, 0},
 }
 
-// mcaRegion is what llvm-mca says of one snippet.
+// mcaRegion is llvm-mca's report on one snippet.
 type mcaRegion struct {
 	Name                string
 	InstructionInfoView struct {
 		InstructionList []struct {
-			Latency          float64
-			NumMicroOpcodes  int
-			RThroughput      float64
-			MayLoad, MayStor bool `json:"-"`
+			Latency         float64
+			NumMicroOpcodes int
 		}
 	}
 	ResourcePressureView struct {
@@ -65,16 +70,14 @@ type mcaRegion struct {
 		}
 	}
 	SummaryView struct {
-		DispatchWidth            int
-		Iterations, TotalCycles  float64
-		TotaluOps, Instructions_ float64 `json:"-"`
+		DispatchWidth int
+		TotalCycles   float64
 	}
 }
 
 type mcaReport struct {
 	CodeRegions []mcaRegion
 	TargetInfo  struct {
-		CPUName   string
 		Resources []string
 	}
 }
@@ -93,8 +96,8 @@ func mca(t *target, text string, flags ...string) (report mcaReport, complaints 
 
 var entries = regexp.MustCompile(`Total ROB Entries: +(\d+)`)
 
-// reorderBuffer is the size of a target's reorder buffer, which llvm-mca prints as text alone;
-// what code it is told of does not matter.
+// reorderBuffer returns the size of a target's reorder buffer, which llvm-mca prints as text
+// only, for any code.
 func reorderBuffer(t *target, code string) (int, error) {
 	cmd := exec.Command(mcaProgram, "-mtriple="+t.triple, "-mcpu="+t.cpu, "-iterations=1", "-retire-stats")
 	cmd.Stdin = strings.NewReader(code)
@@ -109,19 +112,18 @@ func reorderBuffer(t *target, code string) (int, error) {
 	return strconv.Atoi(string(m[1]))
 }
 
-// region marks the code between as one that llvm-mca tells of by name.
+// region marks code as a region with a name.
 func region(name, code string) string {
 	return "# LLVM-MCA-BEGIN " + name + "\n" + code + "\n# LLVM-MCA-END " + name + "\n"
 }
 
 var complaint = regexp.MustCompile(`(?m)^[^:\n]*:(\d+):\d+: error`)
 
-// snippetsOf are a target's snippets, each in the best way that the target knows, and what
-// llvm-mca says of them by their numbers.
+// snippetsOf returns a target's snippets, each in the best way that the target knows, and
+// llvm-mca's report, whose regions are named by their numbers.
 func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
-	list = x86()
-	if t.triple == "aarch64" {
-		list = arm()
+	if list, err = readSnippets(t.isa()); err != nil {
+		return nil, report, err
 	}
 	for {
 		var text strings.Builder
@@ -141,7 +143,7 @@ func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 			return nil, report, err
 		}
 		refused := map[int]bool{}
-		for _, r := range report.CodeRegions { // what the tables leave out
+		for _, r := range report.CodeRegions { // instructions without tables
 			if at, err := strconv.Atoi(r.Name); err == nil && len(r.InstructionInfoView.InstructionList) <= strings.Count(list[at].ways[0], "\n") {
 				refused[at] = true
 			}
@@ -160,7 +162,7 @@ func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 	}
 }
 
-// describe makes the description of a processor of llvm-mca's tables.
+// describe makes the description of a processor from llvm-mca's tables.
 func describe(t *target, version string) (*pipeline.Processor, error) {
 	snippets, report, err := snippetsOf(t)
 	if err != nil {
@@ -175,7 +177,7 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 		return nil, err
 	}
 	p := &pipeline.Processor{
-		Name: t.name, Title: t.title, ISA: map[string]string{"x86_64": "x86-64"}[t.triple], Fuses: t.fuses, Overlaps: strings.HasPrefix(t.cpu, "znver"),
+		Name: t.name, Title: t.title, ISA: t.isa(), Fuses: t.fuses, Overlaps: strings.HasPrefix(t.cpu, "znver"),
 		Source:   "llvm-mca of LLVM " + version + ", -mcpu=" + t.cpu + ", by tools/pipelines",
 		Dispatch: width.CodeRegions[0].SummaryView.DispatchWidth, Window: window, Scheduler: t.scheduler,
 		Notes: []string{"window is the reorder buffer of LLVM's model"},
@@ -183,12 +185,9 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 	if t.scheduler > 0 {
 		p.Notes = append(p.Notes, "scheduler is where micro-ops wait that compute; addresses have others; it is not of LLVM's model")
 	}
-	if p.ISA == "" {
-		p.ISA = t.triple
-	}
 	ports := portNames(report.TargetInfo.Resources)
 	used := usedPorts(report, len(ports))
-	place := make([]int, len(ports)) // its port's number, among those that are used
+	place := make([]int, len(ports)) // number among the used ports
 	for i := range ports {
 		if place[i] = -1; used[i] {
 			place[i] = len(p.Ports)
@@ -200,10 +199,7 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 		if err != nil {
 			continue
 		}
-		c, err := costOf(p, t, &r, ports, place)
-		if err != nil {
-			return nil, fmt.Errorf("%s on %s: %w", snippets[at].key, t.name, err)
-		}
+		c := costOf(t, &r, ports, place)
 		class, typ, _ := strings.Cut(snippets[at].key, " ")
 		if class == string(pipeline.FMA) {
 			if c.Addend, err = addendOf(t, snippets[at].ways[0]); err != nil {
@@ -218,7 +214,7 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 	return p, nil
 }
 
-// addendOf is the latency from the third operand of a fused multiply-add, seen in a chain.
+// addendOf measures the latency from the third operand of a fused multiply-add in a chain.
 func addendOf(t *target, code string) (float64, error) {
 	code = strings.ReplaceAll(strings.ReplaceAll(code, "d3", "d0"), "s3", "s0")
 	report, _, err := mca(t, code, "-iterations=1000")
@@ -228,8 +224,8 @@ func addendOf(t *target, code string) (float64, error) {
 	return math.Round(report.CodeRegions[0].SummaryView.TotalCycles / 1000), nil
 }
 
-// portNames shortens the names of the tables' resources: what all begin with goes, and
-// units of one resource, which are listed with the same name, are numbered.
+// portNames shortens the names of the tables' resources: it removes the common prefix, and
+// numbers the units of one resource, which have the same name.
 func portNames(resources []string) []string {
 	stem := resources[0]
 	for _, r := range resources {
@@ -254,7 +250,7 @@ func portNames(resources []string) []string {
 	return names
 }
 
-// kindOf is what a port's name says of its kind: ALU for ALU0, L for L2 and L01_1.
+// kindOf returns the kind in a port's name: ALU for ALU0, L for L2 and L01_1.
 func kindOf(port string) string {
 	port, _, _ = strings.Cut(port, "_")
 	return strings.TrimRight(port, "0123456789")
@@ -271,7 +267,7 @@ func usedPorts(report mcaReport, ports int) []bool {
 }
 
 // costOf sums the instructions of a region, one after the other.
-func costOf(p *pipeline.Processor, t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Cost, err error) {
+func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Cost) {
 	instructions := r.InstructionInfoView.InstructionList
 	for i, in := range instructions {
 		c.Latency += in.Latency
@@ -294,14 +290,13 @@ func costOf(p *pipeline.Processor, t *target, r *mcaRegion, ports []string, plac
 		}
 		c.Uses = append(c.Uses, uses...)
 	}
-	return c, nil
+	return c
 }
 
-// parts finds the micro-ops behind a pressure on ports. The tables spread a micro-op
-// evenly on the ports that can take it. Ports of one kind (Zn4ALU0, Zn4ALU1) with the same
-// pressure are one set where that gives whole cycles; else the ports of the kind with at
-// least the smallest pressure are, and the rest is what is left; else ports of several kinds
-// with the same pressure are.
+// parts returns the micro-ops that cause a pressure on ports. The tables spread a micro-op
+// evenly over its ports. Ports of one kind (Zn4ALU0, Zn4ALU1) with the same pressure are one set
+// if that results in whole cycles; otherwise all ports of the kind with at least the smallest
+// pressure; otherwise ports of several kinds with the same pressure.
 func parts(t *target, ports []string, pressure []float64, microOps int) (uses []pipeline.Use) {
 	var kinds []string
 	left := map[string][]int{}
@@ -348,10 +343,10 @@ func parts(t *target, ports []string, pressure []float64, microOps int) (uses []
 	return uses
 }
 
-// little is a pressure that counts as none.
+// little is a negligible pressure.
 const little = 0.005
 
-// lowest are the ports with the lowest pressure.
+// lowest returns the ports with the lowest pressure.
 func lowest(set []int, pressure []float64) (equal []int, least float64) {
 	least = math.Inf(1)
 	for _, q := range set {
@@ -367,7 +362,7 @@ func lowest(set []int, pressure []float64) (equal []int, least float64) {
 
 func isWhole(x float64) bool { return math.Abs(x-math.Round(x)) < 0.02 && x > 0.5 }
 
-// split makes micro-ops of an even pressure on a set of ports.
+// split returns the micro-ops of an even pressure on a set of ports.
 func split(t *target, ports []string, set []int, each float64, microOps int) []pipeline.Use {
 	mask := uint64(0)
 	for _, q := range set {
@@ -382,8 +377,7 @@ func split(t *target, ports []string, set []int, each float64, microOps int) []p
 			}
 		}
 		if pair != mask && pair&^mask == 0 && pair != 0 {
-			var rest []int
-			var inside []int
+			var rest, inside []int
 			for _, q := range set {
 				if pair&(1<<q) != 0 {
 					inside = append(inside, q)
@@ -395,17 +389,10 @@ func split(t *target, ports []string, set []int, each float64, microOps int) []p
 		}
 	}
 	if n := math.Round(total); isWhole(total) {
-		if len(set) == 1 {
+		if len(set) == 1 || int(n) > microOps { // one micro-op that stays
 			return []pipeline.Use{{Ports: mask, Cycles: n}}
 		}
-		if int(n) > microOps { // one micro-op that stays
-			return []pipeline.Use{{Ports: mask, Cycles: n}}
-		}
-		var uses []pipeline.Use
-		for range int(n) {
-			uses = append(uses, pipeline.Use{Ports: mask, Cycles: 1})
-		}
-		return uses
+		return slices.Repeat([]pipeline.Use{{Ports: mask, Cycles: 1}}, int(n))
 	}
 	return []pipeline.Use{{Ports: mask, Cycles: math.Round(total*100) / 100}}
 }

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 )
 
@@ -29,8 +28,6 @@ const (
 	clangProgram = "clang-19"
 	loopsDir     = "tools/pipelines/testdata"
 )
-
-func decimal(n int) string { return strconv.Itoa(n) }
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {

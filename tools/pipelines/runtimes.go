@@ -133,21 +133,20 @@ func (k *kernelBuild) predict(o *outcome) error {
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %.600s", o.kernel.name, err, text)
 	}
-	encoded, err := profileOf(file)
+	p, err := profileOf(file, analysis.Sites|analysis.Sets|analysis.Blocks)
 	if err != nil {
 		return err
 	}
-	models, err := costmodel.Open(encoded, "sizes.ll", k.module)
+	models, err := costmodel.Open(p.Encode(), "sizes.ll", k.module)
 	if err != nil {
 		return err
 	}
-	models.Use(k.processor)
-	o.predicted, o.by, err = functionOf(models.Answer(answers.ModelQuestion{}), "run_"+o.kernel.name)
+	o.predicted, o.by, err = functionOf(models, k.processor, "run_"+o.kernel.name)
 	return err
 }
 
-// profileOf analyses a trace as the verb pipeline does.
-func profileOf(name string) ([]byte, error) {
+// profileOf analyses a trace.
+func profileOf(name string, analyses analysis.Analyses) (*profile.Profile, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -157,19 +156,20 @@ func profileOf(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := analysis.NewRunner(analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Sites | analysis.Sets | analysis.Blocks}, t)
+	r, err := analysis.NewRunner(analysis.Spec{Kinds: trace.DataKinds, Analyses: analyses}, t)
 	for err == nil {
 		err = r.Step()
 	}
 	if err != io.EOF {
 		return nil, err
 	}
-	return r.Finish(profile.State{}).Encode(), nil
+	return r.Finish(profile.State{}), nil
 }
 
-// functionOf finds a function's cycles in an answer, and what bounds it.
-func functionOf(r *answers.Reply, name string) (cycles float64, by string, err error) {
-	t := r.Table("functions")
+// functionOf returns the cycles of a function on a processor in all its calls, and what bounds it.
+func functionOf(m *costmodel.Models, p *pipeline.Processor, name string) (cycles float64, by string, err error) {
+	m.Use(p)
+	t := m.Answer(answers.ModelQuestion{}).Table("functions")
 	for _, row := range t.Rows {
 		if row[t.Index("function")].Plain() == name {
 			cycles, _ = row[t.Index("cycles")].Number()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -11,13 +10,10 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/blocks/scaling"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/trace/sgt"
-	"github.com/stackglass/stackglass/tools/capture"
 )
 
 // scaled are the kernels whose runtime at larger inputs is predicted from small ones: the
@@ -63,9 +59,8 @@ func compareScaled(w io.Writer, machine string) error {
 		}
 		flags := []string{"-O2", march, "-fno-inline"}
 		traced, timed := filepath.Join(dir, k.name), filepath.Join(dir, k.name+".timed")
-		var said bytes.Buffer
-		if status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, clangProgram, append(flags, source, "-o", traced)); err != nil || status != 0 {
-			return fmt.Errorf("%s: %v\n%s", source, err, said.Bytes())
+		if err := record(append(flags, source, "-o", traced)...); err != nil {
+			return err
 		}
 		if err := command(clangProgram, append(flags, "-DSOURCE=\""+source+"\"", "-DRUN="+k.run, filepath.Join(loopsDir, "scale_main.c"), "-o", timed)...); err != nil {
 			return err
@@ -98,7 +93,10 @@ func compareScaled(w io.Writer, machine string) error {
 			if err != nil {
 				return err
 			}
-			cycles := cyclesOf(models, p, k.function)
+			cycles, _, err := functionOf(models, p, k.function)
+			if err != nil {
+				return err
+			}
 			run, off := "", ""
 			if i == 0 {
 				of, err := tracedRun(traced, n)
@@ -108,7 +106,10 @@ func compareScaled(w io.Writer, machine string) error {
 				if models, err = costmodel.Open(of.Encode(), source, text); err != nil {
 					return err
 				}
-				same := cyclesOf(models, p, k.function)
+				same, _, err := functionOf(models, p, k.function)
+				if err != nil {
+					return err
+				}
 				run, off = fmt.Sprintf("(%.0f)", same), fmt.Sprintf("%.2f%%", relative(cycles, same))
 			}
 			out, err := exec.Command(timed, strconv.FormatInt(n, 10)).Output()
@@ -126,7 +127,7 @@ func compareScaled(w io.Writer, machine string) error {
 	return nil
 }
 
-// tracedRun is what the traced program does at n.
+// tracedRun traces the program at n.
 func tracedRun(program string, n int64) (*profile.Profile, error) {
 	file := program + ".sgt"
 	cmd := exec.Command(program, strconv.FormatInt(n, 10))
@@ -134,32 +135,5 @@ func tracedRun(program string, n int64) (*profile.Profile, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, err
 	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Sites | analysis.Blocks}, sgt.NewReader(file, bytes.NewReader(content), sgt.Options{}))
-	if err != nil {
-		return nil, err
-	}
-	for {
-		if err := r.Step(); err == io.EOF {
-			return r.Finish(profile.State{}), nil
-		} else if err != nil {
-			return nil, err
-		}
-	}
-}
-
-// cyclesOf is what a function takes on a core, in all its calls.
-func cyclesOf(m *costmodel.Models, p *pipeline.Processor, function string) float64 {
-	m.Use(p)
-	t := m.Answer(answers.ModelQuestion{}).Table("functions")
-	for _, row := range t.Rows {
-		if row[t.Index("function")].Plain() == function {
-			cycles, _ := row[t.Index("cycles")].Number()
-			return cycles
-		}
-	}
-	return 0
+	return profileOf(file, analysis.Sites|analysis.Blocks)
 }

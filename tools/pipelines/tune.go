@@ -368,7 +368,9 @@ func measuredNotes(of *pipeline.Processor) []string {
 	)
 }
 
-// bitsOf is how wide a vector type is, 0 for others.
+var elementBits = map[string]int{"i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64}
+
+// bitsOf returns the width of a vector type, 0 for other types.
 func bitsOf(typ string) int {
 	count, element, ok := strings.Cut(strings.Trim(typ, "<>"), " x ")
 	n, err := strconv.Atoi(count)
