@@ -7,11 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Class is a kind of work that a processor's description has numbers for.
+// Class is a class of instructions, which descriptions of processors have costs for.
 type Class string
 
-// The classes. The first eleven are those of PPT's hardware files (iadd, fadd, idiv,
-// fdiv, imul, fmul, load, store, alu, br, unknown), which the others fall back on where a
+// The classes. The first eleven are those of PPT's hardware files. Others fall back on them if a
 // description lacks them.
 const (
 	IAdd    Class = "iadd"
@@ -22,48 +21,48 @@ const (
 	FMul    Class = "fmul"
 	Load    Class = "load"
 	Store   Class = "store"
-	ALU     Class = "alu" // and, or, xor, and what has no class of its own
+	ALU     Class = "alu" // and, or, xor, and instructions without their own class
 	Branch  Class = "br"
 	Unknown Class = "unknown"
 
-	Shift   Class = "shift"   // by a number that is known
-	ShiftBy Class = "shiftby" // by a number in a register
+	Shift   Class = "shift"   // by a constant
+	ShiftBy Class = "shiftby" // by a register
 	Rotate  Class = "rotate"
 	ICmp    Class = "icmp"
 	FCmp    Class = "fcmp"
-	Mask    Class = "mask" // a comparison of vectors whose result is a vector of numbers
+	Mask    Class = "mask" // a comparison of vectors, whose result is a vector of numbers
 	SetBit  Class = "set"  // a comparison's result as a number
 	Select  Class = "select"
 	IMin    Class = "imin" // smaller or larger of two integers
 	FMin    Class = "fmin"
-	Extend  Class = "extend" // of integers; of the type that comes out
-	Narrow  Class = "narrow" // of vectors of integers; of the type that comes out
+	Extend  Class = "extend" // of integers; by the result type
+	Narrow  Class = "narrow" // of vectors of integers; by the result type
 	FMA     Class = "fma"
-	FSign   Class = "fsign" // sign changed, taken away or copied
+	FSign   Class = "fsign" // negation, absolute value, copied sign
 	Sqrt    Class = "sqrt"
 	Round   Class = "round"
-	IntToF  Class = "itof" // integer to float; of the type that comes out
+	IntToF  Class = "itof" // integer to float; by the result type
 	LongToF Class = "ltof" // the same from 64 bits
-	FToInt  Class = "ftoi" // of the type that comes out
-	Convert Class = "fcvt" // float to double and back; of the type that comes out
+	FToInt  Class = "ftoi" // by the result type
+	Convert Class = "fcvt" // float to double and back; by the result type
 	Shuffle Class = "shuffle"
 	Insert  Class = "insert"
 	Extract Class = "extract"
 	Count   Class = "count" // ones, leading or trailing zeros
 	Swap    Class = "bswap"
 	Atomic  Class = "atomic"
-	Gather  Class = "gather" // of the type that is gathered
+	Gather  Class = "gather" // by the gathered type
 	Scatter Class = "scatter"
 	Masked  Class = "maskedload"
 	MaskedS Class = "maskedstore"
 	Call    Class = "call"
 
-	// What a load or a store takes more that lies across two lines.
+	// The additional cost of a load or store across two lines.
 	CrossingLoad  Class = "crossingload"
 	CrossingStore Class = "crossingstore"
 )
 
-// standIns say which class stands in for one that a description lacks.
+// standIns are the classes that replace one that a description lacks.
 var standIns = map[Class]Class{
 	ALU: IAdd, IAdd: Unknown, Branch: Unknown, IMul: Unknown, FMul: FAdd, IDiv: Unknown, FDiv: Unknown,
 	Shift: ALU, ShiftBy: Shift, Rotate: Shift, ICmp: ALU, FCmp: FAdd, Mask: ICmp, SetBit: ALU, Select: ALU, FMin: FAdd,
@@ -72,134 +71,86 @@ var standIns = map[Class]Class{
 	Gather: Load, Scatter: Store, Masked: Load, MaskedS: Store, Call: Branch, FAdd: Unknown, Load: Unknown, Store: Unknown,
 }
 
-// withoutStandIn are the other classes. Those of crossing accesses have the access itself,
-// a second time, in their place.
+// withoutStandIn are the other classes. An access itself, a second time, replaces the class of
+// crossing accesses.
 var withoutStandIn = []Class{Unknown, FMA, IMin, CrossingLoad, CrossingStore}
 
-// isClass tells the names that a description may have.
+// isClass reports whether a description may have the class.
 func isClass(name string) bool {
 	_, ok := standIns[Class(name)]
 	return ok || slices.Contains(withoutStandIn, Class(name))
 }
 
-// kindOf is the class of an opcode, as trace.Instr names it; false: it costs nothing.
-// Uses, and what other instructions are, decide the rest.
-func kindOf(in *trace.Instr) (Class, bool) {
-	switch in.Opcode {
-	case "phi", "getelementptr", "bitcast", "addrspacecast", "inttoptr", "ptrtoint", "freeze", "alloca",
-		"extractvalue", "insertvalue", "asm", "unreachable", "landingpad", "va_arg", "fence":
-		return "", false
-	case "add", "sub":
-		return IAdd, true
-	case "and", "or", "xor":
-		return ALU, true
-	case "shl", "lshr", "ashr":
-		if len(in.Uses) > 1 {
-			return ShiftBy, true
+// opcodes maps the opcodes of trace.Instr to classes. The class "" costs nothing.
+var opcodes = byName(map[Class]string{
+	"": "phi getelementptr bitcast addrspacecast inttoptr ptrtoint freeze alloca " +
+		"extractvalue insertvalue asm unreachable landingpad va_arg fence",
+	IAdd: "add sub", ALU: "and or xor", Shift: "shl lshr ashr", IMul: "mul", IDiv: "udiv sdiv urem srem",
+	ICmp: "icmp", FCmp: "fcmp", Select: "select", Extend: "zext sext", Narrow: "trunc",
+	FAdd: "fadd fsub", FMul: "fmul", FDiv: "fdiv", FSign: "fneg",
+	IntToF: "sitofp uitofp", FToInt: "fptosi fptoui", Convert: "fpext fptrunc",
+	Load: "load", Store: "store", Atomic: "atomicrmw cmpxchg",
+	Insert: "insertelement", Extract: "extractelement", Shuffle: "shufflevector",
+	Branch: "br switch indirectbr", Call: "ret call invoke callbr resume frem",
+})
+
+// intrinsics maps the names of LLVM's intrinsics, without llvm., to classes.
+var intrinsics = byName(map[Class]string{
+	FMA: "fma fmuladd", Sqrt: "sqrt", FSign: "fabs copysign",
+	Round: "floor ceil rint nearbyint trunc round roundeven",
+	IMin:  "smax smin umax umin abs", FMin: "minnum maxnum minimum maximum",
+	Rotate: "fshl fshr", Count: "ctpop ctlz cttz", Swap: "bswap bitreverse",
+	IAdd: "sadd.with.overflow uadd.with.overflow ssub.with.overflow usub.with.overflow " +
+		"sadd.sat uadd.sat ssub.sat usub.sat ucmp scmp",
+	IMul:   "smul.with.overflow umul.with.overflow",
+	Gather: "masked.gather", Scatter: "masked.scatter", Masked: "masked.load", MaskedS: "masked.store",
+	FToInt: "lrint llrint lround llround fptosi.sat fptoui.sat",
+	Shuffle: "vector.reduce.add vector.reduce.fadd vector.reduce.smax vector.reduce.smin " +
+		"vector.reduce.umax vector.reduce.umin vector.reduce.or vector.reduce.and vector.reduce.xor",
+	Call: "memcpy memmove memset sin cos exp exp2 log log2 log10 pow powi",
+	Load: "prefetch",
+})
+
+// byName inverts a table of names for each class.
+func byName(names map[Class]string) map[string]Class {
+	classes := map[string]Class{}
+	for class, list := range names {
+		for name := range strings.FieldsSeq(list) {
+			classes[name] = class
 		}
-		return Shift, true
-	case "mul":
-		return IMul, true
-	case "udiv", "sdiv", "urem", "srem":
-		return IDiv, true
-	case "icmp":
-		return ICmp, true
-	case "fcmp":
-		return FCmp, true
-	case "select":
-		return Select, true
-	case "fadd", "fsub":
-		return FAdd, true
-	case "fmul":
-		return FMul, true
-	case "fdiv":
-		return FDiv, true
-	case "fneg":
-		return FSign, true
-	case "zext", "sext":
-		return Extend, true
-	case "trunc":
-		return Narrow, strings.HasPrefix(in.Type, "<")
-	case "sitofp", "uitofp":
-		return IntToF, true
-	case "fptosi", "fptoui":
-		return FToInt, true
-	case "fpext", "fptrunc":
-		return Convert, true
-	case "load":
-		return Load, true
-	case "store":
-		return Store, true
-	case "atomicrmw", "cmpxchg":
-		return Atomic, true
-	case "insertelement":
-		return Insert, true
-	case "extractelement":
-		return Extract, true
-	case "shufflevector":
-		return Shuffle, true
-	case "br":
-		return Branch, in.Type != ""
-	case "switch", "indirectbr":
-		return Branch, true
-	case "ret", "call", "invoke", "callbr", "resume", "frem":
-		return Call, true
 	}
-	return intrinsic(in)
+	return classes
 }
 
-// intrinsic is the class of a call that is an instruction: llvm.NAME, or a function of
-// the mathematical library that processors have instructions for.
+// kindOf returns the class of an instruction by its opcode; false if it costs nothing. Its
+// users, and the instructions that it uses, may change the class.
+func kindOf(in *trace.Instr) (Class, bool) {
+	class, known := opcodes[in.Opcode]
+	switch {
+	case !known:
+		return intrinsic(in)
+	case class == Shift && len(in.Uses) > 1:
+		return ShiftBy, true
+	case class == Narrow:
+		return Narrow, strings.HasPrefix(in.Type, "<")
+	case in.Opcode == "br":
+		return Branch, in.Type != ""
+	}
+	return class, class != ""
+}
+
+// intrinsic returns the class of a call that is an instruction: llvm.NAME, or a function of the
+// mathematical library that processors have an instruction for.
 func intrinsic(in *trace.Instr) (Class, bool) {
 	name, ok := strings.CutPrefix(in.Opcode, "llvm.")
 	if !ok {
-		_, name, _ = strings.Cut(in.Opcode, " ")
-		if name == "sqrt" || name == "sqrtf" {
+		if _, name, _ = strings.Cut(in.Opcode, " "); name == "sqrt" || name == "sqrtf" {
 			return Sqrt, true
 		}
 		return Call, true
 	}
-	switch name {
-	case "fma", "fmuladd":
-		return FMA, true
-	case "sqrt":
-		return Sqrt, true
-	case "fabs", "copysign":
-		return FSign, true
-	case "floor", "ceil", "rint", "nearbyint", "trunc", "round", "roundeven":
-		return Round, true
-	case "smax", "smin", "umax", "umin", "abs":
-		return IMin, true
-	case "minnum", "maxnum", "minimum", "maximum":
-		return FMin, true
-	case "fshl", "fshr":
-		return Rotate, true
-	case "ctpop", "ctlz", "cttz":
-		return Count, true
-	case "bswap", "bitreverse":
-		return Swap, true
-	case "sadd.with.overflow", "uadd.with.overflow", "ssub.with.overflow", "usub.with.overflow",
-		"sadd.sat", "uadd.sat", "ssub.sat", "usub.sat", "ucmp", "scmp":
-		return IAdd, true
-	case "smul.with.overflow", "umul.with.overflow":
-		return IMul, true
-	case "masked.gather":
-		return Gather, true
-	case "masked.scatter":
-		return Scatter, true
-	case "masked.load":
-		return Masked, true
-	case "masked.store":
-		return MaskedS, true
-	case "lrint", "llrint", "lround", "llround", "fptosi.sat", "fptoui.sat":
-		return FToInt, true
-	case "vector.reduce.add", "vector.reduce.fadd", "vector.reduce.smax", "vector.reduce.smin",
-		"vector.reduce.umax", "vector.reduce.umin", "vector.reduce.or", "vector.reduce.and", "vector.reduce.xor":
-		return Shuffle, true
-	case "memcpy", "memmove", "memset", "sin", "cos", "exp", "exp2", "log", "log2", "log10", "pow", "powi":
-		return Call, true
-	case "prefetch":
-		return Load, true
+	if class, known := intrinsics[name]; known {
+		return class, true
 	}
 	return Unknown, true
 }

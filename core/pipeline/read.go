@@ -2,15 +2,16 @@ package pipeline
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Error tells what is wrong with a description, and where.
+// Error is an error in a description.
 type Error struct {
-	Line int // 0: nowhere in particular
+	Line int // 0: no particular line
 	Text string
 }
 
@@ -21,11 +22,11 @@ func (e *Error) Error() string {
 	return "line " + strconv.Itoa(e.Line) + ": " + e.Text
 }
 
-// mostBytes is beyond any description of a processor.
+// mostBytes bounds descriptions.
 const mostBytes = 1 << 20
 
-// Read reads a processor's description: this package's form, which the package's
-// documentation draws, or a hardware file of PPT. The error is an [*Error].
+// Read reads a processor's description in the form of the package documentation, or a hardware
+// file of PPT. The error is an [*Error].
 func Read(text []byte) (*Processor, error) {
 	if len(text) > mostBytes {
 		return nil, &Error{0, "larger than 1 MiB, which no processor's description needs"}
@@ -52,7 +53,7 @@ func Read(text []byte) (*Processor, error) {
 type reader struct {
 	p       *Processor
 	line    int
-	section string // "classes", "levels" or "notes": what indented lines are
+	section string // of indented lines: "classes", "levels" or "notes"
 	port    map[string]int
 	seen    map[string]bool
 }
@@ -88,7 +89,7 @@ func (r *reader) read(line string) error {
 	return r.top(key, value)
 }
 
-// clip keeps what errors quote short.
+// clip shortens a quotation in an error.
 func clip(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "…"
@@ -181,6 +182,17 @@ func (r *reader) inside(key, value string) error {
 	return errors.New("blanks before " + strconv.Quote(clip(key)) + ", want them below classes:, levels: or notes: alone")
 }
 
+// levelCycles are the cycles of a level's description.
+var levelCycles = [...]struct {
+	name string
+	of   func(*Level) *float64
+}{
+	{"latency", func(l *Level) *float64 { return &l.LatencyCycles }},
+	{"read", func(l *Level) *float64 { return &l.ReadCycles }},
+	{"written", func(l *Level) *float64 { return &l.WrittenCycles }},
+	{"scattered", func(l *Level) *float64 { return &l.ScatteredCycles }},
+}
+
 // level reads `latency 14, size 1MiB, ways 16, read 1.5`; a number alone is the latency.
 func level(name, value string) (l Level, err error) {
 	l.Name = name
@@ -190,23 +202,20 @@ func level(name, value string) (l Level, err error) {
 	}
 	for part := range strings.SplitSeq(value, ",") {
 		word, rest, _ := strings.Cut(strings.TrimSpace(part), " ")
+		err = errors.New(strconv.Quote(clip(part)) + ", want latency, size, ways, read, written or scattered")
 		switch word {
-		case "latency":
-			l.LatencyCycles, err = cycles(rest, "cycles above 0")
 		case "size":
 			l.SizeBytes, err = sizeOf(rest)
 		case "ways":
 			var n int
 			n, err = count(rest, 1, 1<<16, "1 to 65536 ways")
 			l.Ways = uint32(n)
-		case "read":
-			l.ReadCycles, err = cycles(rest, "cycles above 0")
-		case "written":
-			l.WrittenCycles, err = cycles(rest, "cycles above 0")
-		case "scattered":
-			l.ScatteredCycles, err = cycles(rest, "cycles above 0")
 		default:
-			err = errors.New(strconv.Quote(clip(part)) + ", want latency, size, ways, read, written or scattered")
+			for _, field := range levelCycles {
+				if field.name == word {
+					*field.of(&l), err = cycles(rest, "cycles above 0")
+				}
+			}
 		}
 		if err != nil {
 			return l, err
@@ -218,7 +227,7 @@ func level(name, value string) (l Level, err error) {
 	return l, nil
 }
 
-// sizes are the units of sizes, the largest first.
+// sizes are the units of sizes, in descending order.
 var sizes = [...]struct {
 	name  string
 	bytes uint64
@@ -235,7 +244,7 @@ func sizeOf(text string) (uint64, error) {
 	return 0, errors.New(strconv.Quote(clip(text)) + ", want a size such as 48KiB or 2MiB")
 }
 
-// text writes a level as level reads it.
+// text returns a level in the form that level reads.
 func (l *Level) text() string {
 	if *l == (Level{Name: l.Name, LatencyCycles: l.LatencyCycles}) {
 		return decimal(l.LatencyCycles)
@@ -252,12 +261,9 @@ func (l *Level) text() string {
 	if l.Ways > 0 {
 		text += ", ways " + strconv.Itoa(int(l.Ways))
 	}
-	for _, part := range [...]struct {
-		name   string
-		cycles float64
-	}{{"read", l.ReadCycles}, {"written", l.WrittenCycles}, {"scattered", l.ScatteredCycles}} {
-		if part.cycles > 0 {
-			text += ", " + part.name + " " + decimal(part.cycles)
+	for _, field := range levelCycles[1:] {
+		if cycles := *field.of(l); cycles > 0 {
+			text += ", " + field.name + " " + decimal(cycles)
 		}
 	}
 	return text
@@ -368,17 +374,14 @@ func count(text string, least, most int, want string) (int, error) {
 }
 
 func classNames() (names []string) {
-	for class := range standIns {
-		names = append(names, string(class))
-	}
-	for _, class := range withoutStandIn {
+	for _, class := range slices.AppendSeq(slices.Clone(withoutStandIn), maps.Keys(standIns)) {
 		names = append(names, string(class))
 	}
 	slices.Sort(names)
 	return names
 }
 
-// check tests what a description as a whole must have.
+// check tests that a description is complete.
 func (p *Processor) check() error {
 	switch {
 	case p.Name == "":
@@ -393,7 +396,7 @@ func (p *Processor) check() error {
 	return nil
 }
 
-// String is the type as LLVM writes it.
+// String returns the type as LLVM writes it.
 func (s shape) String() string {
 	if s.elements == 0 {
 		return s.element
@@ -401,15 +404,10 @@ func (s shape) String() string {
 	return vectorOf(s.elements, s.element)
 }
 
-// Write gives the description in the form that [Read] reads.
+// Write returns the description in the form that [Read] reads.
 func (p *Processor) Write() []byte {
 	var w []byte
-	line := func(parts ...string) {
-		for _, part := range parts {
-			w = append(w, part...)
-		}
-		w = append(w, '\n')
-	}
+	line := func(parts ...string) { w = append(append(w, strings.Join(parts, "")...), '\n') }
 	field := func(key, value string) {
 		if value != "" {
 			line(key, ": ", value)
@@ -422,12 +420,13 @@ func (p *Processor) Write() []byte {
 	if p.ClockGHz > 0 {
 		field("clock_ghz", decimal(p.ClockGHz))
 	}
-	field("dispatch", strconv.Itoa(p.Dispatch))
-	if p.Window > 0 {
-		field("window", strconv.Itoa(p.Window))
-	}
-	if p.Scheduler > 0 {
-		field("scheduler", strconv.Itoa(p.Scheduler))
+	for _, n := range []struct {
+		key   string
+		value int
+	}{{"dispatch", p.Dispatch}, {"window", p.Window}, {"scheduler", p.Scheduler}} {
+		if n.value > 0 {
+			field(n.key, strconv.Itoa(n.value))
+		}
 	}
 	field("ports", strings.Join(p.Ports, " "))
 	var fuses []string
@@ -475,15 +474,14 @@ func (p *Processor) Write() []byte {
 func (p *Processor) usesText(uses []Use) string {
 	var terms []string
 	for i, u := range uses {
-		same := func(v Use) bool { return u.Ports == v.Ports && u.Cycles == v.Cycles }
-		if slices.IndexFunc(uses, same) < i {
-			continue
-		}
-		n := 0
-		for _, v := range uses {
-			if same(v) {
-				n++
+		n, first := 0, i
+		for k := len(uses) - 1; k >= 0; k-- {
+			if u.Ports == uses[k].Ports && u.Cycles == uses[k].Cycles {
+				n, first = n+1, k
 			}
+		}
+		if first < i {
+			continue
 		}
 		term := p.PortNames(u.Ports)
 		if u.Cycles != 1 {
