@@ -1,9 +1,11 @@
 package diagnose
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -26,12 +28,13 @@ func (r *run) compute() {
 		}
 		waits, dependent := 0.0, 0.0
 		for _, of := range r.places {
-			if of.file == k.File && of.line >= k.FirstLine && of.line <= k.LastLine {
-				waits += of.wait
-				dependent += of.dependent
-				if of.line > 0 {
-					at.line = of.line
-				}
+			if !r.refersFrom(of, k) {
+				continue
+			}
+			waits += of.wait
+			dependent += of.dependent
+			if of.line > 0 {
+				at.file, at.line = of.file, of.line
 			}
 		}
 		loads, floats := r.chain(b)
@@ -53,6 +56,15 @@ func (r *run) compute() {
 			IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
 			More:      "pipeline"})
 	}
+}
+
+// refersFrom reports whether a block holds a reference of a place. Lines would not do: code
+// that was inlined can be of another file than the place that it counts for.
+func (r *run) refersFrom(at *place, k *trace.Block) bool {
+	return slices.ContainsFunc(at.sites, func(i int) bool {
+		number := r.p.Sites.Code[i].Number
+		return number != profile.NoSite && number >= k.FirstSite && number < k.FirstSite+k.Sites
+	})
 }
 
 // leastCompute is the smallest share of the run's cycles of a block that is looked at.

@@ -56,6 +56,9 @@
 // A site's object is the local variable, argument or global variable that its
 // address is computed from, or the pointer variable that it was loaded from;
 // where different ones come together it has none.
+//
+// A site is located where its code is written. Code that was inlined from a system header or
+// from an accessor in another file, a function with code on one line, is located at its call.
 package ir
 
 import (

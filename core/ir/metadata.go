@@ -12,9 +12,10 @@ import (
 // Nodes are read when they are asked for, and remembered.
 type metadata struct {
 	text      string
-	at        []int32    // by number: 1 + where the node's text begins; 0 if it is not defined
-	identNode int        // the node of !llvm.ident
-	locations []location // by number
+	at        []int32      // by number: 1 + where the node's text begins; 0 if it is not defined
+	identNode int          // the node of !llvm.ident
+	locations []location   // by number
+	bodies    map[int]body // of functions that were inlined, by number of their DISubprogram; nil: not read
 	scopes    map[int]scope
 	names     map[int]string
 	files     map[int]string
@@ -24,8 +25,15 @@ type metadata struct {
 type location struct {
 	line, column uint32
 	function     int    // the DISubprogram around it, -1 for none
+	inlinedAt    int    // the DILocation of the call that was replaced by this code, -1 for none
 	file         string // that it is in
 	known        bool
+}
+
+// body is the lines of source that a function has code on, besides the line of its head.
+type body struct {
+	line    uint32
+	several bool
 }
 
 // scope is a function, a block of it, or a file.
@@ -146,6 +154,7 @@ func (m *metadata) location(n int) *location {
 
 func (m *metadata) readLocation(n int, l *location) {
 	in := -1
+	l.inlinedAt = -1
 	visitFields(m.node(n), "!DILocation", func(key, value string) {
 		switch key {
 		case "line":
@@ -154,6 +163,8 @@ func (m *metadata) readLocation(n int, l *location) {
 			l.column = parseLine(value)
 		case "scope":
 			in = reference(value)
+		case "inlinedAt":
+			l.inlinedAt = reference(value)
 		}
 	})
 	s := m.scope(in)
@@ -221,13 +232,67 @@ func (m *metadata) fileName(n int) string {
 	})
 }
 
-// place is where location n is, in the innermost function that was inlined.
-func (m *metadata) place(n int) trace.Place {
+// mostInlined bounds chains of calls that were inlined, which hostile text may close to rings.
+const mostInlined = 256
+
+// place returns the source location of location n. Code that was inlined from a header of
+// the system, or from an accessor in another file, is located at its call: that is the line
+// that uses the data. An accessor is a function with code on one line only. isLoop reports
+// whether a location belongs to the loop around the code; such a function is no accessor.
+func (m *metadata) place(n int, isLoop func(l *location) bool) trace.Place {
 	l := m.location(n)
+	for range mostInlined {
+		if l.inlinedAt < 0 {
+			break
+		}
+		call := m.location(l.inlinedAt)
+		accessor := call.file != l.file && m.isAccessor(l.function) && !isLoop(l)
+		if call.line == 0 || !accessor && !isSystemHeader(l.file) {
+			break
+		}
+		l = call
+	}
 	if l.line == 0 && l.column == 0 {
 		return trace.Place{}
 	}
 	return trace.Place{File: l.file, Line: l.line, Column: l.column}
+}
+
+// isSystemHeader reports whether a file belongs to the compiler or the system.
+func isSystemHeader(file string) bool {
+	return strings.Contains(file, "/include/c++/") || strings.HasPrefix(file, "/usr/include/") || strings.HasPrefix(file, "/usr/lib/")
+}
+
+// isAccessor reports whether a function has code on one line only, besides its head.
+func (m *metadata) isAccessor(function int) bool {
+	if m.bodies == nil {
+		m.bodies = map[int]body{}
+		for n := range m.at {
+			if strings.HasPrefix(strings.TrimPrefix(m.node(n), "distinct "), "!DILocation(") {
+				m.extend(m.location(n))
+			}
+		}
+	}
+	b, ok := m.bodies[function]
+	return ok && !b.several
+}
+
+// extend adds a line to the body of its function.
+func (m *metadata) extend(l *location) {
+	if l.function < 0 || l.line == 0 {
+		return
+	}
+	b := m.bodies[l.function]
+	switch {
+	case b.line == 0:
+		b.line = l.line
+	case b.line == l.line || l.line == m.scope(l.function).line:
+	case b.line == m.scope(l.function).line:
+		b.line = l.line
+	default:
+		b.several = true
+	}
+	m.bodies[l.function] = b
 }
 
 // variable is the name of the variable that node n describes: a DILocalVariable,

@@ -40,6 +40,8 @@ type plan struct {
 	loops  loops
 	task   bool // the function is a task's body
 
+	loopFrames map[loopFrame]bool // nil: not asked for yet
+
 	returnings []returning // by basic block
 
 	local   []int32 // by instruction: its number in its piece, -1 if it makes no code

@@ -394,7 +394,7 @@ func (p *plan) usesByPosition(q *piece, i int32) []int32 {
 func (t *tables) addSite(p *plan, s *site, block uint32) {
 	site := trace.Site{
 		Kind: s.kind, Bytes: s.bytes, Block: block, Type: s.typ, Object: s.object, Flags: s.flags,
-		Place: t.m.metadata.place(int(p.f.insts[s.inst].debug)),
+		Place: p.place(s),
 	}
 	t.program.Sites = append(t.program.Sites, site)
 	t.scale = append(t.scale, scaleOf(s))
@@ -404,6 +404,47 @@ func (t *tables) addSite(p *plan, s *site, block uint32) {
 	if s.n == 0 {
 		t.scale = t.scale[:len(t.scale)-1]
 	}
+}
+
+// place returns the source location of a site.
+func (p *plan) place(s *site) trace.Place {
+	header := p.loops.header[p.basicOf(s.inst)]
+	return p.f.m.metadata.place(int(p.f.insts[s.inst].debug), func(l *location) bool {
+		switch {
+		case !s.kind.IsReference(): // allocations and the like stay where they are written
+			return true
+		case header < 0:
+			return false
+		case p.loopFrames == nil:
+			p.findLoopFrames()
+		}
+		return p.loopFrames[loopFrame{header, l.function, l.inlinedAt}]
+	})
+}
+
+// loopFrame is a loop, by the basic block that heads it, and a function that one of its jumps
+// is in: by its DISubprogram and the call that the function was inlined at.
+type loopFrame struct {
+	header              int32
+	function, inlinedAt int
+}
+
+func (p *plan) findLoopFrames() {
+	p.loopFrames = map[loopFrame]bool{}
+	for basic := range p.f.blocks {
+		header := p.loops.header[basic]
+		if header < 0 || int32(basic) != header && !p.loops.latch[basic] {
+			continue
+		}
+		end := p.f.m.metadata.location(int(p.f.insts[p.f.blocks[basic].last-1].debug))
+		p.loopFrames[loopFrame{header, end.function, end.inlinedAt}] = true
+	}
+}
+
+// basicOf returns the basic block of an instruction.
+func (p *plan) basicOf(i int32) int32 {
+	n, _ := slices.BinarySearchFunc(p.f.blocks, i, func(b basicBlock, i int32) int { return cmp.Compare(b.last-1, i) })
+	return int32(n)
 }
 
 // scaleOf is how many low bits differences of the site's addresses mostly have
