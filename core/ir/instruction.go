@@ -1,6 +1,9 @@
 package ir
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // opcode is an instruction as far as the rewriter distinguishes them; inst.word has the exact one.
 type opcode uint8
@@ -55,6 +58,15 @@ type inst struct {
 	count         uint64 // of these elements
 	resultName    string
 	swiftError    bool
+	shift         shift // of an address computation
+}
+
+// shift is how far an address computation moves its first operand: by a constant number of
+// bytes, and by a variable number of elements.
+type shift struct {
+	constant int64
+	element  uint64 // bytes of each element; 0: none are passed over
+	unknown  bool
 }
 
 // call is the part of an instruction that only calls and invokes have.
@@ -423,11 +435,11 @@ func (r *reader) operand() operand {
 func (r *reader) elementPointer(in *inst) {
 	in.op = opAddress
 	r.flags()
-	r.f.m.types.read(&r.cursor)
+	of := r.f.m.types.read(&r.cursor)
 	r.want(',')
 	in.address = r.operand()
 	in.typ = in.address.typ
-	for {
+	for first := true; ; first = false {
 		before := r.at
 		if !r.take(',') || r.peek() == '!' {
 			r.at = before
@@ -435,10 +447,38 @@ func (r *reader) elementPointer(in *inst) {
 		}
 		r.takeWord("inrange")
 		index := r.operand()
+		of = in.shift.add(of, index.text, first)
 		if index.typ != nil && index.typ.kind == vectorType && in.typ != nil && in.typ.kind != vectorType {
 			in.typ = r.pointers(index.typ)
 		}
 	}
+}
+
+// add adds an index into a type, and returns the type of what it chooses.
+func (s *shift) add(of *datatype, index string, first bool) *datatype {
+	if of == nil || !of.sized {
+		s.unknown = true
+		return nil
+	}
+	n, err := strconv.ParseInt(index, 10, 32)
+	switch {
+	case first && err == nil:
+		s.constant += n * int64(of.allocBytes())
+		return of
+	case first:
+		s.element = of.allocBytes()
+		return of
+	case of.kind == arrayType:
+		if err == nil {
+			s.constant += n * int64(of.elem.allocBytes())
+		}
+		return of.elem // another element of the same array has the same name
+	case of.kind == structType && err == nil && 0 <= n && int(n) < len(of.fields):
+		s.constant += int64(of.fieldOffset(int(n)))
+		return of.fields[n]
+	}
+	s.unknown = true
+	return nil
 }
 
 // pointers returns the vector of as many pointers as t has elements.

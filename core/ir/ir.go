@@ -54,8 +54,9 @@
 // it; the tables have them as they stand in the text, and package pipeline takes them apart.
 //
 // A site's object is the local variable, argument or global variable that its
-// address is computed from, or the pointer variable that it was loaded from;
-// where different ones come together it has none.
+// address is computed from, or the pointer that it was loaded from: a variable, or
+// a member of a structure, as in s->table. Where different ones come together it
+// has none.
 //
 // A site is located where its code is written. Code that was inlined from a system header or
 // from an accessor in another file, a function with code on one line, is located at its call.

@@ -18,6 +18,7 @@ type metadata struct {
 	bodies    map[int]body // of functions that were inlined, by number of their DISubprogram; nil: not read
 	scopes    map[int]scope
 	names     map[int]string
+	types     map[int]sourceType
 	files     map[int]string
 }
 

@@ -95,7 +95,14 @@ func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
 	case opAlloca:
 		return f.localName(o.id, in.resultName), trace.StackSite
 	case opLoad:
-		return f.pointerVariable(in)
+		name, flags := f.pointerVariable(in)
+		if name == "" {
+			name = f.localName(o.id, "")
+		}
+		if name == "" {
+			name, _ = f.expression(in.address, mostMembers)
+		}
+		return name, flags
 	}
 	return f.localName(o.id, ""), 0
 }
@@ -133,7 +140,7 @@ func (m *module) globalName(name string) string {
 // localName is the source's name of a local value, or else the compiler's.
 func (f *function) localName(id int32, name string) string {
 	if id >= 0 && f.debugNames[id] > 0 {
-		if v := f.m.metadata.variable(int(f.debugNames[id]) - 1); v != "" {
+		if v := f.m.metadata.variable(int(f.debugNames[id]) - 1); v != "" && !isReserved(v) {
 			return v
 		}
 	}

@@ -39,6 +39,19 @@ type datatype struct {
 // allocBytes is the distance of neighbours in an array.
 func (t *datatype) allocBytes() uint64 { return roundUp(t.bytes, t.align) }
 
+// fieldOffset is where a field of a struct begins.
+func (t *datatype) fieldOffset(n int) (at uint64) {
+	for i, f := range t.fields[:n+1] {
+		if !t.packed {
+			at = roundUp(at, f.align)
+		}
+		if i < n {
+			at += f.allocBytes()
+		}
+	}
+	return at
+}
+
 func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }
 
 // mostBytes bounds sizes, so that products of hostile counts do not overflow.
