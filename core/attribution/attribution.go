@@ -20,11 +20,11 @@
 // If a program's threads run on several cores, the sharing of a level determines which stack its misses
 // come from:
 //
-//   - A core's own cache: the coherent stack of the core that makes an access, which loses lines to
-//     other cores' stores (MODELS §6.4). The certain misses of a site are then its cores' first accesses
-//     to lines and its coherence misses. A coherence miss is caused by the store if the line was no
-//     deeper on the stack than the cache has lines when the store invalidated it; otherwise the cache
-//     had evicted the line before.
+//   - A core's own cache: the coherent stack of the core that makes an access, which loses lines to other
+//     cores' stores (MODELS §6.4). The certain misses of a site are then its cores' first accesses to
+//     lines and its coherence misses. A coherence miss is caused by the store if the line was no deeper
+//     on the stack than the cache has lines when the store invalidated it; otherwise the cache had
+//     evicted the line before.
 //   - A cache that all cores share: the stack of the whole trace.
 //   - A cache that some cores share: the stack of the whole trace, scaled to the prediction, because the
 //     stacks of some cores are not known by site.

@@ -15,10 +15,9 @@
 //	    value       in tables of keys and values only
 //	  rows     of basic tables, until a 0: u8 1, then a value for each column
 //
-// The layout and the names of tables and columns are those of Byfl 1.8.0:
-// include/binarytagdefs.h, lib/byfl/binaryoutput.cpp, lib/byfl/byfl.cpp,
-// lib/byfl/basicblocks.cpp and tools/postproc/parsebfbin.c in its repository,
-// github.com/lanl/Byfl.
+// The layout and the names of tables and columns are those of Byfl 1.8.0: include/binarytagdefs.h,
+// lib/byfl/binaryoutput.cpp, lib/byfl/byfl.cpp, lib/byfl/basicblocks.cpp and tools/postproc/parsebfbin.c
+// in its repository, github.com/lanl/Byfl.
 package byfl
 
 import (
@@ -29,8 +28,7 @@ import (
 
 const magic = "BYFLBIN"
 
-// IsByfl reports whether a file that begins with head is Byfl's; seven bytes are
-// enough to tell.
+// IsByfl reports whether a file that begins with head is Byfl's; seven bytes are enough to tell.
 func IsByfl(head []byte) bool { return strings.HasPrefix(string(head), magic) }
 
 // Table is one table of a file.

@@ -12,7 +12,7 @@ import (
 // ErrNoProgram tells that a file has no table of the whole program.
 var ErrNoProgram = errors.New(`it has no table "Program"; let the instrumented program run to its end`)
 
-// Notes say how Byfl's numbers differ from those of package analysis/counters.
+// Notes returns how Byfl's numbers differ from those of package analysis/counters.
 func Notes() []string {
 	return []string{
 		"flops are Byfl's: comparisons and conversions of floating-point numbers are among them",
@@ -111,28 +111,18 @@ func counts(t *Table, row []Cell) (sum profile.Counts) {
 	return sum
 }
 
-// number and text give a row's cell in the column of that name; 0 and "" where
-// there is none.
-func (t *Table) number(row []Cell, name string) uint64 {
-	for i, column := range t.Columns {
-		if column.Name == name {
-			return row[i].Number
-		}
+// cell returns a row's cell in the column of that name, or an empty one.
+func (t *Table) cell(row []Cell, name string) Cell {
+	if i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name }); i >= 0 {
+		return row[i]
 	}
-	return 0
+	return Cell{}
 }
 
-func (t *Table) text(row []Cell, name string) string {
-	for i, column := range t.Columns {
-		if column.Name == name {
-			return row[i].Text
-		}
-	}
-	return ""
-}
+func (t *Table) number(row []Cell, name string) uint64 { return t.cell(row, name).Number }
+func (t *Table) text(row []Cell, name string) string   { return t.cell(row, name).Text }
 
-// functionName is a row's function as its source has it, or as the linker knows
-// it.
+// functionName is a row's function as its source has it, or as the linker knows it.
 func functionName(t *Table, row []Cell) string {
 	return cmp.Or(t.text(row, "Demangled function name"), t.text(row, "Mangled function name"))
 }
@@ -168,8 +158,7 @@ func (s *file) function(name, file string, line uint64) uint32 {
 	return n
 }
 
-// readBlocks adds up the rows of each place: Byfl writes one for each execution,
-// or group of them.
+// readBlocks adds up the rows of each place: Byfl writes one for each execution, or group of them.
 func (s *file) readBlocks(t *Table) {
 	type place struct {
 		function, file string

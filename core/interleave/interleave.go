@@ -1,12 +1,12 @@
-// Package interleave makes one trace of what several cores do at the same time.
+// Package interleave merges the traces of several cores that run at the same time.
 //
-// Nobody knows in which order the references of different cores would arrive, so the
-// order is a choice, and named: one reference a core in turn; a core picked by chance for
-// each (SASMM §3.3); one basic block a core in turn; or by clocks, where it is known how
-// long each block takes. A core that has nothing left to do is passed over.
+// The order in which the references of different cores would arrive is unknown. So it is an option: one
+// reference a core in turn; a random core for each reference (SASMM §3.3); one basic block a core in turn;
+// or by clocks, if the time of each block is known. A core that has nothing left is skipped.
 package interleave
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -17,14 +17,14 @@ type Policy uint8
 
 const (
 	RoundRobin Policy = iota // one reference a core, in turn
-	Uniform                  // of a core that is picked by chance, all with equal chances
+	Uniform                  // a reference of a random core, all with equal probability
 	ByBlock                  // one execution of a basic block a core, in turn
-	ByTime                   // of the core whose clock is behind; each block advances it by what it takes
+	ByTime                   // of the core whose clock is behind; each block advances it by its cycles
 )
 
 var policyNames = []string{"round-robin", "uniform", "block", "time"}
 
-// String is the policy's name on the command line.
+// String returns the policy's name on the command line.
 func (p Policy) String() string {
 	if int(p) < len(policyNames) {
 		return policyNames[p]
@@ -32,15 +32,17 @@ func (p Policy) String() string {
 	return "unknown"
 }
 
-// ParsePolicy reads round-robin, uniform, block or time. The error is a
-// *trace.OptionError.
+// ParsePolicy reads round-robin, uniform, block or time. The error is a *trace.OptionError.
 func ParsePolicy(s string) (Policy, error) {
-	for i, name := range policyNames {
-		if s == name {
-			return Policy(i), nil
-		}
+	i := slices.Index(policyNames, s)
+	if i < 0 {
+		return 0, unknownPolicy(s)
 	}
-	return 0, &trace.OptionError{Option: "interleave", Got: s, Want: "round-robin, uniform, block or time"}
+	return Policy(i), nil
+}
+
+func unknownPolicy(got string) error {
+	return &trace.OptionError{Option: "interleave", Got: got, Want: "round-robin, uniform, block or time"}
 }
 
 // Order says in which order cores' references come.
@@ -52,10 +54,10 @@ type Order struct {
 	Cycles []float64
 }
 
-// Check tells what is wrong with the order. The error is a *trace.OptionError.
+// Check reports what is wrong with the order. The error is a *trace.OptionError.
 func (o *Order) Check() error {
 	if int(o.Policy) >= len(policyNames) {
-		return &trace.OptionError{Option: "interleave", Got: strconv.Itoa(int(o.Policy)), Want: "round-robin, uniform, block or time"}
+		return unknownPolicy(strconv.Itoa(int(o.Policy)))
 	}
 	for _, c := range o.Cycles {
 		if !(c >= 0 && c < 1e300) {
@@ -65,10 +67,10 @@ func (o *Order) Check() error {
 	return nil
 }
 
-// Stream is what one core does, up to where all wait for each other.
+// Stream is the trace of one core, up to where all cores wait for each other.
 type Stream interface {
-	// Next gives the next rows of the core: those of b from from up to to, at least one,
-	// valid until it is called again. It may be a part of a batch that other streams see
-	// as well, and must not be changed. io.EOF: the core has come to where it waits.
+	// Next returns the next rows of the core: at least one row of b, from from up to to, valid until
+	// the next call. b may be shared with other streams, and must not be changed. io.EOF: the core has
+	// come to where it waits.
 	Next() (b *trace.Batch, from, to int, err error)
 }

@@ -12,34 +12,30 @@ import (
 // enough for all their columns to stay in the first-level cache.
 const strip = 1024
 
-// Merger makes one sequence of rows of several streams, phase by phase.
+// Merger merges the rows of several streams, phase by phase. Cores take turns. A turn depends on the policy:
 //
-// Cores take turns. What a turn is hangs on the policy:
+//   - RoundRobin, Uniform: one reference, with the events in front of it; at the end of the stream the
+//     remaining events.
+//   - ByBlock, ByTime: one execution of a block, which is all rows from its BlockEntry up to the next
+//     one. Rows before the first BlockEntry of a phase go by references, as above.
 //
-//   - RoundRobin, Uniform: one reference, with the events in front of it; at the end of
-//     the stream the events that are left.
-//   - ByBlock, ByTime: one execution of a block, which is all rows from its BlockEntry up
-//     to the next one. What comes before the first BlockEntry of a phase, in streams
-//     without blocks everything, goes by references, as above.
+// The policy also decides whose turn is next:
 //
-// And who has the next turn:
-//
-//   - RoundRobin, ByBlock: the next core, in the order of [Merger.Begin], that has rows
-//     left. Each phase begins with the first core.
-//   - Uniform: one of the cores that have rows left. One sequence of random numbers
-//     goes through all phases.
-//   - ByTime: the core whose clock says least; of several the first. A turn advances the
-//     clock when it is over: by the block's Cycles, or by one for each of its references.
-//     All clocks are 0 at the beginning of a phase, for cores leave a barrier together.
+//   - RoundRobin, ByBlock: the next core with rows left, in the order of [Merger.Begin]. Each phase
+//     begins with the first core.
+//   - Uniform: a random core with rows left. One sequence of random numbers serves all phases.
+//   - ByTime: the first core whose clock is least. At its end, a turn advances the clock by the block's
+//     Cycles, or by one for each of its references. All clocks are 0 at the beginning of a phase, because
+//     cores leave a barrier together.
 //
 // A merger is made once, and allocates nothing from its second phase on.
 type Merger struct {
 	order  Order
-	lanes  []lane   // those of the phase
-	live   []*lane  // those that have rows left, in order
-	next   int      // index in live of whose turn it is
-	inTurn bool     // the turn of live[next], of a block, has begun and is not over
-	fresh  bool     // no stream has been asked for rows yet
+	lanes  []lane   // of the phase
+	live   []*lane  // lanes with rows left, in order
+	next   int      // index in live of the lane whose turn it is
+	inTurn bool     // the turn of live[next] has begun and is not over
+	fresh  bool     // no stream was read yet
 	random splitmix // of Uniform
 }
 
@@ -48,15 +44,14 @@ type lane struct {
 	core   uint32
 	stream Stream
 
-	// The rows that are left of those that the stream gave last: batch from at on, up to
-	// the end of kinds, which are its kinds. Those before at, as many as waiting, are in
-	// order but not yet copied.
+	// The remaining rows of the stream: batch from at on, with their kinds. The waiting rows before at
+	// are in order but not yet copied.
 	batch   *trace.Batch
 	kinds   []trace.Kind
 	at      int
-	plain   int // rows from at up to it are references, if it is behind at
+	plain   int // rows from at up to plain are references, if it is behind at
 	waiting int
-	places  [strip]uint16 // where the rows that wait go, counted from the strip's first
+	places  [strip]uint16 // positions of the waiting rows in the strip
 
 	inBlock    bool // a BlockEntry was seen in the phase
 	block      uint32
@@ -69,9 +64,8 @@ func New(order Order) *Merger {
 	return &Merger{order: order, random: splitmix(order.Seed)}
 }
 
-// Begin starts a phase: streams[i] is what core number cores[i] does in it. Turns follow
-// the order of the cores here. Rows of the phase before that were not asked for are
-// dropped.
+// Begin starts a phase: streams[i] is the stream of core number cores[i]. Turns follow the order of the
+// cores here. It drops the remaining rows of the phase before.
 func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	if n := len(streams); cap(m.lanes) < n {
 		m.lanes, m.live = make([]lane, n), make([]*lane, 0, n)
@@ -86,10 +80,9 @@ func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	m.next, m.inTurn, m.fresh = 0, false, true
 }
 
-// Fill appends rows behind those of b, up to its capacity. Thread is the core's number;
-// the other optional columns are there if a stream that it took rows of has them. io.EOF:
-// no stream has rows left, and nothing was appended. With another error, which is a
-// stream's, the rows before it are in b.
+// Fill appends rows to b, up to its capacity. Thread is the core's number; b has the other optional columns
+// if a stream whose rows were added has them. io.EOF: no stream has rows left, and nothing was appended. With
+// an error of a stream, b contains the rows before it.
 func (m *Merger) Fill(b *trace.Batch) error {
 	b.NeedThread()
 	begin, end := b.Len(), b.Cap()
@@ -112,7 +105,7 @@ func (m *Merger) Fill(b *trace.Batch) error {
 	return err
 }
 
-// start asks every stream for its first rows.
+// start reads the first rows of every stream.
 func (m *Merger) start(b *trace.Batch) error {
 	m.fresh = false
 	for i := 0; i < len(m.live); {
@@ -144,10 +137,10 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	return base + used, err
 }
 
-// byReferences puts up to room rows in order where turns are references. It is one loop,
-// for it goes around once a row.
+// byReferences puts up to room rows in order if turns are references. It is one loop, because it runs once a
+// row.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
-	try := 0 // from how many rows on to look for rounds
+	try := 0 // when to look for rounds
 	if m.order.Policy != RoundRobin {
 		try = room
 	}
@@ -197,8 +190,8 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 // fewRounds are too few to copy lane by lane.
 const fewRounds = 8
 
-// rounds is how many times around all that cores do are references, as far as there is
-// room and each has a row left afterwards.
+// rounds returns for how many rounds all cores make references, as far as there is room and each has a row
+// left afterwards.
 func (m *Merger) rounds(room int) int {
 	n := room / len(m.live)
 	for _, l := range m.live {
@@ -214,7 +207,7 @@ func (m *Merger) rounds(room int) int {
 	return n
 }
 
-// copyRounds puts so many references of each lane in b, one of each in turn.
+// copyRounds puts rounds references of each lane in b, one of each in turn.
 func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	lanes := len(m.live)
 	for i, l := range m.live {
@@ -233,7 +226,7 @@ func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	}
 }
 
-// spread copies a column to every so many places.
+// spread copies a column to every place that is a multiple of lanes.
 func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	at := 0
 	for _, x := range of {
@@ -255,7 +248,7 @@ func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	}
 }
 
-// byBlocks does the same where turns are executions of blocks.
+// byBlocks does the same if turns are executions of blocks.
 func (m *Merger) byBlocks(b *trace.Batch, base, room int) (used int, err error) {
 	for used < room && len(m.live) > 0 {
 		l := m.live[m.next]
@@ -274,7 +267,7 @@ func (m *Merger) byBlocks(b *trace.Batch, base, room int) (used int, err error) 
 	return used, err
 }
 
-// pass ends the turn of l, and chooses the next core. left: l has rows left.
+// pass ends the turn of l, and chooses the next core. left says whether l has rows left.
 func (m *Merger) pass(l *lane, left bool) {
 	if m.order.Policy == ByTime {
 		if int(l.block) < len(m.order.Cycles) && l.inBlock {
@@ -292,7 +285,7 @@ func (m *Merger) pass(l *lane, left bool) {
 	m.choose()
 }
 
-// choose sets next to the core that has the next turn; it is the one behind the last.
+// choose sets next to the core that has the next turn.
 func (m *Merger) choose() {
 	if len(m.live) == 0 {
 		return
@@ -316,7 +309,7 @@ func (m *Merger) choose() {
 	}
 }
 
-// more copies what waits and asks the stream for rows; false: it has none.
+// more copies the waiting rows and reads the stream; it returns false at the end.
 func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 	l.copy(b, base)
 	for {
@@ -337,7 +330,7 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 	}
 }
 
-// need makes the optional columns present in b that the rows at hand have.
+// need adds the optional columns of the rows to b.
 func (l *lane) need(b *trace.Batch) {
 	if l.batch == nil {
 		return
@@ -353,9 +346,9 @@ func (l *lane) need(b *trace.Batch) {
 	}
 }
 
-// execution puts rows up to the next block's first in order, as far as there are rows and
-// places; over: the turn ends there, which else the next row tells. begun: the turn is not
-// at its beginning, and then the next row begins no block.
+// execution puts rows up to the first of the next block in order, as far as there are rows and places. over:
+// the turn ends there; otherwise the next row decides. begun: the turn is not at its beginning, so that the
+// next row begins no block.
 func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)
@@ -386,7 +379,7 @@ func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 	return used + n, false
 }
 
-// copy puts the rows that wait where they go in the rows of b from base on.
+// copy copies the waiting rows to their places in b from base on.
 func (l *lane) copy(b *trace.Batch, base int) {
 	if l.waiting == 0 {
 		return

@@ -94,8 +94,7 @@ func (c *cursor) takeWord(word string) bool {
 	return false
 }
 
-// name reads what follows a sigil: plain characters, or a string whose quotes
-// are part of the result.
+// name reads what follows a sigil: plain characters, or a string whose quotes are part of the result.
 func (c *cursor) name() string {
 	if c.at < len(c.text) && c.text[c.at] == '"' {
 		return c.quoted()

@@ -8,9 +8,8 @@ import (
 // abiVersion is SG_ABI of tools/capture/runtime/abi.h.
 const abiVersion = 1
 
-// types defines the structs of abi.h, which must come before their first use.
-// How many blocks there are is known only later: it gives the place for their
-// number.
+// types defines the structs of abi.h, which must come before their first use. It returns the place for
+// the number of blocks, which is only known later.
 func (e *emitter) types() (blocksAt int) {
 	e.put("%", e.prefix, "thread = type { ", e.word, ", ", e.word, ", i64 }\n",
 		"%", e.prefix, "block = type { i32, i32, i32, i32 }\n",
@@ -20,11 +19,11 @@ func (e *emitter) types() (blocksAt int) {
 	return blocksAt
 }
 
-// numberRoom is room for any number of blocks.
+// numberRoom is the width of the largest number of blocks.
 const numberRoom = 10
 
-// data writes what the runtime reads: the blocks, the tables, the objects, and
-// the module's struct, whose address goes to section __sg_modules.
+// data writes what the runtime reads: the blocks, the tables, the objects, and the module's struct, whose
+// address goes to section __sg_modules.
 func (e *emitter) data(t *tables, tables []byte) {
 	e.put("\n@__sg_thread = external thread_local(initialexec) global %", e.prefix, "thread\n",
 		"@__sg_clock = external global i64\n",
@@ -48,7 +47,7 @@ func (e *emitter) data(t *tables, tables []byte) {
 	}
 }
 
-// entry is the address in section __sg_modules, as llvm.used wants it.
+// entry returns the address in section __sg_modules for llvm.used.
 func (e *emitter) entry() string {
 	if !e.m.typed {
 		return "ptr @" + e.prefix + "entry"
@@ -56,7 +55,7 @@ func (e *emitter) entry() string {
 	return "i8* bitcast (i8** @" + e.prefix + "entry to i8*)"
 }
 
-// declarations declares what is called and not yet declared.
+// declarations declares what is called and not declared.
 func (e *emitter) declarations() {
 	if e.need.stack && !e.m.declared[stackPointer] {
 		e.put("declare ", e.m.bytePointer(), " @", stackPointer, "()\n")
@@ -82,7 +81,7 @@ func (e *emitter) blockTable(t *tables) {
 	e.put("], align 8\n")
 }
 
-// bytes writes a constant array and gives its type.
+// bytes writes a constant array and returns its type.
 func (e *emitter) bytes(name string, content []byte) string {
 	array := "[" + strconv.Itoa(len(content)) + " x i8]"
 	e.put("@", e.prefix, name, " = internal constant ", array, " c\"")
@@ -98,28 +97,25 @@ func (e *emitter) bytes(name string, content []byte) string {
 	return array
 }
 
-// objects writes the table of the global variables' addresses and gives its
-// type.
+// objects writes the table of the global variables' addresses and returns its type.
 func (e *emitter) objects() string {
 	array := "[" + strconv.Itoa(len(e.m.globals)) + " x " + e.m.bytePointer() + "]"
 	e.put("@", e.prefix, "objects = internal constant ", array, " [")
 	separator := ""
 	for i := range e.m.globals {
 		g := &e.m.globals[i]
-		e.put(separator, e.m.bytePointer(), " ")
-		switch {
-		case !g.address:
-			e.put("null")
-		default:
-			e.put(e.asBytes(g.typeText, g.name))
+		address := "null"
+		if g.address {
+			address = e.asBytes(g.typeText, g.name)
 		}
+		e.put(separator, e.m.bytePointer(), " ", address)
 		separator = ", "
 	}
 	e.put("], align 8\n")
 	return array
 }
 
-// asBytes is the address of a global variable, as a pointer to bytes.
+// asBytes returns the address of a global variable, as a pointer to bytes.
 func (e *emitter) asBytes(typeText, name string) string {
 	if !e.m.typed {
 		return "@" + name
@@ -127,8 +123,8 @@ func (e *emitter) asBytes(typeText, name string) string {
 	return "bitcast (" + typeText + "* @" + name + " to i8*)"
 }
 
-// extendUsed adds the entry to the module's own list of what the linker must
-// keep: `@llvm.used = appending global [1 x ptr] [ptr @f], section "llvm.metadata"`.
+// extendUsed adds the entry to the module's own list of what the linker must keep:
+// `@llvm.used = appending global [1 x ptr] [ptr @f], section "llvm.metadata"`.
 func (e *emitter) extendUsed(line string) string {
 	before, rest, ok := strings.Cut(line, "[")
 	n := number(rest)

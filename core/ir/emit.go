@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// emitter writes functions with their recording code. Its own names begin with
-// prefixes that occur nowhere else in the module, so that they neither clash nor
-// take part in the numbering of unnamed values.
+// emitter writes functions with their recording code. Its names begin with prefixes that occur nowhere
+// else in the module, so that they neither clash nor change the numbering of unnamed values.
 type emitter struct {
 	m      *module
 	out    []byte
 	done   int    // how far the module's text has been copied
 	prefix string // of globals and types
 	local  string // of local values and labels
-	serial int    // makes names unique
+	serial int    // of the last name
 	word   string // a pointer to a word: "i64*" or "ptr"
 	widest uint64 // most lanes of the function's gathers and scatters
 	need   needs
@@ -27,10 +26,8 @@ type emitter struct {
 	storesBare bool // addresses are stored as the pointers that they are
 }
 
-// needs are declarations that the recording code relies on.
-type needs struct {
-	stack, ones, masked, lanes bool
-}
+// needs are the declarations that the recording code needs.
+type needs struct{ stack, ones, masked, lanes bool }
 
 func newEmitter(m *module) *emitter {
 	e := &emitter{
@@ -51,9 +48,8 @@ func newEmitter(m *module) *emitter {
 	return e
 }
 
-// beginStep is the code that begins a step: {0} is what its names end in, {1} the
-// words of the step, {2} the label of the basic block that it stands in, {3} the
-// block's number.
+// beginStep is the code that begins a step: {0} is the end of its names, {1} the number of words of the
+// step, {2} the label of its basic block, {3} the block's number.
 //
 //	cursor = thread.cursor
 //	if cursor + words > thread.end or clock != thread.ticket: more(words), cursor = thread.cursor
@@ -79,14 +75,14 @@ $g{0}:
   store WORD %$o{0}, CURSOR
 `
 
-// compile puts the module's notation into a template.
+// compile makes a template in the module's notation.
 func (e *emitter) compile(text string) template {
 	words := "ptr"
 	if e.m.typed {
 		words = "i64**"
 	}
-	// The compiler of the runtime may take the register of results for one that
-	// __sg_more may change, where the module's takes it for one that is kept.
+	// The compilers of the runtime and the module may disagree whether __sg_more keeps the register of
+	// results.
 	clobber := ""
 	if strings.HasPrefix(e.m.triple, "x86_64") {
 		clobber = "  call void asm sideeffect \"\", \"~{rax}\"()\n"
@@ -94,7 +90,7 @@ func (e *emitter) compile(text string) template {
 	block, _ := strings.CutSuffix(e.block(0), "0)")
 	clock := "load atomic i64, " + e.word + " @__sg_clock monotonic, align 8"
 	if e.m.types.layout.pointerBits(0) < 64 {
-		// There, reading 64 bits at once may take a library call.
+		// There, an atomic read of 64 bits may take a library call.
 		clock = "load volatile i64, " + e.word + " @__sg_clock, align 8"
 	}
 	return makeTemplate(strings.NewReplacer(
@@ -103,7 +99,7 @@ func (e *emitter) compile(text string) template {
 	).Replace(text))
 }
 
-// thread is the address of a field of the thread's state.
+// thread returns the address of a field of the thread's state.
 func (e *emitter) thread(field int) string {
 	if !e.m.typed && field == 0 {
 		return "@__sg_thread"
@@ -112,7 +108,7 @@ func (e *emitter) thread(field int) string {
 	return "getelementptr (" + thread + ", " + e.m.pointerTo(thread) + " @__sg_thread, i32 0, i32 " + strconv.Itoa(field) + ")"
 }
 
-// freeGlobalPrefix is a beginning of names that the text has nowhere.
+// freeGlobalPrefix returns a beginning of names that does not occur in the text.
 func freeGlobalPrefix(text string) string {
 	prefix := "__sg."
 	for n := 0; strings.Contains(text, prefix); n++ {
@@ -121,8 +117,8 @@ func freeGlobalPrefix(text string) string {
 	return prefix
 }
 
-// freeLocalPrefix is a beginning that no local value and no label has. It is
-// short, because it is written often.
+// freeLocalPrefix returns a beginning that no local value and no label has. It is short, because it is
+// written often.
 func freeLocalPrefix(text string) string {
 	prefix := "$."
 	for n := 0; strings.Contains(text, "%"+prefix) || strings.Contains(text, "\n"+prefix); n++ {
@@ -138,7 +134,7 @@ func (e *emitter) put(parts ...string) {
 	}
 }
 
-// name is a local name that belongs to a block, an alloca, or the function.
+// name returns a local name of a block, an alloca, or the function.
 func (e *emitter) name(kind string, number uint32) string {
 	return "%" + e.local + kind + strconv.FormatUint(uint64(number), 10)
 }
@@ -180,7 +176,7 @@ func (e *emitter) basicBlock(p *plan, basic int32) {
 	}
 }
 
-// renameLabels copies a phi. The blocks that it names end in other labels now.
+// renameLabels copies a phi, with the new labels in which the blocks that it names end.
 func (e *emitter) renameLabels(p *plan, in *inst, basic int32) {
 	if in.op != opPhi {
 		return
@@ -194,7 +190,7 @@ func (e *emitter) renameLabels(p *plan, in *inst, basic int32) {
 			continue
 		}
 		last := p.tails[from]
-		if edge := p.edges[from]; edge >= 0 && p.goesOnAt(from) == basic {
+		if edge := p.edges[from]; edge >= 0 && p.normalSuccessor(from) == basic {
 			last = edge
 		}
 		e.put(between, e.m.text[r.open:r.from-1], e.name("g", p.pieces[last].number), e.m.text[r.to:r.close])
@@ -205,15 +201,14 @@ func (e *emitter) renameLabels(p *plan, in *inst, basic int32) {
 	}
 }
 
-// goesOnAt is the basic block to which an invoke returns.
-func (p *plan) goesOnAt(basic int32) int32 {
+// normalSuccessor returns the basic block to which an invoke returns.
+func (p *plan) normalSuccessor(basic int32) int32 {
 	last := &p.f.insts[p.f.blocks[basic].last-1]
 	return p.f.blockOf[p.f.refs[last.refs].label]
 }
 
-// hoist writes the allocas that must come before the first piece, so that they
-// stay in the function's entry block. An unnamed one keeps its place in the
-// numbering by a cast that does nothing.
+// hoist writes the allocas that must come before the first piece to stay in the function's entry block. A
+// cast that does nothing keeps the place of an unnamed one in the numbering.
 func (e *emitter) hoist(p *plan) {
 	if len(p.hoisted) == 0 && p.widest == 0 {
 		return
@@ -237,7 +232,7 @@ func (e *emitter) hoist(p *plan) {
 	}
 }
 
-// leaveHoisted writes what stays where a hoisted alloca was.
+// leaveHoisted writes what stays at the place of a hoisted alloca.
 func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 	e.copyTo(int(in.from))
 	e.done = int(in.to)
@@ -249,8 +244,7 @@ func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 	}
 }
 
-// piece writes the code that begins a step, and the piece's instructions with
-// their values before them.
+// piece writes the code that begins a step, and the piece's instructions with their values before them.
 func (e *emitter) piece(p *plan, i int32, before *string) {
 	q := &p.pieces[i]
 	f := p.f
@@ -298,7 +292,7 @@ func (p *plan) isHoisted(i int32) bool {
 	return found
 }
 
-// edge writes the block between an invoke and where it goes on.
+// edge writes the block between an invoke and its normal successor.
 func (e *emitter) edge(p *plan, i int32) {
 	q := &p.pieces[i]
 	in := &p.f.insts[p.f.blocks[q.basic].last-1]
@@ -314,19 +308,19 @@ func (e *emitter) edge(p *plan, i int32) {
 	e.put("  br label %", e.m.text[r.from:r.to], "\n")
 }
 
-// step writes the code that begins a step in the basic block of that label,
-// and gives the label of the one that it ends in.
+// step writes the code that begins a step in the basic block of that label, and returns the label of the
+// basic block in which it ends.
 func (e *emitter) step(q *piece, label string) string {
 	e.stepNamed(count(q.number), q, label)
 	return e.name("g", q.number)
 }
 
-// stepNamed writes it with names that end in name.
+// stepNamed writes the code that begins a step, with names that end in name.
 func (e *emitter) stepNamed(name arg, q *piece, label string) {
 	e.out = e.begin.fill(e.out, name, count(q.values+1), words(label), count(q.number))
 }
 
-// block is the address of a block's struct, with its type.
+// block returns the address of a block's struct, with its type.
 func (e *emitter) block(n uint32) string {
 	block := "%" + e.prefix + "block"
 	if !e.m.typed {
@@ -352,7 +346,7 @@ func (e *emitter) site(q *piece, s *site, slot *int) {
 	}
 }
 
-// value writes what makes a value an i64, and gives its name or the constant.
+// value writes the conversion of a value to an i64, and returns its name or the constant.
 func (e *emitter) value(r *recipe) string {
 	switch r.how {
 	case asInteger:
@@ -376,7 +370,7 @@ func (e *emitter) value(r *recipe) string {
 	return e.last()
 }
 
-// compute writes an instruction and gives its result's name.
+// compute writes an instruction and returns its result's name.
 func (e *emitter) compute(parts ...string) string {
 	e.serial++
 	v := e.last()
@@ -386,7 +380,7 @@ func (e *emitter) compute(parts ...string) string {
 	return v
 }
 
-// last is the name that was made last.
+// last returns the last name.
 func (e *emitter) last() string { return "%" + e.local + "v" + strconv.Itoa(e.serial) }
 
 // widen makes an integer 64 bits wide.
@@ -415,5 +409,5 @@ func (e *emitter) stack() string {
 
 func (m *module) bytePointer() string { return m.pointerTo("i8") }
 
-// stackPointer is the intrinsic's name before LLVM 18, which later ones take, too.
+// stackPointer is the intrinsic's name before LLVM 18, which later versions accept.
 const stackPointer = "llvm.stacksave"

@@ -2,7 +2,7 @@ package ir
 
 import "strconv"
 
-// lanes writes the call that tells the references of a masked access.
+// lanes writes the call that records the references of a masked access.
 func (e *emitter) lanes(l *lanes) {
 	mask := e.mask(l)
 	if l.packed {
@@ -22,7 +22,7 @@ func (e *emitter) lanes(l *lanes) {
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// mask makes the lanes' mask an i64, bit 0 of the first lane.
+// mask converts the lanes' mask to an i64, with bit 0 for the first lane.
 func (e *emitter) mask(l *lanes) string {
 	bits, typeText, text := l.mask.typ.count, l.mask.typeText, l.mask.text
 	if l.signs {
@@ -49,8 +49,8 @@ func (e *emitter) signs(l *lanes) (typeText, text string) {
 	return "<" + decimal(t.count) + " x i1>", e.compute("icmp slt ", ints, " ", text, ", zeroinitializer")
 }
 
-// ones makes as many low ones as the mask has: the active lanes of an expanding
-// load or compressing store lie side by side.
+// ones makes as many low ones as the mask has, because the active lanes of an expanding load or
+// compressing store lie side by side.
 func (e *emitter) ones(mask string) string {
 	e.need.ones = true
 	n := e.compute("call i64 @llvm.ctpop.i64(i64 ", mask, ")")
@@ -59,10 +59,10 @@ func (e *emitter) ones(mask string) string {
 	return e.compute("trunc i128 ", e.compute("xor i128 ", high, ", -1"), " to i64")
 }
 
-// lanesArray is the function's array for the addresses of lanes.
+// lanesArray returns the name of the function's array for the addresses of lanes.
 func (e *emitter) lanesArray() string { return e.name("l", 0) }
 
-// addresses stores each lane's address to the array for them, and gives that.
+// addresses stores each lane's address in the array, and returns it.
 func (e *emitter) addresses(l *lanes) string {
 	base := ""
 	if l.index.typ != nil {
@@ -78,8 +78,7 @@ func (e *emitter) addresses(l *lanes) string {
 	return list
 }
 
-// laneAddress is the address of lane i: base + index · scale, or the pointer
-// itself.
+// laneAddress returns the address of lane i: base + index · scale, or the pointer itself.
 func (e *emitter) laneAddress(l *lanes, base string, i uint64) string {
 	if base == "" {
 		v := e.compute("extractelement ", l.address.typeText, " ", l.address.text, ", i32 ", decimal(i))
@@ -93,7 +92,7 @@ func (e *emitter) laneAddress(l *lanes, base string, i uint64) string {
 	return e.compute("add i64 ", scaled, ", ", base)
 }
 
-// elementText is the type of a vector's elements as the module writes it.
+// elementText returns the type of a vector's elements in the module's notation.
 func elementText(o operand) string {
 	c := cursor{text: o.typeText, at: 1}
 	c.word()

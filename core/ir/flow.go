@@ -2,14 +2,13 @@ package ir
 
 import "sort"
 
-// Flow is a value that goes from one block of a function to another one, or around a loop
-// of several blocks: instruction Instr of block Block uses what instruction FromInstr of
-// block FromBlock gave, Before iterations of the loop that Block heads ago (1 for what a phi
-// there takes from a latch, else 0). What trace.Instr.Uses says is not repeated.
+// Flow is a value that goes from one block of a function to another, or around a loop of several blocks:
+// instruction Instr of block Block uses the result of instruction FromInstr of block FromBlock, Before
+// iterations ago of the loop that Block heads (1 for a phi's value from a latch, else 0). It does not
+// repeat trace.Instr.Uses.
 type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
-// addFlow appends the values that go between a function's blocks, once these have their
-// numbers.
+// addFlow appends the values that go between a function's blocks, whose instructions are numbered.
 func (p *plan) addFlow(list []Flow) []Flow {
 	f := p.f
 	for i := range p.pieces {
@@ -33,7 +32,7 @@ func (p *plan) addFlow(list []Flow) []Flow {
 					before = 1
 				}
 				if d >= q.first && d < q.last && (before == 0 || whole) {
-					continue // said there; or, before its definition, never got
+					continue // in Uses; or, before its definition, unreachable
 				}
 				if from := p.pieceOf(d); from >= 0 {
 					list = append(list, Flow{q.number, uint32(p.local[k]), p.pieces[from].number, uint32(p.local[d]), before})
@@ -44,7 +43,7 @@ func (p *plan) addFlow(list []Flow) []Flow {
 	return list
 }
 
-// pieceOf is the piece that an instruction is in, -1 for none.
+// pieceOf returns the piece of an instruction, or -1.
 func (p *plan) pieceOf(inst int32) int {
 	i := sort.Search(len(p.pieces), func(i int) bool { return p.pieces[i].last > inst })
 	if i == len(p.pieces) || p.pieces[i].first > inst {
@@ -53,7 +52,7 @@ func (p *plan) pieceOf(inst int32) int {
 	return i
 }
 
-// within tells whether a vertex lies in the loop that another one heads.
+// within reports whether a vertex is in the loop that another one heads.
 func (l *loops) within(v, head int32) bool {
 	for steps := 0; v >= 0 && steps <= len(l.header); steps++ {
 		h := l.header[v]

@@ -11,20 +11,18 @@ import (
 type global struct {
 	name     string // with its quotes, without @
 	typeText string
-	debug    int  // its DIGlobalVariableExpression, -1 for none
-	address  bool // its address may stand in a table
+	debug    int  // its DIGlobalVariableExpression, or -1
+	address  bool // its address may be in a table
 }
 
-// linkages are the words that may stand between a global's name and what it is.
-// Of those with false, another module has the variable.
+// linkages are words between a global's name and its kind. With false, another module has the variable.
 var linkages = map[string]bool{
 	"private": true, "internal": true, "linkonce": true, "weak": true, "common": true,
 	"linkonce_odr": true, "weak_odr": true, "external": false, "extern_weak": false,
 	"available_externally": false, "appending": false,
 }
 
-// globalLine reads a line that begins with @: a variable, an alias or an ifunc.
-// Lines that are not as expected define nothing that anyone would ask for.
+// globalLine reads a line that begins with @: a variable, an alias or an ifunc. It ignores other lines.
 func (m *module) globalLine(e extent) {
 	c := cursor{text: m.in(e), at: 1}
 	g := global{name: c.name(), debug: -1, address: true}
@@ -64,8 +62,7 @@ func (m *module) variable(c *cursor, g global, local bool) {
 	end := typeEnd(c.text, c.at)
 	g.typeText = c.text[c.at:end]
 	rest := c.text[end:]
-	// A local symbol in a group that the linker may drop must not be named from
-	// outside of it.
+	// Nothing outside of a group that the linker may drop may name a local symbol in it.
 	if local && strings.Contains(rest, ", comdat") {
 		g.address = false
 	}
@@ -78,7 +75,7 @@ func (m *module) variable(c *cursor, g global, local bool) {
 	m.globals = append(m.globals, g)
 }
 
-// lastName is the last name with @ in text, with its quotes.
+// lastName returns the last name with @ in text, with its quotes.
 func lastName(text string) string {
 	i := strings.LastIndexByte(text, '@')
 	if i < 0 {
@@ -88,7 +85,7 @@ func lastName(text string) string {
 	return c.name()
 }
 
-// object is what the tables say of the variable.
+// object returns the variable's entry in the tables.
 func (m *module) object(g *global) trace.Object {
 	name, place := m.metadata.globalVariable(g.debug)
 	if name == "" {
@@ -104,5 +101,5 @@ func (m *module) object(g *global) trace.Object {
 	return o
 }
 
-// linkerName is the name that the linker sees: \01 says that it is literal.
+// linkerName returns the name for the linker: \01 marks a literal name.
 func linkerName(name string) string { return strings.TrimPrefix(unquote(name), "\x01") }

@@ -1,69 +1,61 @@
-// Package ir reads the text of LLVM IR modules, finds their blocks, loops and
-// data dependences, and rewrites them so that the compiled program records its
-// memory references.
+// Package ir reads the text of LLVM IR modules, finds their blocks, loops and data dependences, and rewrites
+// them so that the compiled program records its memory references.
 //
 // # What is read
 //
-// The text that clang and flang 14 to 19 write with -S -emit-llvm, before or
-// after optimisation: pointers with types (up to 14) or without, debug
-// information as calls or as records, exceptions, OpenMP. The LLVM Language
-// Reference defines it; LLVM prints one instruction a line.
+// The text that clang and flang 14 to 19 write with -S -emit-llvm, before or after optimisation: pointers
+// with types (up to 14) or without, debug information as calls or as records, exceptions, OpenMP. The
+// LLVM Language Reference defines it; LLVM prints one instruction a line.
 //
-//  1. [Instrument] finds the lines of the top level: functions, global
-//     variables, types, attributes, metadata.
-//  2. Each function is read instruction by instruction. What is not understood
-//     to its last character makes the function stay as it is, and stand under
-//     Missed: a program is never compiled wrongly for the sake of its trace.
-//  3. Basic blocks are cut into *pieces*, the blocks of the trace: after every
-//     call that may run other code (which may not return, or may throw), around
-//     atomic operations (so that the order of threads' steps is that of the
-//     operations), and where a piece would have more than 48 values. A piece runs
-//     whole or not at all. Only behind a tail call that is followed by the return
-//     there is no cut, so that the compiler can still make it a jump and deep
-//     recursion needs no stack: the return, or the step of the block that only
-//     returns, comes before the steps of what is called.
-//  4. At each piece's beginning goes code that opens a step in the thread's
-//     buffer; before each load, store or event its address goes into the step
-//     (tools/capture/runtime/abi.h draws it). Phis and landing pads stay first, and name
-//     the last part of the block that they come from. Nothing has a number, so
+//  1. [Instrument] finds the lines of the top level: functions, global variables, types, attributes,
+//     metadata.
+//  2. Each function is read instruction by instruction. A function that is not understood to its last
+//     character stays as it is, and is listed under Missed: a program is never compiled wrongly for the
+//     sake of its trace.
+//  3. Basic blocks are cut into *pieces*, the blocks of the trace: after every call that may run other
+//     code (which may not return, or may throw), around atomic operations (so that the order of threads'
+//     steps is that of the operations), and where a piece would have more than 48 values. A piece runs
+//     whole or not at all. There is no cut behind a tail call that is followed by the return, so that the
+//     compiler can still make it a jump and deep recursion needs no stack: the return, or the step of the
+//     block that only returns, comes before the steps of what is called.
+//  4. At the beginning of each piece, code opens a step in the thread's buffer; before each load, store
+//     or event its address is stored in the step (tools/capture/runtime/abi.h draws it). Phis and landing
+//     pads stay first, and name the last part of the block that they come from. New values have names, so
 //     that the numbering of unnamed values stays as it is.
-//  5. Tables of all that is known beforehand — functions, blocks, loops by
-//     dominators, sites, instructions and their operands, places in the source,
-//     variables — go into the module as the body of a MODL frame (core/trace/sgt).
+//  5. Tables of all that is known beforehand — functions, blocks, loops by dominators, sites,
+//     instructions and their operands, source locations, variables — go into the module as the body of a
+//     MODL frame (core/trace/sgt).
 //
-// [Read] makes the same tables of the text alone, for models that need no run, with
-// the branches' weights that a profile left there (!prof). It takes functions that
-// must not be rewritten, too, and text of other systems and newer versions: a
-// function or line that it does not understand it leaves out, and says so.
+// [Read] makes the same tables of the text alone, for models that need no run, with the branches' weights
+// of a profile (!prof). It also reads functions that must not be rewritten, and text of other systems and
+// newer versions: it skips functions and lines that it does not understand, and lists them.
 //
 // # What the tables say
 //
-// Opcodes are LLVM's. Calls that end no block are told by what they call:
-// "llvm.fmuladd" for intrinsics, without the types they are made for, "call sin"
-// for functions of the mathematical library, "asm" for inline assembly. Calls that end
-// one are "call" and "invoke". Intrinsics that make no code do not count.
-// A conditional branch has the type i1, an unconditional one none; an atomic
-// exchange the type that it exchanges. Every pointer is a "ptr".
+// Opcodes are LLVM's. Calls that end no block are named by what they call: "llvm.fmuladd" for intrinsics,
+// without their types, "call sin" for functions of the mathematical library, "asm" for inline assembly.
+// Calls that end a block are "call" and "invoke". Intrinsics that make no code do not count. A
+// conditional branch has the type i1, an unconditional one none; an atomic exchange the type that it
+// exchanges. Every pointer is a "ptr".
 //
-// What an instruction uses are its operands; of a load besides the store before it,
-// in its block or in the iteration before, to the same address, as far as the text
-// shows that it is the same: an equal value, or one computed alike.
+// An instruction uses its operands. A load also uses the store before it, in its block or in the iteration
+// before, if the text shows that the address is the same: an equal value, or one computed alike.
 //
-// A function's target is read from the module's triple and the function's attributes
-// "target-cpu" and "target-features". What llvm.fma and llvm.fmuladd are made of depends on
-// it; the tables have them as they stand in the text, and package pipeline takes them apart.
+// A function's target is determined by the module's triple and the function's attributes "target-cpu" and
+// "target-features". It decides what llvm.fma and llvm.fmuladd consist of; the tables have them as in the
+// text, and package pipeline splits them.
 //
-// A site's object is the local variable, argument or global variable that its
-// address is computed from, or the pointer that it was loaded from: a variable, or
-// a member of a structure, as in s->table. Where different ones come together it
-// has none.
+// A site's object is the local variable, argument or global variable from which its address is computed, or
+// the pointer from which it was loaded: a variable, or a member of a structure, as in s->table. Where
+// different ones come together, it has none.
 //
-// A site is located where its code is written. Code that was inlined from a system header or
-// from an accessor in another file, a function with code on one line, is located at its call.
+// A site is located where its code is written. Code that was inlined from a system header or from an
+// accessor in another file, a function with code on one line, is located at its call.
 package ir
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,9 +63,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Options say what [Instrument] shall do.
+// Options are options of [Instrument].
 type Options struct {
-	Source         string   // the source file's name; "" for what the module says
+	Source         string   // the source file's name; "" for the name in the module
 	CompileOptions string   // how it is compiled, for the tables
 	Instrs         bool     // list every block's instructions, for models of pipelines
 	Skip           []string // functions to leave as they are, by the linker's name
@@ -83,17 +75,22 @@ type Options struct {
 type Result struct {
 	Text    []byte
 	Program *trace.Program // the module's tables, as a program of one module
-	Missed  []trace.Missed // what is not instrumented: those of the program's module
+	Missed  []trace.Missed // what is not instrumented, from the program's module
 }
 
-// largestText bounds modules: places in them are 32 bits wide.
-const largestText = 1<<31 - 1
+// checkSize bounds modules, because positions in them have 32 bits.
+func checkSize(src []byte, instead string) error {
+	if len(src) < 1<<31 {
+		return nil
+	}
+	return errors.New("the module has " + strconv.Itoa(len(src)) + " bytes, want less than 2 GB; " + instead + " its sources apart")
+}
 
-// Instrument rewrites a module so that it records its references. The error, if
-// any, says why the module cannot be understood at all, and where.
+// Instrument rewrites a module so that it records its references. The error says why and where the module
+// cannot be understood at all.
 func Instrument(src []byte, o Options) (*Result, error) {
-	if len(src) > largestText {
-		return nil, errors.New("the module has " + strconv.Itoa(len(src)) + " bytes, want less than 2 GB; compile its sources apart")
+	if err := checkSize(src, "compile"); err != nil {
+		return nil, err
 	}
 	m, err := readModule(string(src), false)
 	if err != nil {
@@ -114,7 +111,7 @@ func Instrument(src []byte, o Options) (*Result, error) {
 	return r, nil
 }
 
-// instrumentable tells of modules that no rewriting would help.
+// instrumentable returns an error for modules that must not be rewritten.
 func (m *module) instrumentable() error {
 	if strings.Contains(m.text, "@__sg_thread") || strings.Contains(m.text, "@__sg_more") {
 		return errors.New(m.file() + ": the module is instrumented already, or part of the runtime; compile it without")
@@ -127,8 +124,7 @@ func (m *module) instrumentable() error {
 	return nil
 }
 
-// keepsRegisters tells the machines that know the calling convention of
-// __sg_more.
+// keepsRegisters reports whether a machine has the calling convention of __sg_more.
 func keepsRegisters(triple string) bool {
 	machine, _, _ := strings.Cut(triple, "-")
 	return machine == "x86_64" || machine == "aarch64" || machine == "arm64"
@@ -170,7 +166,7 @@ func (e *emitter) rewrite(t *tables, skip []string) {
 	}
 }
 
-// line copies the text up to a line of the top level, and writes that changed.
+// line copies the text up to a line of the top level, and writes the changed line.
 func (e *emitter) line(l extent) {
 	e.copyTo(l.from)
 	text := e.m.in(l)
@@ -185,10 +181,10 @@ func (e *emitter) line(l extent) {
 	e.done = l.to
 }
 
-// external is said of functions whose code another module has.
+// external is the reason for functions whose code is in another module.
 const external = "external"
 
-// read reads the function; it returns why it is left as it is.
+// read reads the function, and returns why it is left as it is, or "".
 func (f *function) read(skip []string) string {
 	if p := f.readHeader(); p != nil {
 		f.name = calledName(f.m.text[f.from:lineEnd(f.m.text, f.from)])
@@ -214,8 +210,7 @@ func (f *function) read(skip []string) string {
 
 func (p *problem) String() string { return "line " + strconv.Itoa(p.line) + " of its IR: " + p.why }
 
-// refusals are words of a function's first line, or of its attributes, with
-// which it must stay as it is.
+// refusals are words of a function's first line, or of its attributes, with which it must stay as it is.
 var refusals = map[string]string{
 	"naked":                             "it is naked: nothing may come before its assembly",
 	"presplitcoroutine":                 "it is a coroutine that is not split yet",
@@ -234,16 +229,13 @@ var refusals = map[string]string{
 	"swifterror":                        "it has a swifterror argument, whose address must not be taken",
 }
 
-// bootSections are where code lies that runs when there are no threads yet.
+// bootSections contain code that runs before there are threads.
 var bootSections = []string{".init.text", ".head.text", ".noinstr.text", ".entry.text", ".boot", ".init"}
 
-// refusedBy says why the function must not be instrumented, "" if its first line
-// and attributes allow it.
+// refusedBy returns why the function's first line or attributes forbid instrumentation, or "".
 func (f *function) refusedBy(skip []string) string {
-	for _, w := range f.words {
-		if w == "available_externally" {
-			return external
-		}
+	if slices.Contains(f.words, "available_externally") {
+		return external
 	}
 	for _, w := range f.words {
 		if why, ok := refusals[w]; ok {
@@ -260,21 +252,15 @@ func (f *function) refusedBy(skip []string) string {
 		return "it is the resolver of an ifunc: it runs before there are threads"
 	case f.collected:
 		return "it has a garbage collector"
-	}
-	for _, s := range bootSections {
-		if f.section == s {
-			return "it lies in section " + s
-		}
-	}
-	for _, s := range skip {
-		if linkerName(f.name) == s {
-			return "it was to be left as it is"
-		}
+	case slices.Contains(bootSections, f.section):
+		return "it lies in section " + f.section
+	case slices.Contains(skip, linkerName(f.name)):
+		return "it was to be left as it is"
 	}
 	return ""
 }
 
-// groupRefuses looks for attributes that forbid.
+// groupRefuses returns why a group of attributes forbids instrumentation, or "".
 func groupRefuses(group string) string {
 	if strings.Contains(group, `"coroutine.presplit"`) {
 		return refusals["presplitcoroutine"]
@@ -288,8 +274,8 @@ func groupRefuses(group string) string {
 	return ""
 }
 
-// withoutMemory takes the attributes away that say which memory a function
-// uses: a function that records writes to its thread's buffer.
+// withoutMemory removes the attributes that say which memory a function uses, because a function that
+// records writes to its thread's buffer.
 func withoutMemory(group string) string {
 	c := cursor{text: group}
 	out := make([]byte, 0, len(group))

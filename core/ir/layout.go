@@ -1,13 +1,15 @@
 package ir
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// layout is the module's data layout: how large and how aligned types are in
-// memory (the LLVM Language Reference, "Data Layout"). Alignments are in bytes.
+// layout is the module's data layout: sizes and alignments of types in memory (the LLVM Language Reference,
+// "Data Layout"). Alignments are in bytes.
 type layout struct {
 	bigEndian      bool
 	pointers       map[uint32]uint64 // bits by address space
@@ -19,7 +21,7 @@ type layout struct {
 
 type alignment struct{ bits, align uint64 }
 
-// parseLayout reads a layout string; what it does not say has LLVM's defaults.
+// parseLayout reads a layout string, with LLVM's defaults for what is missing.
 func parseLayout(text string) layout {
 	l := layout{
 		pointers:       map[uint32]uint64{0: 64},
@@ -86,18 +88,12 @@ func setAlignment(list []alignment, fields []string) []alignment {
 	if err != nil || align == 0 {
 		return list
 	}
-	i := 0
-	for i < len(list) && list[i].bits < n {
-		i++
-	}
-	if i < len(list) && list[i].bits == n {
+	i, found := slices.BinarySearchFunc(list, n, func(a alignment, n uint64) int { return cmp.Compare(a.bits, n) })
+	if found {
 		list[i].align = align
 		return list
 	}
-	list = append(list, alignment{})
-	copy(list[i+1:], list[i:])
-	list[i] = alignment{n, align}
-	return list
+	return slices.Insert(list, i, alignment{n, align})
 }
 
 func (l *layout) pointerBits(space uint32) uint64 {
@@ -107,8 +103,7 @@ func (l *layout) pointerBits(space uint32) uint64 {
 	return l.pointers[0]
 }
 
-// intAlign: integers of other widths are aligned as the next larger one, or
-// else as the largest.
+// intAlign: integers of other widths are aligned like the next larger one, or else the largest.
 func (l *layout) intAlign(n uint64) uint64 {
 	for _, a := range l.ints {
 		if a.bits >= n {
@@ -118,13 +113,7 @@ func (l *layout) intAlign(n uint64) uint64 {
 	return l.ints[len(l.ints)-1].align
 }
 
-// floatAlign: floats of other widths have the alignment of their size, rounded
-// up to a power of two.
-func (l *layout) floatAlign(n uint64) uint64 { return exactAlign(l.floats, n, n/8) }
-
-// vectorAlign: the same holds for vectors.
-func (l *layout) vectorAlign(n, bytes uint64) uint64 { return exactAlign(l.vectors, n, bytes) }
-
+// exactAlign: floats and vectors of other widths are aligned to their size, rounded up to a power of two.
 func exactAlign(list []alignment, n, bytes uint64) uint64 {
 	for _, a := range list {
 		if a.bits == n {

@@ -1,17 +1,17 @@
 package ir
 
-// graph is a control-flow graph: vertices are numbered from 0, which is where
-// it is entered.
+import "slices"
+
+// graph is a control-flow graph. Its entry is vertex 0.
 type graph struct {
 	successors [][]int32
 }
 
-// order gives the vertices that can be reached in reverse postorder of a
-// depth-first search, and each vertex' position in it, -1 where it cannot be
-// reached.
+// order returns the reachable vertices in reverse postorder of a depth-first search, and the position of each
+// vertex in it, or -1.
 func (g *graph) order() (order, position []int32) {
 	n := len(g.successors)
-	position = make([]int32, n)
+	position = slices.Repeat([]int32{-1}, n)
 	next := make([]int32, n) // 1 + the successor to visit next; 0: not seen
 	order = make([]int32, 0, n)
 	stack := make([]int32, 0, n)
@@ -30,12 +30,7 @@ func (g *graph) order() (order, position []int32) {
 			stack, next[w] = append(stack, w), 1
 		}
 	}
-	for i := range position {
-		position[i] = -1
-	}
-	for i, j := 0, len(order)-1; i < j; i, j = i+1, j-1 {
-		order[i], order[j] = order[j], order[i]
-	}
+	slices.Reverse(order)
 	for i, v := range order {
 		position[v] = int32(i)
 	}
@@ -52,15 +47,11 @@ func (g *graph) predecessors() [][]int32 {
 	return p
 }
 
-// dominators gives each vertex' immediate dominator; -1 for vertex 0 and for
-// those that cannot be reached. The method is that of Cooper, Harvey and Kennedy,
-// "A Simple, Fast Dominance Algorithm" (2001): iterate over the vertices in
-// reverse postorder until nothing changes.
+// dominators returns the immediate dominator of each vertex, or -1 for vertex 0 and unreachable ones. The
+// method is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001): iterate over
+// the vertices in reverse postorder until nothing changes.
 func dominators(order, position []int32, predecessors [][]int32) []int32 {
-	dominator := make([]int32, len(position))
-	for i := range dominator {
-		dominator[i] = -1
-	}
+	dominator := slices.Repeat([]int32{-1}, len(position))
 	if len(order) == 0 {
 		return dominator
 	}
@@ -88,7 +79,7 @@ func dominators(order, position []int32, predecessors [][]int32) []int32 {
 	return dominator
 }
 
-// meet is the nearest vertex that dominates both a and b.
+// meet returns the nearest vertex that dominates both a and b.
 func meet(dominator, position []int32, a, b int32) int32 {
 	for a != b {
 		for position[a] > position[b] {
@@ -101,28 +92,24 @@ func meet(dominator, position []int32, a, b int32) int32 {
 	return a
 }
 
-// loops are the natural loops of a graph: a loop is named by its header, which
-// dominates every latch, a vertex that jumps back to it. Cycles that are entered
-// in several places are no natural loops.
+// loops are the natural loops of a graph. A loop is named by its header, which dominates every latch, a
+// vertex that jumps back to it. Cycles with several entries are not natural loops.
 type loops struct {
-	header []int32 // by vertex: header of the innermost loop around it, -1 for none
+	header []int32 // by vertex: header of the innermost loop around it, or -1
 	depth  []int32 // by vertex: loops around it
 	latch  []bool
-	outer  []int32 // by header: the header of the loop around, -1 for none
+	outer  []int32 // by header: the header of the loop around, or -1
 }
 
-// findLoops finds the natural loops. Headers are visited from the innermost
-// outwards; the body of a loop is what reaches its latches against the edges.
+// findLoops finds the natural loops. Headers are visited from the innermost outwards; the body of a loop
+// is what reaches its latches.
 func (g *graph) findLoops() loops {
 	n := len(g.successors)
 	order, position := g.order()
 	predecessors := g.predecessors()
 	dominator := dominators(order, position, predecessors)
-	l := loops{header: make([]int32, n), depth: make([]int32, n), latch: make([]bool, n)}
-	l.outer = make([]int32, n)
-	for i := range l.header {
-		l.header[i], l.outer[i] = -1, -1
-	}
+	none := []int32{-1}
+	l := loops{header: slices.Repeat(none, n), outer: slices.Repeat(none, n), depth: make([]int32, n), latch: make([]bool, n)}
 	var work []int32
 	for i := len(order) - 1; i >= 0; i-- {
 		h := order[i]
@@ -150,8 +137,8 @@ func (g *graph) findLoops() loops {
 	return l
 }
 
-// body gives the vertices of the loop of header h to it: those that have no
-// loop yet, and the outermost of the loops that the others are in.
+// body adds the vertices of the loop of header h: those that have no loop yet, and the outermost loops
+// around the others.
 func (l *loops) body(h int32, work []int32, predecessors [][]int32, position []int32) {
 	l.header[h] = h
 	for len(work) > 0 {
@@ -177,7 +164,7 @@ func (l *loops) body(h int32, work []int32, predecessors [][]int32, position []i
 	}
 }
 
-// dominates tells whether every way to v leads through d.
+// dominates reports whether every path to v leads through d.
 func dominates(dominator, position []int32, d, v int32) bool {
 	for v >= 0 && position[v] > position[d] {
 		v = dominator[v]

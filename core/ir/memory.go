@@ -1,14 +1,15 @@
 package ir
 
-// memory finds, within a piece, the stores that loads read from: dependences
-// that the values do not tell. Two accesses are known to meet where their
-// addresses are the same value, the same constant, or computed alike from the
-// same values. Other accesses may meet, too, and mostly do not: these tables take
-// it that they do not, as a processor that speculates does.
+import "strings"
+
+// memory finds, within a piece, the stores that loads read from: dependences that values do not show. Two
+// accesses have the same address if the addresses are the same value, the same constant, or computed
+// alike from the same values. The tables assume that other accesses do not meet, as a speculating
+// processor does.
 type memory struct {
-	first   int32           // instruction that writers begins with
+	first   int32           // instruction of writers[0]
 	writers []int32         // by instruction: as an operand in trace.Instr.Uses, or noWriter
-	stores  map[place]int32 // the last store there, by its number in the piece
+	stores  map[place]int32 // number in the piece of the last store
 	alike   map[string]int32
 }
 
@@ -24,12 +25,11 @@ const mostCasts = 16
 // noWriter: the instruction reads nothing that the piece has written.
 const noWriter = -1
 
-// writer is the store that instruction i reads from, as an operand.
+// writer returns the store that instruction i reads from, as an operand.
 func (m *memory) writer(i int32) int32 { return m.writers[i-m.first] }
 
-// followMemory finds the writers of a piece's loads. In a piece that is a whole
-// loop, a load before the store at an address that stays reads what the iteration
-// ago has written.
+// followMemory finds the writers of a piece's loads. In a piece that is a whole loop, a load before the
+// store at an address that stays reads what the iteration before has written.
 func (p *plan) followMemory(q *piece, loop bool) {
 	m, f := &p.memory, p.f
 	m.first, m.writers = q.first, m.writers[:0]
@@ -83,7 +83,7 @@ func (p *plan) followAround(q *piece) {
 	}
 }
 
-// placeOf is where an access goes.
+// placeOf returns the address of an access.
 func (p *plan) placeOf(in *inst) place {
 	o := in.address
 	for range mostCasts {
@@ -107,28 +107,20 @@ func (p *plan) placeOf(in *inst) place {
 	return place{o.id, ""}
 }
 
-// computation is the text of an instruction behind its result, without metadata.
-// Operands are values that do not change within the piece, so that equal text
-// gives equal results.
+// computation returns the text of an instruction behind its result, without metadata. Operands do not change
+// within the piece, so that equal text means equal results.
 func (p *plan) computation(i int32) string {
 	in := &p.f.insts[i]
 	from := int(in.from) + len(in.resultName)
 	text := p.f.m.text[from:in.to]
-	for k := 0; k < len(text); k++ {
-		if text[k] == '=' {
-			text = text[k+1:]
-			break
-		}
+	if _, rest, ok := strings.Cut(text, "="); ok {
+		text = rest
 	}
-	for k := 0; k+2 < len(text); k++ {
-		if text[k] == ',' && text[k+1] == ' ' && text[k+2] == '!' {
-			return text[:k]
-		}
-	}
+	text, _, _ = strings.Cut(text, ", !")
 	return text
 }
 
-// noteAlike remembers the first of the address computations that are alike.
+// noteAlike notes the first of equal address computations.
 func (p *plan) noteAlike(i int32) {
 	result := p.f.insts[i].result
 	if result < 0 {
@@ -140,8 +132,8 @@ func (p *plan) noteAlike(i int32) {
 	}
 }
 
-// stays tells whether a value is the same in all iterations of a piece that is a
-// whole loop: a constant, one from outside, or an address computed from such.
+// stays reports whether a value is the same in all iterations of a piece that is a whole loop: a constant, a
+// value from outside, or an address computed from such values.
 func (p *plan) stays(q *piece, value int32) bool {
 	if value < 0 {
 		return true

@@ -7,15 +7,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// metadata finds and reads what the compiler tells about source code: places
-// (DILocation, and the chain of scopes to its DIFile) and names of variables.
-// Nodes are read when they are asked for, and remembered.
+// metadata reads the debug information: source locations (DILocation, and the chain of scopes to its
+// DIFile) and names of variables. It reads nodes on demand, and caches them.
 type metadata struct {
 	text      string
-	at        []int32      // by number: 1 + where the node's text begins; 0 if it is not defined
+	at        []int32      // by number: 1 + where the node's text begins; 0: undefined
 	identNode int          // the node of !llvm.ident
 	locations []location   // by number
-	bodies    map[int]body // of functions that were inlined, by number of their DISubprogram; nil: not read
+	bodies    map[int]body // of inlined functions, by number of their DISubprogram; nil: not read
 	scopes    map[int]scope
 	names     map[int]string
 	types     map[int]sourceType
@@ -25,9 +24,9 @@ type metadata struct {
 // location is a DILocation.
 type location struct {
 	line, column uint32
-	function     int    // the DISubprogram around it, -1 for none
-	inlinedAt    int    // the DILocation of the call that was replaced by this code, -1 for none
-	file         string // that it is in
+	function     int // the DISubprogram around it, or -1
+	inlinedAt    int // the DILocation of the call that this code replaced, or -1
+	file         string
 	known        bool
 }
 
@@ -40,14 +39,14 @@ type body struct {
 // scope is a function, a block of it, or a file.
 type scope struct {
 	file     string
-	function int // number of its DISubprogram, -1 if there is none
+	function int // number of its DISubprogram, or -1
 	name     string
 	line     uint32
 }
 
-// define notes that node n begins at.
+// define notes where node n begins.
 func (m *metadata) define(n, at int) {
-	// Numbers are dense in what LLVM prints. Others are not worth their memory.
+	// LLVM prints dense numbers. Others are not worth their memory.
 	if n < 0 || n > len(m.text)/4+16 {
 		return
 	}
@@ -57,7 +56,7 @@ func (m *metadata) define(n, at int) {
 	m.at[n] = int32(at) + 1
 }
 
-// node is the text of node n: `distinct !DILocation(...)`.
+// node returns the text of node n: `distinct !DILocation(...)`.
 func (m *metadata) node(n int) string {
 	if n < 0 || n >= len(m.at) || m.at[n] == 0 {
 		return ""
@@ -66,17 +65,15 @@ func (m *metadata) node(n int) string {
 	return m.text[at:lineEnd(m.text, at)]
 }
 
-// ident is the compiler's name and version.
+// ident returns the compiler's name and version.
 func (m *metadata) ident() string {
-	node := m.node(m.identNode)
-	_, text, _ := strings.Cut(node, `"`)
+	_, text, _ := strings.Cut(m.node(m.identNode), `"`)
 	text, _, _ = strings.Cut(text, `"`)
 	return text
 }
 
-// visitFields calls visit for the fields of a node such as
-// `!DIFile(filename: "a.c", directory: "/")`, and says whether it is one of that
-// kind.
+// visitFields calls visit for the fields of a node such as `!DIFile(filename: "a.c", directory: "/")`, and
+// reports whether the node is of that kind.
 func visitFields(node, kind string, visit func(key, value string)) bool {
 	node = strings.TrimPrefix(node, "distinct ")
 	rest, ok := strings.CutPrefix(node, kind)
@@ -118,7 +115,7 @@ func (c *cursor) fieldValue() string {
 	return c.text[from:]
 }
 
-// reference reads "!12"; -1 if text is no such thing.
+// reference reads "!12", or returns -1.
 func reference(text string) int {
 	if len(text) < 2 || text[0] != '!' {
 		return -1
@@ -138,7 +135,7 @@ func remembered[T any](memory *map[int]T, n int, find func() T) T {
 	return found
 }
 
-// location reads node n; what is no DILocation is nowhere.
+// location reads node n; a node that is no DILocation has no place.
 func (m *metadata) location(n int) *location {
 	if m.locations == nil {
 		m.locations = make([]location, len(m.at)+1)
@@ -180,7 +177,7 @@ func parseLine(text string) uint32 {
 	return uint32(n)
 }
 
-// mostScopes bounds chains of scopes, which hostile text may close to rings.
+// mostScopes bounds chains of scopes, which hostile text may close to cycles.
 const mostScopes = 256
 
 func (m *metadata) scope(n int) scope { return m.scopeWithin(n, mostScopes) }
@@ -222,24 +219,16 @@ func (m *metadata) scopeWithin(n, most int) scope {
 }
 
 func (m *metadata) fileName(n int) string {
-	return remembered(&m.files, n, func() string {
-		name := ""
-		visitFields(m.node(n), "!DIFile", func(key, value string) {
-			if key == "filename" {
-				name = unquote(value)
-			}
-		})
-		return name
-	})
+	return remembered(&m.files, n, func() string { return field(m.node(n), "!DIFile", "filename") })
 }
 
-// mostInlined bounds chains of calls that were inlined, which hostile text may close to rings.
+// mostInlined bounds chains of inlined calls, which hostile text may close to cycles.
 const mostInlined = 256
 
-// place returns the source location of location n. Code that was inlined from a header of
-// the system, or from an accessor in another file, is located at its call: that is the line
-// that uses the data. An accessor is a function with code on one line only. isLoop reports
-// whether a location belongs to the loop around the code; such a function is no accessor.
+// place returns the source location of location n. Code that was inlined from a system header, or from an
+// accessor in another file, is located at its call: that is the line that uses the data. An accessor is a
+// function with code on one line only. isLoop reports whether a location belongs to the loop around the
+// code; such a function is no accessor.
 func (m *metadata) place(n int, isLoop func(l *location) bool) trace.Place {
 	l := m.location(n)
 	for range mostInlined {
@@ -296,28 +285,27 @@ func (m *metadata) extend(l *location) {
 	m.bodies[l.function] = b
 }
 
-// variable is the name of the variable that node n describes: a DILocalVariable,
-// or a global one's DIGlobalVariableExpression.
+// variable returns the name of the DILocalVariable n.
 func (m *metadata) variable(n int) string {
-	return remembered(&m.names, n, func() string {
-		name := ""
-		visitFields(m.node(n), "!DILocalVariable", func(key, value string) {
-			if key == "name" {
-				name = unquote(value)
-			}
-		})
-		return name
-	})
+	return remembered(&m.names, n, func() string { return field(m.node(n), "!DILocalVariable", "name") })
 }
 
-// globalVariable gives the name and place that a global's !dbg node tells.
-func (m *metadata) globalVariable(n int) (name string, place trace.Place) {
-	node := m.node(n)
-	visitFields(node, "!DIGlobalVariableExpression", func(key, value string) {
-		if key == "var" {
-			node = m.node(reference(value))
+// field returns the string in a field of a node of that kind, or "".
+func field(node, kind, name string) (text string) {
+	visitFields(node, kind, func(key, value string) {
+		if key == name {
+			text = unquote(value)
 		}
 	})
+	return text
+}
+
+// globalVariable returns the name and place by a global's !dbg node.
+func (m *metadata) globalVariable(n int) (name string, place trace.Place) {
+	node := m.node(n)
+	if inner := field(node, "!DIGlobalVariableExpression", "var"); inner != "" {
+		node = m.node(reference(inner))
+	}
 	visitFields(node, "!DIGlobalVariable", func(key, value string) {
 		switch key {
 		case "name":

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// module is what stands at the top level of an IR text: where its functions
-// are, and what they need to be understood.
+// module is the top level of an IR text: its functions, and what is needed to understand them.
 //
-// LLVM prints one thing a line; a function ends at a line of a single brace.
-// That is all that the reader relies on to find its way.
+// The reader only relies on LLVM printing one thing a line, and ending a function with a line of a single
+// brace.
 type module struct {
 	text          string
 	name          string // source file
@@ -21,21 +20,21 @@ type module struct {
 	globals       []global
 	defined       map[string]bool   // functions that are defined, by name with its quotes
 	declared      map[string]bool   // functions that are declared
-	entries       map[string]bool   // functions that run before the program is relocated: resolvers of ifuncs
+	entries       map[string]bool   // resolvers of ifuncs, which run before the program is relocated
 	groups        map[string]string // attribute groups: "#0" → its line
 	metadata      metadata
 	ofDefinitions map[string]bool   // attribute groups on first lines of functions
 	assembly      int               // lines of assembly outside of functions
 	used          bool              // there is a line of llvm.used
-	lines         []extent          // those that change: llvm.used, and attribute groups
+	lines         []extent          // lines that change: llvm.used, and attribute groups
 	lastMeta      int               // highest number of metadata
-	compiler      string            // as !llvm.ident has it
-	globalNames   map[string]string // of the source, by the linker's
+	compiler      string            // of !llvm.ident
+	globalNames   map[string]string // source names by linker names
 
-	skipping bool      // lines that are not understood are passed over
-	endAt    int       // with skipping: where the next function ends, -1 for nowhere
-	skipped  []problem // these, the first of them
-	more     uint32    // the number of further ones
+	skipping bool      // skip lines that are not understood
+	endAt    int       // with skipping: where the next function ends, or -1
+	skipped  []problem // the first skipped lines
+	more     uint32    // the number of further skipped lines
 }
 
 // extent is a piece of the text.
@@ -46,7 +45,7 @@ type extent struct {
 
 func (m *module) in(e extent) string { return m.text[e.from:e.to] }
 
-// syntaxError tells of a module that cannot be understood at all.
+// syntaxError reports a module that cannot be understood at all.
 type syntaxError struct {
 	file      string
 	line      int
@@ -58,7 +57,7 @@ func (e *syntaxError) Error() string {
 		"; the text is not as LLVM 14 to 19 print it"
 }
 
-// short is the line, or its beginning.
+// short returns the line, or its beginning.
 func (e *syntaxError) short() string {
 	if len(e.got) > 60 {
 		return strconv.Quote(e.got[:60] + "…")
@@ -66,8 +65,8 @@ func (e *syntaxError) short() string {
 	return strconv.Quote(e.got)
 }
 
-// readModule finds the lines of the top level. Those that it cannot understand
-// are an error, or, with skipping, noted and passed over.
+// readModule finds the lines of the top level. A line that it cannot understand is an error, or with
+// skipping, noted and skipped.
 func readModule(text string, skipping bool) (*module, error) {
 	m := &module{
 		text: text, defined: map[string]bool{}, declared: map[string]bool{}, entries: map[string]bool{},
@@ -95,8 +94,7 @@ func readModule(text string, skipping bool) (*module, error) {
 	return m, nil
 }
 
-// topLevel takes in a line of the top level, and gives what of the text it
-// covers: of functions, all of it.
+// topLevel reads a line of the top level, or a whole function, and returns its extent.
 func (m *module) topLevel(e extent, named map[string]string) (extent, *syntaxError) {
 	switch l := m.in(e); {
 	case strings.HasPrefix(l, "define "):
@@ -126,7 +124,7 @@ func (m *module) topLevel(e extent, named map[string]string) (extent, *syntaxErr
 	return e, nil
 }
 
-// header reads the lines that say what the module is and for which machine.
+// header reads the lines that name the module and its machine.
 func (m *module) header(line string) bool {
 	for _, h := range [...]struct {
 		prefix string
@@ -140,11 +138,10 @@ func (m *module) header(line string) bool {
 	return false
 }
 
-// mostSkipped bounds the lines that are told one by one.
+// mostSkipped bounds the skipped lines that are listed.
 const mostSkipped = 100
 
-// skip passes over a line that is not understood; with a function that does not
-// end, over all up to the next one.
+// skip skips a line that is not understood, or a function without an end up to the next function.
 func (m *module) skip(e extent, err *syntaxError) extent {
 	if strings.HasPrefix(err.got, "define ") {
 		e.to = len(m.text)
@@ -167,18 +164,10 @@ func (m *module) file() string {
 	return m.name
 }
 
-// isTopLevel tells of lines that need no look.
+// isTopLevel reports whether a line needs no reading.
 func isTopLevel(line string) bool {
 	trimmed := strings.TrimSpace(line)
-	if trimmed == "" || trimmed[0] == ';' || trimmed[0] == '$' || trimmed[0] == '^' {
-		return true
-	}
-	for _, word := range []string{"uselistorder"} {
-		if strings.HasPrefix(line, word) {
-			return true
-		}
-	}
-	return false
+	return trimmed == "" || strings.IndexByte(";$^", trimmed[0]) >= 0 || strings.HasPrefix(line, "uselistorder")
 }
 
 func lineEnd(text string, at int) int {
@@ -188,8 +177,8 @@ func lineEnd(text string, at int) int {
 	return len(text)
 }
 
-// functionEnd is the end of the function that begins at e; -1 if it has none, or,
-// with skipping, if another function begins before.
+// functionEnd returns the end of the function that begins at e, or -1 if it has none or, with skipping, if
+// another function begins before.
 func (m *module) functionEnd(e extent) int {
 	if !m.skipping {
 		return functionEnd(m.text, e.from)
@@ -203,8 +192,7 @@ func (m *module) functionEnd(e extent) int {
 	return m.endAt
 }
 
-// functionEnd is the end of the line "}" that closes the function; -1 if there
-// is none.
+// functionEnd returns the end of the line "}" that closes the function, or -1.
 func functionEnd(text string, at int) int {
 	for {
 		n := strings.Index(text[at:], "\n}")
@@ -222,22 +210,13 @@ func (m *module) function(e extent) {
 	m.functions = append(m.functions, e)
 	line := m.text[e.from:lineEnd(m.text, e.from)]
 	m.defined[calledName(line)] = true
-	for {
-		at := strings.LastIndexByte(line, '#')
-		if at < 0 {
-			return
-		}
-		end := at + 1
-		for end < len(line) && isDigit(line[end]) {
-			end++
-		}
-		m.ofDefinitions[line[at:end]] = true
+	for at := strings.LastIndexByte(line, '#'); at >= 0; at = strings.LastIndexByte(line, '#') {
+		m.ofDefinitions[line[at:at+1+digits(line[at+1:])]] = true
 		line = line[:at]
 	}
 }
 
-// calledName is the name after the first @ of a line, with its quotes; "" if
-// there is none.
+// calledName returns the name after the first @ of a line, with its quotes, or "".
 func calledName(line string) string {
 	for i := 0; i < len(line); i++ {
 		switch line[i] {
@@ -260,7 +239,7 @@ func (m *module) groupLine(e extent) {
 	m.lines = append(m.lines, e)
 }
 
-// groupName is the #0 of a line `attributes #0 = { ... }`, "" of other lines.
+// groupName returns the #0 of a line `attributes #0 = { ... }`, or "".
 func groupName(line string) string {
 	rest, ok := strings.CutPrefix(line, "attributes ")
 	if !ok {
@@ -272,10 +251,7 @@ func groupName(line string) string {
 
 func (m *module) metadataLine(e extent) {
 	line := m.in(e)
-	end := 1
-	for end < len(line) && isDigit(line[end]) {
-		end++
-	}
+	end := 1 + digits(line[1:])
 	if end == 1 {
 		if list, ok := strings.CutPrefix(line, "!llvm.ident = !{"); ok {
 			m.metadata.identNode = number(list[min(1, len(list)):])
@@ -289,13 +265,17 @@ func (m *module) metadataLine(e extent) {
 	}
 }
 
-// number reads the digits that text begins with; -1 if there are none or too
-// many.
-func number(text string) int {
-	end := 0
-	for end < len(text) && isDigit(text[end]) {
-		end++
+// digits counts the digits that text begins with.
+func digits(text string) (n int) {
+	for n < len(text) && isDigit(text[n]) {
+		n++
 	}
+	return n
+}
+
+// number reads the digits that text begins with; -1 if there are none or too many.
+func number(text string) int {
+	end := digits(text)
 	if end == 0 || end > 9 {
 		return -1
 	}
@@ -303,8 +283,8 @@ func number(text string) int {
 	return n
 }
 
-// hasTypedPointers tells which of its two notations for pointers the module
-// uses: the first pointer in a function decides, or else the compiler's version.
+// hasTypedPointers reports whether the module's pointers have types, by the first pointer in a function
+// or else the compiler's version.
 func (m *module) hasTypedPointers() bool {
 	for _, f := range m.functions {
 		text := m.in(f)

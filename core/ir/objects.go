@@ -1,14 +1,15 @@
 package ir
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// object finds the variable that an address lies in: through address arithmetic
-// to a local variable, an argument, a global variable, or a pointer that was
-// loaded from one of them. Where ways join, all must lead to the same.
+// object finds the variable that contains an address: through address arithmetic to a local variable, an
+// argument, a global variable, or a pointer that was loaded from one of them. Where paths join, all must lead
+// to the same variable.
 func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 	var seen [16]int32
 	n, found := 0, false
@@ -20,11 +21,7 @@ func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 		var more []int32
 		o, more = f.base(o)
 		if more != nil && o.id >= 0 && f.debugNames[o.id] == 0 {
-			known := false
-			for _, id := range seen[:n] {
-				known = known || id == o.id
-			}
-			if known {
+			if slices.Contains(seen[:n], o.id) {
 				continue
 			}
 			if n == len(seen) {
@@ -50,8 +47,7 @@ func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 	return name, flags
 }
 
-// base follows address arithmetic to where it starts; more are the values of a
-// phi that it ends at.
+// base follows address arithmetic to its start; more are the values of a phi or select at its start.
 func (f *function) base(o operand) (at operand, more []int32) {
 	for range 64 {
 		if o.id < 0 || f.defs[o.id] < 0 {
@@ -76,7 +72,7 @@ func (f *function) base(o operand) (at operand, more []int32) {
 	return operand{id: -1}, nil
 }
 
-// nameOf names the variable that a base is.
+// nameOf names the variable of a base.
 func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
 	if o.id < 0 {
 		if name := calledName(o.text); name != "" {
@@ -107,8 +103,7 @@ func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
 	return f.localName(o.id, ""), 0
 }
 
-// pointerVariable names the variable that a pointer was loaded from, if it is
-// one by itself.
+// pointerVariable names the variable that a pointer was loaded from, if that is a whole variable.
 func (f *function) pointerVariable(in *inst) (string, trace.SiteFlags) {
 	o := in.address
 	if o.id < 0 {
@@ -123,7 +118,7 @@ func (f *function) pointerVariable(in *inst) (string, trace.SiteFlags) {
 	return "", 0
 }
 
-// globalName is the source's name of a global variable, or else the linker's.
+// globalName returns the source name of a global variable, or else the linker's.
 func (m *module) globalName(name string) string {
 	if m.globalNames == nil {
 		m.globalNames = map[string]string{}
@@ -137,7 +132,7 @@ func (m *module) globalName(name string) string {
 	return linkerName(name)
 }
 
-// localName is the source's name of a local value, or else the compiler's.
+// localName returns the source name of a local value, or else the compiler's.
 func (f *function) localName(id int32, name string) string {
 	if id >= 0 && f.debugNames[id] > 0 {
 		if v := f.m.metadata.variable(int(f.debugNames[id]) - 1); v != "" && !isReserved(v) {

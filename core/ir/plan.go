@@ -1,19 +1,20 @@
 package ir
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mostValues is the most values that a block's sites may have together.
+// mostValues bounds the values of a block's sites.
 const mostValues = 48
 
-// aggregateBytes: local arrays and structs larger than this are told as objects.
+// aggregateBytes: larger local arrays and structs are recorded as objects.
 const aggregateBytes = 16
 
-// piece is a part of a basic block that becomes a block of the trace: straight-
-// line code that either runs whole or not at all.
+// piece is a part of a basic block that becomes a block of the trace: straight-line code that runs whole
+// or not at all.
 type piece struct {
 	basic       int32 // its basic block
 	part        uint32
@@ -24,19 +25,18 @@ type piece struct {
 	references  uint32
 	callee      string
 	lanes       *lanes // a masked access whose references come right before this piece
-	edge        bool   // it stands on the way from an invoke to where that goes on
+	edge        bool   // on the edge from an invoke to its normal successor
 }
 
-// plan is what the rewriter is going to do to one function, and how the pieces
-// hang together.
+// plan is the planned rewriting of one function: its pieces and how they are connected.
 type plan struct {
 	f      *function
 	t      *tables
 	pieces []piece
 	sites  []site
 	heads  []int32 // by basic block: its first piece
-	tails  []int32 // by basic block: the piece that its terminator is in
-	edges  []int32 // by basic block: the piece behind its invoke, -1 for none
+	tails  []int32 // by basic block: the piece of its terminator
+	edges  []int32 // by basic block: the piece behind its invoke, or -1
 	loops  loops
 	task   bool // the function is a task's body
 
@@ -44,17 +44,18 @@ type plan struct {
 
 	returnings []returning // by basic block
 
-	local   []int32 // by instruction: its number in its piece, -1 if it makes no code
-	siteOf  []int32 // by instruction: 1 + its first site, in the plan
+	local   []int32 // by instruction: its number in its piece, or -1 if it makes no code
+	siteOf  []int32 // by instruction: 1 + its first site in the plan
 	hoisted []int32 // allocas to be moved to the function's beginning
-	pending []site  // sites that the next piece begins with
+	pending []site  // first sites of the next piece
 	widest  uint64  // most lanes of a gather or scatter
 	memory  memory  // of the piece whose instructions are listed
 }
 
 func (p *plan) reset(f *function, t *tables) {
 	*p = plan{
-		f: f, t: t, pieces: p.pieces[:0], sites: p.sites[:0], heads: p.heads[:0], tails: p.tails[:0], edges: p.edges[:0], returnings: p.returnings[:0],
+		f: f, t: t, pieces: p.pieces[:0], sites: p.sites[:0], heads: p.heads[:0], tails: p.tails[:0],
+		edges: p.edges[:0], returnings: p.returnings[:0],
 		local: p.local[:0], siteOf: p.siteOf[:0], hoisted: p.hoisted[:0], pending: p.pending[:0], memory: p.memory,
 	}
 	for range f.insts {
@@ -113,7 +114,7 @@ func (p *plan) next(now *piece, i int32) *piece {
 	return p.flush(p.begin(now.basic, i, now.part+1))
 }
 
-// flush puts the sites that wait into a piece.
+// flush puts the pending sites into a piece.
 func (p *plan) flush(now *piece) *piece {
 	for _, s := range p.pending {
 		s.atOnce = true
@@ -123,7 +124,7 @@ func (p *plan) flush(now *piece) *piece {
 	return now
 }
 
-// put adds a site to a piece, which has room for it.
+// put adds a site to a piece that has room for it.
 func (p *plan) put(now *piece, s site) {
 	if p.siteOf[s.inst] == 0 {
 		p.siteOf[s.inst] = int32(len(p.sites)) + 1
@@ -136,8 +137,7 @@ func (p *plan) put(now *piece, s site) {
 	}
 }
 
-// add adds an instruction with its sites to the piece, or to a new one if there
-// has to be one.
+// add adds an instruction with its sites to the piece, or to a new one if necessary.
 func (p *plan) add(now *piece, i int32) *piece {
 	before, after := p.sitesOf(i)
 	now = p.apart(now, i, before)
@@ -167,8 +167,8 @@ func (p *plan) add(now *piece, i int32) *piece {
 	return p.next(now, i+1)
 }
 
-// apart begins a new piece before instruction i, whose sites are before, if it
-// cannot be in the same one as what precedes it.
+// apart begins a new piece before instruction i, whose sites are before, if it cannot be in the same
+// piece as the instruction before.
 func (p *plan) apart(now *piece, i int32, before []site) *piece {
 	if l := p.lanesOf(i); l != nil {
 		l.number = p.t.nextBlock()
@@ -193,8 +193,7 @@ func (p *plan) apart(now *piece, i int32, before []site) *piece {
 	return now
 }
 
-// endsPiece tells whether other code may run within the instruction, or other
-// threads may be waited for or let go.
+// endsPiece reports whether other code may run within the instruction, or whether it synchronises threads.
 func (p *plan) endsPiece(i int32) bool {
 	in := &p.f.insts[i]
 	if in.call == nil {
@@ -213,8 +212,8 @@ func (p *plan) calleeOf(in *inst) string {
 	return linkerName(in.call.callee)
 }
 
-// enter puts what happens at the function's beginning into its first piece: its
-// local arrays and structs come to be, and a task begins.
+// enter puts what happens at the function's beginning into its first piece: the allocation of local
+// arrays and structs, and the beginning of a task.
 func (p *plan) enter(now *piece) *piece {
 	b := &p.f.blocks[0]
 	leading := true
@@ -247,7 +246,7 @@ func (p *plan) enter(now *piece) *piece {
 	return now
 }
 
-// taskPointer is the second parameter of a task's body: the task.
+// taskPointer returns the second parameter of a task's body: the task.
 func (p *plan) taskPointer() operand {
 	if len(p.f.params) < 2 {
 		return operand{}
@@ -261,7 +260,7 @@ func (p *plan) isDebugCall(in *inst) bool {
 	return in.op == opCall && strings.HasPrefix(in.call.callee, "llvm.dbg.")
 }
 
-// localObject is the Alloc of a local array or struct.
+// localObject returns the Alloc of a local array or struct.
 func (p *plan) localObject(i int32) (site, bool) {
 	in := &p.f.insts[i]
 	t := in.access
@@ -279,7 +278,7 @@ func (p *plan) localObject(i int32) (site, bool) {
 	return s, true
 }
 
-// resultOf is the result of an instruction as an operand.
+// resultOf returns the result of an instruction as an operand.
 func (f *function) resultOf(i int32) operand {
 	in := &f.insts[i]
 	if in.result < 0 {
@@ -295,7 +294,7 @@ func (f *function) resultOf(i int32) operand {
 	return o
 }
 
-// pointerTo is the type of pointers to a type, in the module's notation.
+// pointerTo returns the type of pointers to a type, in the module's notation.
 func (m *module) pointerTo(typeText string) string {
 	if m.typed {
 		return typeText + "*"
@@ -303,7 +302,7 @@ func (m *module) pointerTo(typeText string) string {
 	return "ptr"
 }
 
-// sitesOf gives the sites that an instruction makes, before it and after it.
+// sitesOf returns the sites before and after an instruction.
 func (p *plan) sitesOf(i int32) (before, after []site) {
 	in := &p.f.insts[i]
 	switch in.op {
@@ -317,22 +316,20 @@ func (p *plan) sitesOf(i int32) (before, after []site) {
 			return []site{event(trace.TaskEnd, pointer(p.taskPointer()))}, nil
 		}
 	case opVaArg:
-		p.missed("va_arg", "its reads are made by the compiler later")
+		p.t.missed("va_arg", "its reads are made by the compiler later")
 	}
 	return nil, nil
 }
 
-func (p *plan) missed(what, why string) { p.t.missed(what, why) }
-
-// access is the site of a load, a store or an atomic operation.
+// access returns the site of a load, a store or an atomic operation.
 func (p *plan) access(in *inst) []site {
 	t, at := in.access, in.address.typ
 	switch {
 	case at.kind != pointerType || at.space != 0:
-		p.missed(in.word+" in "+at.text, "its address is not one of the usual address space")
+		p.t.missed(in.word+" in "+at.text, "its address is not one of the usual address space")
 		return nil
 	case !t.sized || t.bytes > 1<<32-1:
-		p.missed(in.word+" of "+t.text, "its size is not known before the program runs")
+		p.t.missed(in.word+" of "+t.text, "its size is not known before the program runs")
 		return nil
 	case t.bytes == 0:
 		return nil
@@ -357,14 +354,14 @@ func (p *plan) access(in *inst) []site {
 	return p.t.one[:]
 }
 
-// nameObject says what variable the site's address lies in.
+// nameObject sets the variable that contains the site's address.
 func (p *plan) nameObject(s *site) {
 	name, flags := p.f.object(s.values[0].of)
 	s.object = name
 	s.flags |= flags
 }
 
-// callSites gives the sites of a call, and counts what a call hides.
+// callSites returns the sites of a call, and counts what a call hides.
 func (p *plan) callSites(i int32) (before, after []site) {
 	in := &p.f.insts[i]
 	callee := unquote(in.call.callee)
@@ -381,11 +378,10 @@ func (p *plan) callSites(i int32) (before, after []site) {
 			before = relativeLoad(p.arguments(in))
 		}
 		if before == nil && !touchesNoMemory(base) && p.lanesOf(i) == nil && p.passesPointers(in) && !strings.HasPrefix(base, "llvm.mem") {
-			p.missed(base, "what this intrinsic reads and writes is not told")
+			p.t.missed(base, "what this intrinsic reads and writes is not told")
 		}
 	case p.f.m.defined[in.call.callee] && !strings.HasPrefix(callee, "__kmpc"):
-		// The module has its own: a memcpy of its own makes its own references.
-		// An allocator's are told all the same.
+		// The module's own memcpy makes its own references. Its own allocator is recorded.
 		if ranges(callee, p.arguments(in)) == nil {
 			before, after = around(callee, p.arguments(in), p.f.resultOf(i))
 		}
@@ -398,8 +394,8 @@ func (p *plan) callSites(i int32) (before, after []site) {
 	return before, after
 }
 
-// relativeLoad is the site of llvm.load.relative, which reads 32 bits at an
-// offset in a table of addresses.
+// relativeLoad returns the site of llvm.load.relative, which reads 32 bits at an offset in a table of
+// addresses.
 func relativeLoad(a arguments) []site {
 	if !a.has(pointerType, 0) || !a.has(intType, 1) {
 		return nil
@@ -409,7 +405,7 @@ func relativeLoad(a arguments) []site {
 	return []site{s}
 }
 
-// finish gives the site of a range its type and object.
+// finish sets the type and the object of the site of a range.
 func (p *plan) finish(s *site) {
 	if s.kind.IsReference() {
 		if s.typ == "" {
@@ -422,18 +418,19 @@ func (p *plan) finish(s *site) {
 func (p *plan) arguments(in *inst) arguments { return arguments(p.f.args[in.args:in.argsEnd]) }
 
 func (p *plan) passesPointers(in *inst) bool {
-	for _, a := range p.arguments(in) {
-		if a.typ != nil && (a.typ.kind == pointerType || a.typ.kind == vectorType && a.typ.elem != nil && a.typ.elem.kind == pointerType) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.arguments(in), func(a operand) bool {
+		t := a.typ
+		return t != nil && (t.kind == pointerType || t.kind == vectorType && t.elem != nil && t.elem.kind == pointerType)
+	})
 }
 
-// assembly counts inline assembly that may touch memory.
+// hidden is why assembly is not recorded.
+const hidden = "it cannot be seen what it reads and writes"
+
+// assembly counts inline assembly that may access memory.
 func (p *plan) assembly(in *inst) {
 	text := p.f.m.text[in.from:in.to]
 	if strings.Contains(text, "~{memory}") || p.passesPointers(in) {
-		p.missed("inline assembly", "it cannot be seen what it reads and writes")
+		p.t.missed("inline assembly", hidden)
 	}
 }

@@ -10,42 +10,33 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Module is what the text of a module tells, as tables. Its blocks are the pieces
-// that [Instrument] cuts, in the same order and with the same names, so that they
-// are those of a trace of the compiled program: functions go by their names, and
-// blocks within them by their order.
+// Module is a module as tables. Its blocks are the pieces of [Instrument], in the same order and with the
+// same names, so that they match a trace of the compiled program: functions by name, and blocks within
+// them by order.
 type Module struct {
-	// Program has the module's functions, also those that Instrument leaves as they
-	// are, with the instructions of every block. What Missed tells of it are
-	// places whose references are not known.
+	// Program has the module's functions, also those that Instrument leaves as they are, with the
+	// instructions of every block. Its Missed are places whose references are unknown.
 	Program *trace.Program
 
-	// Weights tell, by block, how often each of its Successors was taken when a
-	// profile was made (branch_weights of !prof, written by a compiler that was given
-	// one); nil for blocks without. They were scaled, and changed by optimisations:
-	// they are estimates.
+	// Weights are, by block, how often each of its Successors was taken in a profile (branch_weights of
+	// !prof); or nil. They are estimates: compilers scale them, and optimisations change them.
 	Weights [][]uint64
-	// Entries are the invocations of each function, from the same profile, where
-	// Entered; 0 elsewhere.
-	Entries []uint64
-	Entered []bool
+	Entries []uint64 // by function: invocations in the same profile, or 0
+	Entered []bool   // by function: whether Entries is known
 
-	// Flow are the values that go between blocks of a function.
-	Flow []Flow
-
-	// Skipped is what was not understood: functions, lines, with where and why.
-	Skipped []trace.Missed
+	Flow    []Flow         // values that go between blocks of a function
+	Skipped []trace.Missed // functions and lines that were not understood, with where and why
 
 	Compiler string // "clang version 19.1.7"
-	Triple   string // "x86_64-pc-linux-gnu": the machine it is compiled for
+	Triple   string // the machine it is compiled for: "x86_64-pc-linux-gnu"
 }
 
-// Read reads a module as tables. What it does not understand it leaves out, and
-// lists under Skipped, so that the text of versions to come is read as far as
-// possible. The error tells of text that is no module at all.
+// Read reads a module as tables. It skips what it does not understand, and lists it under Skipped, so
+// that text of future versions is read as far as possible. The error is for text that is no module at
+// all.
 func Read(src []byte) (*Module, error) {
-	if len(src) > largestText {
-		return nil, errors.New("the module has " + strconv.Itoa(len(src)) + " bytes, want less than 2 GB; read its sources apart")
+	if err := checkSize(src, "read"); err != nil {
+		return nil, err
 	}
 	text := string(src)
 	if strings.HasPrefix(text, "BC\xc0\xde") || strings.HasPrefix(text, "\xde\xc0\x17\x0b") {
@@ -77,7 +68,7 @@ func Read(src []byte) (*Module, error) {
 	return r, nil
 }
 
-// readWhole reads the function, whether or not it could be instrumented.
+// readWhole reads the function, whether or not it can be instrumented.
 func (f *function) readWhole() *problem {
 	if p := f.readHeader(); p != nil {
 		f.name = calledName(f.m.text[f.from:lineEnd(f.m.text, f.from)])
@@ -90,7 +81,7 @@ func (r *Module) skip(what, why string, count uint32) {
 	r.Skipped = append(r.Skipped, trace.Missed{What: what, Why: why, Count: count})
 }
 
-// noteLines lists the lines outside of functions that were passed over.
+// noteLines lists the skipped lines outside of functions.
 func (r *Module) noteLines(m *module) {
 	for _, p := range m.skipped {
 		r.skip("line "+strconv.Itoa(p.line), p.why, 1)
@@ -100,7 +91,7 @@ func (r *Module) noteLines(m *module) {
 	}
 }
 
-// addWeights adds what the profile tells of the function that came last.
+// addWeights adds the profile of the last function.
 func (r *Module) addWeights(p *plan) {
 	for len(r.Weights) < len(r.Program.Blocks) {
 		r.Weights = append(r.Weights, nil)
@@ -121,9 +112,8 @@ func (r *Module) addWeights(p *plan) {
 //	!{!"branch_weights", i32 99, i32 1}
 //	!{!"branch_weights", !"expected", i32 2000, i32 1}
 //
-// for a terminator that has so many ways; nil if it is another one. The numbers
-// are unsigned, and were printed as if they were signed. An invoke may have but
-// the number of calls; then none of them threw.
+// for a terminator with so many successors; nil for another node. The numbers are unsigned, but printed as if
+// signed. An invoke may have only the number of calls; then none of them threw.
 func (m *metadata) weights(node, ways int, invoke bool) []uint64 {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"branch_weights"`)
 	if !ok {
@@ -167,8 +157,7 @@ func (c *cursor) weight() (uint64, bool) {
 	return n, true
 }
 
-// entries reads `!{!"function_entry_count", i64 12}`, which other numbers may
-// follow. All ones say that it is not known.
+// entries reads `!{!"function_entry_count", i64 12}`, which other numbers may follow. All ones mean unknown.
 func (m *metadata) entries(node int) (n uint64, known bool) {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"function_entry_count"`)
 	if !ok {

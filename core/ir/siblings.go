@@ -1,9 +1,8 @@
 package ir
 
-// A call that the compiler marks as a tail call, and behind which the function
-// only returns, becomes a jump: recursion that is written so needs no stack. It
-// stays one if no code of ours comes between the call and the return. So there is
-// no piece behind such a call. Where it shares its return with others,
+// A call that the compiler marks as a tail call, and behind which the function only returns, becomes a
+// jump, so that such recursion needs no stack. It stays a jump if no code comes between the call and the
+// return. So there is no piece behind such a call. Where it shares its return with others,
 //
 //	  %r = tail call i32 @odd(i64 %m)            step of block done
 //	  br label %done                             %r = tail call i32 @odd(i64 %m)
@@ -11,17 +10,17 @@ package ir
 //	  %v = phi i32 [ %r, %more ], [ 1, %entry ]
 //	  ret i32 %v
 //
-// it gets a return of its own, as the code generator would give it, and the step
-// of the block that returns comes before the call.
+// it gets a return of its own, as from the code generator, and the step of the block that returns comes
+// before the call.
 
-// returning is how a basic block returns by a call.
+// returning says how a basic block returns by a call.
 type returning struct {
-	call int32 // the instruction; -1 for none
+	call int32 // the instruction, or -1
 	by   int32 // the basic block that returns
 }
 
-// returnsBy tells whether the function only returns behind call i, and notes by
-// which other basic block it does, if it is one.
+// returnsBy reports whether the function only returns behind call i, and notes if another basic block
+// returns.
 func (p *plan) returnsBy(basic, i int32) bool {
 	f := p.f
 	in := &f.insts[i]
@@ -43,7 +42,7 @@ func (p *plan) returnsBy(basic, i int32) bool {
 	return true
 }
 
-// nextCode is the first instruction from i on that makes code.
+// nextCode returns the first instruction from i on that makes code.
 func (p *plan) nextCode(i int32) int32 {
 	for ; !p.f.insts[i].op.ends(); i++ {
 		if _, code := opName(&p.f.insts[i]); code {
@@ -53,7 +52,7 @@ func (p *plan) nextCode(i int32) int32 {
 	return i
 }
 
-// givesBack tells whether a return is one of nothing, or of that value.
+// givesBack reports whether a return returns nothing or that value.
 func (f *function) givesBack(end *inst, value int32) bool {
 	uses := f.uses[end.uses:end.usesEnd]
 	if len(uses) == 0 {
@@ -62,8 +61,8 @@ func (f *function) givesBack(end *inst, value int32) bool {
 	return len(uses) == 1 && uses[0] == value
 }
 
-// onlyReturns tells whether a basic block does nothing but return, and nothing or
-// that value if it comes from another.
+// onlyReturns reports whether a basic block only returns, and returns nothing or that value if it comes
+// from another.
 func (p *plan) onlyReturns(basic, from, value int32) bool {
 	f := p.f
 	b := &f.blocks[basic]
@@ -85,11 +84,11 @@ func (p *plan) onlyReturns(basic, from, value int32) bool {
 	return f.givesBack(&f.insts[b.last-1], -1)
 }
 
-// isDead tells whether all that came to a basic block returns by calls now.
+// isDead reports whether all predecessors of a basic block now return by calls.
 func (p *plan) isDead(basic int32) bool {
 	first := &p.f.insts[p.f.blocks[basic].first]
 	if first.op != opPhi {
-		return false // it needs nothing to come from
+		return false // it needs no predecessor
 	}
 	for _, r := range p.f.refs[first.refs:first.refsEnd] {
 		if p.returnings[p.f.blockOf[r.label]].call < 0 {
@@ -106,7 +105,7 @@ func (e *emitter) returnStep(p *plan, q *piece, call int32, label string) {
 	e.stepNamed(words("r"+decimal(uint64(q.number))), by, label)
 }
 
-// returnOfCall writes a return where the basic block jumps to one.
+// returnOfCall writes a return in place of a jump to one.
 func (e *emitter) returnOfCall(p *plan, basic int32) {
 	f, r := p.f, p.returnings[basic]
 	jump, end := &f.insts[f.blocks[basic].last-1], &f.insts[f.blocks[r.by].last-1]
@@ -119,8 +118,8 @@ func (e *emitter) returnOfCall(p *plan, basic int32) {
 	e.done = int(f.refs[jump.refs].to)
 }
 
-// deadEntry is the label of a basic block that nothing comes to, for the phis of
-// one that has lost all that came: phis must name something.
+// deadEntry returns the label of an unreachable basic block, for the phis of a basic block without
+// predecessors: phis must name one.
 func (e *emitter) deadEntry(p *plan, basic int32) string {
 	return e.name("y", p.pieces[p.heads[basic]].number)
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// outlined bits say what a function is to the OpenMP runtime.
+// Bits of tables.outlined: what a function is for the OpenMP runtime.
 const (
 	regionBody = 1 << iota
 	taskBody
 )
 
-// tables collects what the trace will say of the module.
+// tables collects the tables of the module.
 type tables struct {
 	m        *module
 	program  *trace.Program
 	instrs   bool
-	blocks   uint32 // numbers given
+	blocks   uint32 // numbers in use
 	missing  map[trace.Missed]uint32
-	outlined map[string]int // functions by name with quotes
+	outlined map[string]int // by function name with quotes
 	values   []uint8        // of each block
 	refs     []uint32       // references of each block
 	scale    []byte         // of each value
@@ -30,11 +30,7 @@ type tables struct {
 
 func newTables(m *module, o Options) *tables {
 	t := &tables{m: m, instrs: o.Instrs, missing: map[trace.Missed]uint32{}, outlined: map[string]int{}}
-	name := o.Source
-	if name == "" {
-		name = m.name
-	}
-	t.program = &trace.Program{Modules: []trace.Module{{Name: name, Options: o.CompileOptions}}}
+	t.program = &trace.Program{Modules: []trace.Module{{Name: cmp.Or(o.Source, m.name), Options: o.CompileOptions}}}
 	if m.declared["__kmpc_fork_call"] || m.declared["__kmpc_fork_teams"] || m.declared["__kmpc_fork_call_if"] {
 		t.findOutlined("@__kmpc_fork_", regionBody, 2)
 	}
@@ -44,8 +40,7 @@ func newTables(m *module, o Options) *tables {
 	return t
 }
 
-// findOutlined finds the functions that calls of the OpenMP runtime pass as
-// their argument at.
+// findOutlined finds the functions that calls of the OpenMP runtime pass as their argument at.
 func (t *tables) findOutlined(callee string, as, at int) {
 	text := t.m.text
 	for {
@@ -65,8 +60,7 @@ func (t *tables) findOutlined(callee string, as, at int) {
 	}
 }
 
-// argumentText is the n-th of the arguments that stand in text, up to the comma
-// behind it.
+// argumentText returns the n-th of the arguments in text.
 func argumentText(text string, n int) string {
 	depth, from := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -96,10 +90,10 @@ func (t *tables) nextBlock() uint32 {
 	return t.blocks - 1
 }
 
-// missed counts a place whose references are not told.
+// missed counts a place whose references are not recorded.
 func (t *tables) missed(what, why string) { t.missing[trace.Missed{What: what, Why: why}]++ }
 
-// add takes a planned function into the tables.
+// add adds a planned function to the tables.
 func (t *tables) add(p *plan) {
 	f := p.f
 	number := uint32(len(t.program.Functions))
@@ -122,7 +116,7 @@ func (t *tables) isOutline(name string) bool {
 		strings.Contains(name, "..omp_par")
 }
 
-// addLanes adds the block that stands for the references of a masked access.
+// addLanes adds the block of the references of a masked access.
 func (t *tables) addLanes(p *plan, q *piece, l *lanes, function uint32) {
 	s := event(l.kind, pointer(l.address))
 	s.inst, s.typ, s.n, s.flags = l.inst, l.elem.text, 2, trace.MaskedSite
@@ -138,8 +132,7 @@ func (t *tables) addLanes(p *plan, q *piece, l *lanes, function uint32) {
 	t.program.Blocks = append(t.program.Blocks, b)
 }
 
-// loopOf is 1 + the number of the block that heads the innermost loop around a
-// basic block.
+// loopOf returns 1 + the number of the header of the innermost loop around a basic block, or 0.
 func (p *plan) loopOf(basic int32) uint32 {
 	h := p.loops.header[basic]
 	if h < 0 {
@@ -194,7 +187,7 @@ func (p *plan) flags(i int32) trace.BlockFlags {
 	return flags
 }
 
-// successors are the blocks that may follow a piece, in its terminator's order.
+// successors returns the blocks that may follow a piece, in its terminator's order.
 func (p *plan) successors(i int32) []uint32 {
 	q := &p.pieces[i]
 	last := &p.f.insts[p.f.blocks[q.basic].last-1]
@@ -218,8 +211,7 @@ func (p *plan) successors(i int32) []uint32 {
 	return list
 }
 
-// lines finds the piece's lines: those of the function whose code is first in
-// it, be it inlined or not.
+// lines finds the piece's lines: those of the function whose code is first in it, inlined or not.
 func (t *tables) lines(b *trace.Block, insts []inst) {
 	meta := &t.m.metadata
 	of := -1
@@ -241,8 +233,8 @@ func (t *tables) lines(b *trace.Block, insts []inst) {
 	}
 }
 
-// opName is what the tables call an instruction, and whether it makes code.
-// Calls that end no block are told by the name of what they call.
+// opName returns the name of an instruction in the tables, and whether it makes code. Calls that end no
+// block are named by what they call.
 func opName(in *inst) (name string, code bool) {
 	k := in.call
 	if k == nil || k.indirect {
@@ -260,12 +252,10 @@ func opName(in *inst) (name string, code bool) {
 	return in.word, true
 }
 
-// ops counts a piece's instructions by opcode and type, in the order in which
-// they first come, and numbers those that make code.
-func (t *tables) ops(p *plan, q *piece) []trace.Op {
-	var ops []trace.Op
+// ops counts a piece's instructions by opcode and type, in the order of their first occurrence, and
+// numbers those that make code.
+func (t *tables) ops(p *plan, q *piece) (ops []trace.Op) {
 	n := int32(0)
-next:
 	for i := q.first; i < q.last; i++ {
 		name, code := opName(&p.f.insts[i])
 		if !code {
@@ -273,14 +263,13 @@ next:
 		}
 		p.local[i] = n
 		n++
-		of := typeText(p.f.insts[i].typ)
-		for k := range ops {
-			if ops[k].Type == of && ops[k].Opcode == name {
-				ops[k].Count++
-				continue next
-			}
+		typ := typeText(p.f.insts[i].typ)
+		k := slices.IndexFunc(ops, func(o trace.Op) bool { return o.Type == typ && o.Opcode == name })
+		if k < 0 {
+			k = len(ops)
+			ops = append(ops, trace.Op{Opcode: name, Type: typ})
 		}
-		ops = append(ops, trace.Op{Opcode: name, Type: of, Count: 1})
+		ops[k].Count++
 	}
 	return ops
 }
@@ -292,7 +281,7 @@ func typeText(t *datatype) string {
 	return t.text
 }
 
-// instructions lists a piece's instructions with what they depend on.
+// instructions lists a piece's instructions with their dependences.
 func (t *tables) instructions(p *plan, q *piece, ops []trace.Op) []trace.Instr {
 	n := 0
 	for _, op := range ops {
@@ -322,8 +311,7 @@ func (t *tables) instructions(p *plan, q *piece, ops []trace.Op) []trace.Instr {
 	return list
 }
 
-// isWholeLoop tells whether the piece is a basic block that jumps back to its
-// own beginning, and all of it.
+// isWholeLoop reports whether the piece is a whole basic block that jumps back to its own beginning.
 func (p *plan) isWholeLoop(q *piece) bool {
 	at := p.heads[q.basic]
 	return p.tails[q.basic] == at && p.pieces[at].number == q.number && p.loops.header[q.basic] == q.basic && p.loops.latch[q.basic]
@@ -343,7 +331,7 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	list := make([]int32, 0, len(uses))
 	for k, id := range uses {
 		if id < 0 {
-			continue // a constant that a phi chooses
+			continue // a constant of a phi
 		}
 		local, d := int32(-1), f.defs[id]
 		if d >= q.first && d < q.last {
@@ -356,7 +344,7 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 				local = -1
 			}
 		} else if d >= i {
-			local = -1 // where nothing can get, uses may come before definitions
+			local = -1 // in unreachable code, uses may come before definitions
 		}
 		list = append(list, local)
 	}
@@ -366,7 +354,7 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	return list
 }
 
-// isMultiplyAdd tells the intrinsics whose third operand is not like the first two.
+// isMultiplyAdd reports whether an intrinsic's third operand differs from the first two.
 func isMultiplyAdd(in *inst) bool {
 	if in.call == nil || in.call.indirect || in.call.assembly {
 		return false
@@ -375,7 +363,7 @@ func isMultiplyAdd(in *inst) bool {
 	return base == "llvm.fmuladd" || base == "llvm.fma"
 }
 
-// usesByPosition lists what an intrinsic depends on by argument, constants too.
+// usesByPosition lists what an intrinsic depends on by argument, including constants.
 func (p *plan) usesByPosition(q *piece, i int32) []int32 {
 	in := &p.f.insts[i]
 	list := make([]int32, 0, in.argsEnd-in.args)
@@ -447,8 +435,7 @@ func (p *plan) basicOf(i int32) int32 {
 	return int32(n)
 }
 
-// scaleOf is how many low bits differences of the site's addresses mostly have
-// clear.
+// scaleOf returns how many low bits are mostly 0 in differences of the site's addresses.
 func scaleOf(s *site) byte {
 	switch {
 	case s.kind > trace.Fetch || s.bytes < 2:
@@ -467,7 +454,7 @@ func (t *tables) finish() {
 		t.program.Objects = append(t.program.Objects, t.m.object(&t.m.globals[i]))
 	}
 	if t.m.assembly > 0 {
-		t.missing[trace.Missed{What: "assembly outside of functions", Why: "it cannot be seen what it reads and writes"}] = uint32(t.m.assembly)
+		t.missing[trace.Missed{What: "assembly outside of functions", Why: hidden}] = uint32(t.m.assembly)
 	}
 	list := t.program.Modules[0].Missed
 	for m, n := range t.missing {

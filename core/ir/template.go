@@ -1,15 +1,12 @@
 package ir
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
-// template is IR text with holes, {0} to {9}, cut at them once so that it is
-// quickly filled in: most of what the rewriter writes is the same few lines.
+// template is IR text with holes, {0} to {9}, split at them once so that filling is quick: most of the
+// output is the same few lines.
 type template []segment
 
-// segment is text and the hole behind it, -1 for none.
+// segment is text and the hole behind it, or -1.
 type segment struct {
 	text string
 	hole int
@@ -27,22 +24,14 @@ func words(s string) arg { return arg{text: s} }
 
 func makeTemplate(text string) template {
 	var t template
-	for {
-		at := strings.IndexByte(text, '{')
-		for at >= 0 && !(at+2 < len(text) && isDigit(text[at+1]) && text[at+2] == '}') {
-			next := strings.IndexByte(text[at+1:], '{')
-			if next < 0 {
-				at = -1
-			} else {
-				at += 1 + next
-			}
+	from := 0
+	for at := 0; at+2 < len(text); at++ {
+		if text[at] == '{' && isDigit(text[at+1]) && text[at+2] == '}' {
+			t = append(t, segment{text[from:at], int(text[at+1] - '0')})
+			from = at + 3
 		}
-		if at < 0 {
-			return append(t, segment{text, -1})
-		}
-		t = append(t, segment{text[:at], int(text[at+1] - '0')})
-		text = text[at+3:]
 	}
+	return append(t, segment{text[from:], -1})
 }
 
 // fill appends the template's text with its holes filled.

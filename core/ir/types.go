@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// typeKind tells the shapes of types apart.
+// typeKind is the shape of a type.
 type typeKind uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 // datatype is a type of the IR. Sizes are those of the module's data layout.
 type datatype struct {
 	kind     typeKind
-	text     string // in words that do not depend on the compiler's version: every pointer is "ptr"
+	text     string // independent of the compiler's version: every pointer is "ptr"
 	bits     uint64 // of integers, floats and pointers
 	count    uint64 // of vectors and arrays
 	scalable bool   // a vector whose count is known at run time only
@@ -36,7 +36,7 @@ type datatype struct {
 	sized        bool   // bytes and align are known
 }
 
-// allocBytes is the distance of neighbours in an array.
+// allocBytes returns the distance of neighbours in an array.
 func (t *datatype) allocBytes() uint64 { return roundUp(t.bytes, t.align) }
 
 // fieldOffset is where a field of a struct begins.
@@ -60,7 +60,7 @@ const mostBytes = 1 << 48
 // mostNesting bounds types within types.
 const mostNesting = 64
 
-// types reads and remembers the types of a module.
+// types reads and caches the types of a module.
 type types struct {
 	layout layout
 	named  map[string]string    // %name → its definition
@@ -76,7 +76,7 @@ func newTypes(l layout, named map[string]string) *types {
 	return t
 }
 
-// read reads a type at the cursor, nil and a failed cursor if there is none.
+// read reads a type at the cursor; without one, it returns nil and the cursor fails.
 func (t *types) read(c *cursor) *datatype {
 	c.space()
 	from := c.at
@@ -94,7 +94,7 @@ func (t *types) read(c *cursor) *datatype {
 	return typ
 }
 
-// of is the type that text says, nil if it says none.
+// of returns the type that text names, or nil.
 func (t *types) of(text string) *datatype {
 	if typ, ok := t.known[text]; ok || text == "" {
 		return typ
@@ -111,7 +111,7 @@ func (t *types) of(text string) *datatype {
 	return typ
 }
 
-// typeEnd is where the type that begins at from ends; from if none does.
+// typeEnd returns the end of the type that begins at from, or from if none does.
 func typeEnd(text string, from int) int {
 	i := from
 	if i >= len(text) {
@@ -153,9 +153,8 @@ func typeEnd(text string, from int) int {
 	return i
 }
 
-// suffixEnd passes over what turns a type into a pointer or a function: "*",
-// " addrspace(1)*", " (i32, ...)". Of the opaque pointers' "ptr addrspace(1)",
-// too.
+// suffixEnd skips what turns a type into a pointer or a function: "*", " addrspace(1)*", " (i32, ...)".
+// It also skips the end of the opaque "ptr addrspace(1)".
 func suffixEnd(text string, i int) int {
 	if text[i] == '*' {
 		return i + 1
@@ -178,24 +177,14 @@ func suffixEnd(text string, i int) int {
 }
 
 func isTypeWord(word string) bool {
-	switch word {
-	case "void", "ptr", "half", "bfloat", "float", "double", "x86_fp80", "fp128", "ppc_fp128",
-		"label", "token", "metadata", "x86_mmx", "x86_amx", "opaque":
+	if _, ok := wordTypes[word]; ok || word == "ptr" {
 		return true
 	}
 	return isIntWord(word) || strings.HasPrefix(word, "target(")
 }
 
 func isIntWord(word string) bool {
-	if len(word) < 2 || word[0] != 'i' {
-		return false
-	}
-	for i := 1; i < len(word); i++ {
-		if !isDigit(word[i]) {
-			return false
-		}
-	}
-	return true
+	return len(word) >= 2 && word[0] == 'i' && digits(word[1:]) == len(word)-1
 }
 
 func (t *types) parse(text string) *datatype {
@@ -223,7 +212,7 @@ func (t *types) parse(text string) *datatype {
 	return t.word(text)
 }
 
-// spaceOf reads the address space that text ends with, 0 if it names none.
+// spaceOf reads the address space that text ends with, or 0.
 func spaceOf(text string) uint32 {
 	i := strings.LastIndex(text, " addrspace(")
 	if i < 0 || text[len(text)-1] != ')' {
@@ -231,7 +220,7 @@ func spaceOf(text string) uint32 {
 	}
 	n, err := strconv.ParseUint(text[i+len(" addrspace("):len(text)-1], 10, 32)
 	if err != nil {
-		return 1 // a space by name: some other than the usual one
+		return 1 // a named space: not the default one
 	}
 	return uint32(n)
 }
@@ -245,7 +234,7 @@ func (t *types) pointer(space uint32) *datatype {
 	return p
 }
 
-// function gives the type of a function; its elem is what it returns.
+// function returns the type of a function; its elem is what it returns.
 func (t *types) function(text string) *datatype {
 	parameters := parametersOf(text)
 	if parameters < 0 {
@@ -258,8 +247,7 @@ func (t *types) function(text string) *datatype {
 	return &datatype{kind: functionType, text: text, elem: returns}
 }
 
-// parametersOf is where the parameters begin in a function type, with the space
-// before them; -1 if text is none.
+// parametersOf returns where the parameters begin in a function type, with the space before them, or -1.
 func parametersOf(text string) int {
 	for i := 0; i < len(text); {
 		end := i
@@ -279,7 +267,7 @@ func parametersOf(text string) int {
 	return -1
 }
 
-// typeBaseEnd is the end of a type before its suffixes.
+// typeBaseEnd returns the end of a type before its suffixes.
 func typeBaseEnd(text string) int {
 	switch text[0] {
 	case '%':
@@ -353,7 +341,7 @@ func (t *types) sizeSequence(s *datatype) {
 	}
 	s.bits = s.count * s.elem.bits
 	s.bytes = (s.bits + 7) / 8
-	s.align, s.sized = t.layout.vectorAlign(s.bits, s.bytes), true
+	s.align, s.sized = exactAlign(t.layout.vectors, s.bits, s.bytes), true
 }
 
 // fields reads "{ T, T }".
@@ -404,33 +392,25 @@ func (t *types) sizeStruct(s *datatype) {
 	s.bytes, s.sized = roundUp(s.bytes, s.align), true
 }
 
+// wordTypes are the kinds and bits of types that are words, except integers.
+var wordTypes = map[string]datatype{
+	"half": {kind: floatType, bits: 16}, "bfloat": {kind: floatType, bits: 16}, "float": {kind: floatType, bits: 32},
+	"double": {kind: floatType, bits: 64}, "x86_fp80": {kind: floatType, bits: 80}, "fp128": {kind: floatType, bits: 128},
+	"ppc_fp128": {kind: floatType, bits: 128}, "x86_mmx": {kind: vectorType, bits: 64}, "x86_amx": {kind: vectorType, bits: 8192},
+	"void": {kind: voidType}, "label": {kind: otherType}, "token": {kind: otherType}, "metadata": {kind: otherType},
+	"opaque": {kind: otherType},
+}
+
 func (t *types) word(text string) *datatype {
-	w := &datatype{kind: floatType, text: text, sized: true}
-	switch text {
-	case "half", "bfloat":
-		w.bits = 16
-	case "float":
-		w.bits = 32
-	case "double":
-		w.bits = 64
-	case "x86_fp80":
-		w.bits = 80
-	case "fp128", "ppc_fp128":
-		w.bits = 128
-	case "x86_mmx":
-		w.kind, w.bits = vectorType, 64
-	case "x86_amx":
-		w.kind, w.bits = vectorType, 8192
-	case "void":
-		return &datatype{kind: voidType, text: text}
-	case "label", "token", "metadata", "opaque":
-		return &datatype{kind: otherType, text: text}
-	default:
+	w, ok := wordTypes[text]
+	if !ok {
 		return t.integer(text)
 	}
-	w.bytes = w.bits / 8
-	w.align = t.layout.floatAlign(w.bits)
-	return w
+	w.text = text
+	if w.bits > 0 {
+		w.bytes, w.align, w.sized = w.bits/8, exactAlign(t.layout.floats, w.bits, w.bits/8), true
+	}
+	return &w
 }
 
 func (t *types) integer(text string) *datatype {

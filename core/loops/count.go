@@ -22,19 +22,17 @@ type count struct {
 
 // counter counts the records of a nest without expanding it.
 //
-// Trip counts are affine in the iterations of the loops around. So the number of records of an
-// iteration is a polynomial in the iteration's number, whose degree is at most the number of loops
-// below, as long as no trip count is negative. Newton's forward differences of the first few
-// iterations sum it over all of them. Where some trip count may be negative, iterations are counted
-// one by one.
+// Trip counts are affine in the iterations of the loops around. So the number of records of an iteration
+// is a polynomial in the iteration's number, whose degree is at most the number of loops below, as long
+// as no trip count is negative. Newton's forward differences of the first few iterations sum it over all
+// of them. Where some trip count may be negative, iterations are counted one by one.
 type counter struct {
 	all  []shape
 	left int    // parameters of iterations that may still be counted
 	only uint32 // the shape of the leaves that count, or everyLeaf
 }
 
-// countRows counts the records of the tree, and checks that the streams of wild references are as
-// long.
+// countRows counts the records of the tree, and checks that the streams of wild references are as long.
 func (t *Tree) countRows() error {
 	var total count
 	wild := make([]count, len(t.refs))
@@ -265,7 +263,7 @@ func Binomial(n, k uint64) uint64 {
 	for d := uint64(2); d <= k; d++ {
 		left := d
 		for i := range factors {
-			g := gcd(factors[i], left)
+			g := GCD(factors[i], left)
 			factors[i] /= g
 			left /= g
 		}
@@ -277,7 +275,8 @@ func Binomial(n, k uint64) uint64 {
 	return product
 }
 
-func gcd(a, b uint64) uint64 {
+// GCD returns the greatest common divisor.
+func GCD(a, b uint64) uint64 {
 	for b != 0 {
 		a, b = b, a%b
 	}

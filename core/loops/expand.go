@@ -12,8 +12,7 @@ import (
 // errTree does not occur with trees of a Folder.
 var errTree = errors.New("loops: the tree has too few addresses of a wild reference")
 
-// MostUnfolded is the most records that an [Expander] returns: at one a nanosecond they take three
-// days.
+// MostUnfolded is the most records that an [Expander] returns: at one a nanosecond they take three days.
 const MostUnfolded = 1 << 48
 
 // mostBarren bounds the iterations without a record, for each record and in all.

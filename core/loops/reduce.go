@@ -88,8 +88,7 @@ func (f *Folder) absorb() bool {
 	return false
 }
 
-// isIteration reports whether b are the parameters of the next iteration of a loop with the parameters
-// a.
+// isIteration reports whether b are the parameters of the next iteration of a loop with the parameters a.
 func isIteration(s *shape, a, b []uint64) bool {
 	for i, step := range s.steps {
 		if b[i] != a[1+i]+a[0]*step {

@@ -1,5 +1,7 @@
 package trace
 
+import "slices"
+
 // Program is what a capture knows of the program besides its references: the
 // code that made them and the variables that they touch. Numbers in batches and
 // in these tables are indices into its slices.
@@ -165,4 +167,15 @@ type Thread struct {
 	Name      string
 	StackLow  Addr // its stack, StackLow up to StackHigh; 0, 0: not known
 	StackHigh Addr
+}
+
+// IsBare reports whether a block has no loads, stores and modifies that show that it was entered.
+func (p *Program) IsBare(block uint32) bool {
+	if uint64(block) >= uint64(len(p.Blocks)) {
+		return false
+	}
+	b, sites := &p.Blocks[block], uint64(len(p.Sites))
+	first := min(uint64(b.FirstSite), sites)
+	own := p.Sites[first:min(first+uint64(b.Sites), sites)]
+	return !slices.ContainsFunc(own, func(s Site) bool { return s.Kind <= Modify })
 }

@@ -12,10 +12,10 @@ import (
 // on the accesses:
 //
 //   - A loop whose references lie where every line was touched is skipped.
-//   - References whose lines cannot meet are independent; each group of those that can meet is
-//     followed by itself.
-//   - The lines of a single reference are marked run by run. The same holds for several references
-//     that are at the same places of the same loops; the first in the body touches the lines.
+//   - References whose lines cannot meet are independent; each group of those that can meet is followed
+//     by itself.
+//   - The lines of a single reference are marked run by run. The same holds for several references that
+//     are at the same places of the same loops; the first in the body touches the lines.
 //   - Others are followed iteration by iteration, as far as they leave their lines.
 type firsts struct {
 	*layout

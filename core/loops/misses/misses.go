@@ -2,19 +2,19 @@
 // simulates the tree of loops ([loops.Tree]), not the trace, so that the time hardly depends on
 // trip counts (MODELS §11.2).
 //
-//  1. A loop runs iteration by iteration, and each access looks its line up, as in package
-//     simulate (MODELS §1): a reference makes one access for each line that it touches, a modify
-//     is one access, and stores allocate.
-//  2. Idempotence: while no reference of a loop leaves its line, the iterations repeat one
-//     sequence of accesses. After the first of them, LRU is in the same state as after any
-//     other, so that the second iteration counts for all that follow.
-//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022):
-//     if the cache before some iteration equals the cache some iterations ago, apart from lines
-//     that moved as their references did in between, the future repeats the past, moved. The
-//     counters are multiplied and the lines moved by as many periods as the loop has left.
-//  4. Cold misses are first touches of a line in any cache. Capacity misses are the other misses
-//     of a fully associative cache of as many lines. Conflict misses are the rest, which may be
-//     negative (MODELS §4).
+//  1. A loop runs iteration by iteration, and each access looks its line up, as in package simulate
+//     (MODELS §1): a reference makes one access for each line that it touches, a modify is one access,
+//     and stores allocate.
+//  2. Idempotence: while no reference of a loop leaves its line, the iterations repeat one sequence of
+//     accesses. After the first of them, LRU is in the same state as after any other, so that the second
+//     iteration counts for all that follow.
+//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022): if the
+//     cache before some iteration equals the cache some iterations ago, apart from lines that moved as
+//     their references did in between, the future repeats the past, moved. The counters are multiplied
+//     and the lines moved by as many periods as the loop has left.
+//  4. Cold misses are first touches of a line in any cache. Capacity misses are the other misses of a
+//     fully associative cache of as many lines. Conflict misses are the rest, which may be negative
+//     (MODELS §4).
 //
 // # When warping is sound
 //
@@ -23,12 +23,12 @@
 // over, the lines that a class touches lie in regions: spans that are swept with d. The jump
 // ends before regions of two classes would overlap.
 //
-//   - The period is a number of iterations after which each reference is at the same place of a
-//     line, and all references have moved by the same number of sets.
-//   - Two states are equal if each line of the older state that is in a region of a class is, moved,
-//     at the same place of the newer state and in a region of that class, and each other line is
-//     there unmoved. The moved line must be in a region of its class because the references of
-//     another array could hit it after the jump; counts would be silently wrong.
+//   - The period is a number of iterations after which each reference is at the same place of a line, and
+//     all references have moved by the same number of sets.
+//   - Two states are equal if each line of the older state that is in a region of a class is, moved, at
+//     the same place of the newer state and in a region of that class, and each other line is there
+//     unmoved. The moved line must be in a region of its class because the references of another array
+//     could hit it after the jump; counts would be silently wrong.
 //
 // Moving lines is then one-to-one on all lines that are in the cache or come before the end of the
 // jump, it keeps sets together, and LRU does not look at names. So hits, misses and victims are
@@ -44,13 +44,12 @@
 // and the counts of a block are a polynomial in its number, whose degree is at most the number of
 // nested loops. The first blocks determine the polynomial.
 //
-// Blocks are alike if all decisions in them are equal, the touched lines, the states and the
-// numbers of periods are in arithmetic progression, and all lines that may meet in the cache have
-// the same order by address, as do lines and the bounds of regions. Between the first block and
-// the last, each line is an affine function of the block's number; two that are in order at both
-// ends are in order between. So no two lines coincide that were different, which is all that LRU
-// depends on, and every jump within is as sound as it is at both ends. If the last block is not
-// alike, an earlier one is tried.
+// Blocks are alike if all decisions in them are equal, the touched lines, the states and the numbers of
+// periods are in arithmetic progression, and all lines that may meet in the cache have the same order by
+// address, as do lines and the bounds of regions. Between the first block and the last, each line is an
+// affine function of the block's number; two that are in order at both ends are in order between. So no
+// two lines coincide that were different, which is all that LRU depends on, and every jump within is as
+// sound as it is at both ends. If the last block is not alike, an earlier one is tried.
 //
 // # Differences
 //
@@ -165,8 +164,7 @@ type Result struct {
 	// of the evicted line.
 	Evictions [][]uint64
 
-	// Simulated are the line accesses that were simulated one by one for Misses. Jumped are the
-	// others.
+	// Simulated are the line accesses that were simulated one by one for Misses. Jumped are the others.
 	Simulated, Jumped uint64
 
 	tops []top

@@ -105,7 +105,7 @@ func (e *engine) blockSize(b *block, most uint64) uint64 {
 	n := uint64(1)
 	unit := e.sets << e.shift
 	for i := range b.drifts {
-		if n = lcm(n, unit/gcd(unit, size(b.drifts[i].step))); n > most {
+		if n = lcm(n, unit/loops.GCD(unit, size(b.drifts[i].step))); n > most {
 			return 0
 		}
 	}
@@ -119,7 +119,7 @@ func (e *engine) blockSize(b *block, most uint64) uint64 {
 			return 0
 		}
 		if step := b.steps[it.at]; step != 0 {
-			n = lcm(n, inner/gcd(inner, size(step)))
+			n = lcm(n, inner/loops.GCD(inner, size(step)))
 		} else if it.tripsStep(b.steps[it.at : it.at+it.n]) {
 			n = lcm(n, inner)
 		}

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -129,7 +130,7 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	lineBytes := uint64(1) << e.shift
 	w.period = 1
 	for i := range b.drifts {
-		w.period = max(w.period, lineBytes/gcd(lineBytes, b.drifts[i].step))
+		w.period = max(w.period, lineBytes/loops.GCD(lineBytes, b.drifts[i].step))
 	}
 	w.motion.turn = 0
 	if e.sets == 1 || len(b.leaves) == 0 {
@@ -140,7 +141,7 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	for i := range b.leaves {
 		apart := (e.turnOf(b.leaves[i].step, w.period) + e.sets - first) % e.sets
 		if apart != 0 {
-			if times = lcm(times, e.sets/gcd(e.sets, apart)); times > trips {
+			if times = lcm(times, e.sets/loops.GCD(e.sets, apart)); times > trips {
 				return false
 			}
 		}
@@ -159,14 +160,7 @@ func (e *engine) turnOf(step, period uint64) uint64 {
 	return lines % e.sets
 }
 
-func gcd(a, b uint64) uint64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
-
-func lcm(a, b uint64) uint64 { return a / gcd(a, b) * b }
+func lcm(a, b uint64) uint64 { return a / loops.GCD(a, b) * b }
 
 // from finds the regions of the iterations from i on, as far as they do not collide.
 func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
@@ -303,7 +297,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		}
 		if w.vain++; w.vain == 4 && w.motion.turn != 0 {
 			// Lines that stay where they are never turn.
-			n := e.sets / gcd(e.sets, w.motion.turn)
+			n := e.sets / loops.GCD(e.sets, w.motion.turn)
 			if hi, period := bits.Mul64(w.period, n); hi == 0 && period < w.end-i {
 				w.period, w.motion.turn = period, 0
 			}

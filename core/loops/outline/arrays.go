@@ -9,31 +9,30 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Array is what some references of a loop go over: those of one array, as far as they
-// tell. Addresses and what is touched are those of the loop's first run.
+// Array is what some references of a loop access: those of one array, as far as they show. Addresses are
+// those of the loop's first run.
 type Array struct {
 	Name string // "" where no reference names it
 	Refs []loops.Reference
 	// References are those that the loop makes to it, in all runs.
 	References, Stores uint64
-	// Wild: the addresses are irregular, and nothing of the following is known but
-	// strides, which are nil.
+	// Wild: the addresses are irregular, so that only the counts above are known.
 	Wild bool
 
 	Base   trace.Addr // the lowest byte
 	Extent uint64     // bytes from there to behind the highest
-	// Strides are how far an iteration of each loop moves, in bytes: of the loops from
-	// the outermost of the nest to the innermost around the references.
+	// Strides are how far an iteration of each loop moves, in bytes, from the outermost loop of the nest to
+	// the innermost around the references.
 	Strides []int64
-	// Mixed: some of its references have other strides, or are in fewer loops.
+	// Mixed: some references have other strides, or are in fewer loops.
 	Mixed bool
-	// Touched are the bytes that are accessed, and Lines the lines that they lie in.
+	// Touched are the accessed bytes, and Lines their lines.
 	Touched, Lines uint64
-	// Exact: they are no upper bounds.
+	// Exact: Touched and Lines are not upper bounds.
 	Exact bool
 }
 
-// Utilisation is the share of the bytes of the lines touched that is accessed, 0 to 1.
+// Utilisation returns the share of the bytes of the lines that is accessed, 0 to 1.
 func (a *Array) Utilisation(lineBytes uint64) float64 {
 	if a.Lines == 0 {
 		return 0
@@ -41,9 +40,8 @@ func (a *Array) Utilisation(lineBytes uint64) float64 {
 	return float64(a.Touched) / (float64(a.Lines) * float64(lineBytes))
 }
 
-// Arrays gives the arrays of a loop, those with most references first. name tells what
-// variable a reference names, "" where that is not known. Lines are of lineBytes, a power
-// of two.
+// Arrays returns the arrays of a loop, those with the most references first. name returns the variable of a
+// reference, or "". lineBytes is a power of two.
 func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) string) []Array {
 	l := &o.Loops[loop]
 	w := walker{nest: o.nests[l.Nest], lineBytes: lineBytes, left: mostSpans}
@@ -53,7 +51,7 @@ func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) 
 // span is a range of bytes.
 type span struct{ lo, hi trace.Addr } // hi > lo
 
-// mostSpans bounds the ranges that are put together to know what a loop touches.
+// mostSpans bounds the ranges that are combined to find what a loop touches.
 const mostSpans = 1 << 17
 
 // pattern is what a reference touches.
@@ -180,7 +178,7 @@ func (w *walker) array(group []leaf, name string) Array {
 	return a
 }
 
-// strides are those of a leaf by the loops around it.
+// strides returns the strides of a leaf by the loops around it.
 func (n *nest) strides(j int) (list []int64) {
 	for k := n.items[j].parent; k >= 0; k = n.items[k].parent {
 		list = append(list, int64(n.items[k].steps[j-k-1]))
@@ -189,15 +187,15 @@ func (n *nest) strides(j int) (list []int64) {
 	return list
 }
 
-// dim is a loop that moves a pattern as a whole.
+// dim is a loop that moves a whole pattern.
 type dim struct{ trips, step uint64 }
 
-// wide is how far that is.
+// wide returns the size of the step.
 func (d dim) wide() uint64 { return min(d.step, -d.step) }
 
-// pattern gives what leaf j touches while item k runs once, whose parameters are p.
-// Loops that move a pattern as a whole are in any order the same: those that move it
-// least come first, for what they touch is most often one range.
+// pattern returns what leaf j touches while item k runs once with parameters p. The order of loops that
+// move a whole pattern does not matter: those with the smallest steps come first, because the result is
+// then mostly one range.
 func (w *walker) pattern(k, j int, p []uint64) pattern {
 	var whole []dim
 	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {
@@ -213,7 +211,7 @@ func (w *walker) pattern(k, j int, p []uint64) pattern {
 	return of
 }
 
-// towards is the item of loop k's body that leaf j is in.
+// towards returns the item of loop k's body that contains leaf j.
 func (n *nest) towards(k, j int) int {
 	child := k + 1
 	for n.items[child].end <= j {
@@ -222,7 +220,7 @@ func (n *nest) towards(k, j int) int {
 	return child
 }
 
-// iterations is pattern for a leaf, or a loop around some whose trip count changes.
+// iterations is pattern for a leaf, or for a loop around varying trip counts.
 func (w *walker) iterations(k, j int, p []uint64) pattern {
 	n := w.nest
 	it := &n.items[k]
@@ -243,8 +241,7 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	if trips == 1 {
 		return first
 	}
-	// Trip counts around the leaf change: the corners give where it goes, and, where
-	// there are few iterations, each gives what it touches.
+	// The corners of varying trip counts show the bounds; each of a few iterations shows what it touches.
 	cur := make([]uint64, it.end-k-1)
 	at := func(i uint64) pattern {
 		for m := range cur {
@@ -275,8 +272,7 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	return sum
 }
 
-// variesBelow tells whether the trip count of a loop around leaf j, within loop k, is not
-// the same in every iteration of k.
+// variesBelow reports whether the trip count of a loop around leaf j, within loop k, varies with k.
 func (n *nest) variesBelow(k, j int) bool {
 	for m := n.items[j].parent; m > k; m = n.items[m].parent {
 		if n.items[k].steps[m-k-1] != 0 {
@@ -286,7 +282,7 @@ func (n *nest) variesBelow(k, j int) bool {
 	return false
 }
 
-// repeat gives what is touched when a pattern is, again and again, each time a step on.
+// repeat returns what a pattern touches that is repeated, each time a step further.
 func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	if step == 0 || trips == 1 || one.hi == one.lo {
 		return one
@@ -303,20 +299,15 @@ func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	switch {
 	case over: // around the end of the address space
 		return pattern{lo: one.lo, hi: one.hi, bytes: one.bytes}
+	case one.exact && len(one.spans) == 1 && wide <= one.bytes:
+		all.spans = []span{{all.lo, all.hi}}
+		all.bytes = all.hi - all.lo
+		return all
 	case !one.exact || uint64(w.left) < trips || uint64(w.left)/uint64(len(one.spans)) < trips:
-		if one.exact && len(one.spans) == 1 && wide <= one.bytes {
-			all.spans = []span{{all.lo, all.hi}}
-			all.bytes = all.hi - all.lo
-			return all
-		}
 		all.exact, all.spans = false, nil
 		if all.bytes = one.bytes * trips; all.bytes/trips != one.bytes || all.bytes > all.hi-all.lo {
 			all.bytes = all.hi - all.lo
 		}
-		return all
-	case len(one.spans) == 1 && wide <= one.bytes:
-		all.spans = []span{{all.lo, all.hi}}
-		all.bytes = all.hi - all.lo
 		return all
 	}
 	all.spans = make([]span, 0, int(trips)*len(one.spans))

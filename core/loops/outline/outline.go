@@ -1,14 +1,13 @@
-// Package outline sums up a folded trace for a reader: its loops, with how often they
-// run and what share of the references they make, and the arrays that each goes over.
+// Package outline summarises a loop-compressed trace for a reader: its loops, with how often they run and
+// which share of the references they make, and the arrays that each loop accesses.
 //
-//  1. [New] takes the nodes of a [loops.Tree] by shape: nests that differ in addresses
-//     and trip counts only are one nest that runs several times. Counts are exact, and
-//     cost the same whatever the trip counts are: what a loop does in an iteration is a
-//     polynomial in the iteration's number (see [loops.Sum]).
-//  2. [Outline.Arrays] returns the arrays of a loop, with base, extent, a stride for each
-//     loop, and the share of the bytes of their lines that they use. References whose
-//     line ranges overlap in the loop belong to one array (MODELS §11.3; Balasubramanian,
-//     ScalaMemAnalysis, chapter 3).
+//  1. [New] groups the nodes of a [loops.Tree] by shape: nests that differ only in addresses and trip
+//     counts are one nest that runs several times. Counts are exact, and their cost does not depend on
+//     trip counts: what a loop does in an iteration is a polynomial in the iteration's number (see
+//     [loops.Sum]).
+//  2. [Outline.Arrays] returns the arrays of a loop, with base, extent, a stride for each loop, and the
+//     share of the bytes of their lines that they use. References whose line ranges overlap in the loop
+//     belong to one array (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
 package outline
 
 import (
@@ -19,59 +18,58 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// Outline is a folded trace summed up.
+// Outline summarises a loop-compressed trace.
 type Outline struct {
 	Loops      []Loop // nests by first appearance, each in pre-order
-	References uint64 // of the whole trace; events are none
-	Straight   uint64 // of them, those outside of all loops
-	Nests      int    // that are listed
-	// Left out are the nests with fewest references beyond as many as were asked for.
+	References uint64 // of the whole trace, without events
+	Straight   uint64 // references outside of all loops
+	Nests      int    // number of listed nests
+	// The nests with the fewest references are left out.
 	LeftOut, LeftOutReferences uint64
 
 	tree  *loops.Tree
 	nests []*nest
 }
 
-// Tree is what is summed up.
+// Tree returns the summarised tree.
 func (o *Outline) Tree() *loops.Tree { return o.tree }
 
 // Loop is a loop of a nest.
 type Loop struct {
-	Nest  int // its number among those that are listed
-	Count int // its number among all, from 1
+	Nest  int // number of the nest among the listed ones
+	Count int // number of the nest among all, from 1
 	Depth int // loops around it
-	End   int // number of the loop behind the last one in it
+	End   int // index of the loop behind the last one in it
 	Runs  uint64
 	Trips uint64 // iterations of all runs
-	// Least and Most are the least and the largest trip count of a run.
-	Least, Most uint64
-	References  uint64 // made in it, with the loops in it
-	Own         uint64 // of these, those that are in no loop in it
-	// Shape is the node's, see [loops.Node.Shape], and First the number of the first
-	// node at the top that has it.
-	Shape int
-	First int
+
+	Least, Most uint64 // the least and the largest trip count of a run
+	References  uint64 // in it, including inner loops
+	Own         uint64 // in it, without inner loops
+
+	Shape int // see [loops.Node.Shape]
+	First int // number of the first top-level node of that shape
 
 	item int // in its nest
 }
 
-// nest is what nodes at the top have in common, and one of them.
+// nest is a group of top-level nodes of one shape.
 type nest struct {
 	first  loops.Node
-	number int // of that node
-	count  int // of the nest among all, from 1
+	number int // of the first node
+	count  int // number of the nest among all, from 1
 	items  []item
-	params []uint64 // of the first one
-	counts []uint64 // by item, of all of them
+	params []uint64 // of the first node
+	counts []uint64 // by item, of all nodes
 	least  []uint64
 	most   []uint64
 	runs   uint64
-	one    []uint64 // counts of one of them
+	one    []uint64 // counts of one node
 
 	references uint64
 }
 
-// item is a loop or leaf of a nest, in pre-order: its parameter has the same number.
+// item is a loop or leaf of a nest, in pre-order. Its parameter has the same index.
 type item struct {
 	ref    loops.Reference
 	loop   bool
@@ -82,11 +80,10 @@ type item struct {
 	height int // loops in the deepest nest below, with this one
 	shape  int
 	steps  []uint64 // of a loop: what an iteration adds to each parameter in it
-	varies bool     // a trip count below does not stay
+	varies bool     // a trip count below varies
 }
 
-// New sums up a tree. Of its nests, those with most references are listed, as many as
-// most says.
+// New summarises a tree. It lists the most nests with the most references.
 func New(t *loops.Tree, most int) *Outline {
 	o := &Outline{tree: t}
 	byShape := map[int]*nest{}
@@ -121,7 +118,7 @@ func New(t *loops.Tree, most int) *Outline {
 	return o
 }
 
-// Nest gives the description of a nest by its number, as it is when it is first run.
+// Nest returns the description of a nest by its number, in its first run.
 func (o *Outline) Nest(number int) *loops.Nest { return o.nests[number].first.Nest() }
 
 // cut leaves out the smallest nests.
@@ -169,9 +166,9 @@ func (o *Outline) list(n *nest, number int) {
 	}
 }
 
-// Sum adds up what is known of the nodes of the tree, and gives the sums of the loops that
-// are listed. nodes are a loop at the top and all nodes in it, in pre-order, then the
-// next; starts are, by node at the top, where that is, or -1, as misses.Result has it.
+// Sum adds up values of the tree's nodes, and returns the sums of the listed loops. nodes contains each
+// top-level loop and all nodes in it, in pre-order. starts are, by top-level node, its index in nodes or
+// -1, as in misses.Result.
 func Sum[T any](o *Outline, starts []int32, nodes []T, add func(sum *T, n *T)) []T {
 	byShape := map[int]int{} // 1 + the nest
 	for i, n := range o.nests {
@@ -210,7 +207,7 @@ func newNest(node loops.Node, number int) *nest {
 	return n
 }
 
-// lay appends the items of a node, and gives how high it is.
+// lay appends the items of a node, and returns its height.
 func (n *nest) lay(node loops.Node, parent, depth int) (height int) {
 	k := len(n.items)
 	n.items = append(n.items, item{parent: parent, depth: depth, loop: node.IsLoop(), shape: node.Shape()})
@@ -247,7 +244,7 @@ func (n *nest) add(p []uint64) {
 	c.corners(0, p)
 }
 
-// sum is for the end: it counts references.
+// sum counts references, at the end.
 func (n *nest) sum() {
 	for k := range n.items {
 		if it := &n.items[k]; !it.loop && it.ref.Kind.IsReference() {
@@ -256,8 +253,8 @@ func (n *nest) sum() {
 	}
 }
 
-// mostCounted bounds the iterations of a node that are counted one by one, where trip
-// counts fall below 0 on the way, which those of folded traces do not.
+// mostCounted bounds the iterations of a node that are counted one by one, if trip counts fall below 0, which
+// those of compressed traces do not.
 const mostCounted = 1 << 20
 
 // counter counts how often items run.
@@ -266,8 +263,8 @@ type counter struct {
 	left int
 }
 
-// item counts those of item k, whose parameters are p; out gets the executions of it,
-// iterations of a loop, and of the items in it.
+// item counts item k with parameters p. It sets out to the executions of the item, iterations for a loop,
+// and of the items in it.
 func (c *counter) item(k int, p, out []uint64) {
 	it := &c.nest.items[k]
 	switch {
@@ -326,8 +323,8 @@ func (c *counter) body(k int, p, out []uint64) {
 	}
 }
 
-// neverNegative tells whether all trip counts in loop k stay at 0 or above: they do if
-// they do in the corners, for they are affine.
+// neverNegative reports whether all trip counts in loop k stay at 0 or above. They do if they do in the
+// corners, because they are affine.
 func (c *counter) neverNegative(k int, p []uint64) bool {
 	return c.visit(k, p, func(j int, trips uint64) bool {
 		return int64(trips) > 0 || trips == 0 && c.nest.items[j].height == 1
@@ -347,8 +344,8 @@ func (c *counter) corners(k int, p []uint64) {
 	})
 }
 
-// visit gives the trip counts of the loops from k on in the first and the last iterations
-// of those around them.
+// visit passes the trip counts of the loops from k on, in the first and the last iterations of those
+// around them, to see.
 func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) bool {
 	it := &c.nest.items[k]
 	if !it.loop {
@@ -377,8 +374,8 @@ func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) b
 	return true
 }
 
-// Path is where a loop is in the tree, the first time: the number of the node at the top,
-// and of the item in each loop around it, from 0.
+// Path returns where a loop is first in the tree: the number of the top-level node, and of the item in
+// each loop around it, from 0.
 func (o *Outline) Path(loop int) (path []int) {
 	l := &o.Loops[loop]
 	n := o.nests[l.Nest]
@@ -394,8 +391,7 @@ func (o *Outline) Path(loop int) (path []int) {
 	return path
 }
 
-// Refs gives the references of a loop, each once, in the order of its code; those of the
-// loops in it come too.
+// Refs returns the references of a loop and of the loops in it, each once, in the order of the code.
 func (o *Outline) Refs(loop int) (list []loops.Reference) {
 	l := &o.Loops[loop]
 	n := o.nests[l.Nest]
@@ -409,7 +405,7 @@ func (o *Outline) Refs(loop int) (list []loops.Reference) {
 	return list
 }
 
-// Share is the part of all references that a loop makes, 0 to 1.
+// Share returns the share of all references, 0 to 1.
 func (o *Outline) Share(references uint64) float64 {
 	if o.References == 0 {
 		return 0

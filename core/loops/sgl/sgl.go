@@ -4,8 +4,8 @@
 // A file consists of the same frames as a container of package sgt, so that the same tables describe
 // its program, threads and capture. Where a container has chunks of steps, it has trees.
 //
-//  1. [Writer] writes trees, one after the other, with what is known of the trace. A trace is one
-//     tree, or several if it is too irregular for memory.
+//  1. [Writer] writes trees, one after the other, with what is known of the trace. A trace is one tree,
+//     or several if it is too irregular for memory.
 //  2. [Reader] expands the records, as any reader of traces, so that every analysis can read a
 //     loop-compressed trace. It removes unwanted kinds from the tree before it expands it.
 //  3. [Folding] compresses a trace into a file as it comes, and holds one tree at a time.
@@ -16,7 +16,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"slices"
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/trace"
@@ -120,8 +119,7 @@ func flagsOf(h trace.Header) (flags uint64) {
 	return flags
 }
 
-// Recognise reports whether head is the beginning of a loop-compressed trace. The reason says why
-// not.
+// Recognise reports whether head is the beginning of a loop-compressed trace. The reason says why not.
 func Recognise(head []byte) (reason string, ok bool) {
 	if sgt.BeginsWith(head, tagFile) {
 		return "", true
@@ -214,20 +212,11 @@ func (r *Reader) chosen(t *loops.Tree) *loops.Tree {
 	p := r.told.Program
 	bare := r.kinds.Has(trace.BareBlock) && !r.kinds.Has(trace.BlockEntry) && p != nil
 	return t.Map(func(of loops.Reference) (loops.Reference, bool) {
-		if bare && of.Kind == trace.BlockEntry && isBare(p, of.Site) {
+		if bare && of.Kind == trace.BlockEntry && p.IsBare(of.Site) {
 			of.Kind = trace.BareBlock
 		}
 		return of, r.kinds.Has(of.Kind)
 	})
-}
-
-// isBare reports whether a block has no loads, stores and modifies.
-func isBare(p *trace.Program, block uint32) bool {
-	if int(block) >= len(p.Blocks) {
-		return false
-	}
-	b := &p.Blocks[block]
-	return !slices.ContainsFunc(p.Sites[b.FirstSite:b.FirstSite+b.Sites], func(s trace.Site) bool { return s.Kind <= trace.Modify })
 }
 
 // ReadTree reads a whole file into one tree. The name is for messages. With an error, the tree

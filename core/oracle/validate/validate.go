@@ -46,9 +46,8 @@ type Level struct {
 	Truth, Predicted Rates
 	Varies           Rates // largest difference between the truths of several runs
 	SDCM             Rates // by the stack distance cache model, for the predicted threads; no Mean
-	// Sampled is the stack distance cache model on sampled windows, Weighed on all windows with
-	// the same weights, and Counted on all with counted weights. Mean is only set for the first
-	// level.
+	// Sampled is the stack distance cache model on sampled windows, Weighed on all windows with the same
+	// weights, and Counted on all with counted weights. Mean is only set for the first level.
 	Sampled, Weighed, Counted Rates
 	SampledOff, MeanOff       float64 // half of the interval of Sampled's Global and Mean, in points
 	HasSampled                bool

@@ -6,10 +6,10 @@
 // The unit is the execution of a basic block, which the paper calls a window. There are no iterations, no
 // schedules of loops and no barriers:
 //
-//   - Algorithm 1 makes a private trace of each core ([Private]). A parallel block that ran once is copied
-//     to every core. The executions of other parallel blocks are divided, each block by itself, into one
-//     contiguous part a core, or by chunks in turn. Blocks outside of parallel regions go to core 0. On
-//     cores other than core 0, private addresses move to addresses of the core's own.
+//   - Algorithm 1 makes a private trace of each core ([Private]). A parallel block that ran once is
+//     copied to every core. The executions of other parallel blocks are divided, each block by itself,
+//     into one contiguous part a core, or by chunks in turn. Blocks outside of parallel regions go to
+//     core 0. On cores other than core 0, private addresses move to addresses of the core's own.
 //   - Algorithm 2 makes the trace that the cores present to a shared cache ([Shared]). It follows the
 //     private trace of core 0, and replaces its n-th execution of a parallel block by the n-th executions
 //     of that block on all cores, reference by reference, in turn or at random. So the order of blocks is
@@ -34,28 +34,28 @@
 //     cores have the larger ones. Fewer executions than cores go to the first cores, one each. Chunk i is
 //     core i mod m's.
 //   - Schedules other than static are said to take too much effort to record. Dynamic, with executions of
-//     equal length, deals out chunks in turn, and so is chunks of that size. Guided gives the core that is
-//     free first a chunk of the remaining executions divided by the cores, and at least Chunk.
-//   - Which blocks are parallel is a list of an "offline code analysis tool". Here it is the blocks that ran
-//     between the marks of a parallel region. A block that ran inside and outside (of a function that is
-//     called from both) is parallel in all its executions as printed, and by region in those inside.
-//   - Round robin sets tr_id to 0 before the loop, adds 1 before the first reference is taken, and lets it
-//     become num_traces, which is no trace. The text has core 0, 1, 2, 3, and again. So each n-th execution
-//     begins with core 0.
-//   - Both strategies pop from empty traces. Here such cores are skipped; the random order chooses among the
-//     cores that have references left with equal probability. (The authors' program puts whole executions one
-//     behind the other, or shuffles their references, which loses each core's order.)
-//   - Algorithm 2 stops at core 0's number of executions, and loses what another core has beyond. No static
-//     division gives another core more. Where guided does, the rest follows core 0's last execution, by n as
-//     before: nothing is lost.
+//     equal length, deals out chunks in turn, and so is chunks of that size. Guided gives the core that
+//     is free first a chunk of the remaining executions divided by the cores, and at least Chunk.
+//   - Which blocks are parallel is a list of an "offline code analysis tool". Here it is the blocks that
+//     ran between the marks of a parallel region. A block that ran inside and outside (of a function that
+//     is called from both) is parallel in all its executions as printed, and by region in those inside.
+//   - Round robin sets tr_id to 0 before the loop, adds 1 before the first reference is taken, and lets
+//     it become num_traces, which is no trace. The text has core 0, 1, 2, 3, and again. So each n-th
+//     execution begins with core 0.
+//   - Both strategies pop from empty traces. Here such cores are skipped; the random order chooses among
+//     the cores that have references left with equal probability. (The authors' program puts whole
+//     executions one behind the other, or shuffles their references, which loses each core's order.)
+//   - Algorithm 2 stops at core 0's number of executions, and loses what another core has beyond. No
+//     static division gives another core more. Where guided does, the rest follows core 0's last
+//     execution, by n as before: nothing is lost.
 //   - Copies of what ran once are executions of each core, and interleaved like others.
 //   - The offset is the difference of the highest and lowest address in the authors' program, so that one
 //     core's addresses end where the next core's begin, and their lines may meet. Here core c's addresses
 //     differ in bits 48 to 53, which contain c: no two meet, and cache sets and offsets in lines stay.
 //   - In the authors' program, addresses are shared, not references: each address that occurs in a block
 //     labelled as shared, wherever it is referenced ([Files.Ranges]). The paper can also be read so that
-//     the references under the labels are shared ([Options.Shared]). Without labels, the stack below its end
-//     at the fork is private; outside of regions, which matters only as printed, at the last fork.
+//     the references under the labels are shared ([Options.Shared]). Without labels, the stack below its
+//     end at the fork is private; outside of regions, which matters only as printed, at the last fork.
 //   - A call interrupts a block, and what follows it is a block by itself, as in [trace.Block]. In PPT's
 //     traces the callee is within the block; their scripts take such files apart first
 //     (bb_overlap_solver.py), with the same effect.

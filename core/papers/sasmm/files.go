@@ -14,8 +14,8 @@ import (
 // Files are PPT's files beside a trace, which has no marks of regions: a table of the parallel blocks, and
 // shared addresses.
 //
-//  1. Without shared_addresses.dat, [Files.Addresses] reads the trace once to find the addresses in blocks
-//     that are labelled as shared.
+//  1. Without shared_addresses.dat, [Files.Addresses] reads the trace once to find the addresses in
+//     blocks that are labelled as shared.
 //  2. [Ranges] makes Options.Ranges of them.
 //  3. [Files.Mark] makes a reader of the trace with marks, for [Private] and [Shared].
 //

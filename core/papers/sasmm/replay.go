@@ -68,7 +68,7 @@ func (r *Reader) fill(x *execution, core int) {
 	for i := range x.cells {
 		c := &x.cells[i]
 		kind := c.kind
-		if kind == trace.BlockEntry && !r.kinds.Has(kind) && r.bare(c.site) {
+		if kind == trace.BlockEntry && !r.kinds.Has(kind) && r.kinds.Has(trace.BareBlock) && r.known.IsBare(c.site) {
 			kind = trace.BareBlock
 		}
 		if !r.kinds.Has(kind) {
@@ -87,20 +87,6 @@ func (r *Reader) fill(x *execution, core int) {
 		}
 	}
 	r.waiting += b.Len() - before
-}
-
-// bare reports whether no reference shows that a block was entered.
-func (r *Reader) bare(block uint32) bool {
-	if !r.kinds.Has(trace.BareBlock) {
-		return false
-	}
-	of := &r.known.Blocks[block]
-	for n := uint64(of.FirstSite); n < uint64(of.FirstSite)+uint64(of.Sites) && n < uint64(len(r.known.Sites)); n++ {
-		if r.known.Sites[n].Kind <= trace.Modify {
-			return false
-		}
-	}
-	return true
 }
 
 // begin starts to replay the section, which is complete, behind the waiting rows.

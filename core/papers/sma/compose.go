@@ -164,7 +164,7 @@ const mostSections = 64
 
 // add adds a section, unless a section of the same lines is there.
 func (s *array) add(sec section, line uint32) {
-	s.granule = gcd(s.granule, sec.granule)
+	s.granule = loops.GCD(s.granule, sec.granule)
 	in := sec.span.in(line)
 	for i := range s.sections {
 		if o := &s.sections[i]; o.span.in(line) == in && math.Abs(o.lines-sec.lines) < 0.01*sec.lines {

@@ -1,6 +1,10 @@
 package sma
 
-import "math"
+import (
+	"math"
+
+	"github.com/stackglass/stackglass/core/loops"
+)
 
 // slot is a set of the cache with the number of an array's lines in it.
 type slot struct {
@@ -37,7 +41,7 @@ func (a *analysis) put(s *section, offset uint64) bool {
 	at := s.span.lo + offset
 	if len(s.dims) == 1 {
 		n, step := uint64(math.Ceil(s.dims[0].trips)), uint64(s.dims[0].step)
-		if round := sets / gcd(step/line, sets); step%line == 0 && n > round {
+		if round := sets / max(loops.GCD(step/line, sets), 1); step%line == 0 && n > round {
 			// It comes to each of these sets in turn.
 			for i := range round {
 				times := n / round
@@ -112,14 +116,6 @@ func (a *analysis) forget() {
 		a.counts[set] = 0
 	}
 	a.counted = a.counted[:0]
-}
-
-// gcd returns the greatest common divisor, at least 1.
-func gcd(a, b uint64) uint64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return max(a, 1)
 }
 
 // count adds lines to a set.

@@ -199,7 +199,7 @@ func (a *analysis) section(l *leaf, depth int) (s section) {
 	s.granule = a.granule(l, depth)
 	g := s.granule
 	for _, d := range s.dims {
-		g = gcd(g, uint64(d.step)%g)
+		g = loops.GCD(g, uint64(d.step)%g)
 	}
 	s.lines = a.linesOf(s.run, s.first, g)
 	for _, d := range s.dims {
@@ -222,7 +222,7 @@ func (a *analysis) granule(l *leaf, depth int) uint64 {
 	g := uint64(a.cache.LineBytes)
 	for _, of := range l.chain[:min(depth, len(l.chain))] {
 		if of.trips > 1 {
-			g = gcd(g, uint64(l.step(of.depth))%g)
+			g = loops.GCD(g, uint64(l.step(of.depth))%g)
 		}
 	}
 	return g
