@@ -113,6 +113,19 @@ func (t *types) of(text string) *datatype {
 
 // typeEnd returns the end of the type that begins at from, or from if none does.
 func typeEnd(text string, from int) int {
+	i := typeBaseEnd(text, from)
+	for i > from && i < len(text) {
+		next := suffixEnd(text, i)
+		if next == i {
+			break
+		}
+		i = next
+	}
+	return i
+}
+
+// typeBaseEnd returns the end of a type before its suffixes, or from if none begins there.
+func typeBaseEnd(text string, from int) int {
 	i := from
 	if i >= len(text) {
 		return from
@@ -125,32 +138,19 @@ func typeEnd(text string, from int) int {
 		}
 		i = c.at
 	case b == '[' || b == '{' || b == '<':
-		if i = groupEnd(text, i); i < 0 {
-			return from
-		}
+		i = groupEnd(text, i)
 	case isLetter(b):
 		for i < len(text) && (isLetter(text[i]) || isDigit(text[i]) || text[i] == '_') {
 			i++
 		}
-		if text[from:i] == "target" && i < len(text) && text[i] == '(' {
-			if i = groupEnd(text, i); i < 0 {
-				return from
-			}
-		}
-		if !isTypeWord(text[from:i]) {
+		word := text[from:i]
+		if word == "target" && i < len(text) && text[i] == '(' {
+			i = groupEnd(text, i)
+		} else if !isTypeWord(word) {
 			return from
 		}
-	default:
-		return from
 	}
-	for i < len(text) {
-		next := suffixEnd(text, i)
-		if next == i {
-			break
-		}
-		i = next
-	}
-	return i
+	return max(i, from)
 }
 
 // suffixEnd skips what turns a type into a pointer or a function: "*", " addrspace(1)*", " (i32, ...)".
@@ -180,7 +180,7 @@ func isTypeWord(word string) bool {
 	if _, ok := wordTypes[word]; ok || word == "ptr" {
 		return true
 	}
-	return isIntWord(word) || strings.HasPrefix(word, "target(")
+	return isIntWord(word)
 }
 
 func isIntWord(word string) bool {
@@ -249,14 +249,9 @@ func (t *types) function(text string) *datatype {
 
 // parametersOf returns where the parameters begin in a function type, with the space before them, or -1.
 func parametersOf(text string) int {
-	for i := 0; i < len(text); {
-		end := i
-		if i == 0 {
-			end = typeBaseEnd(text)
-		} else {
-			end = suffixEnd(text, i)
-		}
-		if end == len(text) && i > 0 && strings.HasPrefix(text[i:], " (") {
+	for i := typeBaseEnd(text, 0); i > 0 && i < len(text); {
+		end := suffixEnd(text, i)
+		if end == len(text) && strings.HasPrefix(text[i:], " (") {
 			return i
 		}
 		if end == i {
@@ -265,21 +260,6 @@ func parametersOf(text string) int {
 		i = end
 	}
 	return -1
-}
-
-// typeBaseEnd returns the end of a type before its suffixes.
-func typeBaseEnd(text string) int {
-	switch text[0] {
-	case '%':
-		c := cursor{text: text, at: 1}
-		c.name()
-		return c.at
-	case '[', '{', '<':
-		return max(groupEnd(text, 0), 0)
-	}
-	c := cursor{text: text}
-	c.word()
-	return c.at
 }
 
 func (t *types) name(text string) *datatype {

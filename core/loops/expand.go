@@ -51,11 +51,15 @@ type Expander struct {
 // Expand makes an expander. A tree may have several. For a tree of more than [MostUnfolded] records, it
 // returns an [*UnfoldError] and no records.
 func (t *Tree) Expand() *Expander {
-	e := &Expander{tree: t, walk: walk{skips: true}, cursors: make([]cursor, len(t.refs))}
+	e := t.expander()
 	if t.rows > MostUnfolded || t.bodies > mostAllBarren+mostBarren*float64(t.rows) {
 		e.err = &UnfoldError{Rows: t.Approximately(), Iterations: t.bodies}
 	}
 	return e
+}
+
+func (t *Tree) expander() *Expander {
+	return &Expander{tree: t, walk: walk{skips: true}, cursors: make([]cursor, len(t.refs))}
 }
 
 // Next fills b as [trace.Reader] says.

@@ -10,30 +10,22 @@ func (t *Tree) Only(kinds trace.Kinds) *Tree {
 // Map returns the tree in which f replaces or removes each reference. Loops that become empty are
 // removed too.
 func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
-	m := &mapper{from: t, to: newTree(), shapes: make([]mapped, len(t.shapes.all))}
-	m.to.has = t.has
+	m := mapper{assembler: newAssembler(), refs: make([]int32, len(t.refs))}
+	to := m.tree
+	to.has = t.has
 	same := true
 	for i, r := range t.refs {
 		now, stays := f(r)
 		same = same && stays && now == r
-		s := stream{}
-		if stays {
-			s = t.streams[i]
+		to.refs, to.streams = append(to.refs, now), append(to.streams, stream{})
+		if m.refs[i] = -1; stays {
+			m.refs[i], to.streams[i] = int32(i), t.streams[i]
 		}
-		m.to.refs, m.to.streams, m.stays = append(m.to.refs, now), append(m.to.streams, s), append(m.stays, stays)
 	}
 	if same {
 		return t
 	}
-	to := m.to
-	for id, params := range t.tops() {
-		if now := m.shape(id); now.params != nil {
-			to.nodes = append(to.nodes, now.id)
-			for _, i := range now.params {
-				to.params = append(to.params, params[i])
-			}
-		}
-	}
+	m.add(t)
 	if rows, err := to.count(mostCounted); err == nil {
 		to.rows, to.bodies = rows.most(), rows.bodies
 	} else {
@@ -42,11 +34,36 @@ func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	return to
 }
 
-// mapper maps shapes.
+// Join returns the tree of traces that follow each other. It leaves the given trees as they are.
+func Join(trees ...*Tree) *Tree {
+	if len(trees) == 1 {
+		return trees[0]
+	}
+	m := mapper{assembler: newAssembler()}
+	to := m.tree
+	for _, t := range trees {
+		to.has = to.has.or(t.has)
+		m.refs = make([]int32, len(t.refs))
+		for i, r := range t.refs {
+			ref, _ := m.reference(r)
+			m.refs[i] = int32(ref)
+			to.streams[ref].join(&t.streams[i])
+		}
+		m.add(t)
+		if to.rows += t.rows; to.rows < t.rows {
+			to.rows = 1<<64 - 1
+		}
+		to.bodies += t.bodies
+	}
+	return to
+}
+
+// mapper adds the nodes of a tree to another one.
 type mapper struct {
-	from, to *Tree
-	stays    []bool // by reference
-	shapes   []mapped
+	assembler
+	refs   []int32 // by reference: its number in the other tree, or -1 to remove it
+	from   *Tree
+	shapes []mapped
 }
 
 // mapped is what a shape becomes.
@@ -56,17 +73,32 @@ type mapped struct {
 	params []int32 // those of the old shape that stay; nil: the shape is removed
 }
 
+// add adds the nodes of a tree.
+func (m *mapper) add(t *Tree) {
+	m.from, m.shapes = t, make([]mapped, len(t.shapes.all))
+	to := m.tree
+	for id, params := range t.tops() {
+		now := m.shape(id)
+		if now.params == nil {
+			continue
+		}
+		to.nodes = append(to.nodes, now.id)
+		for _, i := range now.params {
+			to.params = append(to.params, params[i])
+		}
+	}
+}
+
 func (m *mapper) shape(id uint32) mapped {
 	if m.shapes[id].known {
 		return m.shapes[id]
 	}
 	s := &m.from.shapes.all[id]
 	now := mapped{known: true}
-	switch {
-	case s.loop:
+	if s.loop {
 		now.id, now.params = m.loop(s)
-	case m.stays[s.ref]:
-		now.id, now.params = m.to.shapes.leaf(s.ref, s.wild), []int32{0}
+	} else if ref := m.refs[s.ref]; ref >= 0 {
+		now.id, now.params = m.leaf(uint32(ref), s.wild), []int32{0}
 	}
 	m.shapes[id] = now
 	return now
@@ -91,62 +123,7 @@ func (m *mapper) loop(s *shape) (id uint32, params []int32) {
 	if body == nil {
 		return 0, nil
 	}
-	return m.to.shapes.loop(body, steps), params
-}
-
-// Join returns the tree of traces that follow each other. It leaves the given trees as they are.
-func Join(trees ...*Tree) *Tree {
-	if len(trees) == 1 {
-		return trees[0]
-	}
-	j := &joiner{assembler: newAssembler()}
-	for _, t := range trees {
-		j.add(t)
-	}
-	return j.tree
-}
-
-type joiner struct {
-	assembler
-	shapes []uint32 // by shape of the tree that is added: 1 + the new shape
-}
-
-func (j *joiner) add(t *Tree) {
-	to := j.tree
-	to.has = to.has.or(t.has)
-	refs := make([]uint32, len(t.refs))
-	for i, r := range t.refs {
-		refs[i], _ = j.reference(r)
-		to.streams[refs[i]].join(&t.streams[i])
-	}
-	j.shapes = make([]uint32, len(t.shapes.all))
-	for _, id := range t.nodes {
-		to.nodes = append(to.nodes, j.shape(t, refs, id))
-	}
-	to.params = append(to.params, t.params...)
-	if to.rows += t.rows; to.rows < t.rows {
-		to.rows = 1<<64 - 1
-	}
-	to.bodies += t.bodies
-}
-
-func (j *joiner) shape(t *Tree, refs []uint32, id uint32) uint32 {
-	if j.shapes[id] > 0 {
-		return j.shapes[id] - 1
-	}
-	s := &t.shapes.all[id]
-	var now uint32
-	if s.loop {
-		body := make([]uint32, len(s.items))
-		for i := range s.items {
-			body[i] = j.shape(t, refs, s.items[i].shape)
-		}
-		now = j.tree.shapes.loop(body, s.steps)
-	} else {
-		now = j.leaf(refs[s.ref], s.wild)
-	}
-	j.shapes[id] = now + 1
-	return now
+	return m.tree.shapes.loop(body, steps), params
 }
 
 // assembler adds references and leaves to a tree, each once.

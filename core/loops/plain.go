@@ -2,7 +2,10 @@ package loops
 
 import (
 	"encoding/binary"
+	"io"
 	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // The plain form of a tree is the records themselves: of each run of equal references the
@@ -95,58 +98,36 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 		rows += begun
 		begun, deltas = 0, deltas[:0]
 	}
-	whole := t.each(func(ref uint32, addr uint64) bool {
-		if run != ref+1 {
-			end()
-			run = ref + 1
-			w.meet(ref)
+	e, b := t.numbered(), trace.NewBatch(int(min(t.rows, trace.DefaultRows)))
+	for e.Next(b) == nil {
+		for i, addr := range b.Addr {
+			ref := b.Site[i]
+			if run != ref+1 {
+				end()
+				run = ref + 1
+				w.meet(ref)
+			}
+			begun++
+			deltas = binary.AppendVarint(deltas, int64(addr-last[ref]))
+			last[ref] = addr
 		}
-		begun++
-		deltas = binary.AppendVarint(deltas, int64(addr-last[ref]))
-		last[ref] = addr
-		return len(w.dst)+len(deltas) < most
-	})
-	if end(); !whole || rows != t.rows {
+		if len(w.dst)+len(deltas) >= most {
+			return nil, false
+		}
+	}
+	if end(); e.err != io.EOF || rows != t.rows {
 		return nil, false
 	}
 	form = w.withHead(nil)
 	return form, len(form) <= most
 }
 
-// each yields the references and addresses of the records until yield returns false. It reports
-// whether it yielded all of them.
-func (t *Tree) each(yield func(ref uint32, addr uint64) bool) bool {
-	w, cursors := walk{skips: true}, make([]cursor, len(t.refs))
-	record := func(ref uint32, wild bool, addr uint64) bool {
-		if wild {
-			var ok bool
-			if addr, ok = cursors[ref].next(&t.streams[ref]); !ok {
-				return false
-			}
-		}
-		return yield(ref, addr)
+// numbered expands the tree with the numbers of references in place of their sites.
+func (t *Tree) numbered() *Expander {
+	n := *t
+	n.refs, n.has = make([]Reference, len(t.refs)), columns{site: true}
+	for i := range n.refs {
+		n.refs[i].Site = uint32(i)
 	}
-	for id, p := range t.tops() {
-		s := &t.shapes.all[id]
-		if !s.loop {
-			if !record(s.ref, s.wild, p[0]) {
-				return false
-			}
-			continue
-		}
-		if int64(p[0]) < 1 {
-			continue
-		}
-		w.enter(s, p[0], p[1:])
-		for w.settle(t.shapes.all); w.depth > 0; w.settle(t.shapes.all) {
-			f := &w.frames[w.depth-1]
-			it := &f.items[f.pos]
-			if !record(it.ref, it.wild, f.cur[f.at]) {
-				return false
-			}
-			f.pos++
-			f.at++
-		}
-	}
-	return true
+	return n.expander()
 }
