@@ -174,3 +174,247 @@ func mulMod(a, b, n uint64) uint64 {
 	hi, lo := bits.Mul64(a%n, b%n)
 	return bits.Rem64(hi, lo, n)
 }
+
+// stacks is a cache of many ways: an LRU stack for each set.
+type stacks struct {
+	index
+	all []stack
+}
+
+func newStacks(sets, ways uint64) *stacks {
+	s := &stacks{index: newIndex(sets), all: make([]stack, sets)}
+	for i := range s.all {
+		s.all[i].init(int(ways))
+	}
+	return s
+}
+
+func (s *stacks) lines() int { return len(s.all) * s.all[0].most }
+
+func (s *stacks) touch(all []access, t *tally) {
+	for i := range all {
+		a := &all[i]
+		t.counts[a.at].accesses += t.weight
+		k := &s.all[0]
+		if len(s.all) > 1 {
+			k = &s.all[s.set(a.line)]
+		}
+		if k.order[k.next-1] != a.line {
+			k.use(a, t)
+		} else if t.depths != nil {
+			t.depths[0] += t.weight
+		}
+	}
+}
+
+// use makes a line the newest, which it is not yet.
+func (k *stack) use(a *access, t *tally) {
+	at, slot := k.find(a.line)
+	if at >= 0 {
+		if t.depths != nil {
+			t.depths[k.newer(at)] += t.weight
+		}
+		k.live[at/64] &^= 1 << (at % 64)
+		k.values[slot] = int32(k.next)
+	} else {
+		t.counts[a.at].misses += t.weight
+		if k.held == k.most {
+			t.evict(a, k.drop())
+			_, slot = k.find(a.line)
+		}
+		k.held++
+		k.keys[slot], k.values[slot] = a.line, int32(k.next)
+	}
+	k.put(a.line)
+}
+
+func (s *stacks) save(to []uint64) []uint64 {
+	for i := range s.all {
+		k := &s.all[i]
+		to = append(to, uint64(k.held))
+		for at := k.tail; at < k.next; at++ {
+			if k.isLive(at) {
+				to = append(to, k.order[at])
+			}
+		}
+	}
+	return to
+}
+
+func (s *stacks) load(from []uint64) {
+	for i := range s.all {
+		k := &s.all[i]
+		k.held = int(from[0])
+		from = from[1:]
+		clear(k.live)
+		for at, line := range from[:k.held] {
+			k.order[1+at] = line
+			k.live[(1+at)/64] |= 1 << ((1 + at) % 64)
+		}
+		from = from[k.held:]
+		k.next, k.tail = 1+k.held, 1
+		k.settle()
+	}
+}
+
+func (s *stacks) moved(from []uint64, m *motion) bool {
+	to := int(m.turn)
+	for range s.all {
+		k := &s.all[to]
+		held := int(from[0])
+		if held != k.held || !k.moved(from[1:1+held], m) {
+			return false
+		}
+		from = from[1+held:]
+		if to++; to == len(s.all) {
+			to = 0
+		}
+	}
+	return true
+}
+
+func (s *stacks) move(m *motion, times uint64) {
+	if turn := int(mulMod(m.turn, times, s.sets)); turn != 0 {
+		s.all = append(append([]stack(nil), s.all[len(s.all)-turn:]...), s.all[:len(s.all)-turn]...)
+	}
+	for i := range s.all {
+		k := &s.all[i]
+		for at := k.tail; at < k.next; at++ {
+			if k.isLive(at) {
+				k.order[at] = m.after(k.order[at], times)
+			}
+		}
+		k.settle()
+	}
+}
+
+// stack is an LRU stack. Each use of a line gets the next stamp; the newest stamp of a line is
+// live. A table finds the stamp of a line. When stamps run out, the live ones are renumbered.
+type stack struct {
+	most, held int
+	order      []trace.Line // by stamp
+	live       []uint64     // stamps, a bit each
+	next       int          // stamp
+	tail       int          // no stamp below is live
+
+	keys   []trace.Line // open addressing
+	values []int32
+	shift  uint
+}
+
+// isLive reports whether a stamp is the newest of its line.
+func (k *stack) isLive(stamp int) bool { return k.live[stamp/64]>>(stamp%64)&1 != 0 }
+
+func (k *stack) init(most int) {
+	k.most = most
+	stamps := max(128, 4*most+64) &^ 63
+	k.order = make([]trace.Line, stamps)
+	k.live = make([]uint64, stamps/64)
+	size := 1 << bits.Len(uint(4*most))
+	k.keys, k.values = make([]trace.Line, size), make([]int32, size)
+	k.shift = uint(64 - bits.Len(uint(size-1)))
+	for i := range k.keys {
+		k.keys[i] = none
+	}
+	k.order[0] = none // the newest stamp, which is not live
+	k.next, k.tail = 1, 1
+}
+
+// find returns the stamp of a line and its slot in the table, or -1 and the slot for it.
+func (k *stack) find(line trace.Line) (stamp, slot int) {
+	mask := len(k.keys) - 1
+	for slot = int(line * 0x9e3779b97f4a7c15 >> k.shift); ; slot = (slot + 1) & mask {
+		switch k.keys[slot] {
+		case line:
+			return int(k.values[slot]), slot
+		case none:
+			return -1, slot
+		}
+	}
+}
+
+// newer counts the live stamps above one.
+func (k *stack) newer(stamp int) (n int) {
+	first, last := stamp/64, (k.next-1)/64
+	n = bits.OnesCount64(k.live[first] >> (stamp % 64) >> 1)
+	for _, word := range k.live[first+1 : max(first, last)+1] {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// put makes a line the newest.
+func (k *stack) put(line trace.Line) {
+	k.order[k.next] = line
+	k.live[k.next/64] |= 1 << (k.next % 64)
+	if k.next++; k.next == len(k.order) {
+		k.settle()
+	}
+}
+
+// drop removes the oldest line.
+func (k *stack) drop() (line trace.Line) {
+	word := k.tail / 64
+	for k.live[word] == 0 {
+		word++
+	}
+	k.tail = 64*word + bits.TrailingZeros64(k.live[word])
+	line = k.order[k.tail]
+	k.live[word] &= k.live[word] - 1
+	k.tail++
+	k.held--
+	k.remove(line)
+	return line
+}
+
+// remove removes a line from the table and closes the gap.
+func (k *stack) remove(line trace.Line) {
+	mask := len(k.keys) - 1
+	_, gap := k.find(line)
+	for slot := (gap + 1) & mask; k.keys[slot] != none; slot = (slot + 1) & mask {
+		home := int(k.keys[slot] * 0x9e3779b97f4a7c15 >> k.shift)
+		if (slot-home)&mask >= (slot-gap)&mask {
+			k.keys[gap], k.values[gap] = k.keys[slot], k.values[slot]
+			gap = slot
+		}
+	}
+	k.keys[gap] = none
+}
+
+// settle renumbers the live stamps and rebuilds the table.
+func (k *stack) settle() {
+	to := 1
+	for at := k.tail; at < k.next; at++ {
+		if k.isLive(at) {
+			k.order[to] = k.order[at]
+			to++
+		}
+	}
+	clear(k.live)
+	for i := range k.keys {
+		k.keys[i] = none
+	}
+	for at := 1; at < to; at++ {
+		k.live[at/64] |= 1 << (at % 64)
+		_, slot := k.find(k.order[at])
+		k.keys[slot], k.values[slot] = k.order[at], int32(at)
+	}
+	k.next, k.tail = to, 1
+	if to == 1 {
+		k.order[0] = none
+	}
+}
+
+// moved reports whether the stack holds what was saved, moved by m; the oldest line first.
+func (k *stack) moved(from []uint64, m *motion) bool {
+	i := 0
+	for at := k.tail; at < k.next; at++ {
+		if k.isLive(at) {
+			if !m.brings(from[i], k.order[at]) {
+				return false
+			}
+			i++
+		}
+	}
+	return true
+}
