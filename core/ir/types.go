@@ -177,7 +177,9 @@ func suffixEnd(text string, i int) int {
 }
 
 func isTypeWord(word string) bool {
-	if _, ok := wordTypes[word]; ok || word == "ptr" {
+	switch word { // faster than wordTypes
+	case "void", "ptr", "half", "bfloat", "float", "double", "x86_fp80", "fp128", "ppc_fp128",
+		"label", "token", "metadata", "x86_mmx", "x86_amx", "opaque":
 		return true
 	}
 	return isIntWord(word)
