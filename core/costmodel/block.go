@@ -11,13 +11,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mostScheduled is how many cycles of a schedule people get.
+// mostScheduled bounds the cycles of a displayed schedule.
 const mostScheduled = 400
 
-// blockTables are what a block takes, and its schedule.
+// blockTables returns the tables of a block's time and of its schedule.
 func (m *Models) blockTables(b int) []report.Table {
-	bounds := report.Table{Key: "bounds", Title: "What it takes", Columns: columns("name", "value")}
-	schedule := report.Table{Key: "schedule", Title: "One pass", Columns: columns("cycle")}
+	bounds := report.Table{Key: "bounds", Title: "What it takes", Columns: report.Columns("name", "value")}
+	schedule := report.Table{Key: "schedule", Title: "One pass", Columns: report.Columns("cycle")}
 	if b < 0 || len(m.program.Blocks[b].Instrs) == 0 {
 		return []report.Table{bounds, schedule}
 	}
@@ -49,8 +49,8 @@ func (m *Models) blockTables(b int) []report.Table {
 	return []report.Table{bounds, schedule}
 }
 
-// draw writes a schedule as a row for each cycle in which a port is held and a column for
-// each port that is. What holds a port for longer has a mark below it.
+// draw adds a row for each cycle in which a port is held, and a column for each such port. An
+// operation that holds a port for several cycles continues as a mark.
 func (m *Models) draw(t *report.Table, of *pipeline.Body, pass *pipeline.Schedule, instrs []trace.Instr) {
 	cycles := pass.Table(len(m.processor.Ports), mostScheduled)
 	var ports []int
@@ -91,7 +91,7 @@ func words(opcode, of string) string {
 	return opcode + " " + of
 }
 
-// loads says what a block is made for, and what its loads take, as far as a trace tells.
+// loads returns the target of a block, and the latencies of its loads if they are known.
 func (m *Models) loads(block uint32) pipeline.Options {
 	o := pipeline.Options{Target: m.program.TargetOf(block)}
 	if m.memory.known {
@@ -108,9 +108,9 @@ func (m *Models) loads(block uint32) pipeline.Options {
 	return o
 }
 
-// programTable is what is known of the whole.
+// programTable returns the totals of the program.
 func (m *Models) programTable() report.Table {
-	t := report.Table{Key: "program", Title: "Program", Columns: columns("name", "value")}
+	t := report.Table{Key: "program", Title: "Program", Columns: report.Columns("name", "value")}
 	cycles, instructions := m.runtime.Cycles, 0.0
 	for b := range m.program.Blocks {
 		instructions += m.counts.Visits[b] * float64(m.instructions(b))

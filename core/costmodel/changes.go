@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// keep is the profile of a module alone: its program, and what it tells of another run.
+// keep returns the profile of a module alone: its program, and its profile of another run.
 func (m *Models) keep() []byte {
 	run := &blocks.Run{Program: m.program, Edges: blocks.NewEdges(m.program), Profile: m.weights}
 	p := &profile.Profile{Blocks: run.Append(nil)}
@@ -17,15 +17,14 @@ func (m *Models) keep() []byte {
 	return p.Encode()
 }
 
-// changes are what a person wants of branches and parameters.
+// changes are user-defined branches and parameters.
 type changes struct {
 	text  string
-	sheet *blocks.Sheet // nil: there are none, or they cannot be read
-	wrong string        // what is wrong with them, in a sentence
+	sheet *blocks.Sheet // nil if there are none, or they cannot be read
+	wrong string        // the error, as a sentence
 }
 
-// change solves the system with other changes. What cannot be done is told, and leaves
-// the counts as they are without any.
+// change solves the system with other changes. After an error the counts are those without changes.
 func (m *Models) change(text string) {
 	if text == m.changed.text {
 		return
@@ -51,7 +50,7 @@ func (m *Models) try(text string) error {
 	if err != nil {
 		return err
 	}
-	system.Guess() // what never ran may run now
+	system.Guess() // blocks that never ran may run now
 	model, err := sheet.Bind(system)
 	if err != nil {
 		return err
@@ -67,8 +66,7 @@ func (m *Models) try(text string) error {
 	return nil
 }
 
-// file is the whole file of probabilities: every branch, in the words of the changes
-// where these tell of it, and with their parameters.
+// file returns the whole branch-probability file, with the lines and parameters of the changes.
 func (m *Models) file() string {
 	about := "The branches of this program"
 	if m.name != "" {
@@ -104,9 +102,9 @@ func (m *Models) writeParameters(text *strings.Builder) {
 	}
 }
 
-// parametersTable lists the named numbers of the changes.
+// parametersTable lists the parameters of the changes.
 func (m *Models) parametersTable() report.Table {
-	t := report.Table{Key: "parameters", Title: "Parameters", Columns: columns("name", "value")}
+	t := report.Table{Key: "parameters", Title: "Parameters", Columns: report.Columns("name", "value")}
 	if m.changed.sheet != nil {
 		for _, p := range m.changed.sheet.Parameters() {
 			t.Add(report.TextOf(p.Name), report.TextOf(p.Expression))

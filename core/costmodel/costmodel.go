@@ -1,18 +1,15 @@
 // Package costmodel predicts how often the basic blocks of a program run, and how many
 // cycles they take on a processor with caches.
 //
-//  1. [Open] takes a profile with the blocks of a run, a module of LLVM IR, or both. A
-//     run's counts are what it did; those of a module are of a profile that its compiler
-//     left in it, or assumed, until somebody says otherwise.
-//  2. A question (answers.ModelQuestion) may change branches and parameters. Then the
-//     branches' system is solved again (package blocks).
-//  3. Counts times what a block takes on the processor in question (package pipeline) is
-//     the runtime. Loads take what the hierarchy in question says of the places in the
-//     code that make them (package attribution), where the profile tells those; else they
-//     take what the processor's first level does.
+//  1. [Open] takes a profile with the blocks of a run, a module of LLVM IR, or both. The
+//     counts of a module come from its compiler's profile, or are assumed.
+//  2. A question (answers.ModelQuestion) may change branches and parameters, for which the
+//     counts are solved again (package blocks).
+//  3. The runtime is counts times the cycles of blocks on a processor (package pipeline).
+//     Loads have the latency of their sites in a hierarchy (package attribution) if the profile
+//     has sites, otherwise that of the processor's first level.
 //
-// The answer is tables, so that whoever asks needs none of this: the page loads it when
-// the view is first shown.
+// The answer is tables, so that the page can load this package when the view is first shown.
 package costmodel
 
 import (
@@ -32,34 +29,34 @@ import (
 
 // Models are the models of one program.
 type Models struct {
-	profile  *profile.Profile // nil: a module alone
-	run      *blocks.Run      // nil: nothing tells that it ran
-	module   *ir.Module       // nil: none was given
-	name     string           // of its file
+	profile  *profile.Profile // nil for a module alone
+	run      *blocks.Run      // nil if the program did not run
+	module   *ir.Module       // may be nil
+	name     string           // of the module's file
 	origin   string           // of a run's counts
 	program  *trace.Program
-	notes    []string // what to know of it
-	guessed  int      // branches of which nothing is known
+	notes    []string // caveats
+	guessed  int      // number of unknown branches
 	mainless bool
-	weights  *blocks.Profile // nil: it ran
+	weights  *blocks.Profile // nil if it ran
 	kept     []byte          // the profile of a module alone
 
 	base       *blocks.System // without changes
 	baseCounts *blocks.Solution
-	origins    []string // by block: where its weights are from
+	origins    []string // of the weights, by block
 	changed    changes
 	system     *blocks.System // with them
 	counts     *blocks.Solution
 
-	carried   []pipeline.Carry // as far as a module told
+	carried   []pipeline.Carry // from a module
 	memory    references
 	processor *pipeline.Processor
-	own       *pipeline.Processor // see Use; nil: none
+	own       *pipeline.Processor // see Use
 	runtime   *pipeline.Runtime
-	priced    priced // what runtime is of
+	priced    priced // of runtime
 }
 
-// Open is [New] for a profile that is encoded, or nil.
+// Open is [New] for an encoded profile, or nil.
 func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	if encoded == nil {
 		return New(nil, name, module)
@@ -71,19 +68,17 @@ func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	return New(p, name, module)
 }
 
-// New returns the models of a run's profile, of a module's text, or of both; nil for what is
-// not there. The error says why there are none.
+// New returns the models of a run's profile, of a module's text, or of both; the other may be nil.
 func New(p *profile.Profile, name string, module []byte) (*Models, error) {
 	return open(p, name, module, measured)
 }
 
-// OpenPredicted reads the profile of a run that was not made, as package blocks/scaling
-// gives it, and with it a module or nil: a question takes the same way as one about a run.
+// OpenPredicted is New for the profile of a run that package blocks/scaling predicts.
 func OpenPredicted(p *profile.Profile, name string, module []byte) (*Models, error) {
 	return open(p, name, module, predicted)
 }
 
-// open is New; origin is what the counts of the profile are.
+// open is New with the origin of the profile's counts.
 func open(p *profile.Profile, name string, module []byte, origin string) (*Models, error) {
 	m := &Models{name: name, profile: p, origin: origin}
 	if p != nil {
@@ -130,7 +125,7 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 	return m, nil
 }
 
-// noteSkipped notes what was not understood of the module.
+// noteSkipped adds a note about the parts of the module that were not understood.
 func (m *Models) noteSkipped() {
 	if n := len(m.module.Skipped); n > 0 {
 		first := m.module.Skipped[0]
@@ -142,9 +137,8 @@ func (m *Models) noteSkipped() {
 	}
 }
 
-// join puts what the module knows beyond the trace into the run's program, function by
-// function where both are of one build: instructions, and values that go from block to
-// block.
+// join adds the module's instructions, and values that pass between blocks, to the run's
+// program, for functions of the same build.
 func (m *Models) join() {
 	match := blocks.NewMatch(m.module.Program, m.program)
 	if err := match.Err(); err != nil {
@@ -170,7 +164,7 @@ func (m *Models) join() {
 	}
 }
 
-// The origins of a block's weights.
+// The origins of weights.
 const (
 	measured  = "as it ran"
 	predicted = "predicted"
@@ -179,7 +173,7 @@ const (
 	yours     = "yours"
 )
 
-// begin makes the system as it is without changes.
+// begin solves the system without changes.
 func (m *Models) begin() (err error) {
 	m.origins = make([]string, len(m.program.Blocks))
 	if m.base, err = m.fresh(); err != nil {
@@ -199,7 +193,7 @@ func (m *Models) begin() (err error) {
 	return err
 }
 
-// fresh makes the system as it is without changes.
+// fresh returns the system without changes.
 func (m *Models) fresh() (s *blocks.System, err error) {
 	if m.run != nil {
 		return blocks.FromEdges(m.program, m.run.Edges)
@@ -220,7 +214,7 @@ func (m *Models) fresh() (s *blocks.System, err error) {
 	return s, nil
 }
 
-// noteModule says where the numbers of a module are from that nothing tells to have run.
+// noteModule notes the origin of a module's numbers.
 func (m *Models) noteModule() {
 	profiled := false
 	for b := range m.origins {
@@ -239,14 +233,14 @@ func (m *Models) noteModule() {
 	}
 }
 
-// Answer answers a question. It does not fail: what is wrong is in the answer.
+// Answer answers a question. Errors are in the answer.
 func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
 	m.change(q.Changes)
 	r := &answers.Reply{Problem: m.changed.wrong, Notes: slices.Clone(m.notes), Bytes: m.kept}
 	m.price(q, r)
 	f := m.chosenFunction(int(q.Function) - 1)
 	b := m.chosenBlock(f, int(q.Block)-1)
-	chosen := report.Table{Key: "chosen", Columns: []report.Column{{Key: "function", Label: "function"}, {Key: "block", Label: "block"}}}
+	chosen := report.Table{Key: "chosen", Columns: report.Columns("function", "block")}
 	chosen.Add(report.Count(uint64(f+1)), report.Count(uint64(b+1)))
 	r.Tables = append(r.Tables, m.programTable(), m.functionsTable(), chosen, m.blocksTable(f), m.waysTable(f), m.branchesTable(f), m.parametersTable(), Processors(m.processor.Name))
 	r.Tables = append(r.Tables, m.blockTables(b)...)
@@ -256,7 +250,7 @@ func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
 	return r
 }
 
-// chosenFunction is the one that is asked for, or the one that takes most.
+// chosenFunction returns the function asked for, or the one with the most cycles.
 func (m *Models) chosenFunction(asked int) int {
 	if asked >= 0 && asked < len(m.program.Functions) && m.program.Functions[asked].Blocks > 0 {
 		return asked
@@ -270,8 +264,7 @@ func (m *Models) chosenFunction(asked int) int {
 	return best
 }
 
-// chosenBlock is the one that is asked for, if it is the function's, or the one that
-// takes most.
+// chosenBlock returns the block asked for, if it is in the function, or the one with the most cycles.
 func (m *Models) chosenBlock(f, asked int) int {
 	if f < 0 {
 		return -1
@@ -289,7 +282,7 @@ func (m *Models) chosenBlock(f, asked int) int {
 	return best
 }
 
-// count is how often a block runs: a whole number where that is proven.
+// count returns the executions of a block: a whole number if that is proven.
 func (m *Models) count(b int) report.Value {
 	f := m.program.Blocks[b].Function
 	if int64(f) < int64(len(m.counts.Whole)) && m.counts.Whole[f] {
@@ -298,7 +291,7 @@ func (m *Models) count(b int) report.Value {
 	return report.Real(m.counts.Visits[b])
 }
 
-// label is a block's label, with what part of it.
+// label returns a block's label and part.
 func label(k *trace.Block) string {
 	if k.Part > 0 {
 		return k.Label + "+" + strconv.FormatUint(uint64(k.Part), 10)
@@ -306,7 +299,7 @@ func label(k *trace.Block) string {
 	return k.Label
 }
 
-// source is where a block is in the source: file.c:12–14.
+// source returns a source location: file.c:12–14.
 func source(file string, first, last uint32) string {
 	if file == "" || first == 0 {
 		return ""

@@ -10,33 +10,32 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// references are what a hierarchy makes of the run's references, by place in the code.
+// references are the costs of the run's references in a hierarchy, by site.
 type references struct {
-	machine string // that they are of
+	machine string // the hierarchy
 	ranker  *attribution.Ranker
 	known   bool
-	sites   map[uint32]*site // by number, of those that refer to anything
+	sites   map[uint32]*site // by number, of sites with references
 	notes   []string
 }
 
-// site is what the references of one place in the code take.
+// site is the cost of the references of a site.
 type site struct {
 	latency   float64          // E(λ), cycles
-	late      float64          // cycles of it beyond those of a hit in the first level
-	near      [nearest]float64 // shares of its accesses, by stack distance in lines
-	crossing  float64          // share that lie across two lines
-	misses    pipeline.Misses  // a reference, of those that follow no stride
-	transfers float64          // cycles that lines in sequence take to come, in the run
+	late      float64          // the part of latency beyond a hit in the first level
+	near      [nearest]float64 // shares of the accesses, by stack distance in lines
+	crossing  float64          // share of references to two lines
+	misses    pipeline.Misses  // per reference, without those that follow a stride
+	transfers float64          // cycles for lines in sequence, in the run
 }
 
-// nearest is the number of stack distances that sites count one by one.
+// nearest is the number of stack distances in site.near.
 const nearest = 8
 
 // fillWait returns the mean cycles per execution that a load waits for a line that an earlier
-// load of the same iteration is fetching. Both addresses are in one structure. The load touches the same line where its stack distance is at most the
-// references between them: any other line that it found so near was touched by one of these.
-// It hits in the first level then, by the order of accesses, and gets its value when the
-// line comes.
+// load of the same iteration fetches. Both addresses are in one structure. The load touches the
+// same line if its stack distance is at most the number of references in between: one of
+// these touched any other line at that distance.
 func fillWait(load, fetching *site, between int) float64 {
 	if load == nil || fetching == nil {
 		return 0
@@ -48,7 +47,7 @@ func fillWait(load, fetching *site, between int) float64 {
 	return share * fetching.late
 }
 
-// at gives what is known of an instruction's site, as trace.Instr has it; nil: nothing.
+// at returns the costs of an instruction's site, as trace.Instr has it, or nil.
 func (r *references) at(p *trace.Program, block, number uint32) *site {
 	if number == 0 {
 		return nil
@@ -56,7 +55,7 @@ func (r *references) at(p *trace.Program, block, number uint32) *site {
 	return r.sites[p.Blocks[block].FirstSite+number-1]
 }
 
-// give hands all that is known of references to a runtime.
+// give sets the costs of references in a run.
 func (r *references) give(run *pipeline.Run, measured []uint64) {
 	of := func(block, number uint32) site {
 		if s := r.at(run.Program, block, number); s != nil {
@@ -73,14 +72,14 @@ func (r *references) give(run *pipeline.Run, measured []uint64) {
 	run.Transfers = r.transfers(run.Program, run.Visits, measured)
 }
 
-// machine is a hierarchy with the cycles that lines take which come from each of its levels,
-// memory the last, as a description of a processor has them; 0: not known.
+// machine is a hierarchy with the cycles for a line from each level, memory last, as in
+// descriptions of processors; 0 if unknown.
 type machine struct {
 	h                        hierarchy.Hierarchy
 	read, written, scattered []float64
 }
 
-// asked is the machine of a question.
+// asked returns the machine of a question.
 func asked(h hierarchy.Hierarchy) (m machine) {
 	m.h = h
 	add := func(bytesPerCycle float64) {
@@ -97,8 +96,7 @@ func asked(h hierarchy.Hierarchy) (m machine) {
 	return m
 }
 
-// described is the machine that a processor's description tells of; without levels where
-// it does not.
+// described returns the machine in a processor's description, without levels if it has none.
 func described(p *pipeline.Processor) (m machine) {
 	for _, l := range p.Levels {
 		switch {
@@ -176,8 +174,8 @@ func (m *Models) remember(of machine, key string) {
 	}
 }
 
-// site is what a place in the code takes that misses so often in each level; nil, and why:
-// that cannot be told.
+// site returns the costs of a site with these misses in each level, or nil and the reason why
+// they are unknown.
 func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*site, string) {
 	references := float64(s.References())
 	hits := make([]float64, len(misses))
@@ -194,13 +192,12 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 	out := &site{latency: costs.LatencyCycles, crossing: crossing(s, lineBytes)}
 	out.late = max(0, out.latency-of.h.Levels[0].LatencyCycles)
 	out.near = nearOf(s)
-	// What follows a stride is fetched ahead, line by line. The rest is fetched when it is
-	// asked for.
+	// Lines that follow a stride are prefetched, others are fetched on demand.
 	regular := float64(s.Strides[profile.ZeroStride]+s.Strides[profile.UnitStride]+s.Strides[profile.ConstantStride]) / references
 	irregular := (1 - regular) / references
 	stores := s.Kind == trace.Store || s.Kind == trace.Modify || s.Kind == trace.RangeWrite
 	for k := range misses {
-		from := misses[k] // lines that come from the level behind
+		from := misses[k] // lines from the level below
 		latency := of.h.Memory.LatencyCycles
 		if k+1 < len(misses) {
 			from -= misses[k+1]
@@ -209,7 +206,7 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 		if from <= 0 {
 			continue
 		}
-		if stores { // which wait for their lines when they have left the window
+		if stores { // which wait for their lines after they leave the window
 			latency = 0
 			out.transfers += from * regular * of.written[k+1]
 		} else {
@@ -222,7 +219,7 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 	return out, ""
 }
 
-// nearOf gives the shares of a site's accesses with each of the least stack distances.
+// nearOf returns the shares of a site's accesses with each of the least stack distances.
 func nearOf(s *profile.Site) (near [nearest]float64) {
 	for _, b := range s.Reuse.Bins {
 		if d := profile.SiteBinFrom(int(b.Bin)); d < nearest {
@@ -232,18 +229,18 @@ func nearOf(s *profile.Site) (near [nearest]float64) {
 	return near
 }
 
-// crossing is the share of a site's references that lie across two lines: those that
-// are one more access of a line than their bytes need.
+// crossing returns the share of a site's references to two lines: those with one line access
+// more than their bytes need.
 func crossing(s *profile.Site, lineBytes uint32) float64 {
 	if s.Bytes == 0 || lineBytes == 0 {
-		return 0 // they differ, and may be as long as they like
+		return 0 // lengths differ
 	}
 	whole := (s.Bytes + lineBytes - 1) / lineBytes
 	return max(0, min(1, float64(s.Reuse.Accesses())/float64(s.References())-float64(whole)))
 }
 
-// transfers are the cycles that lines take to come which blocks fetch in sequence: those
-// of the run, as often as the block runs more or less often than there.
+// transfers returns the cycles for lines that blocks fetch in sequence: those of the run, scaled
+// to the executions of the block.
 func (r *references) transfers(p *trace.Program, visits []float64, measured []uint64) []float64 {
 	cycles := make([]float64, len(p.Blocks))
 	for b := range p.Blocks {
@@ -260,7 +257,7 @@ func (r *references) transfers(p *trace.Program, visits []float64, measured []ui
 	return cycles
 }
 
-// upper begins a sentence.
+// upper capitalises the first letter.
 func upper(text string) string {
 	if text == "" || text[0] < 'a' || text[0] > 'z' {
 		return text

@@ -12,9 +12,8 @@ func (m *Models) Program() *trace.Program { return m.program }
 // Visits returns how often each block of the program runs. Callers must not change it.
 func (m *Models) Visits() []float64 { return m.counts.Visits }
 
-// Price returns the time of a run's program on a processor where a load takes the cycles of
-// a hit, and those that it is late for on average. late has the latter by the number of the
-// place in the trace's tables; what is not there is never late.
+// Price returns the time of the program on a processor where a load takes the cycles of a hit,
+// plus its average delay. late has the delays by site number; others are 0.
 func (m *Models) Price(p *pipeline.Processor, hit float64, late map[uint32]float64) (*pipeline.Runtime, error) {
 	sites := map[uint32]*site{}
 	if m.profile != nil && m.profile.Sites != nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// DefaultProcessor is what runtimes are of where nobody says otherwise.
+// DefaultProcessor is the processor of questions that name none.
 const DefaultProcessor = "znver4"
 
-// priced is what a runtime hangs on.
+// priced is what a runtime depends on.
 type priced struct {
 	counts    *blocks.Solution
 	processor *pipeline.Processor
 	machine   string
 }
 
-// price computes what all blocks take on the question's processor with its caches.
+// price computes the time of all blocks on the question's processor with its caches.
 func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	h := hierarchy.Hierarchy{}
 	for _, line := range q.Machine {
@@ -53,24 +53,21 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	r.Notes = append(r.Notes, m.memory.notes...)
 	defer m.noteRuntime(r)
 	now := priced{m.counts, m.processor, m.memory.machine}
-	if m.priced == now { // another function or block is looked at
+	if m.priced == now { // only the function or block is new
 		return
 	}
 	m.priced = now
 	run := pipeline.Run{Program: m.program, Visits: m.counts.Visits, Carried: m.carried}
 	if m.memory.known {
-		m.memory.give(&run, m.measured())
+		m.memory.give(&run, m.run.Edges.Visits)
 	}
 	m.runtime, _ = m.processor.Runtime(run) // its slices are the program's
 }
 
-// measured are the executions of the run that the profile is of, by block.
-func (m *Models) measured() []uint64 { return m.run.Edges.Visits }
-
-// Use has questions that name no processor be of this one.
+// Use sets the processor of questions that name none.
 func (m *Models) Use(p *pipeline.Processor) { m.own = p }
 
-// noteRuntime says what to know of the numbers.
+// noteRuntime adds caveats about the runtime.
 func (m *Models) noteRuntime(r *answers.Reply) {
 	r.Unmodelled = pipeline.NotModelled()
 	bare := 0
@@ -99,11 +96,11 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 	}
 }
 
-// mostNoted is how many of a kind are named in notes.
+// mostNoted bounds the names in a note.
 const mostNoted = 3
 
-// titles are the processors' names with what people call them. They are read once: that
-// takes longer than all else.
+// titles returns the processors' names and titles. It reads them once, since that takes longer than
+// the rest of an answer.
 var titles = sync.OnceValue(func() (list [][2]string) {
 	for _, name := range pipeline.Processors() {
 		title := name
@@ -115,10 +112,9 @@ var titles = sync.OnceValue(func() (list [][2]string) {
 	return list
 })
 
-// Processors are those that have descriptions: the table processors of an
-// an answers.ModelQuestion.
+// Processors returns the table processors of the reply to an answers.ModelQuestion.
 func Processors(chosen string) report.Table {
-	t := report.Table{Key: "processors", Title: "Processors", Columns: columns("name", "title", "chosen")}
+	t := report.Table{Key: "processors", Title: "Processors", Columns: report.Columns("name", "title", "chosen")}
 	for _, p := range titles() {
 		t.Add(report.TextOf(p[0]), report.TextOf(p[1]), report.YesNo(p[0] == chosen))
 	}

@@ -7,19 +7,6 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-func columns(keys ...string) (list []report.Column) {
-	for _, k := range keys {
-		list = append(list, report.Column{Key: k, Label: labels[k]})
-		if labels[k] == "" {
-			list[len(list)-1].Label = k
-		}
-	}
-	return list
-}
-
-// labels are what people read of columns that are not called as programs call them.
-var labels = map[string]string{"cycles_each": "cycles each", "limit": "limited by"}
-
 func maybe(text string) report.Value {
 	if text == "" {
 		return report.None()
@@ -27,10 +14,9 @@ func maybe(text string) report.Value {
 	return report.TextOf(text)
 }
 
-// functionsTable lists the functions that ran, those that take most first, and then the
-// others.
+// functionsTable lists the functions in descending order of their cycles.
 func (m *Models) functionsTable() report.Table {
-	t := report.Table{Key: "functions", Title: "Functions", Columns: columns("number", "function", "source", "calls", "instructions", "share", "cycles", "limit")}
+	t := report.Table{Key: "functions", Title: "Functions", Columns: report.Columns("number", "function", "source", "calls", "instructions", "share", "cycles", "limit=limited by")}
 	var list []int
 	all := 0.0
 	for f := range m.program.Functions {
@@ -42,8 +28,8 @@ func (m *Models) functionsTable() report.Table {
 	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(m.costOf(y), m.costOf(x)) })
 	for _, f := range list {
 		of := &m.program.Functions[f]
-		var calls report.Value
-		if calls = report.Real(m.counts.Invocations[f]); m.counts.Whole[f] {
+		calls := report.Real(m.counts.Invocations[f])
+		if m.counts.Whole[f] {
 			calls = report.Count(m.counts.Invoked[f])
 		}
 		instructions, limit, most := 0.0, "", 0.0
@@ -66,7 +52,7 @@ func part(x, of float64) float64 {
 	return x / of
 }
 
-// instructions are those that make code.
+// instructions returns the number of instructions of a block.
 func (m *Models) instructions(b int) (n uint64) {
 	for _, op := range m.program.Blocks[b].Ops {
 		n += uint64(op.Count)
@@ -74,13 +60,12 @@ func (m *Models) instructions(b int) (n uint64) {
 	return n
 }
 
-// costOf is what a function takes, in cycles.
+// costOf returns the cycles of a function.
 func (m *Models) costOf(f int) float64 { return m.runtime.Functions[f] }
 
-// blocksTable lists a function's blocks, those that take most first, and equal ones in the
-// order of the code.
+// blocksTable lists a function's blocks in descending order of their cycles.
 func (m *Models) blocksTable(f int) report.Table {
-	t := report.Table{Key: "blocks", Title: "Blocks", Columns: columns("number", "block", "source", "count", "instructions", "share", "cycles_each", "cycles", "limit")}
+	t := report.Table{Key: "blocks", Title: "Blocks", Columns: report.Columns("number", "block", "source", "count", "instructions", "share", "cycles_each=cycles each", "cycles", "limit=limited by")}
 	if f < 0 {
 		return t
 	}
@@ -98,10 +83,9 @@ func (m *Models) blocksTable(f int) report.Table {
 	return t
 }
 
-// waysTable lists how a function's blocks go on. Blocks are counted from 0 in the order of
-// the code.
+// waysTable lists the successors of a function's blocks, which are numbered from 0.
 func (m *Models) waysTable(f int) report.Table {
-	t := report.Table{Key: "ways", Title: "Ways", Columns: columns("from", "to", "share", "count")}
+	t := report.Table{Key: "ways", Title: "Ways", Columns: report.Columns("from", "to", "share", "count")}
 	if f < 0 {
 		return t
 	}
@@ -115,7 +99,7 @@ func (m *Models) waysTable(f int) report.Table {
 	return t
 }
 
-// shares are how often a block goes each of its ways, of the times that it runs.
+// shares returns the branch probabilities of a block.
 func (m *Models) shares(b int) []float64 {
 	weights, leaves := m.system.Weights(b)
 	sum := float64(leaves)
@@ -131,8 +115,8 @@ func (m *Models) shares(b int) []float64 {
 	return list
 }
 
-// along is how often a way is taken: exactly, where the weights are counts of a run and
-// the block runs as often as they say.
+// along returns how often a way is taken: exactly, if the weights are counts of a run and sum to
+// the executions of the block.
 func (m *Models) along(b, way int) report.Value {
 	weights, leaves := m.system.Weights(b)
 	sum := leaves
@@ -145,9 +129,9 @@ func (m *Models) along(b, way int) report.Value {
 	return report.Real(m.counts.Visits[b] * m.shares(b)[way])
 }
 
-// branchesTable lists the ways of blocks that have several.
+// branchesTable lists the ways of blocks with several successors.
 func (m *Models) branchesTable(f int) report.Table {
-	t := report.Table{Key: "branches", Title: "Branches", Columns: columns("branch", "block", "source", "to", "share", "count", "text", "origin")}
+	t := report.Table{Key: "branches", Title: "Branches", Columns: report.Columns("branch", "block", "source", "to", "share", "count", "text", "origin")}
 	if f < 0 {
 		return t
 	}

@@ -9,74 +9,67 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Form is a way to make a runtime of blocks' times.
+// Form is how a runtime is computed from blocks.
 type Form uint8
 
 const (
-	// SteadyForm takes the blocks of each loop together, in their steady state, which is what
-	// runs long enough to matter.
+	// SteadyForm computes the steady state of the blocks of each loop together.
 	SteadyForm Form = iota
-	// SlidesForm takes one pass of each block through an empty core, as the slides do:
-	// nothing of one block overlaps with the next.
+	// SlidesForm sums one pass of each block through an empty core, as the slides do, without
+	// overlap.
 	SlidesForm
 )
 
-// Run is what a runtime is made of, besides the processor.
+// Run is the run whose time is computed.
 type Run struct {
 	Program *trace.Program
-	Visits  []float64 // by block: how often it ran
+	Visits  []float64 // executions, by block
 	Form    Form
-	// LoadLatency gives E(λ), the average cycles of a load at a site (as trace.Instr.Site has
-	// it) of a block; 0, or no function: the description's own.
+	// LoadLatency, Crossing, Misses and FillWait are those of [Options], with the program's
+	// numbers of blocks.
 	LoadLatency func(block, site uint32) float64
-	// Crossing gives the share of a load's or store's executions that lie across two
-	// lines, and Misses what it misses in an execution, of what is not fetched ahead of
-	// it; nil: none.
-	Crossing func(block, site uint32) float64
-	Misses   func(block, site uint32) Misses
-	// FillWait is as in Options; blocks are numbers of the program's.
-	FillWait func(load, fetching Access, between int) float64
-	// Transfers are, by block, the cycles that the lines take to come which all its visits
-	// fetch in sequence and which miss, Σ β; nil: none.
+	Crossing    func(block, site uint32) float64
+	Misses      func(block, site uint32) Misses
+	FillWait    func(load, fetching Access, between int) float64
+	// Transfers are the cycles Σ β for lines that all executions of a block fetch in sequence,
+	// by block; nil: none.
 	Transfers []float64
-	// Carried are values that go from block to block; nil: not known. Without them loops of
-	// several blocks wait for nothing of their own, and short loops inside of others do not
-	// overlap with their next round ([Body.SteadyOver]).
+	// Carried are values that pass between blocks; nil if unknown. Without them, loops of several
+	// blocks have no recurrence, and short inner loops do not overlap with their next
+	// execution ([Body.SteadyOver]).
 	Carried []Carry
-	// Entries are, by block, how often a loop's head was come to from outside of its loop; nil:
-	// as often as the blocks before it ran, which may be too many.
+	// Entries are the entries of loops from outside, by the loop's head; nil: the executions of
+	// the blocks before it, which may be too many.
 	Entries []float64
 }
 
-// Carry is a value that goes from one block of a loop to another one, or to the next
-// iteration; blocks are numbers of the program's. It is what ir.Flow is.
+// Carry is a value that passes from one block of a loop to another, or to the next iteration,
+// as ir.Flow. Blocks are numbers of the program.
 type Carry struct {
 	Block, Instr, FromBlock, FromInstr uint32
 	Before                             uint32 // iterations of the loop ago
 }
 
-// Runtime is a run's time.
+// Runtime is the time of a run.
 type Runtime struct {
 	Cycles    float64
-	Seconds   float64   // 0 where the description has no clock
-	Functions []float64 // cycles in each one's own blocks
+	Seconds   float64   // 0 without a clock
+	Functions []float64 // cycles of each function's own blocks
 	Blocks    []BlockTime
-	Missing   []Missing // the description lacks these; they were taken to cost nothing
-	Unknown   []string  // called, and not part of the time
+	Missing   []Missing // classes without a cost in the description, which count as free
+	Unknown   []string  // called functions, which are not part of the time
 }
 
-// BlockTime is a block's share.
+// BlockTime is the time of a block.
 type BlockTime struct {
-	Cycles     float64 // of all its visits
-	Transfers  float64 // that the lines take which all its visits fetch in sequence
+	Cycles     float64 // of all executions
+	Transfers  float64 // cycles for lines that all executions fetch in sequence
 	Bottleneck Bottleneck
-	// Of the loop that it was taken together with, by iteration; of the block where it was
-	// taken alone.
-	Steady Steady
-	Loop   uint32 // 1 + the head of that loop; 0: alone
+	Steady     Steady // of an iteration of the loop, or of the block alone
+	Loop       uint32 // 1 + the head of the loop; 0: alone
 }
 
-// NotModelled lists what the model leaves out, for answers to say.
+// NotModelled lists what the model leaves out.
 func NotModelled() []string {
 	return []string{
 		"branches that are predicted wrongly",
@@ -89,18 +82,18 @@ func NotModelled() []string {
 	}
 }
 
-// Runtime makes the time of a run: the sum over blocks of N·time. In [SteadyForm] the blocks
-// of each innermost loop are one body, weighted by how often each runs an iteration.
+// Runtime computes the time of a run: the sum of N·time over blocks. In [SteadyForm] the blocks
+// of each innermost loop are one body, weighted by their executions per iteration.
 func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	t := r.Program
-	if len(r.Visits) != len(t.Blocks) {
-		return nil, errors.New("visits of " + strconv.Itoa(len(r.Visits)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
-	}
-	if r.Transfers != nil && len(r.Transfers) != len(t.Blocks) {
-		return nil, errors.New("transfers of " + strconv.Itoa(len(r.Transfers)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
-	}
-	if r.Entries != nil && len(r.Entries) != len(t.Blocks) {
-		return nil, errors.New("entries of " + strconv.Itoa(len(r.Entries)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
+	for _, list := range []struct {
+		name   string
+		values []float64
+		needed bool
+	}{{"visits", r.Visits, true}, {"transfers", r.Transfers, false}, {"entries", r.Entries, false}} {
+		if (list.needed || list.values != nil) && len(list.values) != len(t.Blocks) {
+			return nil, errors.New(list.name + " of " + strconv.Itoa(len(list.values)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
+		}
 	}
 	m := &maker{p: p, r: &r, out: &Runtime{Functions: make([]float64, len(t.Functions)), Blocks: make([]BlockTime, len(t.Blocks))}}
 	if r.Form == SlidesForm {
@@ -114,12 +107,12 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	return m.out, nil
 }
 
-// maker is a runtime in the making.
+// maker computes a runtime.
 type maker struct {
 	p    *Processor
 	r    *Run
 	out  *Runtime
-	from map[place][]place // where values come from that go between blocks
+	from map[place][]place // origins of values that pass between blocks
 }
 
 // place is an instruction of the program.
@@ -145,7 +138,7 @@ func (m *maker) options(blocks []uint32) Options {
 	return o
 }
 
-// passes takes a block as the slides do.
+// passes computes the time of a block as the slides do.
 func (m *maker) passes(b uint32) {
 	n := m.r.Visits[b]
 	if n <= 0 {
@@ -157,8 +150,8 @@ func (m *maker) passes(b uint32) {
 	m.out.Blocks[b] = BlockTime{Cycles: n * cycles, Bottleneck: Latency, Steady: Steady{Cycles: cycles, Bottleneck: Latency}}
 }
 
-// loops takes the blocks of each loop together, those in loops inside of it left out, and
-// those outside of loops one by one.
+// loops computes the time of each loop, without the loops inside of it, and of each block
+// outside of loops.
 func (m *maker) loops() {
 	of := map[uint32][]uint32{}
 	var heads []uint32
@@ -168,7 +161,7 @@ func (m *maker) loops() {
 		}
 		head := m.r.Program.Blocks[b].Loop
 		if head == 0 || int(head) > len(m.r.Program.Blocks) || m.r.Visits[head-1] <= 0 {
-			m.body(0, []uint32{uint32(b)}, m.r.Visits[b])
+			m.chained(0, []uint32{uint32(b)}, m.r.Visits[b], nil)
 			continue
 		}
 		if of[head] == nil {
@@ -193,14 +186,9 @@ func (m *maker) loops() {
 	}
 }
 
-func (m *maker) body(head uint32, blocks []uint32, visits float64) {
-	m.chained(head, blocks, visits, nil)
-}
-
-// inOrder sorts a loop's blocks so that each comes before those that it goes on to, as far as
-// they do not go around: in reverse postorder from the head.
+// inOrder sorts a loop's blocks in reverse postorder from the head.
 func (m *maker) inOrder(head uint32, blocks []uint32) []uint32 {
-	next := make(map[uint32]int, len(blocks)) // the successor to look at next; of blocks not seen -1
+	next := make(map[uint32]int, len(blocks)) // the next successor; -1 for unseen blocks
 	for _, b := range blocks {
 		next[b] = -1
 	}
@@ -226,13 +214,13 @@ func (m *maker) inOrder(head uint32, blocks []uint32) []uint32 {
 			}
 		}
 		if from == head-1 {
-			slices.Reverse(order) // what cannot be reached from it comes behind
+			slices.Reverse(order) // unreachable blocks follow
 		}
 	}
 	return order
 }
 
-// chain takes a loop's blocks together.
+// chain computes the time of a loop.
 func (m *maker) chain(head uint32, blocks []uint32, carried []Carry) {
 	blocks = m.inOrder(head, blocks)
 	var list []Carried
@@ -245,7 +233,7 @@ func (m *maker) chain(head uint32, blocks []uint32, carried []Carry) {
 	m.chained(head, blocks, m.r.Visits[head-1], list)
 }
 
-// chained takes blocks as one body, of which so many iterations run.
+// chained computes the time of blocks as one body.
 func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carried []Carried) {
 	pieces := make([]Piece, len(blocks))
 	for i, b := range blocks {
@@ -275,10 +263,9 @@ func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carrie
 	}
 }
 
-// rounds is how many iterations a loop inside of another one runs each time, where it is the
-// same number each time, as far as averages can tell; else 0: the core does not know
-// where to go on from a loop that ends after another number of iterations each time, and
-// begins the next round late.
+// rounds returns the number of iterations of an inner loop, if the average is a whole number;
+// otherwise 0: the core mispredicts the end of a loop with varying numbers of iterations, and
+// begins its next execution late.
 func (m *maker) rounds(head uint32, blocks []uint32, iterations float64) float64 {
 	if head == 0 || m.r.Carried == nil || m.r.Program.Blocks[head-1].Depth < 2 {
 		return 0
@@ -294,7 +281,7 @@ func (m *maker) rounds(head uint32, blocks []uint32, iterations float64) float64
 	return n
 }
 
-// entries is how often a loop's head was come to from outside.
+// entries returns the entries of a loop from outside.
 func (m *maker) entries(head uint32, blocks []uint32) float64 {
 	if m.r.Entries != nil {
 		return m.r.Entries[head]
@@ -308,8 +295,8 @@ func (m *maker) entries(head uint32, blocks []uint32) float64 {
 	return min(sum, m.r.Visits[head])
 }
 
-// restarts tells whether what a loop's recurrence begins with, when the loop is entered, does
-// not come from the loop itself.
+// restarts reports whether the initial values of a loop's recurrence do not depend on the loop's
+// previous execution.
 func (m *maker) restarts(body *Body, blocks, cycle []uint32) bool {
 	seen := map[place]bool{}
 	var work []place
@@ -348,8 +335,7 @@ func (m *maker) restarts(body *Body, blocks, cycle []uint32) bool {
 	return true
 }
 
-// shares are the parts of a body's time that its pieces are said to take: as their
-// micro-ops are.
+// shares divides a body's time among its pieces by their micro-ops.
 func (m *maker) shares(body *Body, pieces []Piece) []float64 {
 	shares := make([]float64, len(pieces))
 	sum := 0.0
@@ -369,7 +355,7 @@ func (m *maker) shares(body *Body, pieces []Piece) []float64 {
 	return shares
 }
 
-// take notes what a body lacks.
+// take adds what a body lacks.
 func (m *maker) take(body *Body, blocks []uint32) {
 	for _, missing := range body.Missing {
 		missing.Block = blocks[missing.Block]
@@ -387,7 +373,7 @@ func (m *maker) take(body *Body, blocks []uint32) {
 	}
 }
 
-// sum adds everything up.
+// sum adds up the times.
 func (m *maker) sum() {
 	for b := range m.out.Blocks {
 		t := &m.out.Blocks[b]
