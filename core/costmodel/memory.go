@@ -182,14 +182,14 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 	for k := range misses {
 		hits[k] = 1 - min(misses[k]/references, 1)
 	}
-	costs, err := memory.New(of.h, hits, memory.WordBytes)
+	latency, known, err := memory.AverageLatency(of.h, hits)
 	if err != nil {
 		return nil, err.Error()
 	}
-	if !costs.LatencyKnown {
+	if !known {
 		return nil, "a latency of the hierarchy is not known"
 	}
-	out := &site{latency: costs.LatencyCycles, crossing: crossing(s, lineBytes)}
+	out := &site{latency: latency, crossing: crossing(s, lineBytes)}
 	out.late = max(0, out.latency-of.h.Levels[0].LatencyCycles)
 	out.near = nearOf(s)
 	// Lines that follow a stride are prefetched, others are fetched on demand.

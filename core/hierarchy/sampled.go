@@ -22,11 +22,6 @@ func estimated(p *profile.Profile) bool { return p.Sampled.Estimates() }
 // IsSDCM reports whether the stack distance cache model computed the misses.
 func (m Method) IsSDCM() bool { return m == SDCM || m == SampledSDCM || m == WindowedSDCM }
 
-// IsSampled reports whether the misses are estimated from a sample.
-func (m Method) IsSampled() bool {
-	return m == Sampled || m == SampledSDCM || m == SampledIndependent || m == WindowedSDCM
-}
-
 // markSampled changes the method to that of a sampled profile.
 func (l *Level) markSampled() {
 	switch l.Beside = false; l.Method {

@@ -22,81 +22,64 @@ func fromHistogram(h *profile.Histogram, cold uint64) *Profile {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(a)+math.Abs(b)) }
 
-func levels(latency, bandwidth []float64) (h hierarchy.Hierarchy) {
+func levels(latency []float64) (h hierarchy.Hierarchy) {
 	for i := range latency[:len(latency)-1] {
-		h.Levels = append(h.Levels, hierarchy.Cache{Name: "L" + string(rune('1'+i)), LatencyCycles: latency[i], BytesPerCycle: bandwidth[i]})
+		h.Levels = append(h.Levels, hierarchy.Cache{Name: "L" + string(rune('1'+i)), LatencyCycles: latency[i]})
 	}
-	h.Memory = hierarchy.Memory{LatencyCycles: latency[len(latency)-1], BytesPerCycle: bandwidth[len(bandwidth)-1]}
+	h.Memory = hierarchy.Memory{LatencyCycles: latency[len(latency)-1]}
 	return h
 }
 
 // TestTwoLevels is the formula of the slides, written out.
 func TestTwoLevels(t *testing.T) {
-	c, err := New(levels([]float64{4, 12, 200}, []float64{64, 32, 8}), []float64{0.9, 0.97}, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, known, err := AverageLatency(levels([]float64{4, 12, 200}), []float64{0.9, 0.97})
 	const p1, p2 = 0.9, (0.97 - 0.9) / (1 - 0.9)
-	latency := p1*4 + (1-p1)*(p2*12+(1-p2)*200)
-	word := p1*0.125 + (1-p1)*(p2*0.25+(1-p2)*1)
-	if !near(c.LatencyCycles, latency) || !near(c.CyclesPerWord, word) || !c.LatencyKnown || !c.PerWordKnown {
-		t.Errorf("%+v, want a latency of %v and %v a word", c, latency, word)
+	if want := p1*4 + (1-p1)*(p2*12+(1-p2)*200); err != nil || !near(got, want) || !known {
+		t.Errorf("%v cycles, known: %v, %v; want %v", got, known, err, want)
 	}
 }
 
-// TestSum: conditional ratios, level by level, are the plain sum of shares times costs.
+// TestSum: conditional ratios, level by level, are the plain sum of shares times latencies.
 func TestSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "levels")
-		var ratios, latency, bandwidth []float64
+		var ratios, latency []float64
 		for range n {
 			ratios = append(ratios, rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.9, 0.99, 1}).Draw(t, "ratio"))
 		}
 		for range n + 1 {
 			latency = append(latency, rapid.Float64Range(1, 300).Draw(t, "latency"))
-			bandwidth = append(bandwidth, rapid.Float64Range(1, 64).Draw(t, "bandwidth"))
 		}
-		c, err := New(levels(latency, bandwidth), ratios, 8)
+		got, known, err := AverageLatency(levels(latency), ratios)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		above, wantLatency, wantWord := 0.0, 0.0, 0.0
+		above, want := 0.0, 0.0
 		for i, p := range append(ratios, 1) {
-			share := max(0, p-above)
+			want += max(0, p-above) * latency[i]
 			above = max(above, p)
-			wantLatency += share * latency[i]
-			wantWord += share * 8 / bandwidth[i]
 		}
-		if !near(c.LatencyCycles, wantLatency) || !near(c.CyclesPerWord, wantWord) || !c.LatencyKnown || !c.PerWordKnown {
-			t.Fatalf("%+v, want %v and %v", c, wantLatency, wantWord)
+		if !near(got, want) || !known {
+			t.Fatalf("%v cycles, known: %v; want %v", got, known, want)
 		}
 	})
 }
 
-// TestUnknown: what is not known matters where something hits.
+// TestUnknown: an unknown latency matters where accesses hit.
 func TestUnknown(t *testing.T) {
-	h := levels([]float64{4, 0, 200}, []float64{0, 8, 8})
+	h := levels([]float64{4, 0, 200})
 	for _, k := range []struct {
-		ratios        []float64
-		latency, word bool
-	}{
-		{[]float64{0.5, 0.7}, false, false},
-		{[]float64{0.5, 0.5}, true, false},
-		{[]float64{0, 0}, true, true},
-		{[]float64{1, 1}, true, false},
-	} {
-		c, err := New(h, k.ratios, 8)
-		if err != nil || c.LatencyKnown != k.latency || c.PerWordKnown != k.word {
-			t.Errorf("%v: %+v, error %v", k.ratios, c, err)
+		ratios []float64
+		known  bool
+	}{{[]float64{0.5, 0.7}, false}, {[]float64{0.5, 0.5}, true}, {[]float64{0, 0}, true}, {[]float64{1, 1}, true}} {
+		if _, known, err := AverageLatency(h, k.ratios); err != nil || known != k.known {
+			t.Errorf("%v: known: %v, error %v", k.ratios, known, err)
 		}
 	}
 	for _, ratios := range [][]float64{{0.5}, {0.5, math.NaN()}, {0.5, 1.5}, {-1, 0}} {
-		if _, err := New(h, ratios, 8); err == nil {
+		if _, _, err := AverageLatency(h, ratios); err == nil {
 			t.Errorf("no error of %v", ratios)
 		}
-	}
-	if _, err := New(h, []float64{0, 1}, 0); err == nil {
-		t.Errorf("no error of words without a byte")
 	}
 }
 
@@ -117,35 +100,23 @@ func TestAsPredicted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ratios, _, err := reuse.Ratios(h, 64)
+		ratios := make([]float64, len(h.Levels))
+		for i, c := range h.Levels {
+			hits, _ := reuse.Hits(c)
+			ratios[i] = min(1, hits/reuse.Accesses())
+		}
+		got, known, err := AverageLatency(h, ratios)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := New(h, ratios, WordBytes)
-		if err != nil {
-			t.Fatal(err)
+		if known != (want.AverageCycles > 0) || known && math.Abs(got/want.AverageCycles-1) > 1e-9 {
+			t.Errorf("%s: %v cycles, known: %v; want %v", name, got, known, want.AverageCycles)
 		}
-		if want.AverageCycles == 0 {
-			if got.LatencyKnown {
-				t.Errorf("%s: %+v is known, and a latency is not", name, got)
-			}
-			continue
-		}
-		if math.Abs(got.LatencyCycles/want.AverageCycles-1) > 1e-9 || !got.LatencyKnown {
-			t.Errorf("%s: %v cycles, want %v", name, got.LatencyCycles, want.AverageCycles)
-		}
-	}
-	h, err := hierarchy.Preset("i7-4770K")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := reuse.Ratios(h, 32); err == nil {
-		t.Errorf("no error of lines of another size")
 	}
 }
 
 // TestMix: the profiles of the blocks of a trace, weighted by references, are the profile
-// of the trace. By executions they are another one, where blocks differ in references.
+// of the trace.
 func TestMix(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var lines []uint64 // most recent first

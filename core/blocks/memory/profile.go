@@ -2,13 +2,10 @@ package memory
 
 import (
 	"cmp"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Profile is a reuse profile: the numbers, or expected numbers, of line accesses by stack distance.
@@ -79,33 +76,6 @@ func (s *Span) chance(lines, ways uint64) (mean float64) {
 		mean += hierarchy.HitProbability(d, lines, ways) / places
 	}
 	return mean
-}
-
-// Ratios returns the ratios of all accesses that hit at each level of h or above, and the
-// methods. The profile counts lines of lineBytes bytes; a level with other lines is a
-// [*trace.OptionError]. The ratios of an empty profile are 1.
-func (p *Profile) Ratios(h hierarchy.Hierarchy, lineBytes uint32) (cumulative []float64, how []hierarchy.Method, err error) {
-	all := p.Accesses()
-	above := 0.0
-	for i, c := range h.Levels {
-		if err := c.Check(); err != nil {
-			return nil, nil, err
-		}
-		if c.LineBytes != lineBytes {
-			return nil, nil, &trace.OptionError{Option: "cache", Got: c.String(), Want: "lines of " + strconv.Itoa(int(lineBytes)) + " bytes, as the reuse profiles of the blocks have"}
-		}
-		hits, method := p.Hits(c)
-		if i > 0 && method == hierarchy.Exact {
-			method = hierarchy.Independent
-		}
-		ratio := 1.0
-		if all > 0 {
-			ratio = math.Min(1, hits/all)
-		}
-		above = max(above, ratio)
-		cumulative, how = append(cumulative, above), append(how, method)
-	}
-	return cumulative, how, nil
 }
 
 // Block is what Mix needs to know about a basic block.

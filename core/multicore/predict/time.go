@@ -319,8 +319,8 @@ func (t *timed) latencies(q *Question) []float64 {
 			upto += of[k]
 			hits[k] = float64(upto) / float64(all)
 		}
-		if costs, err := memory.New(h, hits, memory.WordBytes); err == nil && costs.LatencyKnown {
-			list[site] = costs.LatencyCycles
+		if latency, known, err := memory.AverageLatency(h, hits); err == nil && known {
+			list[site] = latency
 		}
 	}
 	return list
