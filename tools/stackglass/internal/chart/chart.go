@@ -1,6 +1,5 @@
-// Package chart draws curves and histograms as SVG and PNG, for reports and
-// slides. The page draws its own, which one can ask questions; these stand
-// still.
+// Package chart draws curves and histograms as SVG and PNG, for reports and slides. The page
+// draws its own charts.
 package chart
 
 import (
@@ -9,16 +8,19 @@ import (
 	"math"
 	"math/bits"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -66,7 +68,7 @@ func (c *Chart) Write(w io.Writer, f Format) error {
 	return err
 }
 
-// newPlot is an empty chart in the page's quiet style.
+// newPlot returns an empty chart in the page's style.
 func newPlot(title, xLabel, yLabel string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, xLabel, yLabel
@@ -124,11 +126,10 @@ func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 	return &Chart{p}, nil
 }
 
-// steps are the curve's breakpoints, misses in percent over the binary logarithm
-// of the capacity in lines, as far as a drawing can tell them apart. The last
-// one is at a power of two beyond the last step, so that the floor shows. (The
-// library's own logarithmic scale puts an axis' label in the wrong place and
-// then makes room for it.)
+// steps returns the curve's breakpoints, misses in percent over the binary logarithm of the
+// capacity in lines, without those that a drawing cannot show. The last point is at a power of
+// two beyond the last step, so that the floor is visible. (The library's logarithmic scale puts
+// the label of the axis in the wrong place.)
 func steps(c *profile.Curve) (points plotter.XYs) {
 	const perDoubling = 100 // more than there are pixels
 	drawn, last := math.Inf(-1), uint64(1)
@@ -149,7 +150,7 @@ func steps(c *profile.Curve) (points plotter.XYs) {
 	return append(points, plotter.XY{X: float64(bits.Len64(last)), Y: points[len(points)-1].Y})
 }
 
-// decadeTicks are ticks at powers of ten, with their logarithms as values.
+// decadeTicks returns ticks at powers of ten, with their logarithms as values.
 func decadeTicks(from, to int) []plot.Tick {
 	var ticks []plot.Tick
 	for decade := from; decade <= to; decade++ {
@@ -180,8 +181,7 @@ func fromZero(p *plot.Plot, most float64) {
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 }
 
-// sizeTicks are capacities that caches come in, at powers of two lines, at most
-// about twelve of them labelled.
+// sizeTicks returns ticks at capacities of powers of two lines, with about twelve labels at most.
 func sizeTicks(doublings int, lineBytes uint32) []plot.Tick {
 	every := (doublings + 12) / 12
 	var ticks []plot.Tick
@@ -208,4 +208,39 @@ func percent(n, of uint64) float64 {
 		return 0
 	}
 	return 100 * float64(n) / float64(of)
+}
+
+// Histogram draws the accesses by stack distance, with a bar for each power of two and one for
+// first accesses.
+func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold uint64) (*Chart, error) {
+	title := "Stack distances of " + path.Base(name) + ", lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes"
+	p := newPlot(title, "distance (distinct lines since the last access to the line)", "% of line accesses")
+	var bins [65]uint64
+	total, last := cold, 0
+	for d, n := range counts.All() {
+		k := bits.Len64(d)
+		bins[k] += n
+		total += n
+		last = max(last, k)
+	}
+	var shares plotter.Values
+	var names []string
+	for k := 0; k <= last; k++ {
+		shares = append(shares, percent(bins[k], total))
+		names = append(names, answers.BinName(k))
+	}
+	shares, names = append(shares, percent(cold, total)), append(names, "first access")
+	bars, err := plotter.NewBarChart(shares, vg.Length(0.75)*width/vg.Length(len(shares)+2))
+	if err != nil {
+		return nil, err
+	}
+	bars.Color, bars.LineStyle.Width = accent, 0
+	p.Add(bars)
+	p.NominalX(names...)
+	if last > 6 { // side by side they would not fit
+		p.X.Tick.Label.Rotation = math.Pi / 5
+		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = text.XRight, text.YCenter
+	}
+	fromZero(p, slices.Max(shares))
+	return &Chart{p}, nil
 }

@@ -1,16 +1,15 @@
-// Package folder keeps the checkpoints of runs in a folder of files: the native
-// [profile.Checkpoints], for runs that are killed.
+// Package folder stores checkpoints of runs in a folder: it implements [profile.Checkpoints] for
+// the command.
 //
-// A generation is a file KEY-NUMBER.checkpoint: the data, and behind it 24 bytes:
+// A generation is a file KEY-NUMBER.checkpoint with the data and 24 more bytes:
 //
 //	magic  8 bytes  "sgckpt1\n"
 //	bytes  8 bytes little-endian: of the data
 //	sum    8 bytes little-endian: XXH64 of the data
 //
-// One that is being written is called KEY.part. It gets its name once it is on the
-// disk, and only then the generation before last is removed: whatever moment the
-// program or the machine is stopped at, the newest whole generation is the newest or
-// the one before. KEY.lock is locked by the process that runs the analysis.
+// KEY.part is a generation that is being written. It is renamed when it is on the disk, and then
+// the generation before last is removed. So one of the two newest generations is complete,
+// whenever the program or the machine stops. The process that runs the analysis locks KEY.lock.
 package folder
 
 import (
@@ -35,21 +34,19 @@ const (
 )
 
 // Folder is an open folder of checkpoints.
-type Folder struct {
-	dir string
-}
+type Folder struct{ dir string }
 
-// Open opens the folder, and makes it when it is not there.
+// Open opens the folder, and creates it if it does not exist.
 func Open(dir string) (*Folder, error) {
 	return &Folder{dir: dir}, os.MkdirAll(dir, 0o777)
 }
 
-// ErrOwned tells that another process runs the same analysis.
+// ErrOwned reports that another process runs the same analysis.
 var ErrOwned = errors.New("another run of the same analysis keeps its checkpoints there; wait until it ends, or end it")
 
-// Own has this process be the only one that runs an analysis, until release or its
-// end, and removes what an earlier one did not finish writing. The error is
-// [ErrOwned], or one of the system.
+// Own makes this process the only one that runs an analysis, until it calls release or ends. It
+// removes an unfinished file of an earlier process. The error is [ErrOwned], or one of the
+// system.
 func (f *Folder) Own(key string) (release func(), err error) {
 	if err := check(key); err != nil {
 		return nil, err
@@ -65,14 +62,13 @@ func (f *Folder) Own(key string) (release func(), err error) {
 			return nil, err
 		}
 		if stillThere(path, lock) {
-			// What is in the way of removing will be in the way of writing too.
-			_ = os.Remove(f.part(key))
+			_ = os.Remove(f.part(key)) // an error will occur again when it is written
 			return func() {
-				_ = os.Remove(path) // while it is locked, so that nobody has it open but to look
+				_ = os.Remove(path) // while it is locked, so that no other process owns it
 				lock.Close()
 			}, nil
 		}
-		lock.Close() // its owner removed it just now: the next file is another one
+		lock.Close() // its owner has just removed it
 	}
 }
 
@@ -82,8 +78,7 @@ func stillThere(path string, lock *os.File) bool {
 	return err == nil && openErr == nil && os.SameFile(named, open)
 }
 
-// Save implements [profile.Checkpoints]. The files tell nothing of the entry but its
-// key.
+// Save implements [profile.Checkpoints]. The files contain only the key of the entry.
 func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 	if err := check(e.Key); err != nil {
 		return err
@@ -116,13 +111,10 @@ func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 	if err := f.sync(); err != nil {
 		return err
 	}
-	if len(numbers) > 1 {
-		return f.drop(e.Key, numbers[1:])
-	}
-	return nil
+	return f.drop(e.Key, numbers[min(len(numbers), 1):])
 }
 
-// write makes a generation that has no name yet; after an error there is none.
+// write writes KEY.part, and removes it after an error.
 func (f *Folder) write(key string, write func(io.Writer) error) error {
 	file, err := os.OpenFile(f.part(key), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -200,7 +192,7 @@ func (f *Folder) drop(key string, numbers []uint64) error {
 	return nil
 }
 
-// generations gives the numbers of those that have their name, newest first.
+// generations returns the numbers of the generations, newest first.
 func (f *Folder) generations(key string) (numbers []uint64, err error) {
 	entries, err := os.ReadDir(f.dir)
 	for _, e := range entries {
@@ -221,7 +213,7 @@ func (f *Folder) file(key string, number uint64) string {
 
 func (f *Folder) part(key string) string { return filepath.Join(f.dir, key+".part") }
 
-// sync has the names on the disk, where the system can do that.
+// sync flushes the folder to the disk, if the system can do that.
 func (f *Folder) sync() error {
 	dir, err := os.Open(f.dir)
 	if err != nil {
@@ -231,7 +223,7 @@ func (f *Folder) sync() error {
 	return syncNames(dir)
 }
 
-// check refuses keys that are no names of files.
+// check refuses keys that cannot be the name of a file.
 func check(key string) error {
 	if key == "" || strings.ContainsAny(key, "/\\\x00") || key[0] == '.' {
 		return errors.New("an entry needs a key that can be a file's name")

@@ -16,19 +16,18 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Checkpoints say where a pass leaves its state, so that the same pass goes on from
-// there when it was ended by whatever.
+// Checkpoints say where a pass stores its state, so that the same pass can resume after any end.
 type Checkpoints struct {
 	Store      profile.Checkpoints
 	Key        string
 	Place      string // of the key's checkpoints, for messages
-	References uint64 // from one checkpoint to the next; 0: as many as are worth it
-	// Resumed is told how far the checkpoint is from which a pass goes on: its
-	// references, and the share of the input, 0 where that is not known.
+	References uint64 // between checkpoints; 0: chosen by their cost
+	// Resumed is called when a pass resumes, with the references before the checkpoint and
+	// their share of the input, 0 if it is not known.
 	Resumed func(references uint64, done float64)
 }
 
-// Key names a pass over the input with these options: another one has another key.
+// Key names a pass over the input with these options. Other passes have other keys.
 func (in *Input) Key(o Options) string {
 	name, base := in.Name, filepath.Base(in.Name)
 	if path, err := filepath.Abs(name); err == nil && in.Bytes > 0 {
@@ -46,11 +45,11 @@ func (in *Input) Key(o Options) string {
 		}
 		return '-'
 	}, strings.TrimLeft(base, "."))
-	const most = 100 // names of files end at 255 bytes
+	const most = 100 // a file's name has at most 255 bytes
 	return safe[:min(len(safe), most)] + "-" + strconv.FormatUint(binary.BigEndian.Uint64(h.Sum(nil)), 16)
 }
 
-// load gives the checkpoint to go on from, or nil.
+// load returns the checkpoint to resume from, or nil.
 func (c *Checkpoints) load(in *Input) (*workers.Checkpoint, error) {
 	if c == nil {
 		return nil, nil
@@ -69,26 +68,25 @@ func (c *Checkpoints) load(in *Input) (*workers.Checkpoint, error) {
 	return from, nil
 }
 
-// unusable tells that a pass cannot go on from what is there, and leaves it there.
+// unusable reports that a pass cannot resume from its checkpoint, which remains.
 func (c *Checkpoints) unusable(in *Input, err error) error {
 	return &CheckpointError{Name: in.Name, Place: c.Place, Err: err}
 }
 
-// refuse puts the complaint of a file that is not the one it was in the command's
-// words.
+// refuse turns the error about a changed file into a [CheckpointError].
 func (c *Checkpoints) refuse(in *Input, err error) error {
 	var other *workers.OtherFileError
 	if c == nil || !errors.As(err, &other) {
 		return err
 	}
-	return &CheckpointError{Name: in.Name, Place: c.Place, Err: other}
+	return c.unusable(in, other)
 }
 
-// CheckpointError tells that a pass cannot go on from its checkpoint.
+// CheckpointError reports that a pass cannot resume from its checkpoint.
 type CheckpointError struct {
 	Name  string // of the input
 	Place string // of the checkpoint
-	Err   error  // a *workers.OtherFileError where the input is another one
+	Err   error  // a *workers.OtherFileError if the input has changed
 }
 
 func (e *CheckpointError) Error() string {
@@ -103,14 +101,14 @@ func (e *CheckpointError) Error() string {
 
 func (e *CheckpointError) Unwrap() error { return e.Err }
 
-// saver takes the checkpoints of one pass.
+// saver saves the checkpoints of one pass.
 type saver struct {
-	keeper  *workers.Keeper // nil: there are none to take
-	memory  uint64          // that the process may hold; 0: no limit
-	unsaved error           // why no more are taken
+	keeper  *workers.Keeper // nil: it saves none
+	memory  uint64          // limit of the process; 0: none
+	unsaved error           // why it saves no more
 }
 
-// begin has the runner go on from a checkpoint, if there is one.
+// begin restores the runner from a checkpoint, if there is one.
 func (c *Checkpoints) begin(in *Input, content *workers.File, runner analysis.Run, o *Options, from *workers.Checkpoint) (*saver, error) {
 	if c == nil {
 		return &saver{}, nil
@@ -139,7 +137,7 @@ func (c *Checkpoints) begin(in *Input, content *workers.File, runner analysis.Ru
 	return s, nil
 }
 
-// look takes a checkpoint if it is time.
+// look saves a checkpoint if one is due.
 func (s *saver) look() {
 	if s.keeper != nil && s.unsaved == nil && s.keeper.Due() {
 		s.save()
@@ -148,7 +146,7 @@ func (s *saver) look() {
 
 var errNoMemory = errors.New("it would take more memory than --memory allows, or than half of what is free")
 
-// save takes a checkpoint. It holds a copy of the state for a moment.
+// save saves a checkpoint. For a moment, it holds a copy of the state.
 func (s *saver) save() {
 	held := memoryInUse()
 	if s.memory > 0 && held > s.memory/2 {
@@ -157,11 +155,11 @@ func (s *saver) save() {
 	}
 	s.unsaved = s.keeper.Save()
 	if s.memory > 0 && held > s.memory/4 {
-		debug.FreeOSMemory() // the copy is not the pass's, and must not end it
+		debug.FreeOSMemory() // the copy must not count against the limit of the pass
 	}
 }
 
-// atEnd takes a checkpoint of a pass that its user ended.
+// atEnd saves a checkpoint of a pass that its user ended.
 func (s *saver) atEnd(stopped error) {
 	if s.keeper != nil && s.unsaved == nil && errors.Is(stopped, ErrInterrupted) && !s.keeper.Runner.Progress().Resuming {
 		s.save()

@@ -21,40 +21,38 @@ import (
 // first.
 var WrittenFormats = []string{"sgt", "lackey", "din", "csv"}
 
-// Folded is the format that traces are folded to. Unfolded is a container of every row
-// of one, with the program that it tells of.
+// Folded is the format of loop-compressed traces. Unfolded is a container with every row of one,
+// and its program.
 const (
 	Folded   = "sgl"
 	Unfolded = "unfolded"
 )
 
-// ConvertOptions say what of a trace to convert, and to what.
+// ConvertOptions say which part of a trace to convert, and to which format.
 type ConvertOptions struct {
-	Format   string // of the input; "" finds out
-	To       string // one of WrittenFormats, or Folded
-	Window   int    // of the folder; 0: as it is best
+	Format   string // of the input; "": detect it
+	To       string // one of WrittenFormats, Folded or Unfolded
+	Window   int    // of the loop compression; 0: the default
 	Part     sgt.Part
 	SkipBad  uint64 // bad records to tolerate
 	Strict   bool
-	Tool     string // the fact that says what converted
+	Tool     string // the fact that names the converter
 	Terminal io.Writer
 }
 
-// Converted is what came of a conversion.
+// Converted is the result of a conversion.
 type Converted struct {
 	From       trace.Header
 	References uint64 // that were written
 	BadRecords uint64
 	FirstBad   *trace.SyntaxError
-	Rows       uint64     // that were folded, with events
-	Size       loops.Size // of what they were folded to
-	// Stopped is the damage that ended the input early; what was before it is
-	// written. nil: there was none.
-	Stopped error
+	Rows       uint64     // that were loop-compressed, with events
+	Size       loops.Size // of the loop-compressed trace
+	Stopped    error      // the damage that ended the input early, or nil
 }
 
-// Convert writes the input, or a part of it, to w in another format. After an
-// error what was written is not whole.
+// Convert writes the input, or a part of it, to w in another format. After an error, the output
+// is incomplete.
 func (in *Input) Convert(ctx context.Context, w io.Writer, o ConvertOptions) (*Converted, error) {
 	t, err := open.Open(in.Name, in, open.Options{Format: o.Format, Packings: packings, Strict: o.Strict})
 	if err != nil {
@@ -71,11 +69,7 @@ func (in *Input) Convert(ctx context.Context, w io.Writer, o ConvertOptions) (*C
 		case Folded, Unfolded:
 			t.Select(trace.AllKinds | trace.EventKinds)
 		}
-		rows := newRowWriter(w, o)
-		err = c.rows(t, rows)
-		if f, ok := rows.(foldedWriter); ok {
-			c.done.Rows, c.done.Size = f.Rows(), f.Folding.Size()
-		}
+		err = c.rows(t, c.writer(w))
 	}
 	c.done.From = t.Header()
 	return &c.done, err
@@ -91,7 +85,7 @@ type conversion struct {
 	skipped uint64
 }
 
-// rewrite takes a container over step by step.
+// rewrite copies a container step by step.
 func (c *conversion) rewrite(r *sgt.Reader, w io.Writer) error {
 	x := sgt.NewRewriter(w, r, c.options.Part)
 	for {
@@ -106,8 +100,7 @@ func (c *conversion) rewrite(r *sgt.Reader, w io.Writer) error {
 	}
 }
 
-// over tells whether reading has come to its end, and whether that is an error
-// that leaves nothing to keep.
+// over reports whether reading has ended. The error leaves nothing to keep.
 func (c *conversion) over(err error) (bool, error) {
 	c.bar.show(c.in.read.Load(), c.done.References, 0, time.Now())
 	var damage *trace.DamageError
@@ -123,7 +116,7 @@ func (c *conversion) over(err error) (bool, error) {
 	return err != nil, err
 }
 
-// how tells how a run ended that ends with a conversion.
+// how says how the run of a converted trace ended.
 func (c *conversion) how() string {
 	switch limit := c.options.Part.Limit; {
 	case c.done.Stopped != nil:
@@ -150,7 +143,7 @@ func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 		}
 		if err == nil {
 			c.done.References += c.choose(b)
-			if err := w.Write(b, t.Header()); err != nil {
+			if err := w.write(b, t.Header()); err != nil {
 				return err
 			}
 			if limit := c.options.Part.Limit; limit > 0 && c.done.References == limit {
@@ -161,13 +154,13 @@ func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 			if err != nil {
 				return err
 			}
-			return w.Close(sgt.End{How: c.how()}, t.Header())
+			return w.close(sgt.End{How: c.how()}, t.Header())
 		}
 	}
 }
 
-// choose keeps the references of a batch that are within the part, and what
-// entries of blocks are around them. It gives the number of references.
+// choose keeps the references of a batch that are within the part, and the entries of blocks
+// around them. It returns the number of references.
 func (c *conversion) choose(b *trace.Batch) (references uint64) {
 	p, left := &c.options.Part, ^uint64(0)
 	if p.Limit > 0 {
@@ -196,48 +189,41 @@ func (c *conversion) choose(b *trace.Batch) (references uint64) {
 }
 
 // rowWriter writes a trace in some format.
-type rowWriter interface {
-	Write(*trace.Batch, trace.Header) error
-	Close(sgt.End, trace.Header) error
+type rowWriter struct {
+	write func(*trace.Batch, trace.Header) error
+	close func(sgt.End, trace.Header) error
 }
 
-func newRowWriter(w io.Writer, o ConvertOptions) rowWriter {
-	switch o.To {
-	case Folded:
-		return foldedWriter{sgl.NewFolding(w, o.Window)}
-	case Unfolded:
-		return unfoldedWriter{sgt.NewRestorer(w, []trace.Fact{{Name: "tool", Value: o.Tool}})}
-	case "lackey":
-		return textWriter{write: lackey.NewWriter(w).Write}
-	case "din":
-		return textWriter{write: din.NewWriter(w).Write}
-	case "csv":
-		return tableWriter{csv.NewWriter(w)}
+// linesOf writes a format that has only lines of references.
+func linesOf(write func(*trace.Batch) error) rowWriter {
+	return rowWriter{
+		func(b *trace.Batch, _ trace.Header) error { return write(b) },
+		func(sgt.End, trace.Header) error { return nil },
 	}
-	return containerWriter{sgt.NewImporter(w, []trace.Fact{{Name: "tool", Value: o.Tool}})}
 }
 
-// textWriter writes formats that have nothing but lines of references.
-type textWriter struct{ write func(*trace.Batch) error }
-
-func (w textWriter) Write(b *trace.Batch, _ trace.Header) error { return w.write(b) }
-func (w textWriter) Close(sgt.End, trace.Header) error          { return nil }
-
-type tableWriter struct{ *csv.Writer }
-
-// Close writes the names of the columns, if no reference came before.
-func (w tableWriter) Close(_ sgt.End, h trace.Header) error {
-	return w.Write(&trace.Batch{}, h)
+func (c *conversion) writer(w io.Writer) rowWriter {
+	tool := []trace.Fact{{Name: "tool", Value: c.options.Tool}}
+	switch c.options.To {
+	case Folded:
+		f := sgl.NewFolding(w, c.options.Window)
+		return rowWriter{f.Write, func(e sgt.End, h trace.Header) error {
+			err := f.Close(h, e)
+			c.done.Rows, c.done.Size = f.Rows(), f.Size()
+			return err
+		}}
+	case Unfolded:
+		r := sgt.NewRestorer(w, tool)
+		return rowWriter{r.Write, func(e sgt.End, h trace.Header) error { return r.Close(h, e) }}
+	case "lackey":
+		return linesOf(lackey.NewWriter(w).Write)
+	case "din":
+		return linesOf(din.NewWriter(w).Write)
+	case "csv":
+		table := csv.NewWriter(w)
+		// Without a reference, the end writes the names of the columns.
+		return rowWriter{table.Write, func(_ sgt.End, h trace.Header) error { return table.Write(&trace.Batch{}, h) }}
+	}
+	importer := sgt.NewImporter(w, tool)
+	return rowWriter{importer.Write, func(e sgt.End, _ trace.Header) error { return importer.Close(e) }}
 }
-
-type unfoldedWriter struct{ *sgt.Restorer }
-
-func (w unfoldedWriter) Close(e sgt.End, h trace.Header) error { return w.Restorer.Close(h, e) }
-
-type foldedWriter struct{ *sgl.Folding }
-
-func (w foldedWriter) Close(e sgt.End, h trace.Header) error { return w.Folding.Close(h, e) }
-
-type containerWriter struct{ *sgt.Importer }
-
-func (w containerWriter) Close(e sgt.End, _ trace.Header) error { return w.Importer.Close(e) }

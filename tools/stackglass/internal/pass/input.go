@@ -28,16 +28,16 @@ type Input struct {
 	Bytes     int64  // its size as it is stored; 0: not known
 	IsProfile bool
 	IsByfl    bool // a result of Byfl
-	IsFolded  bool // a folded trace
+	IsFolded  bool // a loop-compressed trace
 	IsModule  bool // the text of LLVM IR
 
 	content *bufio.Reader
 	read    atomic.Int64
 	close   func() error
 	outline trace.Outline // zero: unknown
-	places  io.ReaderAt   // the same from any place; nil: it only comes in order
-	file    *os.File      // nil: it is none
-	opened  os.FileInfo   // what file was when it was opened
+	places  io.ReaderAt   // random access; nil: there is none
+	file    *os.File      // may be nil
+	opened  os.FileInfo   // of the file when it was opened
 }
 
 // Open opens what name stands for: "-" is stdin, "demo:NAME" an embedded demo,
@@ -89,7 +89,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	return in, nil
 }
 
-// isModule recognises the text of LLVM IR by how compilers begin it, or by its name.
+// isModule recognises the text of LLVM IR by its beginning or by its name.
 func isModule(name string, head []byte) bool {
 	for _, begin := range []string{"; ModuleID =", "source_filen", "target datal", "target tripl"} {
 		if string(head) == begin {
@@ -99,8 +99,7 @@ func isModule(name string, head []byte) bool {
 	return strings.HasSuffix(name, ".ll")
 }
 
-// openUntil opens a file, but gives up when ctx is done: opening a named pipe
-// waits until somebody writes to it.
+// openUntil opens a file, but gives up when ctx is done: opening a named pipe waits for a writer.
 func openUntil(ctx context.Context, name string) (*os.File, int64, error) {
 	type opened struct {
 		f    *os.File
@@ -120,7 +119,7 @@ func openUntil(ctx context.Context, name string) (*os.File, int64, error) {
 	}
 }
 
-// openFile opens a file and gives its size, 0 for what is no regular file.
+// openFile opens a file and returns its size, 0 if it is no regular file.
 func openFile(name string) (*os.File, int64, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -140,7 +139,7 @@ func openFile(name string) (*os.File, int64, error) {
 	return f, st.Size(), nil
 }
 
-// cause is what the operating system said, without repeating the path.
+// cause returns the text of an error without its path.
 func cause(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -149,19 +148,19 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// Read gives the stored bytes and counts them.
+// Read reads the stored bytes and counts them.
 func (in *Input) Read(p []byte) (int, error) {
 	n, err := in.content.Read(p)
 	in.read.Add(int64(n))
 	return n, err
 }
 
-// Tree reads a folded trace as it is. With an error, the tree is that of what comes
-// before, or nil.
+// Tree reads a loop-compressed trace without expanding it. With an error, the tree is that of
+// the part before the error, or nil.
 func (in *Input) Tree() (*loops.Tree, trace.Header, error) { return sgl.ReadTree(in.Name, in) }
 
-// Changed tells whether the file was written to since it was opened: what was read
-// of it may be neither what it was nor what it is.
+// Changed reports whether the file was written to since it was opened. If so, the bytes that
+// were read may be of no single state of the file.
 func (in *Input) Changed() bool {
 	if in.file == nil || !in.opened.Mode().IsRegular() {
 		return false
@@ -173,7 +172,7 @@ func (in *Input) Changed() bool {
 // Close releases the file.
 func (in *Input) Close() error { return in.close() }
 
-// Profile reads the whole input as a profile.
+// readProfile reads the whole input as a profile.
 func (in *Input) readProfile() (*profile.Profile, error) {
 	encoded, err := io.ReadAll(in)
 	if err != nil {
@@ -186,13 +185,12 @@ func (in *Input) readProfile() (*profile.Profile, error) {
 	return p, nil
 }
 
-// endedBy makes a reader whose reads fail once ctx is done, even one that waits
-// for input. The bytes come through a goroutine that ends with the input.
+// endedBy returns a reader whose reads fail once ctx is done, even one that waits
+// for input. A goroutine, which ends with the input, copies the bytes.
 func endedBy(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {
-		// Only the Reader of r: a file would otherwise choose its own, smaller
-		// pieces.
+		// Only the Reader of r: a file would otherwise choose its own, smaller pieces.
 		_, err := io.CopyBuffer(struct{ io.Writer }{in}, struct{ io.Reader }{r}, make([]byte, 1<<18))
 		in.CloseWithError(err)
 	}()
@@ -200,7 +198,7 @@ func endedBy(ctx context.Context, r io.Reader) io.Reader {
 	return out
 }
 
-// FindDemo gives the embedded demo of that name; the error is a [*DemoError].
+// FindDemo returns the embedded demo of that name; the error is a [*DemoError].
 func FindDemo(name string) (site.Demo, error) {
 	demos, err := site.Demos()
 	if err != nil {
@@ -216,23 +214,23 @@ func FindDemo(name string) (site.Demo, error) {
 	return site.Demo{}, missing
 }
 
-// DemoError tells of a demo that there is not.
+// DemoError reports an unknown demo.
 type DemoError struct {
 	Name string
-	Have []string // those that there are
+	Have []string // known demos
 }
 
 func (e *DemoError) Error() string {
 	return "there is no demo " + e.Name + "; there are " + strings.Join(e.Have, ", ")
 }
 
-// Rows is a trace that is read row by row.
+// Rows is an open trace.
 type Rows struct {
 	*open.Trace
 	in *Input
 }
 
-// ErrNotTrace tells that a file holds something else.
+// ErrNotTrace reports that a file is no trace.
 var ErrNotTrace = errors.New("it is no trace; give one that stackglass cc made")
 
 // OpenRows opens a trace by its name.

@@ -11,23 +11,22 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Facts are what the beginning of a trace tells.
+// Facts describe the beginning of a trace.
 type Facts struct {
 	Header          trace.Header
-	Packings        []string // what it is packed in, outermost first
-	References      uint64   // that were looked at
+	Packings        []string // compression, outermost first
+	References      uint64   // that were read
 	Kinds           [trace.NumKinds]uint64
 	Lowest, Highest trace.Addr // first bytes of references
 	BadRecords      uint64
 	FirstBad        *trace.SyntaxError
-	Whole           bool        // the trace ends within what was looked at
-	Stopped         error       // why looking ended early; nil: it did not
-	Container       *sgt.Survey // what a container tells of itself, all of it; nil: it is none
+	Whole           bool        // the trace was read to its end
+	Stopped         error       // why reading ended early, or nil
+	Container       *sgt.Survey // facts of a whole container, or nil
 }
 
-// Look reads the first references of a trace, about as many as said. Bad
-// records are counted and passed over. A container tells of all of itself. The
-// error tells that there is nothing to tell.
+// Look reads about as many references of a trace. It counts bad records and skips them. Of a
+// container, it reads facts about the whole. It fails if there is nothing to report.
 func (in *Input) Look(ctx context.Context, format string, references uint64) (*Facts, error) {
 	unpacked, err := open.Open(in.Name, in, open.Options{Format: format, Packings: packings})
 	if err != nil {
@@ -76,14 +75,14 @@ func (f *Facts) add(b *trace.Batch) {
 	}
 }
 
-// Checked is what a check of a whole input found.
+// Checked is the result of a check of a whole input.
 type Checked struct {
 	Type       string // "profile", or the format of a trace
 	Packings   []string
 	References uint64 // that can be read
 	Container  *sgt.Verdict
-	Faults     []Fault // the first of them
-	Count      uint64  // all of them
+	Faults     []Fault // the first mostFaults
+	Count      uint64  // of all faults
 }
 
 // Fault is one thing that is wrong.
@@ -92,7 +91,7 @@ type Fault struct {
 	What  string
 }
 
-// mostFaults is how many faults are kept.
+// mostFaults is the most faults that are listed.
 const mostFaults = 100
 
 func (c *Checked) add(where, what string) {
@@ -101,8 +100,7 @@ func (c *Checked) add(where, what string) {
 	}
 }
 
-// Check reads all of the input and looks for what is wrong with it. The error
-// tells that it could not be looked at.
+// Check reads all of the input and looks for faults. It fails if the input cannot be read.
 func (in *Input) Check(ctx context.Context, format string) (*Checked, error) {
 	if in.IsProfile {
 		c := &Checked{Type: "profile"}

@@ -13,12 +13,12 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/shelf"
 )
 
-// ballast is memory that nobody touches, so that the system gives none for it. The
-// collector counts it: with it a small heap is not collected again and again, which
-// would slow all goroutines down. A run with many lines drops it.
+// ballast is memory that is never touched, so that it takes no memory of the system. The garbage
+// collector counts it, so it does not collect a small heap again and again, which would slow
+// down all goroutines. A run with many lines drops it.
 var ballast []byte
 
-// HoldBallast is for a program that collects garbage often, for the sake of large heaps.
+// HoldBallast is for a program with a low GOGC, which suits large heaps.
 func HoldBallast() { ballast = make([]byte, ballastBytes) }
 
 const (
@@ -26,7 +26,7 @@ const (
 	ballastLines = 1 << 19
 )
 
-// dropBallast gives it back at once, so that nothing counts it any more.
+// dropBallast frees the ballast at once.
 func dropBallast() {
 	if ballast != nil {
 		ballast = nil
@@ -34,7 +34,7 @@ func dropBallast() {
 	}
 }
 
-// memoryInUse is the number of bytes that the process holds from the system.
+// memoryInUse returns the number of bytes that the process holds from the system.
 func memoryInUse() uint64 {
 	sample := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},
@@ -44,8 +44,8 @@ func memoryInUse() uint64 {
 	return sample[0].Value.Uint64() - sample[1].Value.Uint64() - uint64(len(ballast))
 }
 
-// spill has the models keep within the limit of memory and put what does not fit into
-// a folder. end removes that, unless a checkpoint needs it.
+// spill limits the memory of the models, which put the rest into a spill store. end removes the
+// spill store, unless a checkpoint needs it.
 func (o *Options) spill() (end func(), err error) {
 	var folder *shelf.Folder
 	if o.Checkpoints != nil {
@@ -73,8 +73,8 @@ func (o *Options) spill() (end func(), err error) {
 	}, nil
 }
 
-// modelShare is how much of the memory models may take, in hundredths: results, the
-// reader and what is free between two collections need some.
+// modelShare is the share of the memory for models, in percent. Results, the reader and garbage
+// need the rest.
 const modelShare = 70
 
 // AvailableMemory returns half of the bytes that the system can provide without swapping,
@@ -92,7 +92,7 @@ func readText(path string) string {
 	return string(text)
 }
 
-// availableIn works out the limit from Linux's own words.
+// availableIn computes the limit from the texts of Linux.
 func availableIn(meminfo, groupMax, groupCurrent string) uint64 {
 	var free uint64
 	known := false

@@ -1,13 +1,11 @@
-// Package pass turns what a user names into a profile: it opens a trace, reads
-// it once while it shows how far it is, and stops in good order when it is
-// interrupted, when the trace ends too early, or when memory runs low. A file
-// that is a profile already is only read.
+// Package pass makes a profile of a file: it opens a trace, reads it once and shows its
+// progress. It ends in good order if it is interrupted, if the trace is damaged, or if memory
+// runs low. A file that is a profile is only read.
 //
-//  1. [Open] recognises what the name stands for: a file, standard input, an
-//     embedded demo; a profile or a trace.
-//  2. [Input.Analyze] gives the profile of it. Whatever stops the pass early is
-//     in [Result.Stopped]; what was analysed until then is in the profile, which
-//     says that it is partial and why.
+//  1. [Open] opens a file, standard input or an embedded demo, and recognises a profile or a
+//     trace.
+//  2. [Input.Analyze] returns the profile. [Result.Stopped] says why a pass ended early; then
+//     the profile is marked as partial.
 package pass
 
 import (
@@ -37,53 +35,45 @@ import (
 type Options struct {
 	Spec        analysis.Spec
 	Sample      *sample.Options // nil: every reference is analysed
-	Format      string          // as for --input-format; "" finds out
-	Strict      bool            // stop a container at the first part that cannot be read
+	Format      string          // as for --input-format; "": detect it
+	Strict      bool            // stop at the first part of a container that cannot be read
 	MemoryBytes uint64          // stop in good order beyond this; 0: no limit
-	Spill       string          // folder for what would go beyond it; "": nothing goes there
+	Spill       string          // folder of the spill store; "": none
 	Workers     int             // goroutines that analyse; 0: one for each processor
-	Segment     int             // references that one of several takes at a time; 0: finds out
-	Terminal    io.Writer       // where progress is shown; nil: nowhere
-	// Beside takes the references as analyses do; nil: nobody does. What it makes
-	// of them is in no checkpoint.
+	Segment     int             // references that a worker takes at a time; 0: chosen
+	Terminal    io.Writer       // where progress is shown; may be nil
+	// Beside consumes the references like analyses, but is in no checkpoint; may be nil.
 	Beside func(*trace.Batch) error
-	// BesideSites makes such a one that takes sites, too; nil: nobody does.
+	// BesideSites returns such a consumer of references with sites; may be nil.
 	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
-	// Checkpoints have the pass go on where an earlier one was ended; nil: it
-	// begins at the start.
-	Checkpoints *Checkpoints
+	Checkpoints *Checkpoints // to resume from, and to save; may be nil
 }
 
-// Result is a profile and where it comes from.
+// Result is the result of a pass.
 type Result struct {
-	Profile *profile.Profile
-	Trace   bool  // made from a trace just now, not read from a file
-	Stopped error // why the pass ended early; nil: it did not
-	// FirstBad is the first record that could not be read and was tolerated.
-	FirstBad *trace.SyntaxError
-	// LeftOut says which records are no references, as trace.Header.LeftOut does.
-	LeftOut string
-	// Changed tells that the file was written to while it was read.
-	Changed bool
-	// Unsaved is why there is no checkpoint of all that was done; nil: there is, or
-	// none was asked for.
-	Unsaved error
+	Profile  *profile.Profile
+	Trace    bool               // the profile was made from a trace, not read from a file
+	Stopped  error              // why the pass ended early, or nil
+	FirstBad *trace.SyntaxError // the first tolerated record that could not be read
+	LeftOut  string             // which records are no references, see trace.Header.LeftOut
+	Changed  bool               // the file was written to while it was read
+	Unsaved  error              // why there is no checkpoint of everything, or nil
 }
 
-// packings are those that are read besides the ones that every program reads.
+// packings are the compressions that this program reads in addition to those of every program.
 var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing}
 
-// ErrInterrupted tells that the user ended the pass.
+// ErrInterrupted reports that the user ended the pass.
 var ErrInterrupted error = interrupted{}
 
-// interrupted is [analysis.ErrStopped] in a terminal's word.
+// interrupted is [analysis.ErrStopped] with a shorter text.
 type interrupted struct{}
 
 func (interrupted) Error() string        { return "interrupted" }
 func (interrupted) Is(target error) bool { return target == analysis.ErrStopped }
 
-// Analyze gives the input's profile. The error tells that there is none at all;
-// see [Result.Stopped] for one that covers a part.
+// Analyze returns the input's profile. It fails if there is none; [Result.Stopped] is for a
+// profile of a part.
 func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	if in.IsProfile {
 		p, err := in.readProfile()
@@ -145,8 +135,8 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	return result, nil
 }
 
-// runner makes the run. What goes on beside one, and samples, are of the order of all
-// references.
+// runner returns the run. Consumers beside it and samples need all references in order, so they
+// are not parallel.
 func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run, error) {
 	workers := o.Workers
 	if workers == 0 {
@@ -170,7 +160,7 @@ func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run
 	return runner, nil
 }
 
-// foresee reads the index of a container, and has its reader know it from the start.
+// foresee reads the index of a container for its reader.
 func (in *Input) foresee(t *open.Trace) {
 	if in.places == nil || in.Bytes == 0 {
 		return
@@ -180,7 +170,7 @@ func (in *Input) foresee(t *open.Trace) {
 	}
 }
 
-// source is the input as a container that can be read at any place; nil: it is none.
+// source returns the input as a container with random access, or nil.
 func (in *Input) source(t *open.Trace) *sgt.Source {
 	if in.places == nil || in.Bytes == 0 || t.Container() == nil || len(t.Packings()) > 0 {
 		return nil
@@ -198,10 +188,10 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 	defer bar.finish()
 	const (
 		stepsBetweenLooks = 64      // about 260,000 references
-		linesBetweenLooks = 1 << 17 // some 10 MB: references to ranges come to many lines in few steps
+		linesBetweenLooks = 1 << 17 // some 10 MB: a few references to ranges can touch many lines
 	)
 	looked := uint64(0) // lines at the last look
-	begun := false      // others may have to begin first
+	begun := false      // a reference was analysed
 	for step := 0; ; step++ {
 		if ctx.Err() != nil && !halt(runner) {
 			return ErrInterrupted
@@ -228,7 +218,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 	}
 }
 
-// halt has a run read no more, if others are ahead of it.
+// halt ends the reading of a parallel run.
 func halt(r analysis.Run) bool {
 	p, ok := r.(*analysis.Parallel)
 	if ok {
@@ -237,15 +227,15 @@ func halt(r analysis.Run) bool {
 	return ok
 }
 
-// verify reads on to where a checkpoint was, unless the user ended the pass.
+// verify reads up to the position of the checkpoint, unless the user ended the pass.
 func (in *Input) verify(ctx context.Context, content *workers.File) {
 	if ctx.Err() == nil {
 		content.Verify()
 	}
 }
 
-// blame gives the complaint that the input is another one than it was precedence over
-// what came of that. err nil: the input has ended.
+// blame returns the error that the input has changed instead of the error that resulted from
+// that. err is nil at the end of the input.
 func (in *Input) blame(ctx context.Context, o Options, content *workers.File, err error) error {
 	if other := new(workers.OtherFileError); errors.As(content.Wrong(), &other) {
 		return o.Checkpoints.refuse(in, other)
@@ -256,8 +246,7 @@ func (in *Input) blame(ctx context.Context, o Options, content *workers.File, er
 	return in.readError(ctx, err)
 }
 
-// readError is what to tell of an error while reading: that the user asked for
-// it, if so.
+// readError returns the error of reading, or ErrInterrupted if the user ended it.
 func (in *Input) readError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ErrInterrupted
@@ -265,8 +254,7 @@ func (in *Input) readError(ctx context.Context, err error) error {
 	return err
 }
 
-// watcher hands batches on and remembers the first bad record, which the runner
-// only counts.
+// watcher is a reader that records the first bad record, which the runner only counts.
 type watcher struct {
 	reader   trace.Reader
 	firstBad *trace.SyntaxError
@@ -280,14 +268,14 @@ func (w *watcher) Next(b *trace.Batch) error {
 	return err
 }
 
-// Select hands on what kinds of rows are asked for.
+// Select implements [trace.Selector].
 func (w *watcher) Select(kinds trace.Kinds) {
 	if s, ok := w.reader.(trace.Selector); ok {
 		s.Select(kinds)
 	}
 }
 
-// Header makes the watcher as good a source of facts as the reader behind it.
+// Header implements [trace.Describer].
 func (w *watcher) Header() trace.Header {
 	if d, ok := w.reader.(trace.Describer); ok {
 		return d.Header()
@@ -295,14 +283,14 @@ func (w *watcher) Header() trace.Header {
 	return trace.Header{}
 }
 
-// bar shows how much is done, the rate and the time left on a terminal.
+// bar shows progress, rate and remaining time on a terminal.
 type bar struct {
 	shown      *progressbar.ProgressBar // nil: standard error is no terminal
 	references bool                     // it counts references, else bytes
 	next       time.Time
 }
 
-// newBar makes a bar of a number of references, or, where that is 0, of bytes.
+// newBar returns a bar for a number of references, or for bytes if that is 0.
 func newBar(terminal io.Writer, references uint64, bytes int64) *bar {
 	if terminal == nil {
 		return &bar{}
@@ -324,8 +312,7 @@ func newBar(terminal io.Writer, references uint64, bytes int64) *bar {
 	)}
 }
 
-// show updates the bar, ten times a second at most. leftOut are references that were read
-// and not analysed.
+// show updates the bar at most ten times a second. leftOut references were read but not analysed.
 func (b *bar) show(bytes int64, references, leftOut uint64, now time.Time) {
 	if b.shown == nil || now.Before(b.next) {
 		return
@@ -335,8 +322,7 @@ func (b *bar) show(bytes int64, references, leftOut uint64, now time.Time) {
 	if b.references {
 		bytes = int64(references + leftOut)
 	}
-	// The bar is an ornament: a terminal that went away ends nothing.
-	_ = b.shown.Set64(bytes)
+	_ = b.shown.Set64(bytes) // a lost terminal must not end the pass
 }
 
 func (b *bar) finish() {

@@ -18,21 +18,20 @@ import (
 
 // PredictOptions say how to read the trace of a prediction for several cores.
 type PredictOptions struct {
-	Format      string // as for --input-format; "" finds out
-	Strict      bool   // stop a container at the first part that cannot be read
+	Format      string // as for --input-format; "": detect it
+	Strict      bool   // stop at the first part of a container that cannot be read
 	SkipBad     uint64 // bad records to tolerate
 	MemoryBytes uint64 // stop in good order beyond this; 0: no limit
 	Terminal    io.Writer
-	// PPT are the files beside a trace of PPT; those that are nil are done without.
-	PPT sasmm.Files
+	PPT         sasmm.Files // beside a trace of PPT; each may be nil
 }
 
-// Predicted is what several cores would do.
+// Predicted is a prediction for several cores.
 type Predicted struct {
 	Results    []predict.Result
 	BadRecords uint64
 	FirstBad   *trace.SyntaxError
-	Stopped    error // the trace is damaged from some place on; nil: it is not
+	Stopped    error // the damage that ended the trace early, or nil
 }
 
 // Predict reads the trace of that name once for each number of cores.
@@ -66,7 +65,7 @@ func Predict(ctx context.Context, name string, q predict.Question, o PredictOpti
 	return &p.out, nil
 }
 
-// prediction opens the trace anew for each number of cores.
+// prediction opens the trace again for each number of cores.
 type prediction struct {
 	ctx     context.Context
 	name    string
@@ -119,7 +118,7 @@ func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
 	return &mimicked{threads, in, store}, nil
 }
 
-// ppt marks the regions of a trace of PPT, and finds what is private in it.
+// ppt marks the regions of a trace of PPT, and finds its private addresses.
 func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, error) {
 	if o.Division == multicore.ByIterations {
 		return nil, &trace.OptionError{Option: "division", Got: o.Division.String(), Want: "region or printed for a trace of PPT, which tells blocks and no loops"}
@@ -148,20 +147,19 @@ func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, err
 	return f.Mark(rows)
 }
 
-// mimicked are threads whose trace is to be closed.
+// mimicked are synthesised threads with the trace to close.
 type mimicked struct {
 	predict.Threads
 	in    *Input
 	store *tempFile
 }
 
-// Unwrap gives those that tell how they were made.
+// Unwrap returns the threads themselves.
 func (m *mimicked) Unwrap() predict.Threads { return m.Threads }
 
 func (m *mimicked) Close() error { return errors.Join(m.in.Close(), m.store.close()) }
 
-// patient reads on behind records that cannot be read, as far as they are tolerated, and
-// takes damage for the end.
+// patient is a reader that skips tolerated bad records, and ends at damage.
 type patient struct {
 	*open.Trace
 	p *prediction
@@ -188,7 +186,7 @@ func (r *patient) Next(b *trace.Batch) error {
 	}
 }
 
-// tempFile is made when something is written to it, and nobody finds it.
+// tempFile is a temporary file, created on the first write.
 type tempFile struct{ f *os.File }
 
 func (t *tempFile) WriteAt(b []byte, at int64) (int, error) {

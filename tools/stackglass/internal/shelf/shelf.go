@@ -1,4 +1,5 @@
-// Package shelf keeps what does not fit in memory in a folder: a file for each block.
+// Package shelf is the spill store of the command: it keeps blocks that do not fit in memory as
+// files in a folder.
 package shelf
 
 import (
@@ -10,13 +11,13 @@ import (
 	"strconv"
 )
 
-// Folder is a stack.Shelf in a folder of its own.
+// Folder implements stack.Shelf in a folder of its own.
 type Folder struct {
 	path string
 	read []byte
 }
 
-// New makes an empty one in a folder, which is made if need be.
+// New creates an empty spill store in a folder, which need not exist.
 func New(parent string) (*Folder, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
@@ -27,16 +28,16 @@ func New(parent string) (*Folder, error) {
 
 const prefix = "stackglass-"
 
-// Open opens the one of a key with what is in it, or makes it.
+// Open opens the spill store of a key, or creates it.
 func Open(parent, key string) (*Folder, error) {
 	f := &Folder{path: filepath.Join(parent, prefix+key)}
 	return f, os.MkdirAll(f.path, 0o700)
 }
 
-// Close removes it if nothing is in it.
+// Close removes the spill store if it is empty.
 func (f *Folder) Close() { _ = os.Remove(f.path) }
 
-// Remove removes it with all that is in it.
+// Remove removes the spill store.
 func (f *Folder) Remove() error { return os.RemoveAll(f.path) }
 
 func (f *Folder) name(run, block uint32) string {
@@ -70,9 +71,8 @@ func (f *Folder) Read(run, block uint32) ([]byte, error) {
 
 // Drop implements stack.Shelf.
 func (f *Folder) Drop(run, block uint32) error {
-	err := os.Remove(f.name(run, block))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err := os.Remove(f.name(run, block)); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	return nil
 }

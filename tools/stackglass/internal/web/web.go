@@ -1,6 +1,5 @@
-// Package web serves the page's files on this machine, as a careful static host
-// would: with the page's security policy on every answer, the right types,
-// compressed where the browser takes it, and never a stale file.
+// Package web serves the page's files on this machine: with the page's security policy on every
+// answer, the right media types, compressed if the browser accepts it, and never a stale file.
 package web
 
 import (
@@ -18,8 +17,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// types are the media types of the page's files, by ending: the system's own
-// table differs between machines.
+// types are the media types of the page's files. The system's table differs between machines.
 var types = map[string]string{
 	".html":        "text/html; charset=utf-8",
 	".js":          "text/javascript; charset=utf-8",
@@ -38,11 +36,11 @@ var types = map[string]string{
 	".names":       "text/plain; charset=utf-8",
 }
 
-// codings are the ways in which a file may be packed, the best first, by their
-// names in HTTP and the endings of the files that are packed so.
+// codings are the compressions of files, the best first: their names in HTTP, and the endings of
+// compressed files.
 var codings = [...]struct{ name, ending string }{{"br", ".br"}, {"gzip", ".gz"}}
 
-// form is a file's content as it is sent.
+// form is a file's content as it is sent, plain or compressed.
 type form struct {
 	coding  string // "": as it is
 	content []byte
@@ -61,8 +59,8 @@ type handler struct {
 	files map[string]*file // by path, without a leading slash
 }
 
-// Handler serves the files under the page's policy. Files named X.br and X.gz are
-// X packed, and serve as X for browsers that take that.
+// Handler serves the files under the page's policy. Files named X.br and X.gz are X compressed,
+// for browsers that accept that.
 func Handler(files fs.FS) (http.Handler, error) {
 	h := &handler{files: map[string]*file{}}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -79,7 +77,7 @@ func Handler(files fs.FS) (http.Handler, error) {
 	return h, err
 }
 
-// hidden tells of files that are for other hosts: .assetsignore, _headers.
+// hidden reports whether a file is for other hosts, as .assetsignore and _headers are.
 func hidden(name string) bool {
 	base := path.Base(name)
 	return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
@@ -98,7 +96,7 @@ func (h *handler) add(name string, content []byte) {
 	h.file(name).plain = made
 }
 
-// file gives the file of a name, which is new or not.
+// file returns the file of a name, and creates it if needed.
 func (h *handler) file(name string) *file {
 	f := h.files[name]
 	if f == nil {
@@ -155,8 +153,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(sent.content))
 }
 
-// local tells whether a request was sent to a loopback address by name or
-// number.
+// local reports whether a request was sent to a loopback address.
 func local(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -166,10 +163,9 @@ func local(host string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// takes tells whether Accept-Encoding names a coding, and does not refuse it by a
-// weight of 0.
+// takes reports whether Accept-Encoding names a coding with a weight above 0.
 func takes(head http.Header, wanted string) bool {
-	for _, word := range strings.Split(strings.Join(head.Values("Accept-Encoding"), ","), ",") {
+	for word := range strings.SplitSeq(strings.Join(head.Values("Accept-Encoding"), ","), ",") {
 		coding, parameters, _ := strings.Cut(strings.TrimSpace(word), ";")
 		if strings.TrimSpace(coding) != wanted {
 			continue

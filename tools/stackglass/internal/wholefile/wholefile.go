@@ -1,5 +1,5 @@
-// Package wholefile writes files that are there whole or not at all: into a
-// temporary name in the same folder, renamed when everything is on the disk.
+// Package wholefile writes files that appear only when they are complete. They have a temporary
+// name in the same folder until everything is on the disk.
 package wholefile
 
 import (
@@ -10,15 +10,15 @@ import (
 	"strconv"
 )
 
-// File is a file in the making.
+// File is a file that is being written.
 type File struct {
 	f    *os.File
-	path string // the name it will have
-	temp string // the name it has meanwhile; "" where the target is no regular file
+	path string // the final name
+	temp string // the temporary name; "" if the target is no regular file
 }
 
-// Create makes sure that path can be written, and begins. A device or a pipe is
-// written directly, because renaming would replace it.
+// Create begins a file, and checks that path can be written. A device or a pipe is written
+// directly, because renaming would replace it.
 func Create(path string) (*File, error) {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		if st.IsDir() {
@@ -42,8 +42,8 @@ func Create(path string) (*File, error) {
 // Write appends to the file.
 func (w *File) Write(p []byte) (int, error) { return w.f.Write(p) }
 
-// Commit gives the file its name, once its content is on the disk. After an
-// error nothing is left under either name that was not there before.
+// Commit flushes the content to the disk and renames the file. After an error, no new file
+// remains.
 func (w *File) Commit() error {
 	if w.temp == "" {
 		return w.f.Close()
@@ -61,7 +61,7 @@ func (w *File) Commit() error {
 	return err
 }
 
-// Discard gives up; after Commit it does nothing of effect.
+// Discard removes the file. After Commit it has no effect.
 func (w *File) Discard() {
 	w.f.Close()
 	if w.temp != "" {
