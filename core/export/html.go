@@ -3,6 +3,7 @@ package export
 import (
 	"cmp"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -11,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Report is what an HTML report is about.
+// Report is the content of an HTML report.
 type Report struct {
 	Title    string // the trace's name
 	Facts    []report.Fact
@@ -29,9 +30,9 @@ type Section struct {
 	Notes  []string // what to know of them
 }
 
-// HTML writes one file that needs no other: no script, no font, nothing that is
-// loaded. Drawings are SVG with a title and a description, and everything drawn
-// is also a table. It follows the reader's light or dark theme, and prints.
+// HTML writes one file without scripts, fonts or anything else that is loaded. Drawings are SVG
+// with a title and a description, and all their data is also in a table. It has a light and a
+// dark theme, and prints.
 func HTML(r *Report) []byte {
 	p := new(page)
 	p.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n",
@@ -64,7 +65,7 @@ func HTML(r *Report) []byte {
 	return p.b
 }
 
-// head is the title, what was analysed, and what is doubtful about it.
+// head writes the title, the facts of the input, and the warnings.
 func (p *page) head(r *Report) {
 	p.element("h1", r.Title)
 	p.raw("<dl class=\"facts\">\n")
@@ -96,8 +97,7 @@ func (p *page) section(s *Section) {
 	}
 }
 
-// tables writes tables that may be wider than the page, and of long ones the
-// beginning.
+// tables writes tables, which may be wider than the page, and the beginning of long ones.
 func (p *page) tables(list []report.Table) {
 	for _, t := range list {
 		if len(t.Rows) == 0 {
@@ -113,7 +113,7 @@ func (p *page) tables(list []report.Table) {
 	}
 }
 
-// locality is the curve, the histogram and the set table of one line size.
+// locality writes the curve, the histogram and the set table of one line size.
 func (p *page) locality(r *Report, l *profile.Locality) {
 	counts, cold := l.Histogram(trace.AllKinds)
 	c := profile.NewCurve(counts, cold)
@@ -140,7 +140,7 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 	p.heat(l, levelsOf(r.Asked, l.LineBytes), exact)
 }
 
-// levelsOf are the levels that are on the curve of a line size.
+// levelsOf returns the levels with a line size.
 func levelsOf(asked *Question, lineBytes uint32) (levels []hierarchy.Level) {
 	if asked != nil {
 		for _, l := range asked.Answer.Levels {
@@ -185,8 +185,7 @@ var methods = map[hierarchy.Method]string{
 	hierarchy.SDCM:               "by the stack distance cache model, which lets lines fall into sets at random.",
 }
 
-// counters are the references by kind, and what the instructions add up to where
-// the trace tells of them.
+// counters writes the references by kind, and the counters if there are some.
 func (p *page) counters(of *profile.Profile) {
 	p.element("h2", "Counters")
 	p.tables([]report.Table{answers.Kinds(of)})
@@ -197,13 +196,11 @@ func (p *page) counters(of *profile.Profile) {
 	p.tables([]report.Table{answers.NarrowCounters(answers.CountersOf(of.Counters, answers.ByFunction, ""), "")})
 }
 
-// mostRows is the most rows of a table that can be long; whoever needs all has
-// CSV and JSON.
+// mostRows is the most rows of a table. CSV and JSON have all rows.
 const mostRows = 50
 
-// heat is the set table: a row for each number of sets, a column for each power
-// of two of ways, each cell the miss ratio, darker where it is higher, with the
-// names of the levels that have this shape.
+// heat writes the set table: a row for each number of sets, a column for each power of two of
+// ways, and in each cell the miss ratio, darker if it is higher, with the levels of this shape.
 func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string) {
 	if l.Sets == nil {
 		return
@@ -225,7 +222,7 @@ func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string)
 	p.raw("</tbody></table></div>\n")
 }
 
-// shape is the cell of one number of sets and ways.
+// shape writes the cell of one number of sets and ways.
 func (p *page) shape(l *profile.Locality, sets, ways uint64, levels []hierarchy.Level) {
 	hits, _ := l.Sets.Hits(sets, ways)
 	ratio := 1 - float64(hits)/float64(l.Accesses())
@@ -239,7 +236,7 @@ func (p *page) shape(l *profile.Locality, sets, ways uint64, levels []hierarchy.
 	p.raw(percent(ratio), "</td>")
 }
 
-// percent is a share to three digits.
+// percent writes a share with about three digits.
 func percent(share float64) string {
 	digits := 2
 	switch {
@@ -251,7 +248,7 @@ func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'f', digits, 64) + " %"
 }
 
-// page is HTML in the making.
+// page is HTML that is being written.
 type page struct{ b []byte }
 
 // raw appends markup as it is.
@@ -263,13 +260,7 @@ func (p *page) raw(parts ...string) {
 
 // element appends a tag, with its attributes, around text.
 func (p *page) element(tag, text string) {
-	name := tag
-	for i := range tag {
-		if tag[i] == ' ' {
-			name = tag[:i]
-			break
-		}
-	}
+	name, _, _ := strings.Cut(tag, " ")
 	p.raw("<", tag, ">", report.EscapeHTML(text), "</", name, ">\n")
 }
 

@@ -12,18 +12,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Places is what a sheet is made of.
+// Places are the sites of a profile, for a sheet.
 type Places struct {
-	Command string           // what was traced
+	Command string           // the traced program
 	Profile *profile.Profile // with sites
 	Levels  []attribution.Attribution
-	Name    func(symbol string) string // makes a function's name readable; nil leaves it
-	Notes   []string                   // what is doubtful
+	Name    func(symbol string) string // makes a function's name readable; may be nil
+	Notes   []string                   // warnings
 }
 
 // NewSheet counts a profile's sites: accesses, references, misses of each level,
-// first accesses, and the sum of stack distances. Numbers that models made are
-// rounded so that they add up to the rounded total.
+// first accesses, and the sum of stack distances. Estimates are rounded so that they add up to
+// the rounded total.
 func NewSheet(of *Places) *Sheet {
 	p, levels := of.Profile, of.Levels
 	s := &Sheet{Command: of.Command, Notes: of.Notes, Entries: make([]Entry, len(p.Sites.Code))}
@@ -73,8 +73,8 @@ func entryOf(c *profile.Site, name func(string) string) Entry {
 	return e
 }
 
-// count adds an event: of each of the sites, and of the rest, which gets an
-// entry of its own, with this name, if it is not nothing.
+// count adds an event for each site and for the rest, which gets an entry named elsewhere if it
+// is not 0.
 func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, rest uint64) {
 	sites := len(s.Entries)
 	if sites > 0 && s.Entries[sites-1].Function == elsewhere {
@@ -93,8 +93,7 @@ func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, re
 	}
 }
 
-// key is text as the key of an event, with letters, digits and _ only, that no
-// other event has.
+// key converts text to a unique key of an event, with letters, digits and _ only.
 func (s *Sheet) key(text string) string {
 	key := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -108,8 +107,8 @@ func (s *Sheet) key(text string) string {
 	return key
 }
 
-// whole rounds numbers, and a rest, so that they add up to their rounded sum:
-// down, and the largest fractions up.
+// whole rounds numbers and a rest so that they add up to their rounded sum: the largest
+// fractions up, all others down.
 func whole(list []float64, rest float64) (rounded []uint64, wholeRest uint64) {
 	all := append(list[:len(list):len(list)], rest)
 	rounded = make([]uint64, len(all))
@@ -131,10 +130,9 @@ func whole(list []float64, rest float64) (rounded []uint64, wholeRest uint64) {
 	return rounded[:len(list)], rounded[len(list)]
 }
 
-// distanceSums gives for each site the sum of the stack distances of its
-// accesses. Sites know their distances in bins, the histogram each one, so the
-// sum of a bin is exact, and the sites share it by their accesses in the bin.
-// What they get adds up to the sum of all distances.
+// distanceSums returns the sum of the stack distances of each site's accesses. The histogram
+// gives the exact sum of each bin of distances; sites get a part of it in proportion to their
+// accesses in the bin. The parts add up to the sum of all distances.
 func distanceSums(p *profile.Profile) []uint64 {
 	sums := make([]uint64, len(p.Sites.Code))
 	l := p.LocalityAt(p.Sites.LineBytes)
@@ -166,16 +164,16 @@ func distanceSums(p *profile.Profile) []uint64 {
 	return sums
 }
 
-// share is what one of several gets of a whole number.
+// share is a part of a whole number.
 type share struct {
 	site   int
 	weight uint64
 	part   uint64
 }
 
-// apportion divides total by weight, in whole numbers that add up to it: rounded
-// down, and what is left goes to the largest remainders (Hamilton's method). The
-// weights add up to less than 2^64.
+// apportion divides total by weight into whole numbers that add up to it: rounded down, and the
+// rest goes to the largest remainders (Hamilton's method). The weights must add up to less than
+// 2^64.
 func apportion(total uint64, shares []share) {
 	var weights uint64
 	for i := range shares {

@@ -2,7 +2,9 @@ package export
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // Pprof writes the sheet as a profile.proto message, uncompressed
@@ -10,12 +12,12 @@ import (
 // location, without callers; its kind of reference, datatype and variable are
 // labels.
 //
-// Values of samples are added up by pprof, so every event is a sum: there is no
-// mean distance, but the sum of the distances, and the first event is the number
-// of accesses, by which `pprof -mean` divides.
+// pprof adds up the values of samples, so every event is a sum: there is no mean distance, but
+// the sum of the distances, and the first event is the number of accesses, by which
+// `pprof -mean` divides.
 //
-// The encoding is written here because it is small: the library that has it,
-// github.com/google/pprof/profile, brings fmt, regexp and gzip into the page.
+// The encoder is here because it is small: the library github.com/google/pprof/profile would
+// link fmt, regexp and gzip into the page.
 func (s *Sheet) Pprof() []byte {
 	p := &pprof{strings: map[string]uint64{"": 0}, order: []string{""},
 		functions: map[pprofFunction]uint64{}, locations: map[pprofLocation]uint64{}}
@@ -30,7 +32,7 @@ func (s *Sheet) Pprof() []byte {
 		p.sample(&s.Entries[i], modules)
 	}
 	if len(modules) == 0 && s.Command != "" {
-		modules = []module{{name: s.Command}} // no place is in it, but it names the whole
+		modules = []module{{name: s.Command}} // it names the whole profile
 	}
 	for i := range modules {
 		p.mapping(uint64(i+1), &modules[i])
@@ -63,10 +65,10 @@ const (
 	pprofDefaultSampleType = 14
 )
 
-// pprof is a profile in the making.
+// pprof is a profile that is being written.
 type pprof struct {
-	out       message // all but locations and functions
-	tables    message // these
+	out       message // everything but locations and functions
+	tables    message // locations and functions
 	strings   map[string]uint64
 	order     []string
 	functions map[pprofFunction]uint64 // identifiers, from 1
@@ -80,7 +82,7 @@ type pprofLocation struct {
 	line, column               uint32
 }
 
-// text is the index of a string in the table.
+// text returns the index of a string in the table.
 func (p *pprof) text(s string) uint64 {
 	index, known := p.strings[s]
 	if !known {
@@ -152,8 +154,8 @@ func (p *pprof) function(f pprofFunction) uint64 {
 	return id
 }
 
-// mapping says that names and lines are known, so that pprof does not look for
-// them in a file that happens to have the module's name.
+// mapping says that names and lines are known, so that pprof does not look for them in a file
+// with the module's name.
 func (p *pprof) mapping(id uint64, of *module) {
 	p.out.message(pprofMapping, func(m *message) {
 		m.uint(1, id)
@@ -174,18 +176,16 @@ type module struct {
 
 func (m *module) holds(e *Entry) bool { return e.Module == m.name && e.PC-e.Offset == m.base }
 
-// modules are those of the entries with an address, in their order.
+// modules returns the modules of the entries with an address, in their order.
 func (s *Sheet) modules() (list []module) {
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		if e.Module == "" || e.PC == 0 {
 			continue
 		}
-		at := 0
-		for at < len(list) && !list[at].holds(e) {
-			at++
-		}
-		if at == len(list) {
+		at := slices.IndexFunc(list, func(m module) bool { return m.holds(e) })
+		if at < 0 {
+			at = len(list)
 			list = append(list, module{name: e.Module, base: e.PC - e.Offset})
 		}
 		list[at].limit = max(list[at].limit, e.PC+1)
@@ -193,17 +193,11 @@ func (s *Sheet) modules() (list []module) {
 	return list
 }
 
-// message is a protocol-buffer message in the making. Zeros are left out, as
-// they are the default, but in repeated fields.
+// message is a protocol-buffer message that is being written. Zeros are left out, as they are
+// the default, except in repeated fields.
 type message struct{ b []byte }
 
-func (m *message) varint(n uint64) {
-	for n >= 0x80 {
-		m.b = append(m.b, byte(n)|0x80)
-		n >>= 7
-	}
-	m.b = append(m.b, byte(n))
-}
+func (m *message) varint(n uint64) { m.b = binary.AppendUvarint(m.b, n) }
 
 func (m *message) uint(field int, n uint64) {
 	if n != 0 {

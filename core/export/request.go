@@ -1,6 +1,9 @@
 package export
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -8,8 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Request is an export that one program asks another one for: the page's asks the one that
-// it loads when it is needed. The reply's Bytes are the file.
+// Request is a question of the page to the program that exports. The reply's Bytes are the file.
 type Request struct {
 	Form      string // of Forms
 	Title     string // the trace's name
@@ -17,16 +19,16 @@ type Request struct {
 	Profile   []byte // encoded
 }
 
-// Form is a file that can be asked for.
+// Form is a format of exported files.
 type Form struct {
 	Name   string
 	Title  string // for people
 	Ending string // of the file's name
-	Media  string // its media type
-	Sites  bool   // it is about places in the code, and about nothing else
+	Media  string // media type
+	Sites  bool   // it contains source locations only
 }
 
-// Forms lists those that a request can have.
+// Forms lists the formats.
 func Forms() []Form {
 	return []Form{
 		{"html", "report", ".html", "text/html", false},
@@ -37,7 +39,7 @@ func Forms() []Form {
 	}
 }
 
-// fields are those that are asked in words; machine are the lines of the hierarchy.
+// fields describes the words of the request; machine are the lines of the hierarchy.
 func (r *Request) fields(machine *[]string) func(*answers.Fields) {
 	return func(f *answers.Fields) {
 		f.Text("form", &r.Form)
@@ -46,7 +48,7 @@ func (r *Request) fields(machine *[]string) func(*answers.Fields) {
 	}
 }
 
-// Question returns the request as it is asked; its subject is the profile.
+// Question returns the request as a question about the profile.
 func (r *Request) Question() answers.Question {
 	lines := r.Hierarchy.Lines()
 	return answers.Question{Of: answers.OfExport, Words: answers.WordsOf(r.fields(&lines))}
@@ -69,7 +71,7 @@ func ReadRequest(words []string, encoded []byte) (*Request, error) {
 	return r, nil
 }
 
-// Answer gives the file that is asked for.
+// Answer returns the file.
 func (r *Request) Answer() ([]byte, error) {
 	p, err := profile.Decode(r.Profile)
 	if err != nil {
@@ -79,7 +81,12 @@ func (r *Request) Answer() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch r.Form {
+	return x.File(r.Form, "")
+}
+
+// File returns the file of a form. event is the event of folded stacks; "": the main one.
+func (x *Export) File(form, event string) ([]byte, error) {
+	switch form {
 	case "html":
 		return x.HTML(), nil
 	case "json":
@@ -89,13 +96,34 @@ func (r *Request) Answer() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch r.Form {
+	switch form {
 	case "pprof":
 		return s.Pprof(), nil
 	case "callgrind":
 		return s.Callgrind(), nil
 	case "folded":
-		return s.Folded(s.Main), nil
+		at := s.Main
+		if event != "" {
+			at = s.Event(event)
+		}
+		if at < 0 {
+			return nil, &EventError{Got: event, Have: s.Events}
+		}
+		return s.Folded(at), nil
 	}
-	return nil, &trace.OptionError{Option: "export", Got: r.Form, Want: "html, json, pprof, callgrind or folded"}
+	return nil, &trace.OptionError{Option: "export", Got: form, Want: "html, json, pprof, callgrind or folded"}
+}
+
+// EventError reports an unknown event.
+type EventError struct {
+	Got  string
+	Have []Event
+}
+
+func (e *EventError) Error() string {
+	var have []string
+	for _, event := range e.Have {
+		have = append(have, event.Key)
+	}
+	return "event " + strconv.Quote(e.Got) + ", want one of " + strings.Join(have, ", ")
 }

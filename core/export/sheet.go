@@ -1,48 +1,48 @@
-// Package export writes profiles in the forms of other tools, and as a report
-// that needs none.
+// Package export writes profiles in the formats of other tools, and as a report.
 //
-//   - [Sheet.Pprof]: profile.proto, for pprof and what reads its files.
+//   - [Sheet.Pprof]: profile.proto, for pprof and other readers of its files.
 //   - [Sheet.Callgrind]: for callgrind_annotate, KCachegrind and QCachegrind.
 //   - [Sheet.Folded]: a stack a line, for flame graphs of one event.
-//   - [Tables]: all that a profile tells, for CSV and JSON.
+//   - [Export.Tables]: everything that a profile contains, for CSV and JSON.
 //   - [HTML]: one file with tables and drawings, for a browser or a printer.
 //
-// The first three are about places in the code and start from a [Sheet]: events
-// in columns, places in rows. What no place is known for is a row of its own, so
-// that every event adds up to the exact number of the whole run.
+// The first three contain source locations and start from a [Sheet]: events in columns, source
+// locations in rows. Counts without a source location have a row of their own, so that every
+// event adds up to the exact number of the whole run.
 //
-// Everything here is a function from a profile to bytes: no clock, no name of a
-// machine; the same profile gives the same file anywhere.
+// The same profile gives the same file anywhere: no file contains a time or the name of a
+// machine.
 package export
 
 import (
 	"cmp"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 )
 
-// Sheet counts events by place in the code.
+// Sheet counts events by source location.
 type Sheet struct {
-	Command string   // what was traced, "" where it is not known
-	Notes   []string // doubts and definitions, in sentences
+	Command string   // the traced program, or ""
+	Notes   []string // warnings and definitions, in sentences
 	Events  []Event
 	Entries []Entry
 	Main    int // the event to look at first
 }
 
-// Event is a thing that is counted. Counts of events can be added up.
+// Event is something that is counted.
 type Event struct {
 	Key  string // letters, digits and _: "L1_misses"
 	Unit string // "count", "lines"
 	Text string // for people: "misses of L1"
 }
 
-// Entry is one place in the code.
+// Entry is one source location. Texts are "" if they are not known.
 type Entry struct {
-	Function     string // "" where not known, as the following
-	Symbol       string // its name in the program, as the linker has it
+	Function     string
+	Symbol       string // the function's name for the linker
 	File         string
 	Line, Column uint32
 	PC           uint64 // 0: not known
@@ -55,7 +55,7 @@ type Entry struct {
 	Counts []uint64 // of Sheet.Events
 }
 
-// Name is what the place is called: its function, or its address.
+// Name returns the function, or the address if it is not known.
 func (e *Entry) Name() string {
 	switch {
 	case e.Function != "":
@@ -68,7 +68,7 @@ func (e *Entry) Name() string {
 	return "(not known)"
 }
 
-// Totals are the sums of all entries.
+// Totals returns the sums of all entries.
 func (s *Sheet) Totals() []uint64 {
 	totals := make([]uint64, len(s.Events))
 	for i := range s.Entries {
@@ -79,14 +79,9 @@ func (s *Sheet) Totals() []uint64 {
 	return totals
 }
 
-// Event is the index of the event with that key, or -1.
+// Event returns the index of the event with that key, or -1.
 func (s *Sheet) Event(key string) int {
-	for i := range s.Events {
-		if s.Events[i].Key == key {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(s.Events, func(e Event) bool { return e.Key == key })
 }
 
 func saturatingAdd(a, b uint64) uint64 {
@@ -96,10 +91,9 @@ func saturatingAdd(a, b uint64) uint64 {
 	return a + b
 }
 
-// Folded writes one event as folded stacks, a line each: file;function;line and
-// kind of reference, a space and the count, as flamegraph.pl and speedscope read
-// them. Stacks are in the order in which they come first, without those that
-// count nothing.
+// Folded writes one event as folded stacks, a line each: file;function;line and kind of
+// reference, a space and the count, as flamegraph.pl and speedscope read them. Stacks are in
+// the order of their first entry, without those that count nothing.
 func (s *Sheet) Folded(event int) []byte {
 	counts := map[string]uint64{}
 	var order []string
@@ -122,7 +116,7 @@ func (s *Sheet) Folded(event int) []byte {
 	return b
 }
 
-// stack is the place as frames, outermost first. A semicolon in a name would end
+// stack returns the source location as frames, outermost first. A semicolon in a name would end
 // its frame.
 func (e *Entry) stack() string {
 	frames := []string{cmp.Or(e.File, e.Module, "(no file)"), e.Name()}
@@ -167,7 +161,7 @@ func (s *Sheet) Callgrind() []byte {
 	return w.b
 }
 
-// callgrindEvent is a key as the tools have them: letters and digits only.
+// callgrindEvent converts a key to letters and digits only.
 func callgrindEvent(key string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(key, "_") {
@@ -192,7 +186,7 @@ func (w *callgrind) counts(list []uint64) {
 	w.b = append(w.b, '\n')
 }
 
-// name writes a position: the name with its number at first, then the number.
+// name writes a position: the number, with the name the first time.
 func (w *callgrind) name(key, name string, numbers map[string]int) {
 	name = oneLine(name)
 	number, known := numbers[name]
@@ -237,12 +231,7 @@ func comparePlaces(x, y *Entry) int {
 	return cmp.Or(strings.Compare(x.Module, y.Module), strings.Compare(x.File, y.File), strings.Compare(x.Name(), y.Name()), cmp.Compare(x.Line, y.Line))
 }
 
-// oneLine is s without line ends, which would begin another record.
-func oneLine(s string) string { return strings.Map(noLineEnd, s) }
+// oneLine replaces line ends, which would begin another record.
+func oneLine(s string) string { return lineEnds.Replace(s) }
 
-func noLineEnd(r rune) rune {
-	if r == '\n' || r == '\r' {
-		return ' '
-	}
-	return r
-}
+var lineEnds = strings.NewReplacer("\n", " ", "\r", " ")

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"sort"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/answers"
@@ -14,20 +13,20 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// The drawings' size and the plot within, in SVG's units.
+// The size of the drawings and of the plot in them, in SVG's units.
 const (
 	width, height = 920.0, 340.0
 	left, right   = 64.0, 884.0
 	top, bottom   = 44.0, 284.0
-	letter        = 7.0 // what a letter takes at most, about
+	letter        = 7.0 // about the largest width of a letter
 )
 
-// plot maps a capacity in lines and a miss ratio to a place in the drawing.
+// plot maps a capacity in lines and a miss ratio to a point of the drawing.
 type plot struct {
-	octaves  float64 // the right edge, as a power of two of lines
+	octaves  float64 // binary logarithm of the lines at the right edge
 	most     float64 // the ratio at the top
-	decades  float64 // below the top, of a logarithmic axis; 0: the axis is linear, from 0
-	byteBits int     // of a line
+	decades  float64 // of a logarithmic axis below the top; 0: the axis is linear, from 0
+	byteBits int     // binary logarithm of the line size
 }
 
 func newPlot(c *profile.Curve, lineBytes uint32, levels []hierarchy.Level) plot {
@@ -84,8 +83,7 @@ func (p *plot) axes(to *page) {
 	to.text("axis", "start", 4, 16, "miss ratio")
 }
 
-// path is the curve, a step for each breakpoint; steps nearer to each other than
-// a reader can see are one.
+// path returns the curve, with a step for each breakpoint that a reader can see.
 func (p *plot) path(c *profile.Curve) string {
 	b := []byte("M" + number(left) + " " + number(p.y(c.MissRatio(1))))
 	last := left
@@ -127,7 +125,7 @@ func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Leve
 	p.end(about)
 }
 
-// curveSentence says what the curve shows.
+// curveSentence describes the curve.
 func curveSentence(c *profile.Curve, lineBytes uint32) string {
 	text := "A fully associative LRU cache of one line misses " + percent(c.MissRatio(1)) + " of " + report.Count(c.Accesses).Human() + " accesses"
 	if longest, ok := c.Longest(); ok {
@@ -136,8 +134,7 @@ func curveSentence(c *profile.Curve, lineBytes uint32) string {
 	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. Exact; levels are marked where a fully associative cache of their size is."
 }
 
-// histogram draws a bar for each power of two of stack distances, cold accesses
-// apart.
+// histogram draws a bar for each power of two of stack distances, and one for cold accesses.
 func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 	var bins [65]uint64
 	last, most := 0, c.Cold
@@ -172,8 +169,7 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 	p.end(about)
 }
 
-// shortBin names a bin where there is little room: by its least distance, with a
-// prefix.
+// shortBin returns a short name for a bin: its least distance, with a prefix.
 func shortBin(k, last int) string {
 	switch {
 	case k > last:
@@ -186,7 +182,7 @@ func shortBin(k, last int) string {
 	return strconv.Itoa(1<<((k-1)%10)) + "KMGTPE"[(k-1)/10-1:(k-1)/10] + "i–"
 }
 
-// begin opens a drawing that says to those who do not see it what it shows.
+// begin opens a drawing, with a description for readers who cannot see it.
 func (p *page) begin(title, about string) {
 	p.raw("<figure>\n<div class=\"wide\"><svg viewBox=\"0 0 ", number(width), " ", number(height), "\" role=\"img\">\n")
 	p.element("title", title)
@@ -207,13 +203,11 @@ func (p *page) text(class, anchor string, x, y float64, text string) {
 	p.raw("<text class=\"", class, "\" text-anchor=\"", anchor, "\" x=\"", number(x), "\" y=\"", number(y), "\">", report.EscapeHTML(text), "</text>\n")
 }
 
-// usualBytes are the capacities that are drawn over time where no hierarchy was
-// asked about.
+// usualBytes are the capacities that are drawn over time without a hierarchy.
 var usualBytes = []uint64{32 << 10, 1 << 20}
 
-// watched are the capacities to draw over time, as binary logarithms of lines:
-// of windows the misses are known at powers of two. Those of levels are rounded
-// down.
+// watched returns the capacities to draw over time, as binary logarithms of lines. Windows have
+// misses at powers of two, so the sizes of levels are rounded down.
 func watched(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
 	sizes := usualBytes
 	if len(levels) > 0 {
@@ -225,12 +219,11 @@ func watched(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
 	for _, size := range sizes {
 		log2Lines = append(log2Lines, min(32, bits.Len64(max(1, size/uint64(lineBytes)))-1))
 	}
-	sort.Slice(log2Lines, func(i, j int) bool { return log2Lines[i] < log2Lines[j] })
+	slices.Sort(log2Lines)
 	return slices.Compact(log2Lines)
 }
 
-// overTime draws the miss ratio of each window of the run, a line for each
-// capacity.
+// overTime draws the miss ratio of each window of the run, with a line for each capacity.
 func (p *page) overTime(l *profile.Locality, levels []hierarchy.Level) {
 	rows := l.Windows.Rows
 	if len(rows) < 2 {
@@ -271,10 +264,10 @@ func (p *page) overTime(l *profile.Locality, levels []hierarchy.Level) {
 	p.end(about)
 }
 
-// dashes tell lines apart where colours do not.
+// dashes distinguish lines without colours.
 var dashes = []string{"", ` stroke-dasharray="7 3"`, ` stroke-dasharray="2 3"`}
 
-// missesIn is the share of a window's accesses that miss 2^k lines.
+// missesIn returns a window's miss ratio in a cache of 2^k lines.
 func missesIn(w *profile.WindowRow, k int) float64 {
 	return float64(w.Misses(k)) / float64(cmp.Or(w.Accesses(), 1))
 }

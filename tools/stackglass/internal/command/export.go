@@ -173,25 +173,17 @@ func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 
 // bytes returns the content of the exported file.
 func (e *exporting) bytes(x *export.Export) ([]byte, error) {
-	switch e.to {
-	case "html":
-		return x.HTML(), nil
-	case "json":
-		return x.JSON(), nil
-	case "csv":
+	if e.to == "csv" {
 		return e.csv(x)
 	}
-	s, err := x.Sheet()
-	if err != nil {
+	content, err := x.File(e.to, e.event)
+	switch {
+	case is[*export.EventError](err):
+		return nil, usagef("--", err.Error())
+	case err != nil:
 		return nil, usagef("--to ", e.to, ": ", x.Run.Name, " tells no places in the code; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
 	}
-	switch e.to {
-	case "pprof":
-		return s.Pprof(), nil
-	case "callgrind":
-		return s.Callgrind(), nil
-	}
-	return e.folded(s)
+	return content, nil
 }
 
 func (e *exporting) csv(x *export.Export) ([]byte, error) {
@@ -208,19 +200,4 @@ func (e *exporting) csv(x *export.Export) ([]byte, error) {
 		more = "; more where --cache or --hierarchy asks about caches: levels, traffic, memory, sites"
 	}
 	return nil, usagef("--table ", e.table, ": ", x.Run.Name, " gives ", strings.Join(have, ", "), more)
-}
-
-func (e *exporting) folded(s *export.Sheet) ([]byte, error) {
-	event := s.Main
-	if e.event != "" {
-		event = s.Event(e.event)
-	}
-	if event < 0 {
-		var have []string
-		for _, e := range s.Events {
-			have = append(have, e.Key)
-		}
-		return nil, usagef("--event ", strconv.Quote(e.event), ", want one of ", strings.Join(have, ", "))
-	}
-	return s.Folded(event), nil
 }
