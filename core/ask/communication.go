@@ -15,7 +15,7 @@ import (
 
 var granularities = []string{"word", "line", "page"}
 
-// communication tells what threads write and others use.
+// communication prints what threads write and other threads use.
 var _ = Add(&Verb{
 	Name:  "communication",
 	Title: "What threads write and others use, and false sharing",
@@ -104,7 +104,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 	return nil
 }
 
-// noCommunication says why there is none.
+// noCommunication says why there is no communication.
 func (r *Run) noCommunication() error {
 	switch p := r.Profile; {
 	case p.Totals.AllReferences() == 0:
@@ -119,8 +119,7 @@ func (r *Run) noCommunication() error {
 	return r.Cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
 }
 
-// aboutCaches refuses caches about which nothing is known, and gives the doubts about the
-// others.
+// aboutCaches refuses caches without an answer, and returns warnings about the others.
 func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
 	if len(caches) > 0 && r.Profile.Communication.Sources == nil {
 		if len(r.Profile.Sharing) > 0 {
@@ -140,10 +139,10 @@ func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (d
 	return doubts, nil
 }
 
-// fewPairs is how many pairs of places people get unless they ask for more.
+// fewPairs is the number of pairs of source locations for people without --top.
 const fewPairs = 10
 
-// flowTables are the answer but for what is asked about caches.
+// flowTables returns the tables of the answer, except that of --cache.
 func flowTables(q Question, c *answers.Communication) []report.Table {
 	granule := c.Granule([...]uint32{profile.WordBytes, c.LineBytes(), profile.PageBytes}[slices.Index(granularities, q.Text("granularity"))])
 	top := int(min(q.Number("top"), math.MaxInt))
@@ -182,8 +181,8 @@ func flowTables(q Question, c *answers.Communication) []report.Table {
 	return append(append([]report.Table{c.Traffic()}, rest...), falsely)
 }
 
-// falseSharing is the table of false sharing; to people it says what to change, or that there
-// is none.
+// falseSharing returns the table of false sharing. For people, it says what to change, or that
+// there is none.
 func falseSharing(q Question, c *answers.Communication) report.Table {
 	t := c.FalseSharing()
 	switch {

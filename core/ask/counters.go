@@ -43,12 +43,7 @@ profile with counters (analyze --analyses locality,counters); or a result of Byf
 		t := answers.CountersOf(&profile.Counters{}, by, "")
 		return sortable(&t, column)
 	},
-	Missing: func(p *profile.Profile) string {
-		if p.Counters == nil {
-			return "the profile holds no counters"
-		}
-		return ""
-	},
+	Missing: lacks(func(p *profile.Profile) bool { return p.Counters == nil }, "the profile holds no counters"),
 	Answer: func(r *Run, q Question, d *report.Document) error {
 		p := r.Profile
 		if p.Counters == nil {

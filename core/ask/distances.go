@@ -29,23 +29,32 @@ csv and json have every distance; table and md sum them up in powers of two.`,
 	Spills:  true,
 	Sums:    true,
 	Missing: noDistances,
-	Answer: func(r *Run, q Question, d *report.Document) error {
+	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, _ *report.Document) (t report.Table, _ error) {
+		counts, cold := found.Histogram(trace.AllKinds)
+		if q.Brief {
+			t = answers.BinnedHistogram(counts, cold)
+		} else {
+			t = answers.Histogram(counts, cold)
+		}
+		answers.FromSample(&t, r.Profile)
+		return t, nil
+	}),
+})
+
+// ofLocality is for Verb.Answer: a table from the stack distances of the line size in question.
+func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) (report.Table, error)) func(*Run, Question, *report.Document) error {
+	return func(r *Run, q Question, d *report.Document) error {
 		found, err := r.Locality(q)
 		if err != nil {
 			return err
 		}
-		counts, cold := found.Histogram(trace.AllKinds)
-		t := answers.Histogram(counts, cold)
-		if q.Brief {
-			t = answers.BinnedHistogram(counts, cold)
-		}
-		answers.FromSample(&t, r.Profile)
+		t, err := table(r, q, found, d)
 		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
-		return nil
-	},
-})
+		return err
+	}
+}
 
-// curve gives the misses of a fully associative LRU cache of every capacity: m(C).
+// curve prints the misses of a fully associative LRU cache of every capacity: m(C).
 var _ = Add(&Verb{
 	Name:  "curve",
 	Title: "Miss-ratio curve: the misses of a cache of every capacity",
@@ -60,14 +69,10 @@ from one line on. table and md have powers of two.`,
 	Spills:  true,
 	Sums:    true,
 	Missing: noDistances,
-	Answer: func(r *Run, q Question, d *report.Document) error {
-		found, err := r.Locality(q)
-		if err != nil {
-			return err
-		}
+	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, _ *report.Document) (t report.Table, _ error) {
 		both, err := r.withBeside(q, found)
 		if err != nil {
-			return err
+			return t, err
 		}
 		var curves []*profile.Curve
 		for _, of := range both {
@@ -79,17 +84,16 @@ from one line on. table and md have powers of two.`,
 		} else {
 			capacities = answers.Breakpoints(curves...)
 		}
-		t := answers.CurveAt(curves[0], q.Line(), capacities)
+		t = answers.CurveAt(curves[0], q.Line(), capacities)
 		if q.Brief && r.Beside == nil {
 			t.Title += " (every breakpoint: --format csv)"
 		}
 		answers.Bound(&t, r.Profile, q.Line(), capacities)
-		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
-		return nil
-	},
+		return t, nil
+	}),
 })
 
-// sets gives the misses of set-associative LRU caches.
+// sets prints the misses of set-associative LRU caches.
 var _ = Add(&Verb{
 	Name:  "sets",
 	Title: "Misses of set-associative caches of every number of sets and ways",
@@ -111,34 +115,28 @@ miss ratios, with a row for each number of sets.`,
 		}
 		return "the profile holds no set tables"
 	},
-	Answer: func(r *Run, q Question, d *report.Document) error {
-		found, err := r.Locality(q)
-		if err != nil {
-			return err
-		}
+	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, d *report.Document) (t report.Table, _ error) {
 		if found.Sets == nil {
 			if r.Profile.Sampled == nil {
-				return &Error{"the profile " + r.Name + " holds no set tables; analyze the trace again, by default or with --analyses sets"}
+				return t, &Error{"the profile " + r.Name + " holds no set tables; analyze the trace again, by default or with --analyses sets"}
 			}
 			modelled := *found
 			modelled.Sets = hierarchy.ModelledSets(found)
 			found = &modelled
 			d.Warnings = append(d.Warnings, "a sample has too few lines of each set to count in them; these are what the stack distance cache model (SDCM) expects, which lets lines fall into sets at random")
 		}
-		t := answers.Sets(found)
-		switch {
+		switch t = answers.Sets(found); {
 		case r.Beside != nil:
 			t = shapes(t, q.Brief)
 		case q.Brief:
 			t = answers.SetsGrid(found)
 		}
 		answers.FromSample(&t, r.Profile)
-		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
-		return nil
-	},
+		return t, nil
+	}),
 })
 
-// shapes leaves the rows of sets that every profile has: beyond, the curve has no holes.
+// shapes keeps the rows that the set tables of all profiles have.
 func shapes(t report.Table, brief bool) report.Table {
 	if brief {
 		t.Title += ", ways that are powers of two (all: --format csv)"
@@ -151,13 +149,8 @@ func shapes(t report.Table, brief bool) report.Table {
 	return t
 }
 
-// noDistances is a Verb.Missing.
-func noDistances(p *profile.Profile) string {
-	if len(p.Locality) == 0 {
-		return "the profile holds no stack distances"
-	}
-	return ""
-}
+// noDistances is for Verb.Missing.
+var noDistances = lacks(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile holds no stack distances")
 
 // withBeside returns the stack distances of the run, and of the one that it is compared
 // with, if there is one.

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// footprint tells how many lines a time of any length accesses.
+// footprint prints how many distinct lines a window of any length accesses.
 var _ = Add(&Verb{
 	Name:  "footprint",
 	Title: "Distinct lines that a window of any length accesses, on average",
@@ -20,12 +20,7 @@ fully associative LRU cache as large as the footprint (Xiang et al., ASPLOS 2013
 command curve has the exact ratio.`,
 	Example: "  stackglass footprint app.lackey.lz4\n  stackglass analyze app.sgt --analyses default,footprint -o app.sgp",
 	Needs:   needs(analysis.Footprint),
-	Missing: func(p *profile.Profile) string {
-		if p.Footprint != nil && p.Footprint.Accesses > 0 {
-			return ""
-		}
-		return "the profile holds no footprint"
-	},
+	Missing: lacks(func(p *profile.Profile) bool { return p.Footprint == nil || p.Footprint.Accesses == 0 }, "the profile holds no footprint"),
 	Answer: func(r *Run, q Question, d *report.Document) error {
 		f := r.Profile.Footprint
 		if f == nil {

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,22 +14,18 @@ import (
 type Question struct {
 	Verb    *Verb
 	Machine hierarchy.Hierarchy // the caches in question; without levels: none are given
-	Brief   bool                // for people: rows and columns that tell little are left out
-	Only    string              // the one number of each row that is wanted, where there are many rows; "": all
-	values  map[string][]string // by argument; what was not given is not there
+	Brief   bool                // for people: without less important rows and columns
+	Only    string              // the only number of each row that is needed if there are many rows; "": all
+	values  map[string][]string // of the arguments that were given
 }
 
 // New returns the question with all arguments at their defaults.
 func New(v *Verb) Question { return Question{Verb: v, values: map[string][]string{}} }
 
-// With returns the question with values for an argument that the verb has; none takes them
-// back.
+// With returns the question with values for an argument that the verb has; without values, it
+// removes the argument.
 func (q Question) With(name string, values ...string) Question {
-	was := q.values
-	q.values = map[string][]string{}
-	for name, list := range was {
-		q.values[name] = list
-	}
+	q.values = maps.Clone(q.values)
 	if q.values[name] = values; len(values) == 0 {
 		delete(q.values, name)
 	}
@@ -55,10 +52,10 @@ func (q Question) Number(name string) uint64 {
 	return n
 }
 
-// Is reports whether a switch is there.
+// Is reports whether a switch is set.
 func (q Question) Is(name string) bool { return q.Text(name) == "true" }
 
-// Line returns the line size that is asked for, in bytes.
+// Line returns the line size in question, in bytes.
 func (q Question) Line() uint32 { return uint32(min(q.Number(Line.Name), 1<<31)) }
 
 // Caches returns the hierarchy that the question is about: the user's, or the usual one.
@@ -78,8 +75,7 @@ func (q Question) Caches() hierarchy.Hierarchy {
 	return h
 }
 
-// Check returns what is wrong with the values, or nil. The error is a *[trace.OptionError]
-// where one argument is to blame.
+// Check checks the values. The error is a *[trace.OptionError] if one argument is to blame.
 func (q Question) Check() error {
 	for name, list := range q.values {
 		a := q.Verb.Arg(name)
@@ -106,7 +102,7 @@ func (v *Verb) names() (names []string) {
 	return names
 }
 
-// check returns what is wrong with the values of an argument.
+// check checks the values of an argument.
 func (a *Arg) check(list []string) error {
 	for _, value := range list {
 		switch _, err := strconv.ParseUint(value, 10, 64); {
@@ -143,14 +139,14 @@ func (q Question) Words() []string {
 	return words
 }
 
-// What stands in the words of a question beside its arguments.
+// Words of a question besides its arguments.
 const (
 	machine = "machine"
 	brief   = "brief"
 )
 
-// Parse reads what Words wrote, and checks it. The error is a *[trace.OptionError] where one
-// word is to blame.
+// Parse reads words as Words returns them, and checks the question. The error is a
+// *[trace.OptionError] if one word is to blame.
 func Parse(words []string) (Question, error) {
 	q, err := Read(words)
 	if err != nil {
@@ -159,15 +155,15 @@ func Parse(words []string) (Question, error) {
 	return q, q.Check()
 }
 
-// Read is Parse for words that are not all that the question has: nothing is checked but what
-// they are about.
+// Read is Parse for some of the words of a question. It checks only the verb and the hierarchy.
 func Read(words []string) (Question, error) {
-	if len(words) == 0 {
-		return Question{}, &trace.OptionError{Option: "verb", Want: strings.Join(verbNames(), ", ")}
+	name := ""
+	if len(words) > 0 {
+		name = words[0]
 	}
-	v := VerbOf(words[0])
+	v := VerbOf(name)
 	if v == nil {
-		return Question{}, &trace.OptionError{Option: "verb", Got: words[0], Want: strings.Join(verbNames(), ", ")}
+		return Question{}, &trace.OptionError{Option: "verb", Got: name, Want: strings.Join(verbNames(), ", ")}
 	}
 	q := New(v)
 	for _, word := range words[1:] {

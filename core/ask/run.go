@@ -14,40 +14,31 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Run is what questions are about.
+// Run is the subject of questions. Functions may be nil.
 type Run struct {
-	Name    string // of its file, as the user knows it
-	Profile *profile.Profile
-	// Module is the text of LLVM IR, of a program that was not run: there is no Profile.
-	Module []byte
-	// Folded is a loop-compressed trace that was read as it is: there is no Profile.
-	Folded *Folded
-	// Warnings are what is doubtful about the run as a whole; [NewRun] has those that follow
-	// from its profile.
-	Warnings []string
-	// Readable returns a function's name as its source has it; nil: it is left as it is.
+	Name     string           // of its file, for the user
+	Profile  *profile.Profile // or else Module or Folded
+	Module   []byte           // the text of LLVM IR, of a program that was not run
+	Folded   *Folded          // a loop-compressed trace that was not expanded
+	Warnings []string         // about the run as a whole; [NewRun] has those about its profile
+
+	// Readable returns a function's name as in the source.
 	Readable func(string) string
-	// Source returns the text of a line of source, without blanks around it, or ""; nil: no
-	// text is known.
+	// Source returns the text of a line of source, without blanks around it, or "".
 	Source func(file string, line uint32) string
-	// File reads a file that an argument names; nil: no files can be read.
+	// File reads a file that an argument names.
 	File func(name string) ([]byte, error)
-	// Windows are samples of each block's executions, at lines of 64 bytes; nil: none were
-	// taken while the trace was read.
+	// Windows are samples of each block's executions, at lines of 64 bytes; may be nil.
 	Windows []blocks.SampledReuse
-	// Predict predicts what several cores would do; nil: the trace
-	// cannot be read for that.
+	// Predict reads the trace again and predicts several cores.
 	Predict func(answers.MulticoreQuestion) (*answers.Reply, error)
-	// Beside is the run that this one is compared with: answers have the rows and columns that
-	// both need; nil: none.
+	// Beside is the run that this one is compared with, or nil: answers have the rows and
+	// columns that both need.
 	Beside *Run
-	// GoOn is asked now and then, while an answer takes long, whether it is still wanted;
-	// nil: it is.
+	// GoOn reports whether a long answer is still wanted.
 	GoOn func() bool
 
-	// How the profile was made of a trace for this question; it was read from a file where
-	// Analysed is not set.
-	Analysed bool
+	Analysed bool   // the profile was made from a trace for this question, not read from a file
 	Cores    string // groups of threads on a core that the user gave; "": none
 
 	asker *hierarchy.Asker
@@ -56,7 +47,7 @@ type Run struct {
 // Folded is a loop-compressed trace.
 type Folded struct {
 	Tree    *loops.Tree
-	Program *trace.Program // nil: not known
+	Program *trace.Program // may be nil
 	Partial bool           // the rest could not be read
 }
 
@@ -65,8 +56,8 @@ func NewRun(name string, p *profile.Profile) *Run {
 	return &Run{Name: name, Profile: p, Warnings: Doubts(name, p)}
 }
 
-// Asker returns what predicts caches for the run. It keeps what many predictions need, so
-// each run has one, made when it is first needed.
+// Asker returns the predictor of caches for the run. Each run has one, since it caches what many
+// predictions need.
 func (r *Run) Asker() *hierarchy.Asker {
 	if r.asker == nil {
 		r.asker = hierarchy.NewAsker(r.Profile)
@@ -125,7 +116,7 @@ func (r *Run) Answer(q Question) (*report.Document, error) {
 	return d, nil
 }
 
-// whole is the run without what is said of its sample.
+// whole returns the run as if its profile were not sampled.
 func (r *Run) whole() *Run {
 	if !r.Profile.Sampled.Estimates() {
 		return r
@@ -138,7 +129,8 @@ func (r *Run) whole() *Run {
 	return &whole
 }
 
-// Facts are what every answer says of its input; lineBytes 0: it is not of one line size.
+// Facts returns what every answer says of its input. lineBytes is 0 for answers about several
+// line sizes.
 func (r *Run) Facts(lineBytes uint32) []report.Fact {
 	p := r.Profile
 	facts := []report.Fact{
@@ -155,7 +147,7 @@ func (r *Run) Facts(lineBytes uint32) []report.Fact {
 	return facts
 }
 
-// Doubts are sentences about what is doubtful about a profile as a whole.
+// Doubts returns warnings about a profile as a whole.
 func Doubts(name string, p *profile.Profile) (list []string) {
 	say := func(text string) { list = append(list, name+": "+text) }
 	if p.State.Partial {
@@ -182,5 +174,5 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 	return list
 }
 
-// NoReference says of a profile that it is empty.
+// NoReference is the warning about an empty profile.
 const NoReference = "no reference was analysed: the trace has none, or none of the chosen kinds, threads and part"

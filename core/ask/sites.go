@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sites ranks places in the code, or data, by misses.
+// sites ranks source locations or data by misses.
 var _ = Add(&Verb{
 	Name:  "sites",
 	Use:   "[--cache NAME=SIZE,WAYS[,LINE] …]",
@@ -58,19 +58,14 @@ has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
 		_, err := shareOf(q)
 		return err
 	},
-	Missing: func(p *profile.Profile) string {
-		if p.Sites == nil {
-			return "the profile holds no sites"
-		}
-		return ""
-	},
-	Answer: (*Run).sites,
+	Missing: lacks(func(p *profile.Profile) bool { return p.Sites == nil }, "the profile holds no sites"),
+	Answer:  (*Run).sites,
 })
 
-// top is the argument for the number of rows that are shown by themselves.
+// top is the argument for the number of rows.
 func top(help string) Arg { return Arg{Name: "top", Kind: Number, Default: "0", Help: help} }
 
-// shareOf reads the share of misses that the rows that are shown make.
+// shareOf reads the share of misses that the rows make.
 func shareOf(q Question) (float64, error) {
 	return ParseShare(q, "misses, as in 90% or 0.9", math.SmallestNonzeroFloat64)
 }
@@ -88,7 +83,7 @@ func ParseShare(q Question, of string, least float64) (share float64, err error)
 	return share, nil
 }
 
-// mostRows is how many rows people get unless they ask for more.
+// mostRows is the most rows for people without --top.
 const mostRows = 100
 
 func (r *Run) sites(q Question, d *report.Document) error {
@@ -130,8 +125,7 @@ func (r *Run) sites(q Question, d *report.Document) error {
 	return nil
 }
 
-// Attributed says whose the misses of the hierarchy in question are. The strings are
-// warnings.
+// Attributed attributes the misses of the hierarchy in question. The strings are warnings.
 func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []string, error) {
 	ranker, ok := attribution.New(r.Profile)
 	if !ok {
@@ -148,7 +142,7 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 	return s, append(r.Told(doubts), answers.Estimated(levels)...), nil
 }
 
-// noSites says why there are none.
+// noSites says why there are no sites.
 func (r *Run) noSites() error {
 	const how = `compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`
 	switch {
@@ -160,7 +154,7 @@ func (r *Run) noSites() error {
 	return r.Cannot("the profile holds no sites; analyze the trace again with --analyses sites, and if it tells none: " + how)
 }
 
-// aboutUsual says of an error about a cache that nobody asked about it, where one comes from.
+// aboutUsual explains an error about the default cache.
 func (r *Run) aboutUsual(q Question, err error) error {
 	var option *trace.OptionError
 	if len(q.Machine.Levels) > 0 || len(q.Verb.Usual) == 0 || !errors.As(err, &option) || option.Option != "cache" {

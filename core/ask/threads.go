@@ -2,7 +2,6 @@ package ask
 
 import (
 	"slices"
-	"sort"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -12,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// threads tells how threads use caches of their own and caches that they share.
+// threads prints how threads use private and shared caches.
 var _ = Add(&Verb{
 	Name:  "threads",
 	Use:   "[--cache NAME=SIZE,WAYS[,LINE][,shared=CORES] …]",
@@ -50,7 +49,7 @@ csv is one table, that of --by; json has all.`,
 		for _, c := range q.Caches().Levels {
 			lines = append(lines, c.LineBytes)
 		}
-		sort.Slice(lines, func(i, j int) bool { return lines[i] < lines[j] })
+		slices.Sort(lines)
 		return slices.Compact(lines)
 	},
 	Check: func(q Question) error {
@@ -125,7 +124,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 	return nil
 }
 
-// noThreads says why there are no stacks of threads.
+// noThreads says why the profile has no stacks of threads.
 func (r *Run) noThreads() error {
 	switch p := r.Profile; {
 	case p.Totals.AllReferences() == 0:
@@ -155,8 +154,8 @@ func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	return list
 }
 
-// crowded tells of threads that found no core of their own. A core is kept for each group
-// of threads that the user gave, also for one that the trace does not have.
+// crowded warns about threads without a core of their own. Each group of threads that the user
+// gave has a core, also one that the trace does not have.
 func (r *Run) crowded() []string {
 	p := r.Profile
 	groups, _ := analysis.ParseGroups("cores", r.Cores)

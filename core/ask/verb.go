@@ -2,7 +2,7 @@ package ask
 
 import (
 	"slices"
-	"sort"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
@@ -12,36 +12,31 @@ import (
 // Verb is a kind of question that can be asked about a run.
 type Verb struct {
 	Name    string // on the command line and in addresses: "what-if"
-	Use     string // how a command line of it looks, behind the name
+	Use     string // the rest of a command line, after the name and FILE
 	Title   string // in one line
 	Help    string // in paragraphs
 	Example string // command lines, one a line
 	Args    []Arg
 	Machine Machine  // whether it is about caches
-	Usual   []string // caches that it is about unless the user gives some
+	Usual   []string // default caches, for UsualCaches
 
-	// Needs returns the analyses of a trace that the answer rests on.
+	Spills bool // the analyses can use a spill store
+	Groups bool // the user may say which threads share a core
+	Places bool // the user may put all threads on one core
+	Sums   bool // answers for people have ranges as rows, rather than fewer rows and columns
+	Whole  bool // it counts every reference, even if the profile is of a sample
+
+	// Needs returns the analyses of a trace that the answer needs.
 	Needs func(Question) analysis.Analyses
-	// Lines returns the line sizes that the answer rests on, in bytes, ascending; nil: any.
+	// Lines returns the line sizes that the answer needs, in bytes, ascending; nil: any.
 	Lines func(Question) []uint32
-	// Spills: the analyses can keep what does not fit in memory in a folder.
-	Spills bool
-	// Groups: the user may say which threads share a core.
-	Groups bool
-	// Places: the user may put all threads on one core.
-	Places bool
-	// Sums: answers for people have ranges for rows, rather than fewer rows and columns.
-	Sums bool
-	// Whole: it counts every reference, even where the profile is of a sample.
-	Whole bool
-
-	// Check returns what is wrong with the values of several arguments together; nil: each
-	// argument is checked by itself only.
+	// Check checks the values of several arguments together; may be nil. Each argument is
+	// checked by itself before.
 	Check func(Question) error
 	// Missing returns why a profile has no answer, whatever the arguments, as a clause
 	// without a full stop; "" if it has one.
 	Missing func(*profile.Profile) string
-	// Answer fills the document in: tables, further facts, and warnings of its own.
+	// Answer adds tables, facts of the input, and warnings to the document.
 	Answer func(*Run, Question, *report.Document) error
 }
 
@@ -91,7 +86,7 @@ func Add(v *Verb) *Verb {
 // Verbs lists the verbs by their names.
 func Verbs() []*Verb {
 	list := slices.Clone(all)
-	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	slices.SortFunc(list, func(x, y *Verb) int { return strings.Compare(x.Name, y.Name) })
 	return list
 }
 
@@ -109,6 +104,16 @@ func (v *Verb) Arg(name string) *Arg {
 		return &v.Args[at]
 	}
 	return nil
+}
+
+// lacks is for Verb.Missing: the reason why profiles that lack something have no answer.
+func lacks(lacking func(*profile.Profile) bool, why string) func(*profile.Profile) string {
+	return func(p *profile.Profile) string {
+		if lacking(p) {
+			return why
+		}
+		return ""
+	}
 }
 
 // needs is a constant function for Verb.Needs.

@@ -2,7 +2,6 @@ package ask
 
 import (
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -109,7 +108,7 @@ func LineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
 	for _, c := range h.Levels {
 		sizes = append(sizes, c.LineBytes)
 	}
-	sort.Slice(sizes, func(i, j int) bool { return sizes[i] < sizes[j] })
+	slices.Sort(sizes)
 	return slices.Compact(sizes)
 }
 
@@ -129,7 +128,7 @@ func NeedsSets(h hierarchy.Hierarchy) bool {
 	})
 }
 
-// oneCore says why there is nothing to tell by core.
+// oneCore says why there are no numbers by core.
 func oneCore(p *profile.Profile) hierarchy.Warning {
 	switch {
 	case !p.Input.Header.Threads:

@@ -28,26 +28,21 @@ table and md leave out small caches that miss as much as the next larger one.`,
 		}
 		return "the profile holds no windows of the run"
 	},
-	Answer: func(r *Run, q Question, d *report.Document) error {
-		found, err := r.Locality(q)
-		if err != nil {
-			return err
-		}
+	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, _ *report.Document) (t report.Table, _ error) {
 		both, err := r.withBeside(q, found)
 		if err != nil {
-			return err
+			return t, err
 		}
-		t := answers.Windows(found, both[1:]...)
+		t = answers.Windows(found, both[1:]...)
 		if q.Brief && r.Beside == nil {
 			t = withoutRepeats(t)
 		}
 		answers.FromSample(&t, r.Profile)
-		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
-		return nil
-	},
+		return t, nil
+	}),
 })
 
-// withoutRepeats leaves out columns of misses that are the same as the next one.
+// withoutRepeats drops columns of misses that equal the next one.
 func withoutRepeats(t report.Table) report.Table {
 	var kept []int
 	for i := range t.Columns {
