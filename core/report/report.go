@@ -1,19 +1,19 @@
-// Package report writes answers down: typed tables with units, and the doubts
-// about them, as aligned text, CSV, JSON and Markdown.
+// Package report writes answers, which are typed tables with units and warnings, as aligned
+// text, CSV, JSON and Markdown.
 //
-//  1. An answer fills a [Document]: what it is about (Input), tables whose
-//     columns say what they hold and in which unit, and warnings.
-//  2. [Document.Write] gives it in a [Format]. Counts are exact in every
-//     format; text and Markdown group their digits for the eye.
+//  1. An answer fills a [Document]: facts of its input, tables whose columns have names and
+//     units, and warnings.
+//  2. [Document.Write] writes it in a [Format]. Counts are exact in every format; text and
+//     Markdown group their digits.
 //
-// A document's JSON is one object: its schema's name and version, its input,
-// each table under its key as a list of rows (or as one object, where a table
-// is a single row by nature), and its warnings. CSV has no room for more than
-// one table and holds the first, or the one that the document names.
+// A document's JSON is one object: its schema's name and version, its input, each table under
+// its key as a list of rows (or as one object, if it has a single row by nature), and its
+// warnings. CSV contains only one table: the first, or the document's main one.
 package report
 
 import (
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -27,7 +27,7 @@ type Document struct {
 	Warnings []string
 }
 
-// Fact is one thing to know of the input.
+// Fact is a fact of the input.
 type Fact struct {
 	Key   string // for programs: "line_bytes"
 	Label string // for people: "line size"
@@ -37,13 +37,13 @@ type Fact struct {
 // Table is rows of typed cells.
 type Table struct {
 	Key     string // for programs: "levels"
-	Title   string // for people; "" where the document needs none
+	Title   string // for people; may be ""
 	Columns []Column
 	Rows    [][]Value
 	Single  bool // one row by nature: an object instead of a list in JSON
 }
 
-// Column says what the cells below it hold.
+// Column describes the cells of a column.
 type Column struct {
 	_     incomparable
 	Key   string // for programs: "capacity_lines"
@@ -69,17 +69,12 @@ func Columns(texts ...string) []Column {
 // Add appends a row.
 func (t *Table) Add(row ...Value) { t.Rows = append(t.Rows, row) }
 
-// Index is the number of the column with that key, or -1.
+// Index returns the index of the column with that key, or -1.
 func (t *Table) Index(key string) int {
-	for i := range t.Columns {
-		if t.Columns[i].Key == key {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Key == key })
 }
 
-// Format is a way to write a document.
+// Format is a format of documents.
 type Format string
 
 // The formats.
@@ -93,7 +88,7 @@ const (
 // Formats lists the formats, the default first.
 func Formats() []Format { return []Format{Text, CSV, JSON, Markdown} }
 
-// ParseFormat reads the name of a format. The error says which there are.
+// ParseFormat reads the name of a format. The error lists the formats.
 func ParseFormat(name string) (Format, error) {
 	var names []string
 	for _, f := range Formats() {
@@ -105,13 +100,12 @@ func ParseFormat(name string) (Format, error) {
 	return "", &FormatError{Got: name, Want: strings.Join(names, ", ")}
 }
 
-// FormatError tells of a format that there is not.
+// FormatError reports an unknown format.
 type FormatError struct{ Got, Want string }
 
 func (e *FormatError) Error() string { return `format "` + e.Got + `", want one of ` + e.Want }
 
-// Write gives the document in a format. Warnings are part of JSON only: the
-// other formats are for one table, and whoever writes them says the warnings
+// Write writes the document in a format. Only JSON contains the warnings; the caller shows them
 // where people look for them.
 func (d *Document) Write(w io.Writer, f Format) error {
 	var b []byte

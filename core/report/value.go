@@ -12,18 +12,18 @@ import (
 type Value struct {
 	_        incomparable
 	kind     kind
-	signed   bool // a difference: real has its sign
-	negative bool // and so has count
-	changed  bool // a difference as a share, and no difference of shares
-	list     bool // text has parts with commas between them
+	signed   bool // a difference, which is written with its sign
+	negative bool // the sign of count
+	changed  bool // a relative difference, not a difference of shares
+	list     bool // text is a list with commas
 
 	count uint64
 	real  float64
 	text  string
 }
 
-// incomparable leaves out the code that compares arrays of a type, of every length that
-// there is a literal of: 57 KB of the page's program for values and columns.
+// incomparable prevents the compiler's code that compares arrays of a type, for every length of
+// a literal: 57 KB of the page's program for values and columns.
 type incomparable = [0]func()
 
 type kind uint8
@@ -42,13 +42,12 @@ const (
 // TextOf is a name or a sentence.
 func TextOf(s string) Value { return Value{kind: textKind, text: s} }
 
-// ListOf is a text of parts with commas between them, of which people are shown the
-// first ones, and how many more there are.
+// ListOf is a list with commas. People see its beginning and the number of the other parts.
 func ListOf(s string) Value { return Value{kind: textKind, text: s, list: true} }
 
-// brief is the beginning of a list that is too long for a table.
+// brief abbreviates a list that is too long for a table.
 func brief(list string) string {
-	const most = 40 // letters, and the rest of a part
+	const most = 40 // letters, plus the rest of a part
 	if len(list) <= most {
 		return list
 	}
@@ -71,13 +70,11 @@ func Known(n uint64) Value {
 	return Count(n)
 }
 
-// Real is a number that need not be whole, as models compute them. People see
-// the nearest whole number behind a ≈, programs three decimals. A whole one is
-// the same whole number for both.
+// Real is a number that need not be whole, as models compute them. People see ≈ and the nearest
+// whole number, programs three decimals. Both see a whole number as it is.
 func Real(x float64) Value { return Value{kind: realKind, real: x} }
 
-// Ratio is a share from 0 to 1: a percentage for people, the plain number for
-// programs.
+// Ratio is a share from 0 to 1, a percentage for people.
 func Ratio(x float64) Value { return Value{kind: ratioKind, real: x} }
 
 // Share is the ratio of a part to the whole, 0 of an empty one.
@@ -96,8 +93,8 @@ func Quotient(part, whole float64) Value {
 	return Ratio(part / whole)
 }
 
-// Decimal is a number with a fraction, as quotients are: three significant
-// digits for people, all of them for programs.
+// Decimal is a number with a fraction: three significant digits for people, all of them for
+// programs.
 func Decimal(x float64) Value { return Value{kind: decimalKind, real: x} }
 
 // YesNo is a truth value.
@@ -109,15 +106,14 @@ func YesNo(yes bool) Value {
 	return v
 }
 
-// Bytes is a size, shown to three digits with a binary prefix unless it is a
-// whole number of them; exact for programs.
+// Bytes is a size: for people with a binary prefix, to three digits unless it is a whole number
+// of units; exact for programs.
 func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
 
-// None is a value that there is not: a dash for people, empty in CSV, null in
-// JSON.
+// None is a missing value: a dash for people, empty in CSV, null in JSON.
 func None() Value { return Value{kind: noneKind} }
 
-// IsNumber tells numbers, which stand to the right, from words.
+// IsNumber distinguishes numbers, which are right-aligned, from words.
 func (v Value) IsNumber() bool {
 	return v.kind == countKind || v.kind == bytesKind || v.kind == realKind || v.kind == ratioKind || v.kind == decimalKind
 }
@@ -129,7 +125,7 @@ type Words struct {
 	Real, Share func(float64) string // Share is of a number from 0 to 1
 }
 
-// Shown is the value for people, in that style.
+// Shown writes the value for people, in a style.
 func (v Value) Shown(w Words) string {
 	if v.signed {
 		return v.withSign(func(m Value) string { return m.Shown(w) })
@@ -150,7 +146,7 @@ func (v Value) Shown(w Words) string {
 	return v.Human()
 }
 
-// Human is the value for people.
+// Human writes the value for people.
 func (v Value) Human() string {
 	if v.signed {
 		return v.withSign(Value.Human)
@@ -186,7 +182,7 @@ func (v Value) Human() string {
 	return v.text
 }
 
-// Plain is the value for programs, without quotes.
+// Plain writes the value for programs, without quotes.
 func (v Value) Plain() string {
 	switch v.kind {
 	case countKind, bytesKind:
@@ -216,8 +212,8 @@ func significant(x float64) string {
 	return strconv.FormatFloat(x, 'f', max(0, 2-int(math.Floor(math.Log10(math.Abs(x))))), 64)
 }
 
-// Compare orders values for sorted tables: numbers fall, words rise, and what is
-// not there comes last.
+// Compare orders values for sorted tables: numbers in descending order, words in ascending order,
+// and missing values last.
 func Compare(x, y Value) int {
 	if x.kind == noneKind || y.kind == noneKind {
 		return cmp.Compare(y.rank(), x.rank())
@@ -242,7 +238,7 @@ func (v Value) rank() int {
 	return 1
 }
 
-// size is the number to sort by; counts beyond its precision are compared apart.
+// size returns the number to sort by. Counts beyond its precision are also compared exactly.
 func (v Value) size() float64 {
 	if v.kind == countKind || v.kind == bytesKind || v.kind == yesNoKind {
 		if v.negative {
@@ -263,25 +259,20 @@ func (v Value) decimal() string {
 
 // group puts commas between thousands of the digits before a point.
 func group(digits string) string {
-	whole, rest := digits, ""
-	for i := range digits {
-		if digits[i] == '.' {
-			whole, rest = digits[:i], digits[i:]
-			break
-		}
-	}
-	sign := ""
-	if len(whole) > 0 && whole[0] == '-' {
-		sign, whole = "-", whole[1:]
-	}
+	whole, _, _ := strings.Cut(digits, ".")
+	rest := digits[len(whole):]
+	whole, negative := strings.CutPrefix(whole, "-")
 	var out []byte
+	if negative {
+		out = append(out, '-')
+	}
 	for i := range len(whole) {
 		if i > 0 && (len(whole)-i)%3 == 0 {
 			out = append(out, ',')
 		}
 		out = append(out, whole[i])
 	}
-	return sign + string(out) + rest
+	return string(out) + rest
 }
 
 // binary writes a number of bytes for people: 64 B, 32 KiB, 48.1 KiB.
@@ -299,9 +290,8 @@ func binary(bytes uint64) string {
 	return strconv.FormatFloat(float64(bytes)/float64(whole), 'f', digits, 64) + " " + units[unit-1:unit] + "iB"
 }
 
-// Difference is b - a: exact of whole numbers, in percentage points of ratios,
-// and nothing ([None]) where one of them is no number. It is written with its
-// sign.
+// Difference is b - a: exact for whole numbers, in percentage points for ratios, and [None] if
+// one of them is no number. It is written with its sign.
 func Difference(a, b Value) Value {
 	switch {
 	case !a.IsNumber() || !b.IsNumber() || a.signed || b.signed:
@@ -324,8 +314,8 @@ func Difference(a, b Value) Value {
 	return Value{kind: kind, signed: true, real: b.size() - a.size()}
 }
 
-// Change is the difference of a and b as a share of a, with its sign: nothing
-// where a is 0 and b is not, and where there is no difference to tell.
+// Change is the relative difference (b - a) / a, with its sign, and [None] if a is 0 and b is
+// not, or if one of them is no number.
 func Change(a, b Value) Value {
 	d := Difference(a, b)
 	if d.kind == noneKind {
@@ -341,7 +331,7 @@ func Change(a, b Value) Value {
 	return Value{kind: ratioKind, signed: true, changed: true, real: share}
 }
 
-// Number is the value as a number; ok is false of what is none.
+// Number returns the value as a number. ok is false if it is none.
 func (v Value) Number() (x float64, ok bool) {
 	if !v.IsNumber() {
 		return 0, false
@@ -351,7 +341,7 @@ func (v Value) Number() (x float64, ok bool) {
 
 func (v Value) isWhole() bool { return v.kind == countKind || v.kind == bytesKind }
 
-// zero is nothing of what v measures.
+// zero is the number 0 of v's kind.
 func (v Value) zero() Value {
 	if !v.IsNumber() {
 		return None()
@@ -365,7 +355,7 @@ func (v Value) magnitude() Value {
 	return v
 }
 
-// withSign writes a difference: the sign, and the magnitude as write has it.
+// withSign writes a difference: its sign, and its magnitude by write.
 func (v Value) withSign(write func(Value) string) string {
 	m := v.magnitude()
 	m.signed = false

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"errors"
-	"io"
 	"slices"
 	"strings"
 
@@ -66,8 +64,7 @@ goes to, the signal ends the program all the same.`,
 			case line < 0 && slices.ContainsFunc(args, isHelp):
 				return cmd.Help()
 			case line < 0 && slices.Equal(args, []string{"--header"}):
-				_, err := a.stdout.Write(capture.Header())
-				return err
+				return a.write(capture.Header())
 			}
 			if len(args) == 0 {
 				args = []string{"nothing"}
@@ -83,18 +80,18 @@ func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
 // preload prints the path of the runtime as a library.
 func (a *app) preload(compiler string) error {
 	path, err := capture.Preload(compiler)
-	if errors.As(err, new(*capture.UsageError)) {
+	switch {
+	case is[*capture.UsageError](err):
 		return asUsage(err)
+	case err != nil:
+		return err
 	}
-	if err == nil {
-		_, err = io.WriteString(a.stdout, path+"\n")
-	}
-	return err
+	return a.write([]byte(path + "\n"))
 }
 
 func (a *app) compile(compiler string, args []string) error {
 	status, err := capture.Compile(capture.IO{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr}, compiler, args)
-	if errors.As(err, new(*capture.UsageError)) {
+	if is[*capture.UsageError](err) {
 		return asUsage(err)
 	}
 	a.status = status

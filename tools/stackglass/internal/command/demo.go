@@ -59,7 +59,7 @@ C program (to standard output, or to -o). Every verb takes demo:NAME for a FILE.
 	return cmd
 }
 
-// oneDemo wants a demo's name, or nothing.
+// oneDemo checks that there is at most one demo.
 func oneDemo(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return usagef("demo shows one demo, and ", strconv.Itoa(len(args)), " are named: ", strings.Join(args, ", "))
@@ -88,7 +88,7 @@ func (a *app) listDemos(format string) error {
 	return a.print(format, &report.Document{Schema: "stackglass.demos", Version: 1, Tables: []report.Table{t}})
 }
 
-// teach asks the demo's question, shows its curve, and answers.
+// teach prints the demo's question, its curve, and its lesson.
 func (a *app) teach(cmd *cobra.Command, d site.Demo, format string) error {
 	r := &reading{cmd: cmd, kinds: "data", format: format, analyses: analysis.Locality.String()}
 	l, err := a.load(r, "demo:"+d.Name, []uint32{64})
@@ -113,7 +113,7 @@ func lessonTable(d site.Demo) report.Table {
 	return t
 }
 
-// writeDemo writes an embedded file to path, or to stdout where that is "" or -.
+// writeDemo writes an embedded file to path, or to stdout if that is "" or -.
 func (a *app) writeDemo(path, file string) error {
 	content, err := site.DemoFile(file)
 	if err != nil {

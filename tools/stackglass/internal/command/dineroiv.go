@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// dineroRun is a DineroIV that runs, where one is installed.
+// dineroRun is a running DineroIV, if it is installed.
 type dineroRun struct {
 	cmd   *exec.Cmd
 	to    *bufio.Writer
@@ -26,16 +26,11 @@ type dineroRun struct {
 	ended bool // it reads no more
 }
 
-// newDinero starts DineroIV with a cache; without one installed, or where it does not
-// start, what it would say stays open.
+// newDinero starts DineroIV with a cache. If it cannot be started, there is no result.
 func newDinero(ctx context.Context, c misses.Cache) *dineroRun {
 	d := &dineroRun{line: c.LineBytes}
-	path, err := exec.LookPath("dineroIV")
-	if err != nil {
-		return d
-	}
 	n := func(v uint64) string { return strconv.FormatUint(v, 10) }
-	cmd := exec.CommandContext(ctx, path, "-l1-usize", n(c.Lines()*c.LineBytes), "-l1-ubsize", n(c.LineBytes), "-l1-uassoc", n(c.Ways), "-informat", "d")
+	cmd := exec.CommandContext(ctx, "dineroIV", "-l1-usize", n(c.Lines()*c.LineBytes), "-l1-ubsize", n(c.LineBytes), "-l1-uassoc", n(c.Ways), "-informat", "d")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return d
@@ -47,7 +42,7 @@ func newDinero(ctx context.Context, c misses.Cache) *dineroRun {
 	return d
 }
 
-// write gives it the references of a batch, an access for each line that they touch.
+// write sends the references of a batch, an access for each line that they touch.
 func (d *dineroRun) write(b *trace.Batch) {
 	if d.cmd == nil || d.ended {
 		return
@@ -76,7 +71,7 @@ func (d *dineroRun) write(b *trace.Batch) {
 	d.send()
 }
 
-// send gives it the text so far. If it has ended, its answer says why.
+// send sends the text so far.
 func (d *dineroRun) send() {
 	if _, err := d.to.Write(d.text); err != nil {
 		d.ended = true
@@ -84,7 +79,7 @@ func (d *dineroRun) send() {
 	d.text = d.text[:0]
 }
 
-// abandon ends it, and asks nothing.
+// abandon ends DineroIV.
 func (d *dineroRun) abandon() {
 	if d.cmd != nil {
 		d.pipe.Close()
@@ -93,10 +88,10 @@ func (d *dineroRun) abandon() {
 	}
 }
 
-// errDinero tells that it did not say what it says.
+// errDinero reports an unexpected answer of DineroIV.
 var errDinero = errors.New("dineroIV is installed, but did not answer with a line of Demand Misses; take it out of PATH to validate without it")
 
-// misses waits for what it counts; None without it.
+// misses waits for the result; None without DineroIV.
 func (d *dineroRun) misses() (report.Value, error) {
 	if d.cmd == nil {
 		return report.None(), nil

@@ -149,7 +149,7 @@ func flush(w io.Writer) error {
 	return nil
 }
 
-// containerInfo tells what a container tells of itself.
+// containerInfo lays out facts about a container.
 func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
 	s := f.Container
 	d := &report.Document{Schema: "stackglass.info", Version: 1, Input: []report.Fact{
@@ -196,7 +196,7 @@ func ticketsOf(s *sgt.Survey) uint64 {
 	return s.LastTicket - s.FirstTicket + 1
 }
 
-// endOf says how a run ended.
+// endOf says how the run of a trace ended.
 func endOf(f *pass.Facts) report.Value {
 	switch how := f.Container.Ending.String(); {
 	case how != "":
@@ -207,29 +207,27 @@ func endOf(f *pass.Facts) report.Value {
 	return report.None()
 }
 
-// capturedFacts are those that the capture wrote. Of several under one name the
-// last holds, but arguments are a line.
+// capturedFacts returns the facts that the capture wrote. The last of several values under one
+// name counts, except for arguments, which are joined.
 func capturedFacts(capture []trace.Fact) (facts []report.Fact) {
-	values := map[string][]string{}
+	texts := map[string]string{}
+	var names []string
 	for _, c := range capture {
-		values[c.Name] = append(values[c.Name], c.Value)
+		text, again := texts[c.Name]
+		if !again {
+			names = append(names, c.Name)
+		}
+		if texts[c.Name] = c.Value; again && c.Name == "argument" {
+			texts[c.Name] = text + " " + c.Value
+		}
 	}
-	for _, c := range capture {
-		all := values[c.Name]
-		if all == nil {
-			continue // shown
-		}
-		text := all[len(all)-1]
-		if c.Name == "argument" {
-			text = strings.Join(all, " ")
-		}
-		facts = append(facts, report.Fact{Key: "capture_" + c.Name, Label: c.Name, Value: report.TextOf(text)})
-		values[c.Name] = nil
+	for _, name := range names {
+		facts = append(facts, report.Fact{Key: "capture_" + name, Label: name, Value: report.TextOf(texts[name])})
 	}
 	return facts
 }
 
-// codeTable counts what is known of the program.
+// codeTable counts the entries of the program's tables.
 func codeTable(p *trace.Program) report.Table {
 	t := report.Table{Key: "code", Columns: report.Columns("what=known of the program", "number")}
 	missed := uint64(0)
@@ -251,10 +249,10 @@ func codeTable(p *trace.Program) report.Table {
 	return t
 }
 
-// mostListed is how many rows the tables of threads and modules have.
+// mostListed is the most rows of the tables of threads and modules.
 const mostListed = 20
 
-// threadTable lists threads, those with the most references first.
+// threadTable lists threads in descending order of references.
 func threadTable(s *sgt.Survey) report.Table {
 	t := report.Table{Key: "threads", Columns: report.Columns(
 		"thread", "name", "chunks", "steps", "references")}
@@ -289,7 +287,7 @@ func moduleTable(p *trace.Program) report.Table {
 	return t
 }
 
-// missedTable lists what was not instrumented.
+// missedTable lists code that was not instrumented.
 func missedTable(p *trace.Program) report.Table {
 	t := report.Table{Key: "missed", Columns: report.Columns(
 		"module=not in the trace: of module", "what", "why", "places")}

@@ -199,7 +199,7 @@ func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 	return &answerable{Result: &pass.Result{}, name: name}, err
 }
 
-// pptFiles names the files that PPT has beside a trace.
+// pptFiles names the files of PPT beside a trace.
 type pptFiles struct{ blocks, shared, counts, bounds string }
 
 func (p *pptFiles) flags(f *pflag.FlagSet) {
@@ -209,44 +209,40 @@ func (p *pptFiles) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.bounds, "ppt-bounds", "", "of a trace of PPT, min_max_addr.dat, as a `FILE`: hold the trace against it")
 }
 
-// read reads those that are named.
-func (p *pptFiles) read(into *sasmm.Files) (err error) {
-	text := func(flag, name string) []byte {
-		if name == "" || err != nil {
-			return nil
-		}
-		b, wrong := os.ReadFile(name)
-		if wrong != nil {
-			err = usagef(flag, " ", name, ": ", reason(wrong))
-		}
-		return b
-	}
-	blocks, shared := text("--ppt-blocks", p.blocks), text("--ppt-shared", p.shared)
-	counts, bounds := text("--ppt-counts", p.counts), text("--ppt-bounds", p.bounds)
-	if err != nil {
-		return err
-	}
-	if p.blocks != "" {
-		if into.Blocks, err = ppt.ParseBlocks(p.blocks, blocks); err != nil {
+// read reads the files that are named.
+func (p *pptFiles) read(into *sasmm.Files) error {
+	for _, file := range []struct {
+		flag, name string
+		parse      func(name string, text []byte) error
+	}{
+		{"--ppt-blocks", p.blocks, func(name string, text []byte) (err error) {
+			into.Blocks, err = ppt.ParseBlocks(name, text)
 			return err
-		}
-	}
-	if p.shared != "" {
-		if into.Shared, err = ppt.ParseShared(p.shared, shared); err != nil {
+		}},
+		{"--ppt-shared", p.shared, func(name string, text []byte) (err error) {
+			into.Shared, err = ppt.ParseShared(name, text)
 			return err
-		}
-	}
-	if p.counts != "" {
-		if into.Counts, err = ppt.ParseCounts(p.counts, counts); err != nil {
+		}},
+		{"--ppt-counts", p.counts, func(name string, text []byte) (err error) {
+			into.Counts, err = ppt.ParseCounts(name, text)
 			return err
+		}},
+		{"--ppt-bounds", p.bounds, func(name string, text []byte) error {
+			bounds, err := ppt.ParseBounds(name, text)
+			into.Bounds = &bounds
+			return err
+		}},
+	} {
+		if file.name == "" {
+			continue
 		}
-	}
-	if p.bounds != "" {
-		found, err := ppt.ParseBounds(p.bounds, bounds)
+		text, err := os.ReadFile(file.name)
 		if err != nil {
+			return usagef(file.flag, " ", file.name, ": ", reason(err))
+		}
+		if err := file.parse(file.name, text); err != nil {
 			return err
 		}
-		into.Bounds = &found
 	}
 	return nil
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/web"
 )
 
-// friendlyAddress is where the page is served unless said otherwise, so that
-// what the browser keeps for the page is found again the next time. If the port
-// is taken, any free one will do.
+// friendlyAddress is the default address of the page. It is always the same, so that the browser
+// finds its storage for the page again. If the port is taken, any free one is used.
 const friendlyAddress = "127.0.0.1:7411"
 
 // serve serves the page on this machine.
@@ -64,8 +63,7 @@ analysed in the browser; the server only hands out the page.`,
 	return cmd
 }
 
-// listen refuses addresses that other machines reach: a page for one person's
-// private traces is nobody else's business.
+// listen refuses addresses that other machines can reach, since traces are private.
 func listen(address string, otherPort bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -88,14 +86,14 @@ func listen(address string, otherPort bool) (net.Listener, error) {
 }
 
 func (a *app) openBrowser(url string) {
-	// What the browser's starter says belongs to nobody's answer.
+	// The output of the program that starts the browser must not be part of the answer.
 	browser.Stdout, browser.Stderr = a.stderr, a.stderr
 	if err := browser.OpenURL(url); err != nil {
 		a.warn("no browser could be opened (" + strings.ReplaceAll(err.Error(), "\n", " ") + "); open " + url + " yourself")
 	}
 }
 
-// serveUntil serves until ctx ends; being interrupted is how one ends it.
+// serveUntil serves until ctx ends, which is no error.
 func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"debug/elf"
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture/record"
 )
 
-// trace runs a program and records what it refers to.
+// trace runs a program and records its references.
 func (a *app) trace() *cobra.Command {
 	var (
 		output, with, most string
@@ -73,7 +72,7 @@ it.`,
 	return cmd
 }
 
-// aProgram wants a program to run.
+// aProgram checks that there is a program to run.
 func aProgram(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef("give a program to run, as in: stackglass trace -- ./prog input.txt")
@@ -81,8 +80,8 @@ func aProgram(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// tracesItself reports whether a program was linked by `stackglass cc`. What
-// cannot be read is for others to complain about.
+// tracesItself reports whether a program was linked by `stackglass cc`. Others report files that
+// cannot be read.
 func tracesItself(program string) bool {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -96,15 +95,15 @@ func tracesItself(program string) bool {
 	return file.Section("__sg_modules") != nil
 }
 
-// traceError makes errors of starting the program ones of usage.
+// traceError turns errors of starting the program into errors of usage.
 func traceError(output string, err error) error {
-	if errors.As(err, new(*record.ProgramError)) || errors.As(err, new(*record.TracerError)) || errors.As(err, new(*qemu.BuildError)) {
+	if is[*record.ProgramError](err) || is[*record.TracerError](err) || is[*qemu.BuildError](err) {
 		return asUsage(err)
 	}
 	return &outputError{path: output, err: err}
 }
 
-// recorded is a sentence on a trace.
+// recorded describes a trace in a sentence.
 func recorded(path string, r record.Result) string {
 	s := path + " has " + grouped(r.References) + " references of " + plural(uint64(r.Threads), "thread")
 	if r.Sites > 0 {
@@ -131,7 +130,7 @@ func grouped(n uint64) string {
 	return digits
 }
 
-// unlessNamed says what would name places in the code.
+// unlessNamed says how to get source locations.
 func unlessNamed(named int) string {
 	if named > 0 {
 		return ""

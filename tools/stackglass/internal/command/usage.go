@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// oneFile wants the one trace or profile that a verb answers about.
+// oneFile checks that there is one trace or profile.
 func oneFile(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
@@ -27,7 +27,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	return usagef(cmd.Name(), " answers about one file, and ", strconv.Itoa(len(args)), " are given: ", strings.Join(args, ", "))
 }
 
-// someFiles wants traces or profiles.
+// someFiles checks that there are traces or profiles.
 func someFiles(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef("give a trace, as in: stackglass ", cmd.Name(), " app.lackey.lz4 -o app.sgp; see `", helpOf(cmd), "`")
@@ -35,7 +35,7 @@ func someFiles(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// nothing wants no argument at all.
+// nothing checks that there is no argument.
 func nothing(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef(strconv.Quote(args[0]), ": ", cmd.Name(), " takes options only")
@@ -43,8 +43,8 @@ func nothing(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknownVerb tells that the first word of a command line is no verb, and which
-// one is near, or which there are.
+// unknownVerb reports that the first word of a command line is no verb, and suggests similar
+// ones or all.
 func unknownVerb(root *cobra.Command, args []string) error {
 	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if at < 0 {
@@ -66,8 +66,7 @@ func verbs(root *cobra.Command) (names []string) {
 	return names
 }
 
-// help is the verb of that name; unlike Cobra's own, it fails for a verb that
-// there is not.
+// help is the verb of that name. Unlike Cobra's own, it fails for an unknown verb.
 func (a *app) help() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [VERB]",
@@ -86,7 +85,7 @@ func (a *app) help() *cobra.Command {
 	}
 }
 
-// wanted says what an option of a type takes.
+// wanted describes the values of an option, by its type.
 var wanted = map[string]string{
 	"uint32":    "a whole number without a unit, as in 64",
 	"uint64":    "a whole number without a unit or sign, as in 1000000",
@@ -94,7 +93,7 @@ var wanted = map[string]string{
 	"bool":      "true or false",
 }
 
-// flagError tells in our words what is wrong with an option.
+// flagError says what is wrong with an option.
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		invalid *pflag.InvalidValueError
