@@ -2,33 +2,32 @@ package answers
 
 import "strings"
 
-// A view of loops lists the nests that make this share of the references or more, and at
-// most so many; asker and answerer have to agree.
+// A view of loops lists at most MostNests nests, with at least this share of the references each.
+// The page and the program that answers it have to agree.
 const (
 	LeastNest = 0.001
 	MostNests = 400
 )
 
-// NestChange is a change to the code as the command's options have it: its kind and the rest.
+// NestChange is a change to the code: the name and the value of an option of the command.
 type NestChange struct{ Kind, Text string }
 
-// LoopQuestion is a Question about a run's loops (package loopcount): misses by loop, and
-// what changes to a nest would save. It always is all that is wanted; what was counted
-// before is not counted again. A first reply is of the loops as they are. Its tables, by
-// their keys:
+// LoopQuestion is a Question about a run's loops (package loopcount): misses by loop, and the
+// misses that changes to a nest would save. Counts of the previous question are reused. The
+// first reply is about the unchanged loops. Its tables, by their keys:
 //
-//	levels     level, problem (why nothing is counted, in a sentence; with counts, what is otherwise in
-//	           the cache), sets, ways, accesses, jumped (those that were not made one by one)
-//	by_loop    the misses of each loop, by their numbers; a column for each level, in the same order
+//	levels     level, problem (why nothing is counted, or a warning), sets, ways, accesses,
+//	           jumped (accesses that were not simulated)
+//	by_loop    the misses of each loop, in order; a column for each level, in the same order
 //	misses     of the loop, of all other accesses and of the run, by level and cause
-//	evictions  whose lines went because whose came
-//	classes    of the loop's arrays, in their order: class; its label says in which level
+//	evictions  pairs of arrays of which one evicts lines of the other
+//	classes    of the loop's arrays, in order: class; its label names the level
 //
-// A second one is of the changes, with doubts about them as Notes; its Problem says why none
+// The second reply is about the changes. Its Notes are warnings; its Problem says why no change
 // can be tried on the nest:
 //
-//	wrong      what is wrong with each change, in a sentence; "" for nothing
-//	tried      what the changes do, each by itself
+//	wrong      what is wrong with each change, in a sentence, or ""
+//	tried      the misses with each change
 //	proposed   changes that were found
 type LoopQuestion struct {
 	Machine []string // the hierarchy in question, a level a line (hierarchy.Lines)
@@ -38,7 +37,7 @@ type LoopQuestion struct {
 	Propose bool // changes are to be searched for
 }
 
-// PartChanges is the part of a reply about loops that is of the changes.
+// PartChanges is the part of the reply about changes.
 const PartChanges = "changes"
 
 func (q *LoopQuestion) fields(f *Fields) {
@@ -58,7 +57,7 @@ func (q *LoopQuestion) fields(f *Fields) {
 	f.Flag("propose", &q.Propose)
 }
 
-// Question returns q as it is asked.
+// Question returns q as a Question.
 func (q LoopQuestion) Question() Question { return Question{Of: OfLoops, Words: WordsOf(q.fields)} }
 
 // ReadLoopQuestion reads the words of a question. The error is a *[trace.OptionError].

@@ -37,7 +37,7 @@ func (q *ModelQuestion) fields(f *Fields) {
 	f.Flag("whole", &q.Whole)
 }
 
-// Question returns q as it is asked.
+// Question returns q as a Question.
 func (q ModelQuestion) Question() Question { return Question{Of: OfModels, Words: WordsOf(q.fields)} }
 
 // ReadModelQuestion reads the words of a question. The error is a *[trace.OptionError].

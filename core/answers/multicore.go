@@ -111,7 +111,7 @@ func coresText(list []int) string {
 // trace, as trace_format, regions (how many are parallel) and windows (how they are chosen).
 const CoresFacts = "facts"
 
-// Question returns q as it is asked.
+// Question returns q as a Question.
 func (q MulticoreQuestion) Question() Question {
 	return Question{Of: OfCores, Words: WordsOf(q.fields)}
 }

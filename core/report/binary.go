@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Code codes the table with every value as it is, which no other form does, for another
-// program of the same build.
+// Code codes the table for another program of the same build. Unlike other formats, it preserves
+// every value.
 //
 //	text     number of bytes as uvarint, bytes
 //	table    key, title, single (one byte), columns, and if there are any, rows

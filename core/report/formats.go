@@ -8,14 +8,19 @@ import (
 	"unicode/utf8"
 )
 
+// appendTexts appends texts to b.
+func appendTexts(b []byte, texts ...string) []byte {
+	for _, text := range texts {
+		b = append(b, text...)
+	}
+	return b
+}
+
 // JSON writes the document as one object, a row a line, so that it reads well in
 // a terminal and in a diff.
 func (d *Document) JSON() []byte {
-	b := append([]byte{}, "{\n  \"schema\": {\"name\": "...)
-	b = appendString(b, d.Schema)
-	b = append(b, ", \"version\": "...)
-	b = strconv.AppendInt(b, int64(d.Version), 10)
-	b = append(b, "},\n  \"input\": {"...)
+	b := appendString([]byte("{\n  \"schema\": {\"name\": "), d.Schema)
+	b = appendTexts(b, ", \"version\": ", strconv.Itoa(d.Version), "},\n  \"input\": {")
 	for i, f := range d.Input {
 		if i > 0 {
 			b = append(b, ", "...)
@@ -76,13 +81,13 @@ func (v Value) appendJSON(b []byte) []byte {
 		return appendString(b, v.text)
 	}
 	if v.kind == noneKind || math.IsNaN(v.real) || math.IsInf(v.real, 0) {
-		return append(b, "null"...) // JSON has no word for them
+		return append(b, "null"...)
 	}
 	return append(b, v.Plain()...)
 }
 
-// appendString quotes s as JSON. Bytes that are no UTF-8 become the
-// replacement character, as in encoding/json.
+// appendString quotes s as JSON. Invalid UTF-8 becomes the replacement character, as in
+// encoding/json.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -104,8 +109,8 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// CSV writes the table as RFC 4180 asks, with line feeds: a header of the
-// columns' keys, then the rows with plain numbers.
+// CSV writes the table by RFC 4180, with line feeds: the columns' keys, then the rows with plain
+// numbers.
 func (t *Table) CSV() (b []byte) {
 	for i := range t.Columns {
 		if i > 0 {
@@ -130,15 +135,13 @@ func appendField(b []byte, s string) []byte {
 	if !strings.ContainsAny(s, "\",\r\n") {
 		return append(b, s...)
 	}
-	b = append(b, '"')
-	b = append(b, strings.ReplaceAll(s, `"`, `""`)...)
-	return append(b, '"')
+	return appendTexts(b, `"`, strings.ReplaceAll(s, `"`, `""`), `"`)
 }
 
 const gap = "  "
 
-// appendText writes facts, then tables: numbers to the right, words to the
-// left, two spaces between columns, no rules and no trailing space.
+// appendText writes facts, then tables: numbers right-aligned, words left-aligned, two spaces
+// between columns, no rules and no trailing space.
 func (d *Document) appendText(b []byte) []byte {
 	wide := 0
 	for _, f := range d.Input {
@@ -146,7 +149,7 @@ func (d *Document) appendText(b []byte) []byte {
 	}
 	for _, f := range d.Input {
 		b = pad(append(b, f.Label...), wide-utf8.RuneCountInString(f.Label))
-		b = append(append(append(b, gap...), f.Value.Human()...), '\n')
+		b = appendTexts(b, gap, f.Value.Human(), "\n")
 	}
 	for i := range d.Tables {
 		if len(b) > 0 {
@@ -164,18 +167,17 @@ func (d *Document) appendText(b []byte) []byte {
 // appendPairs writes a single row as a line for each column.
 func (t *Table) appendPairs(b []byte) []byte {
 	for i := range t.Columns {
-		b = append(append(b, t.Columns[i].heading()...), gap...)
-		b = append(append(b, t.Rows[0][i].Human()...), '\n')
+		b = appendTexts(b, t.Columns[i].heading(), gap, t.Rows[0][i].Human(), "\n")
 	}
 	return b
 }
 
 func (t *Table) appendText(b []byte) []byte {
 	if t.Title != "" {
-		b = append(append(b, t.Title...), '\n')
+		b = appendTexts(b, t.Title, "\n")
 	}
 	if len(t.Columns) == 0 {
-		return b // there is nothing to tell but the title
+		return b
 	}
 	cells := make([][]string, 0, len(t.Rows)+1)
 	head := make([]string, len(t.Columns))
@@ -219,14 +221,9 @@ func (t *Table) appendText(b []byte) []byte {
 	return b
 }
 
-func pad(b []byte, spaces int) []byte {
-	for range spaces {
-		b = append(b, ' ')
-	}
-	return b
-}
+func pad(b []byte, spaces int) []byte { return append(b, strings.Repeat(" ", spaces)...) }
 
-// heading is a column's label with its unit.
+// heading returns a column's label with its unit.
 func (c *Column) heading() string {
 	if c.Unit == "" {
 		return c.Label
@@ -234,14 +231,12 @@ func (c *Column) heading() string {
 	return c.Label + " (" + c.Unit + ")"
 }
 
-// appendMarkdown writes facts and tables as tables of GitHub-flavoured
-// Markdown.
+// appendMarkdown writes facts and tables as tables of GitHub-flavoured Markdown.
 func (d *Document) appendMarkdown(b []byte) []byte {
 	if len(d.Input) > 0 {
 		b = append(b, "| input | |\n| --- | --- |\n"...)
 		for _, f := range d.Input {
-			b = append(append(b, "| "...), escapePipe(f.Label)...)
-			b = append(append(append(b, " | "...), escapePipe(f.Value.Human())...), " |\n"...)
+			b = appendTexts(b, "| ", escapePipe(f.Label), " | ", escapePipe(f.Value.Human()), " |\n")
 		}
 	}
 	for i := range d.Tables {
@@ -255,14 +250,14 @@ func (d *Document) appendMarkdown(b []byte) []byte {
 
 func (t *Table) appendMarkdown(b []byte) []byte {
 	if t.Title != "" {
-		b = append(append(append(b, "**"...), t.Title...), "**\n\n"...)
+		b = appendTexts(b, "**", t.Title, "**\n\n")
 	}
 	if len(t.Columns) == 0 {
-		return b // there is nothing to tell but the title
+		return b
 	}
 	b = append(b, '|')
 	for i := range t.Columns {
-		b = append(append(append(b, ' '), escapePipe(t.Columns[i].heading())...), " |"...)
+		b = appendTexts(b, " ", escapePipe(t.Columns[i].heading()), " |")
 	}
 	b = append(b, "\n|"...)
 	for i := range t.Columns {
@@ -276,7 +271,7 @@ func (t *Table) appendMarkdown(b []byte) []byte {
 	for _, row := range t.Rows {
 		b = append(b, '|')
 		for i := range t.Columns {
-			b = append(append(append(b, ' '), escapePipe(row[i].Human())...), " |"...)
+			b = appendTexts(b, " ", escapePipe(row[i].Human()), " |")
 		}
 		b = append(b, '\n')
 	}
@@ -292,12 +287,11 @@ func escapePipe(s string) string {
 func (t *Table) AppendHTML(b []byte) []byte {
 	b = append(b, "<table>\n"...)
 	if t.Title != "" {
-		b = append(append(append(b, "<caption>"...), EscapeHTML(t.Title)...), "</caption>\n"...)
+		b = appendTexts(b, "<caption>", EscapeHTML(t.Title), "</caption>\n")
 	}
 	b = append(b, "<thead><tr>"...)
 	for i := range t.Columns {
-		b = append(append(append(b, "<th scope=\"col\""...), t.class(i)...), '>')
-		b = append(append(b, EscapeHTML(t.Columns[i].heading())...), "</th>"...)
+		b = appendTexts(b, "<th scope=\"col\"", t.class(i), ">", EscapeHTML(t.Columns[i].heading()), "</th>")
 	}
 	b = append(b, "</tr></thead>\n<tbody>\n"...)
 	for _, row := range t.Rows {
@@ -307,26 +301,23 @@ func (t *Table) AppendHTML(b []byte) []byte {
 			if i == 0 {
 				open, end = "<th scope=\"row\"", "</th>"
 			}
-			b = append(append(append(b, open...), t.class(i)...), '>')
-			b = append(append(b, EscapeHTML(row[i].Human())...), end...)
+			b = appendTexts(b, open, t.class(i), ">", EscapeHTML(row[i].Human()), end)
 		}
 		b = append(b, "</tr>\n"...)
 	}
 	return append(b, "</tbody></table>\n"...)
 }
 
-// class is the attribute of a column's cells: numbers stand to the right.
+// class returns the attribute of a column's cells. Numbers are right-aligned.
 func (t *Table) class(column int) string {
-	for _, row := range t.Rows {
-		if row[column].IsNumber() {
-			return ` class="n"`
-		}
+	if slices.ContainsFunc(t.Rows, func(row []Value) bool { return row[column].IsNumber() }) {
+		return ` class="n"`
 	}
 	return ""
 }
 
-// EscapeHTML is text as it stands in HTML and SVG, between tags and in quotes.
-// What no document may hold becomes the replacement character.
+// EscapeHTML escapes text for HTML and SVG, between tags and in quotes. Characters that no
+// document may contain become the replacement character.
 func EscapeHTML(s string) string {
 	return escaper.Replace(strings.Map(printable, strings.ToValidUTF8(s, "\uFFFD")))
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Counter answers questions about the loops of one run.
+// Counter answers questions about the loops of one run. It keeps the last results.
 type Counter struct {
 	loops *answers.Loops
 
 	machine []string
-	counted *Misses // of machine; nil: not yet
+	counted *Misses // of machine; may be nil
 
 	trial   *Trial
-	refused string
+	refused string // why there is no trial
 	tried   tried
 }
 
-// tried is what changes were tried, and what came of it.
+// tried is the changes that were tried last, and the reply.
 type tried struct {
 	machine []string
 	nest    uint32
@@ -32,7 +32,7 @@ type tried struct {
 	reply   *answers.Reply
 }
 
-// Open reads the loops of an encoded profile. Its error says why there are none.
+// Open reads the loops of an encoded profile. The error says why there are none.
 func Open(encoded []byte) (*Counter, error) {
 	p, err := profile.Decode(encoded)
 	if err != nil {
@@ -49,8 +49,7 @@ func Open(encoded []byte) (*Counter, error) {
 	return &Counter{loops: l}, nil
 }
 
-// Answer gives the answers to a question as they come, and asks goOn now and then whether
-// to go on.
+// Answer passes the replies to a question to give as they come. It stops when goOn is false.
 func (c *Counter) Answer(q answers.LoopQuestion, goOn func() bool, give func(*answers.Reply)) {
 	var h hierarchy.Hierarchy
 	for _, line := range q.Machine {
@@ -83,7 +82,7 @@ func (c *Counter) Answer(q answers.LoopQuestion, goOn func() bool, give func(*an
 	}
 }
 
-// counts is the answer as to the loops as they are.
+// counts is the reply about the unchanged loops.
 func (c *Counter) counts(loop int) *answers.Reply {
 	m := c.counted
 	levels := report.Table{Key: "levels", Columns: report.Columns(
@@ -116,7 +115,7 @@ func (c *Counter) counts(loop int) *answers.Reply {
 	return reply
 }
 
-// prepare has the nest that changes are tried on at hand; false: none can be.
+// prepare makes a trial of the nest. It returns false if no changes can be tried on it.
 func (c *Counter) prepare(nest int) bool {
 	if c.trial != nil && c.trial.number == nest {
 		return true
@@ -128,10 +127,10 @@ func (c *Counter) prepare(nest int) bool {
 	return err == nil
 }
 
-// mostProposals is how many changes are proposed.
+// mostProposals is the most changes that are proposed.
 const mostProposals = 5
 
-// change tries changes, and searches for some; nil where goOn ended that.
+// change tries changes, and searches for some. It returns nil if goOn was false.
 func (c *Counter) change(q answers.LoopQuestion, levels []hierarchy.Cache, goOn func() bool) *answers.Reply {
 	t := &c.tried
 	if t.reply != nil && t.nest == q.Nest && t.propose == q.Propose && slices.Equal(t.machine, q.Machine) && slices.Equal(t.changes, q.Changes) {
@@ -188,7 +187,7 @@ func (c *Counter) change(q answers.LoopQuestion, levels []hierarchy.Cache, goOn 
 	return reply
 }
 
-// sentence makes one of an error.
+// sentence turns an error into a sentence.
 func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."

@@ -1,6 +1,5 @@
-// Package loopcount counts what caches miss in the loops of a folded trace, and what they
-// would miss if the code were different: answers that take work, for the command and for
-// the worker that the page asks (answers.LoopQuestion).
+// Package loopcount counts the misses of caches in the loops of a loop-compressed trace, and the
+// misses after changes to the code. It answers the command and the page (answers.LoopQuestion).
 package loopcount
 
 import (
@@ -23,17 +22,16 @@ type Misses struct {
 	of     *answers.Loops
 }
 
-// LevelMisses are those of a level that sees every access.
+// LevelMisses are the misses of a level that sees every access.
 type LevelMisses struct {
 	Cache   hierarchy.Cache
 	Result  *misses.Result  // nil: Problem says why
-	ByLoop  []misses.Counts // of the loops that are listed
+	ByLoop  []misses.Counts // of the listed loops
 	InLoops misses.Counts   // of all loops
-	Problem string          // a sentence; with a result, what is otherwise in the cache
+	Problem string          // why there is no result, or a warning about it
 }
 
-// Count counts the misses of levels, and asks goOn now and then whether to go on; nil:
-// nobody is asked. It gives nil where that ended it.
+// Count counts the misses of levels. It returns nil if goOn, which may be nil, returns false.
 func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	m := &Misses{of: l}
 	for _, c := range levels {
@@ -79,9 +77,9 @@ func count(l *answers.Loops, c hierarchy.Cache, goOn func() bool) (of LevelMisse
 	return of, true
 }
 
-// Table has a row for each loop, by its number, and each level. Rows for the other loops,
-// for accesses outside loops and for the whole run follow: the outermost listed loops and
-// the rows before the last add up to it.
+// Table has a row for each of these loops and each level, and rows for the other loops, for
+// accesses outside loops and for the whole run. The latter is the sum of the outermost listed
+// loops and the rows in between.
 func (m *Misses) Table(of []int) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: report.Columns(
 		"loop", "level", "accesses", "misses", "miss_ratio=miss ratio", "cold", "capacity", "conflict",
@@ -110,7 +108,7 @@ func (m *Misses) Table(of []int) report.Table {
 	add(otherLoops, func(level *LevelMisses) misses.Counts {
 		other, end := level.InLoops, 0
 		for _, loop := range of {
-			if loop >= end { // it is in none of the listed loops before it
+			if loop >= end { // it is not inside a previous loop of the list
 				other, end = other.Minus(level.ByLoop[loop]), m.of.Loops[loop].End
 			}
 		}
@@ -121,14 +119,14 @@ func (m *Misses) Table(of []int) report.Table {
 	return t
 }
 
-// The rows of Table that are of no listed loop.
+// Rows of Table for no listed loop.
 const (
 	otherLoops   = "(other loops)"
 	outsideLoops = "(outside loops)"
 )
 
-// Evictions tells whose lines went because whose came, in the first level that was
-// counted, over the whole run: those that went most often first.
+// Evictions has a row for each pair of arrays of which one evicts lines of the other, in the
+// first counted level over the whole run, in descending order of lines.
 func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes", "goes", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
@@ -159,14 +157,13 @@ func (m *Misses) Evictions() report.Table {
 	return t
 }
 
-// columns names the arrays that evictions are counted of.
+// columns names the arrays of the evictions.
 func (m *Misses) columns(r *misses.Result) []string {
 	names := make([]string, len(r.Evictions))
 	for i := range r.Arrays {
-		switch a := &r.Arrays[i]; {
-		case names[a.Column] == "":
+		if a := &r.Arrays[i]; names[a.Column] == "" {
 			names[a.Column] = m.arrayName(a, r.Cache.LineBytes)
-		default:
+		} else {
 			names[a.Column] = "(others)"
 		}
 	}
@@ -192,15 +189,15 @@ func (m *Misses) arrayName(a *misses.Array, lineBytes uint64) string {
 	return strings.Join(list, ", ")
 }
 
-// What classes may cost: leaves of the tree, and accesses that are made one by one.
+// Limits for classes: leaves of the tree, and accesses that are simulated.
 const (
 	mostClassLeaves    = 400
 	mostClassSimulated = 300_000
 )
 
-// Classes gives the class of each array of a loop, in the order of Arrays, in the first
-// level that was counted: from exact counts, see [sma.Exact]. It gives the level's name
-// too, and nil where the trace does not fold well enough for that to be quick.
+// Classes returns the class of each array of a loop, in the order of Arrays, in the first counted
+// level, from exact counts (see [sma.Exact]), and the level's name. classes is nil if the trace
+// is too irregular to compute them quickly.
 func (m *Misses) Classes(loop int) (level string, classes []string) {
 	l := m.of
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
@@ -234,8 +231,7 @@ func (m *Misses) Classes(loop int) (level string, classes []string) {
 	return m.Levels[at].Cache.Name, classes
 }
 
-// AddClasses puts the classes of arrays into the table of those of some loops, in the
-// order of ArraysTable.
+// AddClasses adds the classes of arrays to the ArraysTable of these loops.
 func (m *Misses) AddClasses(t *report.Table, of []int) {
 	named, row := "", 0
 	list := make([]report.Value, len(t.Rows))

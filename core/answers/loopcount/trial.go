@@ -24,7 +24,7 @@ type Trial struct {
 	arrays []outline.Array
 }
 
-// NewTrial takes a nest by its number from 0. The error is a [*change.Error].
+// NewTrial returns a trial of a nest, which are numbered from 0. The error is a [*change.Error].
 func NewTrial(l *answers.Loops, number int) (*Trial, error) {
 	t := &Trial{Nest: l.Nest(number), of: l, number: number}
 	for i := range l.Loops {
@@ -41,7 +41,7 @@ func NewTrial(l *answers.Loops, number int) (*Trial, error) {
 	return t, nil
 }
 
-// Names say what its arrays and loops are called.
+// Names returns the names of the nest's arrays and loops.
 func (t *Trial) Names() change.Names {
 	return change.Names{
 		Array: func(at trace.Addr) string {
@@ -71,11 +71,11 @@ func (t *Trial) arrayAt(at trace.Addr) *outline.Array {
 	return nil
 }
 
-// Read reads a change as a command's options have it, its kind and the rest: pad a=+64,
+// Read reads a change, whose kind and text are an option of the command: pad a=+64,
 // interchange 1.1,1.1.1, tile 1.1=32,1.1.1=32, align 64 or a=64, fuse 1.1, and
-// array-of-structs x,y. Arrays are given by name or by an address; loops by number, as in 1.2, or as
-// i, j, k …: the outermost loop of the nest, the first one in it, and so on. The error is
-// a [*trace.OptionError].
+// array-of-structs x,y. Arrays are given by name or address; loops by number, as in 1.2, or as i,
+// j, k …: the outermost loop of the nest, the first loop in it, and so on. The error is a
+// [*trace.OptionError].
 func (t *Trial) Read(kind, text string) (change.Change, error) {
 	refuse := func(want string) error { return &trace.OptionError{Option: kind, Got: text, Want: want} }
 	switch kind {
@@ -229,8 +229,8 @@ func (t *Trial) array(kind, name string) (trace.Addr, error) {
 	return 0, &trace.OptionError{Option: kind, Got: name, Want: "an array of nest " + strconv.Itoa(t.number+1) + ", by its name or an address in it: " + strings.Join(names, ", ")}
 }
 
-// CacheOf is a level as package misses has it; not ok where the low bits of a line's
-// number do not choose its set.
+// CacheOf converts a level for package misses. ok is false if sets are not chosen by the low bits
+// of a line's number.
 func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 	ways := uint64(c.Ways)
 	if c.Full() {
@@ -242,8 +242,8 @@ func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 	return misses.Cache{LineBytes: uint64(c.LineBytes), Sets: c.Lines() / ways, Ways: ways}, true
 }
 
-// Try counts the misses of the nest in each level before and after changes, which are
-// made one after the other. Doubts name levels that are left out.
+// Try counts the misses of the nest in each level before and after all of these changes. doubts
+// are warnings about levels that are left out.
 func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...change.Change) (table report.Table, doubts []string, err error) {
 	table = trialTable("Misses of nest " + strconv.Itoa(t.number+1) + " alone, in caches that are empty at first (exact, LRU; each level sees every access)")
 	var words, illegal []string
@@ -266,8 +266,8 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 	return table, doubts, nil
 }
 
-// Propose searches for changes that save most misses of a level, and gives at most so
-// many, the best first. stopped: goOn ended the search before all were tried.
+// Propose searches for changes that save most misses of a level, and returns at most most of
+// them, the best first. stopped: goOn ended the search.
 func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (table report.Table, stopped bool, err error) {
 	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save most misses of " + level.Name + " (of the nest alone, in a cache that is empty at first; one change at a time)")
 	cache, ok := CacheOf(level)
