@@ -53,17 +53,12 @@ func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+
 			" that come last are taken for one, and what goes between these is left out")
 	}
-	if cores := coresOf(p); caches && p.Communication.Sources != nil && cores > 0 && cores < len(p.Totals.Threads) {
+	if !caches || p.Communication.Sources == nil || len(p.Sharing) == 0 {
+		return doubts
+	}
+	if cores := len(p.Sharing[0].Cores); cores > 0 && cores < len(p.Totals.Threads) {
 		doubts = append(doubts, strconv.Itoa(len(p.Totals.Threads))+" threads run on "+strconv.Itoa(cores)+
 			" cores; those on one core have its cache in common, so what goes between them is not among the transfers from cache to cache or from memory")
 	}
 	return doubts
-}
-
-// coresOf returns the number of cores that a profile has stacks of.
-func coresOf(p *profile.Profile) int {
-	if len(p.Sharing) == 0 {
-		return 0
-	}
-	return len(p.Sharing[0].Cores)
 }

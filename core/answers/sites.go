@@ -191,6 +191,7 @@ func (s *Sites) columns() (list []report.Column) {
 	if s.estimated() {
 		add("cold_off", "±", "")
 	}
+	otherLines := slices.ContainsFunc(s.Levels, func(l attribution.Attribution) bool { return l.Level.Cache.LineBytes != s.Profile.Sites.LineBytes })
 	for i, lines := range s.Profile.Sites.Capacities {
 		bytes := lines * uint64(s.Profile.Sites.LineBytes)
 		key, label := "utilisation_"+strconv.FormatUint(bytes, 10), "used in "+hierarchy.FormatSize(bytes)
@@ -201,7 +202,7 @@ func (s *Sites) columns() (list []report.Column) {
 		if _, oneCore := s.Ranker.UsedIn(s.Levels, i); oneCore {
 			label += " (one core)"
 		}
-		if s.otherLines() {
+		if otherLines { // utilisation is measured for the line size of the sites
 			label += ", lines of " + strconv.FormatUint(uint64(s.Profile.Sites.LineBytes), 10) + " B"
 		}
 		add(key, label, "")
@@ -224,12 +225,6 @@ func (s *Sites) columns() (list []report.Column) {
 		}
 	}
 	return list
-}
-
-// otherLines reports whether a level has another line size than the sites, for which
-// utilisation is measured.
-func (s *Sites) otherLines() bool {
-	return slices.ContainsFunc(s.Levels, func(l attribution.Attribution) bool { return l.Level.Cache.LineBytes != s.Profile.Sites.LineBytes })
 }
 
 // row returns the row of a source location or of data.

@@ -97,10 +97,6 @@ func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	return slices.DeleteFunc(tables, func(t report.Table) bool { return len(t.Rows) == 0 }), warnings
 }
 
-func ofLine(key string, lineBytes uint32) string {
-	return key + "_" + strconv.FormatUint(uint64(lineBytes), 10)
-}
-
 // tablesOf are those of one verb, with its warnings.
 func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string) {
 	q := ask.New(v)
@@ -119,8 +115,8 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	switch v.Name {
 	case "histogram", "curve", "sets", "windows":
 		for i := range x.Run.Profile.Locality {
-			bytes := x.Run.Profile.Locality[i].LineBytes
-			add(q.With("line", strconv.Itoa(int(bytes))), func(key string) string { return ofLine(key, bytes) })
+			bytes := strconv.Itoa(int(x.Run.Profile.Locality[i].LineBytes))
+			add(q.With("line", bytes), func(key string) string { return key + "_" + bytes })
 		}
 	case "what-if":
 		if len(x.asked.Answer.Cores) > 0 {

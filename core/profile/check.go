@@ -36,7 +36,11 @@ func (p *Profile) Check() error {
 		if i > 0 && l.LineBytes <= p.Locality[i-1].LineBytes {
 			return &CheckError{"line sizes are not ascending"}
 		}
-		if err := l.checkSets(); err != nil {
+		if l.Sets == nil {
+			continue
+		}
+		sum, _ := l.Histogram(^trace.Kinds(0))
+		if err := l.Sets.check(sum); err != nil {
 			return err
 		}
 	}

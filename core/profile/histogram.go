@@ -180,15 +180,10 @@ func (h *Histogram) Total() uint64 {
 func (h *Histogram) Rounded(digits int) *Histogram {
 	to := new(Histogram)
 	for d, count := range h.All() {
-		to.AddN(roundDown(d, digits), count)
+		after := max(bits.Len64(d)-digits, 0)
+		to.AddN(d>>after<<after, count)
 	}
 	return to
-}
-
-// roundDown clears the binary digits of d after the first significant ones.
-func roundDown(d uint64, digits int) uint64 {
-	after := max(bits.Len64(d)-digits, 0)
-	return d >> after << after
 }
 
 // Merge adds the counts of other.

@@ -81,7 +81,7 @@ func (s *Sampled) Estimates() bool {
 func (s *Sampled) Chip() string {
 	switch s.Mode {
 	case SpaceSample:
-		return "sampled " + percent(s.Rate()) + " of the lines"
+		return "sampled " + strconv.FormatFloat(100*s.Rate(), 'g', 3, 64) + " % of the lines"
 	case LinesSample:
 		return "sampled " + strconv.FormatUint(s.MostLines, 10) + " lines"
 	case TimeSample:
@@ -96,8 +96,6 @@ func (s *Sampled) Rate() float64 { return RateOf(s.Threshold) }
 
 // RateOf returns the share of all lines whose hash is at most a threshold.
 func RateOf(threshold uint64) float64 { return (float64(threshold) + 1) / math.Exp2(64) }
-
-func percent(x float64) string { return strconv.FormatFloat(x*100, 'g', 3, 64) + " %" }
 
 // MissBounds returns the 95 % confidence interval of the misses of a fully associative LRU cache
 // of capacityLines lines. ok is false if the profile is exact, or the sample too small.

@@ -182,7 +182,17 @@ var forms = []form{
 	{tags: []string{"LOCA", "WIND", "SETS"}, repeats: true, write: (*Profile).writeLocality, read: (*Profile).readLocality},
 	optional("SITE", func(p *Profile) **Sites { return &p.Sites }),
 	optional("CNTR", func(p *Profile) **Counters { return &p.Counters }),
-	{tags: []string{"SHAR"}, repeats: true, write: (*Profile).writeSharing, read: (*Profile).readSharing},
+	{tags: []string{"SHAR"}, repeats: true, write: func(p *Profile, w *writer) {
+		for i := range p.Sharing {
+			w.section("SHAR", p.Sharing[i].code)
+		}
+	}, read: func(p *Profile, _ string, c *coder) {
+		if n := len(p.Sharing); n > 0 {
+			c.above = p.Sharing[n-1].LineBytes
+		}
+		p.Sharing = append(p.Sharing, Sharing{})
+		p.Sharing[len(p.Sharing)-1].code(c)
+	}},
 	once("SCOH", func(p *Profile) bool { return p.Sites != nil && p.Sites.Coherent != nil }, (*Profile).codeCoherent),
 	optional("COMM", func(p *Profile) **Communication { return &p.Communication }),
 	raw("LOOP", func(p *Profile) *[]byte { return &p.Loops }),
@@ -249,18 +259,4 @@ func (p *Profile) readLocality(tag string, c *coder) {
 		l.Sets = new(SetTable)
 		l.codeSets(c)
 	}
-}
-
-func (p *Profile) writeSharing(w *writer) {
-	for i := range p.Sharing {
-		w.section("SHAR", p.Sharing[i].code)
-	}
-}
-
-func (p *Profile) readSharing(_ string, c *coder) {
-	if n := len(p.Sharing); n > 0 {
-		c.above = p.Sharing[n-1].LineBytes
-	}
-	p.Sharing = append(p.Sharing, Sharing{})
-	p.Sharing[len(p.Sharing)-1].code(c)
 }

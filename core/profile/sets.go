@@ -2,8 +2,6 @@ package profile
 
 import (
 	"math/bits"
-
-	"github.com/stackglass/stackglass/core/trace"
 )
 
 const (
@@ -40,17 +38,6 @@ func (t *SetTable) Add(other *SetTable) {
 	}
 }
 
-// checkSets tests the invariants of a set table: the row of one set is the beginning of the
-// histogram, no row counts more than all finite distances, and with more sets no access is
-// deeper in its set (MODELS §4).
-func (l *Locality) checkSets() error {
-	if l.Sets == nil {
-		return nil
-	}
-	sum, _ := l.Histogram(^trace.Kinds(0))
-	return l.Sets.check(sum)
-}
-
 // Counted returns the table, or nil: with sampled lines it was not counted and is zero.
 func (c *StackCounts) Counted() *SetTable {
 	if c.Sets == (SetTable{}) && c.Distances.Total() > 0 {
@@ -72,7 +59,9 @@ func (d *Domain) Counted() *SetTable {
 	return &d.Sets
 }
 
-// check tests a table against the histogram of the same accesses.
+// check tests a table against the histogram of the same accesses: the row of one set is the
+// beginning of the histogram, no row counts more than all finite distances, and with more sets no
+// access is deeper in its set (MODELS §4).
 func (t *SetTable) check(h *Histogram) error {
 	for d, n := range t.Depths[0] {
 		if n != h.Count(uint64(d)) {

@@ -68,7 +68,11 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 				if saved.dir != "" {
 					r.checkpoints = &checkpoints{dir: saved.dir, references: saved.references, spill: r.spill}
 				}
-				if err := a.analyzeOne(r, name, paths[i], sizes, named); err != nil {
+				l, err := a.analyzeAndKeep(r, name, paths[i], sizes, named)
+				if r.checkpoints != nil {
+					err = r.checkpoints.end(a, l, err)
+				}
+				if err != nil {
 					if rest := args[i+1:]; len(rest) > 0 {
 						a.warn("not analysed, because " + name + " comes first: " + strings.Join(rest, ", "))
 					}
@@ -149,14 +153,6 @@ func outputFor(output, name string, traces int) (string, error) {
 		return "", usagef("-o ", output, ": is the trace itself, which would be lost; give another name")
 	}
 	return output, nil
-}
-
-func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32, named []string) error {
-	l, err := a.analyzeAndKeep(r, name, path, lineBytes, named)
-	if r.checkpoints != nil {
-		return r.checkpoints.end(a, l, err)
-	}
-	return err
 }
 
 // analyzeAndKeep also returns the result, if there is one.

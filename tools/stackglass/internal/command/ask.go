@@ -208,7 +208,7 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 		return a.loadByfl(r, in)
 	case (verb == "blocks" || verb == "pipeline") && in.IsModule:
 		return r.loadModule(in)
-	case verb == "loops" && in.IsFolded && !r.choosesRows():
+	case verb == "loops" && in.IsFolded && r.changed("kinds", "skip", "limit", "threads") == "":
 		return loadFolded(in)
 	}
 	return a.loadOpened(r, in, lines)

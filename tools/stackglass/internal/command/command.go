@@ -46,15 +46,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // run runs one command line.
 func (a *app) run(ctx context.Context, args []string) int {
-	out := bufio.NewWriterSize(a.unbuffered, 1<<16)
-	a.stdout = out
+	a.stdout = bufio.NewWriterSize(a.unbuffered, 1<<16)
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
-	root.SetOut(out)
+	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	called, err := root.ExecuteContextC(ctx)
-	if flushed := out.Flush(); err == nil && flushed != nil {
+	if flushed := a.stdout.Flush(); err == nil && flushed != nil {
 		err = &outputError{path: "standard output", err: flushed}
 	}
 	if err == nil {
@@ -73,7 +72,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 // app is what the verbs of one command line share.
 type app struct {
 	stdin      io.Reader
-	stdout     io.Writer
+	stdout     *bufio.Writer
 	unbuffered io.Writer // stdout for child processes
 	stderr     io.Writer
 	began      bool // a verb runs: later errors are no longer about usage by default

@@ -28,15 +28,16 @@ func (a *app) demo() *cobra.Command {
 miss-ratio curve and what it teaches; with -o write its trace, with --source its
 C program (to standard output, or to -o). Every verb takes demo:NAME for a FILE.`,
 		Example: "  stackglass demo\n  stackglass demo matmul-blocked\n  stackglass histogram demo:array-list",
-		Args:    oneDemo,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return demoNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && (source || output != "") {
+			switch {
+			case len(args) > 1:
+				return usagef("demo shows one demo, and ", strconv.Itoa(len(args)), " are named: ", strings.Join(args, ", "))
+			case len(args) == 0 && (source || output != ""):
 				return usagef("-o and --source write one demo; name it, one of ", strings.Join(demoNames(), ", "))
-			}
-			if len(args) == 0 {
+			case len(args) == 0:
 				return a.listDemos(format)
 			}
 			d, err := pass.FindDemo(args[0])
@@ -57,14 +58,6 @@ C program (to standard output, or to -o). Every verb takes demo:NAME for a FILE.
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace, or with --source the program, to this `FILE` (- for standard output)")
 	cmd.Flags().BoolVar(&source, "source", false, "write the C program instead of the trace")
 	return cmd
-}
-
-// oneDemo checks that there is at most one demo.
-func oneDemo(_ *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return usagef("demo shows one demo, and ", strconv.Itoa(len(args)), " are named: ", strings.Join(args, ", "))
-	}
-	return nil
 }
 
 func demoNames() (names []string) {
@@ -101,16 +94,12 @@ func (a *app) teach(cmd *cobra.Command, d site.Demo, format string) error {
 		{Key: "title", Label: "program", Value: report.TextOf(d.Title)},
 		{Key: "question", Label: "question", Value: report.TextOf(d.Question)},
 	}, l.facts(64)...)
-	answer.Tables = []report.Table{answers.PowersOfTwo(profile.NewCurve(found.Histogram(trace.AllKinds)), 64), lessonTable(d)}
-	return a.answer(l, format, answer)
-}
-
-func lessonTable(d site.Demo) report.Table {
-	t := report.Table{Key: "lesson", Columns: report.Columns("sentence=What it teaches")}
+	lesson := report.Table{Key: "lesson", Columns: report.Columns("sentence=What it teaches")}
 	for _, sentence := range d.Lesson {
-		t.Add(report.TextOf(sentence))
+		lesson.Add(report.TextOf(sentence))
 	}
-	return t
+	answer.Tables = []report.Table{answers.PowersOfTwo(profile.NewCurve(found.Histogram(trace.AllKinds)), 64), lesson}
+	return a.answer(l, format, answer)
 }
 
 // writeDemo writes an embedded file to path, or to stdout if that is "" or -.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,17 +140,12 @@ func threadList(threads []uint32, none string) report.Value {
 	return report.TextOf(strings.Join(words, ","))
 }
 
-// flush writes the contents of a buffered writer.
-func flush(w io.Writer) error {
-	if f, ok := w.(interface{ Flush() error }); ok {
-		return f.Flush()
-	}
-	return nil
-}
-
 // containerInfo lays out facts about a container.
 func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
-	s := f.Container
+	s, tickets := f.Container, uint64(0)
+	if s.Chunks > 0 {
+		tickets = s.LastTicket - s.FirstTicket + 1
+	}
 	d := &report.Document{Schema: "stackglass.info", Version: 1, Input: []report.Fact{
 		{Key: "file", Label: "file", Value: report.TextOf(in.Name)},
 		{Key: "type", Label: "type", Value: report.TextOf("trace")},
@@ -167,7 +161,7 @@ func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
 		{Key: "lost_steps", Label: "steps lost by the capture", Value: report.Count(s.Ending.Lost)},
 		{Key: "chunks", Label: "chunks", Value: report.Count(s.Chunks)},
 		{Key: "content_bytes", Label: "bytes in them, unpacked", Value: report.Count(s.ContentBytes)},
-		{Key: "tickets", Label: "tickets", Value: report.Count(ticketsOf(s))},
+		{Key: "tickets", Label: "tickets", Value: report.Count(tickets)},
 		{Key: "pointer_bits", Label: "bits of an address", Value: report.Known(s.PointerBits)},
 		{Key: "has_threads", Label: "thread numbers", Value: report.YesNo(f.Header.Threads)},
 		{Key: "has_pcs", Label: "instruction addresses", Value: report.YesNo(f.Header.PCs)},
@@ -187,13 +181,6 @@ func quotient(a, b uint64) report.Value {
 		return report.None()
 	}
 	return report.Decimal(float64(a) / float64(b))
-}
-
-func ticketsOf(s *sgt.Survey) uint64 {
-	if s.Chunks == 0 {
-		return 0
-	}
-	return s.LastTicket - s.FirstTicket + 1
 }
 
 // endOf says how the run of a trace ended.

@@ -49,11 +49,15 @@ analysed in the browser; the server only hands out the page.`,
 			}
 			url := "http://" + listener.Addr().String() + "/"
 			fmt.Fprintln(a.stdout, "stackglass serves", url, "(interrupt to end)")
-			if err := flush(a.stdout); err != nil {
+			if err := a.stdout.Flush(); err != nil {
 				return &outputError{path: "standard output", err: err}
 			}
 			if !noBrowser {
-				a.openBrowser(url)
+				// The output of the program that starts the browser must not be part of the answer.
+				browser.Stdout, browser.Stderr = a.stderr, a.stderr
+				if err := browser.OpenURL(url); err != nil {
+					a.warn("no browser could be opened (" + strings.ReplaceAll(err.Error(), "\n", " ") + "); open " + url + " yourself")
+				}
 			}
 			return serveUntil(cmd.Context(), listener, handler)
 		},
@@ -83,14 +87,6 @@ func listen(address string, otherPort bool) (net.Listener, error) {
 		return nil, usagef("--http ", address, ": ", err.Error())
 	}
 	return listener, nil
-}
-
-func (a *app) openBrowser(url string) {
-	// The output of the program that starts the browser must not be part of the answer.
-	browser.Stdout, browser.Stderr = a.stderr, a.stderr
-	if err := browser.OpenURL(url); err != nil {
-		a.warn("no browser could be opened (" + strings.ReplaceAll(err.Error(), "\n", " ") + "); open " + url + " yourself")
-	}
 }
 
 // serveUntil serves until ctx ends, which is no error.

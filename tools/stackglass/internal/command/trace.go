@@ -34,8 +34,10 @@ slower. It has the standard streams and the environment of this command, which
 exits as it does: with its status, or 128 and the number of the signal that ended
 it.`,
 		Example: "  stackglass trace -- ./prog input.txt\n  stackglass trace -o sort.sgt -- sort -n numbers.txt",
-		Args:    aProgram,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("give a program to run, as in: stackglass trace -- ./prog input.txt")
+			}
 			if with != "" && with != record.QEMU && with != record.Valgrind {
 				return usagef("--with ", strconv.Quote(with), ", want ", record.QEMU, " or ", record.Valgrind)
 			}
@@ -54,8 +56,11 @@ it.`,
 				return usagef(args[0], " was compiled by stackglass cc and traces itself; run it as it is, or trace one that was compiled without")
 			}
 			r, err := record.Run(cmd.Context(), args[0], args[1:], o)
-			if err != nil {
-				return traceError(o.Output, err)
+			switch {
+			case is[*record.ProgramError](err), is[*record.TracerError](err), is[*qemu.BuildError](err):
+				return asUsage(err)
+			case err != nil:
+				return &outputError{path: o.Output, err: err}
 			}
 			a.status = r.Status
 			if !quiet {
@@ -70,14 +75,6 @@ it.`,
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "say nothing when the program has ended")
 	cmd.Flags().SetInterspersed(false)
 	return cmd
-}
-
-// aProgram checks that there is a program to run.
-func aProgram(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return usagef("give a program to run, as in: stackglass trace -- ./prog input.txt")
-	}
-	return nil
 }
 
 // tracesItself reports whether a program was linked by `stackglass cc`. Others report files that
@@ -95,19 +92,14 @@ func tracesItself(program string) bool {
 	return file.Section("__sg_modules") != nil
 }
 
-// traceError turns errors of starting the program into errors of usage.
-func traceError(output string, err error) error {
-	if is[*record.ProgramError](err) || is[*record.TracerError](err) || is[*qemu.BuildError](err) {
-		return asUsage(err)
-	}
-	return &outputError{path: output, err: err}
-}
-
 // recorded describes a trace in a sentence.
 func recorded(path string, r record.Result) string {
 	s := path + " has " + grouped(r.References) + " references of " + plural(uint64(r.Threads), "thread")
 	if r.Sites > 0 {
-		s += "; of " + strconv.Itoa(r.Sites) + " places in the code, " + strconv.Itoa(r.Named) + " have a line of source" + unlessNamed(r.Named)
+		s += "; of " + strconv.Itoa(r.Sites) + " places in the code, " + strconv.Itoa(r.Named) + " have a line of source"
+		if r.Named == 0 {
+			s += " (compile with -g to have them)"
+		}
 	}
 	switch r.End.How {
 	case "limit":
@@ -128,12 +120,4 @@ func grouped(n uint64) string {
 		digits = digits[:at] + "," + digits[at:]
 	}
 	return digits
-}
-
-// unlessNamed says how to get source locations.
-func unlessNamed(named int) string {
-	if named > 0 {
-		return ""
-	}
-	return " (compile with -g to have them)"
 }

@@ -85,7 +85,10 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	}
 	d := &report.Document{Schema: "stackglass.validate-loops", Version: 1, Input: l.facts(0)}
 	d.Tables = []report.Table{o.table(list), loopClasses(tree, list)}
-	d.Warnings = append(program.LoopDoubts(l.run(s.r)), aboutEstimates(list)...)
+	d.Warnings = program.LoopDoubts(l.run(s.r))
+	if wild := list[0].estimated.Wild; wild > 0 {
+		d.Warnings = append(d.Warnings, "SMA takes the "+strconv.FormatFloat(wild, 'f', 0, 64)+" accesses of references without a pattern to miss what they miss in a cache that only they use")
+	}
 	if l.Stopped != nil {
 		d.Warnings = append(d.Warnings, "the numbers are of the part that was read, by every method")
 	}
@@ -301,12 +304,4 @@ func largest(r *sma.Result) (list []int) {
 	list = list[:min(len(list), mostShown)]
 	slices.Sort(list)
 	return list
-}
-
-// aboutEstimates returns warnings about SMA.
-func aboutEstimates(list []validated) (doubts []string) {
-	if r := list[0].estimated; r.Wild > 0 {
-		doubts = append(doubts, "SMA takes the "+strconv.FormatFloat(r.Wild, 'f', 0, 64)+" accesses of references without a pattern to miss what they miss in a cache that only they use")
-	}
-	return doubts
 }

@@ -155,7 +155,7 @@ func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) re
 	return t
 }
 
-// addSampling adds the options.
+// addSampling adds the options of validate --sampling.
 func addSampling(s *simulation) *[]string {
 	list := s.r.cmd.Flags().StringSlice("sampling", nil, "hold these samples, as --sample takes them, against the analysis of every access, instead of a prediction against a simulation")
 	s.r.cmd.Flags().Uint32("line", analysis.DefaultLineBytes, "the cache line in `BYTES` for --sampling")

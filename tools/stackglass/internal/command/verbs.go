@@ -156,9 +156,6 @@ func loadFolded(in *pass.Input) (*answerable, error) {
 	return &answerable{Result: &pass.Result{Stopped: err}, name: in.Name, folded: folded}, nil
 }
 
-// choosesRows reports whether options select some of the records of a trace.
-func (r *reading) choosesRows() bool { return r.changed("kinds", "skip", "limit", "threads") != "" }
-
 // hideSample hides the options for samples from the help of a verb that samples are of
 // little use for.
 func hideSample(cmd *cobra.Command) { hide(cmd, "sample", "sample-seed") }

@@ -158,10 +158,3 @@ func (s *saver) save() {
 		debug.FreeOSMemory() // the copy must not count against the limit of the pass
 	}
 }
-
-// atEnd saves a checkpoint of a pass that its user ended.
-func (s *saver) atEnd(stopped error) {
-	if s.keeper != nil && s.unsaved == nil && errors.Is(stopped, ErrInterrupted) && !s.keeper.Runner.Progress().Resuming {
-		s.save()
-	}
-}

@@ -126,7 +126,9 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		if other := new(workers.OtherFileError); done.References == 0 || errors.As(stopped, &other) {
 			return nil, stopped
 		}
-		saver.atEnd(stopped)
+		if saver.keeper != nil && saver.unsaved == nil && errors.Is(stopped, ErrInterrupted) && !done.Resuming {
+			saver.save()
+		}
 	}
 	result := &Result{Trace: true, Stopped: stopped, FirstBad: watched.firstBad, Changed: in.Changed(), Unsaved: saver.unsaved}
 	header := watched.Header()
@@ -318,7 +320,7 @@ func (b *bar) show(bytes int64, references, leftOut uint64, now time.Time) {
 		return
 	}
 	b.next = now.Add(100 * time.Millisecond)
-	b.shown.Describe(millions(references))
+	b.shown.Describe(strconv.FormatFloat(float64(references)/1e6, 'f', 1, 64) + "M references")
 	if b.references {
 		bytes = int64(references + leftOut)
 	}
@@ -329,8 +331,4 @@ func (b *bar) finish() {
 	if b.shown != nil {
 		_ = b.shown.Finish()
 	}
-}
-
-func millions(references uint64) string {
-	return strconv.FormatFloat(float64(references)/1e6, 'f', 1, 64) + "M references"
 }

@@ -64,7 +64,8 @@ type handler struct {
 func Handler(files fs.FS) (http.Handler, error) {
 	h := &handler{files: map[string]*file{}}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || hidden(name) {
+		forOtherHosts := strings.HasPrefix(path.Base(name), ".") || strings.HasPrefix(path.Base(name), "_")
+		if err != nil || entry.IsDir() || forOtherHosts { // .assetsignore, _headers
 			return err
 		}
 		content, err := fs.ReadFile(files, name)
@@ -75,12 +76,6 @@ func Handler(files fs.FS) (http.Handler, error) {
 		return nil
 	})
 	return h, err
-}
-
-// hidden reports whether a file is for other hosts, as .assetsignore and _headers are.
-func hidden(name string) bool {
-	base := path.Base(name)
-	return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
 func (h *handler) add(name string, content []byte) {
