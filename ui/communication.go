@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/vugu/vugu"
 )
@@ -23,7 +24,7 @@ func (c *Communication) Repeat() (words string, analyse func()) {
 	if p := c.App.result.Profile; p == nil || p.Sampled != nil || len(p.Totals.Threads) < 2 {
 		return "", nil
 	}
-	return "Analyse again, and count it", c.App.RepeatForCommunication
+	return "Analyse again, and count it", func() { c.App.RepeatWith(analysis.Sharing | analysis.Communication) }
 }
 
 // Draw is part of [View].

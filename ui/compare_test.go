@@ -19,7 +19,7 @@ func TestComparePair(t *testing.T) {
 	d.wants("Two analyses compared", `id="differences"`, "66 560", "73 728", "From 66 560 references in A to 73 728 in B: 10.8 % more.", "A (before)", "B (after)")
 	for tab, want := range map[state.Tab]string{
 		state.TabLocality: `id="compare-capacity"`, state.TabCaches: `id="table-levels"`, state.TabCounters: `id="table-counters-compared"`,
-		state.TabCode: `id="table-code-compared"`, state.TabAssociativity: `id="compare-sets"`,
+		state.TabCode: `id="table-code-compared"`, state.TabAssociativity: `id="compare-associativity"`,
 	} {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)

@@ -69,11 +69,8 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 		return spec, err
 	}
 	spec.Domains = item.domains
-	if item.communication {
-		spec.Analyses |= analysis.Sharing | analysis.Communication
-	}
 	h, d := a.asked(), a.demo(item.Demo)
-	if item.loops || d != nil && d.Loops {
+	if spec.Analyses |= item.analyses; d != nil && d.Loops {
 		spec.Analyses |= analysis.Loops
 	}
 	if d != nil && !item.again { // measured alike wherever a link to it leads

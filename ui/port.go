@@ -18,6 +18,7 @@ package ui
 import (
 	"time"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
 )
@@ -124,8 +125,7 @@ type Item struct {
 	link  bool   // a link led to the demo: the way back does not lead to the link again
 	again bool   // it is analysed again, from the view that it was analysed for
 
-	domains       [][]uint32 // threads that share a cache in that view
-	needs         [][]uint32 // the same, for the hierarchy in question
-	communication bool       // what threads communicate is asked for
-	loops         bool       // loops are asked for
+	domains  [][]uint32        // threads that share a cache in that view
+	needs    [][]uint32        // the same, for the hierarchy in question
+	analyses analysis.Analyses // that are asked for besides those of the settings
 }

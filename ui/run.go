@@ -260,22 +260,16 @@ func (a *App) Repeat() {
 	}
 }
 
-// RepeatForCommunication analyses the trace of the result in view again, and follows
-// what its threads communicate from its first reference on.
-func (a *App) RepeatForCommunication() {
+// RepeatWith analyses the trace of the result in view again, with more analyses.
+func (a *App) RepeatWith(more analysis.Analyses) {
 	if item, known := a.items[a.result.Key]; known {
-		item.communication = true
+		item.analyses |= more
 		a.repeat(item)
 	}
 }
 
 // RepeatForLoops analyses the trace of the result in view again, and folds it.
-func (a *App) RepeatForLoops() {
-	if item, known := a.items[a.result.Key]; known {
-		item.loops = true
-		a.repeat(item)
-	}
-}
+func (a *App) RepeatForLoops() { a.RepeatWith(analysis.Loops) }
 
 // RepeatFor analyses the trace of the result in view again, for groups of threads that
 // share a cache.

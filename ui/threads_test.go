@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"github.com/stackglass/stackglass/core/analysis"
 	"slices"
 	"strconv"
 	"strings"
@@ -327,7 +328,7 @@ func TestLateThread(t *testing.T) {
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCommunication).Hash())
 	d.wants(`id="missing"`, `id="communication-again"`)
 	before := d.app.Screen.Open
-	d.act(d.app.RepeatForCommunication)
+	d.act(func() { d.app.RepeatWith(analysis.Sharing | analysis.Communication) })
 	d.await(func() bool { return d.app.run == nil && d.app.Screen.Open != before })
 	if page := d.html(); strings.Contains(page, `id="missing"`) || d.app.Screen.Tab != state.TabCommunication {
 		t.Error("communication is not told after an analysis with it")

@@ -246,6 +246,13 @@
     yText(v) { return (writers[this.data.y.unit] || share)(v); }
 
     ySplits() {
+      if (this.data.y.log && this.data.y.unit === "bytes") {
+        return (u, i, min, max) => {
+          const list = [], low = Math.ceil(Math.log2(min) - 1e-9), high = Math.log2(max);
+          for (let k = low; k <= high; k += Math.max(1, Math.ceil((high - low) / 8))) list.push(2 ** k);
+          return list;
+        };
+      }
       if (this.data.y.log) {
         return (u, i, min, max) => {
           const list = [];
@@ -427,7 +434,7 @@
     say(x, aloud) {
       const i = this.index(x), data = this.data;
       let where = data.x.unit === "bin" ? (data.x.labels[i] === "cold" ? "cold" : "distance " + data.x.labels[i])
-        : (data.x.unit === "references" ? "from reference " + count(data.at[i])
+        : (data.x.unit === "references" ? (data.x.log ? count(data.at[i]) + " accesses" : "from reference " + count(data.at[i]))
           : data.x.unit === "cores" ? data.at[i] + (data.at[i] === 1 ? " core" : " cores") : writers[data.x.unit](x));
       const values = data.series
         .map((s, k) => [s, this.points[k + 1][i]])

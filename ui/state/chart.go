@@ -10,6 +10,7 @@ type Chart struct {
 	Marks   []Mark
 	Split   int    // bars: the index of the first bar that stands apart; 0: none
 	Summary string // what it shows, for those who do not see it
+	How     string // it was computed, where that is not as the numbers of the run; ""
 	Small   bool   // one of several beside each other
 }
 

@@ -146,7 +146,7 @@ func (c *Cores) Some() bool { return len(c.known) > 0 }
 
 // overCores is a chart over the numbers of cores that are known.
 func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answers.Series) string) *Chart {
-	chart.X = Axis{Label: "cores", Unit: UnitCores, Log: true, Min: 1, Max: 2}
+	chart.How, chart.X = "predicted", Axis{Label: "cores", Unit: UnitCores, Log: true, Min: 1, Max: 2}
 	for _, n := range c.known {
 		chart.X.Max = max(chart.X.Max, float64(n))
 		chart.At = append(chart.At, float64(n))
@@ -170,7 +170,7 @@ func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answ
 			}
 		}
 		if bounded {
-			drawn.Low, drawn.High = low, high
+			chart.How, drawn.Low, drawn.High = "predicted, SDCM sampled", low, high
 		}
 		chart.Series = append(chart.Series, drawn)
 	}
