@@ -25,6 +25,8 @@ import "github.com/stackglass/stackglass/core/profile"
 
 import "strings"
 
+import "github.com/stackglass/stackglass/core/analysis"
+
 // Associativity is the map of sets and ways, and the misses of the picked cache
 // told apart.
 type Associativity struct {
@@ -2804,22 +2806,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 		}
 		addText(vgparent, "\n\t")
-		if c.tab() == state.TabAssociativity {
-			vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00compare-sets")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "Maps of sets and ways are not laid over each other yet: look at A alone and at B alone. The Caches view compares any one of these caches.")
-			}
-		}
-		addText(vgparent, "\n\t")
-		if c.tab() == state.TabLoops {
-			vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00compare-loops")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "Loops of two runs are not put side by side yet: look at A alone and at B alone.")
-			}
+		if c.tab().Alone() != "" {
+			vgn = addElement(vgparent, "p\x00class\x00empty")
+			vgn.AddAttrInterface("id", "compare-"+c.tab().Slug())
+			vgn.SetInnerHTML(c.tab().Alone())
 		}
 		addText(vgparent, "\n\t")
 		if c.tab() == state.TabThreads && c.App.table("own-compared") != nil {
@@ -4335,11 +4325,8 @@ func (c *Figure) summary() string {
 
 // how says how what is drawn was computed.
 func (c *Figure) how() string {
-	if c.ID == "rates" || c.ID == "speedup" {
-		if chart := c.App.charts[c.ID]; chart != nil && slices.ContainsFunc(chart.Series, func(s state.Series) bool { return s.Low != nil }) {
-			return "predicted, SDCM sampled"
-		}
-		return "predicted"
+	if chart := c.App.charts[c.ID]; chart != nil && chart.How != "" {
+		return chart.How
 	}
 	return c.App.how()
 }
@@ -4509,6 +4496,99 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 			addText(vgparent, "\n\t")
+		}
+		addText(vgparent, "\n")
+	}
+	return vgout
+}
+
+// 'fix' unused imports
+var _ fmt.Stringer
+var _ reflect.Type
+var _ vjson.RawMessage
+var _ js.Value
+var _ log.Logger
+
+// Footprint shows how much memory a window of any length touches, and the miss ratios that
+// follow from that.
+type Footprint struct {
+	App           *App
+	Sizes, Misses vugu.Builder
+}
+
+func newFootprint(a *App) View {
+	return &Footprint{App: a,
+		Sizes: newFigure(a, "footprint", "The number of distinct lines that a window of so many accesses touches, times the size of a line: the mean of all windows of that length in the run, "+
+			"exactly (Xiang and others, 2011). A program fills a cache in a window whose footprint is as large as the cache, and it takes that much of a cache that it shares."),
+		Misses: newFigure(a, "footprint-misses", "The growth of the footprint, which is the number of lines that one more access adds, predicts the miss ratio of a fully associative LRU cache as large as the footprint "+
+			"(Xiang and others, 2013). The exact miss ratio follows from the stack distances."),
+	}
+}
+
+// Waits is part of [View].
+func (c *Footprint) Waits() string { return c.App.uncounted() }
+
+// Repeat is part of [repeater].
+func (c *Footprint) Repeat() (words string, analyse func()) {
+	if p := c.App.result.Profile; p == nil || p.Sampled != nil || p.Footprint != nil {
+		return "", nil
+	}
+	return "Analyse again, and count it", func() { c.App.RepeatWith(analysis.Footprint) }
+}
+
+// Draw is part of [View].
+func (c *Footprint) Draw() {
+	v := c.App.result.View
+	c.App.draw(v.FootprintChart(c.App.Levels()))
+	if chart := v.FootprintMisses(); chart != nil {
+		c.App.draw(chart)
+	}
+}
+
+// Table is part of [View]: both charts show columns of one table.
+func (c *Footprint) Table(string) *state.Table { return c.App.result.View.FootprintTable() }
+func (c *Footprint) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
+
+	vgout = &vugu.BuildOut{}
+
+	var vgiterkey interface{}
+	_ = vgiterkey
+	var vgn *vugu.VGNode
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns halves"}}}
+	vgout.Out = append(vgout.Out, vgn) // root for output
+	{
+		vgparent := vgn
+		_ = vgparent
+		addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section")
+		{
+			vgparent := vgn
+			_ = vgparent
+			{
+				var vgcomp vugu.Builder = c.Sizes
+				if vgcomp != nil {
+					addComponent(vgin, vgout, vgparent, vgcomp)
+				}
+			}
+		}
+		addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section")
+		{
+			vgparent := vgn
+			_ = vgparent
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if c.App.charts["footprint-misses"] != nil {
+					{
+						var vgcomp vugu.Builder = c.Misses
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
+						}
+					}
+				}
+			}
 		}
 		addText(vgparent, "\n")
 	}

@@ -48,6 +48,7 @@ var views = map[state.Tab]func(*App) View{
 	state.TabLoops:         newLoops,
 	state.TabBlocks:        newBlocks,
 	state.TabCounters:      newCounters,
+	state.TabFootprint:     newFootprint,
 }
 
 // view is the one that is chosen, of one result or of two that are compared.

@@ -17,25 +17,28 @@ const (
 	TabLoops
 	TabBlocks
 	TabCounters
+	TabFootprint
 	numTabs
 )
 
 // tabs says for each tab what it is called, what the URL calls it, and why it has
-// nothing to show for a profile: "" where it has.
+// nothing to show for a profile: "" where it has. alone says that it cannot show two runs.
 var tabs = [numTabs]struct {
 	name, slug string
 	missing    func(*profile.Profile) string
+	alone      string
 }{
-	TabOverview:      {"Overview", "overview", nothingMissing},
-	TabLocality:      {"Locality", "locality", nothingMissing},
-	TabCaches:        {"Caches", "caches", nothingMissing},
-	TabAssociativity: {"Associativity", "associativity", missingSets},
-	TabCode:          {"Code", "code", missingSites},
-	TabThreads:       {"Threads", "threads", missingThreads},
-	TabCommunication: {"Communication", "communication", missingCommunication},
-	TabLoops:         {"Loops", "loops", missingLoops},
-	TabBlocks:        {"Blocks and runtime", "blocks", missingBlocks},
-	TabCounters:      {"Counters", "counters", missingInstructions},
+	TabOverview:      {"Overview", "overview", nothingMissing, ""},
+	TabLocality:      {"Locality", "locality", nothingMissing, ""},
+	TabCaches:        {"Caches", "caches", nothingMissing, ""},
+	TabAssociativity: {"Associativity", "associativity", missingSets, "Maps of sets and ways cannot be compared yet: look at A alone and at B alone. The Caches view compares any one of these caches."},
+	TabCode:          {"Code", "code", missingSites, ""},
+	TabThreads:       {"Threads", "threads", missingThreads, ""},
+	TabCommunication: {"Communication", "communication", missingCommunication, ""},
+	TabLoops:         {"Loops", "loops", missingLoops, "Loops of two runs cannot be compared yet: look at A alone and at B alone."},
+	TabBlocks:        {"Blocks and runtime", "blocks", missingBlocks, ""},
+	TabCounters:      {"Counters", "counters", missingInstructions, ""},
+	TabFootprint:     {"Footprint", "footprint", missingFootprint, "Footprints of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on footprint”."},
 }
 
 func nothingMissing(*profile.Profile) string { return "" }
@@ -55,8 +58,16 @@ func (t Tab) Name() string { return tabs[t].name }
 // Slug names the tab in the URL.
 func (t Tab) Slug() string { return tabs[t].slug }
 
-// Key is its number key.
-func (t Tab) Key() string { return string(rune('0' + (t+1)%10)) }
+// Key is its number key; "" behind the tenth.
+func (t Tab) Key() string {
+	if t >= 10 {
+		return ""
+	}
+	return string(rune('0' + (t+1)%10))
+}
+
+// Alone says in a sentence that the tab shows one run only; "" where it compares two.
+func (t Tab) Alone() string { return tabs[t].alone }
 
 // Missing says why the tab has nothing to show for a profile; "" where it has, and while
 // the profile is nil: not there yet.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/ask"
@@ -79,6 +80,7 @@ func openPaged(t *testing.T, trace string, hierarchies []hierarchy.Hierarchy) *p
 	if err != nil {
 		t.Fatal(err)
 	}
+	spec.Analyses |= analysis.Footprint
 	for _, h := range hierarchies {
 		state.Measure(&spec, h.Levels)
 	}
@@ -301,6 +303,7 @@ func (p *paged) locality() {
 	p.exported(p.view.OverTimeTable(p.view.DefaultLog2Lines()), "windows")
 	p.exported(p.view.WorkingSetTable(), "windows")
 	p.exported(p.view.SetsTable(), "sets")
+	p.exported(p.view.FootprintTable(), "footprint")
 }
 
 func (p *paged) threads() {

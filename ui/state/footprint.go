@@ -1,0 +1,121 @@
+package state
+
+import (
+	"math"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// FootprintChart is the size of the distinct lines in a window of any length, on average, with the
+// sizes of the levels that a window can fill.
+func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
+	f := v.Profile.Footprint
+	chart := &Chart{
+		ID: "footprint", Title: "Footprint by window length",
+		X: Axis{Label: "accesses in the window", Unit: UnitReferences, Log: true, Min: 1},
+		Y: Axis{Label: "distinct lines, in bytes", Unit: UnitBytes, Log: true, Min: float64(f.LineBytes)},
+	}
+	series := Series{Label: "footprint", Color: "ink", Shape: ShapeLine}
+	for i := 0; profile.FootprintWindow(i) < f.Accesses; i++ {
+		lines, _ := f.Average(i)
+		chart.At = append(chart.At, float64(profile.FootprintWindow(i)))
+		series.Y = append(series.Y, max(lines, 1)*float64(f.LineBytes))
+	}
+	n := len(chart.At)
+	if n == 0 {
+		chart.Summary = "The run is too short for a window."
+		return chart
+	}
+	chart.X.Max, chart.Y.Max = max(chart.At[n-1], 2), max(2*series.Y[n-1], 2*chart.Y.Min)
+	chart.Series = []Series{series}
+	for i, l := range levels {
+		window := footprintFills(chart.At, series.Y, float64(l.SizeBytes))
+		if window == 0 {
+			chart.Summary += "No window fills " + l.Name + " (" + Bytes(l.SizeBytes) + "). "
+			break
+		}
+		chart.Summary += l.Name + " (" + Bytes(l.SizeBytes) + ") is filled in " + about + Plural(uint64(window), "access", "accesses") + ". "
+		size := Series{Label: l.Name, Color: LevelColor(i), Shape: ShapeLine, Dash: true}
+		for range chart.At {
+			size.Y = append(size.Y, float64(l.SizeBytes))
+		}
+		chart.Series = append(chart.Series, size)
+	}
+	chart.Summary += "The whole run touches " + Bytes(f.Lines*uint64(f.LineBytes)) + "."
+	return chart
+}
+
+// footprintFills is the length of the window whose footprint is as large as a cache, between the
+// lengths that are known exactly; 0: none is.
+func footprintFills(windows, sizes []float64, bytes float64) float64 {
+	for i, size := range sizes {
+		switch {
+		case size < bytes:
+		case i == 0:
+			return windows[0]
+		default:
+			part := (math.Log(bytes) - math.Log(sizes[i-1])) / (math.Log(size) - math.Log(sizes[i-1]))
+			return math.Round(math.Exp(math.Log(windows[i-1]) + part*(math.Log(windows[i])-math.Log(windows[i-1]))))
+		}
+	}
+	return 0
+}
+
+// FootprintMisses is the miss ratio that the growth of the footprint predicts, beside the exact
+// one; nil where the run has no stack distances for lines of that size.
+func (v *View) FootprintMisses() *Chart {
+	f := v.Profile.Footprint
+	exact := v.Profile.LocalityAt(f.LineBytes)
+	if exact == nil {
+		return nil
+	}
+	curve := profile.NewCurve(exact.Histogram(trace.AllKinds))
+	chart := &Chart{
+		ID: "footprint-misses", Title: "Miss ratio from the footprint", How: "predicted",
+		X: Axis{Label: "cache size, fully associative LRU", Unit: UnitBytes, Log: true, Min: float64(f.LineBytes)},
+		Y: Axis{Label: "misses of all accesses", Unit: UnitShare, Max: 1},
+	}
+	predicted := Series{Label: "from the footprint", Color: LevelColor(0), Shape: ShapeLine, Dash: true}
+	counted := Series{Label: "from stack distances", Color: LevelColor(1), Shape: ShapeLine}
+	most := 0.0
+	for i := 0; profile.FootprintWindow(i) < f.Accesses; i++ {
+		lines, growth := f.Average(i)
+		at := max(lines, 1) * float64(f.LineBytes)
+		if n := len(chart.At); n > 0 && at <= chart.At[n-1] {
+			continue
+		}
+		chart.At = append(chart.At, at)
+		predicted.Y = append(predicted.Y, growth)
+		counted.Y = append(counted.Y, curve.MissRatio(uint64(max(lines, 1))))
+		most = max(most, math.Abs(growth-counted.Y[len(counted.Y)-1]))
+	}
+	if n := len(chart.At); n > 0 {
+		chart.X.Max = max(chart.At[n-1], 2*chart.X.Min)
+	}
+	chart.Series = []Series{predicted, counted}
+	chart.Summary = "The prediction is at most " + significant(100*most) + " percentage points from the exact miss ratio. It assumes that a program repeats itself alike at every point of the run."
+	return chart
+}
+
+// FootprintTable has a row for each window length.
+func (v *View) FootprintTable() *Table {
+	return v.once("footprint", func() *Table {
+		q := v.question("footprint")
+		d, err := v.Answer(q)
+		if err != nil {
+			return &Table{Caption: upper(err.Error())}
+		}
+		return show(&d.Tables[0], words, nil).unsorted().of(v.document(q))
+	})
+}
+
+// missingFootprint says how to get a footprint.
+func missingFootprint(p *profile.Profile) string {
+	if p.Footprint != nil && p.Footprint.Accesses > 0 {
+		return ""
+	}
+	return "The footprint was not counted in this analysis: how many distinct lines a window of any length touches. Analyse the trace again with it, " +
+		"or run “stackglass analyze --analyses default,footprint -o file.sgp” and drop that file here."
+}
