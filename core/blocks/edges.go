@@ -129,7 +129,7 @@ func (e *Edges) Callees(p *trace.Program) []uint32 {
 // name is a block with its function, for errors.
 func name(p *trace.Program, b int) string {
 	if f := p.Blocks[b].Function; f < uint32(len(p.Functions)) {
-		return "block " + blockLabel(&p.Blocks[b]) + " of " + p.Functions[f].Name
+		return "block " + Label(&p.Blocks[b]) + " of " + p.Functions[f].Name
 	}
-	return "block " + blockLabel(&p.Blocks[b])
+	return "block " + Label(&p.Blocks[b])
 }

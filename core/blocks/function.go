@@ -133,10 +133,8 @@ func (s *System) weight(b uint32, i int) uint64 {
 	if w := s.weights[b][i]; w > 0 || i > 0 || s.leaves[b] > 0 {
 		return w
 	}
-	for _, w := range s.weights[b] {
-		if w > 0 {
-			return 0
-		}
+	if slices.ContainsFunc(s.weights[b], isPositive) {
+		return 0
 	}
 	return 1
 }

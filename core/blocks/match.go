@@ -70,13 +70,13 @@ func (m *Match) differs(a, b *trace.Function) string {
 		x, y := &m.to.Blocks[a.First+k], &m.from.Blocks[b.First+k]
 		switch {
 		case x.Label != y.Label || x.Part != y.Part:
-			return "block " + blockLabel(x) + " here is " + blockLabel(y) + " in the other"
+			return "block " + Label(x) + " here is " + Label(y) + " in the other"
 		case x.Callee != y.Callee:
-			return "block " + blockLabel(x) + " calls " + strconv.Quote(x.Callee) + " here, " + strconv.Quote(y.Callee) + " in the other"
+			return "block " + Label(x) + " calls " + strconv.Quote(x.Callee) + " here, " + strconv.Quote(y.Callee) + " in the other"
 		case !slices.Equal(x.Ops, y.Ops):
-			return "block " + blockLabel(x) + " has other instructions in the other"
+			return "block " + Label(x) + " has other instructions in the other"
 		case !slices.EqualFunc(x.Successors, y.Successors, func(i, j uint32) bool { return i-a.First == j-b.First }):
-			return "block " + blockLabel(x) + " goes on elsewhere in the other"
+			return "block " + Label(x) + " goes on elsewhere in the other"
 		}
 	}
 	return ""

@@ -1,18 +1,19 @@
 package blocks
 
-import "github.com/stackglass/stackglass/core/profile"
+import (
+	"math"
 
-// Reuse is the conditional reuse profile P(Δ|block) of a block (MODELS §13.2): the
-// distances at which its references found their lines.
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Reuse is the conditional reuse profile P(Δ|block) of a block (MODELS §13.2).
 type Reuse struct {
-	References uint64
-	// Reuse has distances in bins, see [profile.SiteBin]: misses of caches at the edge of a
-	// bin are exact.
-	profile.Reuse
+	References    uint64
+	profile.Reuse // binned distances: misses of caches at the edge of a bin are exact
 }
 
-// Misses are those in a fully associative LRU cache of so many lines, where that is the
-// edge of a bin, as powers of two are; else a little more.
+// Misses returns the misses in a fully associative LRU cache. They are exact at the edge of a
+// bin, such as a power of two lines, otherwise a little too many.
 func (r *Reuse) Misses(lines uint64) uint64 {
 	n := r.Cold
 	for _, b := range r.Bins {
@@ -23,8 +24,7 @@ func (r *Reuse) Misses(lines uint64) uint64 {
 	return n
 }
 
-// Reuse gives it for every block of the run: what the block's sites tell together, for
-// each reference is of one site, and each site in one block.
+// Reuse returns the reuse of every block of the run: the sum over the block's sites.
 func (r *Run) Reuse(s *profile.Sites) []Reuse {
 	blocks := make([]Reuse, len(r.Program.Blocks))
 	for i := range s.Code {
@@ -44,7 +44,7 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 	return blocks
 }
 
-// addBins merges two lists of bins.
+// addBins adds two lists of bins.
 func addBins(a, b []profile.BinCount) []profile.BinCount {
 	if len(a) == 0 {
 		return append(a, b...)
@@ -62,4 +62,41 @@ func addBins(a, b []profile.BinCount) []profile.BinCount {
 		}
 	}
 	return append(append(sum, a...), b...)
+}
+
+// SampledReuse is the conditional reuse profile of a block from a sample of its executions,
+// which the paper calls windows.
+type SampledReuse struct {
+	Executions uint64 // of the block, with references
+	Windows    uint64 // in the sample
+	Reuse
+}
+
+// Accuracy returns 1 − E/2, where E is the sum over bins of the absolute difference of
+// the two normalised profiles (MODELS §8.4). It is 1 for equal profiles, and 0 if exactly
+// one of them is empty.
+func Accuracy(a, b *profile.Reuse) float64 {
+	n, m := float64(a.Accesses()), float64(b.Accesses())
+	if n == 0 || m == 0 {
+		if n == m {
+			return 1
+		}
+		return 0
+	}
+	off := math.Abs(float64(a.Cold)/n - float64(b.Cold)/m)
+	x, y := a.Bins, b.Bins
+	for len(x) > 0 || len(y) > 0 {
+		switch {
+		case len(y) == 0 || len(x) > 0 && x[0].Bin < y[0].Bin:
+			off += float64(x[0].Count) / n
+			x = x[1:]
+		case len(x) == 0 || y[0].Bin < x[0].Bin:
+			off += float64(y[0].Count) / m
+			y = y[1:]
+		default:
+			off += math.Abs(float64(x[0].Count)/n - float64(y[0].Count)/m)
+			x, y = x[1:], y[1:]
+		}
+	}
+	return 1 - off/2
 }

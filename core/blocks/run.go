@@ -135,7 +135,7 @@ func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i in
 
 // happened tells that there is something to write of a block.
 func (e *Edges) happened(b int) bool {
-	return e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 || slices.ContainsFunc(e.Taken[b], func(n uint64) bool { return n != 0 })
+	return e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 || slices.ContainsFunc(e.Taken[b], isPositive)
 }
 
 // code codes the profile of a program. While reading, its lists are as long as they have to

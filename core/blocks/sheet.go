@@ -321,7 +321,7 @@ func (f *finder) find(s *Sheet, system *System, functions map[string]int, functi
 		about := &system.program.Functions[n]
 		for b := about.First; b < about.First+about.Blocks; b++ {
 			if system.program.Blocks[b].Flags&trace.Synthetic == 0 {
-				f.labels[blockLabel(&system.program.Blocks[b])] = int(b)
+				f.labels[Label(&system.program.Blocks[b])] = int(b)
 			}
 		}
 	}
@@ -337,7 +337,7 @@ func (s *Sheet) fits(l *branch, system *System, at int) error {
 	next := system.program.Blocks[at].Successors
 	var want []string
 	for _, n := range next {
-		want = append(want, blockLabel(&system.program.Blocks[n]))
+		want = append(want, Label(&system.program.Blocks[n]))
 	}
 	if !slices.Equal(want, l.ways) {
 		return s.fail(l.line, "block "+l.block+" of "+l.function+" goes on to "+strings.Join(want, " ")+", but the sheet says "+strings.Join(l.ways, " "),
@@ -396,10 +396,8 @@ func (s *System) setMade(block int, made share) {
 		made = share{}
 	}
 	if s.made[block] != made {
-		s.made[block], s.known = made, nil
-		if n := s.program.Blocks[block].Function; int64(n) < int64(len(s.functions)) {
-			s.functions[n].ready = false
-		}
+		s.made[block] = made
+		s.changed(block)
 	}
 }
 

@@ -11,28 +11,27 @@ import (
 // mostWeight bounds the sum of a block's weights, so that flows fit 128 bits.
 const mostWeight = 1 << 63
 
-// System is a program whose branches have weights. It is solved again after a
-// change at the cost of the functions that changed.
+// System is a program whose branches have weights. After a change, only changed functions are
+// solved again.
 type System struct {
 	program *trace.Program
-	weights [][]uint64 // by block, aligned with Successors; all 0 and leaves 0: not known
-	leaves  []uint64   // by block: the weight of its ending the invocation
-	entered []uint64   // by function: invocations that no call by its name makes
-	resumed []uint64   // by block: executions that no way brings
-	made    []share    // by block: of its calls, those that enter the function that they name
-	known   []uint64   // by function: invocations in the run that the weights are of; nil: none, or changed since
+	weights [][]uint64 // by block, aligned with Successors; unknown if these and leaves are 0
+	leaves  []uint64   // by block: the weight of ending the invocation
+	entered []uint64   // by function: invocations by other than calls by name
+	resumed []uint64   // by block: executions that come by no edge
+	made    []share    // by block: share of its calls that enter the named function
+	known   []uint64   // by function: invocations in the run of the weights; nil: no run, or changed since
 
-	callees   []int32 // by block: the function that it calls, -1 for none that is known
+	callees   []int32 // by block: the function that it calls, or -1
 	functions []solved
 	positions []int32 // by block: its state in its function's factor
 }
 
-// share is a fraction, 1 where both are 0.
+// share is a fraction, 1 if both are 0.
 type share struct{ part, whole uint64 }
 
-// NewSystem returns the program with no weights known but those of blocks that
-// have one way. It fails if blocks lead out of their functions. Blocks of no function
-// are in no solution.
+// NewSystem returns a system without weights, except those of blocks with one successor. It
+// fails if a successor is in another function. Blocks of no function are in no solution.
 func NewSystem(p *trace.Program) (*System, error) {
 	s := &System{
 		program: p, weights: make([][]uint64, len(p.Blocks)), leaves: make([]uint64, len(p.Blocks)), entered: make([]uint64, len(p.Functions)),
@@ -70,7 +69,7 @@ func NewSystem(p *trace.Program) (*System, error) {
 	return s, nil
 }
 
-// FromEdges returns the system of a run, whose solution is the run's counts.
+// FromEdges returns the system of a run. Its solution is the run's counts.
 func FromEdges(p *trace.Program, e *Edges) (*System, error) {
 	if err := e.Check(p); err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func FromEdges(p *trace.Program, e *Edges) (*System, error) {
 	return s, nil
 }
 
-// invocations are the visits of a function's first block that come from outside.
+// invocations returns the visits of a function's first block from outside.
 func (e *Edges) invocations(p *trace.Program, n int) uint64 {
 	f := &p.Functions[n]
 	sum := e.Visits[f.First] - e.Resumed[f.First]
@@ -115,8 +114,8 @@ func (e *Edges) invocations(p *trace.Program, n int) uint64 {
 	return sum
 }
 
-// FromProfile returns a system with the weights of a compiler's profile, by block as
-// in ir.Module; what has none is not known, see [System.Guess].
+// FromProfile returns a system with the weights of a compiler's profile, by block as in ir.Module.
+// Others are unknown, see [System.Guess].
 func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 	s, err := NewSystem(p)
 	if err != nil {
@@ -133,17 +132,16 @@ func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 	return s, nil
 }
 
-// Program is what the system is of.
+// Program returns the program.
 func (s *System) Program() *trace.Program { return s.program }
 
-// Weights gives a block's weights, aligned with its successors, and that of leaving.
-// They must not be changed.
+// Weights returns a block's weights, aligned with its successors, and that of leaving. Callers
+// must not change them.
 func (s *System) Weights(block int) (weights []uint64, leaves uint64) {
 	return s.weights[block], s.leaves[block]
 }
 
-// Set gives a block its weights: aligned with its successors, and of the
-// invocation's end there.
+// Set sets a block's weights, aligned with its successors, and that of leaving.
 func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 	if block < 0 || block >= len(s.weights) {
 		return &Error{Block: block, Why: "there is no such block", Do: "blocks are numbered from 0 to " + strconv.Itoa(len(s.weights)-1)}
@@ -163,15 +161,20 @@ func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 	if s.leaves[block] != leaves || !slices.Equal(s.weights[block], weights) {
 		copy(s.weights[block], weights)
 		s.leaves[block] = leaves
-		s.known = nil
-		if n := s.program.Blocks[block].Function; int64(n) < int64(len(s.functions)) {
-			s.functions[n].ready = false
-		}
+		s.changed(block)
 	}
 	return nil
 }
 
-// Enter says how often a function is invoked other than by calls that name it.
+// changed marks the function of a block as unsolved.
+func (s *System) changed(block int) {
+	s.known = nil
+	if n := s.program.Blocks[block].Function; int64(n) < int64(len(s.functions)) {
+		s.functions[n].ready = false
+	}
+}
+
+// Enter sets the invocations of a function by other than calls by name.
 func (s *System) Enter(function int, times uint64) {
 	if s.entered[function] != times {
 		s.entered[function] = times
@@ -179,9 +182,9 @@ func (s *System) Enter(function int, times uint64) {
 	}
 }
 
-// EnterMain enters main once, or, where there is none, each function once that no call
-// names. It returns the number of functions entered. Callbacks, threads and functions
-// that are called through pointers only are not among them where there is a main.
+// EnterMain enters main once or, without a main, each function that no call names. It returns the
+// number of functions entered. With a main, callbacks, threads and functions that are only called
+// through pointers are not among them.
 func (s *System) EnterMain() (entered int) {
 	called := s.named()
 	for _, main := range []bool{true, false} {
@@ -199,8 +202,8 @@ func (s *System) EnterMain() (entered int) {
 	return entered
 }
 
-// EnterProfile enters each function that no call names as often as a profile tells,
-// by function as in ir.Module. It returns the number of functions entered.
+// EnterProfile enters each function that no call names as often as in a profile, by function as
+// in ir.Module. It returns the number of functions entered.
 func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	called := s.named()
 	for n := range s.functions {
@@ -212,7 +215,7 @@ func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	return entered
 }
 
-// named tells the functions that calls in other functions name.
+// named marks the functions that are called by name from other functions.
 func (s *System) named() []bool {
 	called := make([]bool, len(s.functions))
 	for b, c := range s.callees {
@@ -223,19 +226,15 @@ func (s *System) named() []bool {
 	return called
 }
 
-// Resume says how often executions come to a block other than by the ways of the
-// graph.
+// Resume sets the executions that come to a block by no edge.
 func (s *System) Resume(block int, times uint64) {
 	if s.resumed[block] != times {
 		s.resumed[block] = times
-		s.known = nil
-		if n := s.program.Blocks[block].Function; int64(n) < int64(len(s.functions)) {
-			s.functions[n].ready = false
-		}
+		s.changed(block)
 	}
 }
 
-// findCallees finds the function that each block calls, as edges have it.
+// findCallees finds the function that each block calls.
 func (s *System) findCallees(e *Edges) {
 	for b, f := range e.Callees(s.program) {
 		s.callees[b] = -1
@@ -245,16 +244,15 @@ func (s *System) findCallees(e *Edges) {
 	}
 }
 
-// Where nothing is known, a loop runs guessedTrips times, and a branch goes guessedReturns
-// times back from recursion for each time that it goes on in it.
+// By default a loop has guessedTrips iterations, and a branch returns from recursion
+// guessedReturns times for each time that it continues it.
 const (
 	guessedTrips   = 10
 	guessedReturns = 99
 )
 
-// Guess gives weights to branches of which nothing is known: loops run ten times, one
-// branch in a hundred goes on in a recursion, other ways are equally likely. It returns
-// their number. Counts from it are no more than a beginning.
+// Guess sets the weights of unknown branches: loops have ten iterations, one branch in a hundred
+// continues a recursion, other successors are equally likely. It returns the number of guesses.
 func (s *System) Guess() (guessed int) {
 	ends := s.recursionEnds()
 	for n := range s.program.Functions {
@@ -270,7 +268,7 @@ func (s *System) Guess() (guessed int) {
 	return guessed
 }
 
-// guess are weights for a branch. ends tells of blocks from which recursion can end.
+// guess returns weights for a branch. ends marks the blocks from which recursion can end.
 func (s *System) guess(b int, ends []bool) []uint64 {
 	next := s.program.Blocks[b].Successors
 	w := make([]uint64, len(next))
@@ -308,8 +306,8 @@ func (s *System) guess(b int, ends []bool) []uint64 {
 	return w
 }
 
-// recursionEnds tells, by block, whether its function can end from there without a call
-// by which it may come to be called itself.
+// recursionEnds reports, by block, whether its function can return from there without a recursive
+// call.
 func (s *System) recursionEnds() []bool {
 	calls := make([][]call, len(s.functions))
 	for n := range s.program.Functions {
@@ -356,41 +354,30 @@ func (s *System) recursionEnds() []bool {
 	return ends
 }
 
-// isUnknown tells of blocks with several ways without weights.
+// isUnknown reports whether a block has several successors without weights.
 func (s *System) isUnknown(b int) bool {
-	if s.leaves[b] != 0 {
-		return false
-	}
-	for _, w := range s.weights[b] {
-		if w != 0 {
-			return false
-		}
-	}
-	return s.severalWays(b)
+	return s.leaves[b] == 0 && !slices.ContainsFunc(s.weights[b], isPositive) && s.severalWays(b)
 }
 
-// severalWays tells whether a block has more than one place to go on at.
+func isPositive(n uint64) bool { return n > 0 }
+
+// severalWays reports whether a block has several different successors.
 func (s *System) severalWays(b int) bool {
 	next := s.program.Blocks[b].Successors
-	for _, n := range next {
-		if n != next[0] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(next, func(n uint32) bool { return n != next[0] })
 }
 
-// leavesLoop tells whether a way leads out of the innermost loop that b is in.
+// leavesLoop reports whether an edge leaves the innermost loop of b.
 func (s *System) leavesLoop(b, next int) bool {
 	from, to := &s.program.Blocks[b], &s.program.Blocks[next]
 	return from.Depth > 0 && (to.Depth < from.Depth || to.Depth == from.Depth && to.Loop != from.Loop)
 }
 
-// Error is what makes a system unsolvable, or a sheet wrong.
+// Error is why a system has no solution, or an error in a sheet.
 type Error struct {
-	Sheet           string // file and line of a sheet, "" for none
+	Sheet           string // file and line of a sheet, or ""
 	Function, Label string
-	Block           int // -1 for none
+	Block           int // or -1
 	Place           trace.Place
 	Why, Do         string
 }
@@ -424,11 +411,11 @@ func placeText(p trace.Place) string {
 	return p.File + ":" + strconv.FormatUint(uint64(p.Line), 10)
 }
 
-// fail makes an error of a block.
+// fail returns an error about a block.
 func (s *System) fail(b int, why, do string) *Error {
 	e := &Error{Block: b, Why: why, Do: do}
 	k := &s.program.Blocks[b]
-	e.Label = blockLabel(k)
+	e.Label = Label(k)
 	e.Place = trace.Place{File: k.File, Line: k.LastLine}
 	if int64(k.Function) < int64(len(s.program.Functions)) {
 		f := &s.program.Functions[k.Function]
@@ -440,8 +427,8 @@ func (s *System) fail(b int, why, do string) *Error {
 	return e
 }
 
-// blockLabel is the block's label, with +n for the part behind the n-th cut.
-func blockLabel(k *trace.Block) string {
+// Label returns a block's label, with +n for the part after the n-th call.
+func Label(k *trace.Block) string {
 	if k.Part > 0 {
 		return k.Label + "+" + strconv.FormatUint(uint64(k.Part), 10)
 	}

@@ -78,7 +78,7 @@ func quoted(name string) string {
 // appendBlock writes the lines of a block.
 func (s *System) appendBlock(dst []byte, function string, b int) []byte {
 	k := &s.program.Blocks[b]
-	label := quoted(blockLabel(k))
+	label := quoted(Label(k))
 	if s.resumed[b] > 0 {
 		dst = append(dst, "resume "+function+" "+label+" = "+strconv.FormatUint(s.resumed[b], 10)+"\n"...)
 	}
@@ -99,14 +99,14 @@ func (s *System) appendBranch(dst []byte, function string, b int) []byte {
 	if !s.severalWays(b) && (s.leaves[b] == 0 || len(k.Successors) == 0) {
 		return dst
 	}
-	label := quoted(blockLabel(k))
+	label := quoted(Label(k))
 	place := placeText(trace.Place{File: k.File, Line: k.LastLine})
 	if place == "" {
 		place = "-"
 	}
 	dst = append(dst, function+" "+label+" "+quotedPlace(place)+" |"...)
 	for _, next := range k.Successors {
-		dst = append(dst, " "+quoted(blockLabel(&s.program.Blocks[next]))...)
+		dst = append(dst, " "+quoted(Label(&s.program.Blocks[next]))...)
 	}
 	if s.leaves[b] > 0 {
 		dst = append(dst, " (leaves)"...)

@@ -291,14 +291,6 @@ func (m *Models) count(b int) report.Value {
 	return report.Real(m.counts.Visits[b])
 }
 
-// label returns a block's label and part.
-func label(k *trace.Block) string {
-	if k.Part > 0 {
-		return k.Label + "+" + strconv.FormatUint(uint64(k.Part), 10)
-	}
-	return k.Label
-}
-
 // source returns a source location: file.c:12–14.
 func source(file string, first, last uint32) string {
 	if file == "" || first == 0 {

@@ -84,7 +84,7 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 			break
 		}
 		k := &m.program.Blocks[lacks.Block]
-		r.Notes = append(r.Notes, "The description of "+m.processor.Name+" has no number for "+string(lacks.Class)+" "+lacks.Type+", which block "+label(k)+" needs: it takes nothing there.")
+		r.Notes = append(r.Notes, "The description of "+m.processor.Name+" has no number for "+string(lacks.Class)+" "+lacks.Type+", which block "+blocks.Label(k)+" needs: it takes nothing there.")
 	}
 	if n := len(m.runtime.Unknown); n > 0 {
 		names := m.runtime.Unknown[:min(n, mostNoted)]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -77,7 +78,7 @@ func (m *Models) blocksTable(f int) report.Table {
 	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(m.runtime.Blocks[y].Cycles, m.runtime.Blocks[x].Cycles) })
 	for _, b := range list {
 		k := &m.program.Blocks[b]
-		t.Add(report.Count(uint64(b+1)), report.TextOf(label(k)), maybe(source(k.File, k.FirstLine, k.LastLine)), m.count(b), report.Count(m.instructions(b)),
+		t.Add(report.Count(uint64(b+1)), report.TextOf(blocks.Label(k)), maybe(source(k.File, k.FirstLine, k.LastLine)), m.count(b), report.Count(m.instructions(b)),
 			report.Ratio(part(m.runtime.Blocks[b].Cycles, all)), report.Decimal(part(m.runtime.Blocks[b].Cycles, m.counts.Visits[b])), report.Real(m.runtime.Blocks[b].Cycles), maybe(string(m.runtime.Blocks[b].Bottleneck)))
 	}
 	return t
@@ -150,7 +151,7 @@ func (m *Models) branchesTable(f int) report.Table {
 		rest := 1.0
 		for i, to := range k.Successors {
 			rest -= shares[i]
-			add(label(&m.program.Blocks[to]), shares[i], m.along(line.Block, i))
+			add(blocks.Label(&m.program.Blocks[to]), shares[i], m.along(line.Block, i))
 		}
 		if leaves > 0 {
 			add("(leaves)", rest, report.Real(m.counts.Visits[line.Block]*rest))

@@ -1,40 +1,39 @@
-// Package opclass classifies instructions: what one execution of each adds to the counters
-// of Byfl (MODELS §10): flops, integer operations, branches, and so on. Package
-// analysis/counters defines each counter, and multiplies with the executions that
-// a trace tells; package blocks multiplies with those that it computes. So both
-// mean the same by the same word.
+// Package opclass classifies instructions: what one execution adds to the counters of Byfl
+// (MODELS §10), such as flops, integer operations and branches. Package analysis/counters
+// defines the counters, and multiplies with the executions in a trace; package blocks
+// multiplies with the executions that it computes.
 package opclass
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Instruction is what one execution of an instruction counts.
+// Instruction is the class of an instruction.
 type Instruction struct {
 	Opcode string
 	Adds   []Addition
-	Vector Shape  // of what it operates on; 0 lanes for what is no vector
+	Vector Shape  // of the operands; 0 lanes if they are no vectors
 	Callee string // the function that it calls without ending its block
 }
 
-// Addition is an amount of one counter.
+// Addition is what an execution adds to one counter.
 type Addition struct {
 	Counter profile.Counter
 	Amount  uint64
 }
 
-// rule says how the opcodes of a list count: what one lane of them is, and how
-// many values as wide as their type, and truth values by lane, an operation
-// takes in and gives.
+// rule says how opcodes count: the counter of a lane, and the number of values of the operation's
+// type, and of truth values, that a lane reads and writes.
 type rule struct {
 	opcodes       string // between blanks
 	counter       profile.Counter
 	values, truth uint64
 }
 
-// Package analysis/counters says why.
+// Package analysis/counters has the reasons.
 var rules = []rule{
 	{" fadd fsub fmul fdiv frem ", profile.Flops, 3, 0},
 	{" fneg ", profile.Flops, 2, 0},
@@ -50,12 +49,11 @@ var rules = []rule{
 	{" call invoke ", profile.CallOps, 0, 0},
 }
 
-// oneLane are instructions by which one value goes in or out, whatever the
-// vector's length.
+// oneLane are instructions that read or write one value of a vector.
 const oneLane = " extractelement insertelement extractvalue insertvalue "
 
-// Of says what an instruction of that opcode and type counts, which are named as in
-// trace.Op; several tells that it leads to several places.
+// Of returns the class of an instruction with an opcode and type as in trace.Op. several: it has
+// several successors.
 func Of(opcode, datatype string, several bool) Instruction {
 	k := Instruction{Opcode: opcode, Adds: []Addition{{profile.Instructions, 1}}}
 	s := shapeOf(datatype)
@@ -87,9 +85,8 @@ func Of(opcode, datatype string, several bool) Instruction {
 	return k
 }
 
-// named counts a call that ends no block and stands under a name: of one of
-// LLVM's own functions, of which only fused operations count, or of a library
-// function that the compiler knows, as "call sin".
+// named counts a call that ends no block: of one of LLVM's own functions, of which only fused
+// operations count, or of a library function that the compiler knows, as "call sin".
 func (k *Instruction) named(s Shape) {
 	if word, callee, found := strings.Cut(k.Opcode, " "); found && (word == "call" || word == "invoke") {
 		k.Callee = callee
@@ -99,7 +96,7 @@ func (k *Instruction) named(s Shape) {
 	}
 }
 
-// flops counts each flops a lane, on so many values.
+// flops counts floating-point operations on values, each per lane.
 func (k *Instruction) flops(s Shape, each, values uint64) {
 	s.Float = true
 	bits := s.Lanes * s.Bits * values
@@ -127,4 +124,53 @@ func (k *Instruction) add(counter profile.Counter, amount uint64) {
 	if amount != 0 {
 		k.Adds = append(k.Adds, Addition{counter, amount})
 	}
+}
+
+// Shape is the shape of a datatype's values.
+type Shape struct {
+	Lanes uint64 // 1 except for vectors
+	Bits  uint64 // of a lane; 0 if unknown, as for structures
+	Float bool
+}
+
+// maxLanes and maxBits bound the types that are accepted.
+const (
+	maxLanes = 1 << 16
+	maxBits  = 1 << 24
+)
+
+var floatBits = map[string]uint64{
+	"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 80, "fp128": 128, "ppc_fp128": 128,
+}
+
+// shapeOf parses one of LLVM's types: double, i32, ptr, float*, <4 x float>. A scalable vector has
+// its least length.
+func shapeOf(text string) Shape {
+	if inner, ok := strings.CutPrefix(text, "<"); ok {
+		inner = strings.TrimPrefix(inner, "vscale x ")
+		count, element, found := strings.Cut(strings.TrimSuffix(inner, ">"), " x ")
+		lanes, err := strconv.ParseUint(count, 10, 32)
+		if !found || err != nil || lanes == 0 || lanes > maxLanes {
+			return Shape{Lanes: 1}
+		}
+		s := scalarOf(element)
+		s.Lanes = lanes
+		return s
+	}
+	return scalarOf(text)
+}
+
+func scalarOf(text string) Shape {
+	s := Shape{Lanes: 1}
+	if bits, ok := floatBits[text]; ok {
+		return Shape{Lanes: 1, Bits: bits, Float: true}
+	}
+	if strings.HasSuffix(text, "*") || text == "ptr" || strings.HasPrefix(text, "ptr ") {
+		s.Bits = 64
+	} else if digits, ok := strings.CutPrefix(text, "i"); ok {
+		if bits, err := strconv.ParseUint(digits, 10, 32); err == nil && bits <= maxBits {
+			s.Bits = bits
+		}
+	}
+	return s
 }

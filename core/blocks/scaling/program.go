@@ -386,10 +386,7 @@ func (p *Program) whole(l *Law, at []int64, named func() string) (uint64, error)
 func (p *Program) blockName(b int) string {
 	t := p.runs[0].Program
 	k := &t.Blocks[b]
-	name := "block " + k.Label
-	if k.Part > 0 {
-		name += "+" + strconv.FormatUint(uint64(k.Part), 10)
-	}
+	name := "block " + blocks.Label(k)
 	if int64(k.Function) < int64(len(t.Functions)) {
 		name += " of " + t.Functions[k.Function].Name
 	}
