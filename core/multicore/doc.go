@@ -1,77 +1,68 @@
-// Package multicore tells what the threads of an OpenMP program would do to caches,
-// for any number of cores, from the trace of a run with one thread: PPT-SASMM (Barai,
-// Chennupati, Santhi, Badawy, Arafa, Eidenbenz, MEMSYS 2020), with its error taken apart
-// and most of it removed.
+// Package multicore synthesises the threads of an OpenMP program, for any number of cores, from
+// the trace of a run with one thread: PPT-SASMM (Barai, Chennupati, Santhi, Badawy, Arafa,
+// Eidenbenz, MEMSYS 2020), without most of its error.
 //
-// A run with one thread does all of the program's work, one piece after the other. Its
-// trace tells where parallel regions begin and end, which loops share out their
-// iterations and how, and where threads wait for each other. So the work can be dealt
-// out afterwards:
+// A run with one thread does all of the program's work. Its trace contains the begin and end of
+// parallel regions, the loops whose iterations are shared and their schedules, and barriers. So
+// the work can be divided afterwards:
 //
-//  1. The trace is read once. What is outside of regions belongs to core 0 and goes on at
-//     once. A region's rows go on a tape (package tape) until the next barrier or the
-//     region's end; that is a phase.
-//  2. At the end of a phase it is known how many iterations each worksharing loop in it
-//     had. They are divided as OpenMP's schedules do, and what is in the region but in no
-//     such loop is done by every core (division.go).
-//  3. Each core reads its part of the tape by itself. What is private to a thread moves to
+//  1. The trace is read once. Core 0 executes what is outside of regions at once. A region's rows
+//     go to a buffer (package tape) until the next barrier or the region's end: a phase.
+//  2. At the end of a phase the number of iterations of each worksharing loop is known. They are
+//     divided by OpenMP's schedules; every core executes the rest of the region (division.go).
+//  3. Each core reads its part of the buffer. Private addresses of a thread are moved to
 //     addresses of the core's own (private.go).
-//  4. The cores' rows become one trace, in an order that is chosen (package interleave):
-//     as if the program had been traced with so many threads. Every analysis takes it.
+//  4. The cores' rows become one trace, in a chosen order (package interleave), as if the program
+//     had been traced with as many threads.
 //
-// [Options.Division] has the paper's own way beside this one.
+// [Options.Division] can select the paper's own method instead.
 //
-// # What is decided
+// # Rules
 //
-// Which rows. A trace of the runtime's marks (package ir, trace.ParallelBegin and so on) and
-// of blocks: `stackglass cc` with -fopenmp, the program run with OMP_NUM_THREADS=1. One core
-// does what the trace says, row for row.
+// Rows. The trace has the runtime's marks (package ir, trace.ParallelBegin and so on) and blocks:
+// `stackglass cc` with -fopenmp, the program run with OMP_NUM_THREADS=1. One core executes the
+// trace row for row.
 //
-// Regions. A fork within a region makes one with one thread, as OpenMP has it unless
-// max-active-levels is set: what it does is part of what the core does that forked. A
-// league of teams has one team, as LLVM's has by default. The block that a fork
-// returns to comes after the region, though its ParallelEnd stands behind its BlockEntry;
-// in the same way the block that a barrier returns to belongs to the phase after it.
-// Worksharing loops end with a barrier unless the program says nowait, and compilers call
-// it by itself. Reductions that wait do so within the runtime, where there is no mark.
+// Regions. A fork within a region creates one with one thread, as in OpenMP unless
+// max-active-levels is set: the core that forks executes it. A league of teams has one team, as
+// is LLVM's default. The block that a fork returns to is after the region, though its ParallelEnd
+// follows its BlockEntry; the block that a barrier returns to belongs to the next phase.
+// Worksharing loops end with a barrier unless the program says nowait; compilers call it
+// separately. Reductions that wait do so within the runtime, without a mark.
 //
-// Iterations (shape.go). They are occurrences of a loop's header in the function that calls
-// the runtime to share it out, one depth of loops deeper than the call; where there is a
-// loop over chunks (static with a chunk, and all that the runtime gives out) two. A run
-// with one thread has all iterations in one chunk, so what such a loop does before and
-// behind its iterations is done for each chunk that a core gets. If the test whether there
-// is another chunk stands before the chunk (not optimised), the run made it twice, with
-// either outcome: each core makes the first for each of its chunks, and the second once. A
-// last chunk that is cut short comes to the test as the second did, and goes on as the
-// first. Where the loop is turned round, so that the test stands behind, there is but the one that
-// failed, and it is taken for all. Where a test leaves the loop, each iteration takes the test
-// behind it along. A core without iterations leaves out what lies around them, where the code
-// has a way past it.
+// Iterations (looprun.go, shape.go) are occurrences of a loop's header in the function that calls
+// the runtime to share the loop, one depth of loops deeper than the call; two with a loop over
+// chunks (static with a chunk, and all schedules where the runtime hands out chunks). A run with
+// one thread has all iterations in one chunk, so that the code before and after them is executed
+// for each chunk of a core. If the test for another chunk precedes the chunk (not optimised), the
+// run executed it twice, with both outcomes: each core executes the first one for each of its
+// chunks, and the second one once. A last chunk that is shorter reaches the test as the second one
+// did, and continues as the first. In a rotated loop, where the test follows the chunk, there is
+// only the failed test, which stands for all. Where a test leaves the loop, each iteration
+// includes the test after it. A core without iterations skips the code around them, if the
+// program has a way past it.
 //
-// Schedules (schedule.go) are those of LLVM's runtime. Static: contiguous parts, of which
-// the first are one longer where they do not come out even; or chunks in turn.
-// Guided: the 2·cores-th part of what is left, but no less than the chunk. Dynamic and guided
-// chunks go to the core whose clock says least, of several to the first: clocks are 0 at
-// the beginning of the loop and count data references of its iterations, or cycles of blocks
-// where Order has them. A dynamic schedule need not be monotonic unless the program says so,
-// and then the runtime has each thread begin with a part of its own, as if static, and
-// steal from the ends of others' when it is done: so do cores (thieves), by their clocks. How
-// the parts begin is settled; who steals what hangs on chance in a real run.
-// [Options.Schedule] dynamic has no parts: each chunk goes to the core that has done
-// least. auto is static here; the runtime makes it guided.
+// Schedules (schedule.go) are those of LLVM's runtime. Static: contiguous parts, the first of
+// which are longer by one if they are uneven; or chunks in turn. Guided: the 2·cores-th part of
+// the remaining iterations, at least a chunk. Dynamic and guided chunks go to the first core with
+// the least clock: clocks begin at 0 with the loop and count data references of its iterations,
+// or cycles of blocks if Order has them. A dynamic schedule is nonmonotonic unless the program
+// says otherwise: each thread begins with a part of its own, as if static, and steals from the
+// ends of others' parts when it is done (thieves). The parts are exact; who steals depends on
+// timing in a real run. [Options.Schedule] dynamic has no parts: each chunk goes to the core with
+// the least work. auto is static here, and guided in the runtime.
 //
-// What one does for all. single, master and masked are done by core 0; what the
-// others do is to ask. Sections are a loop over sections to the compiler, and to us. Critical
-// sections, locks, ordered loops and tasks are done where the sequential run did them, and
-// nobody waits; [Report.Doubts] counts them. To a reduction each core adds its part: what the
-// run loads and stores for it is modified in one go, as threads do in teams of up to four.
-// Larger ones add two by two in a function that the run never calls.
+// Code that one thread executes for all. Core 0 executes single, master and masked; the others
+// only ask. Sections are a loop over sections. Critical sections, locks, ordered loops and tasks
+// are executed where the run executed them, without waiting; [Report.Doubts] counts them. Each
+// core adds its part of a reduction: the run's loads and stores for it become modifications, as
+// in teams of up to four threads. Larger ones add in pairs, in a function that the run never calls.
 //
-// Private addresses (private.go): what the stack has below the stack pointer of the function
-// that forks. Core c has it c·2^48 bytes higher, which no program's address collides with, and
-// which leaves every reference in its set of every cache. Objects that are allocated within a
-// region stay where they were, for nobody knows whom they are passed to.
+// Private addresses (private.go) are on the stack below the stack pointer of the function that
+// forks. They are c·2^48 bytes higher for core c, which no program's address is and which keeps
+// every reference in its set of every cache. Objects that are allocated within a region stay where
+// they were, since they may be shared.
 //
-// Against real threads: tools/capture has a test that runs a program both ways. Where
-// the schedule is static, each core's rows are exactly those of its thread.
+// A test in tools/capture compares with real threads: with static schedules, each core's rows are
+// exactly those of its thread.
 package multicore

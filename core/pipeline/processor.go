@@ -1,99 +1,90 @@
-// Package pipeline models the cores of processors (MODELS §13.3): how many cycles blocks of a program
-// take, and which part of the core they wait for. The blocks are those of LLVM's
-// intermediate representation after optimisation, with the dependences that trace.Instr
-// has; no machine code is needed.
+// Package pipeline models the cores of processors (MODELS §13.3): how many cycles the blocks of a
+// program take, and their bottlenecks. Blocks are those of LLVM's intermediate representation
+// after optimisation, with the dependences in trace.Instr; no machine code is needed.
 //
 // # Method
 //
 // The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) draw a graph of
-// data dependences for each block, and let a model of the pipelines, with a latency and a
-// throughput for each class of instructions, find the time of one pass; the runtime is the sum
-// of these times by how often the blocks run. Here, in steps:
+// data dependences for each block, find the time of one pass by a model of the pipelines, with
+// a latency and a throughput for each class of instructions, and sum these times by the
+// executions of the blocks. Here:
 //
-//  1. A [Processor] says what each [Class] of instructions costs: the latency, and micro-ops,
-//     each of which can go to any of some ports. [Named] has descriptions made of the
-//     tables of llvm-mca (LLVM 19) by tools/pipelines, [Read] reads others, and PPT's.
-//  2. [Processor.NewBody] makes a [Body] of a block: what each instruction costs and waits
-//     for. Addresses, truncations, phis, and extensions of what a load brings cost
-//     nothing; a comparison and its branch are one; a division by a known number is a
-//     multiplication.
+//  1. A [Processor] has the cost of each [Class] of instructions: the latency, and micro-ops
+//     with the ports that can execute them. [Named] has descriptions from the tables of
+//     llvm-mca (LLVM 19), made by tools/pipelines. [Read] reads others, and those of PPT.
+//  2. [Processor.NewBody] makes a [Body] of a block: the cost and the dependences of each
+//     instruction. Addresses, truncations, phis, and extensions of loads cost nothing; a
+//     comparison and its branch are one; a division by a constant is a multiplication.
 //  3. [Body.OnePass] schedules it once, greedily, cycle by cycle: the slides' time, and a
-//     table of cycles and ports to look at.
-//  4. [Body.Steady] bounds what an iteration takes when many overlap, as in a loop: by the
-//     ports (exactly, by maximal flows), by the micro-ops that enter the core a cycle, and by
-//     values that iterations wait for (exactly, the largest mean over the cycles of the
-//     graph). The largest is the time, and the bottleneck. A loop that is entered anew every
-//     few iterations overlaps with itself as far as the window reaches: [Body.SteadyOver].
-//     A load whose line an earlier load of the iteration is still fetching waits for that
-//     line ([Options.FillWait]), where both addresses come from one value of the block, or
-//     of another block, by adding constants: the fields of a structure. Structures reached
-//     by an index, lines fetched by stores or in an earlier iteration are not seen.
-//  5. [Processor.Runtime] sums up, with what the memory does given from elsewhere: the
-//     average latency of loads, the shares of accesses that lie across two lines, misses
-//     that wait for none other, and lines that come in sequence. The latter two bound a loop
-//     as ports do, together with its loads and stores (the ECM model): what is fetched
-//     while the core computes costs nothing.
+//     table of cycles and ports.
+//  4. [Body.Steady] bounds the time of an iteration when many overlap, as in a loop: by the
+//     ports (exactly, by maximal flows), by dispatch, and by recurrences (exactly, the largest
+//     mean over the cycles of the graph). The largest bound is the time and the bottleneck. A
+//     loop that is entered anew after few iterations overlaps with itself as far as the
+//     window reaches: [Body.SteadyOver]. A load waits for a line that an earlier load of the
+//     iteration fetches ([Options.FillWait]), if both addresses come from one value by adding
+//     constants: fields of a structure. Structures reached by an index, and lines fetched by
+//     stores or in an earlier iteration, are not recognised.
+//  5. [Processor.Runtime] sums up, with what the memory needs from elsewhere: the average
+//     latency of loads, the shares of accesses to two lines, independent misses, and lines
+//     in sequence. The latter two bound a loop as ports do, together with its loads and
+//     stores (the ECM model): fetches during computation cost nothing.
 //
-// # What the code was made for
+// # The target of the code
 //
-// A code generator makes of an instruction of LLVM's what its machine has, and that need not be
-// all that the processor has: of llvm.fmuladd a multiplication and an addition where there is
-// no FMA, as in what clang -O2 makes for any x86-64. So a chain of sums of products waits for an
-// addition an iteration, not for a fused multiply-add. [Options.Target] says what the code was
-// made for (trace.Function has it, from LLVM's attributes target-cpu and target-features), and
-// a block's instructions stay LLVM's, so that what counts them, or asks the same code of
-// another kind of processor, has the same ones; the cost alone is that of several:
+// A code generator translates an instruction of LLVM's into those of its target, which may have
+// fewer than the processor: clang -O2 for any x86-64 has no FMA, so that llvm.fmuladd is a
+// multiplication and an addition, and a chain of sums of products waits for one addition per
+// iteration. [Options.Target] is the target (trace.Function has it, from LLVM's attributes
+// target-cpu and target-features). The block keeps LLVM's instructions; only the cost is that
+// of several:
 //
 //   - llvm.fmuladd without FMA: a product, and a sum, which alone waits for the third operand;
-//   - vectors wider than the machine's registers: as many as they fill;
-//   - on vectors without SSE 4.1: extensions, selections, the smaller or larger of two, products of 32
-//     bits, comparisons of 64 bits; without AVX2 or AVX-512: products of 64 bits, rotations,
-//     comparisons, which give a vector there and no mask;
+//   - vectors wider than the target's registers: several of them;
+//   - on vectors without SSE 4.1: extensions, selections, minima and maxima, products of 32
+//     bits, comparisons of 64 bits; without AVX2 or AVX-512: products of 64 bits, rotations, and
+//     comparisons, whose result is a vector instead of a mask;
 //   - llvm.ctpop of a number without POPCNT, and, on any x86, llvm.minnum, llvm.maxnum and
 //     llvm.round;
-//   - llvm.fma without FMA, llvm.floor and others that round without SSE 4.1, and on any x86
-//     llvm.lround: calls of the mathematical library, whose time is not in the model's
+//   - llvm.fma without FMA, llvm.floor and other roundings without SSE 4.1, and on any x86
+//     llvm.lround: calls of the mathematical library, whose time is not modelled
 //     ([Body.Unknown]).
 //
-// The other way round, a product and a sum that -ffast-math or -ffp-contract=fast allow to be
-// fused are one multiply-add where there is FMA (trace.Contract).
+// Conversely, a product and a sum that -ffast-math or -ffp-contract=fast allow to be fused are one
+// multiply-add if there is FMA (trace.Contract). Code for a machine of another kind, or an
+// unknown one, counts as made for the processor.
 //
-// Where the code's machine is of another kind than the processor, or is not known, as in
-// traces made before it was recorded, the code is taken as if it were made for the processor.
+// Not modelled are: vectors of llvm.ctpop, llvm.ctlz and llvm.cttz; shifts of vectors by vectors
+// without AVX2; conversions of unsigned and of vectors of 64-bit integers without AVX-512;
+// products of vectors of bytes, and of two 64-bit numbers to 128 bits, which count as two;
+// llvm.bitreverse, llvm.copysign and saturating sums; llvm.memcpy of few bytes, which counts as a
+// call; selections of floating-point numbers that become branches; minnum without NaNs; and
+// copies of registers without AVX, whose operations overwrite an operand: they need dispatch
+// slots, and no port.
 //
-// Not taken apart are: vectors of llvm.ctpop, llvm.ctlz and llvm.cttz; shifts of vectors by vectors without
-// AVX2; conversions of unsigned and of vectors of 64-bit integers without AVX-512; products of vectors
-// of bytes, and of two 64-bit numbers to 128 bits, taken as two; llvm.bitreverse, llvm.copysign and saturating
-// sums; llvm.memcpy of few bytes, which is loads and stores, and taken as a call; selections of
-// floating-point numbers that become branches; minnum where a fast-math flag excludes what is
-// no number; and the copies of registers that code without AVX has, whose operations write over
-// an operand: they take places in the core, and no port.
+// # Differences to the slides
 //
-// # Where this is not the slides
-//
-// One pass of a block is what the slides sum up. A real core works at many iterations at a
-// time, so that it takes a fraction of that: the steady state is what is summed up here, and
-// [SlidesForm] is the slides' sum. PPT has eleven classes; here there are more (square
-// roots, shifts, selections, comparisons, conversions, vectors), which fall back on PPT's
-// where a description lacks them. Micro-ops choose among ports, which classes share.
-//
-// [NotModelled] lists what is left out.
+// The slides sum up one pass of each block. A real core overlaps many iterations, so that they
+// take a fraction of that: the steady state is summed up here, and [SlidesForm] is the slides'
+// sum. PPT has eleven classes; here there are more, which fall back on PPT's if a description
+// lacks them. Micro-ops select among ports, which classes share. [NotModelled] lists what is
+// left out.
 //
 // # Descriptions
 //
-// A description is text, which YAML's rules fit too:
+// A description is text, and valid YAML:
 //
 //	name: toy
 //	title: A toy
 //	isa: x86-64
 //	source: made up
 //	clock_ghz: 2.5
-//	dispatch: 4                       # micro-ops that enter a cycle
-//	window: 224                       # micro-ops that are in the core at a time
+//	dispatch: 4                       # micro-ops that enter per cycle
+//	window: 224                       # micro-ops in the core
 //	scheduler: 97                     # of these, those that wait for values
 //	ports: P0 P1 P2 DIV
 //	fuses: compare-branch             # and compare-select, extend-address, load-operation
-//	transfers: overlap                # lines come while loads and stores use the first level
+//	transfers: overlap                # lines arrive while loads and stores use the first level
 //	notes:
 //	  - what a reader should know
 //	levels:
@@ -108,16 +99,15 @@
 //	  gather <4 x i32>: latency 20, uops 6, ports 2x P0|P1 + 4x P2
 //	  load: latency 4, uops 1, ports P2
 //
-// Behind ports stand micro-ops with a + between them: each holds one of the ports that have a |
-// between them, for 1 cycle or those before a *; "4x" is four of the kind. addend is the
-// latency from the third operand of a fused multiply-add, again the latency to an
-// instruction of the same class. A class without a type is for all types that have no line of
-// their own; vectors without a line are taken in parts, or with the next longer ones. What a
-// load or store takes more that lies across two lines is the class crossingload or
-// crossingstore; without one it takes its ports a second time.
+// The ports are micro-ops with + in between: each holds one of the ports separated by |, for 1
+// cycle or those before *; "4x" stands for four equal ones. addend is the latency from the third
+// operand of a fused multiply-add, again that to an instruction of the same class. A class
+// without a type is for all types without a line; vectors without a line are executed in parts,
+// or as the next longer ones. The additional cost of an access to two lines is the class
+// crossingload or crossingstore; without it the access uses its ports twice.
 //
-// A level has the cycles from an address to the value, its size and ways, and the cycles
-// that a line from there takes when many come: read or written in sequence, or scattered.
+// A level has the cycles from an address to the value, its size and ways, and the cycles per line
+// when many lines come from there: read or written in sequence, or scattered.
 package pipeline
 
 import (

@@ -1,58 +1,50 @@
-// Package scaling predicts what the blocks of a program do at an input that was not run,
-// from runs at two or three small ones (MODELS §17). Santhi and Chennupati (Compute Node Models,
-// LA-UR-17-20754, part 2) have a larger input take new counts N_i from new branch
-// probabilities, with the reuse profiles P(Δ|BB_i) as they are; here both are found from
-// what changes between the runs.
+// Package scaling predicts the blocks' executions and reuse at an input that was not run, from
+// runs at two or three small ones (MODELS §17). Santhi and Chennupati (Compute Node Models,
+// LA-UR-17-20754, part 2) let a larger input have new counts N_i from new branch probabilities,
+// with the same reuse profiles P(Δ|BB_i); here both follow from the changes between runs.
 //
 // # Counts
 //
-// How often a block of an affine program runs is a polynomial of the input's parameters
-// (as long as trip counts keep their remainder by the unrolling of loops: take sizes
-// that the compiler's vectors divide, or that all leave the same rest). Of few runs most
-// polynomials go through the points, so the one is taken that says them in the fewest
-// bits (Rissanen, Modeling by shortest data description, 1978):
+// The executions of a block of an affine program are a polynomial of the input's parameters (as
+// long as trip counts have the same remainder by the unrolling of loops). Most polynomials fit few
+// runs, so that the shortest description is chosen (Rissanen, Modeling by shortest data
+// description, 1978):
 //
-//  1. All sums of up to four monomials are tried, with rational coefficients that meet
-//     every run exactly.
-//  2. Its length is that of its coefficients, and of the choice of its monomials. It has to
-//     be shorter than the counts are.
-//  3. The runs that it needed no coefficient for are its check: [Law.Checked] says how
-//     many. Of a polynomial with as many terms as there were runs there is none, which is
-//     a doubt.
+//  1. All sums of up to four monomials with rational coefficients that fit every run exactly are
+//     tried.
+//  2. The length is that of the coefficients, and of the choice of monomials. It has to be less
+//     than that of the counts.
+//  3. The runs beyond the number of coefficients are a check: [Law.Checked] is their number. A
+//     polynomial with as many terms as runs has none, which is a caveat.
 //
-// Counts without such a polynomial hang on data. They get a power law, or if more than
-// two runs say so a + b log n or a n + b n log n, by least squares, and that is said:
-// [Law.Kind], with how far off the runs it is.
+// Counts without such a polynomial depend on data. They get a power law or, if more than two runs
+// suggest it, a + b log n or a n + b n log n, by least squares: [Law.Kind], with its relative error.
 //
 // # Reuse
 //
-// The reuse profile of a block is kept as in the largest run, or scaled. First touches of
-// lines have a law as counts have. Distances that are apart from all others by a factor,
-// and whose counts have polynomials with a check, are a class of their own; if not all are,
-// the profile is one class. Each of 512 quantiles of a class is followed from run to run,
-// since what was n lines away in one run is so in the next. A quantile
-// is a polynomial that meets the runs, a constant, or a sum of two monomials or a power
-// law that does so to two percent (to an eighth, where distances are known in bins); or else it stays, for at the quantiles where classes of
-// distances meet, their shares change. Predicted quantiles are put in order.
+// The reuse profile of a block is kept as in the largest run, or scaled. First touches of lines have
+// a law as counts have. Distances that are apart from all others by a factor, and whose counts have
+// checked polynomials, are a class of their own; if not all are, the profile is one class. Each of
+// 512 quantiles of a class is followed from run to run, since a distance of n lines in one run is a
+// corresponding one in the next. A quantile is a polynomial that fits the runs, a constant, or a
+// sum of two monomials or a power law that fits to 2 % (12.5 % if distances are binned). Otherwise
+// it stays, because shares change at the quantiles where classes of distances meet. Predicted
+// quantiles are sorted.
 //
 // # Programs
 //
-// [FitProgram] takes whole runs and predicts one: the ways between blocks, each with its law,
-// and places in the code with their references and distances. What laws leave open of the
-// balance of ways is closed and told ([Predicted.Slack]). The answer is a profile, so that a
-// question about it takes the same way as one about a run: there is no other formula. A
-// site's distances are known in bins; in each it is taken to have those that all references
-// of its kind have there, which are known exactly.
+// [FitProgram] takes whole runs and predicts one: the edges between blocks, each with its law, and
+// sites with their references and distances. [Predicted.Slack] is the imbalance of edges that is
+// closed. The result is a profile, so that questions about it need no other formulas. A site's
+// distances are binned; in each bin they are taken as those of all references of its kind, which
+// are exact.
 //
 // # Limits
 //
-// Sets are not predicted, and power-of-two sizes that share them miss more than the stack
-// distance cache model expects. Where an allocator puts arrays at other places of a line
-// from run to run, references cross lines in some and not in others: no law says so.
-//
-// A parameter that was the same in all runs cannot be predicted with another value.
-// Nothing tells of what happens at larger inputs only: a block that never ran is taken to
-// run never.
+// Sets are not predicted, and power-of-two sizes that share them miss more than the stack distance
+// cache model expects. If an allocator aligns arrays differently from run to run, references
+// cross lines in some runs only, without a law. A parameter that was the same in all runs cannot be
+// predicted with another value. A block that never ran is predicted to run never.
 package scaling
 
 import (
