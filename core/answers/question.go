@@ -168,3 +168,116 @@ func (f *Fields) Flag(name string, set *bool) {
 	f.Number(name, &n)
 	*set = n != 0
 }
+
+// ModelQuestion is a Question to the compute-node models of a program (package costmodel).
+// These are the tables of the reply, by their keys:
+//
+//	program     name, value: what is known of the whole
+//	functions   number, function, source, calls, instructions, share, cycles, limit
+//	chosen      function, block: the numbers of those that the other tables are about, 0: none
+//	blocks      number, block, source, count, instructions, share, cycles_each, cycles, limit: of the function, most cycles first
+//	ways        from, to (blocks of the function by number, from 0), share, count
+//	branches    branch (its name in the file of probabilities), block (as in ways), source, to, share, count, text, origin
+//	schedule    of the block: cycle, and a column for each port that is held
+//	bounds      of the block: name, value; cycles
+//	parameters  name, value
+//	processors  name, title, chosen
+//
+// Times are in cycles of the processor's core, shares from 0 to 1. Bytes are the encoded
+// profile of a module that was given alone, to be kept, or the file of probabilities.
+type ModelQuestion struct {
+	Machine   []string // the hierarchy in question, a level a line (hierarchy.Lines)
+	Processor string   // its name; "" for the default one
+	// Changes are lines of a file of probabilities, over what was measured or read:
+	// branches and parameters.
+	Changes string
+	// Function is 1 + the number of the function that is looked at, Block that of a block
+	// in the program; 0 for the ones that take most.
+	Function, Block uint32
+	Whole           bool // the reply's Bytes shall be the file of probabilities
+}
+
+func (q *ModelQuestion) fields(f *Fields) {
+	f.Texts("machine", &q.Machine)
+	f.Text("processor", &q.Processor)
+	f.Text("changes", &q.Changes)
+	f.Number("function", &q.Function)
+	f.Number("block", &q.Block)
+	f.Flag("whole", &q.Whole)
+}
+
+// Question returns q as a Question.
+func (q ModelQuestion) Question() Question { return Question{Of: OfModels, Words: WordsOf(q.fields)} }
+
+// ReadModelQuestion reads the words of a question. The error is a *[trace.OptionError].
+func ReadModelQuestion(words []string) (q ModelQuestion, err error) {
+	err = ReadWords(words, q.fields)
+	return q, err
+}
+
+// NoHierarchy is the note of a reply that knows no caches.
+const NoHierarchy = "Every load takes the latency of a hit in the first level, because no cache hierarchy is given."
+
+// A view of loops lists at most MostNests nests, with at least this share of the references each.
+// The page and the program that answers it have to agree.
+const (
+	LeastNest = 0.001
+	MostNests = 400
+)
+
+// NestChange is a change to the code: the name and the value of an option of the command.
+type NestChange struct{ Kind, Text string }
+
+// LoopQuestion is a Question about a run's loops (package loopcount): misses by loop, and the
+// misses that changes to a nest would save. Counts of the previous question are reused. The
+// first reply is about the unchanged loops. Its tables, by their keys:
+//
+//	levels     level, problem (why nothing is counted, or a warning), sets, ways, accesses,
+//	           jumped (accesses that were not simulated)
+//	by_loop    the misses of each loop, in order; a column for each level, in the same order
+//	misses     of the loop, of all other accesses and of the run, by level and cause
+//	evictions  pairs of arrays of which one evicts lines of the other
+//	classes    of the loop's arrays, in order: class; its label names the level
+//
+// The second reply is about the changes. Its Notes are warnings; its Problem says why no change
+// can be tried on the nest:
+//
+//	wrong      what is wrong with each change, in a sentence, or ""
+//	tried      the misses with each change
+//	proposed   changes that were found
+type LoopQuestion struct {
+	Machine []string // the hierarchy in question, a level a line (hierarchy.Lines)
+	Loop    uint32   // the number of the loop that is looked at
+	Nest    uint32   // the number of the nest that changes are tried on
+	Changes []NestChange
+	Propose bool // changes are to be searched for
+}
+
+// PartChanges is the part of the reply about changes.
+const PartChanges = "changes"
+
+func (q *LoopQuestion) fields(f *Fields) {
+	f.Texts("machine", &q.Machine)
+	f.Number("loop", &q.Loop)
+	f.Number("nest", &q.Nest)
+	var changes []string
+	for _, c := range q.Changes {
+		changes = append(changes, c.Kind+" "+c.Text)
+	}
+	f.Texts("change", &changes)
+	q.Changes = nil
+	for _, text := range changes {
+		kind, text, _ := strings.Cut(text, " ")
+		q.Changes = append(q.Changes, NestChange{kind, text})
+	}
+	f.Flag("propose", &q.Propose)
+}
+
+// Question returns q as a Question.
+func (q LoopQuestion) Question() Question { return Question{Of: OfLoops, Words: WordsOf(q.fields)} }
+
+// ReadLoopQuestion reads the words of a question. The error is a *[trace.OptionError].
+func ReadLoopQuestion(words []string) (q LoopQuestion, err error) {
+	err = ReadWords(words, q.fields)
+	return q, err
+}

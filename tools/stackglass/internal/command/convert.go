@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
@@ -171,4 +172,158 @@ func convertedDocument(in *pass.Input, output string, bytes uint64, o pass.Conve
 			{Key: "bytes_per_reference", Label: "bytes per reference", Value: quotient(bytes, done.References)},
 		},
 	}
+}
+
+// fold writes a loop-compressed trace.
+func (a *app) fold() *cobra.Command {
+	var (
+		r      *reading
+		output string
+		window int
+	)
+	cmd := &cobra.Command{
+		Use:   "fold FILE -o OUT.sgl",
+		Short: "Fold a trace without loss into its loops",
+		Long: `Fold the trace FILE into a tree of loops and references, and write it to OUT: a file
+whose size hangs on how regular the program is, and not on how long it ran. Nothing is
+lost: unfold gives every row back in its order, and every verb takes OUT in place of
+FILE. How regular a trace is, leaves and bytes per reference tell.
+
+OUT appears when it is whole. Of a FILE that is cut or damaged, what can be read
+is folded, and the exit code is 3.`,
+		Example: "  stackglass fold app.sgt -o app.sgl\n  stackglass loops app.sgl",
+		Args:    oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if window < 0 || window > 1<<20 {
+				return usagef("--window, want a number of nodes from 1 to 1048576")
+			}
+			o, err := r.options(a, nil)
+			if err != nil {
+				return err
+			}
+			if err := writtenTo("fold", "OUT.sgl", output, args[0]); err != nil {
+				return err
+			}
+			return a.convertOne(r, args[0], output, pass.ConvertOptions{
+				Format: o.Format, To: pass.Folded, Window: window, SkipBad: o.Spec.SkipBad, Strict: o.Strict, Terminal: o.Terminal,
+				Part: sgt.Part{Kinds: o.Spec.Kinds, Threads: o.Spec.Threads, Skip: o.Spec.Skip, Limit: o.Spec.Limit},
+			})
+		},
+	}
+	r = addRewriting(cmd, "fold")
+	f := cmd.Flags()
+	f.StringVarP(&output, "output", "o", "", "write the folded trace to this `FILE` (- for standard output)")
+	f.IntVar(&window, "window", 0, "look for repetitions among the last `N` nodes (0: 1024)")
+	return cmd
+}
+
+// addRewriting adds the options of a verb that reads and writes a trace.
+func addRewriting(cmd *cobra.Command, verb string) *reading {
+	r := addReading(cmd)
+	f := cmd.Flags()
+	f.Lookup("kinds").Usage = "references to " + verb + ": load, store, modify, fetch, data, all"
+	f.Lookup("kinds").DefValue = "all"
+	f.Lookup("threads").Usage = verb + " these threads only, as in 1,2"
+	f.Lookup("limit").Usage = verb + " `N` references at most (0: all)"
+	must(f.Set("kinds", "all"))
+	f.Lookup("kinds").Changed = false
+	hide(cmd, "memory", "sample", "sample-seed", "workers")
+	return r
+}
+
+// foldedDocument adds facts about a loop-compressed trace to the document of its conversion.
+func foldedDocument(d *report.Document, bytes uint64, done *pass.Converted) *report.Document {
+	d.Schema = "stackglass.fold"
+	d.Input = append(d.Input,
+		report.Fact{Key: "rows", Label: "rows, events among them", Value: report.Count(done.Rows)},
+		report.Fact{Key: "bytes_per_row", Label: "bytes per row", Value: quotient(bytes, done.Rows)},
+		report.Fact{Key: "nodes", Label: "nodes at the top", Value: report.Count(uint64(done.Size.Nodes))},
+		report.Fact{Key: "loops", Label: "loops", Value: report.Count(uint64(done.Size.Loops))},
+		report.Fact{Key: "leaves", Label: "leaves", Value: report.Count(uint64(done.Size.Leaves))},
+		report.Fact{Key: "wild", Label: "irregular addresses", Value: report.Count(done.Size.Wild)},
+	)
+	return d
+}
+
+// unfold expands a loop-compressed trace.
+func (a *app) unfold() *cobra.Command {
+	var (
+		r      *reading
+		output string
+	)
+	cmd := &cobra.Command{
+		Use:   "unfold FILE.sgl -o OUT.sgt",
+		Short: "Write the trace that a folded one stands for",
+		Long: `Write every row of the folded trace FILE, in its order, to OUT, a container (.sgt). A
+program that was told of, as by "stackglass cc", is told of again.
+
+A file of a few bytes may stand for more rows than any disk holds: more than ` + mostUnfoldedText + ` are
+refused, unless --limit says how many are wanted. No other verb needs it unfolded:
+loops counts in it as it is.`,
+		Example: "  stackglass unfold app.sgl -o app.sgt\n  stackglass unfold app.sgl -o begin.sgt --limit 1000000",
+		Args:    oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			o, err := r.options(a, nil)
+			if err != nil {
+				return err
+			}
+			if err := writtenTo("unfold", "OUT.sgt", output, args[0]); err != nil {
+				return err
+			}
+			if err := a.unfolds(r, args[0]); err != nil {
+				return err
+			}
+			return a.convertOne(r, args[0], output, pass.ConvertOptions{
+				To: pass.Unfolded, Strict: o.Strict, Tool: "stackglass " + Version, Terminal: o.Terminal,
+				Part: sgt.Part{Kinds: o.Spec.Kinds, Limit: o.Spec.Limit},
+			})
+		},
+	}
+	r = addRewriting(cmd, "unfold")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
+	hide(cmd, notUnfolding...)
+	return cmd
+}
+
+// notUnfolding are options that unfold refuses.
+var notUnfolding = []string{"kinds", "threads", "skip", "skip-bad", "input-format"}
+
+// More rows than that would take terabytes.
+const (
+	mostUnfolded     = 1 << 40
+	mostUnfoldedText = "2^40"
+)
+
+// unfolds refuses files that are not loop-compressed traces, or expand to too many rows.
+func (a *app) unfolds(r *reading, name string) error {
+	if option := r.changed(notUnfolding...); option != "" {
+		return usagef("--", option, ": unfold gives every row back; choose among them with convert or analyze, which take a folded trace as it is")
+	}
+	if name == "-" {
+		return nil // it can be read once only
+	}
+	in, err := pass.Open(r.cmd.Context(), name, a.stdin)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if !in.IsFolded {
+		return usagef(in.Name, ": is no folded trace; fold makes one: stackglass fold ", name, " -o OUT.sgl")
+	}
+	tree, _, err := in.Tree()
+	if tree == nil || err != nil || r.limit > 0 {
+		return nil // what is wrong is said where it is read
+	}
+	if rows := tree.Rows(); rows > mostUnfolded {
+		text := report.Count(rows).Human() + " rows"
+		if rows == 1<<64-1 {
+			text = "more than 10^19 rows"
+		}
+		hint := "; take the first ones by --limit, or ask"
+		if rows > loops.MostUnfolded {
+			hint = "; ask"
+		}
+		return usagef(in.Name, ": stands for ", text, ", too many to write, want at most ", mostUnfoldedText, hint, " about it folded, as in: stackglass loops ", name)
+	}
+	return nil
 }
