@@ -38,10 +38,9 @@ func NoCommunication(p *profile.Profile) string {
 
 // Granule returns the communication of words, lines or pages, or nil.
 func (c *Communication) Granule(bytes uint32) *profile.Granule {
-	for i := range c.of().Granules {
-		if g := &c.of().Granules[i]; g.Bytes == bytes {
-			return g
-		}
+	granules := c.of().Granules
+	if i := slices.IndexFunc(granules, func(g profile.Granule) bool { return g.Bytes == bytes }); i >= 0 {
+		return &granules[i]
 	}
 	return nil
 }
@@ -155,10 +154,8 @@ func (c *Communication) flowOff(g *profile.Granule, flow int) *profile.FlowOff {
 	if c.of().Off == nil {
 		return nil
 	}
-	for i := range c.of().Granules {
-		if &c.of().Granules[i] == g {
-			return &c.of().Off.Granules[i].Flows[flow]
-		}
+	if i := slices.IndexFunc(c.of().Granules, func(other profile.Granule) bool { return other.Bytes == g.Bytes }); i >= 0 {
+		return &c.of().Off.Granules[i].Flows[flow]
 	}
 	return nil
 }

@@ -159,20 +159,16 @@ func (l *Locality) Histogram(kinds trace.Kinds) (sum *Histogram, cold uint64) {
 
 // LocalityAt returns the result for a line size, or nil.
 func (p *Profile) LocalityAt(lineBytes uint32) *Locality {
-	for i := range p.Locality {
-		if p.Locality[i].LineBytes == lineBytes {
-			return &p.Locality[i]
-		}
+	if i := slices.IndexFunc(p.Locality, func(l Locality) bool { return l.LineBytes == lineBytes }); i >= 0 {
+		return &p.Locality[i]
 	}
 	return nil
 }
 
 // SharingAt returns the stacks of threads at a line size, or nil.
 func (p *Profile) SharingAt(lineBytes uint32) *Sharing {
-	for i := range p.Sharing {
-		if p.Sharing[i].LineBytes == lineBytes {
-			return &p.Sharing[i]
-		}
+	if i := slices.IndexFunc(p.Sharing, func(s Sharing) bool { return s.LineBytes == lineBytes }); i >= 0 {
+		return &p.Sharing[i]
 	}
 	return nil
 }

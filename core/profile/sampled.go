@@ -2,6 +2,7 @@ package profile
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/codec"
@@ -69,12 +70,7 @@ func (s *Sampled) Estimates() bool {
 	case s.Mode == TimeSample || s.Mode == SpaceSample && s.Threshold != math.MaxUint64:
 		return true
 	}
-	for i := range s.Sizes {
-		if s.Sizes[i].Threshold != math.MaxUint64 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Sizes, func(z SampledSize) bool { return z.Threshold != math.MaxUint64 })
 }
 
 // Chip describes the sample in a few words.

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"math/bits"
+	"slices"
 )
 
 const (
@@ -48,13 +49,8 @@ func (c *StackCounts) Counted() *SetTable {
 
 // Counted returns the table of the shared stack, or nil.
 func (d *Domain) Counted() *SetTable {
-	if d.Sets != (SetTable{}) {
-		return &d.Sets
-	}
-	for i := range d.Members {
-		if d.Members[i].Distances.Total() > 0 {
-			return nil
-		}
+	if d.Sets == (SetTable{}) && slices.ContainsFunc(d.Members, func(m Member) bool { return m.Distances.Total() > 0 }) {
+		return nil
 	}
 	return &d.Sets
 }

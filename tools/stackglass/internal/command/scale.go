@@ -16,6 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/blocks/scaling"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
@@ -172,11 +173,10 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 	d := &report.Document{Schema: "stackglass.scale", Version: 1, Warnings: warnings}
 	d.Input = append(d.Input, report.Fact{Key: "runs", Label: "runs", Value: report.ListOf(strings.Join(args, " "))},
 		report.Fact{Key: "at", Label: "predicted at", Value: report.TextOf(o.at)})
-	foretold, err := o.tell(o.predicted.Profile, true)
+	foretold, err := o.tell(o.predicted.Profile, processor, costmodel.OpenPredicted)
 	if err != nil {
 		return err
 	}
-	foretold.models.Use(processor)
 	if total := foretold.work.Work.Program(foretold.work.Solution); !total.Whole {
 		d.Warnings = append(d.Warnings, "sums from 2^64 on are rounded: predict for smaller parameters to have them exactly")
 	}
@@ -194,10 +194,9 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 			return asUsage(err)
 		}
 		d.Warnings = append(d.Warnings, l.warnings...)
-		if real, err = o.tell(l.Profile, false); err != nil {
+		if real, err = o.tell(l.Profile, processor, costmodel.New); err != nil {
 			return err
 		}
-		real.models.Use(processor)
 	}
 	o.lay(d, foretold, real)
 	return a.print(r.format, d)
@@ -275,8 +274,11 @@ type told struct {
 	p      *profile.Profile
 }
 
+// modelsOpener opens the models of a profile, with the LLVM IR of its program.
+type modelsOpener = func(p *profile.Profile, name string, module []byte) (*costmodel.Models, error)
+
 // tell computes the answers about a profile.
-func (o *scaleOptions) tell(p *profile.Profile, predicted bool) (*told, error) {
+func (o *scaleOptions) tell(p *profile.Profile, processor *pipeline.Processor, open modelsOpener) (*told, error) {
 	t := &told{p: p}
 	run, err := blocks.DecodeRun(p.Blocks)
 	if err != nil {
@@ -296,14 +298,10 @@ func (o *scaleOptions) tell(p *profile.Profile, predicted bool) (*told, error) {
 			return nil, usagef("--module ", o.module, ": ", err.Error())
 		}
 	}
-	if predicted {
-		t.models, err = costmodel.OpenPredicted(p, o.module, text)
-	} else {
-		t.models, err = costmodel.New(p, o.module, text)
-	}
-	if err != nil {
+	if t.models, err = open(p, o.module, text); err != nil {
 		return nil, asUsage(err)
 	}
+	t.models.Use(processor)
 	if len(o.h.Levels) > 0 {
 		if t.levels, t.doubts, err = hierarchy.Predict(p, o.h); err != nil {
 			return nil, asUsage(err)

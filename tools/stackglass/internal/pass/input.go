@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -91,12 +92,8 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 
 // isModule recognises the text of LLVM IR by its beginning or by its name.
 func isModule(name string, head []byte) bool {
-	for _, begin := range []string{"; ModuleID =", "source_filen", "target datal", "target tripl"} {
-		if string(head) == begin {
-			return true
-		}
-	}
-	return strings.HasSuffix(name, ".ll")
+	begins := []string{"; ModuleID =", "source_filen", "target datal", "target tripl"}
+	return slices.Contains(begins, string(head)) || strings.HasSuffix(name, ".ll")
 }
 
 // openUntil opens a file, but gives up when ctx is done: opening a named pipe waits for a writer.
