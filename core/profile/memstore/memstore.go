@@ -1,9 +1,9 @@
-// Package memstore is a [profile.Store] in memory: the twin of the browser's
-// store for tests, with the same behaviour, which the suite in storetest shows
-// on both.
+// Package memstore is a [profile.Store] in memory, for tests. The suite in storetest shows that
+// it behaves like the browser's store.
 package memstore
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -14,11 +14,11 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Store keeps everything in a map. The zero value is empty, unlimited and
-// ready. Its methods may be called from several goroutines.
+// Store keeps everything in a map. The zero value is empty and unlimited. Its methods may be
+// called from several goroutines.
 type Store struct {
-	// Quota is the most bytes of data that all entries may have together; 0: no
-	// limit. A Put beyond it fails with profile.ErrFull.
+	// Quota is the most bytes of data of all entries; 0: no limit. A Put beyond it fails with
+	// profile.ErrFull.
 	Quota uint64
 
 	mu   sync.Mutex
@@ -26,11 +26,10 @@ type Store struct {
 }
 
 type item struct {
-	entry profile.Entry
-	data  []byte
-	sum   profile.Sum // of data
-	// before is the generation before a checkpoint, nil: there is none.
-	before    []byte
+	entry     profile.Entry
+	data      []byte
+	sum       profile.Sum // of data
+	before    []byte      // the generation before a checkpoint, or nil
 	beforeSum profile.Sum
 }
 
@@ -72,16 +71,8 @@ func (s *Store) put(e profile.Entry, new item) error {
 
 // Save implements [profile.Checkpoints].
 func (s *Store) Save(e profile.Entry, write func(io.Writer) error) error {
-	var data []byte
-	pieces := profile.NewPieces(func(_ int, piece []byte) error {
-		data = append(data, piece...)
-		return nil
-	})
-	if err := write(pieces); err != nil {
-		return err
-	}
-	sum, err := pieces.Close()
-	if err != nil {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -90,10 +81,11 @@ func (s *Store) Save(e profile.Entry, write func(io.Writer) error) error {
 	if ok && old.entry.State != profile.EntryInterrupted {
 		return profile.ErrFinished
 	}
+	sum := profile.SumOf(b.Bytes())
 	e.State, e.Bytes = profile.EntryInterrupted, sum.Bytes
-	err = s.put(e, item{entry: e, data: data, sum: sum, before: old.data, beforeSum: old.sum})
+	err := s.put(e, item{entry: e, data: b.Bytes(), sum: sum, before: old.data, beforeSum: old.sum})
 	if errors.Is(err, profile.ErrFull) {
-		err = s.put(e, item{entry: e, data: data, sum: sum})
+		err = s.put(e, item{entry: e, data: b.Bytes(), sum: sum})
 	}
 	return err
 }
@@ -114,8 +106,8 @@ func (s *Store) Get(key string) ([]byte, error) {
 	return nil, profile.ErrDamaged
 }
 
-// Damage changes a byte of the newest generation that is whole, for tests; it
-// gives false where there is none.
+// Damage changes a byte of the newest generation that is not damaged. It returns false if there
+// is none.
 func (s *Store) Damage(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,10 +17,8 @@ import (
 
 // convert writes a trace in another format.
 func (a *app) convert() *cobra.Command {
-	var (
-		r          *reading
-		output, to string
-	)
+	var r *rewriting
+	var to string
 	cmd := &cobra.Command{
 		Use:   "convert FILE -o OUT.sgt",
 		Short: "Write a trace, or a part of it, in another format",
@@ -44,24 +42,53 @@ is written, and the exit code is 3.`,
 			if r.sample != "" {
 				return usagef("--sample: convert writes references, and a sample is of what is computed from them; give it to analyze")
 			}
-			o, err := r.options(a, nil)
-			if err != nil {
-				return err
-			}
-			if err := writtenTo("convert", "OUT.sgt", output, args[0]); err != nil {
-				return err
-			}
-			return a.convertOne(r, args[0], output, pass.ConvertOptions{
-				Format: o.Format, To: to, SkipBad: o.Spec.SkipBad, Strict: o.Strict, Tool: "stackglass " + Version, Terminal: o.Terminal,
-				Part: sgt.Part{Kinds: o.Spec.Kinds, Threads: o.Spec.Threads, Skip: o.Spec.Skip, Limit: o.Spec.Limit},
-			})
+			return a.rewrite(r, args[0], "OUT.sgt", pass.ConvertOptions{To: to})
 		},
 	}
-	r = addRewriting(cmd, "write")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
+	r = addRewriting(cmd, "write", "trace")
 	cmd.Flags().StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(pass.WrittenFormats, ", "))
 	complete(cmd, "to", pass.WrittenFormats)
 	return cmd
+}
+
+// rewriting holds the options of a verb that reads and writes a trace.
+type rewriting struct {
+	*reading
+	output string
+}
+
+// addRewriting adds these options; verb says what is done with references.
+func addRewriting(cmd *cobra.Command, verb, written string) *rewriting {
+	r := &rewriting{reading: addReading(cmd)}
+	f := cmd.Flags()
+	f.Lookup("kinds").Usage = "references to " + verb + ": load, store, modify, fetch, data, all"
+	f.Lookup("kinds").DefValue = "all"
+	f.Lookup("threads").Usage = verb + " these threads only, as in 1,2"
+	f.Lookup("limit").Usage = verb + " `N` references at most (0: all)"
+	must(f.Set("kinds", "all"))
+	f.Lookup("kinds").Changed = false
+	hide(cmd, "memory", "sample", "sample-seed", "workers")
+	f.StringVarP(&r.output, "output", "o", "", "write the "+written+" to this `FILE` (- for standard output)")
+	return r
+}
+
+// rewrite writes a trace in the format of to; as is an example of the output's name.
+func (a *app) rewrite(r *rewriting, name, as string, to pass.ConvertOptions) error {
+	o, err := r.options(a, nil)
+	if err != nil {
+		return err
+	}
+	if err := writtenTo(r.cmd.Name(), as, r.output, name); err != nil {
+		return err
+	}
+	if to.To == pass.Unfolded {
+		if err := a.unfolds(r.reading, name); err != nil {
+			return err
+		}
+	}
+	to.Format, to.SkipBad, to.Strict, to.Tool, to.Terminal = o.Format, o.Spec.SkipBad, o.Strict, "stackglass "+Version, o.Terminal
+	to.Part = sgt.Part{Kinds: o.Spec.Kinds, Threads: o.Spec.Threads, Skip: o.Spec.Skip, Limit: o.Spec.Limit}
+	return a.convertOne(r.reading, name, r.output, to)
 }
 
 // writtenTo checks the path of a verb's output, which must not be the input.
@@ -176,11 +203,8 @@ func convertedDocument(in *pass.Input, output string, bytes uint64, o pass.Conve
 
 // fold writes a loop-compressed trace.
 func (a *app) fold() *cobra.Command {
-	var (
-		r      *reading
-		output string
-		window int
-	)
+	var r *rewriting
+	var window int
 	cmd := &cobra.Command{
 		Use:   "fold FILE -o OUT.sgl",
 		Short: "Fold a trace without loss into its loops",
@@ -197,38 +221,12 @@ is folded, and the exit code is 3.`,
 			if window < 0 || window > 1<<20 {
 				return usagef("--window, want a number of nodes from 1 to 1048576")
 			}
-			o, err := r.options(a, nil)
-			if err != nil {
-				return err
-			}
-			if err := writtenTo("fold", "OUT.sgl", output, args[0]); err != nil {
-				return err
-			}
-			return a.convertOne(r, args[0], output, pass.ConvertOptions{
-				Format: o.Format, To: pass.Folded, Window: window, SkipBad: o.Spec.SkipBad, Strict: o.Strict, Terminal: o.Terminal,
-				Part: sgt.Part{Kinds: o.Spec.Kinds, Threads: o.Spec.Threads, Skip: o.Spec.Skip, Limit: o.Spec.Limit},
-			})
+			return a.rewrite(r, args[0], "OUT.sgl", pass.ConvertOptions{To: pass.Folded, Window: window})
 		},
 	}
-	r = addRewriting(cmd, "fold")
-	f := cmd.Flags()
-	f.StringVarP(&output, "output", "o", "", "write the folded trace to this `FILE` (- for standard output)")
-	f.IntVar(&window, "window", 0, "look for repetitions among the last `N` nodes (0: 1024)")
+	r = addRewriting(cmd, "fold", "folded trace")
+	cmd.Flags().IntVar(&window, "window", 0, "look for repetitions among the last `N` nodes (0: 1024)")
 	return cmd
-}
-
-// addRewriting adds the options of a verb that reads and writes a trace.
-func addRewriting(cmd *cobra.Command, verb string) *reading {
-	r := addReading(cmd)
-	f := cmd.Flags()
-	f.Lookup("kinds").Usage = "references to " + verb + ": load, store, modify, fetch, data, all"
-	f.Lookup("kinds").DefValue = "all"
-	f.Lookup("threads").Usage = verb + " these threads only, as in 1,2"
-	f.Lookup("limit").Usage = verb + " `N` references at most (0: all)"
-	must(f.Set("kinds", "all"))
-	f.Lookup("kinds").Changed = false
-	hide(cmd, "memory", "sample", "sample-seed", "workers")
-	return r
 }
 
 // foldedDocument adds facts about a loop-compressed trace to the document of its conversion.
@@ -247,10 +245,7 @@ func foldedDocument(d *report.Document, bytes uint64, done *pass.Converted) *rep
 
 // unfold expands a loop-compressed trace.
 func (a *app) unfold() *cobra.Command {
-	var (
-		r      *reading
-		output string
-	)
+	var r *rewriting
 	cmd := &cobra.Command{
 		Use:   "unfold FILE.sgl -o OUT.sgt",
 		Short: "Write the trace that a folded one stands for",
@@ -263,24 +258,10 @@ loops counts in it as it is.`,
 		Example: "  stackglass unfold app.sgl -o app.sgt\n  stackglass unfold app.sgl -o begin.sgt --limit 1000000",
 		Args:    oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
-			o, err := r.options(a, nil)
-			if err != nil {
-				return err
-			}
-			if err := writtenTo("unfold", "OUT.sgt", output, args[0]); err != nil {
-				return err
-			}
-			if err := a.unfolds(r, args[0]); err != nil {
-				return err
-			}
-			return a.convertOne(r, args[0], output, pass.ConvertOptions{
-				To: pass.Unfolded, Strict: o.Strict, Tool: "stackglass " + Version, Terminal: o.Terminal,
-				Part: sgt.Part{Kinds: o.Spec.Kinds, Limit: o.Spec.Limit},
-			})
+			return a.rewrite(r, args[0], "OUT.sgt", pass.ConvertOptions{To: pass.Unfolded})
 		},
 	}
-	r = addRewriting(cmd, "unfold")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
+	r = addRewriting(cmd, "unfold", "trace")
 	hide(cmd, notUnfolding...)
 	return cmd
 }
