@@ -116,7 +116,6 @@ func New(p *profile.Profile) (r *Ranker, ok bool) {
 	return r, true
 }
 
-// addCores adds up the coherent stacks of cores.
 func (r *Ranker) addCores(s *profile.Sharing) {
 	var found, lost profile.Histogram
 	var certain uint64
@@ -180,7 +179,6 @@ func (b *binning) add(counts []profile.BinCount) {
 	}
 }
 
-// accesses are the accesses of a site or an object on a stack.
 type accesses struct {
 	certain uint64 // misses in every cache
 	bins    []profile.BinCount

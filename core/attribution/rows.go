@@ -113,7 +113,6 @@ func (r *Ranker) objects(levels []Attribution) []Row {
 	return rows
 }
 
-// add adds the numbers of a site or an object.
 func (r *Row) add(references uint64, u *profile.Reuse) {
 	r.References += references
 	r.Accesses += u.Accesses()
@@ -188,7 +187,6 @@ func RestName(levels []Attribution) string {
 	return "(of no site: conflicts in sets)"
 }
 
-// addLevels adds misses and coherence misses by level.
 func (r *Row) addLevels(misses, coherence []float64) {
 	if r.Misses == nil {
 		r.Misses, r.Coherence = make([]float64, len(misses)), make([]float64, len(misses))

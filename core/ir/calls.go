@@ -24,14 +24,12 @@ func makeMathFunctions(names string) map[string]bool {
 	return set
 }
 
-// isIntrinsic reports whether a function is an intrinsic, which mostly becomes instructions.
 func isIntrinsic(callee string) bool { return strings.HasPrefix(callee, "llvm.") }
 
 // hints are the beginnings of the names of intrinsics that only inform the compiler.
 var hints = strings.Fields(`llvm.dbg. llvm.lifetime. llvm.assume llvm.invariant. llvm.experimental.noalias.scope.decl
 	llvm.annotation llvm.var.annotation llvm.ptr.annotation llvm.donothing llvm.pseudoprobe llvm.sideeffect llvm.fake.use`)
 
-// makesNoCode reports whether an intrinsic makes no code.
 func makesNoCode(callee string) bool {
 	return slices.ContainsFunc(hints, func(prefix string) bool { return strings.HasPrefix(callee, prefix) })
 }
@@ -120,7 +118,6 @@ func event(kind trace.Kind, values ...recipe) site {
 func pointer(o operand) recipe { return recipe{how: asPointer, of: o} }
 func integer(o operand) recipe { return recipe{how: asInteger, of: o} }
 
-// arguments are the arguments of a call.
 type arguments []operand
 
 // has reports whether the arguments at these positions are of a kind.
@@ -144,7 +141,6 @@ func sized(kind trace.Kind, address recipe, n operand) site {
 	return event(kind, address, integer(n))
 }
 
-// isZero reports whether the operand is the constant 0.
 func (o *operand) isZero() bool { return o.id < 0 && o.text == "0" }
 
 // around returns the sites before and after a direct call of a function with that result.

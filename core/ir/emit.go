@@ -26,7 +26,6 @@ type emitter struct {
 	storesBare bool // addresses are stored as the pointers that they are
 }
 
-// needs are the declarations that the recording code needs.
 type needs struct{ stack, ones, masked, lanes bool }
 
 func newEmitter(m *module) *emitter {
@@ -127,7 +126,6 @@ func freeLocalPrefix(text string) string {
 	return prefix
 }
 
-// put appends text.
 func (e *emitter) put(parts ...string) {
 	for _, part := range parts {
 		e.out = append(e.out, part...)
@@ -139,13 +137,11 @@ func (e *emitter) name(kind string, number uint32) string {
 	return "%" + e.local + kind + strconv.FormatUint(uint64(number), 10)
 }
 
-// copyTo copies the module's text up to at.
 func (e *emitter) copyTo(at int) {
 	e.out = append(e.out, e.m.text[e.done:at]...)
 	e.done = at
 }
 
-// function writes a function with its recording code.
 func (e *emitter) function(p *plan) {
 	e.done, e.widest = p.f.from, p.widest
 	for b := range p.f.blocks {
@@ -330,7 +326,6 @@ func (e *emitter) block(n uint32) string {
 	return block + "* getelementptr (" + all + ", " + all + "* @" + e.prefix + "blocks, i64 0, i64 " + strconv.Itoa(int(n)) + ")"
 }
 
-// site writes the site's values into the step.
 func (e *emitter) site(q *piece, s *site, slot *int) {
 	for i := range s.n {
 		*slot++
@@ -380,7 +375,6 @@ func (e *emitter) compute(parts ...string) string {
 	return v
 }
 
-// last returns the last name.
 func (e *emitter) last() string { return "%" + e.local + "v" + strconv.Itoa(e.serial) }
 
 // widen makes an integer 64 bits wide.
@@ -400,7 +394,6 @@ func (e *emitter) pointee(o *operand) string {
 	return e.compute("ptrtoint i8* ", e.compute("load i8*, i8** ", at), " to i64")
 }
 
-// stack reads the stack pointer.
 func (e *emitter) stack() string {
 	e.need.stack = true
 	at := e.compute("call ", e.m.bytePointer(), " @", stackPointer, "()")
@@ -444,7 +437,6 @@ func makeTemplate(text string) template {
 	return append(t, segment{text[from:], -1})
 }
 
-// fill appends the template's text with its holes filled.
 func (t template) fill(dst []byte, args ...arg) []byte {
 	for i := range t {
 		dst = append(dst, t[i].text...)

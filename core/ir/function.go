@@ -55,7 +55,6 @@ type labelRef struct {
 	label       int32
 }
 
-// operand is a value with its type.
 type operand struct {
 	typ      *datatype
 	typeText string
@@ -240,7 +239,6 @@ func (f *function) attributes(c *cursor, words []string) []string {
 	}
 }
 
-// readBody reads the lines behind the first.
 func (f *function) readBody() *problem {
 	text := f.m.text
 	line := f.line
@@ -283,7 +281,6 @@ func (f *function) refuse(why string) {
 	}
 }
 
-// noteRefusal notes the line of the first refusal.
 func (f *function) noteRefusal(line int) {
 	if f.refusal != "" && f.refused == nil {
 		f.refused = &problem{line, f.refusal}

@@ -35,7 +35,6 @@ func (op opcode) ends() bool { return op >= opInvoke }
 // leads reports whether it must be at a basic block's beginning.
 func (op opcode) leads() bool { return op == opPhi || op == opLandingPad }
 
-// inst is one instruction.
 type inst struct {
 	from, to int32 // its text in the module
 	op       opcode
@@ -69,7 +68,6 @@ type shift struct {
 	unknown  bool
 }
 
-// call is the part of an instruction that only calls and invokes have.
 type call struct {
 	callee   string // name with its quotes; "" if unknown
 	indirect bool
@@ -80,7 +78,6 @@ type call struct {
 	typeText string // of what it returns
 }
 
-// reader reads the operands of one instruction.
 type reader struct {
 	cursor
 	f    *function
@@ -421,7 +418,6 @@ func (r *reader) assembly() {
 	r.quoted()
 }
 
-// operand reads a type and a value.
 func (r *reader) operand() operand {
 	var o operand
 	o.typ, o.typeText, o.id = r.f.readType(&r.cursor)

@@ -22,7 +22,6 @@ type place struct {
 	constant string
 }
 
-// mostCasts bounds chains of casts.
 const mostCasts = 16
 
 // noWriter: the instruction reads nothing that the piece has written.

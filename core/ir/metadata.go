@@ -21,7 +21,6 @@ type metadata struct {
 	files     map[int]string
 }
 
-// location is a DILocation.
 type location struct {
 	line, column uint32
 	function     int // the DISubprogram around it, or -1

@@ -37,7 +37,6 @@ type module struct {
 	more     uint32    // the number of further skipped lines
 }
 
-// extent is a piece of the text.
 type extent struct {
 	from, to int
 	line     int // number of its first line
@@ -138,7 +137,6 @@ func (m *module) header(line string) bool {
 	return false
 }
 
-// mostSkipped bounds the skipped lines that are listed.
 const mostSkipped = 100
 
 // skip skips a line that is not understood, or a function without an end up to the next function.

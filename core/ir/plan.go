@@ -7,7 +7,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mostValues bounds the values of a block's sites.
 const mostValues = 48
 
 // aggregateBytes: larger local arrays and structs are recorded as objects.
@@ -79,7 +78,6 @@ func (p *plan) make() {
 	p.loops = g.findLoops()
 }
 
-// begin starts a piece at instruction i.
 func (p *plan) begin(basic, i int32, part uint32) *piece {
 	p.pieces = append(p.pieces, piece{
 		basic: basic, part: part, number: p.t.nextBlock(), first: i, last: i, site: int32(len(p.sites)), sites: int32(len(p.sites)),
@@ -87,7 +85,6 @@ func (p *plan) begin(basic, i int32, part uint32) *piece {
 	return &p.pieces[len(p.pieces)-1]
 }
 
-// cut makes the pieces of a basic block.
 func (p *plan) cut(basic int32) {
 	b := &p.f.blocks[basic]
 	p.returnings = append(p.returnings, returning{call: -1})
@@ -278,7 +275,6 @@ func (p *plan) localObject(i int32) (site, bool) {
 	return s, true
 }
 
-// resultOf returns the result of an instruction as an operand.
 func (f *function) resultOf(i int32) operand {
 	in := &f.insts[i]
 	if in.result < 0 {
@@ -302,7 +298,6 @@ func (m *module) pointerTo(typeText string) string {
 	return "ptr"
 }
 
-// sitesOf returns the sites before and after an instruction.
 func (p *plan) sitesOf(i int32) (before, after []site) {
 	in := &p.f.insts[i]
 	switch in.op {

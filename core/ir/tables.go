@@ -14,7 +14,6 @@ const (
 	taskBody
 )
 
-// tables collects the tables of the module.
 type tables struct {
 	m        *module
 	program  *trace.Program
@@ -93,7 +92,6 @@ func (t *tables) nextBlock() uint32 {
 // missed counts a place whose references are not recorded.
 func (t *tables) missed(what, why string) { t.missing[trace.Missed{What: what, Why: why}]++ }
 
-// add adds a planned function to the tables.
 func (t *tables) add(p *plan) {
 	f := p.f
 	number := uint32(len(t.program.Functions))
@@ -317,7 +315,6 @@ func (p *plan) isWholeLoop(q *piece) bool {
 	return p.tails[q.basic] == at && p.pieces[at].number == q.number && p.loops.header[q.basic] == q.basic && p.loops.latch[q.basic]
 }
 
-// usesOf lists what an instruction depends on.
 func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	f := p.f
 	in := &f.insts[i]
@@ -394,7 +391,6 @@ func (t *tables) addSite(p *plan, s *site, block uint32) {
 	}
 }
 
-// place returns the source location of a site.
 func (p *plan) place(s *site) trace.Place {
 	header := p.loops.header[p.basicOf(s.inst)]
 	return p.f.m.metadata.place(int(p.f.insts[s.inst].debug), func(l *location) bool {
@@ -429,7 +425,6 @@ func (p *plan) findLoopFrames() {
 	}
 }
 
-// basicOf returns the basic block of an instruction.
 func (p *plan) basicOf(i int32) int32 {
 	n, _ := slices.BinarySearchFunc(p.f.blocks, i, func(b basicBlock, i int32) int { return cmp.Compare(b.last-1, i) })
 	return int32(n)

@@ -57,7 +57,6 @@ func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }
 // mostBytes bounds sizes, so that products of hostile counts do not overflow.
 const mostBytes = 1 << 48
 
-// mostNesting bounds types within types.
 const mostNesting = 64
 
 // types reads and caches the types of a module.

@@ -122,7 +122,6 @@ func (c *count) add(d count) {
 	c.bodies += d.bodies
 }
 
-// node counts the records of a node with these parameters.
 func (c *counter) node(id uint32, p []uint64) (sum count) {
 	s := &c.all[id]
 	if !s.loop {
@@ -163,7 +162,6 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 	return sum
 }
 
-// body counts the records of an iteration.
 func (c *counter) body(s *shape, p []uint64) (sum count) {
 	c.left -= s.params
 	sum.bodies = 1

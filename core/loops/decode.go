@@ -230,7 +230,6 @@ func (r *decoder) rows() {
 	}
 }
 
-// nodes reads the top-level nodes.
 func (r *decoder) nodes() {
 	r.wild += wildAByte * uint64(len(r.data))
 	n := r.uv()
@@ -276,7 +275,6 @@ func (r *decoder) surprise(what uint64, atEnd bool) {
 	}
 }
 
-// node reads the parameters of a node of a shape.
 func (r *decoder) node(number uint32) {
 	if number == 0 {
 		r.fail("shape", 0, "at least 1")

@@ -142,7 +142,6 @@ func (t *Tree) columnBits() (bits uint64) {
 	return bits
 }
 
-// nodes writes the nodes.
 func (w *encoder) nodes() {
 	t := w.tree
 	params := t.params
@@ -246,7 +245,6 @@ type sequel struct {
 	before      uint32
 }
 
-// add numbers a new shape.
 func (q *sequel) add() uint32 {
 	number := uint32(len(q.next))
 	q.next, q.other = append(q.next, number), append(q.other, number)

@@ -97,7 +97,6 @@ func (e *Expander) Next(b *trace.Batch) error {
 	return e.err
 }
 
-// begin begins the next top-level node.
 func (e *Expander) begin(b *trace.Batch) {
 	t := e.tree
 	if e.node == len(t.nodes) {
@@ -196,7 +195,6 @@ func repeat[T any](column []T, period int) {
 	}
 }
 
-// write writes a row.
 func (e *Expander) write(b *trace.Batch, ref uint32, wild bool, addr trace.Addr) {
 	if wild {
 		var ok bool

@@ -181,7 +181,6 @@ func (f *Folder) consume(c *rows, i, end int) {
 	}
 }
 
-// upTo returns the first n rows.
 func (c *rows) upTo(n int) rows {
 	return rows{
 		addr: c.addr[:n], pc: c.pc[:n], arg: c.arg[:n], bytes: c.bytes[:n],
@@ -282,7 +281,6 @@ func (c *candidate) fits(it *item, addr trace.Addr) bool {
 	return it.ref == c.ref && (!c.again || it.wild == c.wild) && (it.wild || c.addr == addr)
 }
 
-// leaf appends a leaf.
 func (f *Folder) leaf(c candidate) {
 	p, kind := &f.places[c.ref], 0
 	if c.wild {

@@ -184,7 +184,6 @@ func appendSteps(steps []uint64, items []Item, depth int) []uint64 {
 	return steps
 }
 
-// reference returns the shape of a leaf.
 func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	r, wild := &it.Ref, b.nest.streams[it.Ref]
 	switch {

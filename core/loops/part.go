@@ -73,7 +73,6 @@ type mapped struct {
 	params []int32 // those of the old shape that stay; nil: the shape is removed
 }
 
-// add adds the nodes of a tree.
 func (m *mapper) add(t *Tree) {
 	m.from, m.shapes = t, make([]mapped, len(t.shapes.all))
 	to := m.tree
@@ -154,7 +153,6 @@ func (a *assembler) reference(r Reference) (ref uint32, fresh bool) {
 	return ref, !known
 }
 
-// leaf returns the shape of a leaf.
 func (a *assembler) leaf(ref uint32, wild bool) uint32 {
 	key := leafKey{ref, wild}
 	shape, known := a.leaves[key]

@@ -58,7 +58,6 @@ type pool[T any] struct {
 	used   int // blocks in use, the last of which has room
 }
 
-// take returns a list of n.
 func (p *pool[T]) take(n int) []T {
 	const usual = 4096
 	for {
@@ -88,7 +87,6 @@ func (s *shapes) add(n shape) uint32 {
 	return uint32(len(s.all) - 1)
 }
 
-// loop returns the shape of a loop.
 func (s *shapes) loop(body []uint32, steps []uint64) uint32 {
 	h := uint64(len(body))
 	for _, id := range body {
@@ -234,7 +232,6 @@ func (w *walk) settle(all []shape) {
 	}
 }
 
-// again begins another iteration.
 func (t *frame) again() {
 	t.pos, t.at = 0, 0
 	cur := t.cur[:len(t.steps)]

@@ -78,7 +78,6 @@ type place struct {
 	leaf     [2]uint32 // 1 + the shape of its leaves, tame and wild; 0: none yet
 }
 
-// habit returns the habit of a reference in a context.
 func (f *Folder) habit(ref, context uint32) *habit {
 	if h := &f.habits[ref]; h.context == context {
 		return h
@@ -226,7 +225,6 @@ func (k *calls) turnTo(thread uint32) {
 	}
 }
 
-// number returns the context of a signature.
 func (k *calls) number(signature uint64) uint32 {
 	n, known := k.numbers[signature]
 	if !known && len(k.numbers) < mostContexts {

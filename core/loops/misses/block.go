@@ -31,7 +31,6 @@ type block struct {
 	skip, patience int // runs in which repetitions are not looked for, after some in vain
 }
 
-// item is a node of a body.
 type item struct {
 	*block
 	at   int // its first parameter in the body's
@@ -79,7 +78,6 @@ func newBlocks(t *loops.Tree, lineBytes uint64) *blocks {
 	return &blocks{lineBytes: lineBytes, refs: t.References(), all: make([]*block, t.Shapes())}
 }
 
-// of returns the block of a node's shape.
 func (bs *blocks) of(n loops.Node) *block {
 	id := n.Shape()
 	if bs.all[id] == nil {

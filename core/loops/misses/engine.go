@@ -54,7 +54,6 @@ func newEngine(l *layout, sets, ways uint64) *engine {
 	return e
 }
 
-// run runs the whole tree.
 func (e *engine) run() {
 	e.cost = uint64(e.state.lines() + len(e.tally.out) + len(e.tally.depths))
 	e.few, _ = e.state.(*frames)
@@ -178,7 +177,6 @@ func (e *engine) several(addr trace.Addr, of *flat, at int) {
 	}
 }
 
-// flush makes the accesses in the queue.
 func (e *engine) flush() {
 	if e.open > 0 {
 		if last := len(e.cuts) - 1; last < 0 || len(e.lines)-e.cuts[last] > e.state.lines()+e.state.lines()/4 {
@@ -339,7 +337,6 @@ func advance(cur, steps []uint64, iterations uint64) {
 	}
 }
 
-// body runs an iteration.
 func (e *engine) body(b *block, cur []uint64, at int) {
 	for i := range b.items {
 		it := &b.items[i]

@@ -200,7 +200,6 @@ func (l *layout) addFlats(n loops.Node) (ok bool) {
 	return true
 }
 
-// flatOf makes the flat of a leaf.
 func (l *layout) flatOf(n loops.Node) flat {
 	_, _, wild := n.Leaf()
 	ref := n.Ref()
@@ -275,7 +274,6 @@ func (e *extents) joinLoop(b *block, p []uint64) {
 	}
 }
 
-// joinWild joins the addresses of wild references.
 func (e *extents) joinWild(t *loops.Tree) {
 	for ref := range t.References() {
 		least, most, ok := t.Between(ref)

@@ -42,7 +42,6 @@ type record struct {
 	times []uint64     // numbers of periods that were jumped over
 }
 
-// mostWritten bounds a transcript.
 const mostWritten = 1 << 22
 
 func (t *transcript) here() mark {
@@ -198,7 +197,6 @@ func (s *series) look(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	return s.jump(e, b, cur, i, trips, at)
 }
 
-// save stores what there is before a block.
 func (s *series) save(e *engine, n int, b *block, at int) {
 	for len(s.states) <= n+1 {
 		s.states, s.totals = append(s.states, nil), append(s.totals, nil)
@@ -412,7 +410,6 @@ func reaches(a, b, c []uint64, steps uint64) bool {
 	return true
 }
 
-// sum counts all blocks from the first to the last.
 func (s *series) sum(e *engine, b *block, last uint64, at int) {
 	total := newNewton(s.need, last, 1)
 	sums := slices.Clone(s.totals[0])

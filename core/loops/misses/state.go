@@ -6,7 +6,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// access is an access to a line.
 type access struct {
 	line  trace.Line
 	at    uint32 // number of the counters
@@ -22,7 +21,6 @@ type tally struct {
 	depths []uint64 // hits by stack distance, of one set; nil: not wanted
 }
 
-// hits are the counters of one node.
 type hits struct{ accesses, misses uint64 }
 
 // save appends the counters of the nodes from at on, of evictions and of stack distances to a list.
@@ -59,7 +57,6 @@ const none = ^uint64(0)
 // fewWays is how many ways are searched one by one.
 const fewWays = 16
 
-// newState makes an empty cache.
 func newState(sets, ways uint64) state {
 	if ways <= fewWays {
 		return newFrames(sets, ways)
@@ -343,7 +340,6 @@ func (k *stack) newer(stamp int) (n int) {
 	return n
 }
 
-// put makes a line the newest.
 func (k *stack) put(line trace.Line) {
 	k.order[k.next] = line
 	k.live[k.next/64] |= 1 << (k.next % 64)
@@ -352,7 +348,6 @@ func (k *stack) put(line trace.Line) {
 	}
 }
 
-// drop removes the oldest line.
 func (k *stack) drop() (line trace.Line) {
 	word := k.tail / 64
 	for k.live[word] == 0 {

@@ -121,7 +121,6 @@ func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 	w.from(e, b, cur, 0, trips)
 }
 
-// mostLeaves bounds the regions of a loop.
 const mostLeaves = 512
 
 // setPeriod finds the number of iterations after which every reference is at the same
@@ -275,7 +274,6 @@ func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) 
 	return 0
 }
 
-// jump compares with the checkpoint.
 func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 	apart := i - w.at
 	if w.end-i < apart {
@@ -351,7 +349,6 @@ func (m *motion) rank(line trace.Line) uint64 {
 	return uint64(2 * n)
 }
 
-// save makes a checkpoint.
 func (w *plan) save(e *engine, b *block, i uint64, at int) {
 	w.saved = true
 	w.at, w.done = i, e.done

@@ -127,7 +127,6 @@ func (w *walker) wild(list []Array, l *leaf) []Array {
 	return list
 }
 
-// count adds a leaf's references.
 func (w *walker) count(a *Array, l *leaf) {
 	it := &w.nest.items[l.item]
 	a.References += w.nest.counts[l.item]
@@ -139,7 +138,6 @@ func (w *walker) count(a *Array, l *leaf) {
 	}
 }
 
-// array puts leaves together.
 func (w *walker) array(group []leaf, name string) Array {
 	a := Array{Name: name, Exact: true, Base: group[0].of.lo}
 	end := a.Base
@@ -178,7 +176,6 @@ func (w *walker) array(group []leaf, name string) Array {
 	return a
 }
 
-// strides returns the strides of a leaf by the loops around it.
 func (n *nest) strides(j int) (list []int64) {
 	for k := n.items[j].parent; k >= 0; k = n.items[k].parent {
 		list = append(list, int64(n.items[k].steps[j-k-1]))

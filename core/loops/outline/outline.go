@@ -136,7 +136,6 @@ func (o *Outline) cut(most int) {
 	sort.Slice(o.nests, func(i, j int) bool { return o.nests[i].number < o.nests[j].number })
 }
 
-// list appends the loops of a nest.
 func (o *Outline) list(n *nest, number int) {
 	var open []int // loops of the list around an item
 	for k := range n.items {
@@ -230,7 +229,6 @@ func (n *nest) lay(node loops.Node, parent, depth int) (height int) {
 	return it.height
 }
 
-// add counts a node with these parameters.
 func (n *nest) add(p []uint64) {
 	n.runs++
 	c := counter{nest: n, left: mostCounted}
@@ -315,7 +313,6 @@ func (c *counter) item(k int, p, out []uint64) {
 	}
 }
 
-// body counts an iteration of loop k.
 func (c *counter) body(k int, p, out []uint64) {
 	c.left--
 	for j := k + 1; j < c.nest.items[k].end; j = c.nest.items[j].end {

@@ -207,7 +207,6 @@ func (r *Reader) open() {
 	r.rows = r.chosen(tree).Expand()
 }
 
-// chosen returns the tree of the selected kinds.
 func (r *Reader) chosen(t *loops.Tree) *loops.Tree {
 	p := r.told.Program
 	bare := r.kinds.Has(trace.BareBlock) && !r.kinds.Has(trace.BlockEntry) && p != nil
@@ -237,7 +236,6 @@ func ReadTree(name string, r io.Reader) (*loops.Tree, trace.Header, error) {
 	}
 }
 
-// file reads trees.
 type file struct {
 	name   string
 	frames *sgt.Frames
@@ -293,7 +291,6 @@ func (f *file) next() (*loops.Tree, error) {
 	}
 }
 
-// tree reads the body of a tree's frame.
 func (f *file) tree(body []byte) (*loops.Tree, error) {
 	flags, n := binary.Uvarint(body)
 	form, err := sgt.Unpack(body[max(n, 0):])

@@ -336,7 +336,6 @@ func (m *member) depthOf(t trace.Thread) {
 	}
 }
 
-// numberOf returns the new number of a thread.
 func (a *Reader) numberOf(thread uint32) uint32 {
 	if thread == a.thread && len(a.numbers) > 0 {
 		return a.number

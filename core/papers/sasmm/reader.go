@@ -250,7 +250,6 @@ func (r *Reader) finish(err error) error {
 	return io.EOF
 }
 
-// row takes a row in.
 func (r *Reader) row(i int) error {
 	b := r.batch
 	if b.Thread != nil && b.Kind[i].IsReference() {

@@ -218,7 +218,6 @@ func (c *cursor) read(t *track, n uint64, x *execution) {
 	c.step(t, x)
 }
 
-// step reads the next execution.
 func (c *cursor) step(t *track, x *execution) {
 	i := int(c.uvarint(t))
 	cells := t.shapes[i]

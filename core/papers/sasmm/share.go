@@ -64,7 +64,6 @@ func (s *share) of(n uint64) int {
 	return int(n / (each + 1))
 }
 
-// count returns how many executions a core has.
 func (s *share) count(core int) uint64 {
 	c := uint64(core)
 	switch {
@@ -98,7 +97,6 @@ func (s *share) count(core int) uint64 {
 	return n
 }
 
-// end returns the execution behind a piece.
 func (s *share) end(p piece) uint64 {
 	i := sort.Search(len(s.all), func(i int) bool { return s.all[i].from > p.from })
 	if i == len(s.all) {
@@ -124,7 +122,6 @@ func (s *share) nth(core int, j uint64) uint64 {
 	return c*each + min(c, more) + j
 }
 
-// most returns the largest number of executions of a core.
 func (s *share) most() (n uint64) {
 	for c := range int(s.cores) {
 		n = max(n, s.count(c))

@@ -9,7 +9,6 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// analysis is the state of an analysis.
 type analysis struct {
 	cache  geometry
 	leaves []*leaf
@@ -177,7 +176,6 @@ func (s *array) add(sec section, line uint32) {
 	s.lines += sec.lines
 }
 
-// finish computes lines and footprint.
 func (a *analysis) finish(s *array) {
 	n := a.linesOf(s.span.len(), s.span.lo, s.granule)
 	s.lines = min(s.lines, n)

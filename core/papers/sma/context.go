@@ -129,7 +129,6 @@ func (a *analysis) why(c *context, its []array, i int) reason {
 	return why
 }
 
-// firstSet returns the set of an array's first line.
 func (a *analysis) firstSet(c *context, s *array, i int) uint64 {
 	return (s.span.lo + c.offset[i]) / uint64(a.cache.LineBytes) % uint64(a.cache.Sets)
 }
@@ -455,7 +454,6 @@ func (a *analysis) forget() {
 	a.counted = a.counted[:0]
 }
 
-// count adds lines to a set.
 func (a *analysis) count(set uint32, lines float32) {
 	if a.counts[set] == 0 {
 		a.counted = append(a.counted, set)

@@ -104,7 +104,6 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 	return list, true
 }
 
-// key makes a path a key of a map.
 func key(path []int) string {
 	var b []byte
 	for _, i := range path {
@@ -136,7 +135,6 @@ type peeledNode struct {
 	top, number int
 }
 
-// items returns the items of the new tree.
 func (p *peeled) items(items []loops.Item, path []int, place where) (list []loops.Item) {
 	for i := range items {
 		it := items[i]

@@ -140,7 +140,6 @@ type span struct{ lo, hi uint64 }
 
 func (s span) join(t span) span { return span{min(s.lo, t.lo), max(s.hi, t.hi)} }
 
-// in returns the range of lines.
 func (s span) in(line uint32) span { return span{s.lo / uint64(line), s.hi / uint64(line)} }
 
 func (s span) len() float64 { return float64(s.hi-s.lo) + 1 }
