@@ -1,6 +1,6 @@
-// Package byfl reads the result files of Byfl, an instrumenting compiler of Los
-// Alamos National Laboratory (Pakin and McCormick, IISWC 2013), and gives their
-// numbers in this program's own form, so that both are shown in the same tables.
+// Package byfl reads the result files of Byfl, an instrumenting compiler of Los Alamos National Laboratory
+// (Pakin and McCormick, IISWC 2013), and converts their numbers to this program's own form, so that both are
+// shown in the same tables.
 //
 // A file is tables, one after the other. Integers are big-endian; a string is a
 // 16-bit length and as many bytes:
@@ -60,7 +60,7 @@ type Cell struct {
 	Text   string
 }
 
-// FormatError tells where and why a file cannot be read.
+// FormatError reports where and why a file cannot be read.
 type FormatError struct {
 	File   string
 	Offset int
@@ -106,7 +106,7 @@ func Read(name string, data []byte) ([]Table, error) {
 	return tables, nil
 }
 
-// reader reads values; after the first error it gives zeros.
+// reader reads values. After the first error it reads zeros.
 type reader struct {
 	file string
 	in   []byte

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// ErrNoProgram tells that a file has no table of the whole program.
+// ErrNoProgram reports that a file has no table of the whole program.
 var ErrNoProgram = errors.New(`it has no table "Program"; let the instrumented program run to its end`)
 
 // Notes returns how Byfl's numbers differ from those of package analysis/counters.
@@ -48,10 +48,10 @@ var counterOf = map[string]profile.Counter{
 	"Bytes loaded and stored by memcpy and memmove":          profile.RangeBytesRead,
 }
 
-// Counters gives what the tables say. Tables for tags that a program defined are
-// left out, and named in skipped with others that have no place here.
+// Counters returns the counters in the tables. It leaves out tables for tags that a program defined, and lists
+// tables without a place here in skipped.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
-	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, tallies: map[profile.Tally]profile.Tally{}}
+	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[place]int{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {
 		if !s.read(&tables[i]) && len(tables[i].Rows) > 0 {
 			skipped = append(skipped, tables[i].Name)
@@ -69,33 +69,36 @@ type file struct {
 	whole   bool
 	program profile.Counts
 	numbers map[string]uint32 // of functions, by name
+	places  map[place]int     // of blocks
 	blocks  []profile.BlockCounters
 	tallies map[profile.Tally]profile.Tally // by what tells them apart
 }
 
-// read takes in a table and tells whether it has a place here.
+// readers take in a row of the tables with these names.
+var readers = map[string]func(s *file, t *Table, row []Cell){
+	"Program":                      (*file).readProgram,
+	"Functions":                    (*file).readFunction,
+	"Basic blocks":                 (*file).readBlock,
+	"Called functions":             (*file).readCall,
+	"Instruction mix":              (*file).readMix,
+	"Vector operations":            (*file).readVector,
+	"Memory accesses by data type": (*file).readTypes,
+}
+
+// read takes in a table, and reports whether it has a place here.
 func (s *file) read(t *Table) bool {
-	switch t.Name {
-	case "Program":
-		s.readProgram(t)
-	case "Functions":
-		s.readFunctions(t)
-	case "Basic blocks":
-		s.readBlocks(t)
-	case "Called functions":
-		s.readCalls(t)
-	case "Instruction mix":
-		s.readMix(t)
-	case "Vector operations":
-		s.readVectors(t)
-	case "Memory accesses by data type":
-		s.readTypes(t)
-	case "Memory locality":
-		s.readLocality(t)
-	default:
-		return strings.HasSuffix(t.Name, "variables") || slices.Contains([]string{"Command line", "Byfl options", "System information"}, t.Name)
+	if read := readers[t.Name]; read != nil {
+		for _, row := range t.Rows {
+			read(s, t, row)
+		}
+		return true
 	}
-	return true
+	if t.Name == "Memory locality" {
+		s.readLocality(t)
+		return true
+	}
+	return strings.HasSuffix(t.Name, "variables") ||
+		slices.Contains([]string{"Command line", "Byfl options", "System information"}, t.Name)
 }
 
 // counts adds up a row's sums.
@@ -127,60 +130,59 @@ func functionName(t *Table, row []Cell) string {
 	return cmp.Or(t.text(row, "Demangled function name"), t.text(row, "Mangled function name"))
 }
 
-func (s *file) readProgram(t *Table) {
-	for _, row := range t.Rows {
-		s.whole = true
-		s.program = counts(t, row)
-		s.c.UniqueBytes = t.number(row, "Unique addresses loaded or stored")
-	}
+func (s *file) readProgram(t *Table, row []Cell) {
+	s.whole = true
+	s.program = counts(t, row)
+	s.c.UniqueBytes = t.number(row, "Unique addresses loaded or stored")
 }
 
-func (s *file) readFunctions(t *Table) {
-	for _, row := range t.Rows {
-		name := functionName(t, row) + t.text(row, "Demangled call stack")
-		at := s.function(name, fileName(t.text(row, "File name")+t.text(row, "Leaf file name")),
-			t.number(row, "Line number")+t.number(row, "Leaf line number"))
-		f, sum := &s.c.Functions[at], counts(t, row)
-		f.Loose.Add(&sum)
-		f.Invocations += t.number(row, "Invocations")
-		f.UniqueBytes += t.number(row, "Unique bytes")
-	}
+func (s *file) readFunction(t *Table, row []Cell) {
+	name := functionName(t, row) + t.text(row, "Demangled call stack")
+	at := s.function(name, fileName(t.text(row, "File name")+t.text(row, "Leaf file name")),
+		t.number(row, "Line number")+t.number(row, "Leaf line number"))
+	f, sum := &s.c.Functions[at], counts(t, row)
+	f.Loose.Add(&sum)
+	f.Invocations += t.number(row, "Invocations")
+	f.UniqueBytes += t.number(row, "Unique bytes")
 }
 
-// function gives the index of a function, made if need be.
+// function returns the index of a function, new if need be.
 func (s *file) function(name, file string, line uint64) uint32 {
 	n, known := s.numbers[name]
 	if !known {
 		n = uint32(len(s.c.Functions))
 		s.numbers[name] = n
-		s.c.Functions = append(s.c.Functions, profile.FunctionCounters{Number: n, Name: name, File: file, Line: uint32(min(line, 1<<32-1))})
+		s.c.Functions = append(s.c.Functions, profile.FunctionCounters{
+			Number: n, Name: name, File: file, Line: uint32(min(line, 1<<32-1)),
+		})
 	}
 	return n
 }
 
-// readBlocks adds up the rows of each place: Byfl writes one for each execution, or group of them.
-func (s *file) readBlocks(t *Table) {
-	type place struct {
-		function, file string
-		line           uint64
+// place is where a basic block is in the source.
+type place struct {
+	function, file string
+	line           uint64
+}
+
+// readBlock adds up the rows of each place: Byfl writes one for each execution, or group of them.
+func (s *file) readBlock(t *Table, row []Cell) {
+	p := place{functionName(t, row), fileName(t.text(row, "File name")), t.number(row, "Line number")}
+	if p.function == "" {
+		return // a group of blocks without a place
 	}
-	at := map[place]int{}
-	for _, row := range t.Rows {
-		p := place{functionName(t, row), fileName(t.text(row, "File name")), t.number(row, "Line number")}
-		if p.function == "" {
-			continue // a group of blocks of anywhere
-		}
-		i, known := at[p]
-		if !known {
-			i = len(s.blocks)
-			at[p] = i
-			line := uint32(min(p.line, 1<<32-1))
-			s.blocks = append(s.blocks, profile.BlockCounters{Number: uint32(i), Function: s.function(p.function, p.file, 0), File: p.file, FirstLine: line, LastLine: line})
-		}
-		sum := counts(t, row)
-		s.blocks[i].Counts.Add(&sum)
-		s.blocks[i].Executions++
+	i, known := s.places[p]
+	if !known {
+		i = len(s.blocks)
+		s.places[p] = i
+		line := uint32(min(p.line, 1<<32-1))
+		s.blocks = append(s.blocks, profile.BlockCounters{
+			Number: uint32(i), Function: s.function(p.function, p.file, 0), File: p.file, FirstLine: line, LastLine: line,
+		})
 	}
+	sum := counts(t, row)
+	s.blocks[i].Counts.Add(&sum)
+	s.blocks[i].Executions++
 }
 
 // tally adds to the tally of equal kind, name, lanes and size.
@@ -190,54 +192,46 @@ func (s *file) tally(t profile.Tally) {
 	s.tallies[key] = t
 }
 
-func (s *file) readCalls(t *Table) {
-	for _, row := range t.Rows {
-		s.tally(profile.Tally{Kind: profile.Callees, Name: functionName(t, row), Count: t.number(row, "Invocations")})
+func (s *file) readCall(t *Table, row []Cell) {
+	s.tally(profile.Tally{Kind: profile.Callees, Name: functionName(t, row), Count: t.number(row, "Invocations")})
+}
+
+func (s *file) readMix(t *Table, row []Cell) {
+	for i, column := range t.Columns {
+		s.tally(profile.Tally{Kind: profile.Opcodes, Name: strings.ToLower(column.Name), Count: row[i].Number})
+		s.program[profile.Instructions] += row[i].Number
 	}
 }
 
-func (s *file) readMix(t *Table) {
-	for _, row := range t.Rows {
-		for i, column := range t.Columns {
-			s.tally(profile.Tally{Kind: profile.Opcodes, Name: strings.ToLower(column.Name), Count: row[i].Number})
-			s.program[profile.Instructions] += row[i].Number
+// readVector adds up equal shapes, which Byfl separates by function.
+func (s *file) readVector(t *Table, row []Cell) {
+	small := func(column string) uint32 { return uint32(min(t.number(row, column), 1<<32-1)) }
+	v := profile.Tally{
+		Kind: profile.IntegerVectors, Lanes: small("Elements per vector"), Size: small("Bits per element"),
+		Count: t.number(row, "Tally"),
+	}
+	if t.number(row, "Floating point") == 1 {
+		v.Kind = profile.FloatVectors
+	}
+	s.program[profile.VectorOps] += uint64(v.Lanes) * v.Count
+	s.tally(v)
+}
+
+// readTypes reads names such as "Loads of vectors of 64-bit floating-point values". Only Byfl's sums have
+// their bytes.
+func (s *file) readTypes(t *Table, row []Cell) {
+	for i, column := range t.Columns {
+		name := strings.ToLower(column.Name)
+		kind := profile.LoadTypes
+		if strings.HasPrefix(name, "stores of ") {
+			kind = profile.StoreTypes
 		}
+		datatype := strings.TrimPrefix(strings.TrimPrefix(name, "loads of "), "stores of ")
+		s.tally(profile.Tally{Kind: kind, Name: datatype, Count: row[i].Number})
 	}
 }
 
-// readVectors adds up equal shapes, which Byfl tells apart by function.
-func (s *file) readVectors(t *Table) {
-	for _, row := range t.Rows {
-		v := profile.Tally{
-			Kind:  profile.IntegerVectors,
-			Lanes: uint32(min(t.number(row, "Elements per vector"), 1<<32-1)), Size: uint32(min(t.number(row, "Bits per element"), 1<<32-1)),
-			Count: t.number(row, "Tally"),
-		}
-		if t.number(row, "Floating point") == 1 {
-			v.Kind = profile.FloatVectors
-		}
-		s.program[profile.VectorOps] += uint64(v.Lanes) * v.Count
-		s.tally(v)
-	}
-}
-
-// readTypes reads names such as "Loads of vectors of 64-bit floating-point
-// values". How many bytes that are is in Byfl's sums only.
-func (s *file) readTypes(t *Table) {
-	for _, row := range t.Rows {
-		for i, column := range t.Columns {
-			name := strings.ToLower(column.Name)
-			kind := profile.LoadTypes
-			if strings.HasPrefix(name, "stores of ") {
-				kind = profile.StoreTypes
-			}
-			datatype := strings.TrimPrefix(strings.TrimPrefix(name, "loads of "), "stores of ")
-			s.tally(profile.Tally{Kind: kind, Name: datatype, Count: row[i].Number})
-		}
-	}
-}
-
-// readLocality takes the steps of 5 % out of Byfl's finer ones.
+// readLocality selects steps of 5 % from Byfl's finer ones.
 func (s *file) readLocality(t *Table) {
 	if len(t.Rows) == 0 {
 		return
@@ -256,8 +250,7 @@ func (s *file) readLocality(t *Table) {
 	s.c.UniqueBytes = s.c.Usage[profile.UsageSteps-1]
 }
 
-// finish gives what belongs to no function, so that everything adds up to the
-// program, and puts lists in order.
+// finish computes what belongs to no function, so that everything adds up to the program, and sorts lists.
 func (s *file) finish() *profile.Counters {
 	c := s.c
 	for i := range s.blocks {
@@ -281,7 +274,6 @@ func (s *file) finish() *profile.Counters {
 	return c
 }
 
-// subtract takes away what is there.
 func subtract(from, what *profile.Counts) {
 	for i := range from {
 		from[i] -= min(from[i], what[i])

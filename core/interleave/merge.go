@@ -89,7 +89,9 @@ func (m *Merger) Fill(b *trace.Batch) error {
 	b.Resize(end)
 	at := begin
 	for _, l := range m.live {
-		l.need(b)
+		if l.batch != nil {
+			b.NeedLike(l.batch)
+		}
 	}
 	var err error
 	if m.fresh {
@@ -325,24 +327,8 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 			continue
 		}
 		l.batch, l.kinds, l.at, l.plain = batch, batch.Kind[:to], from, 0
-		l.need(b)
+		b.NeedLike(batch)
 		return true, nil
-	}
-}
-
-// need adds the optional columns of the rows to b.
-func (l *lane) need(b *trace.Batch) {
-	if l.batch == nil {
-		return
-	}
-	if l.batch.Site != nil {
-		b.NeedSite()
-	}
-	if l.batch.Arg != nil {
-		b.NeedArg()
-	}
-	if l.batch.PC != nil {
-		b.NeedPC()
 	}
 }
 

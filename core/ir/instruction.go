@@ -516,14 +516,19 @@ func (r *reader) ordering() {
 	}
 }
 
+// comma skips a comma if the next character begins what is expected behind it.
+func (r *reader) comma(begins func(b byte) bool) bool {
+	before := r.at
+	if r.take(',') && begins(r.peek()) {
+		return true
+	}
+	r.at = before
+	return false
+}
+
 // member reads indices into an aggregate, and returns the type of the member.
 func (r *reader) member(t *datatype) *datatype {
-	for {
-		before := r.at
-		if !r.take(',') || !isDigit(r.peek()) {
-			r.at = before
-			return t
-		}
+	for r.comma(isDigit) {
 		i := number(r.word())
 		switch {
 		case t == nil:
@@ -533,6 +538,7 @@ func (r *reader) member(t *datatype) *datatype {
 			t = t.elem
 		}
 	}
+	return t
 }
 
 func (r *reader) shuffle(in *inst) {
@@ -564,9 +570,7 @@ func (r *reader) phi(in *inst) {
 			ref := &r.f.refs[len(r.f.refs)-1]
 			ref.open, ref.close = int32(open), int32(r.base+r.at)
 		}
-		before := r.at
-		if !r.take(',') || r.peek() != '[' {
-			r.at = before
+		if !r.comma(func(b byte) bool { return b == '[' }) {
 			return
 		}
 	}

@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // A call that the compiler marks as a tail call, and behind which the function only returns, becomes a
 // jump, so that such recursion needs no stack. It stays a jump if no code comes between the call and the
 // return. So there is no piece behind such a call. Where it shares its return with others,
@@ -90,12 +92,9 @@ func (p *plan) isDead(basic int32) bool {
 	if first.op != opPhi {
 		return false // it needs no predecessor
 	}
-	for _, r := range p.f.refs[first.refs:first.refsEnd] {
-		if p.returnings[p.f.blockOf[r.label]].call < 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.f.refs[first.refs:first.refsEnd], func(r labelRef) bool {
+		return p.returnings[p.f.blockOf[r.label]].call < 0
+	})
 }
 
 // returnStep writes, before the call, the step of the basic block that returns.

@@ -72,7 +72,7 @@ func TestContextsAreThoseOfStacks(t *testing.T) {
 			hi := min(len(all), lo+1+int(chance(60)))
 			c := f.rowsOf(b.View(&view, lo, hi))
 			f.consume(&c, 0, hi-lo)
-			for i := range c.kind {
+			for i := range c.Kind {
 				context, path := c.contextOf(i), want[lo+i]
 				if known, ok := contexts[path]; ok && known != context {
 					t.Fatalf("row %d in %q: context %d, want %d", lo+i, path, context, known)

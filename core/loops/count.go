@@ -174,12 +174,7 @@ func (c *counter) body(s *shape, p []uint64) (sum count) {
 
 // varies reports whether a trip count below changes from one iteration to the next.
 func (s *shape) varies() bool {
-	for _, trip := range s.trips[1:] {
-		if s.steps[trip-1] != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.trips[1:], func(trip int32) bool { return s.steps[trip-1] != 0 })
 }
 
 // neverNegative reports whether all trip counts below a loop stay at 0 or above. They do if they do

@@ -93,10 +93,8 @@ func NewFolder(window int) *Folder {
 
 // rows are a batch with all of its columns.
 type rows struct {
-	addr, pc, arg       []uint64
-	bytes, thread, site []uint32
-	kind                []trace.Kind
-	context             []uint32 // see calls; none: 0 for all
+	trace.Batch
+	context []uint32 // see calls; none: 0 for all
 }
 
 func (f *Folder) rowsOf(b *trace.Batch) rows {
@@ -105,10 +103,9 @@ func (f *Folder) rowsOf(b *trace.Batch) rows {
 		f.zeros, f.zeros32 = make([]uint64, n), make([]uint32, n)
 	}
 	f.tree.has = f.tree.has.or(columns{b.Thread != nil, b.PC != nil, b.Site != nil, b.Arg != nil})
-	c := rows{
-		addr: b.Addr, pc: or(b.PC, f.zeros[:n]), arg: or(b.Arg, f.zeros[:n]), bytes: b.Bytes[:n],
-		thread: or(b.Thread, f.zeros32[:n]), site: or(b.Site, f.zeros32[:n]), kind: b.Kind[:n],
-	}
+	c := rows{Batch: *b}
+	c.PC, c.Arg = or(b.PC, f.zeros[:n]), or(b.Arg, f.zeros[:n])
+	c.Thread, c.Site = or(b.Thread, f.zeros32[:n]), or(b.Site, f.zeros32[:n])
 	if f.calls.now != nil {
 		c.context = f.calls.of(&c, 0)
 	}
@@ -131,12 +128,12 @@ func (c *rows) contextOf(i int) uint32 {
 
 // is reports whether row i is of a reference.
 func (c *rows) is(i int, r *Reference) bool {
-	return c.site[i] == r.Site && c.kind[i] == r.Kind && c.bytes[i] == r.Bytes && c.pc[i] == r.PC &&
-		c.thread[i] == r.Thread && c.arg[i] == r.Arg
+	return c.Site[i] == r.Site && c.Kind[i] == r.Kind && c.Bytes[i] == r.Bytes && c.PC[i] == r.PC &&
+		c.Thread[i] == r.Thread && c.Arg[i] == r.Arg
 }
 
 func (c *rows) reference(i int) Reference {
-	return Reference{PC: c.pc[i], Arg: c.arg[i], Site: c.site[i], Thread: c.thread[i], Bytes: c.bytes[i], Kind: c.kind[i]}
+	return Reference{PC: c.PC[i], Arg: c.Arg[i], Site: c.Site[i], Thread: c.Thread[i], Bytes: c.Bytes[i], Kind: c.Kind[i]}
 }
 
 // Consume takes the next records. Its errors are those of give, see [Folder.Give], and the error for a
@@ -146,8 +143,8 @@ func (f *Folder) Consume(b *trace.Batch) error {
 		return errFinished
 	}
 	c := f.rowsOf(b)
-	for i := 0; i < len(c.addr) && f.err == nil; {
-		end := len(c.addr)
+	for i := 0; i < len(c.Addr) && f.err == nil; {
+		end := len(c.Addr)
 		if f.give != nil {
 			end = min(end, i+int(f.every-f.unasked))
 		}
@@ -172,7 +169,7 @@ func (f *Folder) consume(c *rows, i, end int) {
 		}
 		if i < end {
 			f.unpredicted(&part, i)
-			if f.calls.now == nil && c.kind[i] == trace.Call { // the first one, which nothing predicts
+			if f.calls.now == nil && c.Kind[i] == trace.Call { // the first one, which nothing predicts
 				c.context = f.calls.of(c, i)
 				part = c.upTo(end)
 			}
@@ -181,11 +178,10 @@ func (f *Folder) consume(c *rows, i, end int) {
 	}
 }
 
-func (c *rows) upTo(n int) rows {
-	return rows{
-		addr: c.addr[:n], pc: c.pc[:n], arg: c.arg[:n], bytes: c.bytes[:n],
-		thread: c.thread[:n], site: c.site[:n], kind: c.kind[:n], context: c.context[:min(n, len(c.context))],
-	}
+func (c *rows) upTo(n int) (first rows) {
+	c.View(&first.Batch, 0, n)
+	first.context = c.context[:min(n, len(c.context))]
+	return first
 }
 
 // Finish returns the tree, and ends the folder.
@@ -202,20 +198,20 @@ func (f *Folder) Finish() *Tree {
 // predicted skips the rows from i on that the running loop predicts, and returns the first other row.
 func (f *Folder) predicted(c *rows, i int) int {
 	w := &f.walk
-	for ; i < len(c.addr) && w.depth > 0 && !w.stuck; i++ {
+	for ; i < len(c.Addr) && w.depth > 0 && !w.stuck; i++ {
 		t := &w.frames[w.depth-1]
 		it := &t.items[t.pos]
 		if !c.is(i, &f.tree.refs[it.ref]) {
 			break
 		}
 		if it.wild {
-			f.tree.streams[it.ref].add(c.addr[i])
-		} else if c.addr[i] != t.cur[t.at] {
+			f.tree.streams[it.ref].add(c.Addr[i])
+		} else if c.Addr[i] != t.cur[t.at] {
 			break
 		}
 		h := &f.habits[it.ref]
 		h.seen++
-		h.last = c.addr[i]
+		h.last = c.Addr[i]
 		t.pos++
 		if t.at++; t.pos == len(t.items) || t.items[t.pos].loop {
 			w.settle(f.tree.shapes.all)
@@ -228,20 +224,20 @@ func (f *Folder) predicted(c *rows, i int) int {
 // the time of the loop for a trace without calls.
 func (f *Folder) predictedIn(c *rows, i int) int {
 	w := &f.walk
-	for ; i < len(c.addr) && w.depth > 0 && !w.stuck; i++ {
+	for ; i < len(c.Addr) && w.depth > 0 && !w.stuck; i++ {
 		t := &w.frames[w.depth-1]
 		it := &t.items[t.pos]
 		if !c.is(i, &f.tree.refs[it.ref]) {
 			break
 		}
 		if it.wild {
-			f.tree.streams[it.ref].add(c.addr[i])
-		} else if c.addr[i] != t.cur[t.at] {
+			f.tree.streams[it.ref].add(c.Addr[i])
+		} else if c.Addr[i] != t.cur[t.at] {
 			break
 		}
 		h := f.habit(it.ref, c.context[i])
 		h.seen++
-		h.last = c.addr[i]
+		h.last = c.Addr[i]
 		t.pos++
 		if t.at++; t.pos == len(t.items) || t.items[t.pos].loop {
 			w.settle(f.tree.shapes.all)
@@ -255,7 +251,7 @@ func (f *Folder) unpredicted(c *rows, i int) {
 	if len(f.nodes) > 2*f.window {
 		f.retire(len(f.nodes) - f.window)
 	}
-	next := candidate{ref: f.number(c, i), context: c.contextOf(i), addr: c.addr[i]}
+	next := candidate{ref: f.number(c, i), context: c.contextOf(i), addr: c.Addr[i]}
 	if f.walk.depth > 0 && f.continuesElsewhere(next) {
 		return
 	}
@@ -330,7 +326,7 @@ func (f *Folder) number(c *rows, i int) uint32 {
 			return id
 		}
 	}
-	near := &f.near[(uint64(c.site[i])^c.pc[i])*0x9e3779b97f4a7c15>>(64-nearBits)]
+	near := &f.near[(uint64(c.Site[i])^c.PC[i])*0x9e3779b97f4a7c15>>(64-nearBits)]
 	id := *near
 	if int(id) >= len(refs) || !c.is(i, &refs[id]) {
 		r, ok := c.reference(i), false

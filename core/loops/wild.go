@@ -189,27 +189,27 @@ const (
 func (k *calls) of(c *rows, first int) []uint32 {
 	if k.now == nil {
 		k.threads, k.numbers = map[uint32]*stack{}, map[uint64]uint32{}
-		k.turnTo(c.thread[first])
+		k.turnTo(c.Thread[first])
 	}
-	if n := len(c.kind); n > len(k.contexts) {
+	if n := len(c.Kind); n > len(k.contexts) {
 		k.contexts = make([]uint32, n)
 	}
-	contexts := k.contexts[:len(c.kind)]
+	contexts := k.contexts[:len(c.Kind)]
 	clear(contexts[:first])
 	for i := first; i < len(contexts); i++ {
-		if c.thread[i] != k.thread {
-			k.turnTo(c.thread[i])
+		if c.Thread[i] != k.thread {
+			k.turnTo(c.Thread[i])
 		}
 		contexts[i] = 0
-		switch s := k.now; c.kind[i] {
+		switch s := k.now; c.Kind[i] {
 		case trace.BlockEntry, trace.BareBlock:
-			s.before, s.block = s.block, c.site[i]
+			s.before, s.block = s.block, c.Site[i]
 		case trace.Call:
-			s.enter(c.site[i], k)
+			s.enter(c.Site[i], k)
 		case trace.Return:
 			s.leave()
 		default:
-			if c.kind[i].IsReference() {
+			if c.Kind[i].IsReference() {
 				contexts[i] = s.context
 			}
 		}

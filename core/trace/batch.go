@@ -117,8 +117,8 @@ func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Add
 	}
 }
 
-// AppendRows adds the rows of another batch from lo up to hi, with its optional columns.
-func (b *Batch) AppendRows(of *Batch, lo, hi int) {
+// NeedLike makes the optional columns of another batch present, with zeros in the rows so far.
+func (b *Batch) NeedLike(of *Batch) {
 	if of.Thread != nil {
 		b.NeedThread()
 	}
@@ -131,6 +131,11 @@ func (b *Batch) AppendRows(of *Batch, lo, hi int) {
 	if of.Arg != nil {
 		b.NeedArg()
 	}
+}
+
+// AppendRows adds the rows of another batch from lo up to hi, with its optional columns.
+func (b *Batch) AppendRows(of *Batch, lo, hi int) {
+	b.NeedLike(of)
 	b.Addr, b.Bytes, b.Kind = append(b.Addr, of.Addr[lo:hi]...), append(b.Bytes, of.Bytes[lo:hi]...), append(b.Kind, of.Kind[lo:hi]...)
 	b.Thread, b.PC = appendPart(b.Thread, of.Thread, lo, hi), appendPart(b.PC, of.PC, lo, hi)
 	b.Site, b.Arg = appendPart(b.Site, of.Site, lo, hi), appendPart(b.Arg, of.Arg, lo, hi)

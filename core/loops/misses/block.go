@@ -2,6 +2,7 @@ package misses
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/loops"
 )
@@ -179,12 +180,7 @@ func (b *block) tripsStep(steps []uint64) bool {
 	if steps[0] != 0 {
 		return true
 	}
-	for _, it := range b.items {
-		if it.tripsStep(steps[1+it.at : 1+it.at+it.n]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.items, func(it item) bool { return it.tripsStep(steps[1+it.at : 1+it.at+it.n]) })
 }
 
 // linger returns how many iterations, at most most, touch the same lines in the same

@@ -188,12 +188,10 @@ func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
 
 // touched reports whether all lines between the ends of the hulls of leaves were touched.
 func (f *firsts) touched(of []int, hulls []span) bool {
-	for _, i := range of {
-		if _, open := f.marks.gap(hulls[i]); open {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(of, func(i int) bool {
+		_, open := f.marks.gap(hulls[i])
+		return open
+	})
 }
 
 // iterate follows leaves iteration by iteration.

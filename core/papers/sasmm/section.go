@@ -77,13 +77,6 @@ func (e *expected) since(anchor uint64, rows int) {
 	clear(e.rows)
 }
 
-// then returns the difference of an address from the expected one, and expects the next.
-func (x *expectation) then(addr uint64, again bool) (off uint64) {
-	off = addr - x.last - x.stride
-	x.seen(addr, again)
-	return off
-}
-
 // seen expects the next after an address. The first stride is from the second address.
 func (x *expectation) seen(addr uint64, again bool) {
 	if again {
@@ -92,7 +85,6 @@ func (x *expectation) seen(addr uint64, again bool) {
 	x.last = addr
 }
 
-func zigzag(n uint64) uint64   { return n<<1 ^ uint64(int64(n)>>63) }
 func unzigzag(n uint64) uint64 { return n>>1 ^ -(n & 1) }
 
 // execution is a run of rows of one block.
@@ -172,7 +164,9 @@ func (s *section) add(x *execution, parallel bool) bool {
 	e.since(anchor, len(x.cells))
 	t.data = binary.AppendUvarint(t.data, uint64(i))
 	for row := range x.cells {
-		t.data = binary.AppendUvarint(t.data, zigzag(e.rows[row].then(x.addrs[row], e.again)))
+		expect := &e.rows[row]
+		t.data = binary.AppendVarint(t.data, int64(x.addrs[row]-expect.last-expect.stride))
+		expect.seen(x.addrs[row], e.again)
 		if argued(x.cells[row].kind) {
 			t.data = binary.AppendUvarint(t.data, x.args[row])
 		}

@@ -2,6 +2,7 @@ package sma
 
 import (
 	"math"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/loops"
 )
@@ -300,12 +301,9 @@ func (a *analysis) stages(l *loop, touches []touch, n int) [][]array {
 
 // varies reports whether the trip count of a loop below changes with the loop at a depth.
 func (l *loop) varies(depth int) bool {
-	for _, p := range l.body {
-		if p.inner != nil && (p.inner.tripStep(depth) != 0 || p.inner.varies(depth)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.body, func(p part) bool {
+		return p.inner != nil && (p.inner.tripStep(depth) != 0 || p.inner.varies(depth))
+	})
 }
 
 // vary changes the trip counts below as so many iterations of the loop at a depth do.
