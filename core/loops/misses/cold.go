@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -17,86 +16,44 @@ import (
 //   - The lines of a single reference are marked run by run. The same holds for several references that
 //     are at the same places of the same loops; the first in the body touches the lines.
 //   - Others are followed iteration by iteration, as far as they leave their lines.
+//
+// An engine without a cache runs what is outside of loops, and loops with wild references; its misses are the
+// first touches.
 type firsts struct {
-	*layout
-	reads []loops.Addresses
+	*engine
 	marks *marks
-	cold  []uint64 // by node, then by reference at the top
-	*pauses
 }
 
-// firstTouches returns the cold misses of each node, then of each reference at the top level, or
-// nil if more lines are touched than can be marked.
+// marking is the state of that engine: it only knows which lines were touched.
+type marking struct {
+	state
+	marks *marks
+}
+
+func (m marking) lines() int { return 0 }
+
+func (m marking) touch(all []access, t *tally) {
+	for i := range all {
+		if m.marks.add(all[i].line) {
+			t.counts[all[i].at].misses++
+		}
+	}
+}
+
+// firstTouches returns the cold misses of each node, then of each reference at the top level, or nil if more
+// lines are touched than can be marked.
 func firstTouches(l *layout, asks *pauses) []uint64 {
-	f := firsts{layout: l, marks: newMarks(), pauses: asks}
-	refs := len(l.tree.References())
-	f.cold = make([]uint64, l.nodes+refs)
-	for ref := range refs {
-		f.reads = append(f.reads, l.tree.Addresses(ref))
-	}
-	at, tops, blocks := 0, l.tops, l.loops
-	for i, id := range l.shapes {
-		if f.ended() {
-			break
-		}
-		of := &l.forms[id]
-		p := l.params[at : at+int(of.size) : at+int(of.size)]
-		at += len(p)
-		switch {
-		case of.kind == oneLeaf:
-			it, addr := &l.flats[of.first], p[0]
-			if it.wild {
-				addr, _ = f.reads[it.ref].Next()
-			}
-			f.touch(addr, uint64(it.bytes), l.nodes+int(it.ref))
-		case len(tops) > 0 && int(tops[0].node) == i:
-			f.top(of, blocks[0], p, int(tops[0].start))
-			tops, blocks = tops[1:], blocks[1:]
-		case of.kind == oneLoop:
-			f.short(of, p, -1)
-		default:
-			b := l.blocks.of(l.tree.Node(id, p))
-			f.leaf(b, p[0], l.nodes+b.ref)
-		}
-	}
+	f := &firsts{newEngine(l, 1, 1), newMarks()}
+	f.engine.firsts, f.state, f.pauses = f, marking{marks: f.marks}, asks
+	f.run()
 	if f.marks.full {
 		return nil
 	}
-	return f.cold
-}
-
-// top follows a top-level loop that is counted node by node.
-func (f *firsts) top(of *form, b *block, p []uint64, at int) {
-	switch {
-	case of.kind == oneLoop && of.short(p[0]):
-		f.short(of, p, at)
-	case int64(p[0]) < 1:
-	case b.wilds:
-		f.everything(b, p, at)
-	case !b.events:
-		f.loop(b, p, at, whole(len(b.leaves)))
+	cold := make([]uint64, len(f.tally.counts))
+	for i, n := range f.tally.counts {
+		cold[i] = n.misses
 	}
-}
-
-// short follows a short loop over references, and counts as the engine does.
-func (f *firsts) short(of *form, p []uint64, at int) {
-	for i := uint64(0); int64(i) < int64(p[0]); i++ {
-		for j := range f.flats[of.first : of.first+of.items] {
-			it := &f.flats[int(of.first)+j]
-			if it.bytes == 0 {
-				continue
-			}
-			to := at + 1 + j
-			if at < 0 {
-				to = f.nodes + int(it.ref)
-			}
-			addr := p[1+j] + i*it.step
-			if it.wild {
-				addr, _ = f.reads[it.ref].Next()
-			}
-			f.touch(addr, uint64(it.bytes), to)
-		}
-	}
+	return cold
 }
 
 // ended reports that the run was stopped or cannot continue.
@@ -111,45 +68,17 @@ func whole(n int) []int {
 	return all
 }
 
-func (f *firsts) leaf(b *block, addr trace.Addr, at int) {
-	if b.wild {
-		addr, _ = f.reads[b.ref].Next()
-	}
-	if b.counted {
-		f.touch(addr, b.bytes, at)
-	}
-}
-
 func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
 	line, last := addr>>f.shift, (addr+bytes-1)>>f.shift
 	f.spend(1)
 	for {
 		if f.marks.add(line) {
-			f.cold[at]++
+			f.tally.counts[at].misses++
 		}
 		if line >= last {
 			return
 		}
 		line++
-	}
-}
-
-// everything follows a loop with wild references, iteration by iteration.
-func (f *firsts) everything(b *block, p []uint64, at int) {
-	cur := append([]uint64(nil), p[1:]...)
-	for i := int64(0); i < int64(p[0]) && !f.ended(); i++ {
-		for j := range b.items {
-			it := &b.items[j]
-			switch {
-			case !it.loop:
-				f.leaf(it.block, cur[it.at], at+it.node)
-			case it.wilds:
-				f.everything(it.block, cur[it.at:it.at+it.n], at+it.node)
-			case !it.events && int64(cur[it.at]) > 0:
-				f.loop(it.block, cur[it.at:it.at+it.n], at+it.node, whole(len(it.leaves)))
-			}
-		}
-		advance(cur, b.steps, 1)
 	}
 }
 
@@ -350,7 +279,7 @@ func (f *firsts) markBox(start place, dims []dimension) bool {
 func (f *firsts) markRuns(run span, dims []dimension, at int) {
 	if len(dims) == 0 {
 		f.spend(1)
-		f.cold[at] += f.marks.addSpan(span{run.first >> f.shift, run.last >> f.shift})
+		f.tally.counts[at].misses += f.marks.addSpan(span{run.first >> f.shift, run.last >> f.shift})
 		return
 	}
 	d := dims[len(dims)-1]

@@ -17,6 +17,8 @@ type engine struct {
 	tally tally
 	reads []loops.Addresses // by reference
 
+	firsts *firsts // of an engine that only finds first touches; otherwise nil
+
 	plain  bool     // runs every iteration, as a reference for tests
 	queue  []access // not yet made
 	weight uint64   // of the accesses in the queue
@@ -69,7 +71,7 @@ func (e *engine) run() {
 			e.done += made
 			made = 0
 		}
-		if e.over {
+		if e.over || e.firsts != nil && e.firsts.marks.full {
 			return
 		}
 		f := &e.forms[id]
@@ -242,6 +244,11 @@ func (e *engine) enter(start []uint64) []uint64 {
 // loop runs a loop, with its counters from at on.
 func (e *engine) loop(b *block, p []uint64, at int) {
 	if int64(p[0]) < 1 || b.barren(p[1:]) {
+		return
+	}
+	if e.firsts != nil && !b.wilds {
+		e.flush()
+		e.firsts.loop(b, p, at, whole(len(b.leaves)))
 		return
 	}
 	trips := p[0]
