@@ -105,6 +105,10 @@ func (r *run) trueSharing(of *counts) {
 			Fix:  "give each thread a copy of its own, and combine the copies at the end; or store less often",
 			How:  "The misses that another core's store caused were counted. That all of them go is the best case.",
 			More: "communication --by site"}
+		if !r.storesShared(at) {
+			f.Why = "this loads what another thread has stored since, so each such access fetches the line from another core"
+			f.Fix = "let the thread that stores the data be the one that loads them: divide both loops between the threads in the same way, and order the elements so that those which are used together belong to one thread"
+		}
 		if tried != nil && tried.savedAt(at) > left/2 {
 			f.Saved, f.Tried, f.Least, f.Most = tried.savedAt(at)+r.atomics(at), true, 0, 0
 			f.Cost += r.atomics(at)
@@ -113,6 +117,29 @@ func (r *run) trueSharing(of *counts) {
 		}
 		r.add(at, f)
 	}
+}
+
+// storesShared reports whether a place itself stores to what it waits for.
+func (r *run) storesShared(at *place) bool {
+	var loaded []string
+	for _, i := range at.sites {
+		s := &r.p.Sites.Code[i]
+		switch taken := r.cost.coherent(i); {
+		case s.Kind == trace.Load && taken:
+			loaded = append(loaded, s.Variable)
+		case taken:
+			return true
+		}
+	}
+	return slices.ContainsFunc(at.sites, func(i int) bool {
+		s := &r.p.Sites.Code[i]
+		return s.Kind != trace.Load && (s.Variable == "" || slices.Contains(loaded, s.Variable))
+	})
+}
+
+// coherent reports whether a site waits for lines that other cores took.
+func (c *costs) coherent(i int) bool {
+	return slices.ContainsFunc(c.run.coherence, func(of []float64) bool { return of != nil && of[i] > 0 })
 }
 
 // atomics are the cycles that blocks with atomic operations of a place take beyond what their
@@ -218,15 +245,20 @@ func (r *run) causes() {
 			f.Kind = Layout
 			f.Saved = left * (1 - used/mostUsed)
 			f.Least, f.Most = 0, left*(1-used)
-			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before it is replaced"
-			f.Fix = "keep the fields that this loop uses together: split the structure, or make an array of each field"
+			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before it is replaced, because the addresses are further apart than the data at each of them are long"
+			f.Fix = "bring the data that this loop uses together: of a structure, split off the fields or make an array of each; of a table whose columns are visited, exchange rows and columns or the order of the loops"
 			f.More = "sites --by object --utilisation 48KiB,12"
 		case at.irregular > 0.5:
 			f.Kind = RandomAccess
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
 			f.Why = "the addresses follow no order, and the data are larger than " + level
-			f.Fix = "make the data smaller, sort or partition the accesses so that those to one part of the data come together, or prefetch the addresses ahead"
+			f.Fix = "make the data smaller, or sort or partition the accesses so that those to one part of the data come together"
+			if r.prefetches(at) {
+				f.How += " The function has instructions to prefetch; whether these lines arrive in time is not recorded."
+			} else {
+				f.Fix += "; or prefetch the addresses ahead"
+			}
 			f.More = "sites --by line"
 		case at.never > 0.8*at.wait:
 			f.Kind = Streaming
@@ -248,6 +280,31 @@ func (r *run) causes() {
 		r.taken[at] = 1
 		r.add(at, f)
 	}
+}
+
+// prefetches reports whether the function around a place has instructions to prefetch.
+func (r *run) prefetches(at *place) bool {
+	p := r.cost.program
+	if p == nil {
+		return false
+	}
+	for _, i := range at.sites {
+		number := r.p.Sites.Code[i].Number
+		if int64(number) >= int64(len(p.Sites)) || int64(p.Sites[number].Block) >= int64(len(p.Blocks)) {
+			continue
+		}
+		f := p.Blocks[p.Sites[number].Block].Function
+		if int64(f) >= int64(len(p.Functions)) {
+			continue
+		}
+		in := &p.Functions[f]
+		for b := uint64(in.First); b < min(uint64(in.First)+uint64(in.Blocks), uint64(len(p.Blocks))); b++ {
+			if slices.ContainsFunc(p.Blocks[b].Instrs, func(x trace.Instr) bool { return x.Opcode == "llvm.prefetch" }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // carefully divides the most that a change could save where nothing on the record says how much
