@@ -28,6 +28,7 @@ package diagnose
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
@@ -81,6 +82,8 @@ type Finding struct {
 	How       string // how the saving was predicted
 	IllegalIf string // what must not be there for the change to be allowed; "" where nothing is known
 	More      string // the command's words that show more
+
+	also []uint32 // other lines that it is about
 }
 
 // LevelWait is what a run waits for lines that come from one level.
@@ -168,24 +171,50 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	r.compute()
 	d := r.out
 	d.merge()
-	d.Findings = slices.DeleteFunc(d.Findings, func(f Finding) bool { return f.Saved < max(Least*d.Cycles, leastSaved) })
-	slices.SortStableFunc(d.Findings, func(a, b Finding) int { return cmp.Compare(b.Saved, a.Saved) })
+	d.keepWorth()
+	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(b.Saved, a.Saved), cmp.Compare(b.Most, a.Most))
+	})
 	return d, nil
 }
 
+// keepWorth removes the findings that save too little to be read. Where the others save little
+// of what the run waits, those remain that could not be tried and may save more at best.
+func (d *Diagnosis) keepWorth() {
+	least := max(Least*d.Cycles, leastSaved)
+	all := slices.Clone(d.Findings)
+	d.Findings = slices.DeleteFunc(d.Findings, func(f Finding) bool { return f.Saved < least })
+	if d.littleFound() {
+		d.Findings = slices.DeleteFunc(all, func(f Finding) bool { return max(f.Saved, f.Most/2) < least })
+	}
+}
+
+// littleFound reports whether the findings save little of what the run waits for memory.
+func (d *Diagnosis) littleFound() bool {
+	return d.Waiting() >= small && d.Saved() < d.Waiting()/10
+}
+
 // merge makes one finding of those of one kind at one place: loops that the compiler made
-// several of, or a function that is called from several.
+// several of, or a function that is called from several. Findings that could not be tried are
+// merged where a function uses the same data in several lines.
 func (d *Diagnosis) merge() {
 	var all []Finding
 	for _, f := range d.Findings {
 		i := slices.IndexFunc(all, func(g Finding) bool {
-			return g.Kind == f.Kind && g.Function == f.Function && g.File == f.File && g.Line == f.Line
+			sameData := !f.Tried && !g.Tried && f.Data != "" && f.Data == g.Data && f.Line > 0
+			return g.Kind == f.Kind && g.Function == f.Function && g.File == f.File && (g.Line == f.Line || sameData)
 		})
 		if i < 0 {
 			all = append(all, f)
 			continue
 		}
 		g := &all[i]
+		if f.Line != g.Line {
+			g.also = append(g.also, f.Line)
+			if f.Saved > g.Saved {
+				g.also[len(g.also)-1], g.Line = g.Line, f.Line
+			}
+		}
 		if f.Saved > g.Saved {
 			g.Why, g.Fix, g.IllegalIf, g.Data = f.Why, f.Fix, f.IllegalIf, f.Data
 		}
@@ -200,7 +229,33 @@ func (d *Diagnosis) merge() {
 			g.After[k] += f.After[k]
 		}
 	}
+	for i := range all {
+		all[i].Why += alsoAt(all[i].Line, all[i].also)
+	}
 	d.Findings = all
+}
+
+// alsoAt says which other lines a finding is about.
+func alsoAt(line uint32, also []uint32) string {
+	slices.Sort(also)
+	also = slices.DeleteFunc(slices.Compact(also), func(l uint32) bool { return l == line })
+	if len(also) == 0 {
+		return ""
+	}
+	text := "; the same holds for line"
+	if len(also) > 1 {
+		text += "s"
+	}
+	for i, l := range also {
+		switch {
+		case i > 0 && i == len(also)-1:
+			text += " and"
+		case i > 0:
+			text += ","
+		}
+		text += " " + strconv.FormatUint(uint64(l), 10)
+	}
+	return text
 }
 
 // mostNests is how many nests are looked at, those with most references first.

@@ -23,8 +23,10 @@ func (d *Diagnosis) Verdict() string {
 	switch saved := d.Saved(); {
 	case len(d.Findings) == 0:
 		return text + "; no change that would save 1 % of the cycles was found"
-	case len(d.Findings) == 1:
+	case len(d.Findings) == 1 && !(d.littleFound() && d.most() > 2*saved):
 		return text + "; one change would save about " + percent2(saved)
+	case d.littleFound() && d.most() > 2*saved:
+		return text + "; changes that could not be tried may save up to " + percent2(d.most())
 	default:
 		return text + "; " + strconv.Itoa(len(d.Findings)) + " changes would save about " + percent2(saved) + " together"
 	}
@@ -38,6 +40,15 @@ func (d *Diagnosis) Saved() float64 {
 	sum := 0.0
 	for i := range d.Findings {
 		sum += d.Findings[i].Saved
+	}
+	return min(1, share(sum, d.Cycles))
+}
+
+// most is the share that they save at best.
+func (d *Diagnosis) most() float64 {
+	sum := 0.0
+	for i := range d.Findings {
+		sum += max(d.Findings[i].Saved, d.Findings[i].Most)
 	}
 	return min(1, share(sum, d.Cycles))
 }
