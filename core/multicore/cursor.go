@@ -7,12 +7,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// stage is what of a chunk has to be given next.
+// stage is the next part of a chunk.
 type stage uint8
 
 const (
 	newChunk stage = iota
-	itsEntry       // the rest of a short one's
+	itsEntry       // the second part of the code before a short chunk
 	itsUnits
 	behindIt
 	itsRest
@@ -21,32 +21,32 @@ const (
 // none is no mark.
 const none = ^uint64(0)
 
-// cursor reads what one core does in a phase. It is an [interleave.Stream].
+// cursor reads the rows of one core in a phase. It is an [interleave.Stream].
 type cursor struct {
 	r    *Reader
 	core int
 
-	next  int    // part to look at next
-	in    *part  // whose units are gone through; nil: none
-	run   uint64 // of its loop's: number of the run to come, or the unit
-	done  uint64 // units of the run that is to come
-	row   uint64 // rows from here on are to be given
-	end   uint64 // up to here
-	until uint64 // and up to this mark, if it comes earlier; none: there is none
+	next  int    // next part
+	in    *part  // the part whose units are read, or nil
+	run   uint64 // next run of units, or next unit, of its loop
+	done  uint64 // units of the next run that were read
+	row   uint64 // next row
+	end   uint64 // row to stop at
+	until uint64 // mark to stop at, if it comes earlier; or none
 	stage stage
-	units [2]uint64 // of the chunk whose rows come next
+	units [2]uint64 // of the current chunk
 
 	page  *tape.Page
 	moved trace.Batch
 	addr  []trace.Addr
-	rows  uint64 // references given
+	rows  uint64 // references so far
 }
 
 func (c *cursor) begin() {
 	c.next, c.in, c.row, c.end, c.stage = 0, nil, 0, 0, newChunk
 }
 
-// Next implements [interleave.Stream].
+// Next returns the next rows.
 func (c *cursor) Next() (b *trace.Batch, from, to int, err error) {
 	for {
 		for c.row < c.end {
@@ -77,7 +77,7 @@ func (c *cursor) Next() (b *trace.Batch, from, to int, err error) {
 	}
 }
 
-// give makes the rows of a page the core's own.
+// give counts the references of rows, and moves private addresses.
 func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
 	for _, k := range p.Kind[from:to] {
 		if k.IsReference() {
@@ -100,7 +100,7 @@ func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
 	return &c.moved
 }
 
-// at is the page of a row.
+// at returns the page of a row.
 func (c *cursor) at(row uint64) (*tape.Page, error) {
 	if c.page != nil && row >= c.page.Row && row < c.page.End() {
 		return c.page, nil
@@ -124,7 +124,7 @@ func (c *cursor) release() {
 	}
 }
 
-// advance finds the next rows that the core does. They may be none.
+// advance finds the next rows of the core, which may be none.
 func (c *cursor) advance() (more bool, err error) {
 	for c.in == nil {
 		if c.next == len(c.r.parts) {
@@ -178,10 +178,10 @@ func (c *cursor) advance() (more bool, err error) {
 	return true, nil
 }
 
-// span goes on with some rows.
+// span continues with some rows.
 func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, none }
 
-// chunk finds the units that the core does next; from = to: there are no more.
+// chunk returns the next units of the core; from = to at the end.
 func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	switch {
 	case l.later():
@@ -196,8 +196,8 @@ func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// given finds the next of the units that were given out when all were known: all of a run,
-// or of its next chunk if chunks have rows of their own. A guided chunk is a run.
+// given returns the next of the units that were assigned when all were known: a run, or its next
+// chunk if chunks have rows of their own. A guided chunk is a run.
 func (c *cursor) given(l *loop) (from, to uint64) {
 	list := l.runs[c.core]
 	if c.run == uint64(len(list)) {
@@ -214,7 +214,7 @@ func (c *cursor) given(l *loop) (from, to uint64) {
 	return from, to
 }
 
-// goTo goes on with the units from from up to to of a loop.
+// goTo continues with the units [from, to) of a loop.
 func (c *cursor) goTo(l *loop, from, to uint64) error {
 	c.end, c.until = c.in.to, none
 	if to < l.units {
@@ -229,7 +229,7 @@ func (c *cursor) goTo(l *loop, from, to uint64) error {
 	return nil
 }
 
-// markAt is the page that a mark is in, and its index there; nil: no row follows it.
+// markAt returns the page of a mark, and its index there; nil if no row follows the mark.
 func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	if mark >= c.r.tape.Followed() {
 		return nil, 0, nil
@@ -244,8 +244,8 @@ func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	return p, int(mark - p.Mark), nil
 }
 
-// dynamic finds the next units whose owner the core is: those of one chunk if chunks have
-// rows of their own, else all of a page.
+// dynamic returns the next units that the core owns: of one chunk if chunks have rows of their own,
+// otherwise of a page.
 func (c *cursor) dynamic(l *loop) (from, to uint64, err error) {
 	for c.run < l.units {
 		p, i, err := c.markAt(l.mark + c.run)

@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// part is a run of a phase's rows, from from up to to, and who does them.
+// part is the rows [from, to) of a phase, and who executes them.
 type part struct {
 	from, to uint64
 	who      who
@@ -18,7 +18,7 @@ const (
 	everyCore who = iota
 	firstCore
 	whoShares // the iterations are divided
-	whoWorks  // cores that have any of them
+	whoWorks  // the cores with iterations
 )
 
 // loop is one execution of a worksharing loop. Its units are iterations.
@@ -28,59 +28,59 @@ type loop struct {
 	used  Schedule
 	mark  uint64 // before the first unit
 	units uint64
-	chunk uint64 // units that are given out at once; of Guided: the fewest; 0: of Static, as few as there are cores
-	// Rows that each chunk begins with, and ends with.
+	chunk uint64 // units assigned at once; the minimum for Guided; 0 for Static without chunks
+	// Rows at the beginning and at the end of each chunk.
 	before, behind, rest span
-	// What a chunk with fewer units than others begins with instead. Not optimised, a
-	// thread asks whether its upper bound is above the loop's, and goes another way then.
+	// Rows at the beginning of a chunk with fewer units than others. In code that is not
+	// optimised, a thread takes another way if its upper bound is above the loop's.
 	short [2]span
 
 	kinds []kind    // of units, by the loops that the compiler made; in order
 	total uint64    // iterations of the program
-	width uint64    // most of them that a unit is, as the code tells
-	clock []float64 // of each core
-	costs sums      // of units, if they are given out when all are known
-	runs  [][]run   // of Guided, and of Dynamic that steals, once the loop is over: what each core does, in its order
-	owner uint8     // of Dynamic: of the chunk that is being given out
-	left  uint64    // and its units to come
-	given uint64    // of Dynamic: bit c: core c has got some
-	// steals: of Dynamic: cores begin with parts of their own, and steal chunks when they
-	// are done.
+	width uint64    // maximum iterations per unit, by the code
+	clock []float64 // by core
+	costs sums      // of units, if these are assigned when all are known
+	runs  [][]run   // by core, for Guided and for Dynamic that steals, once the loop has ended
+	owner uint8     // for Dynamic: of the current chunk
+	left  uint64    // for Dynamic: remaining units of the current chunk
+	given uint64    // for Dynamic: bit c is set if core c has units
+	// steals, for Dynamic: cores begin with parts of their own, and steal chunks when they are
+	// done.
 	steals bool
 }
 
-// later tells that units are given out when all are known.
+// later reports whether units are assigned when all are known.
 func (l *loop) later() bool { return l.used.Kind == Guided || l.used.Kind == Dynamic && l.steals }
 
-// run is units from from up to to.
+// run is the units [from, to).
 type run struct{ from, to uint64 }
 
-// span is a run of rows, from from up to to.
+// span is the rows [from, to).
 type span struct{ from, to uint64 }
 
-// apart tells that chunks have rows of their own.
+// apart reports whether chunks have rows of their own.
 func (l *loop) apart() bool {
 	return l.before.from < l.before.to || l.behind.from < l.behind.to || l.rest.from < l.rest.to
 }
 
-// passage is a run through the test of a loop over chunks, from the loop's header on.
+// passage is the blocks of a pass through the test of a loop over chunks, from the header on.
 type passage struct {
-	header uint32 // 1 + the loop's header; 0: it did not come by
+	header uint32 // 1 + the loop's header; 0: not passed
 	blocks []passed
 }
 
-// passed is a block of the function, by its number there, and the row that it begins with.
+// passed is a block, by its number in the function, and its first row.
 type passed struct {
 	block uint32
 	row   uint64
 }
 
-// mostBetween is the most blocks that are looked at.
+// mostBetween bounds the blocks of a passage.
 const mostBetween = 64
 
 func (p *passage) reset() { p.header, p.blocks = 0, p.blocks[:0] }
 
-// enter takes in a block that a row begins.
+// enter adds a block.
 func (p *passage) enter(s *step, block uint32, row uint64) {
 	if s.header != 0 && !s.whole {
 		p.reset()
@@ -91,8 +91,8 @@ func (p *passage) enter(s *step, block uint32, row uint64) {
 	}
 }
 
-// meets gives the rows of the last block of t that is in p, too, in both of them. From
-// there on one that came as t did can go on as p does.
+// meets returns the rows of the last common block in p and in t: from there, a pass that began as t
+// can continue as p.
 func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	for i := len(t.blocks) - 1; i >= 0; i-- {
 		for _, b := range p.blocks {
@@ -104,7 +104,7 @@ func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	return p.blocks[0].row, t.blocks[0].row
 }
 
-// behind is the core whose clock says least; of several the first.
+// behind returns the first core with the least clock.
 func behind(clock []float64) uint8 {
 	least := 0
 	for c := range clock {
@@ -115,8 +115,7 @@ func behind(clock []float64) uint8 {
 	return uint8(least)
 }
 
-// next tells who does the next unit of a dynamic schedule, when the one before it has
-// taken cost.
+// next returns the owner of the next unit of a dynamic schedule. cost is that of the unit before.
 func (l *loop) next(cost float64) uint8 {
 	if l.units > 0 {
 		l.clock[l.owner] += cost
@@ -129,7 +128,7 @@ func (l *loop) next(cost float64) uint8 {
 	return l.owner
 }
 
-// works tells whether a core has any units.
+// works reports whether a core has units.
 func (l *loop) works(core, cores int) bool {
 	switch {
 	case l.later():
@@ -144,7 +143,7 @@ func (l *loop) works(core, cores int) bool {
 	}
 }
 
-// give gives out the units of a schedule that does so when all are known.
+// give assigns all units.
 func (l *loop) give() {
 	l.runs = make([][]run, len(l.clock))
 	if l.used.Kind == Guided {
@@ -164,7 +163,7 @@ func (l *loop) giveGuided() {
 	}
 }
 
-// giveStolen has cores steal chunks, the one whose clock says least first.
+// giveStolen lets cores take and steal chunks, the core with the least clock first.
 func (l *loop) giveStolen() {
 	chunk := max(l.chunk, 1)
 	next := newThieves((l.units+chunk-1)/chunk, len(l.clock)).next
@@ -186,19 +185,19 @@ func (l *loop) giveStolen() {
 	}
 }
 
-// takes has a core's clock go on.
+// takes advances a core's clock.
 func (l *loop) takes(core uint8, r run) { l.clock[core] += l.costs.upTo(r.to) - l.costs.upTo(r.from) }
 
-// kind is a run of units that belong to one loop of the code, up to the next run.
+// kind is a run of units of one loop of the code.
 type kind struct {
 	head  uint32 // 1 + the loop's header
-	unit  uint64 // the first
-	bytes uint64 // that the units before it referenced
-	width uint64 // iterations of the program that one is
-	from  uint64 // of which this is the first's first
+	unit  uint64 // the first unit
+	bytes uint64 // referenced by earlier units
+	width uint64 // iterations of the program per unit
+	from  uint64 // first iteration of the first unit
 }
 
-// widen looks up how wide units are.
+// widen sets the maximum width of units.
 func (l *loop) widen() {
 	l.width = 1
 	for i := range l.kinds {
@@ -206,8 +205,7 @@ func (l *loop) widen() {
 	}
 }
 
-// tooWide tells that a chunk, or a core's part, has fewer of the program's iterations than
-// a unit is.
+// tooWide reports whether a chunk, or a core's part, has fewer iterations than a unit.
 func (l *loop) tooWide(cores uint64) bool {
 	if l.used.Kind != Static || l.used.Chunk > 0 {
 		return max(l.used.Chunk, 1) < l.width
@@ -215,11 +213,11 @@ func (l *loop) tooWide(cores uint64) bool {
 	return max(l.total, l.units*l.width)/cores < l.width && l.width > 1
 }
 
-// mostKinds is the most runs of units of several loops that are told apart.
+// mostKinds bounds the runs of units.
 const mostKinds = 1 << 12
 
-// weigh finds how many of the program's iterations each unit is, when the loop's units
-// have referenced so many bytes. Only static schedules ask.
+// weigh computes the iterations of each unit, from the bytes that all units referenced. Only static
+// schedules need it.
 func (l *loop) weigh(bytes uint64) {
 	if len(l.kinds) < 2 || len(l.kinds) > mostKinds || l.used.Kind != Static {
 		l.total, l.kinds = l.units, l.kinds[:0]
@@ -258,12 +256,12 @@ func (l *loop) weigh(bytes uint64) {
 		widest = max(widest, k.width)
 	}
 	if l.total = from; l.chunk > 0 && l.chunk < widest {
-		// Chunks cannot be told apart then. Units in turn are as near as one comes.
+		// Chunks cannot be separated. Units in turn are the best approximation.
 		l.chunk, l.kinds = 1, l.kinds[:0]
 	}
 }
 
-// iterations is the number of the program's, as far as they can be told apart.
+// iterations returns the number of the program's iterations, as far as they are known.
 func (l *loop) iterations() uint64 {
 	if n := len(l.kinds); n > 0 {
 		k := &l.kinds[n-1]
@@ -272,7 +270,7 @@ func (l *loop) iterations() uint64 {
 	return l.units
 }
 
-// unitAt is the unit that begins nearest to an iteration.
+// unitAt returns the unit that begins nearest to an iteration.
 func (l *loop) unitAt(iteration uint64) uint64 {
 	if len(l.kinds) == 0 {
 		return iteration
@@ -286,8 +284,8 @@ func (l *loop) unitAt(iteration uint64) uint64 {
 	return min(end, k.unit+(iteration-k.from+k.width/2)/k.width)
 }
 
-// static gives the n-th run of units of a core in a static schedule, which may be empty.
-// more: there is one, and there may be others.
+// static returns the n-th run of units of a core in a static schedule, which may be empty. more:
+// there is one, and there may be others.
 func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 	iterations := l.iterations()
 	if l.chunk == 0 && n > 0 {
@@ -305,12 +303,11 @@ func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 	return l.unitAt(at * chunk), l.unitAt(min(iterations, at*chunk+chunk)), true
 }
 
-// mostSums is the number of sums that are kept.
+// mostSums bounds the partial sums.
 const mostSums = 1 << 16
 
-// sums are the costs of all units up to each 2^shift-th one, with shift as small as
-// mostSums permits. In between they are taken to grow evenly: with more than mostSums
-// units it hardly matters when exactly a core is done with a large chunk of them.
+// sums are the costs of all units before each 2^shift-th one, with the least shift that mostSums
+// permits. They are interpolated in between.
 type sums struct {
 	list  []float64
 	shift uint
@@ -335,7 +332,7 @@ func (s *sums) add(cost float64) {
 	s.total += cost
 }
 
-// upTo is the cost of the first n units.
+// upTo returns the cost of the first n units.
 func (s *sums) upTo(n uint64) float64 {
 	if n >= s.units {
 		return s.total

@@ -5,11 +5,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Printed are the options of package sasmm that stand for o, whose Division is ByRegion
-// or AsPrinted. [Mimic] reads what [sasmm.Shared] makes of them, or, if they are Apart,
-// [sasmm.Private]: the traces that the paper gives private caches, in which each core has
-// its own order of blocks. There executions take the place of iterations: chunks are of them, and dynamic
-// deals them out in turn, for all take equally long.
+// Printed returns the options of package sasmm for o, whose Division is ByRegion or AsPrinted.
+// [Mimic] reads from [sasmm.Shared] or, with Apart, from [sasmm.Private], where each core has its
+// own order of blocks. Chunks are of executions there, and dynamic assigns them in turn, since all
+// take equally long.
 func (o *Options) Printed() sasmm.Options {
 	p := sasmm.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order, Shared: o.Private.Shared}
 	for _, r := range o.Private.Ranges {
@@ -24,7 +23,7 @@ func (o *Options) Printed() sasmm.Options {
 	return p
 }
 
-// divided makes a reader whose rows are those of executions that are divided.
+// divided returns a reader that divides executions.
 func divided(r trace.Reader, o Options) (*Reader, error) {
 	mimic := sasmm.Shared
 	if o.Apart {
@@ -48,8 +47,8 @@ func (m *Reader) nextDivided(b *trace.Batch) error {
 	return err
 }
 
-// Blocks tells how often each block ran in the run with one thread, where executions are
-// divided; else it is nil. Ask at the end.
+// Blocks returns the executions of each block in the run with one thread, at its end, if executions
+// are divided.
 func (m *Reader) Blocks() []sasmm.Count {
 	if m.executions == nil {
 		return nil

@@ -1,6 +1,7 @@
 package multicore
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,36 +9,33 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MostCores is the most cores that work is divided among.
+// MostCores is the maximum number of cores.
 const MostCores = 64
 
-// Options say what machine a sequential run is thought onto, and how.
+// Options say how a sequential run is divided.
 type Options struct {
 	Cores    int // 1 to MostCores
 	Division Division
-	// Schedule stands in for what the program asks for; nil: as the program asks, with
-	// dynamic schedules as LLVM's runtime has them (doc.go). A
-	// program that asks for OMP_SCHEDULE (schedule(runtime)) or leaves it open
-	// (schedule(auto)) gets static iterations unless it is set.
+	// Schedule replaces the program's schedules; nil: the program's, with LLVM's dynamic schedules
+	// (see the package documentation), and static for schedule(runtime) and schedule(auto).
 	Schedule *Schedule
 	Order    interleave.Order
-	// Private tells which references move to addresses of the core's own.
-	Private Private
-	// Apart has each core see its rows in its own order where executions are divided, as
-	// private caches do (Algorithm 1); how those of different cores lie between each other
-	// says nothing then. Else a cache that all share sees them in order (Algorithm 2).
+	Private  Private
+	// Apart, if executions are divided: each core's rows are in its own order, for private caches
+	// (Algorithm 1), and the order between cores has no meaning. Otherwise rows are in the order
+	// that a shared cache sees (Algorithm 2).
 	Apart bool
 }
 
-// Division is how the work of a region is divided among cores.
+// Division is how work is divided among cores.
 type Division uint8
 
 const (
 	// ByIterations divides the iterations of worksharing loops by their schedules, as
 	// OpenMP does.
 	ByIterations Division = iota
-	// ByRegion divides the executions of each block by themselves, region by region
-	// (Algorithms 1 and 2, instances counted per region).
+	// ByRegion divides the executions of each block, region by region (Algorithms 1 and 2, with
+	// instances counted per region).
 	ByRegion
 	// AsPrinted divides the executions of each block over the whole trace: Algorithms 1
 	// and 2 literally (SASMM §3.2, §3.3).
@@ -46,7 +44,7 @@ const (
 
 var divisionNames = []string{"iterations", "region", "printed"}
 
-// String is the division's name on the command line.
+// String returns the name on the command line.
 func (d Division) String() string {
 	if int(d) < len(divisionNames) {
 		return divisionNames[d]
@@ -54,21 +52,19 @@ func (d Division) String() string {
 	return "unknown"
 }
 
-// ParseDivision reads iterations, region or printed. The error is a *trace.OptionError.
+// ParseDivision parses iterations, region or printed. The error is a *trace.OptionError.
 func ParseDivision(s string) (Division, error) {
-	for i, name := range divisionNames {
-		if s == name {
-			return Division(i), nil
-		}
+	if i := slices.Index(divisionNames, s); i >= 0 {
+		return Division(i), nil
 	}
 	return 0, &trace.OptionError{Option: "division", Got: s, Want: strings.Join(divisionNames, ", ")}
 }
 
-// Schedule is how a worksharing loop's iterations are dealt out (OpenMP 5.2, §11.5.3).
+// Schedule is the schedule of a worksharing loop (OpenMP 5.2, §11.5.3).
 type Schedule struct {
 	Kind ScheduleKind
-	// Chunk is the number of iterations given out at once, or for Guided the fewest; 0:
-	// OpenMP's default, which is one contiguous part a core for Static and 1 for the others.
+	// Chunk is the number of iterations that are assigned at once, the minimum for Guided; 0:
+	// OpenMP's default, one contiguous part per core for Static and 1 for the others.
 	Chunk uint64
 }
 
@@ -77,14 +73,14 @@ type ScheduleKind uint8
 
 // The kinds of schedules.
 const (
-	Static  ScheduleKind = iota // chunk i is core i mod cores'
-	Dynamic                     // each core takes the next chunk when it is done with one
-	Guided                      // the same, with chunks that shrink with what is left
+	Static  ScheduleKind = iota // chunk i goes to core i mod cores
+	Dynamic                     // an idle core takes the next chunk
+	Guided                      // the same, with chunks that shrink with the remaining iterations
 )
 
 var scheduleNames = []string{"static", "dynamic", "guided"}
 
-// String is the kind's name in OpenMP.
+// String returns the name in OpenMP.
 func (k ScheduleKind) String() string {
 	if int(k) < len(scheduleNames) {
 		return scheduleNames[k]
@@ -92,7 +88,7 @@ func (k ScheduleKind) String() string {
 	return "unknown"
 }
 
-// String is the schedule as OMP_SCHEDULE has it: "dynamic,4".
+// String returns the schedule as in OMP_SCHEDULE: "dynamic,4".
 func (s Schedule) String() string {
 	if s.Chunk == 0 {
 		return s.Kind.String()
@@ -100,41 +96,38 @@ func (s Schedule) String() string {
 	return s.Kind.String() + "," + strconv.FormatUint(s.Chunk, 10)
 }
 
-// ParseSchedule reads static, dynamic or guided, with or without a chunk behind a comma.
-// The error is a *trace.OptionError.
+// ParseSchedule parses static, dynamic or guided, with an optional chunk: "dynamic,4". The error is
+// a *trace.OptionError.
 func ParseSchedule(text string) (s Schedule, err error) {
 	kind, chunk, chunked := strings.Cut(text, ",")
 	bad := &trace.OptionError{Option: "schedule", Got: text, Want: `static, dynamic or guided, with or without a chunk of 1 or more iterations: "dynamic,4"`}
-	for i, name := range scheduleNames {
-		if kind != name {
-			continue
-		}
-		s.Kind = ScheduleKind(i)
-		if chunked {
-			if s.Chunk, err = strconv.ParseUint(chunk, 10, 63); err != nil || s.Chunk == 0 {
-				return Schedule{}, bad
-			}
-		}
-		return s, nil
+	i := slices.Index(scheduleNames, kind)
+	if i < 0 {
+		return Schedule{}, bad
 	}
-	return Schedule{}, bad
+	s.Kind = ScheduleKind(i)
+	if chunked {
+		if s.Chunk, err = strconv.ParseUint(chunk, 10, 63); err != nil || s.Chunk == 0 {
+			return Schedule{}, bad
+		}
+	}
+	return s, nil
 }
 
-// Private tells private references from shared ones.
+// Private selects the references that move to addresses of the core's own.
 type Private struct {
-	// Shared, if not nil, are sites all of whose references are shared, by their number:
-	// labels of files of PPT. Then references of the other sites in a region are private.
+	// Shared, if not nil, marks the sites with shared references, by number: labels in files of
+	// PPT. References of other sites in a region are private.
 	Shared []bool
-	// Ranges, if not empty, are addresses that are private, ascending and apart. Then all
-	// else is shared. With neither, private is what lies on the stack below the function that
-	// forks.
+	// Ranges, if not empty, are the private addresses, ascending and disjoint. By default the stack
+	// below the function that forks is private.
 	Ranges []Range
 }
 
-// Range is a run of addresses, from Low up to High.
+// Range is the addresses [Low, High).
 type Range struct{ Low, High trace.Addr }
 
-// Check tells what is wrong with the options. The error is a *trace.OptionError.
+// Check tests the options. The error is a *trace.OptionError.
 func (o *Options) Check() error {
 	if o.Cores < 1 || o.Cores > MostCores {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(o.Cores), Want: "1 to " + strconv.Itoa(MostCores)}

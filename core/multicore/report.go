@@ -8,33 +8,30 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Report is what was found in a sequential run, and how it was divided.
+// Report describes a sequential run and how it was divided.
 type Report struct {
 	Regions uint64 // parallel regions; those within others are counted in Nested
 	Nested  uint64
-	Phases  uint64 // stretches of regions without a barrier
+	Phases  uint64 // parts of regions between barriers
 	Loops   []Loop // worksharing loops of the code, by their sites
-	// References of each core, as far as they were asked for.
-	References []uint64
-	// Outside are those of core 0 that are in no region.
-	Outside uint64
-	// Doubts are sentences about what was not divided as threads would.
-	Doubts []string
+
+	References []uint64 // by core, of the selected kinds
+	Outside    uint64   // references of core 0 in no region
+	Doubts     []string // caveats: differences to real threads, as sentences
 }
 
-// Loop is a worksharing loop of the code: all its executions by a schedule.
+// Loop is a worksharing loop of the code: all its executions with a schedule.
 type Loop struct {
 	Site       uint32 // of the event that begins it
 	Place      trace.Place
-	Asked      string   // schedule that the program asks for: "static", "dynamic,4", "runtime"
-	Used       Schedule // by which its iterations were divided
-	Times      uint64   // that it was executed
-	Iterations uint64   // in all
-	Fewest     uint64   // of the iterations of one execution
+	Asked      string   // the program's schedule: "static", "dynamic,4", "runtime"
+	Used       Schedule // the schedule of the division
+	Times      uint64   // executions
+	Iterations uint64   // of all executions
+	Fewest     uint64   // iterations of the shortest execution
 }
 
-// Imbalance is how many times the mean the references of the core with the most of them
-// are, of what cores do in regions; 0 if they do nothing there.
+// Imbalance returns the maximum references of a core in regions by their mean, or 0 without any.
 func (r *Report) Imbalance() float64 {
 	var most, sum uint64
 	for c, n := range r.References {
@@ -49,13 +46,13 @@ func (r *Report) Imbalance() float64 {
 	return float64(most) * float64(len(r.References)) / float64(sum)
 }
 
-// found is what the survey counts.
+// found has the counts of the survey.
 type found struct {
 	regions, nested, leagues, phases, strayEnds  uint64
 	ones, loopsInLoops, unknownLoops             uint64
 	criticals, reductions, tasks, allocs, orders uint64
-	empty, few, unknown, split, wide             uint64 // loops: without iterations; with fewer than cores; of unknown schedules; made into several; of vectors that are too wide
-	runtime, auto                                uint64 // loops whose schedule is said when they run
+	empty, few, unknown, split, wide             uint64 // loops: without iterations; with fewer than cores; with unknown schedules; split by the compiler; with vectors that are too wide
+	runtime, auto                                uint64 // loops whose schedule is set at runtime
 	cut, noStack, noStackEnd, steals             bool
 	roles                                        roles
 	cores                                        int
@@ -79,7 +76,7 @@ func (f *found) event(k trace.Kind) {
 	}
 }
 
-// loop is the entry of a loop.
+// loop returns the entry of a loop.
 func (f *found) loop(site uint32, l *loop) *Loop {
 	if f.loops == nil {
 		f.loops = map[loopKey]*Loop{}
@@ -125,7 +122,7 @@ func (f *found) ended(e *Loop, l *loop) {
 	}
 }
 
-// Report tells what was found so far. Ask at the end.
+// Report returns the report so far.
 func (m *Reader) Report() Report {
 	if m.executions != nil {
 		return m.reportDivided()
@@ -155,7 +152,7 @@ func (m *Reader) Report() Report {
 
 const noRegion = "No parallel region began: all is core 0's. Was the program compiled with -fopenmp?"
 
-// doubts are sentences about what was not divided as threads would do it.
+// doubts returns the caveats.
 func (m *Reader) doubts() (list []string) {
 	f := &m.found
 	say := func(is bool, text string) {

@@ -2,13 +2,13 @@ package multicore
 
 import "strconv"
 
-// schedule is what a program asks for, as LLVM's runtime numbers it: enum sched_type of
+// schedule is a program's schedule, as LLVM's runtime numbers it: enum sched_type of
 // openmp/runtime/src/kmp.h.
 type schedule struct {
 	kind    scheduleAsked
 	ordered bool
-	// monotonic, nonmonotonic: modifiers. Without any, a dynamic schedule of OpenMP 5 is
-	// nonmonotonic.
+	// monotonic, nonmonotonic: modifiers. A dynamic schedule without one is nonmonotonic in
+	// OpenMP 5.
 	monotonic, nonmonotonic bool
 	chunk                   uint64 // 0: none
 }
@@ -26,8 +26,8 @@ const (
 	distribute // among teams
 )
 
-// The numbers that compilers pass: below ordered, those of ordered loops and of loops
-// whose chunks must not be merged lie higher by the difference of the lower bounds.
+// The numbers that compilers pass. Those of ordered loops, and of loops whose chunks must not be
+// merged, are higher by the difference of the lower bounds.
 const (
 	schLower        = 32  // kmp_sch_lower
 	ordLower        = 64  // kmp_ord_lower
@@ -38,7 +38,7 @@ const (
 	nonmonotonicBit = 1 << 30 // kmp_sch_modifier_nonmonotonic
 )
 
-// asked reads the arguments of a worksharing call.
+// asked parses the arguments of a worksharing call.
 func asked(number, chunk uint64) schedule {
 	s := schedule{monotonic: number&monotonicBit != 0, nonmonotonic: number&nonmonotonicBit != 0}
 	n := uint32(number) &^ (monotonicBit | nonmonotonicBit)
@@ -57,7 +57,7 @@ func asked(number, chunk uint64) schedule {
 	default:
 		return s
 	}
-	// The chunk is a number with a sign, of 32 or 64 bits; below 1 it is none.
+	// The chunk is a signed number of 32 or 64 bits; below 1 there is none.
 	if int64(chunk) > 0 && chunk>>31 != 1 {
 		s.chunk = chunk
 	}
@@ -81,7 +81,7 @@ func asked(number, chunk uint64) schedule {
 	return s
 }
 
-// String is the schedule as a program has it: "schedule(dynamic, 4)".
+// String returns the schedule as in OpenMP, with modifiers.
 func (s schedule) String() string {
 	text := "unknown"
 	switch s.kind {
@@ -110,7 +110,7 @@ func (s schedule) String() string {
 	return text
 }
 
-// used is the schedule that stands for what is asked.
+// used returns the schedule of the division.
 func (s schedule) used(instead *Schedule) Schedule {
 	if instead != nil {
 		return *instead
@@ -126,27 +126,27 @@ func (s schedule) used(instead *Schedule) Schedule {
 	return Schedule{Kind: Static}
 }
 
-// steals tells whether threads that are done steal chunks of others. A schedule that stands
-// in for what is asked has each chunk go to the core that has done least.
+// steals reports whether idle threads steal chunks of others. A schedule of the user's assigns
+// each chunk to the core with the least work instead.
 func (s schedule) steals(instead *Schedule) bool {
 	return instead == nil && s.kind == dynamicChunked && !s.ordered && !s.monotonic
 }
 
-// thieves are the cores of a dynamic schedule that need not be monotonic. LLVM's runtime
-// (static_steal in kmp_dispatch.cpp) gives each a part of the chunks, and one that is done
-// with its own takes chunks from the end of another one's: a fourth of them, or one if
-// there are no more than seven. With fewer chunks than cores all take the next one.
+// thieves are the cores of a nonmonotonic dynamic schedule. LLVM's runtime (static_steal in
+// kmp_dispatch.cpp) gives each a part of the chunks. An idle core steals from the end of another
+// part: a fourth of the chunks, or one of up to seven. With fewer chunks than cores all take the
+// next one.
 type thieves struct {
 	cores []thief
-	taken uint64 // of chunks that all take from
-	all   uint64
+	taken uint64 // of the chunks in all
+	all   uint64 // chunks that have no owner
 }
 
-// thief is a core: its chunks that are left, from from up to to.
+// thief is a core with its remaining chunks [from, to).
 type thief struct {
 	from, to uint64
-	victim   int  // to look at first
-	robs     bool // nothing is stolen from it, for it has stolen, and no more than one chunk
+	victim   int  // the first one to try
+	robs     bool // it is stealing, or has stolen one chunk: nothing is stolen from it
 }
 
 func newThieves(chunks uint64, cores int) *thieves {
@@ -162,7 +162,7 @@ func newThieves(chunks uint64, cores int) *thieves {
 	return t
 }
 
-// next is the chunk that a core does next, if it finds any.
+// next returns the next chunk of a core, if it finds one.
 func (t *thieves) next(core int) (chunk uint64, ok bool) {
 	if t.taken < t.all {
 		t.taken++
@@ -179,8 +179,8 @@ func (t *thieves) next(core int) (chunk uint64, ok bool) {
 	return c.from - 1, true
 }
 
-// rob takes chunks from another core. Core looks at as many as there are others, and not
-// at those that rob themselves; so there may be chunks that it does not find.
+// rob steals chunks from another core. It tries as many victims as there are other cores, without
+// those that steal themselves, so that it may miss some chunks.
 func (t *thieves) rob(core int) bool {
 	c, n := &t.cores[core], len(t.cores)
 	c.robs = true
@@ -209,8 +209,8 @@ func (t *thieves) rob(core int) bool {
 	return false
 }
 
-// share is the part of n iterations that core gets of cores, if each gets one: the first
-// of them get one more where they do not come out even (kmp_sch_static_balanced).
+// share returns the part of n iterations for a core. The first cores get one more if n is not a
+// multiple of cores (kmp_sch_static_balanced).
 func share(n uint64, core, cores int) (from, to uint64) {
 	part, more := n/uint64(cores), n%uint64(cores)
 	c := uint64(core)
@@ -222,9 +222,9 @@ func share(n uint64, core, cores int) (from, to uint64) {
 	return from, to
 }
 
-// guidedChunk is how many of the iterations that are left a guided schedule gives out
-// next: the 2·cores-th part of them, rounded down, unless less than 2·cores·(chunk + 1) are
-// left (guided_iterative_chunked in kmp_dispatch.cpp).
+// guidedChunk returns the next chunk of a guided schedule: the 2·cores-th part of the remaining
+// iterations, rounded down, unless fewer than 2·cores·(chunk + 1) remain
+// (guided_iterative_chunked in kmp_dispatch.cpp).
 func guidedChunk(left, chunk uint64, cores int) uint64 {
 	chunk = max(chunk, 1)
 	if left/(2*uint64(cores)) > chunk {

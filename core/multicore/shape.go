@@ -1,57 +1,56 @@
 package multicore
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// shape is a worksharing loop in the code: which blocks its iterations begin with.
+// shape is a worksharing loop in the code: the blocks that begin its iterations.
 //
-// The call that shares the loop out is in a block of some depth of loops; those of the
-// next depth in the same function share out iterations. Where the runtime gives out
-// chunks one by one, or the loop is divided into chunks of a fixed length, that loop goes
-// over chunks, and the loops in it over iterations. There may be several beside each
-// other: the compiler makes one for vectors and one for the rest. Then those that
-// reference w times as many bytes on average stand for w iterations of the program each.
+// The call that shares the loop is in a block of some depth; loops of the next depth in the same
+// function have the iterations. If the runtime hands out chunks, or the loop is divided into
+// chunks of a fixed length, that loop is over chunks, and the loops in it over iterations. There
+// may be several loops: the compiler makes one for vectors and one for the rest. Then an iteration
+// that references w times as many bytes on average stands for w iterations of the program.
 //
-// An iteration begins with the loop's header if the loop is left behind its body (at a
-// latch: what compilers make of loops when they optimise). If it is left before, by a test
-// that is no latch, then it begins behind the test, and the test that follows belongs to
-// it: then each core makes one test more than it does iterations, which is what threads do.
+// An iteration begins with the loop's header if the loop is left after its body (at a latch, as in
+// optimised code). If it is left before, by a test that is no latch, the iteration begins after
+// the test, and includes the next test: each core then executes one test more than iterations, as
+// threads do.
 type shape struct {
 	function   uint32
 	first      uint32 // block of the function
 	iterations []step // by block of the function
 	chunks     []step // nil: there is no loop over chunks
 	depth      []uint8
-	plain      []bool // nothing happens when the block is entered within an iteration
-	// widths are how many of the program's iterations one is of the loop with that header, as
-	// the code tells: above 1 if it has references that are wider than those of another loop
-	// beside it, which does what is left over. nil: all are 1.
+	plain      []bool // entering the block within an iteration has no effect
+	// widths are the program's iterations per iteration of the loop with that header, by the code:
+	// above 1 if its references are wider than those of another loop, for the remainder. nil: 1.
 	widths map[uint32]uint64
 }
 
-// Where a block of the loop's function lies.
+// The position of a block of the loop's function.
 const (
-	outside = iota // of all loops that the call shares out
+	outside = iota // of all loops of the call
 	inChunk        // in the loop over chunks only
 	inIteration
 )
 
-// step is what entering a block means to a loop.
+// step is the effect of entering a block.
 type step struct {
 	header uint32   // 1 + the loop's header, if this is it
-	test   bool     // this block tests whether there is another iteration, and may leave the loop
+	test   bool     // it tests for another iteration, and may leave the loop
 	whole  bool     // of the header: an iteration begins with it
-	bodies []uint32 // 1 + the headers of the loops that the block is in
+	bodies []uint32 // 1 + the headers of the loops around the block
 }
 
-// isPlain tells that a loop neither begins nor is left there.
+// isPlain reports whether no loop begins or is left there.
 func (s *step) isPlain() bool { return s.header == 0 && !s.test }
 
-// shapeOf finds the shape of the worksharing loop that the event of a site begins; nil:
-// its code is not known.
+// shapeOf returns the shape of the worksharing loop that begins at a site, or nil if its code is
+// unknown.
 func (c *code) shapeOf(site uint32, sched schedule) *shape {
 	if s, ok := c.shapes[site]; ok {
 		return s
@@ -98,11 +97,10 @@ func (c *code) makeShape(call uint32, sched schedule) *shape {
 	return s
 }
 
-// vectorBytes is the least that a reference to several elements at once has.
+// vectorBytes is the least size of a reference to several elements.
 const vectorBytes = 16
 
-// widths compares the references of the loops of a depth that a call shares out, by their
-// headers. Loops in them are left out.
+// widths compares the references of the loops of a call, by their headers, without inner loops.
 func (c *code) widths(blocks []trace.Block, s *shape, call, depth uint32) map[uint32]uint64 {
 	type body struct{ bytes, widest uint64 }
 	bodies := map[uint32]*body{}
@@ -140,8 +138,8 @@ func (c *code) widths(blocks []trace.Block, s *shape, call, depth uint32) map[ui
 	return widths
 }
 
-// sharedOut are the blocks that one comes to from a call that shares out a loop, up to where
-// the loop ends or another one begins.
+// sharedOut returns the blocks that are reachable from a call, up to the end of its loop or the begin
+// of another one.
 func (c *code) sharedOut(blocks []trace.Block, first, call uint32) []bool {
 	seen := make([]bool, len(blocks))
 	seen[call] = true
@@ -169,8 +167,7 @@ func (c *code) endsLoop(b *trace.Block, depth uint32) bool {
 	return false
 }
 
-// loopSteps finds the loops of a depth among a function's blocks, which are numbered from
-// first on.
+// loopSteps finds the loops of a depth among a function's blocks, numbered from first.
 func loopSteps(blocks []trace.Block, first, depth uint32) []step {
 	steps := make([]step, len(blocks))
 	before := predecessors(blocks, first)
@@ -213,7 +210,7 @@ func predecessors(blocks []trace.Block, first uint32) [][]uint32 {
 	return before
 }
 
-// bodyOf is the natural loop of a header: what comes to its latches without it.
+// bodyOf returns the natural loop of a header: the blocks that reach its latches without it.
 func bodyOf(blocks []trace.Block, first, h uint32, before [][]uint32) []bool {
 	body := make([]bool, len(blocks))
 	body[h] = true
@@ -238,7 +235,7 @@ func bodyOf(blocks []trace.Block, first, h uint32, before [][]uint32) []bool {
 	return body
 }
 
-// leaves tells whether a block goes on outside of a loop, other than by an exception.
+// leaves reports whether a block leaves a loop, other than by an exception.
 func leaves(blocks []trace.Block, first, b uint32, body []bool) bool {
 	for _, s := range blocks[b].Successors {
 		if s >= first && s-first < uint32(len(blocks)) && !body[s-first] && blocks[s-first].Flags&trace.LandingPad == 0 {
@@ -249,35 +246,26 @@ func leaves(blocks []trace.Block, first, b uint32, body []bool) bool {
 }
 
 func leadsTo(blocks []trace.Block, first, b, to uint32) bool {
-	for _, s := range blocks[b].Successors {
-		if s == first+to {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(blocks[b].Successors, first+to)
 }
 
-// walk follows the loops of some steps through the blocks that are entered.
+// walk follows loops through the blocks that are entered.
 type walk struct {
 	steps  []step
-	loop   uint32 // 1 + the header of the loop whose test is still to come; 0: none
-	tested bool   // it was just made
-	head   uint32 // 1 + the header of the loop whose iteration began last
+	loop   uint32 // 1 + the header of the loop whose test is pending, or 0
+	tested bool   // the test was executed
+	head   uint32 // 1 + the header of the loop of the last iteration
 }
 
-// enter tells whether an iteration begins with a block, by its number in the function.
+// enter reports whether an iteration begins with a block, by its number in the function.
 func (w *walk) enter(b uint32) bool {
 	s := &w.steps[b]
 	if w.tested {
 		w.tested = false
 		loop := w.loop
-		if w.loop = 0; s.header != loop {
-			for _, h := range s.bodies {
-				if h == loop {
-					w.head = loop
-					return true
-				}
-			}
+		if w.loop = 0; s.header != loop && slices.Contains(s.bodies, loop) {
+			w.head = loop
+			return true
 		}
 	}
 	if s.header != 0 {
