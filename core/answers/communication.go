@@ -1,8 +1,8 @@
 package answers
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -76,25 +76,18 @@ func (c *Communication) Traffic() report.Table {
 	var off offs
 	for i := range c.of().Granules {
 		g := &c.of().Granules[i]
-		sum, references := flowTotals(g.Flows), uint64(0)
-		for _, class := range g.Classes {
-			references += class.References
-		}
-		row := []report.Value{report.Count(uint64(g.Bytes)), report.Count(references), report.Count(sum.Events), report.Count(sum.Transfers), report.Bytes(sum.Bytes)}
+		sum := flowTotals(g.Flows)
+		row := append([]report.Value{report.Count(uint64(g.Bytes)), report.Count(references(&g.Classes))}, flowValues(&sum)...)
 		for class := range classColumns {
 			row = append(row, report.Count(g.Classes[class].Granules))
 		}
 		t.Add(row...)
 		if o := c.of().Off; o != nil {
 			var sum profile.FlowOff
-			references := uint64(0)
 			for _, f := range o.Granules[i].Flows {
 				sum = addOff(sum, f)
 			}
-			for class := range o.Granules[i].Classes {
-				references += o.Granules[i].Classes[class].References
-			}
-			off.add("references", report.Count(references))
+			off.add("references", report.Count(references(&o.Granules[i].Classes)))
 			off.addFlow(&sum, g.Bytes)
 			for class, name := range classColumns {
 				off.add(name.key, report.Count(o.Granules[i].Classes[class].Granules))
@@ -105,20 +98,25 @@ func (c *Communication) Traffic() report.Table {
 	return t
 }
 
+// references returns the sum of the references to granules of every class.
+func references(classes *[profile.NumSharingClasses]profile.ClassCount) (sum uint64) {
+	for i := range classes {
+		sum += classes[i].References
+	}
+	return sum
+}
+
 // sentence summarises the traffic of words.
 func (c *Communication) sentence() string {
 	g := &c.of().Granules[0]
-	sum, references := flowTotals(g.Flows), uint64(0)
-	for _, class := range g.Classes {
-		references += class.References
-	}
+	sum := flowTotals(g.Flows)
 	switch {
 	case sum.Events == 0 && IsOfSample(c.Profile):
 		return "No reference to the sampled lines uses what another thread wrote"
 	case sum.Events == 0:
 		return "No reference uses what another thread wrote"
 	}
-	return report.Share(sum.Events, references).Human() + " of the references are to words that another thread wrote last; at least " +
+	return report.Share(sum.Events, references(&g.Classes)).Human() + " of the references are to words that another thread wrote last; at least " +
 		report.Bytes(c.of().Messages).Human() + " have to go from thread to thread"
 }
 
@@ -295,7 +293,7 @@ func (c *Communication) uses(byThread bool) (list []use) {
 			u.off = addOff(u.off, o.Pairs[i])
 		}
 	}
-	sort.SliceStable(list, func(i, j int) bool { return list[i].flow.Events > list[j].flow.Events })
+	slices.SortStableFunc(list, func(x, y use) int { return cmp.Compare(y.flow.Events, x.flow.Events) })
 	return list
 }
 
@@ -359,7 +357,9 @@ func (c *Communication) Objects(all bool) report.Table {
 	}
 	var off offs
 	owners := slices.Clone(c.of().Owners)
-	sort.SliceStable(owners, func(i, j int) bool { return flows[owners[i].Object].Events > flows[owners[j].Object].Events })
+	slices.SortStableFunc(owners, func(x, y profile.Ownership) int {
+		return cmp.Compare(flows[y.Object].Events, flows[x.Object].Events)
+	})
 	for i := range owners {
 		o := &owners[i]
 		f := flows[o.Object]

@@ -3,7 +3,6 @@ package answers
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -120,17 +119,19 @@ func (s *Sites) Sort(column string, first int) {
 		return
 	}
 	s.rank()
+	type valued struct {
+		value report.Value
+		row   attribution.Row
+	}
 	rows := s.rows[:min(first, len(s.rows))]
-	values, order := make([]report.Value, len(rows)), make([]int, len(rows))
+	sorted := make([]valued, len(rows))
 	for i := range rows {
-		values[i], order[i] = s.row(&rows[i])[at], i
+		sorted[i] = valued{s.row(&rows[i])[at], rows[i]}
 	}
-	sort.SliceStable(order, func(i, j int) bool { return report.Compare(values[order[i]], values[order[j]]) < 0 })
-	sorted := make([]attribution.Row, len(rows))
-	for i, from := range order {
-		sorted[i] = rows[from]
+	slices.SortStableFunc(sorted, func(x, y valued) int { return report.Compare(x.value, y.value) })
+	for i := range rows {
+		rows[i] = sorted[i].row
 	}
-	copy(rows, sorted)
 }
 
 // narrow are the columns for people besides misses and utilisation, between blanks.
@@ -159,37 +160,28 @@ func (s *Sites) coherent(n int) bool { return s.Levels[n].Coherence > 0 }
 func (s *Sites) level(n int) string { return s.Levels[n].Level.Cache.Name }
 
 func (s *Sites) columns() (list []report.Column) {
-	add := func(key, label, unit string) {
-		list = append(list, report.Column{Key: key, Label: label, Unit: unit})
-	}
+	add := func(texts ...string) { list = append(list, report.Columns(texts...)...) }
 	if s.By == attribution.Object {
-		add("name", "data", "")
-		add("kind", "where", "")
-		add("function", "allocated or declared in", "")
+		add("name=data", "kind=where", "function=allocated or declared in", "file", "line")
 	} else {
-		add("function", "function", "")
+		add("function", "file", "line")
 	}
-	add("file", "file", "")
-	add("line", "line", "")
 	if s.Source != nil {
-		add("source", "source", "")
+		add("source")
 	}
 	for n := range s.Levels {
-		add(s.level(n)+"_misses", "misses "+s.level(n), "")
+		add(s.level(n) + "_misses=misses " + s.level(n))
 		if s.estimated() {
-			add(s.level(n)+"_misses_off", "±", "")
+			add(s.level(n) + "_misses_off=±")
 		}
-		add(s.level(n)+"_share", "of all", "")
+		add(s.level(n) + "_share=of all")
 		if s.coherent(n) {
-			add(s.level(n)+coherenceMisses, "of coherence", "")
+			add(s.level(n) + coherenceMisses + "=of coherence")
 		}
 	}
-	add("miss_ratio", "miss ratio", "")
-	add("references", "references", "")
-	add("accesses", "accesses", "")
-	add("cold", "first accesses", "")
+	add("miss_ratio=miss ratio", "references", "accesses", "cold=first accesses")
 	if s.estimated() {
-		add("cold_off", "±", "")
+		add("cold_off=±")
 	}
 	otherLines := slices.ContainsFunc(s.Levels, func(l attribution.Attribution) bool { return l.Level.Cache.LineBytes != s.Profile.Sites.LineBytes })
 	for i, lines := range s.Profile.Sites.Capacities {
@@ -205,24 +197,19 @@ func (s *Sites) columns() (list []report.Column) {
 		if otherLines { // utilisation is measured for the line size of the sites
 			label += ", lines of " + strconv.FormatUint(uint64(s.Profile.Sites.LineBytes), 10) + " B"
 		}
-		add(key, label, "")
+		list = append(list, report.Column{Key: key, Label: label})
 	}
 	if s.By == attribution.Object {
-		add("blocks", "blocks", "")
-		add("bytes", "size", "")
+		add("blocks", "bytes=size")
 		return list
 	}
-	add("stride", "stride", "")
+	add("stride")
 	for c := range profile.NumStrides {
-		add(c.String()+"_strides", c.String()+" strides", "")
+		add(c.String() + "_strides=" + c.String() + " strides")
 	}
-	add("kind", "kind", "")
-	add("variable", "data", "")
-	add("type", "type", "")
+	add("kind", "variable=data", "type")
 	if s.By == attribution.Site {
-		for _, key := range []string{"column", "size", "number", "pc", "module", "offset"} {
-			add(key, key, "")
-		}
+		add("column", "size", "number", "pc", "module", "offset")
 	}
 	return list
 }
@@ -363,7 +350,7 @@ func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 			off += c.Code[i].OffAt(lines)
 		}
 	default:
-		for _, u := range s.reusesOf(r) {
+		for _, u := range s.reuses(r) {
 			off += u.OffAt(lines)
 		}
 	}
@@ -373,20 +360,12 @@ func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 // coldOff is half the width of the interval of first accesses.
 func (s *Sites) coldOff(r *attribution.Row) report.Value {
 	off := uint64(0)
-	for _, u := range s.reusesOf(r) {
+	for _, u := range s.reuses(r) {
 		if n := len(u.Off); n > 0 {
 			off += u.Off[n-1].Count
 		}
 	}
 	return report.Count(min(off, r.Accesses))
-}
-
-// reusesOf is reuses, and nil for the row of all other objects.
-func (s *Sites) reusesOf(r *attribution.Row) []*profile.Reuse {
-	if s.By == attribution.Object && r.Object < 0 {
-		return nil
-	}
-	return s.reuses(r)
 }
 
 func (s *Sites) strides(r *attribution.Row) []report.Value {
@@ -462,8 +441,13 @@ func (s *Sites) Before(top int) report.Table {
 	return t
 }
 
+// reuses returns the counts of a row's sites or of its data object. The row of all other objects
+// has none.
 func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
-	if s.By == attribution.Object {
+	switch {
+	case s.By == attribution.Object && r.Object < 0:
+		return nil
+	case s.By == attribution.Object:
 		return []*profile.Reuse{&s.Profile.Sites.Data[r.Object].Reuse}
 	}
 	for _, i := range r.Sites {
