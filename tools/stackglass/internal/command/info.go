@@ -21,9 +21,25 @@ import (
 // infoReferences is the number of references that info reads.
 const infoReferences = 1 << 20
 
+// ofFile completes a verb that opens one file and prints what it finds in it.
+func (a *app) ofFile(cmd *cobra.Command, look func(ctx context.Context, in *pass.Input, inputFormat, format string) error) *cobra.Command {
+	var format, inputFormat string
+	cmd.Args = oneFile
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		in, err := pass.Open(cmd.Context(), args[0], a.stdin)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		return look(cmd.Context(), in, inputFormat, format)
+	}
+	addFormat(cmd, &format)
+	addInputFormat(cmd, &inputFormat)
+	return cmd
+}
+
 // info reports what a file is.
 func (a *app) info() *cobra.Command {
-	var format, inputFormat string
 	cmd := &cobra.Command{
 		Use:   "info FILE",
 		Short: "What a file is: its format, or what a profile covers",
@@ -31,32 +47,23 @@ func (a *app) info() *cobra.Command {
 first ` + strconv.Itoa(infoReferences) + ` references. Of a container (.sgt): how it was made and how the run ended, its
 threads and chunks, and what it knows of the program. Of a profile: what it
 covers, and its digest.`,
-		Args: oneFile,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := pass.Open(cmd.Context(), args[0], a.stdin)
-			if err != nil {
-				return err
-			}
-			defer in.Close()
-			if in.IsProfile {
-				if err := (&reading{cmd: cmd}).refuseForProfile(in.Name); err != nil {
-					return err
-				}
-				return a.profileInfo(cmd.Context(), in, format)
-			}
-			facts, err := in.Look(cmd.Context(), inputFormat, infoReferences)
-			if err != nil {
-				return err
-			}
-			if err := a.print(format, traceInfo(in, facts)); err != nil {
-				return err
-			}
-			return facts.Stopped
-		},
 	}
-	addFormat(cmd, &format)
-	addInputFormat(cmd, &inputFormat)
-	return cmd
+	return a.ofFile(cmd, func(ctx context.Context, in *pass.Input, inputFormat, format string) error {
+		if in.IsProfile {
+			if err := (&reading{cmd: cmd}).refuseForProfile(in.Name); err != nil {
+				return err
+			}
+			return a.profileInfo(ctx, in, format)
+		}
+		facts, err := in.Look(ctx, inputFormat, infoReferences)
+		if err == nil {
+			err = a.print(format, traceInfo(in, facts))
+		}
+		if err != nil {
+			return err
+		}
+		return facts.Stopped
+	})
 }
 
 // traceInfo lays out facts about the beginning of a trace.
@@ -290,8 +297,7 @@ func missedTable(p *trace.Program) report.Table {
 
 // check reads a file to its end and reports what is wrong with it.
 func (a *app) check() *cobra.Command {
-	var format, inputFormat string
-	cmd := &cobra.Command{
+	return a.ofFile(&cobra.Command{
 		Use:   "check FILE",
 		Short: "Whether a file is whole, and what is wrong with it",
 		Long: `Read all of FILE, a trace or a profile, and say what is wrong with it, and where.
@@ -299,32 +305,21 @@ Of a container (.sgt) every checksum, table, step and ticket is verified, and
 whether its index and its end tell what is in it. The exit code is 3 if anything
 is wrong.`,
 		Example: "  stackglass check app.sgt\n  stackglass check app.lackey.lz4 --format json",
-		Args:    oneFile,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := pass.Open(cmd.Context(), args[0], a.stdin)
-			if err != nil {
-				return err
-			}
-			defer in.Close()
-			checked, err := in.Check(cmd.Context(), inputFormat)
-			if err != nil {
-				return err
-			}
-			if err := a.print(format, checkDocument(in, checked)); err != nil {
-				return err
-			}
-			if v := checked.Container; v != nil && checked.Count == 1 && errors.Is(v.Stopped, trace.ErrCutShort) {
-				return v.Stopped
-			}
-			if checked.Count > 0 {
-				return errors.New(in.Name + " has " + plural(checked.Count, "fault") + "; copy the file or record the trace again, or use the part that can be read")
-			}
-			return nil
-		},
-	}
-	addFormat(cmd, &format)
-	addInputFormat(cmd, &inputFormat)
-	return cmd
+	}, func(ctx context.Context, in *pass.Input, inputFormat, format string) error {
+		checked, err := in.Check(ctx, inputFormat)
+		if err == nil {
+			err = a.print(format, checkDocument(in, checked))
+		}
+		switch {
+		case err != nil:
+			return err
+		case checked.Container != nil && checked.Count == 1 && errors.Is(checked.Container.Stopped, trace.ErrCutShort):
+			return checked.Container.Stopped
+		case checked.Count > 0:
+			return errors.New(in.Name + " has " + plural(checked.Count, "fault") + "; copy the file or record the trace again, or use the part that can be read")
+		}
+		return nil
+	})
 }
 
 func checkDocument(in *pass.Input, c *pass.Checked) *report.Document {

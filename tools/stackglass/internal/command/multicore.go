@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -214,40 +215,28 @@ func (p *pptFiles) flags(f *pflag.FlagSet) {
 
 // read reads the files that are named.
 func (p *pptFiles) read(into *sasmm.Files) error {
-	for _, file := range []struct {
-		flag, name string
-		parse      func(name string, text []byte) error
-	}{
-		{"--ppt-blocks", p.blocks, func(name string, text []byte) (err error) {
-			into.Blocks, err = ppt.ParseBlocks(name, text)
-			return err
-		}},
-		{"--ppt-shared", p.shared, func(name string, text []byte) (err error) {
-			into.Shared, err = ppt.ParseShared(name, text)
-			return err
-		}},
-		{"--ppt-counts", p.counts, func(name string, text []byte) (err error) {
-			into.Counts, err = ppt.ParseCounts(name, text)
-			return err
-		}},
-		{"--ppt-bounds", p.bounds, func(name string, text []byte) error {
-			bounds, err := ppt.ParseBounds(name, text)
-			into.Bounds = &bounds
-			return err
-		}},
-	} {
-		if file.name == "" {
-			continue
-		}
-		text, err := os.ReadFile(file.name)
-		if err != nil {
-			return usagef(file.flag, " ", file.name, ": ", reason(err))
-		}
-		if err := file.parse(file.name, text); err != nil {
-			return err
-		}
+	if p.bounds != "" {
+		into.Bounds = new(ppt.Bounds)
 	}
-	return nil
+	return cmp.Or(
+		readPPT("--ppt-blocks", p.blocks, ppt.ParseBlocks, &into.Blocks),
+		readPPT("--ppt-shared", p.shared, ppt.ParseShared, &into.Shared),
+		readPPT("--ppt-counts", p.counts, ppt.ParseCounts, &into.Counts),
+		readPPT("--ppt-bounds", p.bounds, ppt.ParseBounds, into.Bounds),
+	)
+}
+
+// readPPT reads the file of an option, if there is one.
+func readPPT[T any](flag, name string, parse func(name string, text []byte) (T, error), into *T) error {
+	if name == "" {
+		return nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return usagef(flag, " ", name, ": ", reason(err))
+	}
+	*into, err = parse(name, text)
+	return err
 }
 
 // runLarger predicts for an input that was not run.
