@@ -121,13 +121,21 @@ func WithoutEmpty(t report.Table) report.Table {
 	if len(t.Rows) == 0 {
 		return t
 	}
+	return withoutEmpty(t)
+}
+
+// withoutEmpty leaves out those of these columns, or of all, that have no value in any row.
+func withoutEmpty(t report.Table, keys ...string) report.Table {
 	var some []int
-	for column := range t.Columns {
-		if slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return !report.Equal(row[column], report.None()) }) {
-			some = append(some, column)
+	for i, c := range t.Columns {
+		has := func(row []report.Value) bool { return !report.Equal(row[i], report.None()) }
+		if len(keys) > 0 && !slices.Contains(keys, c.Key) || slices.ContainsFunc(t.Rows, has) {
+			some = append(some, i)
 		}
 	}
-	return PickColumns(t, some...)
+	kept := PickColumns(t, some...)
+	kept.Single = t.Single
+	return kept
 }
 
 // Sets has a row for each number of sets and ways of a set table: the exact misses of an LRU

@@ -30,10 +30,6 @@ func Levels(p hierarchy.Prediction) report.Table {
 		"misses_low=at least", "misses_high=at most", "miss_ratio=miss ratio", "mpkr=MPKR", "mpki=MPKI",
 		"method", "sdcm_misses=misses by SDCM", "sdcm_off=SDCM off by")}
 	for _, l := range p.Levels {
-		ways := report.TextOf("full")
-		if l.Cache.Ways != 0 {
-			ways = report.Count(uint64(l.Cache.Ways))
-		}
 		model, off := report.None(), report.None()
 		if l.Beside {
 			model = report.Real(l.SDCMMisses)
@@ -45,30 +41,20 @@ func Levels(p hierarchy.Prediction) report.Table {
 		if l.Bounded {
 			low, high = report.Real(l.Low), report.Real(l.High)
 		}
-		t.Add(report.TextOf(l.Cache.Name), report.Bytes(l.Cache.SizeBytes), ways, report.Count(uint64(l.Cache.LineBytes)),
+		t.Add(report.TextOf(l.Cache.Name), report.Bytes(l.Cache.SizeBytes), Ways(uint64(l.Cache.Ways)), report.Count(uint64(l.Cache.LineBytes)),
 			report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), low, high, report.Quotient(l.Misses, l.Accesses),
 			knownBy(p.PerKiloReference(l.Misses), p.References > 0), knownBy(p.PerKiloInstruction(l.Misses), p.Instructions > 0),
 			report.TextOf(string(l.Method)), model, off)
 	}
-	return withoutNothing(t, "misses_low", "misses_high", "mpki", "sdcm_misses", "sdcm_off")
+	return withoutEmpty(t, "misses_low", "misses_high", "mpki", "sdcm_misses", "sdcm_off")
 }
 
-// withoutNothing drops columns without a value in any row.
-func withoutNothing(t report.Table, keys ...string) report.Table {
-	for _, key := range keys {
-		column, empty := t.Index(key), true
-		for _, row := range t.Rows {
-			empty = empty && report.Equal(row[column], report.None())
-		}
-		if !empty {
-			continue
-		}
-		t.Columns = append(t.Columns[:column:column], t.Columns[column+1:]...)
-		for i, row := range t.Rows {
-			t.Rows[i] = append(row[:column:column], row[column+1:]...)
-		}
+// Ways shows a cache's ways. Fully associative caches have 0.
+func Ways(n uint64) report.Value {
+	if n == 0 {
+		return report.TextOf("full")
 	}
-	return t
+	return report.Count(n)
 }
 
 // known is a number for which 0 means that it is not known.
@@ -100,7 +86,7 @@ func AverageTime(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "amat", Single: true, Columns: report.Columns(
 		"cycles=average access time (cycles)", "ns=the same (ns)")}
 	t.Add(known(p.AverageCycles), known(p.AverageNanoseconds))
-	return withoutNothing(t, "ns")
+	return withoutEmpty(t, "ns")
 }
 
 // Times has a row for each level and one for memory: its share of all accesses, and their

@@ -173,14 +173,11 @@ func (v *validation) levels() report.Table {
 		"difference", "difference_ratio=of the misses", "sdcm_difference_ratio=that of SDCM")}
 	for i, p := range v.predicted.Levels {
 		c := v.counted.Levels[i]
-		ways, model := report.TextOf("full"), report.None()
-		if p.Cache.Ways != 0 {
-			ways = report.Count(uint64(p.Cache.Ways))
-		}
+		model := report.None()
 		if !p.Cache.Full() {
 			model = shareOff(p.SDCMMisses, c.Misses)
 		}
-		t.Add(report.TextOf(p.Cache.Name), report.Bytes(p.Cache.SizeBytes), ways, report.Count(uint64(p.Cache.LineBytes)),
+		t.Add(report.TextOf(p.Cache.Name), report.Bytes(p.Cache.SizeBytes), answers.Ways(uint64(p.Cache.Ways)), report.Count(uint64(p.Cache.LineBytes)),
 			report.TextOf(string(p.Method)), report.Real(p.Accesses), report.Real(c.Accesses), report.Real(p.Misses), report.Real(c.Misses),
 			report.Real(p.Misses-c.Misses), shareOff(p.Misses, c.Misses), model)
 	}
