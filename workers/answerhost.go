@@ -7,48 +7,46 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 )
 
-// AnswerHostName is what the global scopes of workers are called in which the page's second
-// program is an AnswerHost.
+// AnswerHostName is the name of the workers in which the page's second program is an AnswerHost.
 const AnswerHostName = "answers"
 
-// Answerer answers questions about one subject: as replies come, asking now and then whether
-// to go on. attachment is what came with the question. Its error says in a sentence why
-// there is no answer.
+// Answerer answers a question about one subject, whose attachment it gets. It calls give with each
+// reply, and now and then goOn, which reports whether the answer is still wanted. Its error says in
+// a sentence why there is no answer.
 type Answerer func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error
 
-// AnswerHost serves answers: it takes a Subject and then questions about it, until another
-// subject comes. A question that comes while another one of the same name is answered takes
-// its place.
+// AnswerHost serves answers: it receives a Subject and then questions about it, until another subject
+// comes. A new question replaces one of the same name that is being answered.
 type AnswerHost struct {
 	Carrier Carrier
-	// Open gives who answers about a subject, by the names of questions. Their errors say in
-	// a sentence why there is nobody.
+	// Open has functions that open an answerer about a subject, by the names of questions. Their
+	// errors say in a sentence why there is none.
 	Open map[string]func(Subject) (Answerer, error)
-	// Breathe lets messages in while something is computed; nil: they come by themselves.
+	// Breathe lets messages in during computations; nil: they come by themselves.
 	Breathe func()
 
 	subject Subject
 	opened  map[string]opened // about it
 	arrived chan arrival
-	waiting []arrival // that came meanwhile
+	waiting []arrival // during a computation
 }
 
-// opened is who answers, or why there is nobody.
+// opened is an answerer, or the reason why there is none.
 type opened struct {
 	answer Answerer
 	err    error
 }
 
-// arrival is what is received.
+// arrival is a received message or error.
 type arrival struct {
 	message  Message
 	question answers.Question // of TypeAsk
-	wrong    error            // with what the message holds
-	err      error            // the connection ended
+	wrong    error            // in the message
+	err      error            // that ended the connection
 }
 
-// Serve answers until the connection ends, and gives the error that ended it; nil where
-// the asker closed it.
+// Serve answers until the connection ends, and returns the error that ended it, nil if the client
+// closed it.
 func (h *AnswerHost) Serve() error {
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {
 		return endOf(err)
@@ -76,7 +74,7 @@ func (h *AnswerHost) Serve() error {
 	}
 }
 
-// receive takes in what comes until the connection ends.
+// receive receives messages until the connection ends.
 func (h *AnswerHost) receive() {
 	for {
 		var a arrival
@@ -90,7 +88,7 @@ func (h *AnswerHost) receive() {
 	}
 }
 
-// take gives what came next.
+// take returns the next arrival.
 func (h *AnswerHost) take() arrival {
 	if len(h.waiting) == 0 {
 		return <-h.arrived
@@ -100,7 +98,7 @@ func (h *AnswerHost) take() arrival {
 	return a
 }
 
-// wanted tells whether the answer to a question still is: nothing came that takes its place.
+// wanted reports whether no arrival has made the answer to a question superfluous.
 func (h *AnswerHost) wanted(name string) bool {
 	if h.Breathe != nil {
 		h.Breathe()
@@ -118,8 +116,7 @@ func (h *AnswerHost) wanted(name string) bool {
 	})
 }
 
-// answer sends what is answered to a question, with its number. It gives the error of the
-// connection.
+// answer sends the replies to a question, with its number. It returns the error of the connection.
 func (h *AnswerHost) answer(a arrival) (sent error) {
 	give := func(reply *answers.Reply) {
 		if sent == nil {
@@ -140,7 +137,7 @@ func (h *AnswerHost) answer(a arrival) (sent error) {
 	return sent
 }
 
-// open gives who answers questions of a name about the subject.
+// open returns the answerer of questions of a name about the subject.
 func (h *AnswerHost) open(name string) (Answerer, error) {
 	o, known := h.opened[name]
 	if known {

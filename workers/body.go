@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// body writes or reads the fields of a message. The first field that cannot be read is
-// what a [BodyError] wants.
+// body writes or reads the fields of a message. The Want of a [BodyError] is the first field that
+// cannot be read.
 type body struct {
 	*codec.Coder
 	want string
@@ -20,7 +20,13 @@ func encode(code func(*body)) []byte {
 	return b.Out
 }
 
-// decode has code read data to its end. Its error is a *[BodyError].
+// decodeAs reads a T from data. Its error is a *[BodyError].
+func decodeAs[T any](message Type, data []byte, code func(*T, *body)) (v T, err error) {
+	err = decode(message, data, func(b *body) { code(&v, b) })
+	return v, err
+}
+
+// decode calls code to read data to its end. Its error is a *[BodyError].
 func decode(message Type, data []byte, code func(*body)) error {
 	b := &body{Coder: codec.Reader(data)}
 	version := uint64(protocolVersion)
@@ -37,7 +43,7 @@ func decode(message Type, data []byte, code func(*body)) error {
 	return &BodyError{Message: message, Offset: b.In.Err().(*codec.Error).Offset, Want: b.want}
 }
 
-// failed reports whether reading has failed, for want of this if it had not before.
+// failed reports whether reading has failed, and records want if it is the first failure.
 func (b *body) failed(want string) bool {
 	if b.Failed() && b.want == "" {
 		b.want = want
@@ -65,13 +71,13 @@ func (b *body) text(v *string, want string) {
 	b.failed(want)
 }
 
-// texts codes a list for which none and an empty one are the same.
+// texts codes a list; nil and an empty list are the same.
 func (b *body) texts(v *[]string, want string) {
 	codec.Slice(b.Coder, v, 1, b.Text)
 	b.failed(want)
 }
 
-// bytes codes bytes for which nil and none are the same. What it reads lies in the message.
+// bytes codes bytes; nil and empty are the same. What it reads lies in the message.
 func (b *body) bytes(v *[]byte, want string) {
 	if b.Bytes(v); len(*v) == 0 {
 		*v = nil
@@ -94,13 +100,13 @@ func (b *body) list(v *[]uint32, want string) {
 	b.failed(want)
 }
 
-// numbers codes a list for which none and an empty one are the same.
+// numbers codes a list; nil and an empty list are the same.
 func (b *body) numbers(v *[]uint64, want string) {
 	codec.Slice(b.Coder, v, 1, b.U64)
 	b.failed(want)
 }
 
-// lists codes lists of numbers; none and an empty one are the same.
+// lists codes lists of numbers; nil and an empty list are the same.
 func (b *body) lists(v *[][]uint32, want string) {
 	codec.Slice(b.Coder, v, 1, func(list *[]uint32) { b.list(list, want) })
 	b.failed(want)

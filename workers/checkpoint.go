@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Checkpoint is a run that can go on: the choices that it was made with, enough
-// about the file to tell another one from it, and the state of the analyses.
+// Checkpoint is a run that can be resumed: its options, enough about the file to recognise it, and the
+// state of the analyses.
 type Checkpoint struct {
-	Name   string // of the file, for the sentence that asks for it
+	Name   string // of the file, to ask for it
 	Format string
 	Spec   analysis.Spec
 	Size   uint64 // bytes of the file; 0: not known
@@ -27,8 +27,7 @@ const typeCheckpoint Type = 255
 // checkpointTag begins every stored checkpoint; its number changes with the form.
 const checkpointTag = "stackglass checkpoint 2"
 
-// encodeTo writes the stored form, which is like a message's body, with a state
-// that is not in memory as bytes.
+// encodeTo writes the stored form, which is like a message's body, and the state by a function.
 func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 	if _, err := w.Write(encode(c.code)); err != nil {
 		return err
@@ -36,7 +35,7 @@ func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 	return state(w)
 }
 
-// errNoCheckpoint is what stored bytes are that this version does not read.
+// errNoCheckpoint reports stored bytes that this version cannot read.
 var errNoCheckpoint = errors.New("what is stored there is not a checkpoint of this version")
 
 // DecodeCheckpoint reads what a [Keeper] stored; the State lies in stored.
@@ -67,24 +66,22 @@ func (c *Checkpoint) code(b *body) {
 	b.Check(uint64(len(c.Read.Blocks)) == c.Read.Bytes/BlockBytes, "another number of checksums than blocks")
 }
 
-// Keeper takes the checkpoints of one run.
+// Keeper saves the checkpoints of one run.
 type Keeper struct {
 	Store profile.Checkpoints // nil: there are none
 	Key   string
-	// Checkpoint says what run it is; its Read and State are not used.
+	// Checkpoint describes the run; its Read and State are not used.
 	Checkpoint
 
 	File   *File
 	Runner analysis.Run
 	Now    func() time.Time
-	// Outside is how many bytes of stacks lie outside of memory; nil: none do.
+	// Outside returns the bytes in the spill store; nil: there is none.
 	Outside func() uint64
 
-	// Bytes and References are the volumes of input between two checkpoints,
-	// whichever comes first: of the file, packed as it is, and of what was
-	// analysed. It goes by volume so that the same file has the same checkpoints on
-	// every machine; time only ever makes them fewer, and not where References says
-	// how many are wanted. 0: 256 MiB, 2^24.
+	// Bytes of the (compressed) file and analysed References are the volumes between two
+	// checkpoints, whichever comes first; 0: 256 MiB, 2^24. Volumes make checkpoints the same on
+	// every machine. Slow machines skip some, unless References is set.
 	Bytes, References uint64
 
 	pace       share
@@ -99,13 +96,11 @@ const (
 	defaultReferences = 1 << 24
 )
 
-// costPerLine is what a checkpoint takes for each distinct line, until it is known:
-// random accesses to 2^16 to 2^23 lines took 50 to 110 ns natively, twice that in
-// Chromium, and the disk takes as long again.
+// costPerLine is the assumed time of the first checkpoint for each distinct line: random accesses to
+// 2^16 to 2^23 lines took 50 to 110 ns natively, twice that in Chromium, and the disk doubles it.
 const costPerLine = 250 * time.Nanosecond
 
-// Begin notes where the run begins: at its start, or at a checkpoint that was
-// restored.
+// Begin records where the run begins: at its start, or at a restored checkpoint.
 func (k *Keeper) Begin() {
 	if k.Bytes == 0 {
 		k.Bytes = defaultBytes
@@ -120,9 +115,8 @@ func (k *Keeper) Begin() {
 	k.pace = share{began: k.Now()}
 }
 
-// Due tells whether it is time for a checkpoint: enough was read since the last one,
-// and what all take together, this one too, stays within a twentieth of the run (but
-// where it was said after how many references).
+// Due reports whether a checkpoint is due: enough was read since the last one, and all checkpoints take
+// at most a twentieth of the run's time (unless References is set).
 func (k *Keeper) Due() bool {
 	at := k.Runner.Progress()
 	if k.Store == nil || at.Resuming || k.File.Position() < k.bytes+k.Bytes && at.References < k.references+k.References {
@@ -131,15 +125,15 @@ func (k *Keeper) Due() bool {
 	return k.unpaced || k.pace.due(k.Now(), time.Duration(at.Lines)*costPerLine)
 }
 
-// Paused leaves d out of the time that checkpoints take a share of.
+// Paused subtracts a pause from the run's time.
 func (k *Keeper) Paused(d time.Duration) { k.pace.began = k.pace.began.Add(d) }
 
-// Save stores where the run is.
+// Save stores the state of the run.
 func (k *Keeper) Save() error {
 	begin := k.Now()
 	c := k.Checkpoint
 	state := k.Runner.State()
-	c.Read = k.File.Prefix() // behind the state: all that it knows was read before
+	c.Read = k.File.Prefix() // behind the state, which depends on no later byte
 	e := profile.Entry{Key: k.Key, Name: k.Name, Created: begin.UnixMilli(), References: k.Runner.Progress().References}
 	if c.Size > 0 {
 		e.Done = float64(c.Read.Bytes) / float64(c.Size)
@@ -155,11 +149,8 @@ func (k *Keeper) Save() error {
 	return nil
 }
 
-// checkpointError tells that a run cannot go on.
-type checkpointError struct {
-	key string
-	err error
-}
+// checkpointError reports that a run cannot be resumed.
+type checkpointError struct{ err error }
 
 func (e *checkpointError) Error() string {
 	return "The interrupted run cannot go on from its checkpoint (" + e.err.Error() +
@@ -168,12 +159,12 @@ func (e *checkpointError) Error() string {
 
 func (e *checkpointError) Unwrap() error { return e.err }
 
-// OtherFileError tells that a run was to go on with a file that is not the one
-// that it began with, or that was changed since.
+// OtherFileError reports that a run cannot be resumed with this file, because it began with another one,
+// or the file was changed.
 type OtherFileError struct {
 	Name string
 	Size uint64 // of the file; 0: not known
-	From uint64 // byte in front of which both are the same
+	From uint64 // byte before which both are equal
 	Want *Checkpoint
 }
 
@@ -183,7 +174,7 @@ func (e *OtherFileError) Error() string {
 		"Choose that file, or analyse this one from its start."
 }
 
-// Difference says in a clause by what the file is told from the one before.
+// Difference describes in a clause how the files differ.
 func (e *OtherFileError) Difference() string {
 	was := strconv.FormatUint(e.Want.Size, 10) + " bytes"
 	switch {
@@ -200,20 +191,20 @@ func (e *OtherFileError) Difference() string {
 
 func (h *Host) loadCheckpoint(key string) (*Checkpoint, error) {
 	if h.Store == nil {
-		return nil, &checkpointError{key: key, err: errors.New(h.NoStore)}
+		return nil, &checkpointError{errors.New(h.NoStore)}
 	}
+	var c *Checkpoint
 	stored, err := h.Store.Get(key)
-	if err != nil {
-		return nil, &checkpointError{key: key, err: err}
+	if err == nil {
+		c, err = DecodeCheckpoint(stored)
 	}
-	c, err := DecodeCheckpoint(stored)
 	if err != nil {
-		return nil, &checkpointError{key: key, err: err}
+		return nil, &checkpointError{err}
 	}
 	return c, nil
 }
 
-// wantsCheckpoint tells whether to take one now.
+// wantsCheckpoint reports whether to save a checkpoint now.
 func (j *job) wantsCheckpoint() bool {
 	h := j.host
 	if j.unsaved != "" || h.Store == nil || !j.keeper.Due() {
@@ -225,8 +216,7 @@ func (j *job) wantsCheckpoint() bool {
 	return j.unsaved == ""
 }
 
-// saveCheckpoint stores the running model. When the store does not take it the
-// run goes on without.
+// saveCheckpoint stores the running model. If that fails, the run continues without checkpoints.
 func (j *job) saveCheckpoint() {
 	err := j.keeper.Save()
 	j.host.askStorage()

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The binary form of a body is its fields in the order of the type, after one
-// byte with the version of the protocol:
+// The binary form of a body is one byte with the version of the protocol and the fields in the order
+// of the type:
 //
 //	number   unsigned LEB128 (encoding/binary's uvarint)
 //	flag     one byte, 0 or 1
@@ -21,15 +21,15 @@ import (
 //	list     number of elements + 1, elements; 0 for nil, which is not empty
 //	profile  the rest of the body
 //
-// A page and a worker of different versions meet when a browser holds an old
-// one of them in its cache; the version tells that apart from damage.
+// The version distinguishes damage from a page and a worker of different builds, which meet if a
+// browser has one of them in its cache.
 const protocolVersion = 6
 
-// BodyError tells that a message's body cannot be read.
+// BodyError reports that a message's body cannot be read.
 type BodyError struct {
 	Message Type
 	Offset  int    // bytes into the body
-	Want    string // what should stand there
+	Want    string // what was expected there
 }
 
 func (e *BodyError) Error() string {
@@ -41,10 +41,7 @@ func (e *BodyError) Error() string {
 func (s Start) Encode() []byte { return encode(s.code) }
 
 // DecodeStart reads what [Start.Encode] wrote. Its error is a *[BodyError].
-func DecodeStart(data []byte) (s Start, err error) {
-	err = decode(TypeStart, data, s.code)
-	return s, err
-}
+func DecodeStart(data []byte) (Start, error) { return decodeAs(TypeStart, data, (*Start).code) }
 
 func (s *Start) code(b *body) {
 	b.text(&s.Key, "the key")
@@ -63,11 +60,9 @@ func (p Progress) Encode() []byte {
 	return encode(p.code)
 }
 
-// DecodeProgress reads what [Progress.Encode] wrote. Its error is a
-// *[BodyError].
-func DecodeProgress(data []byte) (p Progress, err error) {
-	err = decode(TypeProgress, data, p.code)
-	return p, err
+// DecodeProgress reads what [Progress.Encode] wrote. Its error is a *[BodyError].
+func DecodeProgress(data []byte) (Progress, error) {
+	return decodeAs(TypeProgress, data, (*Progress).code)
 }
 
 func (p *Progress) code(b *body) {
@@ -97,12 +92,8 @@ func (p *Progress) code(b *body) {
 // Encode returns the binary form of d.
 func (d Done) Encode() []byte { return encode(d.code) }
 
-// DecodeDone reads what [Done.Encode] wrote; its Profile lies in data. Its
-// error is a *[BodyError].
-func DecodeDone(data []byte) (d Done, err error) {
-	err = decode(TypeDone, data, d.code)
-	return d, err
-}
+// DecodeDone reads what [Done.Encode] wrote; its Profile lies in data. Its error is a *[BodyError].
+func DecodeDone(data []byte) (Done, error) { return decodeAs(TypeDone, data, (*Done).code) }
 
 func (d *Done) code(b *body) {
 	b.text(&d.Key, "the key")
@@ -116,10 +107,7 @@ func (d *Done) code(b *body) {
 func (f Failed) Encode() []byte { return encode(f.code) }
 
 // DecodeFailed reads what [Failed.Encode] wrote. Its error is a *[BodyError].
-func DecodeFailed(data []byte) (f Failed, err error) {
-	err = decode(TypeFailed, data, f.code)
-	return f, err
-}
+func DecodeFailed(data []byte) (Failed, error) { return decodeAs(TypeFailed, data, (*Failed).code) }
 
 func (f *Failed) code(b *body) { b.text(&f.Problem, "the problem") }
 
@@ -127,10 +115,7 @@ func (f *Failed) code(b *body) { b.text(&f.Problem, "the problem") }
 func (h Help) Encode() []byte { return encode(h.code) }
 
 // DecodeHelp reads what [Help.Encode] wrote. Its error is a *[BodyError].
-func DecodeHelp(data []byte) (h Help, err error) {
-	err = decode(TypeHelp, data, h.code)
-	return h, err
-}
+func DecodeHelp(data []byte) (Help, error) { return decodeAs(TypeHelp, data, (*Help).code) }
 
 func (h *Help) code(b *body) {
 	b.text(&h.Name, "the name")
@@ -142,9 +127,8 @@ func (h *Help) code(b *body) {
 func (a Analysed) Encode() []byte { return encode(a.code) }
 
 // DecodeAnalysed reads what [Analysed.Encode] wrote. Its error is a *[BodyError].
-func DecodeAnalysed(data []byte) (a Analysed, err error) {
-	err = decode(TypeAnalysed, data, a.code)
-	return a, err
+func DecodeAnalysed(data []byte) (Analysed, error) {
+	return decodeAs(TypeAnalysed, data, (*Analysed).code)
 }
 
 func (a *Analysed) code(b *body) {
@@ -153,17 +137,14 @@ func (a *Analysed) code(b *body) {
 }
 
 // EncodeStretch returns the binary form of s.
-func EncodeStretch(s analysis.Stretch) []byte {
-	return encode(func(b *body) { b.stretch(&s) })
-}
+func EncodeStretch(s analysis.Stretch) []byte { return encode(func(b *body) { codeStretch(&s, b) }) }
 
 // DecodeStretch reads what [EncodeStretch] wrote. Its error is a *[BodyError].
-func DecodeStretch(data []byte) (s analysis.Stretch, err error) {
-	err = decode(TypeStretch, data, func(b *body) { b.stretch(&s) })
-	return s, err
+func DecodeStretch(data []byte) (analysis.Stretch, error) {
+	return decodeAs(TypeStretch, data, codeStretch)
 }
 
-func (b *body) stretch(s *analysis.Stretch) {
+func codeStretch(s *analysis.Stretch, b *body) {
 	b.position(&s.From)
 	b.position(&s.To)
 	b.number(&s.First, "the first reference")
@@ -171,8 +152,8 @@ func (b *body) stretch(s *analysis.Stretch) {
 	b.flag(&s.Lone, "the flag of one core")
 }
 
-// EncodeSegment returns the binary form of s, with a checksum: what goes wrong with it would
-// be counted. One without a profile is told so.
+// EncodeSegment returns the binary form of s, which may have no profile, with a checksum: damage would
+// change counts.
 func EncodeSegment(s analysis.Segment) []byte {
 	var encoded []byte
 	if s.Profile != nil {
@@ -182,8 +163,7 @@ func EncodeSegment(s analysis.Segment) []byte {
 	return binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data))
 }
 
-// DecodeSegment reads what [EncodeSegment] wrote. Its error is a *[BodyError], or tells
-// what is wrong with the profile.
+// DecodeSegment reads what [EncodeSegment] wrote. Its error is a *[BodyError], or the profile's.
 func DecodeSegment(data []byte) (s analysis.Segment, err error) {
 	sum := max(0, len(data)-8)
 	var encoded []byte
@@ -233,7 +213,7 @@ func (b *body) spec(s *analysis.Spec) {
 	b.budget(&s.Budget)
 }
 
-// budget codes what models may take. The shelf is the worker's own.
+// budget codes the limits of the models. The shelf is the worker's own.
 func (b *body) budget(v **locality.Budget) {
 	there := *v != nil
 	if b.flag(&there, "the flag of a budget"); !there {
@@ -247,8 +227,7 @@ func (b *body) budget(v **locality.Budget) {
 	below(b, &(*v).Events, 1<<32, "the events")
 }
 
-// sample codes how to sample; nothing but the options of package sample gets to a
-// worker.
+// sample codes how to sample. Workers support the options of package sample only.
 func (b *body) sample(s *analysis.Sampling) {
 	o, there := (*s).(sample.Options)
 	if b.flag(&there, "the flag of a sample"); !there {

@@ -8,20 +8,19 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// BlockBytes is the length of the blocks of a file that have a checksum each, so
-// that another file is found out by the first block in which it differs.
+// BlockBytes is the length of the blocks of a file that have a checksum each: the first different block
+// exposes another file.
 const BlockBytes = 4 << 20
 
-// Prefix is what is known of the beginning of a file.
+// Prefix describes the beginning of a file.
 type Prefix struct {
 	Bytes  uint64
 	Blocks []uint64 // XXH64 of each whole block
 	Tail   uint64   // XXH64 of the bytes behind them
 }
 
-// File counts what is read of a file and sums it up, and compares it to what a
-// checkpoint has seen: no byte behind the first block that differs is given away.
-// It is read in one goroutine; the other methods may be called from any.
+// File counts and sums up the bytes read from a file, and compares them with a checkpoint's: it returns no
+// byte behind the first different block. Read is for one goroutine, the other methods for any.
 type File struct {
 	name string
 	size uint64 // 0: not known
@@ -30,13 +29,12 @@ type File struct {
 	mu    sync.Mutex
 	read  Prefix // Tail is not kept: see hash
 	hash  *xxhash.Digest
-	want  *Checkpoint // what the first bytes have to be; nil: anything, or checked
+	want  *Checkpoint // that the first bytes must match; nil: none, or it was checked
 	wrong error       // final, once set
 }
 
-// NewFile gives a file of that name and size, 0: not known. want is the checkpoint
-// from which its run goes on, nil: from the start. The error is an
-// [*OtherFileError].
+// NewFile returns a file of that name and size, 0 if that is unknown. want is the checkpoint from which the
+// run is resumed, or nil. The error is an [*OtherFileError].
 func NewFile(name string, file io.Reader, size uint64, want *Checkpoint) (*File, error) {
 	f := &File{name: name, size: size, file: file, hash: xxhash.New(), want: want}
 	if want != nil && want.Size != size {
@@ -48,8 +46,8 @@ func NewFile(name string, file io.Reader, size uint64, want *Checkpoint) (*File,
 	return f, nil
 }
 
-// Read implements io.Reader. Where the file is another one than it should be, the
-// error is an [*OtherFileError].
+// Read implements io.Reader. If the file does not match the checkpoint, the error is an
+// [*OtherFileError].
 func (f *File) Read(p []byte) (int, error) {
 	if err := f.Wrong(); err != nil {
 		return 0, err
@@ -67,7 +65,7 @@ func (f *File) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// atMost is how many of n bytes to read at once: none behind what is compared.
+// atMost limits a read of n bytes to those that are compared.
 func (f *File) atMost(n uint64) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,8 +75,8 @@ func (f *File) atMost(n uint64) uint64 {
 	return min(n, f.want.Read.Bytes-f.read.Bytes)
 }
 
-// take sums up what was read, and tells whether it is what it should be, as far as
-// that is known.
+// take sums up bytes that were read, and reports whether they match the checkpoint, as far as that is
+// known.
 func (f *File) take(p []byte) bool {
 	for len(p) > 0 {
 		n := min(uint64(len(p)), BlockBytes-f.read.Bytes%BlockBytes)
@@ -103,22 +101,21 @@ func (f *File) take(p []byte) bool {
 	return true
 }
 
-// Verify reads on to where the checkpoint was, if need be: Wrong tells whether
-// this is another file.
+// Verify reads up to the checkpoint, if need be. Then Wrong reports whether this is another file.
 func (f *File) Verify() {
 	for skipped := make([]byte, 64<<10); f.Verifying() && f.Wrong() == nil; {
 		_, _ = f.Read(skipped) // its error is in wrong, or that of a later read
 	}
 }
 
-// Verifying tells whether the file is still to be compared to a checkpoint's.
+// Verifying reports whether the file is still being compared with a checkpoint.
 func (f *File) Verifying() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.want != nil
 }
 
-// Wrong is the file's own error, which is final; nil: there was none.
+// Wrong returns the file's own, final error, or nil.
 func (f *File) Wrong() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +129,7 @@ func (f *File) Position() uint64 {
 	return f.read.Bytes
 }
 
-// Prefix is what was read.
+// Prefix describes the bytes that were read.
 func (f *File) Prefix() Prefix {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// HelperHost is the other end of a helper's [Carrier]: it analyses stretches of one
-// trace, one after the other, in the goroutine of [HelperHost.Serve].
+// HelperHost is the other end of a helper's [Carrier]: it analyses segments of one trace, one after the
+// other, in the goroutine of [HelperHost.Serve].
 type HelperHost struct {
 	Carrier Carrier
-	// OpenSource has the attachment of a Help read at any place.
+	// OpenSource opens the attachment of a Help for reading at any position.
 	OpenSource func(name string, attachment any) (trace.Source, error)
 	// Yield, Now and Memory are as in [Host].
 	Yield  func()
@@ -21,30 +21,22 @@ type HelperHost struct {
 
 	inbox     chan Message        // closed when the carrier ends
 	end       error               // why
-	stretcher *analysis.Stretcher // nil: it was not told of any trace
-	mostLines uint64              // of a stretch; 0: any
+	stretcher *analysis.Stretcher // nil: there is no trace yet
+	mostLines uint64              // of a segment; 0: any
 }
 
-// analysedEvery is how often a helper tells how far it is.
+// analysedEvery is the interval of progress messages.
 const analysedEvery = 100 * time.Millisecond
 
-// Serve analyses stretches until the carrier ends. Its error is why; nil after Close.
+// Serve analyses segments until the carrier ends. It returns the reason, nil after Close.
 func (h *HelperHost) Serve() error {
 	of := Host{Yield: h.Yield, Now: h.Now, Memory: h.Memory}
 	of.fillDefaults()
 	h.Yield, h.Now, h.Memory = of.Yield, of.Now, of.Memory
 	h.inbox = make(chan Message)
-	go func() {
-		defer close(h.inbox)
-		for h.end == nil {
-			var m Message
-			if m, h.end = h.Carrier.Receive(); h.end == nil {
-				h.inbox <- m
-			}
-		}
-	}()
+	go receive(h.Carrier, h.inbox, &h.end, func(Message) {})
 	for m := range h.inbox {
-		switch m.Type { // others are late, or poisoned
+		switch m.Type { // others are late, or damaged
 		case TypeHelp:
 			h.open(m)
 		case TypeStretch:
@@ -57,21 +49,18 @@ func (h *HelperHost) Serve() error {
 	return endOf(h.end)
 }
 
-// open takes the trace. Where that fails its stretches have no segments.
+// open opens the trace. If that fails, its segments have no results.
 func (h *HelperHost) open(m Message) {
 	help, err := DecodeHelp(m.Body)
 	if err != nil {
 		return
 	}
-	source, err := h.OpenSource(help.Name, m.Attachment)
-	if err != nil {
-		return
+	if source, err := h.OpenSource(help.Name, m.Attachment); err == nil {
+		h.stretcher, h.mostLines = analysis.NewStretcher(help.Spec, source), help.MostLines
 	}
-	h.stretcher, h.mostLines = analysis.NewStretcher(help.Spec, source), help.MostLines
 }
 
-// analyse gives what comes of a stretch; nothing, where anything goes wrong: the run
-// finds out what.
+// analyse returns the result of a segment, nothing after any error: the run will find it, too.
 func (h *HelperHost) analyse(m Message) (segment analysis.Segment) {
 	defer func() {
 		if recover() != nil {
@@ -89,7 +78,7 @@ func (h *HelperHost) analyse(m Message) (segment analysis.Segment) {
 	return analysis.Segment{}
 }
 
-// run steps to the end of a stretch, or to where it is cut.
+// run steps to the end of a segment, or to where it is cut.
 func (h *HelperHost) run(number uint32) (cut bool, err error) {
 	now := h.Now()
 	turn, tell := pace{least: turnEvery, next: now}, pace{least: analysedEvery, next: now}
@@ -118,8 +107,8 @@ func (h *HelperHost) run(number uint32) (cut bool, err error) {
 	}
 }
 
-// obey reads the messages that are there, and tells whether to cut the stretch. While
-// the run is paused it waits.
+// obey handles the waiting messages, and reports whether to cut the segment. It blocks while the run is
+// paused.
 func (h *HelperHost) obey(number uint32) (cut bool, err error) {
 	for paused := false; ; {
 		var m Message

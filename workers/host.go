@@ -13,67 +13,60 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Host serves one [Carrier]: it runs one analysis at a time, in the goroutine
-// of [Host.Serve], and queues the others. What differs between a web worker
-// and a goroutine is in its fields.
+// Host serves one [Carrier]: it runs one analysis at a time, in the goroutine of [Host.Serve], and queues the
+// others. Its fields have what differs between a web worker and a goroutine.
 type Host struct {
 	Carrier Carrier
 
-	// Store keeps finished profiles and checkpoints. It may be nil; NoStore
-	// then says why, in a sentence.
+	// Store keeps finished profiles and checkpoints. If it is nil, NoStore says why, in a
+	// sentence.
 	Store   profile.Store
 	NoStore string
 
-	// OpenFile opens the attachment of a Start: its bytes and, where known,
-	// their number, else 0.
+	// OpenFile opens the attachment of a Start. size is 0 if it is unknown.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
-	// OpenTrace reads file as a trace; format is as in Start. The reader asks watch,
-	// as open.Options has it, so that a job can be stopped in which no row comes.
+	// OpenTrace reads file as a trace; format is as in Start, watch as in open.Options, to stop
+	// a job in which no row comes.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
-	// Outline reads what the index of the attachment of a Start says about the whole trace.
-	// The error says that there is no index. nil: no attachment can be read at any place.
+	// Outline reads the index of the attachment of a Start. The error reports that there is none.
+	// nil: no attachment can be read at any position.
 	Outline func(attachment any) (trace.Outline, error)
 
-	// OpenShelf gives the place for what a run with a budget cannot hold in memory, by
-	// the run's key: as it is, where the run goes on, else empty. remove deletes it. nil:
-	// there is no such place.
+	// OpenShelf opens the spill store of the run with that key, empty unless the run is resumed.
+	// remove deletes it. nil: there are no spill stores.
 	OpenShelf func(key string, goesOn bool) (shelf stack.Shelf, remove func(), err error)
 
-	// Sharing has helpers share long runs; nil: one worker does all.
+	// Sharing shares long runs among helpers; nil: one worker does all.
 	Sharing *Sharing
 
-	// Yield lets messages come in. It is called some fifty times a second.
-	// nil: runtime.Gosched.
+	// Yield lets messages in, some fifty times a second; nil: runtime.Gosched.
 	Yield func()
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
-	// Memory is the number of bytes that the program holds; nil: ask the Go
-	// runtime.
+	// Memory is the number of bytes that the program holds; nil: as the Go runtime says.
 	Memory func() uint64
-	// Live is the number of bytes of it that are in use, or were until garbage was
-	// collected; nil: ask the Go runtime.
+	// Live is the number of those that are in use, or not collected yet; nil: as the Go runtime
+	// says.
 	Live func() uint64
-	// SetLimit has the program hold no more than so many bytes, as far as it can; nil:
-	// nobody cares.
+	// SetLimit limits the memory of the program, as far as possible; may be nil.
 	SetLimit func(bytes uint64)
 
 	// CheckpointBytes and CheckpointReferences are as in [Keeper].
 	CheckpointBytes, CheckpointReferences uint64
-	// CheckpointMemory is the most memory the program may hold for a checkpoint
-	// to be taken, which copies the model; 0: no bound.
+	// CheckpointMemory is the memory of the program up to which checkpoints, which copy the
+	// model, are saved; 0: no limit.
 	CheckpointMemory uint64
 
 	inbox chan Message // closed when the carrier ends
-	// cancelled is the job of the last Cancel in inbox, and one; 0: there is none.
-	// A job that has no turn sees it there.
+	// cancelled is 1 + the job of the last Cancel in inbox, or 0. Jobs see it within a step.
 	cancelled atomic.Uint64
-	pending   []Message // Starts that wait for the running job
+	pending   []Message // Starts that wait
 	end       error     // why inbox is closed
 	storage   uint64    // bytes in use in the store when last asked
 }
 
-// Serve runs jobs until the carrier ends. Its error is why; nil after Close.
+// Serve runs jobs until the carrier ends. It returns the reason, nil after Close.
 func (h *Host) Serve() error {
 	h.fillDefaults()
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {
@@ -81,20 +74,11 @@ func (h *Host) Serve() error {
 	}
 	const unread = 16 // more messages than a page sends before it cancels
 	h.inbox = make(chan Message, unread)
-	go func() {
-		for {
-			m, err := h.Carrier.Receive()
-			if err != nil {
-				h.end = err
-				close(h.inbox)
-				return
-			}
-			if m.Type == TypeCancel {
-				h.cancelled.Store(uint64(m.Job) + 1)
-			}
-			h.inbox <- m
+	go receive(h.Carrier, h.inbox, &h.end, func(m Message) {
+		if m.Type == TypeCancel {
+			h.cancelled.Store(uint64(m.Job) + 1)
 		}
-	}()
+	})
 	for {
 		if len(h.pending) == 0 {
 			m, ok := <-h.inbox
@@ -113,17 +97,32 @@ func (h *Host) Serve() error {
 	}
 }
 
-// took notes that a message is not in inbox any more.
+// receive puts messages into inbox, after it has called note with each, until the carrier ends. Then it
+// sets end to the reason and closes inbox.
+func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
+	defer close(inbox)
+	for {
+		m, err := c.Receive()
+		if err != nil {
+			*end = err
+			return
+		}
+		note(m)
+		inbox <- m
+	}
+}
+
+// took records that a message is not in inbox any more.
 func (h *Host) took(m Message) {
 	if m.Type == TypeCancel {
 		h.cancelled.CompareAndSwap(uint64(m.Job)+1, 0)
 	}
 }
 
-// unopened tells of a trace that had nothing to show before it was cancelled.
+// unopened is the problem of a job that was cancelled before its trace was opened.
 const unopened = "This analysis was cancelled before anything of the trace was found."
 
-// endOf makes an orderly end of a carrier no error.
+// endOf returns nil for an orderly end of a carrier.
 func endOf(err error) error {
 	if errors.Is(err, ErrClosed) {
 		return nil
@@ -149,21 +148,19 @@ func (h *Host) fillDefaults() {
 	}
 }
 
-// goMemory is what the Go runtime got from its system and has not given back.
 func goMemory() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.Sys - m.HeapReleased
 }
 
-// goLive is what the Go runtime has given out and not found to be garbage yet.
 func goLive() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// runJob answers one Start. A panic ends the job, not the host.
+// runJob runs the job of one Start. A panic ends the job, not the host.
 func (h *Host) runJob(m Message) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -190,12 +187,11 @@ func (h *Host) runJob(m Message) {
 }
 
 func (h *Host) fail(job uint32, problem string) {
-	// The carrier's end shows at the next Receive.
+	// Receive will report the carrier's end.
 	_ = h.Carrier.Send(Message{Type: TypeFailed, Job: job, Body: Failed{Problem: problem}.Encode()})
 }
 
-// panicText describes what a panic was called with. fmt would do it for any
-// type; the runtime's own are errors and strings.
+// panicText describes the value of a panic. The runtime's are errors and strings.
 func panicText(p any) string {
 	switch p := p.(type) {
 	case error:
@@ -206,8 +202,8 @@ func panicText(p any) string {
 	return "unknown"
 }
 
-// askStorage notes how much the store holds. It is asked at the start of a job
-// and after each Put only: browsers answer slowly.
+// askStorage records the usage of the store. Browsers answer slowly, so it is called only at the start of a
+// job and after each Put.
 func (h *Host) askStorage() {
 	if h.Store == nil {
 		return
@@ -217,7 +213,7 @@ func (h *Host) askStorage() {
 	}
 }
 
-// put stores data, and gives the reason when that fails, in a sentence.
+// put stores data. If that fails, it returns the reason in a sentence.
 func (h *Host) put(e profile.Entry, data []byte) (problem string) {
 	if h.Store == nil {
 		return h.NoStore

@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// turnEvery is how long a job computes before it looks at messages. Fifty
-	// yields a second cost less than a fifth of a percent and leave an answer
-	// to Cancel far below a quarter of a second.
+	// turnEvery is how long a job computes before it handles messages. Fifty yields a second cost
+	// less than 0.2 %, and Cancel is obeyed far sooner than in a quarter of a second.
 	turnEvery     = 20 * time.Millisecond
 	progressEvery = 200 * time.Millisecond
 	firstSnapshot = 150 * time.Millisecond
 	snapshotEvery = time.Second
 )
 
-// How a run can end besides io.EOF and the errors of reading.
+// Ends of a run besides io.EOF and errors of reading.
 var (
 	errCancelled = analysis.ErrStopped
 	errGone      = errors.New("nobody is there to take the result")
@@ -36,8 +35,8 @@ type job struct {
 	id     uint32
 	start  Start
 	opened io.Closer
-	file   *File         // what opened gives
-	whole  trace.Outline // what the file's index says; zero: nothing
+	file   *File         // of opened
+	whole  trace.Outline // from the file's index; zero: there is none
 	size   uint64        // of the file; 0: not known
 	runner run
 	team   *team // helpers; nil: there are none
@@ -49,20 +48,20 @@ type job struct {
 	progress  pace
 	speed     speed
 	snapshot  pace
-	unsaved   string // why no more checkpoints are tried
+	unsaved   string // why no more checkpoints are saved
 	saved     bool   // there is a checkpoint
 	outside
 	shown   uint64 // references in the last snapshot
 	watched uint64 // calls of watch
 }
 
-// run is an [analysis.Run] whose stacks can be moved out of memory.
+// run is an [analysis.Run] whose stacks can be spilled.
 type run interface {
 	analysis.Run
 	Spill(locality.Budget) (analysis.Spec, bool)
 }
 
-// open prepares the run; for a Start that resumes, up to where it stopped.
+// open prepares the run, from its checkpoint if Start says so.
 func (j *job) open(attachment any) error {
 	h := j.host
 	var from *Checkpoint
@@ -89,7 +88,7 @@ func (j *job) open(attachment any) error {
 	return j.prepare(reader, attachment, from)
 }
 
-// foresee reads the index of a container, and has its reader know it from the start.
+// foresee reads the index of a container, and passes it to the reader.
 func (j *job) foresee(reader trace.Reader, attachment any) {
 	container, ok := reader.(interface{ Expect(trace.Outline) bool })
 	if !ok || j.host.Outline == nil {
@@ -118,7 +117,7 @@ func (j *job) prepare(reader trace.Reader, attachment any, from *Checkpoint) (er
 	}
 	if from != nil {
 		if err := j.runner.Restore(from.State); err != nil {
-			return &checkpointError{key: j.start.Key, err: err}
+			return &checkpointError{err}
 		}
 	}
 	j.keeper = Keeper{
@@ -138,8 +137,8 @@ func (j *job) close() {
 	}
 }
 
-// run steps the runner to its end and gives the reason for the end: io.EOF,
-// errCancelled, errGone, or what went wrong while reading.
+// run steps the runner to its end and returns the reason for the end: io.EOF, errCancelled, errGone, or an
+// error of reading.
 func (j *job) run() error {
 	j.host.askStorage()
 	now := j.host.Now()
@@ -164,9 +163,8 @@ func (j *job) run() error {
 	}
 }
 
-// blame gives the file's own complaint precedence over what a decoder made of
-// it, also when the decoder stopped before the file was known to be the
-// checkpoint's.
+// blame returns the file's own error, if there is one, instead of a decoder's. The file may not have been
+// compared with the checkpoint yet.
 func (j *job) blame(err error) error {
 	j.file.Verify()
 	if wrong := j.file.Wrong(); wrong != nil {
@@ -175,10 +173,9 @@ func (j *job) blame(err error) error {
 	return err
 }
 
-// watch is asked while a step reads: what it reads may be long and have no row. It
-// only looks whether the job was cancelled, for a run can do nothing else in the
-// middle of a step. A trace is opened within a few reads, and then says more of
-// itself than that it was cancelled.
+// watch is called by reads within a step, which may be long and have no row, and reports only whether the
+// job was cancelled: a run can do nothing else within a step. It lets a trace be opened first, for a better
+// message.
 func (j *job) watch() error {
 	const every, opening = 256, 1024 // reads of 16 KiB or more
 	if j.watched++; j.watched%every == 0 {
@@ -193,7 +190,7 @@ func (j *job) watch() error {
 	return nil
 }
 
-// takeTurn does what is due between two steps.
+// takeTurn does the due tasks between two steps.
 func (j *job) takeTurn() error {
 	j.host.Yield()
 	if err := j.obey(); err != nil {
@@ -209,7 +206,7 @@ func (j *job) takeTurn() error {
 		j.progress.ran(now, now)
 	}
 	if begin := j.host.Now(); j.snapshot.due(begin) {
-		if err := j.sendSnapshot(); err != nil {
+		if err := j.sendSnapshot(true); err != nil {
 			return err
 		}
 		j.snapshot.ran(begin, j.host.Now())
@@ -220,7 +217,7 @@ func (j *job) takeTurn() error {
 	return nil
 }
 
-// obey reads the messages that are there.
+// obey handles the waiting messages.
 func (j *job) obey() error {
 	if err := j.ended; err != nil {
 		return err
@@ -241,7 +238,7 @@ func (j *job) obey() error {
 	}
 }
 
-// message gives the next message, if there is one.
+// message returns the next message, if there is one.
 func (j *job) message() (m Message, ok bool, err error) {
 	if len(j.held) > 0 {
 		m, j.held = j.held[0], j.held[1:]
@@ -258,8 +255,7 @@ func (j *job) message() (m Message, ok bool, err error) {
 	}
 }
 
-// take handles the messages that mean the same whether the job is paused or
-// not.
+// take handles messages that mean the same whether the job is paused or not.
 func (j *job) take(m Message) error {
 	j.host.took(m)
 	switch {
@@ -284,8 +280,7 @@ func (h *Host) cancelPending(job uint32) {
 	}
 }
 
-// pause waits for Resume, without any work, and leaves the time out of the
-// count.
+// pause waits for Resume, and leaves the time out of the count.
 func (j *job) pause() error {
 	if err := j.sendProgress(func(p *Progress) { p.Paused = true }); err != nil {
 		return err
@@ -293,7 +288,7 @@ func (j *job) pause() error {
 	begin := j.host.Now()
 	j.team.tell(TypePause)
 	defer j.team.tell(TypeResume)
-	if err := j.sendStill(); err != nil {
+	if err := j.sendSnapshot(false); err != nil {
 		return err
 	}
 	for {
@@ -312,7 +307,7 @@ func (j *job) pause() error {
 	}
 }
 
-// wait gives the next message.
+// wait waits for the next message.
 func (j *job) wait() (m Message, ok bool) {
 	if m, ok, _ := j.message(); ok {
 		return m, ok
@@ -328,7 +323,7 @@ func (j *job) wasPaused(begin time.Time) {
 	j.keeper.Paused(d)
 }
 
-// sendProgress sends where the run is; tell, if not nil, adds to it.
+// sendProgress sends the run's progress; tell, if not nil, changes it.
 func (j *job) sendProgress(tell func(*Progress)) error {
 	at := j.runner.Progress()
 	p := Progress{
@@ -363,48 +358,38 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 	return j.send(TypeProgress, p.Encode())
 }
 
-// sendSnapshot sends the profile so far, unless it is the one sent before.
-func (j *job) sendSnapshot() error {
+// sendSnapshot sends the profile so far, unless it is the one sent before. It may handle messages between
+// its two halves, each of which may take long for millions of lines.
+func (j *job) sendSnapshot(obeys bool) error {
 	references := j.runner.Progress().References
 	if references == j.shown {
 		return nil
 	}
 	p := j.soFar()
-	// Each half may take long for millions of lines.
-	j.host.Yield()
-	if err := j.obey(); err != nil {
-		return err
-	}
-	if j.shown == references { // a pause has shown it
-		return nil
+	if obeys {
+		j.host.Yield()
+		if err := j.obey(); err != nil {
+			return err
+		}
+		if j.shown == references { // a pause has shown it
+			return nil
+		}
 	}
 	j.shown = references
 	return j.send(TypeSnapshot, p.Encode())
 }
 
-// sendStill sends the profile at a pause, so that what is shown is what the
-// progress says. It reads no messages.
-func (j *job) sendStill() error {
-	references := j.runner.Progress().References
-	if references == j.shown {
-		return nil
-	}
-	j.shown = references
-	return j.send(TypeSnapshot, j.soFar().Encode())
-}
-
 const (
-	// snapshotBytes bounds the exact histograms of a snapshot: about a byte for each distance
-	// that occurs. The page takes some forty bytes for each, outside of the run's budget,
-	// and has several snapshots in memory at a time.
+	// snapshotBytes limits the exact histograms of a snapshot: about a byte for each stack
+	// distance that occurs. The page needs some forty bytes for each, outside of the run's
+	// budget, and has several snapshots in memory.
 	snapshotBytes = 1 << 20
 	// snapshotDigits leaves 512 distances between two powers of two.
 	snapshotDigits = 10
 )
 
-// RoundedSnapshot is the State's reason of a snapshot whose stack distances are rounded
-// down, each by less than 0.2 %, because exact histograms would be too large to send
-// every second.
+// RoundedSnapshot is the State's reason of a snapshot whose stack distances are rounded down, each by less
+// than 0.2 %, because exact histograms would be too large to send every second.
 const RoundedSnapshot = "the analysis is still running, and shows rounded stack distances until it ends"
 
 // soFar returns the profile of the references so far, for a snapshot.
@@ -423,7 +408,7 @@ func (j *job) send(t Type, body []byte) error {
 	return nil
 }
 
-// finish answers the job with what the run gave.
+// finish ends the job of a run that ended for that reason.
 func (j *job) finish(why error) {
 	if why == errGone {
 		return

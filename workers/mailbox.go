@@ -2,14 +2,13 @@ package workers
 
 import "sync"
 
-// Mailbox is the receiving half of a [Carrier]: an unbounded queue that never
-// makes the sender wait, as an event handler of the browser must not.
-// The zero value is empty and ready.
+// Mailbox is the receiving half of a [Carrier]: an unbounded queue that never blocks the sender, because
+// event handlers of the browser must not block. The zero value is ready.
 type Mailbox struct {
 	mu      sync.Mutex
 	arrived sync.Cond // L is set on first use
 	waiting []Message
-	end     error // given once waiting is empty
+	end     error // once waiting is empty
 }
 
 func (b *Mailbox) lock() {
@@ -29,8 +28,7 @@ func (b *Mailbox) Put(m Message) {
 	}
 }
 
-// End lets Take give err after the messages that are still there. The first
-// call counts.
+// End makes Take return err after the messages that are still there. The first call counts.
 func (b *Mailbox) End(err error) {
 	b.lock()
 	defer b.mu.Unlock()
@@ -56,7 +54,7 @@ func (b *Mailbox) Take() (Message, error) {
 	return m, nil
 }
 
-// Ended gives the error of End, or nil before it.
+// Ended returns the error of End, nil before it.
 func (b *Mailbox) Ended() error {
 	b.lock()
 	defer b.mu.Unlock()

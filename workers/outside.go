@@ -10,40 +10,38 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// insideShare is how much of the memory models in it may take, in hundredths, and
-// modelShare what they may outside of it: results, the file and what is free between two
-// collections need some, and segments leave gaps behind, which WebAssembly's memory
-// keeps.
+// insideShare and modelShare are the percentages of the memory for models that are not and that are spilled.
+// Results, the file and garbage need the rest, and segments leave gaps, which WebAssembly's memory keeps.
 const (
 	insideShare = 42
 	modelShare  = 34
 )
 
-// outside is what a job has outside of memory.
+// outside is the spill store of a job.
 type outside struct {
-	shelf  stack.Shelf // nil: nothing
-	remove func()      // removes what is there
+	shelf  stack.Shelf // nil: nothing is spilled
+	remove func()      // deletes the store
 	needed bool        // by the last checkpoint
-	stays  bool        // in memory, come what may
-	looked uint64      // bytes that were in use when that was looked at closely
-	held   []Message   // that came while a shelf was at work
-	ended  error       // how the run is to end, as one of them said
+	stays  bool        // nothing can be spilled
+	looked uint64      // bytes in use after the last garbage collection for isTooLarge
+	held   []Message   // that came while the store was at work
+	ended  error       // the end of the run that one of them asked for
 }
 
-// errNoShelf tells that a run with a budget has no place for what is beyond it.
+// errNoShelf reports that there is no spill store for a run with a budget.
 var errNoShelf = errors.New("there is no storage here for what does not fit in memory; analyse without a limit of memory")
 
-// fullOutside is what a run says that can go on once there is room.
+// fullOutside is the problem of a run that can be resumed once there is room.
 const fullOutside = "The storage is full, and what does not fit in memory has no place there. What this analysis did up to its last checkpoint is kept, and so are all others. " +
 	"Delete kept analyses or free space on the disk, and go on from the list; or analyse with more memory."
 
-// leftOut is what is said of a whole result whose stacks lay outside of memory.
+// leftOut is the reason of a complete result whose stacks were spilled.
 const leftOut = "its lines did not fit in memory, so that code, data and sharing between threads were left out"
 
-// limit has the program keep within the run's memory.
+// limit sets the program's limit to the run's memory.
 func (j *job) limit() {
 	if j.host.OpenShelf == nil {
-		j.start.Memory = 0 // nothing can go elsewhere
+		j.start.Memory = 0 // nothing can be spilled
 	}
 	if j.host.SetLimit != nil {
 		j.host.SetLimit(j.start.Memory)
@@ -53,7 +51,7 @@ func (j *job) limit() {
 	}
 }
 
-// openShelf gives a budget its shelf; as it is, where the run goes on.
+// openShelf opens the spill store of a budget, empty unless the run is resumed.
 func (j *job) openShelf(b *locality.Budget, goesOn bool) error {
 	shelf, remove, err := j.host.OpenShelf(j.start.Key, goesOn)
 	if err != nil {
@@ -64,19 +62,16 @@ func (j *job) openShelf(b *locality.Budget, goesOn bool) error {
 	return nil
 }
 
-// isTooLarge tells that the models take all of the memory that they may.
+// isTooLarge reports that the models use all of their memory.
 func (j *job) isTooLarge() bool {
 	h, most := j.host, j.start.Memory/100*insideShare
 	if most == 0 || j.shelf != nil || j.stays {
 		return false
 	}
 	if d, ok := j.runner.(*analysis.Divided); ok && j.team.memory() > 0 && h.Memory()+j.team.memory() > j.start.Memory {
-		d.Close() // helpers take some of it
+		d.Close() // helpers use some of it
 	}
-	if h.OpenShelf == nil || h.Live() < most {
-		return false
-	}
-	if h.Live() < j.looked+most/10 {
+	if h.OpenShelf == nil || h.Live() < max(most, j.looked+most/10) {
 		return false
 	}
 	runtime.GC()
@@ -84,8 +79,8 @@ func (j *job) isTooLarge() bool {
 	return j.looked >= most
 }
 
-// spill moves the stacks out of memory. Where that cannot be, the run goes on as it is,
-// with what memory there is: to look for garbage again and again would find none.
+// spill spills the stacks. If that is impossible, the run continues with all memory that there is: more
+// garbage collections would find nothing.
 func (j *job) spill() {
 	defer func() {
 		if j.stays {
@@ -103,11 +98,11 @@ func (j *job) spill() {
 		return
 	}
 	j.start.Spec, j.keeper.Spec, j.unsaved = now, now, ""
-	j.snapshot.next = j.host.Now() // what is shown is what is analysed
+	j.snapshot.next = j.host.Now() // show what is analysed now
 	j.shown = 0
 }
 
-// bytesOutside is how much lies on the shelf, as far as it is known.
+// bytesOutside is the number of spilled bytes, as far as it is known.
 func (j *job) bytesOutside() uint64 {
 	if s, ok := j.shelf.(interface{ Bytes() uint64 }); ok {
 		return s.Bytes()
@@ -115,7 +110,7 @@ func (j *job) bytesOutside() uint64 {
 	return 0
 }
 
-// closeShelf lets go of what lies outside, and leaves it there if a checkpoint needs it.
+// closeShelf closes the spill store, and deletes it unless a checkpoint needs it.
 func (j *job) closeShelf() {
 	if !j.needed {
 		j.unshelve()
@@ -124,7 +119,7 @@ func (j *job) closeShelf() {
 	}
 }
 
-// unshelve removes what lies outside; there tells that something did.
+// unshelve deletes the spill store; there reports that there was one.
 func (j *job) unshelve() (there bool) {
 	if j.shelf == nil {
 		return false
@@ -134,8 +129,7 @@ func (j *job) unshelve() (there bool) {
 	return true
 }
 
-// turning is a shelf that gives the job a turn now and then: to go through all lines
-// takes seconds.
+// turning is a spill store that lets the job handle messages: traversing all lines takes seconds.
 type turning struct {
 	stack.Shelf
 	job *job
@@ -147,7 +141,7 @@ func (t turning) Write(run, block uint32, data []byte) error {
 	return t.Shelf.Write(run, block, data)
 }
 
-// Sync has all that was written lie there for good.
+// Sync makes all that was written durable.
 func (t turning) Sync() error {
 	if s, ok := t.Shelf.(interface{ Sync() error }); ok {
 		return s.Sync()
@@ -155,8 +149,8 @@ func (t turning) Sync() error {
 	return nil
 }
 
-// listen answers messages while a shelf is at work; what has to wait is held until it
-// is not. A run that is cancelled ends then.
+// listen handles messages while a spill store is at work, and holds those that have to wait. A cancelled run
+// ends afterwards.
 func (j *job) listen() {
 	if now := j.host.Now(); !j.turn.due(now) {
 		return

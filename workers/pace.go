@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace spaces out something that is done again and again: at least least
-// apart, and so far apart that it takes no more than a twentieth of the time.
+// pace spaces out a repeated task: at least least apart, and so far apart that it takes at most a
+// twentieth of the time.
 type pace struct {
 	least time.Duration
 	next  time.Time
@@ -14,14 +14,14 @@ type pace struct {
 
 func (p *pace) due(now time.Time) bool { return !now.Before(p.next) }
 
-// ran notes that it was done from begin to end.
+// ran records a run of the task from begin to end.
 func (p *pace) ran(begin, end time.Time) {
 	const share = 20
 	p.next = end.Add(max(p.least, (share-1)*end.Sub(begin)))
 }
 
-// speed measures how fast a count grows. Recent growth counts most: a program that goes
-// on with several threads is analysed far more slowly than before.
+// speed measures how fast a count grows. Recent growth counts most: a program that starts threads is
+// analysed far more slowly than before.
 type speed struct {
 	known   bool
 	part    uint64
@@ -29,7 +29,7 @@ type speed struct {
 	average float64 // a second
 }
 
-// at takes the count after a number of milliseconds, and returns its growth in a second; 0:
+// at records the count after a number of milliseconds, and returns its growth in a second, 0 if it is
 // unknown yet.
 func (s *speed) at(part, millis uint64) uint64 {
 	const memory = 3000 // milliseconds in which the weight of what was measured falls to 1/e
@@ -48,15 +48,14 @@ func (s *speed) at(part, millis uint64) uint64 {
 	return uint64(s.average)
 }
 
-// share keeps something that is done again and again within a twentieth of the time
-// since began, the next time too.
+// share keeps a repeated task, its next run included, within a twentieth of the time since began.
 type share struct {
 	began       time.Time
 	spent, last time.Duration
 }
 
-// due tells whether to do it; first is what the first time is taken to cost, and
-// every other to cost half more than the one before.
+// due reports whether to run the task. The first run is expected to cost first, each other one half
+// more than the one before.
 func (s *share) due(now time.Time, first time.Duration) bool {
 	const share = 20
 	next := s.last + s.last/2
@@ -66,7 +65,7 @@ func (s *share) due(now time.Time, first time.Duration) bool {
 	return now.Sub(s.began) >= share*(s.spent+next)
 }
 
-// ran notes what it took once.
+// ran records the duration of a run.
 func (s *share) ran(took time.Duration) {
 	s.last = took
 	s.spent += took

@@ -1,42 +1,34 @@
-// Package workers is the protocol between whoever asks for an analysis (the
-// page, a test) and whoever runs it (a web worker, a goroutine), and the [Host]
-// that serves it.
+// Package workers is the protocol between the client of an analysis (the page, a test) and its worker (a web
+// worker, a goroutine), and the [Host] that serves it.
 //
 // A run, message by message:
 //
-//  1. The host sends Ready. (A carrier keeps what is sent earlier.)
-//  2. The asker sends [Start] with a trace attached, and a job number that it
-//     chose; every answer echoes the number.
-//  3. The host answers with [Progress] five times a second and with a snapshot
-//     of the growing profile now and then.
-//  4. The asker may send Pause, Resume and Cancel, without a body, which the
-//     host obeys within a quarter of a second.
-//  5. When the run is over, or Cancel was obeyed, a last Progress says Ending:
-//     putting together the result of many millions of lines takes a while.
-//  6. One [Done] or [Failed] ends the job. A cancelled or damaged run ends in
-//     Done with a partial profile that says why; Failed means no result at all.
+//  1. The host sends Ready. (A carrier keeps earlier messages.)
+//  2. The client sends [Start] with a trace attached, and a job number, which every answer echoes.
+//  3. The host sends [Progress] five times a second, and now and then a snapshot of the profile.
+//  4. The client may send Pause, Resume and Cancel, without a body, which the host obeys within a
+//     quarter of a second.
+//  5. A last Progress says Ending: assembling the result of many millions of lines takes a while.
+//  6. One [Done] or [Failed] ends the job. A cancelled or damaged run ends in Done with a partial
+//     profile that says why; Failed means no result at all.
 //
-// A host may share a run with helpers in workers of their own ([Sharing], [HelperHost]),
-// which it reaches by carriers, too:
+// A host may share a run with helpers in workers of their own ([Sharing], [HelperHost]):
 //
-//  1. The run sends [Help] with the trace attached, and Stretch, whose number every
-//     message about it carries.
-//  2. The helper answers with [Analysed] ten times a second, and with one Segment.
-//  3. The run may send Cut, which has the segment come soon, Pause and Resume.
+//  1. The run sends [Help] with the trace attached, and Stretch, a segment to analyse, whose
+//     number is in every message about it.
+//  2. The helper sends [Analysed] ten times a second, and one Segment, the result.
+//  3. The run may send Cut, which makes the result come soon, Pause and Resume.
 //
-// A helper that dies or answers what nobody understands is not used any more; the run
-// analyses itself what that one had.
+// The run gives up a helper that dies or sends nonsense, and analyses its segment itself.
 //
-// Answers that take work, or code that few visits need, come from a program of its own
-// ([AnswerHost]): it sends Ready, is sent a [Subject], and then questions about it
-// ([answers.Question]), each by TypeAsk. TypeAnswer brings a reply, or several, all but the
-// last of which say that more follow. A question takes the place of the one before that the
-// same name answers.
+// Answers that take long, or code that few visits need, come from another program ([AnswerHost]): it sends
+// Ready, and receives a [Subject] and questions about it ([answers.Question], TypeAsk). TypeAnswer has a
+// reply, or several, all but the last of which announce more. A question replaces the previous one of its
+// name.
 //
-// A [Carrier] carries messages: workers/local (channels) and workers/web
-// (postMessage) behave alike, which one suite of tests (workerstest) shows on
-// both. Bodies are bytes, encoded by hand (encode.go): reflection and JSON
-// would cost the browser more to load than all of the protocol.
+// Two kinds of [Carrier] behave alike, as one suite of tests (workerstest) shows: workers/local (channels)
+// and workers/web (postMessage). Bodies are encoded by package codec: reflection and JSON would cost the
+// browser more to load than the whole protocol.
 package workers
 
 import (
@@ -52,12 +44,12 @@ type Type uint8
 
 // The types of messages.
 const (
-	// From the asker to the host.
+	// From the client to the host.
 	TypeStart  Type = iota + 1 // body: Start; attachment: the trace
 	TypePause                  // no body
 	TypeResume                 // no body
 	TypeCancel                 // no body
-	// From the host to the asker.
+	// From the host to the client.
 	TypeReady    // the host can take a Start
 	TypeProgress // body: Progress
 	TypeSnapshot // body: an encoded partial profile
@@ -70,16 +62,16 @@ const (
 	// From a helper to the run.
 	TypeAnalysed // body: Analysed
 	TypeSegment  // body: an analysis.Segment
-	// From whoever asks for answers that take work, and back.
+	// From a client with questions, and back.
 	TypeSubject // body: Subject
-	TypeAsk     // body: an answers.Question; attachment: the trace, for what is answered from it
+	TypeAsk     // body: an answers.Question; attachment: the trace, if the answer needs it
 	TypeAnswer  // body: an answers.Reply; Job: the question's
 )
 
 var typeNames = [...]string{"none", "start", "pause", "resume", "cancel", "ready", "progress", "snapshot", "done", "failed",
 	"help", "stretch", "cut", "analysed", "segment", "subject", "ask", "answer"}
 
-// String gives the type's name in lower case.
+// String returns the type's name in lower case.
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
 		return typeNames[t]
@@ -87,36 +79,33 @@ func (t Type) String() string {
 	return "type " + strconv.Itoa(int(t))
 }
 
-// Message is one message. Whoever sends it gives Body away; it belongs to the
-// receiver.
+// Message is one message. Its Body belongs to the receiver.
 type Message struct {
 	Type       Type
-	Job        uint32 // chosen by the asker, echoed in every answer
+	Job        uint32 // chosen by the client, echoed in every answer
 	Body       []byte
 	Attachment any // the trace of a Start: a local file in the browser, an opener natively
 }
 
-// Carrier carries messages to the other side and back, in order. Its methods
-// may be called from several goroutines.
+// Carrier is a transport: it carries messages to the other side and back, in order. Its methods may be called
+// from several goroutines.
 type Carrier interface {
-	// Send hands m over; it does not wait until m is read.
+	// Send does not wait until m is read.
 	Send(m Message) error
-	// Receive waits for the next message. After the other side is gone, and
-	// what it had sent is read, it gives an error: ErrClosed where either side
-	// closed the connection, a *DeadError where the other side died.
+	// Receive waits for the next message. Behind the last message it returns an error: ErrClosed
+	// if either side closed the connection, a *DeadError if the other side died.
 	Receive() (Message, error)
 	// Close ends the connection; in the browser it ends the worker.
 	Close() error
 }
 
-// ErrClosed is what a [Carrier] gives after it was closed on either side.
+// ErrClosed is the error of a [Carrier] that was closed on either side.
 var ErrClosed = errors.New("the connection to the worker is closed")
 
-// DeadError tells that the other side of a [Carrier] died. Nothing more will
-// come from it; close the carrier and open another.
+// DeadError reports that the other side of a [Carrier] died. Close the carrier and open another.
 type DeadError struct {
-	Code int    // the exit code, -1 where there is none
-	Why  string // the last words, as far as known; or ""
+	Code int    // the exit code, -1 if there is none
+	Why  string // its last words, as far as known, or ""
 }
 
 func (e *DeadError) Error() string {
@@ -137,21 +126,21 @@ func (e *DeadError) Error() string {
 // Start asks for one analysis.
 type Start struct {
 	Key    string // of the entry in the store
-	Name   string // of the file, for messages and the entry
-	Format string // as for --input-format; "" finds out
+	Name   string // of the file, for errors and the entry
+	Format string // as for --input-format; "" detects it
 	Spec   analysis.Spec
-	Resume bool // go on from the checkpoint under Key
-	// Memory is how much the program may hold, in bytes. A run that would need more goes
-	// on with its stacks outside, where the host has a place for them; 0: any.
+	Resume bool // from the checkpoint under Key
+	// Memory limits the program, in bytes; 0: no limit. A run that needs more spills its stacks, if
+	// the host has a spill store.
 	Memory uint64
 
-	Workers uint32 // that analyse, as far as the trace can be shared; 0: as many as are good here
-	// SegmentReferences has helpers take stretches of about so many references, of short
-	// traces, too; 0 finds out what is good.
+	Workers uint32 // if the trace can be shared; 0: as many as suit the machine
+	// SegmentReferences is about the number of references of segments for helpers, of short traces,
+	// too; 0: chosen.
 	SegmentReferences uint32
 }
 
-// Progress tells how far an analysis is.
+// Progress is the progress of an analysis.
 type Progress struct {
 	Bytes      uint64 // of the file, read so far
 	TotalBytes uint64 // of the file; 0: not known
@@ -161,23 +150,23 @@ type Progress struct {
 	BadRecords uint64
 	Memory     uint64 // bytes that the host's Go program holds
 	Limit      uint64 // of these; 0: none
-	Outside    uint64 // bytes of stacks that lie outside of memory
+	Outside    uint64 // spilled bytes of stacks
 	Storage    uint64 // bytes in use in the store, as far as known
 	Millis     uint64 // spent so far, pauses left out
 	Paused     bool
-	Resuming   bool   // reading again what was analysed before the interruption
-	Unsaved    string // why no checkpoint can be kept any more, in a few words; ""
-	Beyond     bool   // the stacks lie outside of memory, and [analysis.Spec.Beyond] is what is analysed
-	Ending     bool   // the run is over, or Cancel was obeyed; the result is being put together
-	Workers    uint32 // that take part so far, and have not died
-	Ahead      uint64 // references that helpers have analysed further on, besides References
-	Total      uint64 // references of the trace, where that is known from the start; else 0
-	LeftOut    uint64 // references that were read and left out by kind or thread, where Total is known
-	Speed      uint64 // of late, a second, in what Done counts; 0: unknown
+	Resuming   bool   // reading what was analysed before the interruption
+	Unsaved    string // why no more checkpoints are saved, in a few words, or ""
+	Beyond     bool   // the stacks are spilled, and [analysis.Spec.Beyond] is analysed
+	Ending     bool   // the run is over, or Cancel was obeyed; the result is being assembled
+	Workers    uint32 // that take part and live
+	Ahead      uint64 // references that helpers have analysed besides References
+	Total      uint64 // references of the trace; 0: unknown
+	LeftOut    uint64 // references left out by kind or thread, if Total is known
+	Speed      uint64 // recent, per second, in the unit of Done; 0: unknown
 }
 
-// Done returns how much is done of how much: references where their total is known, and
-// else bytes of the file. whole is 0 where neither is known.
+// Done returns how much is done of how much: references if their total is known, else bytes of the file.
+// whole is 0 if neither is known.
 func (p *Progress) Done() (part, whole uint64) {
 	if p.Total > 0 {
 		return p.References + p.Ahead + p.LeftOut, p.Total
@@ -194,15 +183,15 @@ type Done struct {
 	Profile []byte // encoded
 }
 
-// Help tells a helper what run it is for.
+// Help describes a run to a helper.
 type Help struct {
 	Name string // of the file
 	Spec analysis.Spec
-	// MostLines is how many distinct lines a stretch may have: it is cut there; 0: any.
+	// MostLines is the number of distinct lines at which a segment is cut; 0: none.
 	MostLines uint64
 }
 
-// Analysed tells how far a helper is with its stretch.
+// Analysed is the progress of a helper with its segment.
 type Analysed struct {
 	References uint64
 	Memory     uint64 // bytes that its Go program holds

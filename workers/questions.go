@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Subject is what questions are about: a profile, a module of LLVM IR, or both.
+// Subject is the subject of questions: a profile, a module of LLVM IR, or both.
 type Subject struct {
 	Profile []byte // encoded; nil: none
 	Name    string // of the module's file
@@ -16,12 +16,8 @@ type Subject struct {
 // Encode returns the binary form of s.
 func (s Subject) Encode() []byte { return encode(s.code) }
 
-// DecodeSubject reads what [Subject.Encode] wrote; its parts lie in data. Its error is a
-// *[BodyError].
-func DecodeSubject(data []byte) (s Subject, err error) {
-	err = decode(TypeSubject, data, s.code)
-	return s, err
-}
+// DecodeSubject reads what [Subject.Encode] wrote; its bytes lie in data. Its error is a *[BodyError].
+func DecodeSubject(data []byte) (Subject, error) { return decodeAs(TypeSubject, data, (*Subject).code) }
 
 func (s *Subject) code(b *body) {
 	b.text(&s.Name, "the module's name")
@@ -30,39 +26,32 @@ func (s *Subject) code(b *body) {
 }
 
 // EncodeQuestion returns the binary form of q.
-func EncodeQuestion(q answers.Question) []byte {
-	return encode(func(b *body) { b.question(&q) })
+func EncodeQuestion(q answers.Question) []byte { return encode(func(b *body) { codeQuestion(&q, b) }) }
+
+// DecodeQuestion reads what [EncodeQuestion] wrote; its bytes lie in data. Its error is a *[BodyError].
+func DecodeQuestion(data []byte) (answers.Question, error) {
+	return decodeAs(TypeAsk, data, codeQuestion)
 }
 
-// DecodeQuestion reads what [EncodeQuestion] wrote; its bytes lie in data. Its error is a
-// *[BodyError].
-func DecodeQuestion(data []byte) (q answers.Question, err error) {
-	err = decode(TypeAsk, data, func(b *body) { b.question(&q) })
-	return q, err
-}
-
-func (b *body) question(q *answers.Question) {
+func codeQuestion(q *answers.Question, b *body) {
 	b.text(&q.Of, "who answers")
 	b.texts(&q.Words, "the words")
 	b.rest(&q.Bytes)
 }
 
 // EncodeReply returns the binary form of a.
-func EncodeReply(a *answers.Reply) []byte {
-	return encode(func(b *body) { b.reply(a) })
-}
+func EncodeReply(a *answers.Reply) []byte { return encode(func(b *body) { codeReply(a, b) }) }
 
-// DecodeReply reads what [EncodeReply] wrote; its bytes lie in data. Its error is a
-// *[BodyError].
+// DecodeReply reads what [EncodeReply] wrote; its bytes lie in data. Its error is a *[BodyError].
 func DecodeReply(data []byte) (*answers.Reply, error) {
-	a := new(answers.Reply)
-	if err := decode(TypeAnswer, data, func(b *body) { b.reply(a) }); err != nil {
+	a, err := decodeAs(TypeAnswer, data, codeReply)
+	if err != nil {
 		return nil, err
 	}
-	return a, nil
+	return &a, nil
 }
 
-func (b *body) reply(a *answers.Reply) {
+func codeReply(a *answers.Reply, b *body) {
 	b.text(&a.Part, "the part")
 	b.flag(&a.More, "the flag of more")
 	b.text(&a.Problem, "the problem")

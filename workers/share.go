@@ -9,37 +9,36 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sharing is how a host shares a run with helpers, each in a worker of its own. It is
-// for traces that can be read at any place: see [analysis.Divided].
+// Sharing says how a host shares a run with helpers, each in a worker of its own, if the trace can be
+// read at any position: see [analysis.Divided].
 type Sharing struct {
-	// OpenSource has the attachment of a Start read at any place. An error tells that
-	// it cannot be: one worker analyses it.
+	// OpenSource opens the attachment of a Start for reading at any position. After an error one
+	// worker analyses it.
 	OpenSource func(name string, attachment any) (trace.Source, error)
 	// Connect starts a worker that serves as a [HelperHost].
 	Connect func() (Carrier, error)
-	// Workers is how many a run has that does not say: as many as the machine is good
-	// for.
+	// Workers is the default number of workers of a run: as many as suit the machine.
 	Workers int
-	// MemoryBytes is what the analyses of one worker may take.
+	// MemoryBytes limits the analyses of one worker.
 	MemoryBytes uint64
-	// Patience is how long a helper may say nothing that is waited for before it is given
-	// up: some end without a sign. 0: half a minute.
+	// Patience is how long a helper may be silent before it is given up: some die without a
+	// sign. 0: half a minute.
 	Patience time.Duration
 }
 
 const defaultPatience = 30 * time.Second
 
 const (
-	// mostWorkers is the most that a run has.
+	// mostWorkers limits the workers of a run.
 	mostWorkers = 8
-	// leastShared is how many references are worth the time in which helpers start.
+	// leastShared is the number of references for which starting helpers pays.
 	leastShared = 1 << 22
-	// bytesPerLine is what a distinct line of a stretch takes, in the end: in the models,
-	// in the segment, and in that as bytes.
+	// bytesPerLine is the memory for a distinct line of a segment: in the models, in the
+	// result, and in its encoding.
 	bytesPerLine = 256
 )
 
-// team is the helpers of one run.
+// team are the helpers of one run. A nil team has none.
 type team struct {
 	sharing *Sharing
 	help    []byte // the body of Help
@@ -48,7 +47,7 @@ type team struct {
 	members []*helper
 }
 
-// divide has helpers share the run of a reader; nil: they cannot, or it would not pay.
+// divide shares the run of a reader among helpers. It returns nil if that is impossible or does not pay.
 func (j *job) divide(reader trace.Reader, attachment any) *analysis.Divided {
 	s, spec := j.host.Sharing, j.start.Spec
 	if s == nil || !spec.Splits() {
@@ -77,12 +76,12 @@ func (j *job) divide(reader trace.Reader, attachment any) *analysis.Divided {
 		SegmentReferences: int(j.start.SegmentReferences),
 	})
 	if err != nil {
-		return nil // who makes a Runner instead is told the same
+		return nil // NewRunner returns the same error
 	}
 	return d
 }
 
-// pays tells whether a trace is long enough to be shared.
+// pays reports whether a trace is long enough to be shared.
 func pays(chunks []trace.Chunk, forced bool) bool {
 	n := uint64(0)
 	for _, c := range chunks {
@@ -91,7 +90,7 @@ func pays(chunks []trace.Chunk, forced bool) bool {
 	return n >= leastShared || forced && n > 0
 }
 
-// gather makes n helpers, whose workers start with their first stretches.
+// gather returns n helpers, whose workers start with their first segments.
 func (t *team) gather(n int, wake func()) (list []analysis.Helper) {
 	t.wake = wake
 	for range n {
@@ -102,27 +101,28 @@ func (t *team) gather(n int, wake func()) (list []analysis.Helper) {
 	return list
 }
 
-// tell sends all helpers that work a message without a body.
-func (t *team) tell(kind Type) {
+func (t *team) all() []*helper {
 	if t == nil {
-		return
+		return nil
 	}
-	for _, h := range t.members {
+	return t.members
+}
+
+// tell sends a message without a body to all working helpers.
+func (t *team) tell(kind Type) {
+	for _, h := range t.all() {
 		h.tell(kind)
 	}
 }
 
 // close ends all helpers.
 func (t *team) close() {
-	if t == nil {
-		return
-	}
-	for _, h := range t.members {
+	for _, h := range t.all() {
 		h.Close()
 	}
 }
 
-// size is how many helpers have been started and live.
+// size is the number of helpers that were started and live.
 func (t *team) size() (n uint32) {
 	t.each(func(h *helper) {
 		if h.carrier != nil && !h.gone {
@@ -132,7 +132,7 @@ func (t *team) size() (n uint32) {
 	return n
 }
 
-// memory is what the helpers' programs hold.
+// memory is the memory of the helpers' programs.
 func (t *team) memory() (bytes uint64) {
 	t.each(func(h *helper) { bytes += h.memory })
 	return bytes
@@ -140,24 +140,21 @@ func (t *team) memory() (bytes uint64) {
 
 // each calls f with each helper locked.
 func (t *team) each(f func(*helper)) {
-	if t == nil {
-		return
-	}
-	for _, h := range t.members {
+	for _, h := range t.all() {
 		h.mu.Lock()
 		f(h)
 		h.mu.Unlock()
 	}
 }
 
-// helper is a [HelperHost] elsewhere, as an [analysis.Helper].
+// helper is a remote [HelperHost], as an [analysis.Helper].
 type helper struct {
 	team    *team
 	carrier Carrier // nil before the first stretch; set by the run's goroutine
 
 	mu         sync.Mutex
 	number     uint32    // of the stretch
-	heard      time.Time // when it last said how far it is, or was to begin or go on
+	heard      time.Time // of its last progress, or of the last command to begin or resume
 	references uint64
 	memory     uint64
 	ended      bool // there is a segment
@@ -165,8 +162,8 @@ type helper struct {
 	gone       bool // it died, or was closed
 }
 
-// Begin has it analyse a stretch. One that is gone, or cannot be started, has ended it
-// already, with nothing.
+// Begin makes the helper analyse a segment. One that is gone, or cannot be started, ends it at once,
+// without a result.
 func (h *helper) Begin(s analysis.Stretch) {
 	h.mu.Lock()
 	h.number++
@@ -182,7 +179,7 @@ func (h *helper) Begin(s analysis.Stretch) {
 	}
 }
 
-// start connects the helper, and tells whether that went well.
+// start connects the helper, and reports whether that succeeded.
 func (h *helper) start() bool {
 	carrier, err := h.team.sharing.Connect()
 	if err != nil {
@@ -200,7 +197,7 @@ func (h *helper) start() bool {
 	return true
 }
 
-// listen takes what the helper tells, until it is gone.
+// listen receives the helper's messages until it is gone.
 func (h *helper) listen() {
 	for {
 		m, err := h.carrier.Receive()
@@ -214,7 +211,7 @@ func (h *helper) listen() {
 	}
 }
 
-// take takes one message. The error tells that it cannot be understood.
+// take handles one message. The error is that of decoding it.
 func (h *helper) take(m Message) error {
 	switch m.Type {
 	case TypeAnalysed:
@@ -246,7 +243,7 @@ func (h *helper) take(m Message) error {
 	return nil
 }
 
-// lose is for a helper that is not to be used any more.
+// lose gives the helper up.
 func (h *helper) lose() {
 	h.mu.Lock()
 	h.gone, h.ended, h.memory = true, true, 0
@@ -270,11 +267,11 @@ func (h *helper) tell(kind Type) {
 	}
 }
 
-// Cut has it end its stretch soon.
+// Cut makes the helper end its segment soon.
 func (h *helper) Cut() { h.tell(TypeCut) }
 
-// Analysed tells how far it is, and whether its stretch has ended, if only because
-// nothing was heard of it for too long.
+// Analysed returns the helper's progress, and whether its segment has ended, if only because the helper
+// was silent for too long.
 func (h *helper) Analysed() (references uint64, ended bool) {
 	h.mu.Lock()
 	mute := !h.ended && time.Since(h.heard) > cmp.Or(h.team.sharing.Patience, defaultPatience)
@@ -287,7 +284,7 @@ func (h *helper) Analysed() (references uint64, ended bool) {
 	return h.references, h.ended
 }
 
-// Segment gives what came of the stretch, once.
+// Segment returns the result of the segment, once.
 func (h *helper) Segment() analysis.Segment {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -296,14 +293,14 @@ func (h *helper) Segment() analysis.Segment {
 	return s
 }
 
-// Gone tells that it cannot be used any more.
+// Gone reports that the helper cannot be used any more.
 func (h *helper) Gone() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.gone
 }
 
-// Close ends its worker, whatever that does.
+// Close ends the helper's worker, whatever it is doing.
 func (h *helper) Close() {
 	if !h.Gone() {
 		h.lose()

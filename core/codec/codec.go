@@ -11,9 +11,7 @@
 // either panic, or allocate more than a small multiple of its length.
 package codec
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // Coder writes fields, or sets them to what it reads. While it writes, it only reads
 // the fields, so that several coders may write the same value at once.
@@ -44,7 +42,7 @@ func (c *Coder) Check(ok bool, what string) {
 // More reports, while reading, whether there are bytes that were not read.
 func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 
-// put writes a number. It is kept from being copied to its many callers.
+// put writes a number. Inlining it in its many callers would only add code.
 //
 //go:noinline
 func (c *Coder) put(v uint64) { c.Out = binary.AppendUvarint(c.Out, v) }

@@ -1,14 +1,15 @@
 package open
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 )
 
-// EmptyError tells that there is nothing to read.
+// EmptyError reports that there is nothing to read.
 type EmptyError struct {
 	File     string
-	Packings []string // that were unpacked before nothing came
+	Packings []string // that were unpacked
 }
 
 func (e *EmptyError) Error() string {
@@ -18,8 +19,7 @@ func (e *EmptyError) Error() string {
 	return e.File + ": the file is empty; check how it was made"
 }
 
-// PackingError tells that a file is packed in a way that this program does not
-// read.
+// PackingError reports a compression that this program does not read.
 type PackingError struct {
 	File    string
 	Packing string
@@ -30,9 +30,8 @@ func (e *PackingError) Error() string {
 	return e.File + ": it is packed with " + e.Packing + ", which is not read here; unpack it first, with " + e.Unpack
 }
 
-// UnpackerError tells that what unpacks a packing is not there or failed
-// itself; the file may be whole. A [Packing] that runs elsewhere gives it, with
-// Err only.
+// UnpackerError reports that a decompressor is missing or failed; the file may be whole. A [Packing]
+// that runs elsewhere returns it, with Err only.
 type UnpackerError struct {
 	File    string
 	Packing string
@@ -44,7 +43,7 @@ func (e *UnpackerError) Error() string {
 		"; or unpack it first, with " + e.Packing + " -d"
 }
 
-// Nameless is the error without the trace's name.
+// Nameless returns the error without the trace's name.
 func (e *UnpackerError) Nameless() string {
 	nameless := *e
 	nameless.File = "the trace"
@@ -53,13 +52,13 @@ func (e *UnpackerError) Nameless() string {
 
 func (e *UnpackerError) Unwrap() error { return e.Err }
 
-// Refusal is what one format said of a file that is not its own.
+// Refusal is the reason why a file is not of a format.
 type Refusal struct {
 	Format string
 	Reason string
 }
 
-// UnknownError tells that no format recognises a file.
+// UnknownError reports that no format recognises a file.
 type UnknownError struct {
 	File     string
 	Packings []string  // that were unpacked
@@ -67,7 +66,7 @@ type UnknownError struct {
 	Head     []byte    // the first bytes, at most 32
 }
 
-// Error takes several lines: one for each format.
+// Error has several lines: one for each format.
 func (e *UnknownError) Error() string {
 	var s strings.Builder
 	s.WriteString(e.File + ": unknown format")
@@ -82,7 +81,7 @@ func (e *UnknownError) Error() string {
 	return s.String()
 }
 
-// advice is what to do about a file that begins with head.
+// advice says what to do about a file that begins with head.
 func advice(head []byte) string {
 	for _, known := range []struct{ magic, what string }{
 		{"\xff\xfe", "this is UTF-16 text, as PowerShell writes it: save it as UTF-8"},
@@ -105,10 +104,10 @@ func chain(packings []string) string { return strings.Join(packings, " in ") }
 // first keeps the first bytes of a file.
 func first(head []byte) []byte {
 	const most = 32
-	return append([]byte(nil), head[:min(len(head), most)]...)
+	return bytes.Clone(head[:min(len(head), most)])
 }
 
-// dump shows bytes in hexadecimal and as text.
+// dump formats bytes in hexadecimal and as text.
 func dump(head []byte) string {
 	var hex strings.Builder
 	for i, c := range head {

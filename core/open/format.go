@@ -3,6 +3,7 @@ package open
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/loops/sgl"
@@ -23,46 +24,40 @@ import (
 type Format struct {
 	Name  string // as for --input-format
 	Title string // in a few words
-	// Recognise tells whether a trace that begins with head, up to 16 KiB of
-	// whole lines if it has lines, is of this format; the reason says in a clause
-	// why not.
+	// Recognise reports whether a trace that begins with head, up to 16 KiB of whole lines if
+	// it has lines, is of this format, and else the reason, in a clause.
 	Recognise func(head []byte) (reason string, ok bool)
 	New       func(name string, r io.Reader, o Options) trace.Reader
 }
 
-// formats are asked in this order: those with magic numbers, then the texts,
-// the stricter ones first, and last what is neither.
+// plain adapts the reader of a format without options.
+func plain[R trace.Reader](read func(name string, r io.Reader) R) func(string, io.Reader, Options) trace.Reader {
+	return func(name string, r io.Reader, _ Options) trace.Reader { return read(name, r) }
+}
+
+// formats are tried in this order: those with magic numbers, then the texts, the stricter ones
+// first, and last what is neither.
 var formats = []Format{
 	{"sgt", "stackglass' own container", sgt.Recognise,
 		func(name string, r io.Reader, o Options) trace.Reader {
 			return sgt.NewReader(name, r, sgt.Options{Strict: o.Strict})
 		}},
-	{"sgl", "stackglass' folded trace", sgl.Recognise,
-		func(name string, r io.Reader, _ Options) trace.Reader { return sgl.NewReader(name, r) }},
-	{"gem5", "gem5 packet trace", gem5.Recognise,
-		func(name string, r io.Reader, _ Options) trace.Reader { return gem5.NewReader(name, r) }},
-	{"drmemtrace", "DynamoRIO drmemtrace, offline", drmemtrace.Recognise,
-		func(name string, r io.Reader, _ Options) trace.Reader { return drmemtrace.NewReader(name, r) }},
-	{"lackey", "Valgrind lackey, --trace-mem=yes", lackey.Recognise,
-		func(name string, r io.Reader, _ Options) trace.Reader { return lackey.NewReader(name, r) }},
-	{"din", "Dinero din", din.Recognise,
-		func(name string, r io.Reader, _ Options) trace.Reader { return din.NewReader(name, r) }},
-	{"ppt", "PPT-SASMM, labelled with blocks", ppt.Recognise,
-		func(name string, r io.Reader, _ Options) trace.Reader { return ppt.NewReader(name, r) }},
-	{"pinatrace", "Intel Pin pinatrace", pinatrace.Recognise,
-		func(name string, r io.Reader, _ Options) trace.Reader { return pinatrace.NewReader(name, r) }},
-	{"execlog", "QEMU plugin execlog", execlog.Recognise,
-		func(name string, r io.Reader, _ Options) trace.Reader { return execlog.NewReader(name, r) }},
-	{"csv", "CSV with a header line", csv.Recognise,
-		func(name string, r io.Reader, _ Options) trace.Reader { return csv.NewReader(name, r) }},
-	{"champsim", "ChampSim instructions", champsim.Recognise,
-		func(name string, r io.Reader, _ Options) trace.Reader { return champsim.NewReader(name, r) }},
+	{"sgl", "stackglass' folded trace", sgl.Recognise, plain(sgl.NewReader)},
+	{"gem5", "gem5 packet trace", gem5.Recognise, plain(gem5.NewReader)},
+	{"drmemtrace", "DynamoRIO drmemtrace, offline", drmemtrace.Recognise, plain(drmemtrace.NewReader)},
+	{"lackey", "Valgrind lackey, --trace-mem=yes", lackey.Recognise, plain(lackey.NewReader)},
+	{"din", "Dinero din", din.Recognise, plain(din.NewReader)},
+	{"ppt", "PPT-SASMM, labelled with blocks", ppt.Recognise, plain(ppt.NewReader)},
+	{"pinatrace", "Intel Pin pinatrace", pinatrace.Recognise, plain(pinatrace.NewReader)},
+	{"execlog", "QEMU plugin execlog", execlog.Recognise, plain(execlog.NewReader)},
+	{"csv", "CSV with a header line", csv.Recognise, plain(csv.NewReader)},
+	{"champsim", "ChampSim instructions", champsim.Recognise, plain(champsim.NewReader)},
 }
 
 // Formats lists the formats in the order in which they are tried.
-func Formats() []Format { return append([]Format(nil), formats...) }
+func Formats() []Format { return slices.Clone(formats) }
 
-// names lists the formats' names for a message.
+// names lists the formats' names for an error.
 func names() string {
 	var all []string
 	for _, f := range formats {
@@ -71,20 +66,18 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// find gives the format of that name, nil for "".
+// find returns the format of that name, nil for "".
 func find(name string) (*Format, error) {
 	if name == "" {
 		return nil, nil
 	}
-	for i := range formats {
-		if formats[i].Name == name {
-			return &formats[i], nil
-		}
+	if i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == name }); i >= 0 {
+		return &formats[i], nil
 	}
 	return nil, &trace.OptionError{Option: "input-format", Got: name, Want: names()}
 }
 
-// recognise asks the formats.
+// recognise returns the first format that recognises head.
 func recognise(file string, head []byte, packings []string) (*Format, error) {
 	unknown := &UnknownError{File: file, Packings: packings, Head: first(head)}
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")) // a byte order mark

@@ -1,6 +1,7 @@
 package open
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -8,17 +9,16 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// lz4Reader unpacks a file of LZ4 frames. The library reads frame by frame,
-// skippable and legacy ones too, but a legacy frame has no end: it takes the
-// magic number of the frame behind it for the size of a block, and fails. It
-// reads no byte too much, so that a fresh reader can go on there.
+// lz4Reader decompresses a file of LZ4 frames. The library reads frame by frame, skippable and legacy
+// ones too. But a legacy frame has no end: the library takes the magic number of the next frame for
+// the size of a block, and fails. It never reads ahead, so a new reader can resume there.
 type lz4Reader struct {
 	frames *lz4.Reader
 	packed *lastWord
 }
 
-// newLZ4 unpacks in the caller's goroutine: in the browser there is no other
-// thread to gain, and natively the parser is the slower half.
+// newLZ4 decompresses in the caller's goroutine: the browser has no other thread, and natively the
+// parser is the slower half.
 func newLZ4(r io.Reader) (io.Reader, error) {
 	z := &lz4Reader{packed: &lastWord{reader: r}}
 	return z, z.begin(z.packed)
@@ -35,7 +35,7 @@ func (z *lz4Reader) Read(p []byte) (int, error) {
 		if !errors.Is(err, lz4.ErrOptionInvalidBlockSize) || !z.packed.isMagic() {
 			return n, err
 		}
-		if err := z.begin(&prefixed{prefix: z.packed.word[:], reader: z.packed}); err != nil || n > 0 {
+		if err := z.begin(io.MultiReader(bytes.NewReader(bytes.Clone(z.packed.word[:])), z.packed)); err != nil || n > 0 {
 			return n, err
 		}
 	}
@@ -58,24 +58,9 @@ func (l *lastWord) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isMagic tells whether a frame begins with the word.
+// isMagic reports whether a frame begins with the word.
 func (l *lastWord) isMagic() bool {
 	const frame = 0x184d2204
 	word := binary.LittleEndian.Uint32(l.word[:])
 	return word == frame || isSkippable(word)
-}
-
-// prefixed gives prefix and then what reader gives.
-type prefixed struct {
-	prefix []byte
-	reader io.Reader
-}
-
-func (r *prefixed) Read(p []byte) (int, error) {
-	if len(r.prefix) > 0 {
-		n := copy(p, r.prefix)
-		r.prefix = r.prefix[n:]
-		return n, nil
-	}
-	return r.reader.Read(p)
 }

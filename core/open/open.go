@@ -1,20 +1,16 @@
-// Package open finds out what a trace file is and reads it.
+// Package open detects the format of a trace file and reads it.
 //
-//  1. While the first bytes are the magic number of a packing (an LZ4 frame,
-//     gzip, zstd, xz), the stream is unpacked, and unpacked again if something
-//     packed comes out. Our own container, and folded traces, though made of LZ4
-//     frames, are not unpacked: they are formats.
-//  2. The formats are asked in an explicit order (see [Formats]) whether they
-//     recognise the beginning; the first that does reads the trace.
-//     [Options.Format] names one instead.
+//  1. While the first bytes are the magic number of a compression (an LZ4 frame, gzip, zstd, xz),
+//     the stream is decompressed. The own container and loop-compressed traces, though made of
+//     LZ4 frames, are formats.
+//  2. The first of the [Formats] that recognises the beginning reads the trace, unless
+//     [Options.Format] names another one.
 //
-// A stream that breaks gives every row before the break and then a
-// [*trace.DamageError]: Cut when it ends too early, else because its bytes are
-// wrong. Errors of the reader underneath are given on as they are. Plain text
-// has no end of its own: where it is cut in the middle of a line, that line is
-// a [*trace.SyntaxError], unless what is left of it is a reference too. The
-// same goes for the legacy frames of LZ4, which can be cut between two blocks
-// of 8 MiB without a trace of it, and for any file cut between two frames.
+// A stream that breaks delivers every row before the break and then a [*trace.DamageError]: Cut if it
+// ends too early, else because its bytes are wrong. Errors of the reader underneath are returned
+// unchanged. Text has no end mark: if it is cut within a line, the incomplete line is a
+// [*trace.SyntaxError], or a reference by accident. A cut between two LZ4 frames, or between two
+// blocks of 8 MiB of legacy frames, is invisible.
 package open
 
 import (
@@ -31,19 +27,19 @@ const (
 	deepest   = 4        // packings inside each other
 )
 
-// Options say how to open a trace; the zero value finds everything out.
+// Options say how to open a trace; the zero value detects everything.
 type Options struct {
-	// Format is the name of the trace's format, one of [Formats]. "" finds out.
+	// Format is the name of the trace's format, one of [Formats]; "" detects it.
 	Format string
-	// Packings are those that are read besides LZ4. They are apart
-	// because they are large: a program has only those that it names.
+	// Packings are the compressions that are read besides LZ4. Their decoders are large, so a
+	// program links only those that it names.
 	Packings []Packing
-	// Watch, if not nil, is asked before everything that is read or unpacked. Its
-	// error ends the trace as the file's own would: a few bytes may unpack to blank
-	// lines without end, in which Next would find no row to come back with.
+	// Watch, if not nil, is called before each read and decompression. Its error ends the trace
+	// as the file's own would. (A few bytes may decompress to endless blank lines, in which
+	// Next finds no row.)
 	Watch func() error
-	// Strict stops a container at the first chunk that cannot be read; otherwise
-	// it is left out, and told of at the end.
+	// Strict stops a container at the first chunk that cannot be read; otherwise the chunk is
+	// left out, and the error comes at the end.
 	Strict bool
 }
 
@@ -55,12 +51,11 @@ type Trace struct {
 	unpacked *counter
 }
 
-// Open finds out what r gives and prepares to read it; name is for messages.
+// Open detects the format of r; name is the trace's name in errors.
 //
-// Besides errors of r there are: [*EmptyError]; [*UnknownError] when no format
-// recognises it; [*PackingError] for a packing that is not among
-// [Options.Packings]; [*trace.DamageError] when it breaks before the first
-// line; [*trace.OptionError] for the name of a format that does not exist.
+// Besides errors of r there are: [*EmptyError]; [*UnknownError] if no format recognises r;
+// [*PackingError] for a compression that is not among [Options.Packings]; [*trace.DamageError] for
+// damage before the first line; [*trace.OptionError] for an unknown [Options.Format].
 func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	chosen, err := find(o.Format)
 	if err != nil {
@@ -91,7 +86,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 			return nil, &UnknownError{File: name, Packings: t.packings, Head: first(head), Tried: []Refusal{{p.Name, "it is packed more than four times"}}}
 		}
 		t.packings = append(t.packings, p.Name)
-		stream = bufio.NewReaderSize(newLayer(name, *p, stream, source), beginning)
+		stream = bufio.NewReaderSize(&layer{file: name, packing: *p, packed: stream, source: source}, beginning)
 	}
 	if chosen == nil {
 		head, broken := stream.Peek(beginning)
@@ -108,8 +103,8 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// isOwn tells whether head begins a file of ours, which is made of LZ4 frames but is
-// not packed; chosen is the format that it shall have, or nil.
+// isOwn reports whether head begins a file of ours, which is made of LZ4 frames but is not
+// compressed; chosen is the required format, or nil.
 func isOwn(head []byte, chosen *Format) bool {
 	_, container := sgt.Recognise(head)
 	_, folded := sgl.Recognise(head)
@@ -119,21 +114,21 @@ func isOwn(head []byte, chosen *Format) bool {
 // Next fills b as [trace.Reader] says.
 func (t *Trace) Next(b *trace.Batch) error { return t.reader.Next(b) }
 
-// Select asks a format that knows events for some; others give references only.
+// Select selects kinds if the format has events; others have references only.
 func (t *Trace) Select(kinds trace.Kinds) {
 	if s, ok := t.reader.(trace.Selector); ok {
 		s.Select(kinds)
 	}
 }
 
-// Container gives the reader of a trace that is our own container, else nil.
+// Container returns the reader of a trace that is our own container, else nil.
 func (t *Trace) Container() *sgt.Reader {
 	r, _ := t.reader.(*sgt.Reader)
 	return r
 }
 
-// Mover gives the reader of a trace that is our own container, and not packed again:
-// its chunks are where it says in the file. Else nil.
+// Mover returns the reader of a trace that is our own container and not compressed again, so that its
+// chunks are at their offsets in the file; else nil.
 func (t *Trace) Mover() trace.Mover {
 	if r := t.Container(); r != nil && len(t.packings) == 0 {
 		return r
@@ -141,18 +136,17 @@ func (t *Trace) Mover() trace.Mover {
 	return nil
 }
 
-// Expect passes on what the index of the file says: see [sgt.Reader.Expect]. It reports
-// false, and does nothing, where the trace is no container, or is packed again.
+// Expect calls [sgt.Reader.Expect] with the outline from the index of the file. It reports false if
+// the trace is no container, or is compressed again.
 func (t *Trace) Expect(o trace.Outline) bool {
-	r := t.Container()
-	if r == nil || len(t.packings) > 0 {
-		return false
+	r, ok := t.Mover().(*sgt.Reader)
+	if ok {
+		r.Expect(o)
 	}
-	r.Expect(o)
-	return true
+	return ok
 }
 
-// Header tells what the trace had so far.
+// Header describes the trace as far as it was read.
 func (t *Trace) Header() trace.Header {
 	if d, ok := t.reader.(trace.Describer); ok {
 		return d.Header()
@@ -163,13 +157,13 @@ func (t *Trace) Header() trace.Header {
 // Format is the name of the trace's format.
 func (t *Trace) Format() string { return t.format }
 
-// Packings are the names of what the trace was packed in, outermost first.
+// Packings are the names of the compressions of the trace, outermost first.
 func (t *Trace) Packings() []string { return t.packings }
 
-// Unpacked is the number of bytes that the format has read, after unpacking.
+// Unpacked is the number of bytes that the format has read, after decompression.
 func (t *Trace) Unpacked() int64 { return t.unpacked.bytes }
 
-// counter counts what is read through it.
+// counter counts the bytes that are read through it.
 type counter struct {
 	reader io.Reader
 	bytes  int64

@@ -1,28 +1,28 @@
 package open
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Packing is one way in which a stream can be compressed.
 type Packing struct {
-	Name string // as in messages: "lz4", "gzip", "zstd", "xz"
-	// New unpacks r, which is also an io.ByteReader. A stream that ends too
-	// early must end in an error of which io.ErrUnexpectedEOF is one. Errors are
-	// taken for damage, unless they are r's or an [*UnpackerError].
+	Name string // "lz4", "gzip", "zstd", "xz"
+	// New decompresses r, which is also an io.ByteReader. The error for a stream that ends too
+	// early must be an io.ErrUnexpectedEOF. Errors are damage, unless they are r's or an
+	// [*UnpackerError].
 	New func(r io.Reader) (io.Reader, error)
 }
 
-// builtin are the packings that every program reads.
-var builtin = []Packing{
-	{Name: "lz4", New: newLZ4},
-}
+// builtin is the packing that every program reads.
+var builtin = Packing{Name: "lz4", New: newLZ4}
 
-// magics tell packings by their first bytes, those that are not read included.
+// magics are the first bytes of packings, including those that are not read.
 var magics = []struct{ magic, packing, unpack string }{
 	{"\x04\x22\x4d\x18", "lz4", "lz4 -d"},
 	{"\x02\x21\x4c\x18", "lz4", "lz4 -d"},
@@ -31,25 +31,24 @@ var magics = []struct{ magic, packing, unpack string }{
 	{"\xfd7zXZ\x00", "xz", "xz -d"},
 }
 
-// packingOf gives what a stream that begins with head is packed in, or nil.
+// packingOf returns the packing of a stream that begins with head, or nil.
 func packingOf(file string, head []byte, more []Packing) (*Packing, error) {
 	name, unpack := magicOf(head)
 	if name == "" {
 		return nil, nil
 	}
-	for _, list := range [][]Packing{builtin, more} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i], nil
-			}
-		}
+	if name == builtin.Name {
+		return &builtin, nil
+	}
+	if i := slices.IndexFunc(more, func(p Packing) bool { return p.Name == name }); i >= 0 {
+		return &more[i], nil
 	}
 	return nil, &PackingError{File: file, Packing: name, Unpack: unpack}
 }
 
-// magicOf gives the packing that head begins with, and the command for it. LZ4
-// and zstd may begin with skippable frames of the same form, so that the first
-// other frame tells them apart; where it is out of sight it is taken for LZ4.
+// magicOf returns the packing that head begins with, and the command for it. LZ4 and zstd may begin
+// with skippable frames of the same form, so the first other frame decides; if it is not in head,
+// the packing is assumed to be LZ4.
 func magicOf(head []byte) (name, unpack string) {
 	rest, skipped := head, false
 	for len(rest) >= 8 && isSkippable(binary.LittleEndian.Uint32(rest)) {
@@ -58,7 +57,7 @@ func magicOf(head []byte) (name, unpack string) {
 		rest = rest[min(uint64(len(rest)), length):]
 	}
 	for _, m := range magics {
-		if len(rest) >= len(m.magic) && string(rest[:len(m.magic)]) == m.magic {
+		if bytes.HasPrefix(rest, []byte(m.magic)) {
 			return m.packing, m.unpack
 		}
 	}
@@ -68,19 +67,18 @@ func magicOf(head []byte) (name, unpack string) {
 	return "", ""
 }
 
-// isSkippable tells whether magic begins one of the sixteen skippable frames.
+// isSkippable reports whether magic begins one of the sixteen skippable frames.
 func isSkippable(magic uint32) bool { return magic&^0xf == 0x184d2a50 }
 
-// origin is the reader that a caller gave. It keeps its error, so that this is
-// not taken for one of the packed bytes.
+// origin is the caller's reader. It keeps its error to distinguish it from errors of decompression.
 type origin struct {
 	reader io.Reader
 	watch  func() error // [Options.Watch]
 	err    error
 }
 
-// goOn asks whether to; the error is kept like the reader's.
-func (o *origin) goOn() error {
+// proceed calls watch, and keeps its error like the reader's.
+func (o *origin) proceed() error {
 	if o.watch == nil {
 		return nil
 	}
@@ -95,7 +93,7 @@ func (o *origin) Read(p []byte) (int, error) {
 	if o.err != nil {
 		return 0, o.err
 	}
-	if err := o.goOn(); err != nil {
+	if err := o.proceed(); err != nil {
 		return 0, err
 	}
 	n, err := o.reader.Read(p)
@@ -103,7 +101,7 @@ func (o *origin) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// layer unpacks one packing and says what broke where.
+// layer decompresses one packing and reports what broke where.
 type layer struct {
 	file     string
 	packing  Packing
@@ -114,16 +112,12 @@ type layer struct {
 	err      error // what the layer ended with
 }
 
-func newLayer(file string, p Packing, packed io.Reader, source *origin) *layer {
-	return &layer{file: file, packing: p, packed: packed, source: source}
-}
-
-// Read gives whatever could be unpacked before an error.
+// Read returns all bytes that could be decompressed before an error.
 func (l *layer) Read(p []byte) (n int, err error) {
 	if l.err != nil {
 		return 0, l.err
 	}
-	if l.err = l.source.goOn(); l.err != nil {
+	if l.err = l.source.proceed(); l.err != nil {
 		return 0, l.err
 	}
 	if l.unpacked == nil {
@@ -137,7 +131,7 @@ func (l *layer) Read(p []byte) (n int, err error) {
 	return n, l.err
 }
 
-// classify makes an error of the unpacker one of the trace.
+// classify turns an error of the decompressor into one of the trace.
 func (l *layer) classify(err error) error {
 	if err == nil || err == io.EOF && l.unpacked != nil {
 		return err
@@ -151,16 +145,11 @@ func (l *layer) classify(err error) error {
 	}
 	var unpacker *UnpackerError
 	if errors.As(err, &unpacker) {
-		return l.name(unpacker)
+		if unpacker.File != "" { // completed by an inner packing
+			return unpacker
+		}
+		return &UnpackerError{File: l.file, Packing: l.packing.Name, Err: unpacker.Err}
 	}
 	cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 	return &trace.DamageError{File: l.file, Layer: l.packing.Name, Offset: l.bytes, Cut: cut, Err: err}
-}
-
-// name completes an error of the unpacker, unless a packing further out has.
-func (l *layer) name(e *UnpackerError) error {
-	if e.File != "" {
-		return e
-	}
-	return &UnpackerError{File: l.file, Packing: l.packing.Name, Err: e.Err}
 }

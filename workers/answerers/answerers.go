@@ -1,5 +1,5 @@
-// Package answerers has who answers the questions of a workers.AnswerHost, by name. It is
-// for the program that the page loads when it is needed, which is as large as the page's own.
+// Package answerers answers the questions of a workers.AnswerHost. It is part of the page's second
+// program, which is as large as the first and loaded on demand.
 package answerers
 
 import (
@@ -23,7 +23,7 @@ import (
 // OpenTrace opens the trace that came with a question, for one pass.
 type OpenTrace func(name, format string, attachment any) (trace.Reader, io.Closer, error)
 
-// All returns everybody who answers.
+// All returns all answerers by the names of their questions.
 func All(open OpenTrace) map[string]func(workers.Subject) (workers.Answerer, error) {
 	return map[string]func(workers.Subject) (workers.Answerer, error){
 		answers.OfModels:      models,
@@ -67,8 +67,8 @@ func cores(open OpenTrace) workers.Answerer {
 	}
 }
 
-// verbs answers questions to any verb about one profile: the reply has the document's tables
-// and warnings, and as Bytes its JSON.
+// verbs answers any verb of package ask about one profile: the reply has the document's tables and
+// warnings, and as Bytes its JSON.
 func verbs(s workers.Subject) (workers.Answerer, error) {
 	p, err := profile.Decode(s.Profile)
 	return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
@@ -102,8 +102,7 @@ func exports(s workers.Subject) (workers.Answerer, error) {
 	}, nil
 }
 
-// describe reads a description of a hierarchy of caches. The reply's Bytes are its lines
-// (hierarchy.Lines).
+// describe parses a description of a hierarchy of caches. The reply's Bytes are its hierarchy.Lines.
 func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 	h, notes, err := config.Read(q.Bytes)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package local carries messages between goroutines: the twin of workers/web
-// for the command line and for tests.
+// Package local connects goroutines as package workers/web connects workers.
 package local
 
 import "github.com/stackglass/stackglass/workers"
@@ -7,8 +6,7 @@ import "github.com/stackglass/stackglass/workers"
 // carrier is one end: it puts into the other end's mailbox.
 type carrier struct{ own, other *workers.Mailbox }
 
-// Pair makes the two ends of one connection. Bodies and attachments are handed
-// over as they are, without a copy.
+// Pair returns the two ends of one connection. Bodies and attachments are not copied.
 func Pair() (asker, host workers.Carrier) {
 	a, b := new(workers.Mailbox), new(workers.Mailbox)
 	return &carrier{a, b}, &carrier{b, a}

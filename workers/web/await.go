@@ -7,30 +7,24 @@ import (
 	"syscall/js"
 )
 
-// Await waits for promise and gives its value, or what it was rejected with, as
-// a js.Error. It must not be called from an event handler.
+// Await waits for promise and returns its value, or a js.Error if it was rejected. Event handlers must not
+// call it.
 func Await(promise js.Value) (js.Value, error) {
 	type outcome struct {
 		value js.Value
 		err   error
 	}
 	settled := make(chan outcome, 1)
-	fulfilled := js.FuncOf(func(_ js.Value, args []js.Value) any {
-		settled <- outcome{value: args[0]}
-		return nil
-	})
+	fulfilled := Function(func(args []js.Value) { settled <- outcome{value: args[0]} })
 	defer fulfilled.Release()
-	rejected := js.FuncOf(func(_ js.Value, args []js.Value) any {
-		settled <- outcome{err: js.Error{Value: args[0]}}
-		return nil
-	})
+	rejected := Function(func(args []js.Value) { settled <- outcome{err: js.Error{Value: args[0]}} })
 	defer rejected.Release()
 	promise.Call("then", fulfilled, rejected)
 	o := <-settled
 	return o.value, o.err
 }
 
-// Try calls f and gives what it throws as an error.
+// Try calls f and returns what it throws as an error.
 func Try(f func() js.Value) (v js.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -44,17 +38,15 @@ func Try(f func() js.Value) (v js.Value, err error) {
 	return f(), nil
 }
 
-// Release frees the memory of a typed array at once, where the browser can. Otherwise it
-// stays until both Go and the browser have collected their garbage: Go does not know how
-// large the array is, so its collector may not run for a long time.
+// Release frees the memory of a typed array at once, if the browser can. Otherwise both Go and the browser
+// must collect their garbage first, and Go, which does not know how large the array is, may do that late.
 func Release(array js.Value) {
 	if buffer := array.Get("buffer"); buffer.Get("transfer").Type() == js.TypeFunction {
 		buffer.Call("transfer", 0)
 	}
 }
 
-// yielder passes a message to itself: the browser delivers it after the events
-// that were waiting.
+// yielder passes a message to itself, which the browser delivers after the waiting events.
 type yielder struct {
 	turn    sync.Mutex
 	port    js.Value
@@ -64,17 +56,13 @@ type yielder struct {
 var theYielder = sync.OnceValue(func() *yielder {
 	y := &yielder{arrived: make(chan struct{}, 1)}
 	channel := js.Global().Get("MessageChannel").New()
-	channel.Get("port1").Set("onmessage", js.FuncOf(func(js.Value, []js.Value) any {
-		y.arrived <- struct{}{}
-		return nil
-	}))
+	channel.Get("port1").Set("onmessage", Function(func([]js.Value) { y.arrived <- struct{}{} }))
 	y.port = channel.Get("port2")
 	return y
 })
 
-// Yield lets the events in that wait for the program: some fifty microseconds.
-// runtime.Gosched does not, and the least time.Sleep takes two milliseconds.
-// It must not be called from an event handler.
+// Yield lets waiting events in, in some fifty microseconds. runtime.Gosched does not, and the shortest
+// time.Sleep takes two milliseconds. Event handlers must not call it.
 func Yield() {
 	y := theYielder()
 	y.turn.Lock()

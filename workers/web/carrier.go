@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// carrier is one end. remote is what takes messages for the other side: a
-// Worker on the page, the global scope in the worker.
+// carrier is one end. remote receives messages for the other side: a Worker on the page, the global scope in
+// the worker.
 type carrier struct {
 	remote   js.Value
 	mailbox  workers.Mailbox
@@ -24,9 +24,8 @@ type carrier struct {
 	once     sync.Once
 }
 
-// Spawn starts the worker whose script is at url, under a name that the
-// worker's program reads from its global scope. Closing the carrier ends the
-// worker and gives its memory back to the browser, whatever it is doing.
+// Spawn starts the worker whose script is at url, with a name that its program reads from the global scope.
+// Closing the carrier ends the worker and frees its memory, whatever it is doing.
 func Spawn(url, name string) (workers.Carrier, error) {
 	worker, err := Try(func() js.Value {
 		return js.Global().Get("Worker").New(url, map[string]any{"name": name})
@@ -35,15 +34,7 @@ func Spawn(url, name string) (workers.Carrier, error) {
 		return nil, err
 	}
 	c := &carrier{remote: worker, close: func() { worker.Call("terminate") }}
-	c.on("error", func(event js.Value) {
-		// Else it would be taken for an error of the worker that started this one.
-		event.Call("preventDefault")
-		why := "its script could not be loaded"
-		if text := event.Get("message"); text.Type() == js.TypeString {
-			why = text.String()
-		}
-		c.mailbox.End(&workers.DeadError{Code: -1, Why: why})
-	})
+	c.on("error", func(event js.Value) { c.mailbox.End(&workers.DeadError{Code: -1, Why: ErrorOf(event)}) })
 	c.kept = len(c.handlers) // a worker that is ended may still raise errors
 	c.on("message", func(event js.Value) {
 		if data := event.Get("data"); data.Type() == js.TypeObject && data.Get("alive").Type() == js.TypeString {
@@ -61,12 +52,11 @@ func Spawn(url, name string) (workers.Carrier, error) {
 // Helper is the name of workers that [Help] starts.
 const Helper = "helper"
 
-// Help starts another worker with the script and the program of this one, which is
-// compiled already.
+// Help starts another worker with the script and the compiled program of this one.
 func Help() (workers.Carrier, error) {
 	self := js.Global()
 	address := self.Get("location").Get("href").String()
-	if settings := self.Get("location").Get("hash").String(); settings != "" { // it is made from a blob
+	if settings := self.Get("location").Get("hash").String(); settings != "" { // the script is a blob
 		address = "worker.js?" + settings[1:]
 	}
 	c, err := Spawn(address, Helper)
@@ -79,26 +69,23 @@ func Help() (workers.Carrier, error) {
 	return c, err
 }
 
-// lastWordsWait is how long a worker's last message may be under way once its locks
-// are free.
+// lastWordsWait is how long a worker's last message may take once its locks are free.
 const lastWordsWait = 500 * time.Millisecond
 
-// watch ends the connection when the worker lets go of its lock: some ends send no
-// message and raise no event.
+// watch ends the connection when the worker's lock is released: some deaths cause no message and no event.
 func (c *carrier) watch(lock js.Value) {
 	var free js.Func
-	free = js.FuncOf(func(js.Value, []js.Value) any {
+	free = Function(func([]js.Value) {
 		free.Release()
 		time.AfterFunc(lastWordsWait, func() {
 			c.mailbox.End(&workers.DeadError{Code: -1, Why: "it ended without a word"})
 		})
-		return nil
 	})
 	js.Global().Get("navigator").Get("locks").Call("request", lock, free)
 }
 
-// beAlive has this worker hold a lock for as long as it lives, and tells the page
-// which, where the browser has locks.
+// beAlive makes this worker hold a lock while it lives, and sends its name to the page, if the browser has
+// locks.
 func beAlive(self js.Value) {
 	locks := self.Get("navigator").Get("locks")
 	if !locks.Truthy() {
@@ -112,8 +99,7 @@ func beAlive(self js.Value) {
 	}))
 }
 
-// Self gives the worker's end of its connection to the page. It is to be
-// called once. Closing it ends the worker.
+// Self returns the worker's end of its connection to the page. Call it once. Closing it ends the worker.
 func Self() workers.Carrier {
 	self := js.Global()
 	c := &carrier{remote: self, close: func() {
@@ -121,37 +107,27 @@ func Self() workers.Carrier {
 		self.Call("close")
 	}}
 	c.on("message", c.takeMessage)
-	// The bootstrap script kept what came before there was anyone to take it.
-	if early := self.Get("earlyMessages"); early.Truthy() {
-		self.Set("onmessage", js.Null())
-		for i := range early.Length() {
-			c.takeMessage(early.Index(i))
-		}
-		self.Set("earlyMessages", js.Undefined())
-	}
+	EarlyMessages(c.takeMessage)
 	beAlive(self)
 	return c
 }
 
-// on adds an event handler, which must not wait for anything.
+// on adds an event handler, which must not block.
 func (c *carrier) on(event string, handle func(event js.Value)) {
-	handler := js.FuncOf(func(_ js.Value, args []js.Value) any {
-		handle(args[0])
-		return nil
-	})
+	handler := Function(func(args []js.Value) { handle(args[0]) })
 	c.handlers = append(c.handlers, handler)
 	c.remote.Call("addEventListener", event, handler)
 }
 
-// takeMessage puts what an event brings into the mailbox. What no carrier sends is
-// dropped: anything that runs on the page may send to a worker.
+// takeMessage puts the message of an event into the mailbox. It drops what no carrier sends: anything on the
+// page may send to a worker.
 func (c *carrier) takeMessage(event js.Value) {
 	object := event.Get("data")
 	if object.Type() != js.TypeObject {
 		return
 	}
 	if exited := object.Get("exited"); exited.Type() == js.TypeNumber {
-		c.mailbox.End(endOf(exited.Int(), object.Get("why")))
+		c.mailbox.End(endOf(exited.Int(), Text(object, "why")))
 		return
 	}
 	kind, job := object.Get("type"), object.Get("job")
@@ -164,8 +140,7 @@ func (c *carrier) takeMessage(event js.Value) {
 			return
 		}
 		bytes := js.Global().Get("Uint8Array").New(body)
-		m.Body = make([]byte, bytes.Length())
-		js.CopyBytesToGo(m.Body, bytes)
+		m.Body = Bytes(bytes)
 		Release(bytes)
 	}
 	if attachment := object.Get("attachment"); !attachment.IsUndefined() {
@@ -174,7 +149,7 @@ func (c *carrier) takeMessage(event js.Value) {
 	c.mailbox.Put(m)
 }
 
-// isWhole tells whether v is a whole number from 0 to most.
+// isWhole reports whether v is a whole number from 0 to most.
 func isWhole(v js.Value, most float64) bool {
 	if v.Type() != js.TypeNumber {
 		return false
@@ -183,16 +158,12 @@ func isWhole(v js.Value, most float64) bool {
 	return f >= 0 && f <= most && f == math.Trunc(f)
 }
 
-// endOf says what the end of a worker's program means.
-func endOf(code int, why js.Value) error {
-	words := ""
-	if why.Type() == js.TypeString {
-		words = why.String()
-	}
-	if code == 0 && words == "" {
+// endOf returns the error for the end of a worker's program.
+func endOf(code int, why string) error {
+	if code == 0 && why == "" {
 		return workers.ErrClosed
 	}
-	return &workers.DeadError{Code: code, Why: words}
+	return &workers.DeadError{Code: code, Why: why}
 }
 
 func (c *carrier) Send(m workers.Message) error {
@@ -204,9 +175,7 @@ func (c *carrier) Send(m workers.Message) error {
 	object.Set("job", float64(m.Job))
 	var transfer []any
 	if len(m.Body) > 0 {
-		bytes := js.Global().Get("Uint8Array").New(len(m.Body))
-		js.CopyBytesToJS(bytes, m.Body)
-		buffer := bytes.Get("buffer")
+		buffer := Array(m.Body).Get("buffer")
 		object.Set("body", buffer)
 		transfer = append(transfer, buffer)
 	}

@@ -1,6 +1,5 @@
-// Package workerstest is one suite of tests for every workers.Carrier. The
-// suite talks to a [Peer], which runs on the carrier's other side: a goroutine
-// for workers/local, another worker's program for workers/web.
+// Package workerstest tests every workers.Carrier. The suite talks to a [Peer] on the other side: a
+// goroutine for workers/local, another worker's program for workers/web.
 package workerstest
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// What the peer is told to do, by the type of the message.
+// Commands for the peer.
 const (
 	echo  = workers.TypeStart    // send it back
 	burst = workers.TypeProgress // send as many messages as Job says
@@ -22,8 +21,7 @@ const (
 // patience limits waits for messages that must arrive, on a machine of any speed.
 const patience = 10 * time.Minute
 
-// Peer serves the suite on the other side until it is told to leave or its
-// carrier ends.
+// Peer serves the suite on the other side until it receives leave or its carrier ends.
 func Peer(c workers.Carrier) error {
 	if err := c.Send(workers.Message{Type: workers.TypeReady}); err != nil {
 		return err
@@ -54,9 +52,8 @@ func Peer(c workers.Carrier) error {
 	}
 }
 
-// TestCarrier runs the suite. open connects to a new [Peer]; attachment is
-// something that the carrier can carry, same tells whether what came back is
-// it.
+// TestCarrier runs the suite. open connects to a new [Peer]; attachment is a value for the carrier, which
+// must come back the same.
 func TestCarrier(t *testing.T, open func(t *testing.T) workers.Carrier, attachment any, same func(back any) bool) {
 	tests := map[string]func(*testing.T, workers.Carrier){
 		"sends before ready are kept": testEarly,

@@ -1,5 +1,5 @@
-// Package gzip lets package open read traces that are packed with gzip (RFC 1952). It is
-// apart because it adds 8 KB to a compressed WebAssembly module.
+// Package gzip lets package open read traces that are compressed with gzip (RFC 1952). It adds 8 KB
+// to a compressed WebAssembly module.
 package gzip
 
 import (

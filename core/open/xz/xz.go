@@ -1,9 +1,8 @@
-// Package xz lets package open read traces that are packed with xz. It is apart
-// because it adds 120 KB to a compressed WebAssembly module.
+// Package xz lets package open read traces that are compressed with xz. It adds 120 KB to a compressed
+// WebAssembly module.
 //
-// The library takes a file that is cut between two blocks, or within a block's
-// header, for a whole one. A whole one ends with the magic bytes of a stream's
-// footer, and perhaps zeros; that is looked at here.
+// The library accepts a file that is cut between two blocks, or within a block's header. So this
+// package checks that the file ends with the magic bytes of a stream's footer, and perhaps zeros.
 package xz
 
 import (
@@ -16,7 +15,7 @@ import (
 // Packing is xz.
 var Packing = open.Packing{Name: "xz", New: newReader}
 
-// source is what package open hands out.
+// source is the reader of package open.
 type source interface {
 	io.Reader
 	io.ByteReader
@@ -46,7 +45,7 @@ type ending struct {
 	source source
 	before byte // the byte before last
 	last   byte // the last byte that is not zero
-	latest byte // the last byte of all
+	latest byte // the last byte
 }
 
 func (e *ending) Read(p []byte) (int, error) {
