@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// address gives the address of a file of the site, relative to the page, which knows
-// it: worker starts this very program again, unpacker the second program.
+// address returns the address of a file of the site, relative to the page, which knows it: worker starts this
+// program again, unpacker the second program.
 func address(file string) string {
 	return document().Get("documentElement").Get("dataset").Get(file).String()
 }
@@ -24,32 +24,26 @@ func address(file string) string {
 type browser struct {
 	focus   string // id of the element to focus after the render of the next build
 	demos   []ui.Demo
-	grids   map[string]*state.Grid // handed over, by id
+	grids   map[string]*state.Grid // passed on, by id
 	problem string                 // that was scrolled into view
 
 	app      *ui.App
-	matrices map[string]*state.Matrix // handed over, by id; nil before matrix.js is asked for
-	graph    *state.Graph             // the same; nil before graph.js is asked for
+	matrices map[string]*state.Matrix // passed on, by id; nil before matrix.js is loaded
+	graph    *state.Graph             // passed on; nil before graph.js is loaded
 }
 
 func document() js.Value { return js.Global().Get("document") }
 
 func element(id string) js.Value { return document().Call("getElementById", id) }
 
-// function makes a callback that lives as long as the page.
-func function(f func(args []js.Value)) js.Func {
-	return js.FuncOf(func(_ js.Value, args []js.Value) any {
-		f(args)
-		return nil
-	})
-}
+// script returns the global object of a script of the site.
+func script(name string) js.Value { return js.Global().Get("stackglass" + name) }
 
 func listen(event string, f func(event js.Value)) {
-	js.Global().Call("addEventListener", event, function(func(args []js.Value) { f(args[0]) }))
+	js.Global().Call("addEventListener", event, web.Function(func(args []js.Value) { f(args[0]) }))
 }
 
-// building takes what has to wait for the render of what is built now, and gives what
-// to do then.
+// building returns what to do after the render of the current build.
 func (b *browser) building() (rendered func()) {
 	focus := b.focus
 	b.focus = ""
@@ -64,10 +58,9 @@ func (b *browser) building() (rendered func()) {
 	}
 }
 
-// showProblem scrolls to what went wrong, once: it may stand below the fold.
+// showProblem scrolls to a new problem, which may be below the fold.
 func (b *browser) showProblem() {
-	text := ""
-	problem := element("problem")
+	text, problem := "", element("problem")
 	if problem.Truthy() {
 		text = problem.Get("textContent").String()
 	}
@@ -82,7 +75,7 @@ func (b *browser) Connect() (workers.Carrier, error) {
 	return web.Spawn(address("worker"), "analysis")
 }
 
-// Settings gives the form of the first screen.
+// Settings reads the form of the first screen.
 func (b *browser) Settings() state.Settings {
 	data := js.Global().Get("FormData").New(element("settings-form"))
 	s := state.Settings{}
@@ -90,13 +83,9 @@ func (b *browser) Settings() state.Settings {
 	for i := range lines.Length() {
 		s.LineBytes = append(s.LineBytes, lines.Index(i).String())
 	}
-	if kinds := data.Call("get", "kinds"); kinds.Type() == js.TypeString {
-		s.Kinds = kinds.String()
-	}
-	if format := data.Call("get", "format"); format.Type() == js.TypeString {
-		s.Format = format.String()
-	}
-	for name, to := range map[string]*string{"cores": &s.Cores, "sample": &s.Sample, "memory": &s.Memory, "workers": &s.Workers} {
+	for name, to := range map[string]*string{
+		"kinds": &s.Kinds, "format": &s.Format, "cores": &s.Cores, "sample": &s.Sample, "memory": &s.Memory, "workers": &s.Workers,
+	} {
 		if text := data.Call("get", name); text.Type() == js.TypeString {
 			*to = text.String()
 		}
@@ -117,12 +106,9 @@ func (b *browser) Demos() []ui.Demo {
 		card := cards.Index(i)
 		attributes := card.Get("dataset")
 		d := ui.Demo{Name: attributes.Get("demo").String(), Question: card.Get("textContent").String(),
-			Title: attributes.Get("title").String(), URL: attributes.Get("file").String(), Opens: attributes.Get("opens").String()}
-		if source := attributes.Get("source"); source.Type() == js.TypeString {
-			d.Source = source.String()
-		}
-		d.Loops = attributes.Get("loops").Truthy()
-		// A card that does not say what it is of is no result's.
+			Title: attributes.Get("title").String(), URL: attributes.Get("file").String(), Opens: attributes.Get("opens").String(),
+			Source: web.Text(attributes, "source"), Loops: attributes.Get("loops").Truthy()}
+		// A card without these numbers belongs to no result.
 		d.References, _ = strconv.ParseUint(attributes.Get("references").String(), 10, 64)
 		d.Lines, _ = strconv.ParseUint(attributes.Get("lines").String(), 10, 64)
 		lesson := card.Call("closest", ".card").Call("querySelectorAll", "[data-view]")
@@ -147,18 +133,18 @@ func (b *browser) Copy(text string) error {
 
 // Save downloads content under a name.
 func (b *browser) Save(name, mediaType string, content []byte) {
-	blob := js.Global().Get("Blob").New([]any{bytesOf(content)}, map[string]any{"type": mediaType})
-	js.Global().Get("stackglassCharts").Call("save", blob, name)
+	blob := js.Global().Get("Blob").New([]any{web.Array(content)}, map[string]any{"type": mediaType})
+	script("Charts").Call("save", blob, name)
 }
 
 // SavePicture downloads a chart as it is drawn.
 func (b *browser) SavePicture(chart, name string) {
-	js.Global().Get("stackglassCharts").Call("savePicture", chart, name)
+	script("Charts").Call("savePicture", chart, name)
 }
 
 // ResetZoom shows all of a chart.
 func (b *browser) ResetZoom(chart string) {
-	js.Global().Get("stackglassCharts").Call("resetZoom", chart)
+	script("Charts").Call("resetZoom", chart)
 }
 
 // Pick opens the file picker. Browsers allow it within a click only.
@@ -184,11 +170,10 @@ func (b *browser) SetHash(hash string, replace bool) {
 
 // ShowProgress implements [ui.Port].
 func (b *browser) ShowProgress(bar state.RunBar) bool {
-	byID := func(id string) js.Value { return document().Call("getElementById", id) }
-	length, percent := byID("run-progress"), byID("run-percent")
+	length, percent := element("run-progress"), element("run-percent")
 	facts := make([]js.Value, len(bar.Facts))
 	for i, f := range bar.Facts {
-		if facts[i] = byID("run-" + f.ID); facts[i].IsNull() || f.Share != "" && facts[i].Get("nextElementSibling").IsNull() {
+		if facts[i] = element("run-" + f.ID); facts[i].IsNull() || f.Share != "" && facts[i].Get("nextElementSibling").IsNull() {
 			return false
 		}
 	}
@@ -221,7 +206,7 @@ func (b *browser) ShowFirst(show bool) {
 // SetTitle names the window.
 func (b *browser) SetTitle(title string) { document().Set("title", title) }
 
-// Announce tells those who listen instead of looking.
+// Announce announces text to screen readers.
 func (b *browser) Announce(text string) { element("live").Set("textContent", text) }
 
 // Focus moves the focus after the next render.

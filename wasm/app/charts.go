@@ -7,41 +7,49 @@ import (
 	"unsafe"
 
 	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers/web"
 )
 
-// Chart hands a chart to charts.js: words as an object, numbers as typed arrays.
+// Chart passes a chart to charts.js: an object, with numbers as typed arrays.
 func (b *browser) Chart(c *state.Chart) {
-	series := make([]any, len(c.Series))
-	for i, s := range c.Series {
-		series[i] = map[string]any{
+	series := list(len(c.Series), func(i int) any {
+		s := &c.Series[i]
+		return map[string]any{
 			"label": s.Label, "color": s.Color, "shape": string(s.Shape), "dash": s.Dash, "y": floats(s.Y), "low": floats(s.Low), "high": floats(s.High),
 		}
-	}
-	marks := make([]any, len(c.Marks))
-	for i, m := range c.Marks {
-		marks[i] = map[string]any{"label": m.Label, "color": m.Color, "x": m.X, "y": m.Y, "level": m.Level}
-	}
-	js.Global().Get("stackglassCharts").Call("set", map[string]any{
+	})
+	marks := list(len(c.Marks), func(i int) any {
+		m := &c.Marks[i]
+		return map[string]any{"label": m.Label, "color": m.Color, "x": m.X, "y": m.Y, "level": m.Level}
+	})
+	script("Charts").Call("set", map[string]any{
 		"id": c.ID, "title": c.Title, "summary": c.Summary, "split": c.Split, "small": c.Small,
 		"x": axis(c.X), "y": axis(c.Y), "at": floats(c.At), "series": series, "marks": marks,
 	})
 }
 
 func axis(a state.Axis) map[string]any {
-	labels := make([]any, len(a.Labels))
-	for i, l := range a.Labels {
-		labels[i] = l
-	}
 	return map[string]any{
-		"label": a.Label, "unit": string(a.Unit), "log": a.Log, "min": a.Min, "max": a.Max, "labels": labels,
+		"label": a.Label, "unit": string(a.Unit), "log": a.Log, "min": a.Min, "max": a.Max, "labels": words(a.Labels),
 	}
 }
 
+// list returns n values for JavaScript.
+func list(n int, value func(i int) any) []any {
+	values := make([]any, n)
+	for i := range values {
+		values[i] = value(i)
+	}
+	return values
+}
+
+func words(texts []string) []any { return list(len(texts), func(i int) any { return texts[i] }) }
+
 // floats copies numbers into a Float64Array.
-func floats(list []float64) js.Value {
-	if len(list) == 0 {
+func floats(numbers []float64) js.Value {
+	if len(numbers) == 0 {
 		return js.Global().Get("Float64Array").New(0)
 	}
-	bytes := bytesOf(unsafe.Slice((*byte)(unsafe.Pointer(&list[0])), 8*len(list)))
+	bytes := web.Array(unsafe.Slice((*byte)(unsafe.Pointer(&numbers[0])), 8*len(numbers)))
 	return js.Global().Get("Float64Array").New(bytes.Get("buffer"))
 }

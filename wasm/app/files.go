@@ -12,7 +12,7 @@ import (
 
 var errNoClipboard = errors.New("this browser has no clipboard for pages that were not opened over https or localhost")
 
-// itemOf reads what boot.js offers.
+// itemOf reads an item that boot.js offers.
 func itemOf(v js.Value) ui.Item {
 	if demo := v.Get("demo"); demo.Truthy() {
 		return ui.Item{Demo: demo.String(), URL: v.Get("url").String(), Title: v.Get("title").String()}
@@ -25,12 +25,9 @@ func itemOf(v js.Value) ui.Item {
 }
 
 func fileOf(v js.Value) ui.File {
-	f := ui.File{Name: v.Get("name").String(), Bytes: uint64(v.Get("size").Float()), Ref: v}
-	if path := v.Get("webkitRelativePath"); path.Type() == js.TypeString {
-		f.Path = path.String()
-	}
-	if modified := v.Get("lastModified"); modified.Type() == js.TypeNumber {
-		f.Modified = int64(modified.Float())
+	f := ui.File{
+		Name: v.Get("name").String(), Bytes: uint64(v.Get("size").Float()), Ref: v,
+		Path: web.Text(v, "webkitRelativePath"), Modified: int64(web.Number(v, "lastModified")),
 	}
 	f.Read = func(most int) ([]byte, error) {
 		part := v
@@ -41,15 +38,12 @@ func fileOf(v js.Value) ui.File {
 		if err != nil {
 			return nil, err
 		}
-		array := js.Global().Get("Uint8Array").New(buffer)
-		content := make([]byte, array.Length())
-		js.CopyBytesToGo(content, array)
-		return content, nil
+		return web.Bytes(js.Global().Get("Uint8Array").New(buffer)), nil
 	}
 	return f
 }
 
-// Fetch gets a file of this site.
+// Fetch fetches a file of this site.
 func (b *browser) Fetch(url, name string) (ui.File, error) {
 	response, err := web.Await(js.Global().Call("fetch", url))
 	if err != nil {
@@ -62,14 +56,7 @@ func (b *browser) Fetch(url, name string) (ui.File, error) {
 	if err != nil {
 		return ui.File{}, err
 	}
-	// A demo is the same file every time it is fetched: it has no date.
+	// A demo has no date, so that it is the same file every time.
 	file := js.Global().Get("File").New([]any{blob}, name, map[string]any{"lastModified": 0})
 	return fileOf(file), nil
-}
-
-// bytesOf copies bytes to the JavaScript side.
-func bytesOf(content []byte) js.Value {
-	array := js.Global().Get("Uint8Array").New(len(content))
-	js.CopyBytesToJS(array, content)
-	return array
 }

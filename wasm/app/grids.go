@@ -7,58 +7,48 @@ import (
 
 	"github.com/stackglass/stackglass/ui"
 	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers/web"
 )
 
-// Grid hands a table to tables.js, which asks for the rows that it draws.
+// Grid passes a table to tables.js, which requests the rows that it draws.
 func (b *browser) Grid(g *state.Grid) {
 	if b.grids == nil {
 		b.grids = map[string]*state.Grid{}
 	}
 	b.grids[g.ID] = g
-	columns := make([]any, len(g.Columns))
-	for i, c := range g.Columns {
-		columns[i] = map[string]any{"name": c.Name, "key": c.Key, "kind": g.Kind(i)}
-	}
-	depths := make([]any, len(g.Depths))
-	for i, depth := range g.Depths {
-		depths[i] = depth
-	}
-	js.Global().Get("stackglassTables").Call("set", map[string]any{
+	columns := list(len(g.Columns), func(i int) any {
+		return map[string]any{"name": g.Columns[i].Name, "key": g.Columns[i].Key, "kind": g.Kind(i)}
+	})
+	depths := list(len(g.Depths), func(i int) any { return g.Depths[i] })
+	script("Tables").Call("set", map[string]any{
 		"depths": depths, "id": g.ID, "caption": g.Caption, "columns": columns, "rows": g.Rows,
 		"sort": g.Sort, "order": g.Order, "selected": g.Selected,
 	})
 }
 
-// rows answers tables.js, within one of its calls: a grid is not changed once it
-// was handed over, so this needs no lock.
+// rows answers tables.js, within one of its calls. It needs no lock: a grid never changes after Grid.
 func (b *browser) rows(id string, first, count int) any {
 	g := b.grids[id]
 	if g == nil {
 		return []any{}
 	}
 	rows, marks := g.View(first, count)
-	list := make([]any, len(rows))
-	for i, row := range rows {
-		cells := make([]any, len(row))
-		for j, cell := range row {
-			cells[j] = cell
-		}
-		list[i] = map[string]any{"cells": cells, "mark": marks[i]}
-	}
-	return list
+	return list(len(rows), func(i int) any {
+		return map[string]any{"cells": words(rows[i]), "mark": marks[i]}
+	})
 }
 
-// connectTables lets tables.js ask and tell.
+// connectTables registers the callbacks of tables.js.
 func (b *browser) connectTables(app *ui.App) {
-	js.Global().Get("stackglassTables").Call("connect",
+	script("Tables").Call("connect",
 		js.FuncOf(func(_ js.Value, args []js.Value) any {
 			return b.rows(args[0].String(), args[1].Int(), args[2].Int())
 		}),
-		function(func(args []js.Value) {
+		web.Function(func(args []js.Value) {
 			id, row := args[0].String(), args[1].Int()
 			go app.PickRow(id, row)
 		}),
-		function(func(args []js.Value) {
+		web.Function(func(args []js.Value) {
 			column := args[1].String()
 			go app.SortBy(column)
 		}))

@@ -14,11 +14,10 @@ import (
 // handlesName is the database of the handles of dropped files.
 const handlesName = "stackglass files"
 
-// handles are FileSystemFileHandles, which Chromium's kin give of dropped files and
-// keep in IndexedDB.
+// handles are FileSystemFileHandles of dropped files, which Chromium and its relatives keep in IndexedDB.
 type handles struct{ kept *idb.Handles }
 
-// newHandles gives nil where the browser has no handles, or keeps none.
+// newHandles returns nil if the browser has no handles, or keeps none.
 func newHandles() ui.Handles {
 	if js.Global().Get("FileSystemFileHandle").Type() != js.TypeFunction {
 		return nil
@@ -30,18 +29,18 @@ func newHandles() ui.Handles {
 	return handles{kept}
 }
 
-// shelves are databases, each of what one analysis cannot hold in memory.
+// shelves are spill stores of analyses: databases.
 type shelves struct{}
 
 // Keys implements [ui.Shelves].
 func (shelves) Keys() []string { return idb.Shelves(idb.DefaultName) }
 
-// Delete implements [ui.Shelves]. What cannot be deleted now is, another time.
+// Delete implements [ui.Shelves]. A failure is repeated later.
 func (shelves) Delete(key string) { _ = idb.DeleteShelf(idb.DefaultName, key) }
 
 var errNotAllowed = errors.New("the browser was not allowed to read it")
 
-// Keep implements [ui.Handles]. A handle that cannot be kept is chosen by hand later.
+// Keep implements [ui.Handles]. Without a handle the user chooses the file again.
 func (h handles) Keep(key string, f ui.File) {
 	promise, ok := f.Handle.(js.Value)
 	if !ok {

@@ -1,8 +1,7 @@
 //go:build js && wasm
 
-// App is the program of the page: it connects package ui to the browser, and
-// renders. In a worker the same program is the host of analyses: one file for
-// both is a third smaller than two, because most of either is the Go runtime.
+// App is the program of the page: it connects package ui to the browser, and renders. In a worker the same
+// program is the host of analyses: one file for both is a third smaller than two.
 package main
 
 import (
@@ -13,24 +12,24 @@ import (
 	"github.com/stackglass/stackglass/ui"
 	"github.com/stackglass/stackglass/wasm/host"
 	"github.com/stackglass/stackglass/wasm/idb"
+	"github.com/stackglass/stackglass/workers/web"
 	"github.com/vugu/vugu"
 	"github.com/vugu/vugu/domrender"
 )
 
-// memoryLimit makes the collector work harder before the page gets as large as
-// a worker may.
+// memoryLimit makes the collector keep the page smaller than a worker may be.
 const memoryLimit = 1 << 30
 
 func main() {
 	if host.InWorker() {
 		if err := host.Run(); err != nil {
-			panic(err) // worker.js tells the page
+			panic(err) // worker.js reports it to the page
 		}
 		return
 	}
 	debug.SetMemoryLimit(memoryLimit)
 	if err := run(); err != nil {
-		js.Global().Get("stackglass").Call("fail",
+		script("").Call("fail",
 			"The page's program has ended ("+err.Error()+"). Kept analyses are untouched; reload the page to go on.")
 	}
 }
@@ -51,14 +50,14 @@ func run() error {
 	go begin(app, page)
 
 	for ok := true; ok; ok = renderer.EventWait() {
-		page.Breathe() // what changed the page took its time
+		page.Breathe() // after the work that changed the page
 		if !app.Changed() {
 			continue
 		}
 		rendered := page.building()
 		built := builder.RunBuild(root)
 		ui.Fit(built)
-		page.Breathe() // what is built is shown, whatever comes in between: that is built next
+		page.Breathe() // changes now are in the next build
 		if err := renderer.Render(built); err != nil {
 			return err
 		}
@@ -78,7 +77,7 @@ func begin(app *ui.App, page *browser) {
 	}
 	app.Tabs, app.Handles, app.Shelves = newTabs(app), newHandles(), shelves{}
 	listen("focus", func(js.Value) { go app.Refresh() })
-	js.Global().Call("addEventListener", "pointerdown", function(func([]js.Value) { app.Pressed() }), true)
+	js.Global().Call("addEventListener", "pointerdown", web.Function(func([]js.Value) { app.Pressed() }), true)
 	listen("pagehide", func(event js.Value) {
 		if event.Get("persisted").Truthy() {
 			go app.Leave()
@@ -89,7 +88,7 @@ func begin(app *ui.App, page *browser) {
 		_, hash, _ := strings.Cut(event.Get("newURL").String(), "#")
 		app.Follow(hash)
 	})
-	js.Global().Get("stackglass").Call("onItem", function(func(args []js.Value) {
+	script("").Call("onItem", web.Function(func(args []js.Value) {
 		if pair := args[0].Get("pair"); pair.Truthy() {
 			first, second := itemOf(pair.Index(0)), itemOf(pair.Index(1))
 			go app.OfferPair(first, second)
@@ -98,12 +97,12 @@ func begin(app *ui.App, page *browser) {
 		item := itemOf(args[0])
 		go app.Offer(item)
 	}))
-	// More workers than processors would be in each other's way.
+	// More workers than processors would slow each other down.
 	workers := element("workers")
 	workers.Set("length", min(workers.Get("length").Int(), 1+js.Global().Get("navigator").Get("hardwareConcurrency").Int()))
 	page.connectTables(app)
 	connectMaps(app)
-	js.Global().Get("stackglassCharts").Call("onMove", function(func(args []js.Value) {
+	script("Charts").Call("onMove", web.Function(func(args []js.Value) {
 		level, bytes := args[0].Int(), uint64(args[1].Float())
 		go app.Move(level, bytes)
 	}))

@@ -11,113 +11,91 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// Heat hands a map of sets and ways to heatmap.js.
+// Heat passes a map of sets and ways to heatmap.js.
 func (b *browser) Heat(m *state.HeatMap) {
-	marks := make([]any, len(m.Marks))
-	for i, mark := range m.Marks {
-		marks[i] = map[string]any{"label": mark.Label, "color": mark.Color, "sets": mark.Cell.Log2Sets, "ways": mark.Cell.Ways}
-	}
-	js.Global().Get("stackglassMaps").Call("set", map[string]any{
+	marks := list(len(m.Marks), func(i int) any {
+		mark := &m.Marks[i]
+		return map[string]any{"label": mark.Label, "color": mark.Color, "sets": mark.Cell.Log2Sets, "ways": mark.Cell.Ways}
+	})
+	script("Maps").Call("set", map[string]any{
 		"id": m.ID, "title": m.Title, "summary": m.Summary, "lineBytes": m.LineBytes,
 		"rows": m.Rows, "columns": m.Columns, "values": floats(m.Values), "signed": m.Signed, "least": m.Least, "most": m.Most,
 		"cell": map[string]any{"sets": m.Cell.Log2Sets, "ways": m.Cell.Ways}, "marks": marks,
 	})
 }
 
-// Matrix hands a matrix to matrix.js, which is loaded for the first one, unless it
-// is there already: the page that is one file loads nothing.
+// Matrix passes a matrix to matrix.js.
 func (b *browser) Matrix(m *state.Matrix) {
-	if b.matrices == nil {
+	first := b.matrices == nil
+	if first {
 		b.matrices = map[string]*state.Matrix{}
-		if matricesReady() {
-			connectMatrices(b.app)
-		} else {
-			b.loadMatrices()
-		}
 	}
 	b.matrices[m.ID] = m
-	if matricesReady() {
+	connect := func() {
+		script("Matrices").Call("onPick", web.Function(func(args []js.Value) {
+			row, column := args[1].Int(), args[2].Int()
+			go b.app.PickFlow(row, column)
+		}))
+		for _, m := range b.matrices {
+			setMatrix(m)
+		}
+	}
+	if !load(first, "matrix", "Matrices", connect) {
 		setMatrix(m)
 	}
 }
 
-func matricesReady() bool { return js.Global().Get("stackglassMatrices").Truthy() }
-
-func (b *browser) loadMatrices() {
-	b.load("matrix", func() {
-		connectMatrices(b.app)
-		for _, m := range b.matrices {
-			setMatrix(m)
-		}
-	})
-}
-
-// load loads a script of the site that few visits need.
-func (b *browser) load(name string, then func()) {
-	script := document().Call("createElement", "script")
-	script.Set("src", address(name))
-	script.Call("addEventListener", "load", function(func([]js.Value) { then() }))
-	document().Get("head").Call("append", script)
+// load loads a script that few visits need when it is first used, and calls connect when it is there. The page
+// that is one file contains all scripts. load reports false if the script is connected already. Before that
+// connect finds all that was passed on.
+func load(first bool, file, name string, connect func()) (waits bool) {
+	ready := script(name).Truthy()
+	switch {
+	case first && ready:
+		connect()
+	case first:
+		element := document().Call("createElement", "script")
+		element.Set("src", address(file))
+		element.Call("addEventListener", "load", web.Function(func([]js.Value) { connect() }))
+		document().Get("head").Call("append", element)
+	}
+	return first || !ready
 }
 
 func setMatrix(m *state.Matrix) {
-	js.Global().Get("stackglassMatrices").Call("set", map[string]any{
+	script("Matrices").Call("set", map[string]any{
 		"id": m.ID, "title": m.Title, "summary": m.Summary, "rows": words(m.Rows), "columns": words(m.Columns),
 		"rowAxis": m.RowAxis, "columnAxis": m.ColumnAxis, "values": floats(m.Values), "texts": words(m.Texts),
 		"row": m.Row, "column": m.Column, "letters": words(m.Letters),
 	})
 }
 
-func words(list []string) []any {
-	out := make([]any, len(list))
-	for i, w := range list {
-		out[i] = w
-	}
-	return out
-}
-
-// connectMatrices lets matrix.js tell which cell was picked.
-func connectMatrices(app *ui.App) {
-	js.Global().Get("stackglassMatrices").Call("onPick", function(func(args []js.Value) {
-		row, column := args[1].Int(), args[2].Int()
-		go app.PickFlow(row, column)
-	}))
-}
-
-// Graph hands a graph to graph.js, which is loaded as matrix.js is.
+// Graph passes a graph to graph.js.
 func (b *browser) Graph(g *state.Graph) {
-	ready := func() bool { return js.Global().Get("stackglassGraphs").Truthy() }
+	first := b.graph == nil
+	b.graph = g
 	connect := func() {
-		js.Global().Get("stackglassGraphs").Call("onPick", function(func(args []js.Value) {
+		script("Graphs").Call("onPick", web.Function(func(args []js.Value) {
 			row := args[1].Int()
 			go b.app.PickBlock(row)
 		}))
+		setGraph(b.graph)
 	}
-	first := b.graph == nil
-	b.graph = g
-	switch {
-	case first && ready():
-		connect()
-	case first:
-		b.load("graph", func() {
-			connect()
-			setGraph(b.graph)
-		})
-	}
-	if ready() {
+	if !load(first, "graph", "Graphs", connect) {
 		setGraph(g)
 	}
 }
 
 func setGraph(g *state.Graph) {
-	nodes, edges := make([]any, len(g.Nodes)), make([]any, len(g.Edges))
-	for i, n := range g.Nodes {
-		nodes[i] = map[string]any{"lines": words(n.Lines), "about": n.About, "share": n.Share, "never": n.Never}
-	}
-	for i, e := range g.Edges {
-		edges[i] = map[string]any{"from": e.From, "to": e.To, "text": e.Text, "share": e.Share, "never": e.Never}
-	}
-	js.Global().Get("stackglassGraphs").Call("set", map[string]any{
+	nodes := list(len(g.Nodes), func(i int) any {
+		n := &g.Nodes[i]
+		return map[string]any{"lines": words(n.Lines), "about": n.About, "share": n.Share, "never": n.Never}
+	})
+	edges := list(len(g.Edges), func(i int) any {
+		e := &g.Edges[i]
+		return map[string]any{"from": e.From, "to": e.To, "text": e.Text, "share": e.Share, "never": e.Never}
+	})
+	script("Graphs").Call("set", map[string]any{
 		"id": g.ID, "title": g.Title, "summary": g.Summary, "nodes": nodes, "edges": edges, "selected": g.Selected,
 	})
 }
@@ -127,9 +105,9 @@ func (b *browser) Answerer() (workers.Carrier, error) {
 	return web.Spawn(address("unpacker"), workers.AnswerHostName)
 }
 
-// connectMaps lets heatmap.js tell which cell was picked.
+// connectMaps registers the callback of heatmap.js.
 func connectMaps(app *ui.App) {
-	js.Global().Get("stackglassMaps").Call("onPick", function(func(args []js.Value) {
+	script("Maps").Call("onPick", web.Function(func(args []js.Value) {
 		sets, ways := args[0].Int(), args[1].Int()
 		go app.MoveCell(sets, ways)
 	}))

@@ -10,24 +10,24 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// ownsPrefix begins the names of the locks of analyses; their keys follow.
+// ownsPrefix precedes the key in the name of the lock of an analysis.
 const ownsPrefix = "stackglass analysis "
 
-// tabs are this browser's: Web Locks tell who runs what, and are let go of when a
-// tab ends, however it does; a BroadcastChannel carries the rest.
+// tabs are this browser's: Web Locks show which tab runs which analysis, and are released when a tab ends,
+// however it does; a BroadcastChannel carries the rest.
 type tabs struct {
 	locks   js.Value
 	channel js.Value
 }
 
-// newTabs gives nil where the browser has neither, as where a page is not secure.
+// newTabs returns nil if the browser has neither, as for pages that are not secure.
 func newTabs(app *ui.App) ui.Tabs {
 	locks, kind := js.Global().Get("navigator").Get("locks"), js.Global().Get("BroadcastChannel")
 	if !locks.Truthy() || !kind.Truthy() {
 		return nil
 	}
 	t := &tabs{locks: locks, channel: kind.New("stackglass")}
-	t.channel.Call("addEventListener", "message", function(func(args []js.Value) {
+	t.channel.Call("addEventListener", "message", web.Function(func(args []js.Value) {
 		key, progress, ok := told(args[0].Get("data"))
 		if ok {
 			go app.Heard(key, progress)
@@ -36,7 +36,7 @@ func newTabs(app *ui.App) ui.Tabs {
 	return t
 }
 
-// told reads what another tab sent; one of another version may send anything.
+// told reads a message of another tab, which may be of another version.
 func told(data js.Value) (key string, progress []byte, ok bool) {
 	if data.Type() != js.TypeObject || data.Get("key").Type() != js.TypeString {
 		return "", nil, false
@@ -69,25 +69,22 @@ func (t *tabs) Await(key string, leave <-chan struct{}) (release func()) {
 	return t.request(key, map[string]any{"signal": controller.Get("signal")})
 }
 
-// request asks for a lock, and gives what lets go of it; nil: it is not to be had.
+// request requests a lock, and returns the function that releases it, nil if it is not granted.
 func (t *tabs) request(key string, options map[string]any) (release func()) {
-	granted := make(chan js.Value, 1) // what ends the promise that holds the lock; undefined: not granted
+	granted := make(chan js.Value, 1) // ends the promise that holds the lock; undefined: not granted
 	hold := js.FuncOf(func(_ js.Value, args []js.Value) any {
 		if !args[0].Truthy() {
 			granted <- js.Undefined()
 			return nil
 		}
-		executor := js.FuncOf(func(_ js.Value, args []js.Value) any {
-			granted <- args[0]
-			return nil
-		})
+		executor := web.Function(func(args []js.Value) { granted <- args[0] })
 		defer executor.Release()
 		return js.Global().Get("Promise").New(executor)
 	})
 	settled := make(chan struct{})
 	request := t.locks.Call("request", ownsPrefix+key, options, hold)
 	go func() {
-		_, _ = web.Await(request) // an abort is one that was asked for
+		_, _ = web.Await(request) // it may have been aborted
 		hold.Release()
 		close(settled)
 	}()
@@ -123,5 +120,5 @@ func (t *tabs) Owned() map[string]bool {
 
 // Tell implements [ui.Tabs].
 func (t *tabs) Tell(key string, progress []byte) {
-	t.channel.Call("postMessage", map[string]any{"key": key, "progress": bytesOf(progress)})
+	t.channel.Call("postMessage", map[string]any{"key": key, "progress": web.Array(progress)})
 }

@@ -10,21 +10,19 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// warmUpAfter is when the page has been still for long enough.
+// warmUpAfter is how long the page must have been idle.
 const warmUpAfter = 300 * time.Millisecond
 
-// warmUp has the browser compile what the first picture of a result needs.
-// Browsers compile a function of a wasm file when it is first called; together
-// that is a fifth of a second in which a run that has just begun would not
-// answer. Each step is short, and the browser takes its turn in between.
+// warmUp makes the browser compile what the first view of a result needs. Browsers compile a function when it
+// is first called; all together take a fifth of a second, in which a new run would not answer. The browser
+// handles events between the short steps.
 func warmUp() {
 	time.Sleep(warmUpAfter)
 	builder, err := vugu.NewBuildEnv()
 	if err != nil {
 		return
 	}
-	build := func(c vugu.Builder) { builder.RunBuild(c) }
-	for _, step := range ui.Rehearse(build) {
+	for _, step := range ui.Rehearse(func(c vugu.Builder) { builder.RunBuild(c) }) {
 		web.Yield()
 		step()
 	}

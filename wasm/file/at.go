@@ -5,14 +5,14 @@ package file
 import (
 	"errors"
 	"io"
+	"slices"
 	"syscall/js"
 
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// At is a local file that is read at any place, as an io.ReaderAt for one goroutine. Only
-// workers have it: it has the whole worker wait for the disk, a few milliseconds for each
-// window, which needs no turn of the event loop.
+// At is a local file as an io.ReaderAt for one goroutine. Only workers can use it: reads block the whole
+// worker, for a few milliseconds each window, without a turn of the event loop.
 type At struct {
 	name   string
 	blob   js.Value
@@ -22,12 +22,12 @@ type At struct {
 	at     int64  // where it begins
 }
 
-// windowBytes are read at once: browsers take nearly as long for much less.
+// windowBytes are read at once: browsers need nearly as long for much less.
 const windowBytes = 1 << 20
 
 // OpenAt prepares to read a File or Blob of the browser.
 func OpenAt(blob js.Value) (*At, error) {
-	if blob.Type() != js.TypeObject || blob.Get("size").Type() != js.TypeNumber {
+	if !isBlob(blob) {
 		return nil, errNoFile
 	}
 	kind := js.Global().Get("FileReaderSync")
@@ -70,10 +70,7 @@ func (a *At) fill(at int64) error {
 	if int64(bytes.Length()) != end-at {
 		return &ReadError{Name: a.name, Offset: uint64(at), Cause: "it became shorter"}
 	}
-	if a.window == nil {
-		a.window = make([]byte, windowBytes)
-	}
-	a.window, a.at = a.window[:end-at], at
+	a.window, a.at = slices.Grow(a.window[:0], windowBytes)[:end-at], at
 	js.CopyBytesToGo(a.window, bytes)
 	web.Release(bytes)
 	return nil

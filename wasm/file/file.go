@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// smallRead is the longest read that is worth a copy on Go's side.
+	// smallRead is the longest read that is served from a buffer on Go's side.
 	smallRead = 64 << 10
-	// smallBuffer is how much is fetched for small reads at once.
+	// smallBuffer is the size of that buffer.
 	smallBuffer = 256 << 10
 )
 
-// File is an open local file. It is for one goroutine, and never for an event
-// handler.
+// File is an open local file, for one goroutine, not for event handlers.
 type File struct {
 	name   string
 	size   uint64
@@ -29,20 +28,20 @@ type File struct {
 	view   js.Value // Uint8Array: the chunk that is being read
 	at     int      // bytes of view that were read
 	length int      // of view
-	small  []byte   // what is left for small reads
-	buffer []byte   // behind small
+	small  []byte   // not read yet of buffer
+	buffer []byte   // for small reads
 	read   uint64
-	end    error // io.EOF or what went wrong; given again
+	end    error // io.EOF or an error; final
 }
 
-// ReadError tells that the browser could not read on.
+// ReadError reports that the browser could not continue to read.
 type ReadError struct {
 	Name   string // of the file
 	Offset uint64 // bytes read before
 	Cause  string // the browser's words
 }
 
-// Nameless is the error without the file's name.
+// Nameless returns the error without the file's name.
 func (e *ReadError) Nameless() string {
 	nameless := *e
 	nameless.Name = "the file"
@@ -56,7 +55,7 @@ func (e *ReadError) Error() string {
 
 // Open opens a File or a Blob.
 func Open(blob js.Value) (*File, error) {
-	if blob.Type() != js.TypeObject || blob.Get("size").Type() != js.TypeNumber {
+	if !isBlob(blob) {
 		return nil, errNoFile
 	}
 	f := &File{name: "the file", size: uint64(blob.Get("size").Float()), blob: blob, view: js.Undefined()}
@@ -70,10 +69,14 @@ func Open(blob js.Value) (*File, error) {
 
 var errNoFile = errors.New("what was sent to be analysed is no local file")
 
+func isBlob(v js.Value) bool {
+	return v.Type() == js.TypeObject && v.Get("size").Type() == js.TypeNumber
+}
+
 // Size is the number of bytes in the file.
 func (f *File) Size() uint64 { return f.size }
 
-// BytesRead is the number of bytes that Read gave so far.
+// BytesRead is the number of bytes that Read has returned.
 func (f *File) BytesRead() uint64 { return f.read }
 
 // Read implements io.Reader. Its error, besides io.EOF, is a *[ReadError].
@@ -104,7 +107,7 @@ func (f *File) readSmall(p []byte) int {
 	return n
 }
 
-// readLarge copies from the current chunk, after waiting for it if need be.
+// readLarge copies from the current chunk, and waits for one if need be.
 func (f *File) readLarge(p []byte) (int, error) {
 	for f.at == f.length {
 		if f.end == nil {
@@ -123,8 +126,7 @@ func (f *File) readLarge(p []byte) (int, error) {
 	return n, nil
 }
 
-// turnOver waits for the next chunk, and asks for the one after it into the
-// memory of the one before.
+// turnOver waits for the next chunk, and requests the one after it into the memory of the previous one.
 func (f *File) turnOver() error {
 	result, err := web.Await(f.ahead)
 	if err != nil {
@@ -147,8 +149,8 @@ func (f *File) turnOver() error {
 	return nil
 }
 
-// unchanged gives io.EOF, if the file is what it was when it was chosen. Browsers look at
-// that when they open it, and not while they read: so its last byte is read once more.
+// unchanged returns io.EOF if the file has not changed since it was chosen. Browsers check that when they open
+// a file, not while they read, so the last byte is read once more.
 func (f *File) unchanged() error {
 	last, err := web.Try(func() js.Value { return f.blob.Call("slice", max(1, f.size)-1).Call("arrayBuffer") })
 	if err == nil {
@@ -160,7 +162,7 @@ func (f *File) unchanged() error {
 	return io.EOF
 }
 
-// Close lets go of the file. It waits for nothing.
+// Close closes the file. It does not block.
 func (f *File) Close() error {
 	if f.end == nil {
 		f.end = &ReadError{Name: f.name, Offset: f.read, Cause: "it was closed"}
@@ -170,7 +172,7 @@ func (f *File) Close() error {
 	return nil
 }
 
-// words gives what the browser says of an error, with the error's kind.
+// words returns the browser's text of an error, with the error's kind.
 func words(err error) string {
 	thrown, ok := err.(js.Error)
 	if !ok || thrown.Value.Type() != js.TypeObject {

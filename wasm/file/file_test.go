@@ -39,10 +39,10 @@ func newFile(data []byte, times int) js.Value {
 var sources = map[string]func(blob js.Value) source{
 	"chosen": newSource,
 	"own buffers": func(b js.Value) source {
-		return &ownBuffers{b.Call("stream").Call("getReader", map[string]any{"mode": "byob"})}
+		return &stream{b.Call("stream").Call("getReader", map[string]any{"mode": "byob"}), true}
 	},
-	"plain stream": func(b js.Value) source { return &plainStream{b.Call("stream").Call("getReader")} },
-	"slices":       func(b js.Value) source { return &slices{blob: b} },
+	"plain stream": func(b js.Value) source { return &stream{b.Call("stream").Call("getReader"), false} },
+	"slices":       func(b js.Value) source { return &slicing{blob: b} },
 }
 
 func open(t testing.TB, blob js.Value, from func(js.Value) source) *File {
@@ -134,7 +134,7 @@ func (s *fails) begin(spare js.Value) js.Value {
 }
 
 func TestReadErrorSaysWhere(t *testing.T) {
-	f := open(t, newFile(pattern(12<<20), 1), func(b js.Value) source { return &fails{&slices{blob: b}} })
+	f := open(t, newFile(pattern(12<<20), 1), func(b js.Value) source { return &fails{&slicing{blob: b}} })
 	got, err := io.ReadAll(f)
 	var failed *ReadError
 	if !errors.As(err, &failed) || failed.Offset != uint64(len(got)) || len(got) == 0 ||

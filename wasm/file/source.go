@@ -8,87 +8,81 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// source gives a file's chunks in order. One chunk may be under way while the
-// one before is read.
+// source returns a file's chunks in order. A request for one chunk may run while the previous one is read.
 type source interface {
-	// begin asks for the next chunk and gives the promise of it. The memory of
-	// spare, an ArrayBuffer or undefined, may be used for it.
+	// begin requests the next chunk and returns its promise. It may use the memory of spare, an
+	// ArrayBuffer or undefined.
 	begin(spare js.Value) (promise js.Value)
-	// take gives the chunk, a Uint8Array, from what the promise gave.
+	// take returns the chunk, a Uint8Array, from the promise's value.
 	take(result js.Value) (chunk js.Value, done bool)
-	// cancel ends what is under way.
+	// cancel cancels the current request.
 	cancel()
 }
 
-// newSource chooses the fastest source that the browser has.
+// newSource returns the fastest source that the browser has.
 func newSource(blob js.Value) source {
 	if blob.Get("stream").Type() == js.TypeFunction {
-		stream := blob.Call("stream")
+		file := blob.Call("stream")
 		reader, err := web.Try(func() js.Value {
-			return stream.Call("getReader", map[string]any{"mode": "byob"})
+			return file.Call("getReader", map[string]any{"mode": "byob"})
 		})
 		if err == nil {
-			return &ownBuffers{reader}
+			return &stream{reader, true}
 		}
-		if reader, err = web.Try(func() js.Value { return stream.Call("getReader") }); err == nil {
-			return &plainStream{reader}
+		if reader, err = web.Try(func() js.Value { return file.Call("getReader") }); err == nil {
+			return &stream{reader, false}
 		}
 	}
-	return &slices{blob: blob}
+	return &slicing{blob: blob}
 }
 
 const ownBufferBytes = 4 << 20
 
-// ownBuffers reads into buffers that travel to the browser and back.
-type ownBuffers struct{ reader js.Value }
+// stream reads a stream, into buffers that travel to the browser and back or, unless own, into the browser's
+// memory.
+type stream struct {
+	reader js.Value
+	own    bool
+}
 
-func (s *ownBuffers) begin(spare js.Value) js.Value {
+func (s *stream) begin(spare js.Value) js.Value {
+	if !s.own {
+		return s.reader.Call("read")
+	}
 	if spare.IsUndefined() {
 		spare = js.Global().Get("ArrayBuffer").New(ownBufferBytes)
 	}
 	return s.reader.Call("read", js.Global().Get("Uint8Array").New(spare))
 }
 
-func (s *ownBuffers) take(result js.Value) (js.Value, bool) {
+func (s *stream) take(result js.Value) (js.Value, bool) {
 	return result.Get("value"), result.Get("done").Bool()
 }
 
-func (s *ownBuffers) cancel() { ignore(s.reader.Call("cancel")) }
-
-// plainStream reads into memory that the browser chooses.
-type plainStream struct{ reader js.Value }
-
-func (s *plainStream) begin(js.Value) js.Value { return s.reader.Call("read") }
-
-func (s *plainStream) take(result js.Value) (js.Value, bool) {
-	return result.Get("value"), result.Get("done").Bool()
-}
-
-func (s *plainStream) cancel() { ignore(s.reader.Call("cancel")) }
+func (s *stream) cancel() { ignore(s.reader.Call("cancel")) }
 
 const sliceBytes = 8 << 20
 
-// slices reads piece by piece, where there are no streams.
-type slices struct {
+// slicing reads slice by slice, for browsers without streams.
+type slicing struct {
 	blob js.Value
 	at   float64
 }
 
-func (s *slices) begin(js.Value) js.Value {
+func (s *slicing) begin(js.Value) js.Value {
 	part := s.blob.Call("slice", s.at, s.at+sliceBytes)
 	s.at += part.Get("size").Float()
 	return part.Call("arrayBuffer")
 }
 
-func (s *slices) take(result js.Value) (js.Value, bool) {
+func (s *slicing) take(result js.Value) (js.Value, bool) {
 	bytes := js.Global().Get("Uint8Array").New(result)
 	return bytes, bytes.Length() == 0
 }
 
-func (s *slices) cancel() {}
+func (s *slicing) cancel() {}
 
-// ignore lets a promise fail without a complaint in the console.
-// Function.prototype is the function that does nothing.
+// ignore lets a promise fail without an error in the console. Function.prototype does nothing.
 func ignore(promise js.Value) {
 	promise.Call("catch", js.Global().Get("Function").Get("prototype"))
 }

@@ -1,11 +1,10 @@
 //go:build js && wasm
 
-// Package host serves analyses inside a web worker: a workers.Host behind
-// postMessage that reads local files and keeps results in IndexedDB.
+// Package host serves analyses inside a web worker: a workers.Host behind postMessage that reads local files
+// and keeps results in IndexedDB.
 //
-// It runs one analysis at a time. WebAssembly memory never shrinks, so the page
-// ends the worker after an analysis to give its memory back, and starts another
-// for the next.
+// It runs one analysis at a time. WebAssembly memory never shrinks, so the page ends the worker after an
+// analysis, and starts another for the next.
 package host
 
 import (
@@ -28,44 +27,35 @@ import (
 )
 
 const (
-	// memoryLimit makes the collector work harder before WebAssembly's memory
-	// ends, at 4 GiB, which would end the program.
+	// memoryLimit makes the collector work harder long before the program dies at the 4 GiB of
+	// WebAssembly's memory.
 	memoryLimit = 3 << 30
-	// checkpointMemory is the most that may be in use for a checkpoint, which
-	// holds a copy of the state until it is written: less than the models take,
-	// and both stay within memoryLimit.
+	// checkpointMemory is the memory up to which checkpoints are saved. Each copies the state,
+	// which is smaller than the models, so that both stay within memoryLimit.
 	checkpointMemory = memoryLimit / 2
-	// collectAt is the growth of the heap, in percent, at which garbage is
-	// collected. The models are few large arrays, cheap to scan, and the
-	// address space is small.
+	// collectAt is the growth of the heap, in percent, at which garbage is collected. The models
+	// are few large arrays, cheap to scan, and the address space is small.
 	collectAt = 50
 )
 
 // unpackScript, relative to this worker's own script, starts unpackers.
 const unpackScript = "worker.js?wasm=unpack.wasm"
 
-// InWorker tells whether the program runs in a worker: there is no document.
+// InWorker reports whether the program runs in a worker: there is no document.
 func InWorker() bool { return !js.Global().Get("document").Truthy() }
 
-// Run serves the page until it ends the worker. Its error is why it cannot go
-// on.
+// Run serves the page until it ends the worker, or until the returned error.
 func Run() error {
+	debug.SetGCPercent(collectAt)
+	debug.SetMemoryLimit(memoryLimit)
 	if js.Global().Get("name").String() == web.Helper {
-		return newHelper().Serve()
+		h := &workers.HelperHost{Carrier: web.Self(), OpenSource: openSource, Yield: web.Yield, Memory: memory()}
+		return h.Serve()
 	}
 	return newHost().Serve()
 }
 
-// newHelper shares an analysis with the worker that started this one.
-func newHelper() *workers.HelperHost {
-	debug.SetGCPercent(collectAt)
-	debug.SetMemoryLimit(memoryLimit)
-	return &workers.HelperHost{Carrier: web.Self(), OpenSource: openSource, Yield: web.Yield, Memory: memory()}
-}
-
 func newHost() *workers.Host {
-	debug.SetGCPercent(collectAt)
-	debug.SetMemoryLimit(memoryLimit)
 	t := traces{unpackers: unpack.Workers{Script: setting("unpack", unpackScript)}}
 	h := &workers.Host{
 		Carrier:              web.Self(),
@@ -98,8 +88,7 @@ func newHost() *workers.Host {
 	return h
 }
 
-// setLimit has the program keep within so much memory, 0: as much as there is, but for
-// the runtime's own.
+// setLimit limits the program's memory, except for the runtime's own; 0 means all memory.
 func setLimit(bytes uint64) {
 	limit := int64(memoryLimit)
 	if bytes > 0 {
@@ -108,10 +97,8 @@ func setLimit(bytes uint64) {
 	debug.SetMemoryLimit(limit)
 }
 
-// memory returns what measures the program's linear memory, in bytes. That is what the
-// browser holds for it: the Go runtime reuses what it has released, but WebAssembly gives
-// nothing back to the system. It returns nil, for the runtime's own figure, where no
-// worker.js tells which memory that is.
+// memory returns a function that returns the size of the program's linear memory, which never shrinks, in
+// bytes. It returns nil, for the Go runtime's own figure, if worker.js has not named that memory.
 func memory() func() uint64 {
 	of := js.Global().Get("memory")
 	if of.Type() != js.TypeObject {
@@ -120,9 +107,8 @@ func memory() func() uint64 {
 	return func() uint64 { return uint64(of.Get("buffer").Get("byteLength").Float()) }
 }
 
-// setting gives a parameter of the worker's address, where worker.js looks for its
-// own, too. The site names the unpackers' script; tests keep to a database of their
-// own, take checkpoints of small traces, and have another program for an unpacker.
+// setting returns a parameter of the worker's address. The site names the decompressors' script; tests name a
+// database, the distance of checkpoints, and another program as decompressor.
 func setting(name, otherwise string) string {
 	address := js.Global().Get("location")
 	parameters := address.Get("search").String()
@@ -136,8 +122,7 @@ func setting(name, otherwise string) string {
 	return otherwise
 }
 
-// checkpointReferences is the number of references between two checkpoints; 0,
-// also where the address has no number, leaves it to the host.
+// checkpointReferences is the number of references between two checkpoints, 0 for the host's default.
 func checkpointReferences() uint64 {
 	n, err := strconv.ParseUint(setting("checkpoint", "0"), 10, 64)
 	if err != nil {
@@ -149,7 +134,7 @@ func checkpointReferences() uint64 {
 // traces opens the traces of one analysis after the other.
 type traces struct{ unpackers unpack.Workers }
 
-// traceFile is a file whose unpackers end when it is closed.
+// traceFile is a file whose decompressors end when it is closed.
 type traceFile struct {
 	*file.File
 	unpackers *unpack.Workers
@@ -174,13 +159,17 @@ func (t *traces) openFile(attachment any) (io.ReadCloser, uint64, error) {
 	return traceFile{f, &t.unpackers}, f.Size(), nil
 }
 
-// openSource reads a container at any place.
-func openSource(name string, attachment any) (trace.Source, error) {
+func openAt(attachment any) (*file.At, error) {
 	blob, ok := attachment.(js.Value)
 	if !ok {
 		return nil, errNoAttachment
 	}
-	f, err := file.OpenAt(blob)
+	return file.OpenAt(blob)
+}
+
+// openSource opens a container for reading at any position.
+func openSource(name string, attachment any) (trace.Source, error) {
+	f, err := openAt(attachment)
 	if err != nil {
 		return nil, err
 	}
@@ -189,11 +178,7 @@ func openSource(name string, attachment any) (trace.Source, error) {
 
 // outline reads the index of a container.
 func outline(attachment any) (trace.Outline, error) {
-	blob, ok := attachment.(js.Value)
-	if !ok {
-		return trace.Outline{}, errNoAttachment
-	}
-	f, err := file.OpenAt(blob)
+	f, err := openAt(attachment)
 	if err != nil {
 		return trace.Outline{}, err
 	}

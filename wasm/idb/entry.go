@@ -7,10 +7,10 @@ import (
 	"syscall/js"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/workers/web"
 )
 
-// entryToJS gives the object that is stored for an entry. Numbers of the browser
-// are exact up to 2^53, far beyond any file or trace.
+// entryToJS returns the stored object of an entry. Numbers are exact up to 2^53, far beyond any file.
 func entryToJS(e profile.Entry, g generation) js.Value {
 	object := g.toJS()
 	for name, value := range map[string]any{
@@ -29,43 +29,28 @@ func (g generation) toJS() js.Value {
 	})
 }
 
-// generationsFromJS gives the data of a stored object, newest first. A sum that
-// cannot be read is that of no data.
+// generationsFromJS returns the generations of a stored object, newest first. No data has a sum that cannot
+// be read.
 func generationsFromJS(object js.Value) (list []generation) {
 	for ; object.Type() == js.TypeObject && len(list) < 2; object = object.Get("before") {
 		g := generation{number: int(number(object, "generation"))}
 		g.sum.Pieces, g.sum.Bytes = int(number(object, "chunks")), number(object, "stored")
-		g.sum.XXH64, _ = strconv.ParseUint(text(object, "sum"), 16, 64)
+		g.sum.XXH64, _ = strconv.ParseUint(web.Text(object, "sum"), 16, 64)
 		list = append(list, g)
 	}
 	return list
 }
 
-// entryFromJS reads a stored object; fields that another version did not write
-// stay zero.
+// entryFromJS reads a stored object. Fields that another version did not write stay zero.
 func entryFromJS(object js.Value) profile.Entry {
 	return profile.Entry{
-		Key: text(object, "key"), Name: text(object, "name"), Created: int64(number(object, "created")),
+		Key: web.Text(object, "key"), Name: web.Text(object, "name"), Created: int64(number(object, "created")),
 		Bytes: number(object, "bytes"), References: number(object, "references"),
-		Digest: text(object, "digest"), State: profile.EntryState(text(object, "state")),
-		Reason: text(object, "reason"), Done: float(object, "done"), Outside: number(object, "outside"),
+		Digest: web.Text(object, "digest"), State: profile.EntryState(web.Text(object, "state")),
+		Reason: web.Text(object, "reason"), Done: web.Number(object, "done"), Outside: number(object, "outside"),
 	}
 }
 
 func sumText(sum uint64) string { return strconv.FormatUint(sum, 16) }
 
-func text(object js.Value, field string) string {
-	if v := object.Get(field); v.Type() == js.TypeString {
-		return v.String()
-	}
-	return ""
-}
-
-func number(object js.Value, field string) uint64 { return uint64(max(0, float(object, field))) }
-
-func float(object js.Value, field string) float64 {
-	if v := object.Get(field); v.Type() == js.TypeNumber {
-		return v.Float()
-	}
-	return 0
-}
+func number(object js.Value, field string) uint64 { return uint64(max(0, web.Number(object, field))) }

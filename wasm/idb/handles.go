@@ -12,11 +12,11 @@ import (
 
 const handlesStore = "handles"
 
-// Handles is a database of values of the browser that only it can read and write,
-// such as handles of files. Like a [Store], it is not for event handlers.
+// Handles is a database of opaque values of the browser, such as handles of files. Like a [Store], it is not
+// for event handlers.
 type Handles struct{ db *idb.Database }
 
-// OpenHandles opens the database, and makes it when it is not there.
+// OpenHandles opens the database, which it creates if need be.
 func OpenHandles(name string) (*Handles, error) {
 	if !offered() {
 		return nil, &Error{Op: "open", Err: errNoStore}
@@ -28,23 +28,20 @@ func OpenHandles(name string) (*Handles, error) {
 	return &Handles{db}, nil
 }
 
-// Close lets go of the database.
+// Close closes the database.
 func (h *Handles) Close() error { return h.db.Close() }
 
-// do asks one thing in a transaction of its own, and gives the answer.
+// do sends one request in a transaction of its own, and returns the answer.
 func (h *Handles) do(op, key string, mode idb.TransactionMode, ask func(*idb.ObjectStore) (*idb.Request, error)) (js.Value, error) {
 	t, err := h.db.Transaction(mode, handlesStore)
 	if err != nil {
 		return js.Undefined(), &Error{op, key, err}
 	}
 	answer := js.Undefined()
-	err = <-start(t, func() error {
-		store, err := t.ObjectStore(handlesStore)
+	err = <-startIn(t, handlesStore, func(store *idb.ObjectStore) error {
+		request, err := ask(store)
 		if err == nil {
-			var request *idb.Request
-			if request, err = ask(store); err == nil {
-				answer, err = request.Await(context.Background())
-			}
+			answer, err = request.Await(context.Background())
 		}
 		return err
 	})
@@ -54,7 +51,7 @@ func (h *Handles) do(op, key string, mode idb.TransactionMode, ask func(*idb.Obj
 	return answer, nil
 }
 
-// Put stores a value in the place of what is there.
+// Put stores a value, in place of an old one.
 func (h *Handles) Put(key string, value js.Value) error {
 	_, err := h.do("keep", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
 		return s.PutKey(js.ValueOf(key), value)
@@ -62,7 +59,7 @@ func (h *Handles) Put(key string, value js.Value) error {
 	return err
 }
 
-// Get gives the value last put, or profile.ErrNotFound.
+// Get returns the value last put, or profile.ErrNotFound.
 func (h *Handles) Get(key string) (js.Value, error) {
 	value, err := h.do("read", key, idb.TransactionReadOnly, func(s *idb.ObjectStore) (*idb.Request, error) {
 		return s.Get(js.ValueOf(key))
@@ -73,7 +70,7 @@ func (h *Handles) Get(key string) (js.Value, error) {
 	return value, err
 }
 
-// Keys lists what is there.
+// Keys lists the keys.
 func (h *Handles) Keys() (keys []string, err error) {
 	list, err := h.do("list", "", idb.TransactionReadOnly, func(s *idb.ObjectStore) (*idb.Request, error) {
 		all, err := s.GetAllKeys()
@@ -93,7 +90,7 @@ func (h *Handles) Keys() (keys []string, err error) {
 	return keys, nil
 }
 
-// Delete removes a value. Deleting what is not there is no error.
+// Delete removes a value, if there is one.
 func (h *Handles) Delete(key string) error {
 	_, err := h.do("delete", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
 		ack, err := s.Delete(js.ValueOf(key))

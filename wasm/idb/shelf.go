@@ -5,6 +5,7 @@ package idb
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall/js"
 
@@ -15,39 +16,37 @@ import (
 
 const (
 	blocksStore = "blocks"
-	// shelfMark stands between a store's name and an entry's key in the name of a
-	// shelf's database.
+	// shelfMark separates a store's name and an entry's key in the name of a spill store's
+	// database.
 	shelfMark = " shelf "
-	// shelfBatch is how many bytes of blocks are written in a transaction.
+	// shelfBatch is the number of bytes written in a transaction.
 	shelfBatch = 8 << 20
-	// blockBytes is about what a block of an earlier run has.
+	// blockBytes is about the size of a block of an earlier run.
 	blockBytes = 2 << 20
-	// collectEvery is how many bytes are read and written between two garbage collections
-	// of Go. The browser keeps what a request has read for as long as Go refers to the
-	// request, and Go's collector, which sees a few words of each, may not run for a
-	// gigabyte of them.
+	// collectEvery is the number of bytes read and written between two garbage collections of
+	// Go. The browser keeps what a request has read while Go refers to the request, and Go's
+	// collector, which sees a few words of each, may not run for a gigabyte of them.
 	collectEvery = 64 << 20
 )
 
-// Shelf is a stack.Shelf: a database of its own for what one run cannot hold in
-// memory. Blocks lie under run · 2^32 + block, a number that is exact for the first
-// 2^21 runs. It is written to while the program goes
-// on, so that an error may come from a later call.
+// Shelf is a stack.Shelf, the spill store of one run: a database of its own. The key of a block is
+// run · 2^32 + block, a number that is exact for the first 2^21 runs. It is written to while the program
+// continues, so an error may come from a later call.
 type Shelf struct {
 	db      *idb.Database
 	name    string
-	sizes   map[float64]uint64 // of the blocks that are there
+	sizes   map[float64]uint64 // of the blocks
 	bytes   uint64             // sum of them
-	changes []change           // that are not written yet, in order
+	changes []change           // not written yet, in order
 	staged  int                // bytes in them
-	writing chan error         // gives the end of the transaction under way; nil: none is
-	ahead   chan fetched       // gives the block that was asked for ahead; nil: none was
+	writing chan error         // gets the end of the current transaction; nil: there is none
+	ahead   chan fetched       // gets the block that is read ahead; nil: none is
 	next    float64            // its key
-	data    []byte             // that Read gave
+	data    []byte             // that Read returned
 	moved   int                // bytes read and written since the last garbage collection
 }
 
-// change is a block to write, or to drop where it has no array.
+// change is a block to write, or to drop if it has no array.
 type change struct {
 	key   float64
 	array js.Value
@@ -58,7 +57,7 @@ type fetched struct {
 	err   error
 }
 
-// OpenShelf opens the shelf of an entry of the store of that name: as it is, or empty.
+// OpenShelf opens the spill store of an entry of the store of that name: as it is, or empty.
 func OpenShelf(store, key string, asItIs bool) (*Shelf, error) {
 	s := &Shelf{name: store + shelfMark + key, sizes: map[float64]uint64{}}
 	var err error
@@ -86,7 +85,7 @@ func OpenShelf(store, key string, asItIs bool) (*Shelf, error) {
 	return s, shelfError(err)
 }
 
-// shelfError says of an error where it came from.
+// shelfError completes an error.
 func shelfError(err error) error {
 	if err == nil {
 		return nil
@@ -94,7 +93,7 @@ func shelfError(err error) error {
 	return &Error{Op: "keep what does not fit in memory", Err: full(err)}
 }
 
-// transact runs do in a transaction. What it gives tells how that ended.
+// transact runs do in a transaction. The channel gets its end.
 func (s *Shelf) transact(mode idb.TransactionMode, do func(*idb.ObjectStore) error) chan error {
 	t, err := s.db.TransactionWithOptions(idb.TransactionOptions{Mode: mode, Durability: idb.DurabilityRelaxed}, blocksStore)
 	if err != nil {
@@ -102,26 +101,19 @@ func (s *Shelf) transact(mode idb.TransactionMode, do func(*idb.ObjectStore) err
 		failed <- err
 		return failed
 	}
-	return start(t, func() error {
-		blocks, err := t.ObjectStore(blocksStore)
-		if err == nil {
-			err = do(blocks)
-		}
-		return err
-	})
+	return startIn(t, blocksStore, do)
 }
 
 func blockKey(run, block uint32) float64 { return float64(run)*(1<<32) + float64(block) }
 
-// Bytes is how much lies there, about.
+// Bytes is about the number of stored bytes.
 func (s *Shelf) Bytes() uint64 { return s.bytes }
 
 // Write implements stack.Shelf.
 func (s *Shelf) Write(run, block uint32, data []byte) error {
-	key, array := blockKey(run, block), js.Global().Get("Uint8Array").New(len(data))
-	js.CopyBytesToJS(array, data)
+	key := blockKey(run, block)
 	s.note(key, uint64(len(data)))
-	s.changes = append(s.changes, change{key, array})
+	s.changes = append(s.changes, change{key, web.Array(data)})
 	s.collect(len(data))
 	if s.staged += len(data); s.staged < shelfBatch {
 		return nil
@@ -137,7 +129,7 @@ func (s *Shelf) Drop(run, block uint32) error {
 	return nil
 }
 
-// note notes how many bytes a block has now.
+// note records the size of a block.
 func (s *Shelf) note(key float64, bytes uint64) {
 	if s.bytes += bytes - s.sizes[key]; bytes == 0 {
 		delete(s.sizes, key)
@@ -149,7 +141,7 @@ func (s *Shelf) note(key float64, bytes uint64) {
 	}
 }
 
-// commit begins to write what has changed, behind what is being written.
+// commit begins to write the changes, after the current transaction.
 func (s *Shelf) commit() error {
 	if err := s.wait(); err != nil {
 		return err
@@ -173,7 +165,7 @@ func (s *Shelf) commit() error {
 	return nil
 }
 
-// wait waits until nothing is being written.
+// wait waits for the current transaction.
 func (s *Shelf) wait() (err error) {
 	if s.writing != nil {
 		err = <-s.writing
@@ -182,7 +174,7 @@ func (s *Shelf) wait() (err error) {
 	return err
 }
 
-// Sync waits until all that was written and dropped is.
+// Sync waits until all changes are written.
 func (s *Shelf) Sync() error {
 	var err error
 	if len(s.changes) > 0 {
@@ -194,7 +186,7 @@ func (s *Shelf) Sync() error {
 	return shelfError(err)
 }
 
-// Read implements stack.Shelf. It asks for the next block of the run, too.
+// Read implements stack.Shelf. It begins to read the next block of the run ahead.
 func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	key := blockKey(run, block)
 	if s.isStaged(key) {
@@ -219,11 +211,8 @@ func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	if got.err != nil {
 		return nil, &Error{Op: "read what does not fit in memory", Err: got.err}
 	}
-	if n := got.array.Length(); cap(s.data) < n {
-		s.data = make([]byte, n)
-	} else {
-		s.data = s.data[:n]
-	}
+	n := got.array.Length()
+	s.data = slices.Grow(s.data[:0], n)[:n]
 	js.CopyBytesToGo(s.data, got.array)
 	web.Release(got.array)
 	s.collect(len(s.data))
@@ -233,7 +222,7 @@ func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	return s.data, nil
 }
 
-// collect notes that so many bytes were read or written, and collects garbage in time.
+// collect counts bytes read or written, and collects garbage every collectEvery bytes.
 func (s *Shelf) collect(bytes int) {
 	if s.moved += bytes; s.moved >= collectEvery {
 		s.moved = 0
@@ -241,9 +230,8 @@ func (s *Shelf) collect(bytes int) {
 	}
 }
 
-// discard frees the block that was read ahead, which nobody is going to read. Runs that are
-// read in turn discard a block at every read: without this the browser would keep them until
-// the next garbage collection of Go, which does not know how large they are.
+// discard frees the block that was read ahead in vain. Runs that are read in turn discard a block at every
+// read, which the browser would otherwise keep until Go's next garbage collection.
 func (s *Shelf) discard() {
 	ahead := s.ahead
 	if s.ahead = nil; ahead == nil {
@@ -257,46 +245,38 @@ func (s *Shelf) discard() {
 	}()
 }
 
-// isBlock reports whether the answer is a block: there is none where nothing was written.
+// isBlock reports whether the answer is a block: nothing may have been written there.
 func (f *fetched) isBlock() bool { return f.array.InstanceOf(js.Global().Get("Uint8Array")) }
 
 func (s *Shelf) isStaged(key float64) bool {
-	for i := range s.changes {
-		if s.changes[i].key == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.changes, func(c change) bool { return c.key == key })
 }
 
-// ask asks for a block.
+// ask requests a block.
 func (s *Shelf) ask(key float64) chan fetched {
 	answer := make(chan fetched, 1)
-	err := func() error {
-		t, err := s.db.Transaction(idb.TransactionReadOnly, blocksStore)
-		if err != nil {
-			return err
-		}
-		blocks, err := t.ObjectStore(blocksStore)
-		if err != nil {
-			return err
-		}
-		request, err := blocks.Get(js.ValueOf(key))
-		if err != nil {
-			return err
-		}
-		return request.Listen(context.Background(), func() {
+	var blocks *idb.ObjectStore
+	var request *idb.Request
+	t, err := s.db.Transaction(idb.TransactionReadOnly, blocksStore)
+	if err == nil {
+		blocks, err = t.ObjectStore(blocksStore)
+	}
+	if err == nil {
+		request, err = blocks.Get(js.ValueOf(key))
+	}
+	if err == nil {
+		err = request.Listen(context.Background(), func() {
 			array, err := request.Result()
 			answer <- fetched{array, err}
 		}, func() { answer <- fetched{err: request.Err()} })
-	}()
+	}
 	if err != nil {
 		answer <- fetched{err: err}
 	}
 	return answer
 }
 
-// Close lets go of the database. What was not synced may be missing in it.
+// Close closes the database. Changes that were not synced may be lost.
 func (s *Shelf) Close() error {
 	s.discard()
 	_ = s.wait()
@@ -309,7 +289,7 @@ func (s *Shelf) Remove() {
 	_ = deleteDatabase(s.name)
 }
 
-// Shelves lists the keys of the entries that have a shelf, as far as the browser tells.
+// Shelves lists the keys of the entries that have a spill store, if the browser lists databases.
 func Shelves(store string) (keys []string) {
 	databases := js.Global().Get("indexedDB")
 	if databases.Get("databases").Type() != js.TypeFunction {
@@ -320,18 +300,18 @@ func Shelves(store string) (keys []string) {
 		return nil
 	}
 	for i := range list.Length() {
-		if key, ok := strings.CutPrefix(text(list.Index(i), "name"), store+shelfMark); ok {
+		if key, ok := strings.CutPrefix(web.Text(list.Index(i), "name"), store+shelfMark); ok {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-// DeleteShelf deletes the shelf of an entry.
+// DeleteShelf deletes the spill store of an entry.
 func DeleteShelf(store, key string) error { return shelfError(deleteDatabase(store + shelfMark + key)) }
 
-// deleteDatabase waits until a database is gone, or for as long as it may be used
-// elsewhere: then it goes when that ends.
+// deleteDatabase deletes a database, and waits for that unless it is used elsewhere: then it is deleted
+// later.
 func deleteDatabase(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
 	defer cancel()

@@ -28,20 +28,18 @@ const (
 	chunkBytes   = profile.PieceBytes
 )
 
-// openPatience bounds the wait for a database: a blocked one has no event.
+// openPatience limits the wait for a database: a blocked one has no event.
 var openPatience = 10 * time.Second
 
-// Store is a database of kept analyses. Its methods may be called from several
-// goroutines, but not from event handlers. Other tabs and workers may have the
-// same database open.
+// Store is a database of kept analyses, which other tabs and workers may use, too. Its methods may be called
+// from several goroutines, but not from event handlers.
 type Store struct {
 	name string
 	mu   sync.Mutex
 	db   *idb.Database
 }
 
-// Error tells which operation on which entry failed. It wraps profile.ErrFull
-// where the browser has no more room.
+// Error reports a failed operation on an entry. It wraps profile.ErrFull if the browser has no more room.
 type Error struct {
 	Op  string // "keep", "read", "list", ...
 	Key string // of the entry; "" for the whole store
@@ -65,7 +63,7 @@ var (
 	errNoKey   = errors.New("an entry needs a key")
 )
 
-// Open opens the database, and makes it when it is not there.
+// Open opens the database, which it creates if need be.
 func Open(name string) (*Store, error) {
 	s := &Store{name: name}
 	if !offered() {
@@ -77,14 +75,13 @@ func Open(name string) (*Store, error) {
 	return s, nil
 }
 
-// offered tells whether there is IndexedDB: some browsers throw where it is asked for.
+// offered reports whether there is IndexedDB: some browsers throw.
 func offered() (yes bool) {
 	defer func() { _ = recover() }()
 	return js.Global().Get("Reflect").Call("get", js.Global(), "indexedDB").Truthy()
 }
 
-// connect opens the database anew. What does not open leaves the connection that
-// there was, which is asked again next time.
+// connect opens the database again. If that fails, the old connection stays, for another attempt.
 func (s *Store) connect() error {
 	db, err := open(s.name, entriesStore, chunksStore)
 	if err == nil {
@@ -93,10 +90,10 @@ func (s *Store) connect() error {
 	return err
 }
 
-// open opens a database of these object stores, and makes it when it is not there.
+// open opens a database of these object stores, which it creates if need be.
 func open(name string, stores ...string) (*idb.Database, error) {
-	// One that opens late makes its object stores all the same: without them it would
-	// be of this version, and of no use, for ever.
+	// A database that opens late needs its object stores, too: without them it would be of this
+	// version, and of no use, for ever.
 	request, err := idb.Global().Open(context.Background(), name, 1, func(db *idb.Database, _, _ uint) error {
 		for _, store := range stores {
 			if _, err := db.CreateObjectStore(store, idb.ObjectStoreOptions{}); err != nil {
@@ -117,15 +114,14 @@ func open(name string, stores ...string) (*idb.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil { // Await gives no error then
+	if ctx.Err() != nil { // Await returns no error then
 		closeLate(request)
 		return nil, errBlocked
 	}
 	return db, nil
 }
 
-// closeLate lets go of a database that opens when nobody waits for it any more: it
-// would be in the way of the next page.
+// closeLate closes a database that opens when nobody waits any more: it would block the next page.
 func closeLate(request *idb.OpenDBRequest) {
 	_ = request.Listen(context.Background(), func() {
 		if db, err := request.Result(); err == nil {
@@ -134,11 +130,11 @@ func closeLate(request *idb.OpenDBRequest) {
 	}, func() {})
 }
 
-// Close lets go of the database; the store is not to be used afterwards.
+// Close closes the database; the store cannot be used afterwards.
 func (s *Store) Close() error { return s.db.Close() }
 
-// begin starts a transaction. A browser may have closed the connection (its
-// data was cleared, its disk was gone): then it is opened once more.
+// begin starts a transaction. If the browser has closed the connection (its data was cleared, its disk was
+// gone), it is opened once more.
 func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,18 +151,13 @@ func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
 	return t, err
 }
 
-// transact runs do in a transaction and waits until it is committed; when do
-// fails it is undone.
+// transact runs do in a transaction and waits until it is committed, or undone if do fails.
 func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entries, chunks *idb.ObjectStore) error) error {
 	t, err := s.begin(mode)
 	if err != nil {
 		return &Error{op, key, err}
 	}
-	err = <-start(t, func() error {
-		entries, err := t.ObjectStore(entriesStore)
-		if err != nil {
-			return err
-		}
+	err = <-startIn(t, entriesStore, func(entries *idb.ObjectStore) error {
 		chunks, err := t.ObjectStore(chunksStore)
 		if err != nil {
 			return err
@@ -179,13 +170,17 @@ func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entri
 	return &Error{op, key, full(err)}
 }
 
-// start runs do in a transaction, and gives what tells how that ended: committed, or
-// undone.
-func start(t *idb.Transaction, do func() error) chan error {
-	// The listeners have to be there before the transaction can end.
+// startIn runs do with an object store in a transaction. The channel gets the transaction's end: committed,
+// or undone with an error.
+func startIn(t *idb.Transaction, store string, do func(*idb.ObjectStore) error) chan error {
+	// The listeners must be there before the transaction can end.
 	ended := make(chan error, 1)
 	go func() { ended <- t.Await(context.Background()) }()
-	if err := do(); err != nil {
+	objects, err := t.ObjectStore(store)
+	if err == nil {
+		err = do(objects)
+	}
+	if err != nil {
 		_ = t.Abort() // it may have aborted by itself already
 		<-ended
 		ended <- err
@@ -193,7 +188,7 @@ func start(t *idb.Transaction, do func() error) chan error {
 	return ended
 }
 
-// full gives profile.ErrFull for the browser's word for it.
+// full returns profile.ErrFull for the browser's error.
 func full(err error) error {
 	if isDOM(err, "QuotaExceededError") {
 		return profile.ErrFull
@@ -201,8 +196,8 @@ func full(err error) error {
 	return err
 }
 
-// isDOM reports whether err is the browser's error of that name, which comes as
-// an idb.DOMException from events, and as a js.Error where a call threw it.
+// isDOM reports whether err is the browser's error of that name: an idb.DOMException from events, a js.Error
+// from calls.
 func isDOM(err error, name string) bool {
 	var thrown js.Error
 	if errors.As(err, &thrown) {
@@ -211,8 +206,7 @@ func isDOM(err error, name string) bool {
 	return errors.Is(err, idb.NewDOMException(name))
 }
 
-// chunkRange holds the keys of all chunks of an entry: [key, n] sorts before
-// [key, []] for every number n.
+// chunkRange contains the keys of all chunks of an entry: [key, n] sorts before [key, []] for every number n.
 func chunkRange(key string) js.Value {
 	return js.Global().Get("IDBKeyRange").Call("bound", []any{key}, []any{key, []any{}})
 }
@@ -223,7 +217,7 @@ type generation struct {
 	sum    profile.Sum
 }
 
-// chunkRange holds the keys of its chunks; number is not 0.
+// chunkRange contains the keys of its chunks; number is not 0.
 func (g generation) chunkRange(key string) js.Value {
 	return js.Global().Get("IDBKeyRange").Call("bound", []any{key, g.number, 0}, []any{key, g.number, []any{}})
 }
@@ -258,8 +252,7 @@ func (s *Store) Put(e profile.Entry, data []byte) error {
 }
 
 func putChunk(chunks *idb.ObjectStore, key js.Value, part []byte) error {
-	array := js.Global().Get("Uint8Array").New(len(part))
-	js.CopyBytesToJS(array, part)
+	array := web.Array(part)
 	_, err := chunks.PutKey(key, array)
 	web.Release(array) // the browser has its own copy
 	return err
@@ -277,7 +270,7 @@ func (s *Store) Save(e profile.Entry, write func(io.Writer) error) error {
 	return err
 }
 
-// save stores a checkpoint beside the one before, or in its place.
+// save stores a checkpoint beside the previous one, or in its place.
 func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) error {
 	return s.transact("keep", e.Key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
 		old, err := find(entries, e.Key)
@@ -286,7 +279,7 @@ func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) 
 		}
 		var generations []generation
 		if err == nil {
-			if text(old, "state") != string(profile.EntryInterrupted) {
+			if web.Text(old, "state") != string(profile.EntryInterrupted) {
 				return profile.ErrFinished
 			}
 			generations = generationsFromJS(old)
@@ -317,8 +310,7 @@ func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) 
 	})
 }
 
-// makeRoom removes what a new generation takes the place of: all but the newest, or
-// all.
+// makeRoom removes what a new generation replaces: all generations but the newest, or all.
 func makeRoom(chunks *idb.ObjectStore, key string, generations []generation, beside bool) error {
 	if !beside || len(generations) == 0 || generations[0].number == 0 {
 		_, err := chunks.Delete(chunkRange(key))
@@ -353,7 +345,7 @@ func (s *Store) Get(key string) ([]byte, error) {
 	return data, nil
 }
 
-// read gives the data, or profile.ErrDamaged.
+// read returns the data, or profile.ErrDamaged.
 func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
 	const mostBytes = 1 << 32 // that a program can hold
 	if g.sum.Bytes > mostBytes || uint64(g.sum.Pieces) != (g.sum.Bytes+chunkBytes-1)/chunkBytes {
@@ -369,7 +361,7 @@ func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
 	return data, nil
 }
 
-// find gives an entry's object, or profile.ErrNotFound.
+// find returns an entry's object, or profile.ErrNotFound.
 func find(entries *idb.ObjectStore, key string) (js.Value, error) {
 	request, err := entries.Get(js.ValueOf(key))
 	if err != nil {
@@ -382,8 +374,7 @@ func find(entries *idb.ObjectStore, key string) (js.Value, error) {
 	return object, err
 }
 
-// readChunks fills data with the chunks. All are asked for at once; each is copied
-// as it comes, in the event handler.
+// readChunks fills data with the chunks. It requests all at once; event handlers copy each.
 func (g generation) readChunks(chunks *idb.ObjectStore, key string, data []byte) error {
 	n := g.sum.Pieces
 	results := make(chan error, n)
@@ -468,8 +459,8 @@ func (s *Store) Delete(key string) error {
 	})
 }
 
-// Usage implements [profile.Store]. The numbers are the browser's estimate for
-// the whole site; its quota says little about what really fits.
+// Usage implements [profile.Store]. The browser estimates both for the whole site; the quota says little about
+// what really fits.
 func (s *Store) Usage() (used, quota uint64, err error) {
 	storage := js.Global().Get("navigator").Get("storage")
 	if !storage.Truthy() {

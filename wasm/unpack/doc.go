@@ -1,34 +1,28 @@
-// Package unpack reads packings that few files have, in a worker of their own.
+// Package unpack reads compressions that few files have, in a worker of their own, the decompressor.
 //
-// Their decoders would be a tenth of what every first visit loads. So they are
-// in a second program, unpack.wasm (./program), which the analysis worker starts
-// when a file turns out to need it, from the same site and under the same
+// The decoders would be a tenth of what every first visit loads. So they are in a second program, unpack.wasm
+// (./program), which the analysis worker starts if a file needs it, from the same site and under the same
 // policy. [Workers] is the analysis worker's side, [Serve] the other's.
 //
-// Both sides are sequential: each computes until it needs a message, and then
-// waits for one, in order. Between them run two bounded streams:
+// Both sides are sequential: each computes until it needs a message, and then waits for one, in order. Between
+// them run two bounded streams:
 //
-//	analysis                      unpacker
-//	begin (the packing)   ───→
-//	                      ←───    ready (the version of this protocol)
-//	packed (64 KiB)       ───→
-//	                      ←───    took: a packed part was begun, send another
-//	                      ←───    unpacked (256 KiB)
-//	more                  ───→    an unpacked part was read, send another
-//	ended, or broken      ───→    no packed bytes follow
-//	                      ←───    whole, cut, damaged or stopped: the end
+//	analysis                      decompressor
+//	begin (the compression) ───→
+//	                        ←───  ready (the version of this protocol)
+//	packed (64 KiB)         ───→
+//	                        ←───  took: a compressed part was begun, send another
+//	                        ←───  unpacked (256 KiB)
+//	more                    ───→  a decompressed part was read, send another
+//	ended, or broken        ───→  no compressed bytes follow
+//	                        ←───  whole, cut, damaged or stopped: the end
 //
-// No more than four parts are under way in either direction, so the memory of
-// both sides is bounded whatever is unpacked; a run that is paused reads nothing
-// and so stops its unpacker, too. Because neither side ever looks whether there
-// is a message, but only waits for the next, how far the file is read depends on
-// how much of the trace was (G. Kahn, "The semantics of a simple language for
-// parallel programming", 1974), and not on which side is faster: checkpoints
-// note how far the file was read.
+// At most four parts are in transit in either direction, which limits the memory of both sides; a paused run
+// reads nothing and so stops its decompressor. Neither side ever checks for a message, but only waits for the
+// next. So how far the file is read depends on how much of the trace was (G. Kahn, "The semantics of a simple
+// language for parallel programming", 1974), and not on which side is faster: checkpoints record it.
 //
-// The analysis worker reads the file itself, as for any other packing, so
-// hashing it, going on in it and errors of its disk work as they do there. An
-// end is told in the terms of [open.Packing], so that it becomes the same
-// [trace.DamageError]; an unpacker that cannot be had, or dies, is an
-// [open.UnpackerError]. Whoever ends the analysis worker ends its unpackers.
+// The analysis worker reads the file itself, so hashing it, resuming in it and errors of its disk work as for
+// other files. Ends are those of [open.Packing] and become a [trace.DamageError]; a decompressor that is
+// missing or dies is an [open.UnpackerError]. Whoever ends the analysis worker ends its decompressors.
 package unpack

@@ -1,17 +1,19 @@
 package unpack
 
-// protocolVersion tells programs of two builds apart, which meet where a site is
-// updated between the two downloads.
+// Names are the compressions that are decompressed in a worker: all but LZ4.
+func Names() []string { return []string{"gzip", "zstd", "xz"} }
+
+// protocolVersion distinguishes builds, which meet if a site is updated between the two downloads.
 const protocolVersion = 1
 
 const (
-	packedBytes   = 64 << 10  // of a packed part, the last one may be smaller
-	unpackedBytes = 256 << 10 // of an unpacked part
-	ahead         = 4         // parts of either kind that are under way at most
+	packedBytes   = 64 << 10  // of a compressed part, but for the last one
+	unpackedBytes = 256 << 10 // of a decompressed part
+	ahead         = 4         // parts of either kind that may be in transit
 )
 
-// mostWaiting is how many messages can wait on either side: the parts, an answer
-// for each of the other side's, and the first and the last message.
+// mostWaiting is the number of messages that can wait on either side: the parts, an answer for each of the
+// other side's, and the first and the last message.
 const mostWaiting = 2*ahead + 2
 
 type kind uint8
@@ -20,18 +22,18 @@ const (
 	// From the analysis worker.
 	begin  kind = iota + 1 // text: the packing's name
 	packed                 // bytes
-	more                   // an unpacked part was read
-	ended                  // no packed bytes follow: the file ends
-	broken                 // no packed bytes follow: the file cannot be read on
-	// From the unpacker.
+	more                   // a decompressed part was read
+	ended                  // no compressed bytes follow: the file ends
+	broken                 // no compressed bytes follow: the file cannot be read
+	// From the decompressor.
 	ready    // number: protocolVersion
-	took     // a packed part was begun
+	took     // a compressed part was begun
 	unpacked // bytes
-	whole    // the unpacked bytes end
-	cut      // the packed bytes ended too early
-	damaged  // the packed bytes are wrong; text: what the decoder said
-	stopped  // what was unpacked before the file broke has been sent
-	gone     // the unpacker is no more; text: why. Its carrier says so.
+	whole    // the decompressed bytes end
+	cut      // the compressed bytes ended too early
+	damaged  // the compressed bytes are wrong; text: the decoder's error
+	stopped  // all that was decompressed before the file broke has been sent
+	gone     // the decompressor has died; text: why. Its carrier sends this.
 )
 
 type message struct {
@@ -45,10 +47,9 @@ type message struct {
 type port interface {
 	// post sends m without waiting. Its bytes are copied.
 	post(m message)
-	// take waits for the next message. Its bytes belong to the receiver until
-	// they are given to free.
+	// take waits for the next message. Its bytes belong to the receiver until free.
 	take() message
-	// free takes memory back that a later message may use.
+	// free reuses memory for later messages.
 	free(bytes []byte)
 	// close ends the other side, if it is a worker.
 	close()

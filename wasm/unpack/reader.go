@@ -8,28 +8,26 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// reader is the analysis worker's side: packed bytes of source go to the
-// unpacker, unpacked ones come from it.
+// reader is the analysis worker's side: it sends compressed bytes of source and receives decompressed ones.
 type reader struct {
 	port   port
 	source io.Reader
-	part   []byte // packed bytes on their way out
+	part   []byte // compressed bytes to send
 	window int    // parts that may be sent now
-	told   error  // why source gives no more, once the unpacker was told; or nil
-	ready  bool   // the unpacker runs
-	chunk  []byte // the unpacked part that is being read
-	rest   []byte // what is left of it
-	err    error  // what the stream ended with
+	told   error  // the end of source that the decompressor was told, or nil
+	ready  bool   // the decompressor runs
+	chunk  []byte // the decompressed part that is being read
+	rest   []byte // its unread bytes
+	err    error  // the end of the stream
 }
 
-// newReader asks for the unpacking of source. Packed bytes are sent before the
-// unpacker is ready: reading them takes place while it loads.
+// newReader begins to decompress source. It sends compressed bytes already while the decompressor loads.
 func newReader(p port, packing string, source io.Reader) *reader {
 	p.post(message{kind: begin, text: packing})
 	return &reader{port: p, source: source, part: make([]byte, packedBytes), window: ahead}
 }
 
-// Read gives the unpacked bytes, and then an error as [open.Packing] asks for.
+// Read returns decompressed bytes, and then an error as [open.Packing] requires.
 func (r *reader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
 		if r.err != nil {
@@ -44,7 +42,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// letGo makes room for another unpacked part.
+// letGo makes room for another decompressed part.
 func (r *reader) letGo() {
 	if r.chunk != nil {
 		r.port.free(r.chunk)
@@ -53,7 +51,7 @@ func (r *reader) letGo() {
 	}
 }
 
-// feed sends as much as the unpacker may have.
+// feed sends as much as the decompressor may have.
 func (r *reader) feed() {
 	for ; r.window > 0 && r.told == nil; r.window-- {
 		n, err := fill(r.source.Read, r.part)
@@ -61,17 +59,13 @@ func (r *reader) feed() {
 			r.port.post(message{kind: packed, bytes: r.part[:n]})
 		}
 		if err != nil {
-			r.told = err
-			r.port.post(message{kind: endOf(err)})
+			end := broken
+			if r.told = err; err == io.EOF {
+				end = ended
+			}
+			r.port.post(message{kind: end})
 		}
 	}
-}
-
-func endOf(err error) kind {
-	if err == io.EOF {
-		return ended
-	}
-	return broken
 }
 
 func (r *reader) hear(m message) {
@@ -98,13 +92,13 @@ func (r *reader) hear(m message) {
 	}
 }
 
-// end notes how the stream ended, and lets the unpacker go.
+// end records the end of the stream, and ends the decompressor.
 func (r *reader) end(err error) {
 	r.err = err
 	r.port.close()
 }
 
-// versionError tells that the unpacker is of another build.
+// versionError reports that the decompressor is of another build.
 type versionError struct{ got int }
 
 func (e *versionError) Error() string {
@@ -112,7 +106,7 @@ func (e *versionError) Error() string {
 		strconv.Itoa(protocolVersion) + "): reload the page"
 }
 
-// goneError tells that there is no unpacker, or none any more.
+// goneError reports that there is no decompressor, or none any more.
 type goneError struct {
 	loaded bool   // it ran, and died
 	why    string // as far as known

@@ -7,21 +7,21 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// errBroken is what a decoder gets where the file could not be read on.
+// errBroken is the decoder's error if the file could not be read.
 var errBroken = errors.New("the file could not be read on")
 
-// server is the unpacker's side. It is what the decoder reads packed bytes from.
+// server is the decompressor's side. The decoder reads compressed bytes from it.
 type server struct {
 	port   port
-	queue  [][]byte // packed parts that came and were not begun
+	queue  [][]byte // compressed parts that were not begun
 	end    error    // behind queue: io.EOF or errBroken; nil: not known yet
-	part   []byte   // the packed part that is being read
-	rest   []byte   // what is left of it
+	part   []byte   // the compressed part that is being read
+	rest   []byte   // its unread bytes
 	broke  bool     // the decoder got errBroken
-	credit int      // unpacked parts that may be sent
+	credit int      // decompressed parts that may be sent
 }
 
-// serve unpacks one stream to its end.
+// serve decompresses one stream to its end.
 func serve(p port, packings []open.Packing) error {
 	p.post(message{kind: ready, number: protocolVersion})
 	m := p.take()
@@ -35,7 +35,7 @@ func serve(p port, packings []open.Packing) error {
 	return errors.New("nothing here unpacks " + m.text)
 }
 
-// unpack sends what the decoder gives, and gives the decoder's error.
+// unpack sends the decoder's output, and returns its error.
 func (s *server) unpack(packing open.Packing) error {
 	decoder, err := packing.New(s)
 	if err == io.EOF {
@@ -51,7 +51,7 @@ func (s *server) unpack(packing open.Packing) error {
 	return err
 }
 
-// send waits until there is room for an unpacked part.
+// send sends a decompressed part as soon as there is room.
 func (s *server) send(part []byte) {
 	for s.credit == 0 {
 		s.hear()
@@ -60,7 +60,7 @@ func (s *server) send(part []byte) {
 	s.port.post(message{kind: unpacked, bytes: part})
 }
 
-// conclude says how the stream ended, in the terms of [open.Packing].
+// conclude sends how the stream ended, in the terms of [open.Packing].
 func (s *server) conclude(err error) {
 	m := message{kind: damaged, text: err.Error()}
 	switch {
@@ -88,7 +88,7 @@ func (s *server) hear() {
 	}
 }
 
-// next makes sure that there are packed bytes to read.
+// next makes sure that there are compressed bytes to read.
 func (s *server) next() error {
 	if len(s.rest) > 0 {
 		return nil
@@ -109,7 +109,7 @@ func (s *server) next() error {
 	return nil
 }
 
-// Read gives packed bytes.
+// Read returns compressed bytes.
 func (s *server) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -122,7 +122,7 @@ func (s *server) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadByte gives one of them; decoders ask for it.
+// ReadByte returns one of them; decoders require it.
 func (s *server) ReadByte() (byte, error) {
 	if err := s.next(); err != nil {
 		return 0, err

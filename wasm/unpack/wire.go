@@ -3,17 +3,19 @@
 package unpack
 
 import (
+	"cmp"
 	"strconv"
 	"syscall/js"
 	"time"
+
+	"github.com/stackglass/stackglass/workers/web"
 )
 
-// wire is a [port] by postMessage. A message is an object with the fields of
-// [message] that are set; bytes is an ArrayBuffer, of which the first length
-// bytes count. It is transferred, and rides back as spare with a later message
-// in the other direction, so that no part takes new memory.
+// wire is a [port] by postMessage. A message is an object with the fields of [message]; bytes is an ArrayBuffer
+// with length bytes. It is transferred, and returns as spare of a later message in the other direction, so
+// that no part needs new memory.
 type wire struct {
-	remote   js.Value // a Worker, or the global scope in the unpacker
+	remote   js.Value // a Worker, or the global scope in the decompressor
 	inbox    chan message
 	late     <-chan time.Time // when to stop waiting for the first message; nil: never
 	buffers  []js.Value       // that may be sent
@@ -34,48 +36,35 @@ func newWire(remote js.Value) *wire {
 	return w
 }
 
-// selfWire is the unpacker's end. The bootstrap script kept what came before
-// there was anyone to take it.
+// selfWire returns the decompressor's end.
 func selfWire() *wire {
-	self := js.Global()
-	w := newWire(self)
-	if early := self.Get("earlyMessages"); early.Truthy() {
-		self.Set("onmessage", js.Null())
-		for i := range early.Length() {
-			w.receive(early.Index(i))
-		}
-		self.Set("earlyMessages", js.Undefined())
-	}
+	w := newWire(js.Global())
+	web.EarlyMessages(w.receive)
 	return w
 }
 
-// on adds an event handler, which must not wait for anything.
+// on adds an event handler, which must not block.
 func (w *wire) on(event string, handle func(event js.Value)) {
-	run := js.FuncOf(func(_ js.Value, args []js.Value) any {
-		handle(args[0])
-		return nil
-	})
+	run := web.Function(func(args []js.Value) { handle(args[0]) })
 	w.handlers = append(w.handlers, handler{event, run})
 	w.remote.Call("addEventListener", event, run)
 }
 
-// receive puts what an event brings into the inbox, which has room for all that
-// the protocol allows.
+// receive puts the message of an event into the inbox, which has room for all that the protocol allows.
 func (w *wire) receive(event js.Value) {
 	object := event.Get("data")
 	if object.Type() != js.TypeObject {
 		return
 	}
 	if exited := object.Get("exited"); exited.Type() == js.TypeNumber {
-		w.lose(lastWords(exited.Int(), object.Get("why")))
+		w.lose(cmp.Or(web.Text(object, "why"), "exit code "+strconv.Itoa(exited.Int())))
 		return
 	}
-	m := message{kind: kind(numberIn(object, "kind", int(gone))), number: numberIn(object, "number", 1<<16)}
-	if m.kind == 0 || len(w.inbox) == cap(w.inbox) {
-		return // no unpacker sends it
+	m := message{
+		kind: kind(numberIn(object, "kind", int(gone))), number: numberIn(object, "number", 1<<16), text: web.Text(object, "text"),
 	}
-	if text := object.Get("text"); text.Type() == js.TypeString {
-		m.text = text.String()
+	if m.kind == 0 || len(w.inbox) == cap(w.inbox) {
+		return // no decompressor sends it
 	}
 	if buffer := object.Get("bytes"); isBuffer(buffer) {
 		n := min(buffer.Get("byteLength").Int(), unpackedBytes)
@@ -88,36 +77,28 @@ func (w *wire) receive(event js.Value) {
 	w.inbox <- m
 }
 
-// numberIn gives a field that is a number below limit, else 0.
+// numberIn returns a field that is a number below limit, else 0.
 func numberIn(object js.Value, field string, limit int) int {
-	v := object.Get(field)
-	if v.Type() != js.TypeNumber || !(v.Float() >= 0 && v.Float() < float64(limit)) {
+	v := web.Number(object, field)
+	if !(v >= 0 && v < float64(limit)) {
 		return 0
 	}
-	return v.Int()
+	return int(v)
 }
 
 func isBuffer(v js.Value) bool {
 	return v.Type() == js.TypeObject && v.InstanceOf(js.Global().Get("ArrayBuffer"))
 }
 
-// lose tells that the other side is gone.
+// lose reports that the other side is gone.
 func (w *wire) lose(why string) {
 	select {
 	case w.inbox <- message{kind: gone, text: why}:
-	default: // it was told
+	default: // it was reported
 	}
 }
 
-// lastWords says how a program ended.
-func lastWords(code int, why js.Value) string {
-	if why.Type() == js.TypeString && why.String() != "" {
-		return why.String()
-	}
-	return "exit code " + strconv.Itoa(code)
-}
-
-// copy gives the first n bytes of a buffer on Go's side.
+// copy copies the first n bytes of a buffer to Go's side.
 func (w *wire) copy(buffer js.Value, n int) []byte {
 	var bytes []byte
 	if last := len(w.freed) - 1; last >= 0 {
@@ -153,7 +134,7 @@ func (w *wire) post(m message) {
 	w.remote.Call("postMessage", object, transfer)
 }
 
-// buffer gives an ArrayBuffer of n bytes or more.
+// buffer returns an ArrayBuffer of n bytes or more.
 func (w *wire) buffer(n int) js.Value {
 	if last := len(w.buffers) - 1; last >= 0 {
 		b := w.buffers[last]

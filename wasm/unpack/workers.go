@@ -12,22 +12,21 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// Name is what the unpackers' global scopes are called.
+// Name is the name of the decompressors' global scopes.
 const Name = "unpack"
 
-// patience is how long an unpacker may take to load: 800 KB, but waiting has
-// to give way to a sentence some time.
+// patience is how long a decompressor, 800 KB, may take to load before an error is reported.
 const patience = 2 * time.Minute
 
-// Workers starts unpackers. They are for one analysis at a time.
+// Workers starts decompressors, for one analysis at a time.
 type Workers struct {
-	// Script is the address of the unpackers' script, with their program's in
-	// it, relative to the script of the worker that starts them.
+	// Script is the address of the decompressors' script, with the address of their program as a
+	// parameter, relative to the script of the worker that starts them.
 	Script  string
 	running []*wire
 }
 
-// Packings are those that are unpacked in a worker.
+// Packings are those that are decompressed in a worker.
 func (w *Workers) Packings() []open.Packing {
 	var list []open.Packing
 	for _, name := range Names() {
@@ -56,20 +55,12 @@ func (w *Workers) start() (*wire, error) {
 	p := newWire(worker)
 	p.late = time.After(patience)
 	p.on("messageerror", func(js.Value) { p.lose("a message could not be read") })
-	p.on("error", func(event js.Value) {
-		// Else it would be taken for an error of the analysis worker.
-		event.Call("preventDefault")
-		why := "its script could not be loaded"
-		if text := event.Get("message"); text.Type() == js.TypeString {
-			why = text.String()
-		}
-		p.lose(why)
-	})
+	p.on("error", func(event js.Value) { p.lose(web.ErrorOf(event)) })
 	w.running = append(w.running, p)
 	return p, nil
 }
 
-// Close ends the unpackers of an analysis.
+// Close ends the decompressors of an analysis.
 func (w *Workers) Close() {
 	for _, p := range w.running {
 		p.close()
@@ -77,9 +68,8 @@ func (w *Workers) Close() {
 	w.running = slices.Delete(w.running, 0, len(w.running))
 }
 
-// Serve is an unpacker's program: it unpacks the one stream that it was started
-// for, and then waits until its worker is ended: a message may be on its way to
-// it. Its error is why it cannot unpack.
+// Serve is a decompressor's program: it decompresses one stream, and then waits until its worker is ended,
+// because a message may be in transit. It returns the reason if it cannot decompress.
 func Serve(packings []open.Packing) error {
 	if err := serve(selfWire(), packings); err != nil {
 		return err

@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Program is what few visits need: it unpacks what the page's own program does not (package
-// unpack), or answers the page's questions (package answerers).
+// Program contains what few visits need: it decompresses what the page's own program does not (package unpack),
+// or answers the page's questions (package answerers).
 package main
 
 import (
@@ -14,8 +14,7 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// memoryLimit makes the collector work harder before there are more than a few
-// windows' worth of garbage.
+// memoryLimit limits the garbage to a few windows.
 const memoryLimit = 1 << 30
 
 func main() {
@@ -25,6 +24,6 @@ func main() {
 		serve = (&workers.AnswerHost{Carrier: web.Self(), Open: answerers.All(openTrace), Breathe: web.Yield}).Serve
 	}
 	if err := serve(); err != nil {
-		panic(err) // worker.js tells whoever started this one
+		panic(err) // worker.js reports it
 	}
 }
