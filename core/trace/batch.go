@@ -1,31 +1,29 @@
 package trace
 
-// DefaultRows is the number of rows in a batch unless the caller wants another:
-// few enough to stay in the first-level cache, many enough that one dynamic
-// call a batch costs nothing.
+// DefaultRows is the default number of rows in a batch: few enough to stay in the first-level cache, many enough
+// that one dynamic call a batch costs nothing.
 const DefaultRows = 4096
 
-// Batch is a run of rows in columns of equal length. The caller owns it; its
-// content is valid until it is filled again, and analyses only read it.
+// Batch contains rows in columns of equal length. The caller owns it; its content is valid until it is filled
+// again, and analyses only read it.
 type Batch struct {
 	Addr  []Addr   // byte address
-	Bytes []uint32 // bytes referenced; 0 where the trace does not say
+	Bytes []uint32 // bytes referenced; 0: unknown
 	Kind  []Kind
 
-	// Columns that not every trace has: nil, or as long as Addr.
-	Thread []uint32 // thread number, as the trace gives it
-	PC     []Addr   // address of the instruction; 0 where it is not known
+	// Optional columns: nil, or as long as Addr.
+	Thread []uint32 // thread number of the trace
+	PC     []Addr   // address of the instruction; 0: unknown
 	Site   []uint32 // index in Program.Sites, of blocks, calls and returns in Program.Blocks
 	Arg    []uint64 // second value of events; see [Kind]
 
-	// Storage behind the optional columns while they are nil.
+	// Storage for the optional columns while they are nil.
 	threads, sites []uint32
 	pcs            []Addr
 	args           []uint64
 }
 
-// NewBatch makes an empty batch with room for rows rows; rows < 1 means
-// [DefaultRows].
+// NewBatch returns an empty batch with room for rows rows, [DefaultRows] if rows < 1.
 func NewBatch(rows int) *Batch {
 	if rows < 1 {
 		rows = DefaultRows
@@ -40,43 +38,33 @@ func NewBatch(rows int) *Batch {
 // Len is the number of rows in the batch.
 func (b *Batch) Len() int { return len(b.Addr) }
 
-// Cap is the number of rows that a fill may hold.
+// Cap is the number of rows that the batch has room for.
 func (b *Batch) Cap() int { return cap(b.Addr) }
 
-// Reset empties the batch and drops its optional columns. Readers call it
-// first.
+// Reset empties the batch and drops its optional columns. Readers call it first.
 func (b *Batch) Reset() {
 	b.Resize(0)
 	b.Thread, b.PC, b.Site, b.Arg = nil, nil, nil, nil
 }
 
-// Resize sets the number of rows, at most Cap, in every column that is there.
-// Rows beyond the old length hold leftovers: a reader that fills by index
-// resizes to Cap, writes, and resizes to what it wrote.
+// Resize sets the number of rows, at most Cap, in every column. New rows contain leftovers: a reader that fills
+// by index resizes to Cap, writes, and resizes to the number of written rows.
 func (b *Batch) Resize(rows int) {
 	b.Addr, b.Bytes, b.Kind = b.Addr[:rows], b.Bytes[:rows], b.Kind[:rows]
-	b.Thread, b.PC = resize(b.Thread, rows), resize(b.PC, rows)
-	b.Site, b.Arg = resize(b.Site, rows), resize(b.Arg, rows)
+	b.Thread, b.PC = part(b.Thread, 0, rows), part(b.PC, 0, rows)
+	b.Site, b.Arg = part(b.Site, 0, rows), part(b.Arg, 0, rows)
 }
 
-func resize[T any](column []T, rows int) []T {
-	if column == nil {
-		return nil
-	}
-	return column[:rows]
-}
-
-// NeedThread makes the thread column present, with zeros in the rows so far.
+// NeedThread adds the thread column, with zeros in the rows so far, if it is absent.
 func (b *Batch) NeedThread() { need(b, &b.Thread, &b.threads) }
 
-// NeedPC makes the PC column present, with zeros in the rows so far.
+// NeedPC adds the PC column in the same way.
 func (b *Batch) NeedPC() { need(b, &b.PC, &b.pcs) }
 
-// NeedSite makes the site column present, with zeros in the rows so far.
+// NeedSite adds the site column in the same way.
 func (b *Batch) NeedSite() { need(b, &b.Site, &b.sites) }
 
-// NeedArg makes the column of second values present, with zeros in the rows so
-// far.
+// NeedArg adds the column of second values in the same way.
 func (b *Batch) NeedArg() { need(b, &b.Arg, &b.args) }
 
 func need[T uint32 | uint64](b *Batch, column, storage *[]T) {
@@ -151,8 +139,7 @@ func appendPart[T any](column, of []T, lo, hi int) []T {
 	return append(column, of[lo:hi]...)
 }
 
-// Select keeps the rows whose index is in keep, which is ascending, and moves
-// them to the front.
+// Select keeps the rows whose index is in keep, which is ascending, and moves them to the front.
 func (b *Batch) Select(keep []int32) {
 	for to, from := range keep {
 		b.Addr[to], b.Bytes[to], b.Kind[to] = b.Addr[from], b.Bytes[from], b.Kind[from]
@@ -173,8 +160,7 @@ func gather[T any](column []T, keep []int32) {
 	}
 }
 
-// Slice narrows the batch to its rows from lo up to hi; the rows before lo are
-// gone.
+// Slice removes all rows but those from lo up to hi.
 func (b *Batch) Slice(lo, hi int) {
 	if lo > 0 {
 		copy(b.Addr, b.Addr[lo:hi])
@@ -188,7 +174,7 @@ func (b *Batch) Slice(lo, hi int) {
 	b.Resize(hi - lo)
 }
 
-// View makes into the rows of b from lo up to hi, shared with b, and returns it.
+// View sets into to the rows of b from lo up to hi, shared with b, and returns it.
 func (b *Batch) View(into *Batch, lo, hi int) *Batch {
 	into.Addr, into.Bytes, into.Kind = b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi]
 	into.Thread, into.PC = part(b.Thread, lo, hi), part(b.PC, lo, hi)
@@ -203,8 +189,7 @@ func part[T any](column []T, lo, hi int) []T {
 	return column[lo:hi]
 }
 
-// Spoil overwrites every row, so that a consumer that kept a reference to an
-// old batch fails its test.
+// Spoil overwrites every row, so that a consumer that kept a reference to an old batch fails its test.
 func (b *Batch) Spoil() {
 	for i := range b.Addr {
 		b.Addr[i], b.Bytes[i], b.Kind[i] = 0xdeaddeaddeaddead, 0xdeaddead, Fetch

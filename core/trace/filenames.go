@@ -1,16 +1,17 @@
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // BaseName returns a path without its folder, which says where somebody keeps a file and would
 // give equal programs different profiles.
 func BaseName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
-// FileNames names files of source by their paths: by the least tail that tells one
-// from all others, as in a/util.c and b/util.c beside main.c. What lies above that
-// says where somebody keeps the files, and would give equal programs different
-// results. A path that is the tail of another one is taken for the same file, as
-// compilers write one header in several ways.
+// FileNames names source files by the shortest unique tails of their paths, as in a/util.c and b/util.c beside
+// main.c, so that results do not depend on the folder of a program. A path that is the tail of another one is
+// taken for the same file, because compilers write one header in several ways.
 func FileNames(paths []string) map[string]string {
 	names := make(map[string]string, len(paths))
 	var files []sourceFile
@@ -48,31 +49,21 @@ func nameFiles(files []sourceFile, depth int, names map[string]string) {
 			if len(f.parts) > depth {
 				longer = append(longer, f)
 			} else {
-				names[f.path] = tail // of which of the others it is a tail is not known
+				names[f.path] = tail // of several other paths
 			}
 		}
 		nameFiles(longer, depth+1, names)
 	}
 }
 
-// oneFile tells whether each path is a tail of the longest.
+// oneFile reports whether each path is a tail of the longest.
 func oneFile(group []sourceFile) bool {
-	longest := group[0].parts
-	for _, f := range group {
-		if len(f.parts) > len(longest) {
-			longest = f.parts
-		}
-	}
-	for _, f := range group {
-		if commonParts(f.parts, longest) < len(f.parts) {
-			return false
-		}
-	}
-	return true
+	longest := slices.MaxFunc(group, func(a, b sourceFile) int { return len(a.parts) - len(b.parts) }).parts
+	return !slices.ContainsFunc(group, func(f sourceFile) bool { return commonParts(f.parts, longest) < len(f.parts) })
 }
 
-// CommonTail is the number of parts in which two paths end alike: 0 for files of
-// other names. whole: that is all of one of them, so both may be one file.
+// CommonTail is the number of equal parts at the ends of two paths. whole: that is all of one path, so both may
+// be one file.
 func CommonTail(a, b string) (parts int, whole bool) {
 	x, y := pathParts(a), pathParts(b)
 	parts = commonParts(x, y)
@@ -86,21 +77,16 @@ func commonParts(a, b []string) (n int) {
 	return n
 }
 
-// pathParts are the folders and the name of a path, of whatever system, without
-// those that say nothing.
+// pathParts are the folders and the name of a cleaned path, of any operating system.
 func pathParts(path string) (parts []string) {
-	for path != "" {
-		end := strings.IndexAny(path, `/\`)
-		if end < 0 {
-			end = len(path)
-		}
-		switch part := path[:end]; {
-		case part == "..":
+	for _, part := range strings.FieldsFunc(path, func(c rune) bool { return c == '/' || c == '\\' }) {
+		switch part {
+		case "..":
 			parts = parts[:max(0, len(parts)-1)]
-		case part != "." && part != "":
+		case ".":
+		default:
 			parts = append(parts, part)
 		}
-		path = path[min(end+1, len(path)):]
 	}
 	return parts
 }

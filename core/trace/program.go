@@ -2,9 +2,8 @@ package trace
 
 import "slices"
 
-// Program is what a capture knows of the program besides its references: the
-// code that made them and the variables that they touch. Numbers in batches and
-// in these tables are indices into its slices.
+// Program describes the code that made the references of a trace and its variables. Numbers in batches and in
+// these tables are indices into its slices.
 type Program struct {
 	Modules   []Module
 	Functions []Function
@@ -13,8 +12,8 @@ type Program struct {
 	Objects   []Object // global variables
 	Tags      []string // of calipers
 	Threads   []Thread
-	// ThreadCount is the number of threads that make references in the whole trace, where
-	// an index tells so before the trace is read; 0: unknown. Threads may list fewer so far.
+	// ThreadCount is the number of threads that make references in the whole trace, from an index;
+	// 0: unknown. Threads may list fewer so far.
 	ThreadCount int
 }
 
@@ -22,8 +21,8 @@ type Program struct {
 type Module struct {
 	Name    string   // source file, or path of the loaded file
 	Options string   // how it was compiled: "-O2 ..."
-	Missed  []Missed // what in it was not instrumented
-	// Of a loaded file, whose sites have PCs: where it lay in memory.
+	Missed  []Missed // code that was not instrumented
+	// Base and End are the addresses of a loaded file, whose sites have PCs.
 	Base, End Addr
 }
 
@@ -34,7 +33,7 @@ type Missed struct {
 	Count uint32 // places in the module
 }
 
-// Place is a place in source code. A line or column of 0 is not known.
+// Place is a source location. A line or column of 0 is unknown.
 type Place struct {
 	File         string
 	Line, Column uint32
@@ -51,28 +50,27 @@ type Function struct {
 	Target  Target
 }
 
-// NoFunction is the function of a block that belongs to none.
+// NoFunction is the function of a block without one.
 const NoFunction = ^uint32(0)
 
-// Block is a piece of straight-line code: a basic block, or what follows a call
-// in one, because a call may not return. An execution of a block makes exactly
-// its sites' rows, in order.
+// Block is straight-line code: a basic block, or a part of one behind a call, which may not return. An execution
+// of a block makes exactly its sites' rows, in order.
 type Block struct {
 	Function   uint32 // or NoFunction
 	Label      string // the basic block's name in the compiler's form
-	Part       uint32 // 0; n for what follows the n-th call in the basic block
+	Part       uint32 // n: behind the n-th call in the basic block
 	Flags      BlockFlags
 	Loop       uint32 // 1 + the block that heads the innermost loop around it; 0: none
 	Depth      uint32 // number of loops around it
 	File       string
-	FirstLine  uint32 // lines of source, 0 where not known
+	FirstLine  uint32 // source lines, 0: unknown
 	LastLine   uint32
 	Successors []uint32 // blocks, in the terminator's order, with multiplicity
-	Callee     string   // the function called at its end: "" none, "*" not known statically
+	Callee     string   // the function called at its end: "" none, "*" unknown statically
 	FirstSite  uint32   // its sites, FirstSite up to FirstSite+Sites
 	Sites      uint32
 	Ops        []Op
-	Instrs     []Instr // nil where the capture left them out
+	Instrs     []Instr // nil if the capture left them out
 }
 
 // BlockFlags are facts about a block.
@@ -80,12 +78,11 @@ type BlockFlags uint32
 
 const (
 	EntryBlock  BlockFlags = 1 << iota // the function begins here
-	ReturnBlock                        // the function returns at its end; by a call that is a jump, if it has a Callee
+	ReturnBlock                        // the function returns at its end; by a tail call, if it has a Callee
 	HeaderBlock                        // it heads a natural loop
 	LatchBlock                         // it jumps back to a header
 	LandingPad                         // exceptions arrive here
-	// Synthetic blocks stand for one site of a trace that knows no blocks; they
-	// make no BlockEntry rows.
+	// Synthetic blocks are for single sites of traces without blocks; they make no BlockEntry rows.
 	Synthetic
 )
 
@@ -96,28 +93,27 @@ type Op struct {
 	Count  uint32
 }
 
-// Instr is one instruction with what it depends on.
+// Instr is one instruction with its dependences.
 type Instr struct {
 	Opcode, Type string
-	// Uses are operands: n ≥ 0, the block's instruction n; -1, a value from
-	// outside of the block; -2-n, the block's instruction n, an iteration ago
-	// (through a phi of the loop that this block is the whole body of). The last one
-	// of a load may be a store of the block, or -2-n a store of an iteration ago: the
-	// load reads what was stored there. Constants are left out, but among the three
-	// operands of llvm.fma and llvm.fmuladd, where they are -1.
+	// Uses are operands: n ≥ 0, the block's instruction n; -1, a value from outside of the block;
+	// -2-n, the block's instruction n, an iteration ago (through a phi of the loop whose whole body
+	// this block is). The last one of a load may be the store, also of an iteration ago, whose value
+	// it loads. Constants are left out, except for the three operands of llvm.fma and llvm.fmuladd,
+	// where they are -1.
 	Uses []int32
-	Site uint32 // 1 + its first site, counted from the block's FirstSite; 0: it makes no row
+	Site uint32 // 1 + its first site, relative to the block's FirstSite; 0: it makes no row
 }
 
-// Site is one place in the code that makes rows.
+// Site is one instruction that makes rows.
 type Site struct {
 	Kind   Kind
-	Bytes  uint32 // of every reference there; 0: each record says
+	Bytes  uint32 // of every reference; 0: each record has its own
 	Block  uint32
-	PC     Addr // 0: not known
+	PC     Addr // 0: unknown
 	Place  Place
 	Type   string // datatype referenced, in LLVM's words: "double", "i32", ...
-	Object string // variable that is named in the code there; "" where it is not known
+	Object string // variable named in the code; "": unknown
 	Flags  SiteFlags
 }
 
@@ -130,11 +126,11 @@ const (
 	MaskedSite // one lane or run of lanes of a masked access
 	StackSite  // its object is a local variable of the function
 	GlobalSite // its object is a global variable
-	// NoSize sites come from traces that give no sizes: Bytes of their rows is 0.
+	// NoSize sites come from traces without sizes: Bytes of their rows is 0.
 	NoSize
 )
 
-// Values is the number of values that a record of the site holds.
+// Values is the number of values in a record of the site.
 func (s *Site) Values() int {
 	switch s.Kind {
 	case Load, Store, Modify, Fetch, RangeRead, RangeWrite, Alloc:
@@ -154,7 +150,7 @@ func (s *Site) Values() int {
 // Object is a global variable.
 type Object struct {
 	Name  string
-	Addr  Addr // 0: not known
+	Addr  Addr // 0: unknown
 	Bytes uint64
 	Type  string
 	Place Place
@@ -165,7 +161,7 @@ type Thread struct {
 	Number    uint32 // as in Batch.Thread
 	ID        uint64 // the operating system's
 	Name      string
-	StackLow  Addr // its stack, StackLow up to StackHigh; 0, 0: not known
+	StackLow  Addr // its stack, StackLow up to StackHigh; 0, 0: unknown
 	StackHigh Addr
 }
 

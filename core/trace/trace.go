@@ -1,22 +1,21 @@
-// Package trace holds what every reader of traces produces and every analysis
-// consumes: references in batches.
+// Package trace defines batches of references, which every reader of traces produces and every analysis
+// consumes.
 //
-// A trace is the sequence of a program's memory operations. Traces are longer
-// than memory, so nothing here holds one: a [Reader] fills a [Batch] of a few
-// thousand rows, the caller looks at it, and the next fill overwrites it.
+// A trace is the sequence of a program's memory operations. Traces are longer than memory, so a [Reader] fills a
+// [Batch] of a few thousand rows, the caller processes it, and the next fill overwrites it.
 //
 //  1. A caller makes one batch with [NewBatch] and keeps it.
-//  2. [Reader.Next] fills it. Columns are of equal length; a column that the
-//     trace cannot fill is nil (MODELS §1: fields that a trace lacks are
-//     absent, not zero).
-//  3. The caller reads the columns, keeps no reference to them, and calls Next
-//     again, until io.EOF.
+//  2. [Reader.Next] fills it. A column that the trace cannot fill is nil (MODELS §1: fields that a
+//     trace lacks are absent, not zero).
+//  3. The caller reads the columns, keeps no reference to them, and calls Next again, until io.EOF.
 //
-// Rows are either references (they have an address) or events without data.
-// Each analysis takes the kinds that it needs.
+// Rows are either references (they have an address) or events without data. Each analysis selects kinds.
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Addr is a byte address in the traced program.
 type Addr = uint64
@@ -24,13 +23,12 @@ type Addr = uint64
 // Line is the number of a cache line: a byte address divided by the line size.
 type Line = uint64
 
-// Kind says what a row of a [Batch] is.
+// Kind is the kind of a row of a [Batch].
 type Kind uint8
 
-// The kinds of references. A modify is one load and one store of the same
-// bytes, and one line access (MODELS §1). Fetches are instruction fetches,
-// kept apart from data references. A range is one operation over a run of
-// bytes, such as the source or the destination of a memcpy.
+// The kinds of references. A modify is one load and one store of the same bytes, and one line access (MODELS
+// §1). Fetches are instruction fetches. A range is one operation over consecutive bytes, such as the source or
+// the destination of a memcpy.
 const (
 	Load Kind = iota
 	Store
@@ -42,8 +40,8 @@ const (
 	NumKinds = 6
 )
 
-// The kinds of events: rows without data. Readers give those that were asked
-// for with [Selector]. What Addr and Arg of the row say stands behind each.
+// The kinds of events: rows without data. Readers return those that were selected with [Selector]. The comments
+// explain Addr and Arg.
 const (
 	BlockEntry    Kind = 8 + iota // a basic block, or what follows a call in it, begins; Site is the block
 	Call                          // a function is entered; Site is its first block
@@ -79,13 +77,13 @@ var kindNames = [endOfKinds]string{
 	"reduce-begin", "reduce-end", "task-create", "task-begin", "task-end", "task-wait", "bare-block",
 }
 
-// IsReference tells references from events.
+// IsReference distinguishes references from events.
 func (k Kind) IsReference() bool { return k < NumKinds }
 
 // Valid reports whether k is one of the kinds above.
 func (k Kind) Valid() bool { return k < NumKinds || k >= BlockEntry && k < endOfKinds }
 
-// String gives the kind's name in lower case.
+// String returns the kind's name in lower case.
 func (k Kind) String() string {
 	if k.Valid() {
 		return kindNames[k]
@@ -111,8 +109,7 @@ const EventKinds = Kinds(1<<endOfKinds - 1<<BlockEntry)
 // Has reports whether k is in the set.
 func (s Kinds) Has(k Kind) bool { return s>>k&1 != 0 }
 
-// String lists the kinds by name, comma-separated; data and all are the sets of
-// these names.
+// String lists the kinds by name, comma-separated; data and all are the sets of these names.
 func (s Kinds) String() string {
 	switch s {
 	case DataKinds:
@@ -129,32 +126,28 @@ func (s Kinds) String() string {
 	return strings.Join(names, ",")
 }
 
-// ParseKinds reads a comma-separated list of kinds of references by name, or the
-// sets data and all. The error says which word is wrong.
-func ParseKinds(list string) (Kinds, error) {
-	var set Kinds
-next:
-	for _, word := range strings.Split(list, ",") {
-		switch word = strings.TrimSpace(word); word {
-		case "data":
+// ParseKinds reads a comma-separated list of kinds of references by name, or the sets data and all. The error
+// names the wrong word.
+func ParseKinds(list string) (set Kinds, err error) {
+	for word := range strings.SplitSeq(list, ",") {
+		word = strings.TrimSpace(word)
+		kind := slices.Index(kindNames[:NumKinds], word)
+		switch {
+		case word == "data":
 			set |= DataKinds
-			continue
-		case "all":
+		case word == "all":
 			set |= AllKinds
-			continue
+		case kind >= 0:
+			set |= 1 << kind
+		default:
+			return 0, &OptionError{Option: "kinds", Got: word,
+				Want: "load, store, modify, fetch, range-read, range-write, data or all, separated by commas"}
 		}
-		for k, name := range kindNames[:NumKinds] {
-			if word == name {
-				set |= 1 << k
-				continue next
-			}
-		}
-		return 0, &OptionError{Option: "kinds", Got: word, Want: "load, store, modify, fetch, range-read, range-write, data or all, separated by commas"}
 	}
 	return set, nil
 }
 
-// OptionError tells that a setting cannot be used. It is the user's to mend.
+// OptionError reports a wrong option, which the user can correct.
 type OptionError struct {
 	Option string // the option's name, without dashes
 	Got    string // what was given

@@ -9,23 +9,22 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Failer is the part of testing.TB and of rapid.T that checks need.
+// Failer is the part of testing.TB and rapid.T that checks need.
 type Failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Outcome is what a reader says of one record: a reference, or that it is wrong.
+// Outcome is the result of reading one record: a reference or an error.
 type Outcome struct {
 	Ref
 	HasThread bool
-	ErrorLine int   // not 0: a syntax error in that line, and no reference
-	ErrorByte int64 // not 0: the same in a binary format, in the record that begins with this byte, the first being 1
+	ErrorLine int   // of a syntax error, else 0
+	ErrorByte int64 // 1 + the offset of the record of a syntax error in a binary format, else 0
 }
 
-// Outcomes drains r by way of batches of rows rows, with other values in a
-// batch before each fill, and checks what every reader promises: rows or an
-// error, never both, never neither; io.EOF again and again.
+// Outcomes reads r in batches of rows rows, which it spoils before each fill, and checks what every reader
+// promises: rows or an error, never both, never neither; io.EOF again and again.
 func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 	t.Helper()
 	r = Spoil(r)
@@ -59,21 +58,14 @@ func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 
 func appendRows(all []Outcome, b *trace.Batch) []Outcome {
 	for i := range b.Addr {
-		o := Outcome{Ref: Ref{Kind: b.Kind[i], Addr: b.Addr[i], Bytes: b.Bytes[i]}, HasThread: b.Thread != nil}
-		if b.Thread != nil {
-			o.Thread = b.Thread[i]
-		}
-		if b.PC != nil {
-			o.PC = b.PC[i]
-		}
-		all = append(all, o)
+		ref := Ref{Kind: b.Kind[i], Addr: b.Addr[i], Bytes: b.Bytes[i], Thread: trace.At(b.Thread, i), PC: trace.At(b.PC, i)}
+		all = append(all, Outcome{Ref: ref, HasThread: b.Thread != nil})
 	}
 	return all
 }
 
-// CheckText reads text by open whole, in halves, byte by byte and with the end
-// told together with the last bytes, in batches of one row up to 200,
-// and wants the same outcomes each time.
+// CheckText reads text by open whole, in halves, byte by byte and with the end reported with the last bytes, in
+// batches of one row up to 200, and wants the same outcomes each time.
 func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []Outcome) {
 	t.Helper()
 	for _, way := range []struct {
@@ -96,7 +88,7 @@ func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []
 	}
 }
 
-// at is for messages: record i, or nil behind the last.
+// at returns record i, or nil behind the last.
 func at(all []Outcome, i int) any {
 	if i < len(all) {
 		return all[i]
@@ -104,7 +96,7 @@ func at(all []Outcome, i int) any {
 	return nil
 }
 
-// Endless repeats text for ever.
+// Endless returns a reader that repeats text for ever.
 func Endless(text []byte) io.Reader { return &endless{text: text} }
 
 type endless struct {

@@ -11,23 +11,21 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TB is the part of testing.TB that is needed here, so that benchmarks outside
-// of tests do not link package testing.
+// TB is the part of testing.TB that is needed here; other benchmarks need not link package testing.
 type TB interface {
 	Helper()
 	Skip(args ...any)
 	Fatal(args ...any)
 }
 
-// SmallTraces are the names for [Small]: lackey text with threads and
-// instructions, with superblocks, and of data references only; din; CSV.
+// SmallTraces are the names for [Small]: lackey text with threads and instructions, with superblocks, and of data
+// references only; din; CSV.
 var SmallTraces = []string{"threads.lackey", "blocks.lackey", "data.lackey", "small.din", "small.csv"}
 
 //go:embed testdata
 var small embed.FS
 
-// Small gives a real trace of a few kilobytes. It panics on a name that is not
-// among [SmallTraces].
+// Small returns a real trace of a few kilobytes, one of [SmallTraces]. It panics on other names.
 func Small(name string) []byte {
 	text, err := small.ReadFile("testdata/" + name)
 	if err != nil {
@@ -36,23 +34,15 @@ func Small(name string) []byte {
 	return text
 }
 
-// Packed gives a real trace as it comes: the 104,544 data references that lackey
-// saw of a program that adds up an array and then a list, packed by lz4 in blocks
-// without checksums.
-func Packed() []byte {
-	content, err := small.ReadFile("testdata/array-list.lackey.lz4")
-	if err != nil {
-		panic(err)
-	}
-	return content
-}
+// Packed returns a real compressed trace: the 104,544 data references that lackey recorded of a program that adds
+// up an array and then a list, compressed by lz4 in blocks without checksums.
+func Packed() []byte { return Small("array-list.lackey.lz4") }
 
 // RealTraces are the names for [RealText]: a dense product, a stencil, a sort.
 var RealTraces = []string{"gemm", "jacobi2d", "sort"}
 
-// FindData gives the folder of the large traces and of what is known of them:
-// $STACKGLASS_DATA, else ../shared/data from the root of the repository. The
-// error says what to do to have it.
+// FindData returns the folder of the large traces and their data: $STACKGLASS_DATA, else ../shared/data from the
+// root of the repository. The error says how to get it.
 func FindData() (dir string, err error) {
 	if dir = os.Getenv("STACKGLASS_DATA"); dir == "" {
 		root, err := repository()
@@ -67,7 +57,7 @@ func FindData() (dir string, err error) {
 	return dir, nil
 }
 
-// DataDir is [FindData] for a test, which it skips if the folder is not there.
+// DataDir is [FindData] for a test, which it skips without the folder.
 func DataDir(t TB) string {
 	t.Helper()
 	dir, err := FindData()
@@ -77,15 +67,13 @@ func DataDir(t TB) string {
 	return dir
 }
 
-// RealPath is the path of one of [RealTraces], packed; the test is skipped if
-// it is not there.
+// RealPath returns the path of one of [RealTraces], compressed, or skips the test.
 func RealPath(t TB, name string) string {
 	t.Helper()
 	return filepath.Join(DataDir(t), "traces", name+".lackey.lz4")
 }
 
-// RealText gives whole lines from the beginning of one of [RealTraces], at most
-// most bytes of them.
+// RealText returns whole lines from the beginning of one of [RealTraces], at most most bytes.
 func RealText(t TB, name string, most int64) []byte {
 	t.Helper()
 	f, err := os.Open(RealPath(t, name))

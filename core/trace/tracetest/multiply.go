@@ -2,15 +2,13 @@ package tracetest
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// Multiplication is C = A·B of n × n doubles as a compiler makes it: main clears
-// C, calls multiply and then printf. It gives the program's tables and the steps
-// of a run. In the innermost loop are three loads and a store, n³ times, and
-// 2n³ flops.
+// Multiplication returns the program's tables and the steps of a run of C = A·B of n × n doubles, as a compiler
+// makes it: main clears C, calls multiply and then printf. The innermost loop runs n³ times with three loads, a
+// store and two flops.
 func Multiplication(n uint64) (*trace.Program, []Step) {
 	p := multiplication()
 	a, b, c := uint64(1)<<20, uint64(1)<<24, uint64(1)<<28
-	steps := []Step{{Block: 0, Values: []uint64{c, 8 * n * n}}}
-	steps = append(steps, Step{Block: 2})
+	steps := []Step{{Block: 0, Values: []uint64{c, 8 * n * n}}, {Block: 2}}
 	for i := range n {
 		steps = append(steps, Step{Block: 3})
 		for j := range n {

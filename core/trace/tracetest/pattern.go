@@ -15,8 +15,8 @@ type Pattern interface {
 	Fill(addrs []trace.Addr)
 }
 
-// Stream generates the first refs references of p. Three of four are loads, by
-// address, the others stores; each is 8 bytes.
+// Stream generates the first refs references of p, of 8 bytes each. Three of four are loads, by address, the
+// others stores.
 func Stream(refs int, p Pattern) trace.Reader { return &stream{left: refs, pattern: p} }
 
 type stream struct {
@@ -43,7 +43,7 @@ func (s *stream) Next(b *trace.Batch) error {
 
 func (s *stream) Header() trace.Header { return trace.Header{Format: "test", Sizes: true} }
 
-// Generate gives the first refs references of p in memory.
+// Generate returns the first refs references of p in memory.
 func Generate(refs int, p Pattern) *trace.Batch {
 	whole, _ := trace.ReadAll(Stream(refs, p)) // a stream has no errors
 	return whole
@@ -54,8 +54,7 @@ const base trace.Addr = 0x10000000
 // Sequential walks through footprintBytes bytes, 8 at a time, again and again.
 func Sequential(footprintBytes int) Pattern { return Strided(8, footprintBytes) }
 
-// Strided walks through footprintBytes bytes in steps of strideBytes; each walk
-// begins where the first did.
+// Strided walks through footprintBytes bytes in steps of strideBytes, again and again from the same begin.
 func Strided(strideBytes, footprintBytes int) Pattern {
 	return &strided{step: trace.Addr(strideBytes), end: trace.Addr(footprintBytes)}
 }
@@ -71,33 +70,7 @@ func (p *strided) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Chase follows pointers through lines lines of 64 bytes in one random cycle.
-func Chase(lines int, seed uint64) Pattern {
-	next := make([]uint32, lines)
-	for i := range next {
-		next[i] = uint32(i)
-	}
-	r := rand.New(rand.NewPCG(seed, 1))
-	for i := lines - 1; i > 0; i-- { // Sattolo's shuffle makes one cycle
-		j := r.IntN(i)
-		next[i], next[j] = next[j], next[i]
-	}
-	return &chase{next: next}
-}
-
-type chase struct {
-	next []uint32
-	at   uint32
-}
-
-func (p *chase) Fill(addrs []trace.Addr) {
-	for i := range addrs {
-		addrs[i] = base + trace.Addr(p.at)*64
-		p.at = p.next[p.at]
-	}
-}
-
-// Uniform refers to lines lines of 64 bytes, each as likely as any other.
+// Uniform refers to lines lines of 64 bytes, all equally likely.
 func Uniform(lines int, seed uint64) Pattern {
 	return &uniform{lines: uint64(lines), random: rand.New(rand.NewPCG(seed, 2))}
 }
@@ -113,8 +86,8 @@ func (p *uniform) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Zipf refers to lines lines of 64 bytes, the k-th with a probability in
-// proportion to 1/k^exponent. Likely lines do not lie together.
+// Zipf refers to lines lines of 64 bytes, the k-th with a probability proportional to 1/k^exponent. Likely lines
+// are scattered.
 func Zipf(lines int, exponent float64, seed uint64) Pattern {
 	p := &zipf{random: rand.New(rand.NewPCG(seed, 3)), upTo: make([]float64, lines)}
 	var sum float64
@@ -142,9 +115,8 @@ func (p *zipf) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Mixed switches between patterns every few references, at random: what
-// programs do to a stack, a heap and an array. The patterns lie 2^40 bytes
-// apart.
+// Mixed switches between patterns every few references, at random, as programs with a stack, a heap and an array
+// do. The patterns lie 2^40 bytes apart.
 func Mixed(seed uint64, patterns ...Pattern) Pattern {
 	return &mixed{patterns: patterns, random: rand.New(rand.NewPCG(seed, 4))}
 }

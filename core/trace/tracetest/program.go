@@ -3,29 +3,28 @@ package tracetest
 import (
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Step is one execution of a block: its values in the order of its sites, as
-// many as trace.Site.Values says of each.
+// Step is one execution of a block: its values in the order of its sites, trace.Site.Values of each.
 type Step struct {
 	Block, Thread uint32
 	Values        []uint64
 }
 
-// Rows gives the rows that steps of a program stand for, events of all kinds
-// among them, as the container's format says.
+// Rows returns the rows of steps of a program, with events of all kinds, as the container's format defines them.
 func Rows(p *trace.Program, steps ...Step) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}, Site: []uint32{}, Arg: []uint64{}}
 	for _, s := range steps {
 		block := &p.Blocks[s.Block]
 		if block.Flags&trace.Synthetic == 0 {
 			addRow(b, trace.BlockEntry, s.Block, s.Thread, 0, 0, 0)
-		}
-		if block.Flags&trace.Synthetic == 0 && bare(p, block) {
-			addRow(b, trace.BareBlock, s.Block, s.Thread, 0, 0, 0)
+			if bare(p, block) {
+				addRow(b, trace.BareBlock, s.Block, s.Thread, 0, 0, 0)
+			}
 		}
 		if block.Flags&trace.EntryBlock != 0 {
 			addRow(b, trace.Call, s.Block, s.Thread, 0, 0, 0)
@@ -51,14 +50,9 @@ func Rows(p *trace.Program, steps ...Step) *trace.Batch {
 	return b
 }
 
-// bare tells that a block loads, stores and modifies nothing.
+// bare reports whether a block loads, stores and modifies nothing.
 func bare(p *trace.Program, b *trace.Block) bool {
-	for _, s := range p.Sites[b.FirstSite : b.FirstSite+b.Sites] {
-		if s.Kind <= trace.Modify {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Sites[b.FirstSite:b.FirstSite+b.Sites], func(s trace.Site) bool { return s.Kind <= trace.Modify })
 }
 
 func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Addr, bytes uint32, arg uint64) {
@@ -66,8 +60,8 @@ func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Add
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = site, arg
 }
 
-// NewProgramReader makes a reader of rows of a program that gives the kinds that
-// it was asked for, and tells of the program as far as rows have named it.
+// NewProgramReader returns a reader of rows of a program, at most rows in a batch. Its header contains the
+// program as far as rows have named it.
 func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramReader {
 	return &ProgramReader{program: p, whole: whole, rows: rows, kinds: trace.AllKinds}
 }
@@ -76,7 +70,7 @@ func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramRe
 type ProgramReader struct {
 	program *trace.Program
 	whole   *trace.Batch
-	rows    int // of whole that a batch takes in at most
+	rows    int // of whole in a batch
 	kinds   trace.Kinds
 	next    int // row of whole
 	known   trace.Program
@@ -112,7 +106,7 @@ func (r *ProgramReader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// tell makes what a row names known, with all that stands before it.
+// tell makes a block known, with all before it.
 func (r *ProgramReader) tell(kind trace.Kind, number uint32) {
 	block := number
 	if kind.IsReference() || kind >= trace.Alloc && kind != trace.BareBlock {
@@ -143,8 +137,8 @@ var (
 	programCallees = []string{"", "", "", "f1", "printf", "*"}
 )
 
-// RandomProgram makes a program of a few functions, with blocks in parts, sites
-// of all kinds of references, and a synthetic block at the end.
+// RandomProgram returns a program of a few functions, with blocks in parts, sites of all kinds of references, and
+// a synthetic block at the end.
 func RandomProgram(rng *rand.Rand) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "a/b.c"}}}
 	for f := range 1 + rng.UintN(4) {
@@ -193,8 +187,7 @@ func addBlock(rng *rand.Rand, p *trace.Program, function uint32, label string, p
 	p.Blocks = append(p.Blocks, b)
 }
 
-// RandomSteps executes blocks of a program at random, on three threads, within a
-// small part of memory.
+// RandomSteps executes blocks of a program at random, on three threads, within little memory.
 func RandomSteps(rng *rand.Rand, p *trace.Program, steps int) []Step {
 	list := make([]Step, steps)
 	for i := range list {

@@ -1,17 +1,12 @@
-// Package tracetest is what tests and benchmarks of traces share: traces built
-// by hand, generated ones, small real ones, and the way to the large ones.
+// Package tracetest provides traces for tests and benchmarks: built by hand, generated, and real ones.
 //
 //   - [Lines] and [Of] build traces of a few references.
-//   - [NewReader] replays one in batches of any size;
-//     it spoils the batch of the call before, so that a consumer that kept
-//     a reference to it fails its test. [Spoil] does that for any reader.
-//   - [Stream] generates references by a [Pattern], as many as wanted, the same
-//     ones for the same seed.
-//   - [Small] gives real traces of a few kilobytes, [RealText] those that tests
-//     find by $STACKGLASS_DATA.
+//   - [NewReader] replays one in batches of any size. It spoils the batch of the previous call, so
+//     that a consumer that kept a reference to it fails its test. [Spoil] does that for any reader.
+//   - [Stream] generates references by a [Pattern], the same ones for the same seed.
+//   - [Small] returns real traces of a few kilobytes, [RealText] those in $STACKGLASS_DATA.
 //
-// Unlike the rest of core it reads files and the environment: nothing but tests
-// and benchmarks may import it.
+// Unlike the rest of core it reads files and the environment: only tests and benchmarks may import it.
 package tracetest
 
 import (
@@ -31,8 +26,7 @@ type Ref struct {
 	PC     trace.Addr
 }
 
-// Of builds a trace. The columns of threads and PCs are there if any reference
-// has one.
+// Of builds a trace, with columns of threads and PCs if any reference has one.
 func Of(refs ...Ref) *trace.Batch {
 	b := trace.NewBatch(len(refs))
 	for _, r := range refs {
@@ -49,23 +43,20 @@ func Of(refs ...Ref) *trace.Batch {
 	return b
 }
 
-// Lines builds a trace from words like those of papers: a letter a to z for a
-// line of lineBytes bytes, before it optionally L, S or M for the kind (a load
-// if left out) and a thread with a colon: "a b a", "1:La 2:Sa". Each reference
-// is one byte. It panics on other words, for they stand in the test.
+// Lines builds a trace from words like those of papers: a letter a to z for a line of lineBytes bytes, before it
+// optionally L, S or M for the kind (default: a load) and a thread with a colon: "a b a", "1:La 2:Sa". Each
+// reference is one byte. It panics on other words, which are errors of the test.
 func Lines(lineBytes int, words string) *trace.Batch {
 	var refs []Ref
 	for _, word := range strings.Fields(words) {
 		var r Ref
-		thread, rest, found := strings.Cut(word, ":")
-		if found {
+		rest := word
+		if thread, after, found := strings.Cut(word, ":"); found {
 			n, err := strconv.ParseUint(thread, 10, 32)
 			if err != nil {
 				panic("tracetest: the thread in " + word + " is no number")
 			}
-			r.Thread = uint32(n)
-		} else {
-			rest = word
+			r.Thread, rest = uint32(n), after
 		}
 		if len(rest) == 2 {
 			kind := strings.IndexByte("LSM", rest[0])
@@ -86,12 +77,12 @@ func Lines(lineBytes int, words string) *trace.Batch {
 // Reader replays a trace.
 type Reader struct {
 	whole *trace.Batch
-	rows  int // a batch holds at most
+	rows  int // a batch has at most
 	next  int // row of whole
 }
 
-// NewReader makes a reader of whole that fills batches with at most rows rows,
-// or as many as they hold if rows < 1. It spoils what it delivered before.
+// NewReader returns a reader of whole that fills batches with at most rows rows, or as many as they hold if
+// rows < 1. It spoils what it delivered before.
 func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }
 
 // Next fills b as [trace.Reader] says.
@@ -104,42 +95,31 @@ func (r *Reader) Next(b *trace.Batch) error {
 	if r.next == r.whole.Len() {
 		return io.EOF
 	}
-	lo, hi := r.next, r.next+rows
-	if r.next = hi; r.whole.Thread != nil {
-		b.NeedThread()
-	}
-	if r.whole.PC != nil {
-		b.NeedPC()
-	}
-	if r.whole.Site != nil {
-		b.NeedSite()
-	}
-	if r.whole.Arg != nil {
-		b.NeedArg()
-	}
+	from := Part(r.whole, r.next, r.next+rows)
+	r.next += rows
 	b.Resize(rows)
-	copy(b.Addr, r.whole.Addr[lo:hi])
-	copy(b.Bytes, r.whole.Bytes[lo:hi])
-	copy(b.Kind, r.whole.Kind[lo:hi])
-	if b.Thread != nil {
-		copy(b.Thread, r.whole.Thread[lo:hi])
-	}
-	if b.PC != nil {
-		copy(b.PC, r.whole.PC[lo:hi])
-	}
-	if b.Site != nil {
-		copy(b.Site, r.whole.Site[lo:hi])
-	}
-	if b.Arg != nil {
-		copy(b.Arg, r.whole.Arg[lo:hi])
-	}
+	copy(b.Addr, from.Addr)
+	copy(b.Bytes, from.Bytes)
+	copy(b.Kind, from.Kind)
+	replay(b.NeedThread, &b.Thread, from.Thread)
+	replay(b.NeedPC, &b.PC, from.PC)
+	replay(b.NeedSite, &b.Site, from.Site)
+	replay(b.NeedArg, &b.Arg, from.Arg)
 	return nil
+}
+
+// replay copies an optional column, if there is one.
+func replay[T any](need func(), to *[]T, from []T) {
+	if from != nil {
+		need()
+		copy(*to, from)
+	}
 }
 
 // Rewind begins again.
 func (r *Reader) Rewind() { r.next = 0 }
 
-// Header tells what columns the trace has.
+// Header describes the columns of the trace.
 func (r *Reader) Header() trace.Header {
 	h := trace.Header{Format: "test", Threads: r.whole.Thread != nil, PCs: r.whole.PC != nil}
 	for _, bytes := range r.whole.Bytes {
@@ -148,7 +128,7 @@ func (r *Reader) Header() trace.Header {
 	return h
 }
 
-// Spoil makes a reader of r that spoils a batch before it is filled again.
+// Spoil returns a reader of r that spoils a batch before it is filled again.
 func Spoil(r trace.Reader) trace.Reader { return spoiling{r} }
 
 type spoiling struct{ trace.Reader }
@@ -158,15 +138,15 @@ func (s spoiling) Next(b *trace.Batch) error {
 	return s.Reader.Next(b)
 }
 
-// spoil overwrites b, the room behind its rows too, and empties it.
+// spoil overwrites b, and the room behind its rows, and empties it.
 func spoil(b *trace.Batch) {
 	b.Resize(b.Cap())
 	b.Spoil()
 	b.Reset()
 }
 
-// Broken makes a reader that gives the first rows rows of whole and then err,
-// again and again unless it is a syntax error, behind which it goes on.
+// Broken returns a reader of the first rows rows of whole and then err, again and again unless it is a syntax
+// error, behind which it resumes.
 func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
 	return &broken{Reader: NewReader(whole, 0), rows: rows, err: err}
 }
@@ -192,20 +172,5 @@ func (r *broken) Next(b *trace.Batch) error {
 	return err
 }
 
-// Part gives the rows of whole from lo up to hi. It shares them with whole.
-func Part(whole *trace.Batch, lo, hi int) *trace.Batch {
-	part := &trace.Batch{Addr: whole.Addr[lo:hi], Bytes: whole.Bytes[lo:hi], Kind: whole.Kind[lo:hi]}
-	if whole.Thread != nil {
-		part.Thread = whole.Thread[lo:hi]
-	}
-	if whole.PC != nil {
-		part.PC = whole.PC[lo:hi]
-	}
-	if whole.Site != nil {
-		part.Site = whole.Site[lo:hi]
-	}
-	if whole.Arg != nil {
-		part.Arg = whole.Arg[lo:hi]
-	}
-	return part
-}
+// Part returns the rows of whole from lo up to hi, shared with whole.
+func Part(whole *trace.Batch, lo, hi int) *trace.Batch { return whole.View(&trace.Batch{}, lo, hi) }
