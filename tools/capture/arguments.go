@@ -1,12 +1,13 @@
 package capture
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// role is what an argument of a compiler does for the steps of a build.
+// role is the role of an argument in the steps of a build.
 type role uint8
 
 const (
@@ -30,16 +31,12 @@ type argument struct {
 
 func (a *argument) name() string { return a.words[0] }
 
-// preprocessed tells whether a source includes nothing any more.
+// preprocessed reports whether a source is preprocessed.
 func (a *argument) preprocessed() bool {
-	of := a.language
-	if of == "" {
-		of = languageOf(a.name())
-	}
-	return strings.HasSuffix(of, "cpp-output")
+	return strings.HasSuffix(cmp.Or(a.language, languageOf(a.name())), "cpp-output")
 }
 
-// value is that of an option which has it apart or joined.
+// value returns the value of an option, which may be its next word or joined.
 func (a *argument) value(option string) string {
 	if len(a.words) > 1 {
 		return a.words[1]
@@ -50,22 +47,22 @@ func (a *argument) value(option string) string {
 	return strings.TrimPrefix(a.words[0], option)
 }
 
-// mode is what a command line asks for.
+// mode is the purpose of a command line.
 type mode uint8
 
 const (
-	pass      mode = iota // something that is none of our business
+	pass      mode = iota // passed on to the compiler
 	compiling             // -c
 	building              // a program or library, from sources or objects
 )
 
-// commandLine is a compiler's, taken apart.
+// commandLine is a parsed command line of a compiler.
 type commandLine struct {
 	args    []argument
 	mode    mode
-	output  string // what -o says, or ""
-	why     string // of pass, where a user may wonder
-	refused string // the option that cannot be: a sanitizer
+	output  string // of -o, or ""
+	why     string // the reason of pass, if a user may wonder
+	refused string // an unsupported option: a sanitizer
 	shared  bool   // builds a shared library
 	partial bool   // -r: links objects to an object
 }
@@ -79,7 +76,7 @@ var separate = wordSet(`-o -x -I -L -D -U -l -include -imacros -isystem -iquote 
 	--serialize-diagnostics -resource-dir --sysroot --output --language --include --include-directory
 	--define-macro --undefine-macro --library-directory --for-linker --entry -main-file-name -fmodule-name`)
 
-// elsewhere are options that ask for something else than objects or programs.
+// elsewhere are options that request something else than objects or programs.
 var elsewhere = wordSet(`-E -S -M -MM -fsyntax-only -emit-llvm -emit-ast -emit-pch -emit-module -verify-pch
 	--version -version --help -help --help-hidden -### -dumpversion -dumpmachine -dumpfullversion
 	-cc1 -cc1as --analyze -rewrite-objc -rewrite-legacy-objc --precompile -print -P --autocomplete
@@ -96,7 +93,7 @@ func wordSet(list string) map[string]bool {
 // instrumentable are the languages, as for -x, that become LLVM IR.
 var instrumentable = wordSet(`c c++ cpp-output c-cpp-output c++-cpp-output objective-c objective-c++ f95 f95-cpp-input`)
 
-// languageOf is a file's by its name, "" for what is linked as it is.
+// languageOf returns a file's language by its name, "" for files that are linked.
 func languageOf(file string) string {
 	switch ext := filepath.Ext(file); ext {
 	case ".c":
@@ -121,7 +118,7 @@ func languageOf(file string) string {
 	return ""
 }
 
-// parse takes a command line apart.
+// parse parses a command line.
 func parse(args []string) *commandLine {
 	c, language := &commandLine{mode: building}, ""
 	for i := 0; i < len(args); i++ {
@@ -147,13 +144,9 @@ func parse(args []string) *commandLine {
 	return c
 }
 
-// look tells sources from other files.
+// look distinguishes sources from other files.
 func (c *commandLine) look(a *argument, language string) {
-	file := a.name()
-	of := languageOf(file)
-	if language != "" {
-		of = language
-	}
+	of := cmp.Or(language, languageOf(a.name()))
 	switch {
 	case instrumentable[of]:
 		a.role, a.language = aSource, language
@@ -162,7 +155,7 @@ func (c *commandLine) look(a *argument, language string) {
 	}
 }
 
-// roleOf tells what an option does, by its first word.
+// roleOf returns the role of an option, by its first word.
 func roleOf(word string) role {
 	switch {
 	case word == "-" || !strings.HasPrefix(word, "-"):
@@ -190,16 +183,10 @@ func isDependency(word string) bool {
 	case "-MD", "-MMD", "-MP", "-MG", "-MV", "--write-dependencies", "--write-user-dependencies":
 		return true
 	}
-	for _, option := range []string{"-MF", "-MT", "-MQ", "-MJ", "-Wp,-M"} {
-		if strings.HasPrefix(word, option) {
-			return true
-		}
-	}
-	return false
+	return beginsWithAny(word, "-MF", "-MT", "-MQ", "-MJ", "-Wp,-M")
 }
 
-// machine are beginnings of options that say for what machine, and in what form,
-// code is made of IR; all else is in the IR already.
+// machine are prefixes of options for the machine and form of code; all others affect only IR.
 var machine = []string{
 	"-m", "-fPIC", "-fpic", "-fPIE", "-fpie", "-fno-PIC", "-fno-pic", "-fno-PIE", "-fno-pie",
 	"-ffunction-sections", "-fno-function-sections", "-fdata-sections", "-fno-data-sections",
@@ -211,11 +198,10 @@ var machine = []string{
 }
 
 func isMachine(word string) bool {
-	return slices.ContainsFunc(machine, func(begins string) bool { return strings.HasPrefix(word, begins) }) &&
-		!strings.HasPrefix(word, "-module")
+	return beginsWithAny(word, machine...) && !strings.HasPrefix(word, "-module")
 }
 
-// passOn makes the line one that the compiler gets as it is.
+// passOn marks the line as one that is passed on to the compiler.
 func (c *commandLine) passOn(why string) {
 	c.mode = pass
 	if c.why == "" {
@@ -223,7 +209,7 @@ func (c *commandLine) passOn(why string) {
 	}
 }
 
-// judge decides what is to be done.
+// judge determines the mode.
 func (c *commandLine) judge() {
 	sources, files := 0, 0
 	for i := range c.args {
@@ -290,7 +276,7 @@ func (c *commandLine) words(roles ...role) (list []string) {
 	return list
 }
 
-// has tells whether an option was given.
+// has reports whether an option was given.
 func (c *commandLine) has(options ...string) bool {
 	return slices.ContainsFunc(c.args, func(a argument) bool { return slices.Contains(options, a.name()) })
 }

@@ -1,22 +1,38 @@
+// Package capture makes programs that record their own memory references.
+//
+// It replaces a compiler driver, clang's or flang's:
+//
+//  1. The compiler compiles each source to LLVM IR text with all of its own options, so that the
+//     optimisation stays.
+//  2. [ir.Instrument] rewrites the text: every block records that it runs, and the addresses that
+//     it references (runtime/abi.h).
+//  3. The compiler makes an object of the text without further optimisation, so that the recording
+//     is what the optimised program does.
+//  4. Programs are linked with a runtime in C, which writes the container .sgt while the program
+//     runs (core/trace/sgt/FORMAT.md). Its source is in this package; it is compiled once for each
+//     compiler.
+//
+// All other command lines are passed on to the compiler unchanged, and the object of a source that cannot be
+// instrumented is made without: no build fails that works without us.
 package capture
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
-// IO is where a compiler reads and says things.
+// IO are the standard streams of a compiler.
 type IO struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }
 
-// build is one command line of a compiler, as it is carried out.
+// build is one command line of a compiler that is being run.
 type build struct {
 	io       IO
 	compiler *compiler
@@ -25,9 +41,8 @@ type build struct {
 	noted    map[string]bool
 }
 
-// Compile does what `compiler args…` does, and makes what it builds record its
-// references. The status is the compiler's. An error tells that there was none to
-// ask, or no way to do it.
+// Compile does what `compiler args…` does, and makes programs that record their references. The status is the
+// compiler's. The error reports that there is no compiler, or that the command line is not supported.
 func Compile(io IO, compilerName string, args []string) (status int, err error) {
 	c, err := findCompiler(compilerName)
 	if err != nil {
@@ -55,8 +70,8 @@ func Compile(io IO, compilerName string, args []string) (status int, err error) 
 	return b.link()
 }
 
-// Preload gives the path of a shared library that is the runtime, for programs
-// that load traced libraries without being traced themselves: LD_PRELOAD of it.
+// Preload returns the path of the runtime as a shared library, for LD_PRELOAD of untraced programs that load
+// traced libraries.
 func Preload(compilerName string) (path string, err error) {
 	c, err := findCompiler(compilerName)
 	if err != nil {
@@ -69,8 +84,7 @@ func Preload(compilerName string) (path string, err error) {
 	return r.Preload, nil
 }
 
-// compileAll is -c: an object for each source, and whatever the compiler makes of
-// other files.
+// compileAll handles -c: it makes an object of each source, and lets the compiler handle other files.
 func (b *build) compileAll() (int, error) {
 	for _, src := range b.line.sources() {
 		object := b.line.output
@@ -87,12 +101,9 @@ func (b *build) compileAll() (int, error) {
 	return 0, nil
 }
 
-// note says something once.
+// note prints something once.
 func (b *build) note(parts ...string) {
-	text := ""
-	for _, p := range parts {
-		text += p
-	}
+	text := strings.Join(parts, "")
 	if !b.noted[text] {
 		fmt.Fprintln(b.io.Stderr, "stackglass: note:", text)
 	}
@@ -106,8 +117,8 @@ func (io IO) run(program string, args []string) (int, error) {
 	return statusOf(cmd.Run())
 }
 
-// statusOf tells the exit status of a compiler that ran from an error to run it.
-// One that a signal ended has the status that a shell gives it.
+// statusOf returns the exit status of a compiler, 128 and the signal's number if a signal ended it, or the error
+// of running it.
 func statusOf(err error) (int, error) {
 	var exit *exec.ExitError
 	switch {
@@ -121,10 +132,7 @@ func statusOf(err error) (int, error) {
 	return 128 + signalOf(exit.ProcessState), nil
 }
 
-// objectsFolder is for the objects of a command that compiles and links at once.
-func objectsFolder() (string, error) { return os.MkdirTemp("", "stackglass-cc-") }
-
-// objectName keeps apart sources of the same name.
+// objectName returns different names for sources of the same name.
 func objectName(folder, source string, number int) string {
 	return filepath.Join(folder, replaceExtension(filepath.Base(source), "-"+strconv.Itoa(number)+".o"))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/ir"
 )
 
-// irArguments are those that make IR text, on standard output, of a source.
+// irArguments make IR text of a source on standard output.
 func (b *build) irArguments(src *argument) []string {
 	args := b.line.words(aSetting, aMachine)
 	args = append(args, b.dependencyArguments(src)...)
@@ -35,35 +35,33 @@ func (b *build) irArguments(src *argument) []string {
 	return append(args, "-S", "-emit-llvm", "-o", "-", src.name())
 }
 
-// debugs tells whether the build asks for debug information itself.
+// debugs reports whether the build requests debug information.
 func (b *build) debugs() bool {
-	for _, a := range b.line.args {
-		if a.role == aSetting && strings.HasPrefix(a.name(), "-g") && a.name() != "-g0" && !saysHow(a.name()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.line.args, func(a argument) bool {
+		return a.role == aSetting && strings.HasPrefix(a.name(), "-g") && a.name() != "-g0" &&
+			!beginsWithAny(a.name(), "-gcc", splitDebug, "-gz", "-gno-") // which ask for none
+	})
 }
 
-// saysHow tells options with a g that ask for no debug information.
-func saysHow(option string) bool {
-	return slices.ContainsFunc([]string{"-gcc", splitDebug, "-gz", "-gno-"}, func(begins string) bool {
-		return strings.HasPrefix(option, begins)
-	})
+func beginsWithAny(word string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(word, prefix) })
+}
+
+func containsAny(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // splitDebug puts debug information into a file beside the object.
 const splitDebug = "-gsplit-dwarf"
 
-// dependencyArguments keep dependency files as they would be: where the compiler
-// would name them after the object, it is told the name.
+// dependencyArguments keep the names of dependency files, which the compiler would derive from the object's.
 func (b *build) dependencyArguments(src *argument) []string {
 	args := b.line.words(aDependency)
 	var wanted, file, target bool
 	for _, arg := range args {
-		wanted = wanted || arg == "-MD" || arg == "-MMD" || strings.HasPrefix(arg, "-Wp,-MD") || strings.HasPrefix(arg, "-Wp,-MMD") || strings.HasPrefix(arg, "--write-")
-		file = file || strings.HasPrefix(arg, "-MF") || strings.HasPrefix(arg, "-Wp,-MD,") || strings.HasPrefix(arg, "-Wp,-MMD,")
-		target = target || strings.HasPrefix(arg, "-MT") || strings.HasPrefix(arg, "-MQ") || strings.Contains(arg, ",-MT") || strings.Contains(arg, ",-MQ")
+		wanted = wanted || arg == "-MD" || arg == "-MMD" || beginsWithAny(arg, "-Wp,-MD", "-Wp,-MMD", "--write-")
+		file = file || beginsWithAny(arg, "-MF", "-Wp,-MD,", "-Wp,-MMD,")
+		target = target || beginsWithAny(arg, "-MT", "-MQ") || containsAny(arg, ",-MT", ",-MQ")
 	}
 	if !wanted {
 		return args
@@ -85,17 +83,13 @@ func replaceExtension(file, with string) string {
 	return strings.TrimSuffix(file, filepath.Ext(file)) + with
 }
 
-// objectArguments are those that make an object of IR text on standard input.
+// objectArguments make an object of IR text on standard input.
 func (b *build) objectArguments(object string) []string {
 	args := []string{"-Qunused-arguments"}
-	if b.compiler.fortran {
-		for _, word := range b.line.words(aMachine) {
-			if !strings.HasPrefix(word, "-mllvm") && !strings.HasPrefix(word, "-mmlir") {
-				args = append(args, word)
-			}
+	for _, word := range b.line.words(aMachine) {
+		if !b.compiler.fortran || !beginsWithAny(word, "-mllvm", "-mmlir") {
+			args = append(args, word)
 		}
-	} else {
-		args = append(args, b.line.words(aMachine)...)
 	}
 	for _, word := range b.line.words(aSetting) {
 		if strings.HasPrefix(word, splitDebug) && b.line.mode == compiling && b.debugs() {
@@ -105,8 +99,7 @@ func (b *build) objectArguments(object string) []string {
 	return append(args, "-w", "-O2", "-Xclang", "-disable-llvm-passes", "-x", "ir", "-c", "-", "-o", object)
 }
 
-// compile makes the object of one source. A status that is not 0 is the
-// compiler's own, which has said why.
+// compile makes the object of one source. A status other than 0 is the compiler's, which has printed why.
 func (b *build) compile(src *argument, object string) (status int, err error) {
 	var text bytes.Buffer
 	cmd := exec.Command(b.compiler.path, b.irArguments(src)...)
@@ -117,8 +110,7 @@ func (b *build) compile(src *argument, object string) (status int, err error) {
 	return b.assemble(src, text.Bytes(), object)
 }
 
-// withoutDebug makes the object free of debug information that only we asked for.
-// The tables have what they need of it.
+// withoutDebug removes debug information that the build has not requested; the tables contain what they need.
 func (b *build) withoutDebug(text []byte) []byte {
 	if b.debugs() {
 		return text
@@ -126,8 +118,8 @@ func (b *build) withoutDebug(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte("emissionKind: FullDebug"), []byte("emissionKind: NoDebug"))
 }
 
-// assemble makes the object of IR text. What a compiler cannot take in rewritten
-// form stays as it was: first single functions, then all, then the whole source.
+// assemble makes the object of IR text. If the rewritten text does not compile, single functions are left out,
+// then all, then the whole source.
 func (b *build) assemble(src *argument, text []byte, object string) (status int, err error) {
 	options := ir.Options{Source: src.name(), CompileOptions: strings.Join(b.line.words(aSetting, aMachine), " "), Instrs: true}
 	for everything := false; ; {
@@ -141,7 +133,7 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 			return 0, err
 		}
 		if isAboutOutput(said) {
-			return b.asItIs(src, object) // it says so in its own words
+			return b.asItIs(src, object) // for the compiler's own message
 		}
 		if everything {
 			break // it is not the functions
@@ -154,14 +146,12 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 	return b.asItIs(src, object)
 }
 
-// isAboutOutput tells whether there is no object because it cannot be written.
+// isAboutOutput reports whether an error is about writing the object.
 func isAboutOutput(said string) bool {
-	return slices.ContainsFunc([]string{"unable to open output file", "unable to rename temporary", "IO failure on output"}, func(words string) bool {
-		return strings.Contains(said, words)
-	})
+	return containsAny(said, "unable to open output file", "unable to rename temporary", "IO failure on output")
 }
 
-// leaveOut adds to the functions to skip the one that an error is about, or all.
+// leaveOut adds the function of an error to those to skip, or all.
 func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Result) (more []string, everything bool) {
 	first, _, _ := strings.Cut(said, "\n")
 	if name := culprit(said, made.Text); name != "" && !slices.Contains(skip, name) && len(skip) < mostSkipped {
@@ -175,10 +165,10 @@ func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Res
 	return skip, true
 }
 
-// mostSkipped is how many functions of a source are left out one by one.
+// mostSkipped limits the functions of a source that are left out one by one.
 const mostSkipped = 8
 
-// object makes an object of IR text; said is why it is none.
+// object makes an object of IR text; said is the compiler's error.
 func (b *build) object(text []byte, object string) (said string, err error) {
 	var stderr bytes.Buffer
 	cmd := exec.Command(b.compiler.clang, b.objectArguments(object)...)
@@ -190,7 +180,7 @@ func (b *build) object(text []byte, object string) (said string, err error) {
 	return strings.TrimSpace(stderr.String()) + "\n", nil
 }
 
-// asItIs compiles a source without us.
+// asItIs compiles a source without instrumentation.
 func (b *build) asItIs(src *argument, object string) (int, error) {
 	args := b.line.words(aSetting, aMachine)
 	if src.language != "" {
@@ -204,7 +194,7 @@ var (
 	lineOfText    = regexp.MustCompile(`(?:<stdin>|-):(\d+):\d+: error`)
 )
 
-// culprit is the function that an error is about, "" where it does not say.
+// culprit returns the function that an error is about, "" if it is unknown.
 func culprit(said string, text []byte) string {
 	if m := namedFunction.FindStringSubmatch(said); m != nil {
 		return m[1]
@@ -222,7 +212,7 @@ func culprit(said string, text []byte) string {
 
 var definition = regexp.MustCompile(`^define .*?@("[^"]*"|[-A-Za-z0-9_.$]+)\(`)
 
-// functionAt is the function around a line of IR text.
+// functionAt returns the function around a line of IR text.
 func functionAt(text []byte, line int) (name string) {
 	for n, l := range bytes.Split(text, []byte("\n")) {
 		if n >= line {

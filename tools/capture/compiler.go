@@ -14,16 +14,15 @@ import (
 // The versions of LLVM that are known to work.
 const oldestLLVM, newestLLVM = 14, 19
 
-// compiler is the one that a build names.
+// compiler is the compiler of a build.
 type compiler struct {
 	path    string
 	fortran bool
-	// clang makes objects of IR text, and the runtime: the compiler itself, or the
-	// clang beside a flang.
+	// clang compiles IR text and the runtime: the compiler itself, or the clang of a flang.
 	clang string
 }
 
-// UsageError tells that a command line cannot be done at all.
+// UsageError reports an unsupported command line.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }
@@ -33,7 +32,7 @@ func usage(parts ...string) error { return &UsageError{strings.Join(parts, "")} 
 // ofLLVM are the names of drivers of clang and flang: x86_64-linux-gnu-clang++-19.
 var ofLLVM = regexp.MustCompile(`^(?:.*-)?(clang\+\+|clang|flang-new|flang)((?:-\d+(?:\.\d+)*)?)$`)
 
-// findCompiler finds out what the name stands for.
+// findCompiler finds the compiler of that name.
 func findCompiler(name string) (*compiler, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -64,8 +63,8 @@ func notFound(name string, err error) error {
 	return usage(name, ": there is no such compiler; use clang, as in `stackglass cc -- clang`")
 }
 
-// numbered is the newest version of a compiler that is installed under a name with its
-// number only, as Debian's clang-19 is without the package clang; "" where there is none.
+// numbered returns the newest version of a compiler that is installed only under a name with a number, as Debian's
+// clang-19 without the package clang; "" if there is none.
 func numbered(name string) string {
 	for version := newestLLVM; version >= oldestLLVM; version-- {
 		there := name + "-" + strconv.Itoa(version)
@@ -81,8 +80,7 @@ func debianPackage(name string) string {
 	return strings.Replace(name, "flang-new", "flang", 1)
 }
 
-// familyOf is clang, clang++, flang or flang-new, with -19 or the like; "" for
-// what is none.
+// familyOf returns clang, clang++, flang or flang-new, with a version such as -19, "" for others.
 func familyOf(path string) (family, version string) {
 	if m := ofLLVM.FindStringSubmatch(filepath.Base(path)); m != nil {
 		return m[1], m[2]
@@ -103,7 +101,7 @@ func familyOf(path string) (family, version string) {
 	return "", ""
 }
 
-// clangBeside is the clang of a flang's version.
+// clangBeside returns the clang of a flang's version.
 func clangBeside(flang, version string) (string, error) {
 	if path, err := exec.LookPath("clang" + version); err == nil {
 		return path, nil

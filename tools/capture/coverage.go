@@ -7,15 +7,14 @@ import (
 	"slices"
 )
 
-// coverageFile is where the driver tells the compiler proper to write notes for
-// gcov, or the program to write counts; clang 14 tells it in two words.
+// coverageFile is the option by which the driver names the file of notes for gcov, or of the program's counts;
+// clang 14 uses two words.
 var coverageFile = regexp.MustCompile(`"(-coverage-(?:notes|data)-file)(=|" ")((?:[^"\\]|\\.)*)"`)
 
 var quotedByDriver = regexp.MustCompile(`\\(.)`)
 
-// coverageArguments keep the files of --coverage where they would be. They are
-// named after the object or program, by rules of each version, so the driver is
-// asked; what it leaves to the compiler proper is named after the source.
+// coverageArguments keep the names of the files of --coverage. The driver is asked for those that it derives from
+// the object or program; the others are named after the source.
 func (b *build) coverageArguments(src *argument) (args []string) {
 	if !b.line.has("--coverage", "-coverage", "-ftest-coverage", "-fprofile-arcs") {
 		return nil
@@ -24,7 +23,7 @@ func (b *build) coverageArguments(src *argument) (args []string) {
 	if src.language != "" {
 		asked = append(asked, "-x", src.language)
 	}
-	said, _ := exec.Command(b.compiler.path, append(asked, src.name())...).CombinedOutput() // a wrong line is refused anyway
+	said, _ := exec.Command(b.compiler.path, append(asked, src.name())...).CombinedOutput() // a wrong line fails later
 	for _, m := range coverageFile.FindAllStringSubmatch(string(said), -1) {
 		file := quotedByDriver.ReplaceAllString(m[3], "$1")
 		if m[2] == "=" {

@@ -14,8 +14,7 @@ var wrapped = []string{
 
 func wrapOption() string { return "-Wl,--wrap=" + strings.Join(wrapped, ",--wrap=") }
 
-// programLink are arguments that put the runtime into a program. A static one has
-// no shared libraries to offer it to.
+// programLink are arguments that link the runtime into a program, and export it unless the program is static.
 func (r *Runtime) programLink(static bool) []string {
 	args := []string{r.Program, wrapOption()}
 	if !static {
@@ -24,8 +23,8 @@ func (r *Runtime) programLink(static bool) []string {
 	return append(args, "-lpthread")
 }
 
-// libraryLink are arguments that make a shared library's modules known to the
-// runtime of the program that loads it.
+// libraryLink are arguments that register a shared library's modules with the runtime of the program that loads
+// it.
 func (r *Runtime) libraryLink(line *commandLine) []string {
 	args := []string{r.Library}
 	if !line.bare() {
@@ -38,25 +37,20 @@ func (r *Runtime) libraryLink(line *commandLine) []string {
 	return args
 }
 
-// refusesUndefined tells whether a shared library must have all that it uses.
+// refusesUndefined reports whether a shared library must define all that it uses.
 func (c *commandLine) refusesUndefined() bool {
 	all := strings.ReplaceAll(strings.Join(c.words(aSetting), ","), "-Xlinker,", "")
-	for _, option := range []string{"-z,defs", "-zdefs", "--no-undefined", "-no-undefined"} {
-		if strings.Contains(all, option) {
-			return true
-		}
-	}
-	return false
+	return containsAny(all, "-z,defs", "-zdefs", "--no-undefined", "-no-undefined")
 }
 
-// bare tells whether the link has no C library for the runtime to use.
+// bare reports whether the link has no C library for the runtime.
 func (c *commandLine) bare() bool {
 	return c.has("-nostdlib", "-nodefaultlibs", "-nolibc") && !c.has("-lc")
 }
 
 // link compiles the sources that there are, and links everything.
 func (b *build) link() (int, error) {
-	folder, err := objectsFolder()
+	folder, err := os.MkdirTemp("", "stackglass-cc-")
 	if err != nil {
 		return 0, err
 	}
@@ -82,8 +76,7 @@ func (b *build) original() (words []string) {
 	return words
 }
 
-// linkArguments are the line's with an object in the place of each source, so that
-// the order of files and libraries stays.
+// linkArguments are the line's with an object in place of each source, so that the order of files stays.
 func (b *build) linkArguments(folder string) (args []string, status int, err error) {
 	for i := range b.line.args {
 		a := &b.line.args[i]

@@ -5,31 +5,25 @@ import (
 	"strings"
 )
 
-// expandResponses replaces each @FILE by the arguments in the file, which may
-// name further ones. An @FILE that cannot be read stays as it is, as compilers
-// have it.
+// expandResponses replaces each @FILE by the arguments in the file, recursively. Like compilers, it keeps an @FILE
+// that cannot be read.
 func expandResponses(args []string) []string { return expandDeep(args, 16) }
 
 func expandDeep(args []string, depth int) []string {
 	var all []string
 	for _, arg := range args {
-		name, is := strings.CutPrefix(arg, "@")
-		if !is || depth == 0 {
-			all = append(all, arg)
-			continue
+		if name, is := strings.CutPrefix(arg, "@"); is && depth > 0 {
+			if text, err := os.ReadFile(name); err == nil {
+				all = append(all, expandDeep(splitResponse(string(text)), depth-1)...)
+				continue
+			}
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			all = append(all, arg)
-			continue
-		}
-		all = append(all, expandDeep(splitResponse(string(text)), depth-1)...)
+		all = append(all, arg)
 	}
 	return all
 }
 
-// splitResponse splits a response file as GNU tools do: blanks separate, quotes of
-// both kinds hold together, and a backslash takes what follows as it is.
+// splitResponse splits a response file as GNU tools do: at blanks, with quotes of both kinds and backslashes.
 func splitResponse(text string) (args []string) {
 	var word strings.Builder
 	within, quote := false, byte(0)

@@ -14,19 +14,25 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
 //go:embed runtime/*.c runtime/*.h
 var sources embed.FS
 
-// Header is stackglass.h, which marks parts of a program.
+// Sources has the runtime's sources in folder runtime, for others who write containers from C.
+func Sources() fs.FS { return sources }
+
+// Header is stackglass.h, by which programs mark regions.
 func Header() []byte {
 	text, err := sources.ReadFile("runtime/stackglass.h")
 	must(err)
 	return text
 }
 
-// must is for errors that only a broken build of this program can have.
+// must panics on errors of a broken build of this program.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -40,8 +46,8 @@ type Runtime struct {
 	Program string // object that goes into each program
 	Library string // object that goes into each shared library
 	Calls   string // and into each that has a C library
-	Exports string // what shared libraries need of the program, for a linker
-	Preload string // shared library for a program that is not traced itself, but loads libraries that are
+	Exports string // for the linker: what shared libraries need of the program
+	Preload string // shared library for an untraced program that loads traced libraries
 }
 
 func runtimeIn(folder string) *Runtime {
@@ -56,43 +62,66 @@ func runtimeIn(folder string) *Runtime {
 	}
 }
 
-// CompileError tells that the runtime does not compile.
+// CompileError reports that C code of this program does not compile.
 type CompileError struct {
-	Clang  string
-	Output string // what it said
+	Compiler string
+	Code     string // what it compiles
+	Output   string
 }
 
 func (e *CompileError) Error() string {
 	said, _, _ := strings.Cut(strings.TrimSpace(e.Output), "\n")
-	return e.Clang + " cannot compile the runtime: " + said +
+	return e.Compiler + " cannot compile " + e.Code + ": " + said +
 		"; install a C library for development (apt-get install libc6-dev)"
 }
 
-// BuildRuntime gives the runtime as that clang compiles it, from the user's cache
-// if it is there already.
+// BuildRuntime returns the runtime compiled by that clang, from the user's cache if it is there.
 func BuildRuntime(clang string) (*Runtime, error) {
 	key, err := runtimeKey(clang)
 	if err != nil {
 		return nil, err
 	}
-	var failed error
+	folder, err := Cached(key, func(work string) error { return makeRuntime(clang, work) })
+	return runtimeIn(folder), err
+}
+
+// Cached returns a folder of that name in the user's cache. If it is not there, make fills a new folder, which is
+// then renamed, so that of many processes of a build each finds all or nothing.
+func Cached(name string, make func(work string) error) (folder string, err error) {
 	for _, cache := range caches() {
-		folder := filepath.Join(cache, key)
-		if _, err := os.Stat(filepath.Join(folder, "program.o")); err == nil {
-			return runtimeIn(folder), nil
+		folder = filepath.Join(cache, name)
+		if _, err := os.Stat(folder); err == nil {
+			return folder, nil
 		}
-		failed = makeRuntime(clang, folder)
-		if failed == nil {
-			return runtimeIn(folder), nil
+		if err = makeFolder(folder, make); err == nil {
+			return folder, nil
 		}
-		if errors.As(failed, new(*CompileError)) {
+		if errors.As(err, new(*CompileError)) {
 			break
 		}
 	}
-	return nil, failed
+	return "", err
 }
 
-// runtimeKey is different whenever the compiled runtime would be.
+func makeFolder(folder string, make func(work string) error) error {
+	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(filepath.Dir(folder), "new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := make(work); err != nil {
+		return err
+	}
+	if err := os.Rename(work, folder); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+		return err
+	}
+	return nil
+}
+
+// runtimeKey is the name of the compiled runtime, which changes with it.
 func runtimeKey(clang string) (string, error) {
 	file, err := os.Stat(clang)
 	if err != nil {
@@ -109,7 +138,7 @@ func runtimeKey(clang string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:24], nil
 }
 
-// caches are folders to keep the runtime in, the best first.
+// caches are folders for what is compiled once, the best first.
 func caches() (list []string) {
 	if user, err := os.UserCacheDir(); err == nil {
 		list = append(list, filepath.Join(user, "stackglass", "capture"))
@@ -121,7 +150,7 @@ func caches() (list []string) {
 	return list
 }
 
-// isOurs tells whether nobody else may have put something in the folder.
+// isOurs reports whether nobody else can write to the folder.
 func isOurs(folder string) bool {
 	info, err := os.Lstat(folder)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
@@ -143,17 +172,8 @@ func eachSource(do func(name string, text []byte) error) error {
 	})
 }
 
-// makeRuntime compiles it beside the folder and renames it, so that of many
-// processes of a build each finds all or nothing.
-func makeRuntime(clang, folder string) error {
-	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp(filepath.Dir(folder), "new-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
+// makeRuntime compiles the runtime in a folder.
+func makeRuntime(clang, work string) error {
 	if err := writeSources(work); err != nil {
 		return err
 	}
@@ -168,21 +188,16 @@ func makeRuntime(clang, folder string) error {
 			return err
 		}
 	}
-	if err := os.Rename(work, folder); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
-		return err
-	}
 	return nil
 }
 
 func writeSources(folder string) error {
 	tables := "static const uint8_t sg_own_tables[] = {" + byteList(ownTables()) + "};\n"
-	if err := os.WriteFile(filepath.Join(folder, "tables.h"), []byte(tables), 0o600); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(folder, "exports.list"), []byte("{ __sg_*; };\n"), 0o600); err != nil {
-		return err
-	}
-	if err := os.Mkdir(filepath.Join(folder, "include"), 0o700); err != nil {
+	err := errors.Join(
+		os.WriteFile(filepath.Join(folder, "tables.h"), []byte(tables), 0o600),
+		os.WriteFile(filepath.Join(folder, "exports.list"), []byte("{ __sg_*; };\n"), 0o600),
+		os.Mkdir(filepath.Join(folder, "include"), 0o700))
+	if err != nil {
 		return err
 	}
 	return eachSource(func(name string, text []byte) error {
@@ -208,7 +223,22 @@ func compileC(clang, folder string, args []string) error {
 	cmd := exec.Command(clang, args...)
 	cmd.Dir = folder
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return &CompileError{Clang: clang, Output: string(said)}
+		return &CompileError{Compiler: clang, Code: "the runtime", Output: string(said)}
 	}
 	return nil
+}
+
+// ownKinds are the runtime's own events, a block with one site each, in the order of sg_own in runtime/runtime.h.
+var ownKinds = [...]trace.Kind{trace.ThreadStart, trace.ThreadEnd, trace.RegionBegin, trace.RegionEnd}
+
+// ownTables returns the body of the MODL frame of the runtime's own blocks.
+func ownTables() []byte {
+	p := &trace.Program{Modules: []trace.Module{{Name: "stackglass runtime"}}}
+	for i, kind := range ownKinds {
+		p.Blocks = append(p.Blocks, trace.Block{
+			Function: trace.NoFunction, Flags: trace.Synthetic, FirstSite: uint32(i), Sites: 1,
+		})
+		p.Sites = append(p.Sites, trace.Site{Kind: kind, Block: uint32(i)})
+	}
+	return sgt.AppendModule(nil, p)
 }

@@ -11,18 +11,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chunkSize is when chunks are full: at so many bytes of content or so many steps,
-// whichever comes first.
+// chunkSize is the number of bytes of content or of steps, whichever comes first, of a full chunk.
 type chunkSize struct {
 	bytes int
 	steps uint64
 }
 
-// usualChunks are few enough that several workers share a trace of a minute, and
-// large enough that learning every site's stride anew costs nothing.
+// usualChunks are small enough that several workers share a trace of a minute, and large enough that learning
+// every site's stride again costs nothing.
 var usualChunks = chunkSize{bytes: 1 << 20, steps: 1 << 22}
 
-// Writer writes a container. The first error ends it; [Writer.Close] gives it.
+// Writer writes a container. The first error is final, and [Writer.Close] returns it.
 type Writer struct {
 	out     io.Writer
 	at      uint64 // bytes written
@@ -39,7 +38,7 @@ type Writer struct {
 	pointerBits uint64
 	facts       []trace.Fact
 	full        chunkSize // of all open chunks together
-	beforeFlush func()    // of who declares blocks as they come; may be nil
+	beforeFlush func()    // declares new blocks; may be nil
 
 	frame, body []byte // of what is being written
 	content     []byte
@@ -56,8 +55,8 @@ type openChunk struct {
 	encoder
 }
 
-// NewWriter begins a container with what is known of the capture. pointerBits
-// is the width of the program's addresses, 0 if not known.
+// NewWriter begins a container with facts about the capture. pointerBits is the width of the program's addresses,
+// 0 if unknown.
 func NewWriter(w io.Writer, pointerBits uint64, facts []trace.Fact) *Writer {
 	return &Writer{out: w, pointerBits: pointerBits, facts: facts, full: usualChunks, threads: map[uint32]*openChunk{}, packer: lz4.NewWriter(nil)}
 }
@@ -105,8 +104,7 @@ func (w *Writer) Facts(facts []trace.Fact) {
 	w.put(tagCapture, appendFacts(nil, facts))
 }
 
-// Module writes a module's tables, the body of a MODL frame. Its blocks are
-// numbered on from those before.
+// Module writes a module's tables, the body of a MODL frame. Block numbers continue those before.
 func (w *Writer) Module(body []byte) error {
 	var p trace.Program
 	if err := ParseModule(body, &p); err != nil {
@@ -154,8 +152,8 @@ func appendTags(dst []byte, first int, tags []string) []byte {
 	return dst
 }
 
-// Step writes one execution of a block by a thread. Steps come in the order of
-// tickets; values are those of the block's sites.
+// Step writes one execution of a block by a thread. Steps come in the order of tickets; values are those of the
+// block's sites.
 func (w *Writer) Step(thread uint32, ticket uint64, block uint32, values []uint64) error {
 	if w.current == nil || w.current.thread != thread {
 		w.turnTo(thread)
@@ -189,8 +187,7 @@ func (w *Writer) turnTo(thread uint32) {
 	w.current = c
 }
 
-// Flush writes the chunks of all threads, so that whatever comes later has later
-// tickets and a reader need not wait for it.
+// Flush writes the chunks of all threads, so that a reader need not wait for later steps.
 func (w *Writer) Flush() {
 	if w.beforeFlush != nil {
 		w.beforeFlush()
@@ -217,28 +214,20 @@ func (w *Writer) Flush() {
 func (w *Writer) chunk(c *openChunk, floor uint64) {
 	w.content = append(append(append(w.content[:0], c.control...), c.value...), c.ticket...)
 	packLZ4(&w.packed, w.packer, w.content)
-	w.body = w.body[:0]
-	for _, v := range [...]uint64{
-		uint64(c.thread), c.steps, c.references, c.firstTicket, c.lastTicket, floor,
+	w.CopyChunk(&ChunkHead{
+		c.thread, c.steps, c.references, c.firstTicket, c.lastTicket, floor,
 		uint64(len(c.control)), uint64(len(c.value)), uint64(len(c.ticket)), uint64(w.packed.Len()),
-	} {
-		w.body = binary.AppendUvarint(w.body, v)
-	}
-	w.index.chunk(w.at, c)
-	w.references += c.references
-	w.frame = AppendFrame(w.frame[:0], tagChunk, w.body)
-	w.write(w.frame)
-	w.write(w.packed.Bytes())
+	}, w.packed.Bytes())
 }
 
-// End says how a run ended.
+// End describes how a run ended.
 type End struct {
 	How    string // "exit", "abort", "signal 11", "limit", "fork", "converted"
 	Status uint64 // that the process exited with
-	Lost   uint64 // steps that the capture lost
+	Lost   uint64 // steps lost by the capture
 }
 
-// Close writes what is left, how the run ended, and the index.
+// Close writes the rest, how the run ended, and the index.
 func (w *Writer) Close(e End) error {
 	w.Flush()
 	w.begin()
@@ -248,7 +237,7 @@ func (w *Writer) Close(e End) error {
 	return w.err
 }
 
-// indexWriter collects where everything stands.
+// indexWriter collects the index.
 type indexWriter struct {
 	chunks, tables         []byte
 	chunkCount, tableCount uint64
@@ -261,15 +250,16 @@ func (x *indexWriter) table(at uint64) {
 	x.tableCount++
 }
 
-func (x *indexWriter) chunk(at uint64, c *openChunk) {
-	for _, v := range [...]uint64{at - x.lastChunk, uint64(c.thread), c.steps, c.references, c.firstTicket, c.lastTicket} {
+func (x *indexWriter) chunk(at uint64, fields []uint64) {
+	x.chunks = binary.AppendUvarint(x.chunks, at-x.lastChunk)
+	for _, v := range fields {
 		x.chunks = binary.AppendUvarint(x.chunks, v)
 	}
 	x.lastChunk = at
 	x.chunkCount++
 }
 
-// body is that of the INDX frame, which stands at that offset.
+// body returns the body of the INDX frame at that offset.
 func (x *indexWriter) body(at uint64) []byte {
 	b := append(binary.AppendUvarint(nil, x.chunkCount), x.chunks...)
 	b = append(binary.AppendUvarint(b, x.tableCount), x.tables...)

@@ -1,18 +1,14 @@
-// Package arrange finishes the trace of a program that was not compiled for it.
+// Package arrange finishes the trace of a program that was not compiled for tracing.
 //
-// Whoever records such a program meets its instructions as they come: blocks are
-// numbered in the order of their first execution, and told of in hundreds of
-// small tables that have addresses and no names. [Finish] makes a container of it
-// in which the blocks stand in the order of the code (file, function, address),
-// so that a module's and a function's are together, and functions, source lines
-// and global variables have their names, by package symbols, as far as the files
-// can still be read.
+// A recorder of such a program numbers blocks in the order of their first execution, and describes them in hundreds
+// of small tables with addresses and without names. [Finish] makes a container with the blocks in the order of the
+// code (file, function, address), so that a module's and a function's blocks are together, and with the names of
+// functions, source lines and global variables by package symbols, if the files can still be read.
 //
-// Chunks are copied but for the numbers of blocks in them; see renumberer.
+// Chunks are copied except for the numbers of blocks in them; see renumberer.
 package arrange
 
 import (
-	"encoding/binary"
 	"io"
 	"strconv"
 
@@ -24,53 +20,56 @@ import (
 // Run is what is known of a run besides its recording.
 type Run struct {
 	Program string       // path of the program's file
-	Facts   []trace.Fact // put before those of the recording
-	// End is how the run ended if the recording does not say so, because whoever
-	// made it was killed.
-	End sgt.End
-	// Status is what the process exited with.
-	Status uint64
+	Facts   []trace.Fact // before those of the recording
+	End     sgt.End      // if the recording has none, because the recorder was killed
+	Status  uint64       // exit status
 }
 
-// Summary is what a finished trace has.
+// Summary describes a finished trace.
 type Summary struct {
 	References uint64
 	Threads    int
 	Sites      int
-	Named      int // sites whose line of source is known
+	Named      int // sites whose source line is known
 	End        sgt.End
 }
 
-// Finish reads the recording, size bytes of it, and writes the trace. Open opens a
-// file of code; it is [symbols.Open] but for tests.
+// Finish reads the recording of size bytes, and writes the trace. open opens a file of code; it is [symbols.Open]
+// except in tests.
 func Finish(out io.Writer, recorded io.ReaderAt, size int64, run Run, open func(string) (*symbols.File, error)) (Summary, error) {
-	r, err := read(recorded, size)
+	r, err := sgt.ReadRecording(recorded, size)
 	if err != nil {
 		return Summary{}, err
 	}
-	if r.end == nil {
-		r.end = &run.End
+	end := run.End
+	if r.Ending.Known {
+		end = r.Ending.End
 	}
-	r.end.Status = run.Status
-	a := arrange(&r.program, run.Program, open)
-	s := Summary{End: *r.end, Threads: r.countThreads()}
-	w := &writer{out: out}
-	w.table("SGT.", fileBody(append(run.Facts, r.facts...)))
+	end.Status = run.Status
+	program := r.Header.Program
+	a := arrange(program, run.Program, open)
+	s := Summary{End: end}
+	w := sgt.NewWriter(out, 64, append(run.Facts, r.Header.Capture...))
 	for i, p := range a.modules() {
 		s.count(p)
-		w.table("MODL", sgt.AppendModule(nil, p))
-		if len(p.Objects) > 0 {
-			w.table("OBJS", objectsBody(uint64(i), p.Objects))
+		if err := w.Module(sgt.AppendModule(nil, p)); err != nil {
+			return s, err
+		}
+		var addrs []trace.Addr
+		for _, o := range p.Objects {
+			addrs = append(addrs, o.Addr)
+		}
+		if addrs != nil {
+			w.Objects(uint32(i), addrs)
 		}
 	}
-	for _, body := range r.threads {
-		w.table("THRD", body)
+	for _, t := range program.Threads {
+		w.Thread(t)
 	}
-	if err := copyChunks(w, r, a.number); err != nil {
+	if err := s.copyChunks(w, recorded, r.Chunks, a.number); err != nil {
 		return s, err
 	}
-	s.References = w.references
-	return s, w.close(*r.end)
+	return s, w.Close(end)
 }
 
 func (s *Summary) count(p *trace.Program) {
@@ -84,40 +83,23 @@ func (s *Summary) count(p *trace.Program) {
 	}
 }
 
-func fileBody(facts []trace.Fact) []byte {
-	const pointerBits = 64
-	body := binary.AppendUvarint(nil, sgt.Version)
-	body = binary.AppendUvarint(body, sgt.Version)
-	body = binary.AppendUvarint(body, pointerBits)
-	body = binary.AppendUvarint(body, uint64(len(facts)))
-	for _, f := range facts {
-		body = appendText(appendText(body, f.Name), f.Value)
-	}
-	return body
-}
-
-func objectsBody(module uint64, objects []trace.Object) []byte {
-	body := binary.AppendUvarint(nil, module)
-	body = binary.AppendUvarint(body, uint64(len(objects)))
-	for _, o := range objects {
-		body = binary.AppendUvarint(body, o.Addr)
-	}
-	return body
-}
-
-func copyChunks(w *writer, r *recording, number []uint32) error {
-	n := newRenumberer(number)
-	for i, c := range r.chunks {
-		d, frame, err := n.chunk(r.file, c)
+func (s *Summary) copyChunks(w *sgt.Writer, recorded io.ReaderAt, chunks []sgt.RecordedChunk, number []uint32) error {
+	n, threads := newRenumberer(number), map[uint32]bool{}
+	for i := range chunks {
+		c := &chunks[i]
+		frame, err := n.chunk(recorded, c)
 		if err != nil {
-			return &ChunkError{Chunk: i, Offset: c.offset, Err: err}
+			return &ChunkError{Chunk: i, Offset: c.Offset, Err: err}
 		}
-		w.chunk(d, frame)
+		w.CopyChunk(&c.ChunkHead, frame)
+		s.References += c.References
+		threads[c.Thread] = true
 	}
-	return w.err
+	s.Threads = len(threads)
+	return nil
 }
 
-// ChunkError tells that a chunk of a recording cannot be read.
+// ChunkError reports a chunk of a recording that cannot be read.
 type ChunkError struct {
 	Chunk  int
 	Offset int64

@@ -15,20 +15,20 @@ import (
 type image struct {
 	trace.Module
 	file  *symbols.File // nil: it cannot be read
-	moved uint64        // where it lay less where it was linked
+	moved uint64        // its address less the one it was linked for
 }
 
-// symbol gives an address of the process as it was linked.
+// symbol converts an address of the process to one of the file.
 func (m *image) symbol(addr trace.Addr) uint64 { return addr - m.moved }
 
-// code is what is known of a block that was recorded.
+// code describes a recorded block.
 type code struct {
 	old      uint32 // its number in the recording
 	image    int    // -1: of no file
 	first    uint64 // its first instruction, or the one of its site
 	last     uint64 // its last instruction
 	function uint64 // where its function begins; 0: not known
-	special  bool   // no code of the program: it has no address
+	special  bool   // an event of the recorder, without address
 }
 
 // arrangement is the program of a recording with its blocks in order.
@@ -39,9 +39,8 @@ type arrangement struct {
 	number []uint32 // new numbers by the old ones
 }
 
-// arrange sorts the blocks by file, function and address. The events that the
-// recording made itself come first, in the first module, as which the program's
-// own file is taken.
+// arrange sorts the blocks by file, function and address. The recorder's own events come first, in the first
+// module, the program's file.
 func arrange(p *trace.Program, program string, open func(path string) (*symbols.File, error)) *arrangement {
 	a := &arrangement{old: p, images: imagesOf(p, program, open), number: make([]uint32, len(p.Blocks))}
 	for i := range p.Blocks {
@@ -96,12 +95,12 @@ func imagesOf(p *trace.Program, program string, open func(path string) (*symbols
 	return images
 }
 
-// imageAt gives the index of the file that addr lies in, -1 for none.
+// imageAt returns the index of the file that contains addr, -1 for none.
 func (a *arrangement) imageAt(addr trace.Addr) int {
 	return slices.IndexFunc(a.images, func(m image) bool { return addr >= m.Base && addr < m.End })
 }
 
-// codeOf finds out where a block lies.
+// codeOf finds the address of a block.
 func (a *arrangement) codeOf(number uint32) code {
 	b := &a.old.Blocks[number]
 	c := code{old: number, image: -1}
@@ -125,8 +124,7 @@ func (a *arrangement) codeOf(number uint32) code {
 	return c
 }
 
-// parseLabel reads the addresses of a block's first and last instruction, 0, 0 if
-// its label has none.
+// parseLabel reads the addresses of a block's first and last instruction, 0, 0 if its label has none.
 func parseLabel(label string) (first, last uint64) {
 	low, high, _ := strings.Cut(label, "-")
 	first, err1 := strconv.ParseUint(low, 0, 64)
@@ -137,7 +135,7 @@ func parseLabel(label string) (first, last uint64) {
 	return first, last
 }
 
-// modules gives a program for each module, with numbers as of a file's first.
+// modules returns a program for each module, with the numbers of a file's first module.
 func (a *arrangement) modules() (all []*trace.Program) {
 	rest := a.code
 	for i := range a.images {
@@ -180,7 +178,7 @@ func (a *arrangement) module(m *image, blocks []code) *trace.Program {
 	return p
 }
 
-// function gives the number of a block's function, which is the last one or new.
+// function returns the number of a block's function, which is the last one or new.
 func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
 	f, _ := m.file.Function(c.function)
 	if n := len(p.Functions); n > 0 && p.Functions[n-1].Name == f.Name {
@@ -194,7 +192,7 @@ func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
 	return uint32(len(p.Functions) - 1)
 }
 
-// isOutline tells of the functions that compilers make of parallel regions.
+// isOutline reports functions that compilers make of parallel regions.
 func isOutline(name string) bool {
 	return strings.Contains(name, ".omp_outlined") || strings.Contains(name, "._omp_fn.") || strings.Contains(name, "..omp_par")
 }
@@ -211,7 +209,7 @@ func placeOf(l symbols.Line) trace.Place {
 	return trace.Place{File: filepath.Clean(l.File), Line: uint32(l.Line), Column: uint32(l.Column)}
 }
 
-// lines says which lines of source a block is of.
+// lines sets the source lines of a block.
 func (m *image) lines(b *trace.Block, c code) {
 	if m.file == nil {
 		return

@@ -6,25 +6,22 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"slices"
 
 	"github.com/pierrec/lz4/v4"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 )
-
-// largestContent is the most bytes of a chunk.
-const largestContent = 1 << 26
 
 var errControl = errors.New("the control part of a chunk makes no sense")
 
-// renumberer gives the blocks of chunks other numbers. Of a chunk's three parts
-// only the control part names blocks, and that only where one follows that neither of the
-// two did that followed before, by its distance from the expected one
-// (core/trace/sgt/FORMAT.md, "Chunks"). So the parts with values and tickets stay as they are, and of the
-// coder's state those two are all that has to be known. Block 0 keeps its number,
-// because chunks begin as if it had run.
+// renumberer changes the numbers of blocks in chunks. Only the control part of a chunk names blocks, and only a
+// block that differs from the two that followed last, by its distance from the expected one
+// (core/trace/sgt/FORMAT.md, "Chunks"). So values and tickets stay, and those two blocks are all the coder's state
+// that is needed. Block 0 keeps its number, because chunks begin as if it had run.
 type renumberer struct {
 	number  []uint32 // new numbers by the old ones
 	follow  []follow // by old number
-	changed []uint32 // those that are not followed by themselves
+	changed []uint32 // blocks whose entry in follow has changed
 
 	content, control []byte
 	unpacker         *lz4.Reader
@@ -43,33 +40,25 @@ func newRenumberer(number []uint32) *renumberer {
 	return r
 }
 
-// chunk gives a chunk's new descriptor and LZ4 frame, which is good until the next
-// call.
-func (r *renumberer) chunk(file io.ReaderAt, c chunk) (descriptor, []byte, error) {
-	d := c.descriptor
-	total := d.Control + d.Values + d.Tickets
-	if max(d.Control, d.Values, d.Tickets, total) > largestContent {
-		return d, nil, errors.New("a chunk has more bytes than any may have")
-	}
-	if uint64(cap(r.content)) < total {
-		r.content = make([]byte, total)
-	}
-	r.content = r.content[:total]
-	r.unpacker.Reset(io.NewSectionReader(file, c.offset, c.length))
+// chunk changes a chunk's head and returns its new LZ4 frame, which is valid until the next call.
+func (r *renumberer) chunk(file io.ReaderAt, c *sgt.RecordedChunk) ([]byte, error) {
+	total := int(c.ControlBytes + c.ValueBytes + c.TicketBytes)
+	r.content = slices.Grow(r.content[:0], total)[:total]
+	r.unpacker.Reset(io.NewSectionReader(file, c.Offset, int64(c.FrameBytes)))
 	if _, err := io.ReadFull(r.unpacker, r.content); err != nil {
-		return d, nil, err
+		return nil, err
 	}
-	if err := r.translate(r.content[:d.Control], d.Steps); err != nil {
-		return d, nil, err
+	if err := r.translate(r.content[:c.ControlBytes], c.Steps); err != nil {
+		return nil, err
 	}
-	frame, err := r.pack(r.content[d.Control:])
-	d.Control, d.Frame = uint64(len(r.control)), uint64(len(frame))
-	return d, frame, err
+	frame, err := r.pack(r.content[c.ControlBytes:])
+	c.ControlBytes, c.FrameBytes = uint64(len(r.control)), uint64(len(frame))
+	return frame, err
 }
 
 // Parts of a token's first number (core/trace/sgt/FORMAT.md, "The control part").
 const (
-	tokenBlock   = 3 // mask: how its block is told
+	tokenBlock   = 3 // mask: how its block is named
 	blockNext    = 0
 	blockOther   = 1
 	blockTold    = 2 // by its distance from the expected one
@@ -78,7 +67,7 @@ const (
 	blockInvalid = 3
 )
 
-// translate makes the new control part of that many steps.
+// translate sets r.control to the new control part of that many steps.
 func (r *renumberer) translate(old []byte, steps uint64) error {
 	for _, b := range r.changed {
 		r.follow[b] = follow{b, b}
@@ -132,7 +121,7 @@ func (r *renumberer) translate(old []byte, steps uint64) error {
 	return nil
 }
 
-// pack makes an LZ4 frame of the control part and the two others.
+// pack returns an LZ4 frame of the control part and the two others.
 func (r *renumberer) pack(others []byte) ([]byte, error) {
 	r.packed.Reset()
 	r.packer.Reset(&r.packed)
@@ -148,8 +137,8 @@ func (r *renumberer) pack(others []byte) ([]byte, error) {
 	return r.packed.Bytes(), err
 }
 
-// prefix reads a prefix varint (core/trace/sgt/FORMAT.md, "Integers"); n is its number of
-// bytes, 0 if the text ends within it.
+// prefix reads a prefix varint (core/trace/sgt/FORMAT.md, "Integers"); n is its number of bytes, 0 if the text ends
+// within it.
 func prefix(text []byte) (v uint64, n int) {
 	if len(text) == 0 {
 		return 0, 0

@@ -1,24 +1,19 @@
-// Package qemu records the memory references of programs that were not compiled
-// for it, by QEMU's user mode emulation.
+// Package qemu records the memory references of programs that were not compiled for tracing, by QEMU's user mode
+// emulation.
 //
-// QEMU translates a program's instructions block by block and can be asked to call
-// a plugin at each block and each reference. The plugin, C in folder plugin, writes
-// the container .sgt by way of the same code as the runtime of instrumented
-// programs. No package has it: it is compiled when it is first needed, by whatever
-// compiler there is, and kept in the user's cache.
+// QEMU translates a program's instructions block by block and can call a plugin at each block and each reference.
+// The plugin, C in folder plugin, writes the container .sgt by the code of the runtime of instrumented programs. It
+// is compiled when it is first needed, by any installed compiler, and kept in the user's cache.
 //
-// What is recorded is what the emulator does: of 16 bytes two accesses of 8; of a
-// repeated instruction (rep movs) one access an element, and an entry of its block
-// each time it starts over. Loads and stores of an instruction are apart, those of
-// an atomic one too. QEMU 7 has no AVX-512: programs that insist on it end. What the
-// kernel reads and writes is not seen, nor are children of the process.
+// The recording shows what the emulator does: for 16 bytes two accesses of 8; for a repeated instruction (rep movs)
+// one access an element, and an entry of its block for each restart. Loads and stores of an instruction are separate,
+// also those of an atomic one. QEMU 7 has no AVX-512: programs that require it end. Accesses of the kernel and child
+// processes are not recorded.
 //
-// The recording is to be finished by package arrange, which puts names to
-// addresses.
+// Package arrange finishes the recording with names for addresses.
 package qemu
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"debug/elf"
@@ -30,6 +25,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,16 +35,15 @@ import (
 //go:embed plugin/*.c plugin/*.h
 var sources embed.FS
 
-// emulators are the QEMU programs by the machine that a program is for. They are
-// those that were tried; addresses of 32 bits would need another header.
+// emulators are the tested QEMU programs by machine. Addresses of 32 bits would need another header.
 var emulators = map[elf.Machine]string{
 	elf.EM_X86_64:  "qemu-x86_64",
 	elf.EM_AARCH64: "qemu-aarch64",
 	elf.EM_RISCV:   "qemu-riscv64",
 }
 
-// Emulator gives the path of the QEMU that runs programs of that machine. name is
-// what it is called, "" where there is none for the machine.
+// Emulator returns the path and the name of the QEMU that runs programs of that machine; name is "" if there is
+// none.
 func Emulator(m elf.Machine) (path, name string, err error) {
 	if name = emulators[m]; name == "" {
 		return "", "", fmt.Errorf("programs for %v cannot be traced; only those for x86-64, AArch64 and 64-bit RISC-V", m)
@@ -57,28 +52,18 @@ func Emulator(m elf.Machine) (path, name string, err error) {
 	return path, name, err
 }
 
-// BuildError tells that the plugin cannot be made.
-type BuildError struct {
-	Compiler string // "" where there is none
-	Output   string // what it said
-}
-
-func (e *BuildError) Error() string {
-	if e.Compiler == "" {
-		return "QEMU's plugin has to be compiled once, and there is no C compiler; install one (apt-get install gcc libc6-dev)"
-	}
-	said, _, _ := strings.Cut(strings.TrimSpace(e.Output), "\n")
-	return e.Compiler + " cannot compile QEMU's plugin: " + said + "; install a C library for development (apt-get install libc6-dev)"
-}
+// ErrNoCompiler reports that no C compiler is installed.
+var ErrNoCompiler = errors.New(
+	"QEMU's plugin has to be compiled once, and there is no C compiler; install one (apt-get install gcc libc6-dev)")
 
 // compilers are tried in this order.
 var compilers = []string{"cc", "gcc", "clang"}
 
-// runtimeParts are the sources of the runtime that the plugin has in it.
+// runtimeParts are the sources of the runtime in the plugin.
 var runtimeParts = []string{"encode.c", "file.c", "pack.c", "system.c"}
 
-// Plugin gives the path of the plugin for that QEMU, from the user's cache if it is
-// there already.
+// Plugin returns the path of the plugin for that QEMU, from the user's cache if it is there. Its error may be
+// [ErrNoCompiler] or a [capture.CompileError].
 func Plugin(ctx context.Context, emulator string) (string, error) {
 	version, err := interfaceVersion(ctx, emulator)
 	if err != nil {
@@ -88,26 +73,18 @@ func Plugin(ctx context.Context, emulator string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var failed error
-	for _, cache := range capture.Caches() {
-		plugin := filepath.Join(cache, "qemu-"+key(files, version)+".so")
-		if _, err := os.Stat(plugin); err == nil {
-			return plugin, nil
-		}
-		failed = build(ctx, plugin, files, version)
-		if failed == nil {
-			return plugin, nil
-		}
-		if errors.As(failed, new(*BuildError)) {
-			break
-		}
+	folder, err := capture.Cached("qemu-"+key(files, version), func(work string) error { return build(ctx, work, files, version) })
+	if err != nil {
+		return "", err
 	}
-	return "", failed
+	return filepath.Join(folder, plugin), nil
 }
 
-// interfaceVersion is the version of the plugins' interface that the plugin is to
-// say it is made for. The part of it that we use is the same in all of them, but
-// QEMU 9 takes no plugin of version 1 and QEMU 8 none of version 2.
+// plugin is the file of the plugin in its folder.
+const plugin = "plugin.so"
+
+// interfaceVersion returns the version of the plugin interface that the plugin must declare. Our part of it is the
+// same in all, but QEMU 9 rejects plugins of version 1 and QEMU 8 those of version 2.
 func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	said, err := exec.CommandContext(ctx, emulator, "--version").Output()
 	if err != nil {
@@ -125,7 +102,7 @@ func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	return 1, nil
 }
 
-// source is one file, by its path from the folder that has runtime and qemu.
+// source is one file, by its path from the folder that contains runtime and qemu.
 type source struct {
 	path string
 	text []byte
@@ -152,7 +129,7 @@ func allSources() (all []source, err error) {
 	return all, nil
 }
 
-// key is different whenever the plugin would be.
+// key changes with the plugin.
 func key(files []source, version int) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, version, options)
@@ -165,22 +142,13 @@ func key(files []source, version int) string {
 
 var options = []string{"-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"}
 
-// build compiles the plugin, and puts it in its place when it is whole.
-func build(ctx context.Context, plugin string, files []source, version int) error {
+// build compiles the plugin in a folder.
+func build(ctx context.Context, work string, files []source, version int) error {
 	compiler := findCompiler()
 	if compiler == "" {
-		return &BuildError{}
+		return ErrNoCompiler
 	}
-	if err := os.MkdirAll(filepath.Dir(plugin), 0o700); err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp(filepath.Dir(plugin), "build-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-	args := append([]string{}, options...)
-	args = append(args, "-DQEMU_PLUGIN_VERSION="+strconv.Itoa(version), "-o", "plugin.so")
+	args := slices.Concat(options, []string{"-DQEMU_PLUGIN_VERSION=" + strconv.Itoa(version), "-o", plugin})
 	for _, f := range files {
 		path := filepath.Join(work, f.path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, f.text, 0o666)); err != nil {
@@ -193,22 +161,15 @@ func build(ctx context.Context, plugin string, files []source, version int) erro
 	cmd := exec.CommandContext(ctx, compiler, args...)
 	cmd.Dir = work
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return &BuildError{Compiler: compiler, Output: string(bytes.TrimSpace(said))}
+		return &capture.CompileError{Compiler: compiler, Code: "QEMU's plugin", Output: string(said)}
 	}
-	return os.Rename(filepath.Join(work, "plugin.so"), plugin)
+	return nil
 }
 
-// isPart tells of the sources that are compiled.
+// isPart reports whether a source is compiled.
 func isPart(path string) bool {
-	if filepath.Ext(path) != ".c" {
-		return false
-	}
-	for _, name := range runtimeParts {
-		if path == filepath.Join("runtime", name) {
-			return true
-		}
-	}
-	return strings.HasPrefix(path, filepath.Join("qemu", "plugin"))
+	folder, name := filepath.Split(path)
+	return filepath.Ext(name) == ".c" && (folder != "runtime"+string(filepath.Separator) || slices.Contains(runtimeParts, name))
 }
 
 func findCompiler() string {
@@ -220,17 +181,15 @@ func findCompiler() string {
 	return ""
 }
 
-// Command is the command that runs a program, which knows itself by that name, and
-// records it to a file, of at most that many bytes, 0 for no limit. The program sees
-// the environment of this process.
+// Command returns the command that runs a program, with name as its first argument, and records it to a file of at
+// most that many bytes, 0 for no limit. The program has the environment of this process.
 func Command(emulator, plugin, recording string, mostBytes uint64, name, program string, args []string) *exec.Cmd {
 	ours := []string{"LD_PRELOAD=" + plugin, "STACKGLASS_TRACE=" + recording, "STACKGLASS_TRACE_BYTES=" + strconv.FormatUint(mostBytes, 10)}
 	line := []string{"-plugin", plugin, "-0", name}
 	env := os.Environ()
 	for _, setting := range ours {
 		name, _, _ := strings.Cut(setting, "=")
-		// QEMU's own environment is the program's, but for what it is told to
-		// change.
+		// The program has QEMU's environment, except for these changes.
 		if value, there := os.LookupEnv(name); there {
 			line = append(line, "-E", name+"="+value)
 		} else {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stackglass/stackglass/tools/capture"
 )
 
 // says makes a program that prints a line.
@@ -68,7 +70,7 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	}
 	t.Setenv("PATH", t.TempDir()+":/bin") // for sh
 	if findCompiler() == "" {
-		if _, err := Plugin(context.Background(), says(t, "qemu-x86_64 version 9.0.0")); !errors.As(err, new(*BuildError)) || !strings.Contains(err.Error(), "apt-get install gcc") {
+		if _, err := Plugin(context.Background(), says(t, "qemu-x86_64 version 9.0.0")); !errors.Is(err, ErrNoCompiler) || !strings.Contains(err.Error(), "apt-get install gcc") {
 			t.Errorf("without a compiler: %v", err)
 		}
 	}
@@ -94,9 +96,9 @@ func TestPluginWarnsOfNothing(t *testing.T) {
 }
 
 func TestBuildErrorSaysWhatToDo(t *testing.T) {
-	for want, e := range map[string]*BuildError{
-		"QEMU's plugin has to be compiled once, and there is no C compiler; install one (apt-get install gcc libc6-dev)":    {},
-		"/bin/cc cannot compile QEMU's plugin: no stdio.h; install a C library for development (apt-get install libc6-dev)": {Compiler: "/bin/cc", Output: "no stdio.h\nmore\n"},
+	for want, e := range map[string]error{
+		"QEMU's plugin has to be compiled once, and there is no C compiler; install one (apt-get install gcc libc6-dev)":    ErrNoCompiler,
+		"/bin/cc cannot compile QEMU's plugin: no stdio.h; install a C library for development (apt-get install libc6-dev)": &capture.CompileError{Compiler: "/bin/cc", Code: "QEMU's plugin", Output: "no stdio.h\nmore\n"},
 	} {
 		if e.Error() != want {
 			t.Errorf("got  %s\nwant %s", e, want)

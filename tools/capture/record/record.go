@@ -1,10 +1,8 @@
-// Package record runs a program under a tracer and makes a trace of what it
-// referred to: by QEMU (package qemu), which is fast, knows threads and blocks, and
-// lets addresses be named afterwards (package arrange); or, where that is not
-// installed, by Valgrind's lackey, whose text is converted while the program runs.
+// Package record runs a program under a tracer and writes its trace: by QEMU (package qemu), which is fast, knows
+// threads and blocks, and lets addresses be named afterwards (package arrange), or else by Valgrind's lackey, whose
+// text is converted while the program runs.
 //
-// The program has the standard streams, the environment and the exit status that it
-// would have by itself.
+// The program has the standard streams, the environment and the exit status that it would have by itself.
 package record
 
 import (
@@ -39,22 +37,21 @@ const (
 // Options say how to record.
 type Options struct {
 	Output    string // file of the trace
-	Tracer    string // QEMU or Valgrind; "" takes the first that is installed
-	MostBytes uint64 // that QEMU's recording grows to; 0 for no limit
+	Tracer    string // QEMU or Valgrind; "": the first that is installed
+	MostBytes uint64 // of QEMU's recording; 0: no limit
 	Stdin     io.Reader
 	Stdout    io.Writer
 	Stderr    io.Writer
 }
 
-// Result is what came of it.
+// Result describes a trace and the program's end.
 type Result struct {
 	arrange.Summary
 	Tracer string
 	Status int // the program's exit status; 128 and the signal's number if it died of one
 }
 
-// Run runs a program and writes its trace. An error says that there is no trace, or
-// that it could not be finished; the program's own failure is no error.
+// Run runs a program and writes its trace. The program's own failure is no error.
 func Run(ctx context.Context, name string, args []string, o Options) (Result, error) {
 	p, err := find(name, args)
 	if err != nil {
@@ -81,7 +78,7 @@ func Run(ctx context.Context, name string, args []string, o Options) (Result, er
 	return r, err
 }
 
-// discard removes what is no trace, unless it is a device or a pipe.
+// discard removes an incomplete trace, unless it is a device or a pipe.
 func discard(path string) error {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return err
@@ -89,10 +86,10 @@ func discard(path string) error {
 	return os.Remove(path)
 }
 
-// TracerError tells that no tracer can be used.
+// TracerError reports that no tracer can be used.
 type TracerError struct {
 	Wanted   string // "" for any
-	Emulator string // the QEMU that would do
+	Emulator string // the QEMU for the machine
 }
 
 func (e *TracerError) Error() string {
@@ -106,10 +103,10 @@ func (e *TracerError) Error() string {
 	return "neither " + e.Emulator + " (" + qemuPackage + ") nor valgrind (" + valgrindPackage + ") is installed; install one of them, the first if you can"
 }
 
-// machines are those that this program may be running on.
+// machines are those of this program.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// choose gives the tracer, and of QEMU the emulator for the machine.
+// choose returns the tracer, and for QEMU the emulator for the machine.
 func choose(machine elf.Machine, wanted string) (tracer, emulator string, err error) {
 	emulator, name, err := qemu.Emulator(machine)
 	if name == "" {
@@ -127,7 +124,7 @@ func choose(machine elf.Machine, wanted string) (tracer, emulator string, err er
 	return "", "", &TracerError{Wanted: wanted, Emulator: name}
 }
 
-// underQEMU records into a file beside the trace, which is then made of it.
+// underQEMU records into a file beside the trace, and makes the trace of it.
 func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o Options) (Result, error) {
 	plugin, err := qemu.Plugin(ctx, emulator)
 	if err != nil {
@@ -161,8 +158,8 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	return Result{Summary: s, Status: status}, err
 }
 
-// pass runs a command as if it were this one, and gives the exit status and how it
-// ended. meanwhile, if there is any, runs beside it and is waited for.
+// pass runs a command as if it were this one, and returns the exit status and how it ended. meanwhile, unless nil,
+// runs at the same time.
 func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how string, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	signals := make(chan os.Signal, 8)
@@ -187,16 +184,14 @@ func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how str
 	return cmd.ProcessState.ExitCode(), "exit", err
 }
 
-// forward gives signals on. An interrupt from the terminal went to the program as
-// well.
+// forward forwards signals, except for interrupts from the terminal, which the program gets anyway.
 func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
 	terminal := term.IsTerminal(int(os.Stdin.Fd())) || term.IsTerminal(int(os.Stderr.Fd()))
 	for {
 		select {
 		case s := <-signals:
 			if s != os.Interrupt || !terminal {
-				// It may have ended meanwhile, and then nobody is there to be told.
-				_ = to.Signal(s)
+				_ = to.Signal(s) // it may have ended
 			}
 		case <-done:
 			return
@@ -204,16 +199,16 @@ func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
 	}
 }
 
-// program is what is to be run.
+// program is the program to run.
 type program struct {
-	name    string // that it is to know itself by
+	name    string // its first argument
 	path    string // by which it was found
 	file    string // of machine code, without links
 	args    []string
 	machine elf.Machine
 }
 
-// facts are those of the program and its arguments.
+// facts are the facts about the program and its arguments.
 func (p *program) facts() []trace.Fact {
 	facts := []trace.Fact{{Name: "program", Value: p.file}}
 	for _, arg := range p.args {
@@ -222,7 +217,7 @@ func (p *program) facts() []trace.Fact {
 	return facts
 }
 
-// ProgramError tells that something cannot be run.
+// ProgramError reports that a program cannot be run.
 type ProgramError struct {
 	Name string
 	Why  string
@@ -230,8 +225,7 @@ type ProgramError struct {
 
 func (e *ProgramError) Error() string { return e.Name + ": " + e.Why }
 
-// find finds the file of a program, by way of PATH as a shell does. A script is run
-// by its interpreter.
+// find finds the file of a program in PATH, as a shell does, or the interpreter of a script.
 func find(name string, args []string) (program, error) {
 	for range 4 { // as deep as the kernel goes
 		path, err := exec.LookPath(name)
@@ -270,7 +264,7 @@ func machineCode(name, path string, args []string) (program, error) {
 	return program{name: name, path: path, file: file, args: args, machine: f.Machine}, nil
 }
 
-// shebang gives the interpreter of a script and its option, "" for anything else.
+// shebang returns the interpreter of a script and its option, "" for other files.
 func shebang(path string) (interpreter, option string, err error) {
 	f, err := os.Open(path)
 	if err != nil {

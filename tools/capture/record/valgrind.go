@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture/arrange"
 )
 
-// underValgrind converts what lackey prints while the program runs.
+// underValgrind converts lackey's output while the program runs.
 func underValgrind(p program, out *os.File, o Options) (Result, error) {
 	text, printed, err := os.Pipe()
 	if err != nil {
@@ -30,14 +30,14 @@ func underValgrind(p program, out *os.File, o Options) (Result, error) {
 		trace.Fact{Name: "included", Value: "the program's own code and all libraries, from its loader on"},
 		trace.Fact{Name: "left out", Value: "what the kernel reads and writes, child processes; names of what lies at the addresses"})}
 	status, how, err := pass(cmd, o, func() error {
-		printed.Close() // Valgrind has it now; the text ends when it does
+		printed.Close() // the text ends with Valgrind
 		return c.read()
 	})
 	err = errors.Join(err, c.close(how, status))
 	return Result{Summary: c.summary, Status: status}, err
 }
 
-// conversion makes a container of lackey's text.
+// conversion converts lackey's text to a container.
 type conversion struct {
 	text    io.Reader
 	out     *bufio.Writer
@@ -56,13 +56,13 @@ func (c *conversion) read() error {
 		case err == io.EOF:
 			return nil
 		case trace.IsSyntax(err):
-			continue // what Valgrind says of other things
+			continue // other output of Valgrind
 		case err != nil:
 			return err
 		}
 		c.count(b)
 		if err := c.to.Write(b, r.Header()); err != nil {
-			// The program must not wait for a reader that is gone.
+			// The program must not block.
 			_, drained := io.Copy(io.Discard, c.text)
 			return errors.Join(err, drained)
 		}

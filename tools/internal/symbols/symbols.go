@@ -1,9 +1,7 @@
-// Package symbols says what lies where in an ELF file: which function an address
-// of its code belongs to, by the symbol tables, which line of which source file it
-// came from, by DWARF's line tables, and which variables have a fixed address.
+// Package symbols reads the symbols of ELF files: the function of an address, by the symbol tables, its source line,
+// by DWARF's line tables, and the variables with fixed addresses.
 //
-// Files without symbols or without debugging information give what they have.
-// Debugging information that a distribution keeps apart is looked for by the
+// Symbols or debugging information may be absent. Separate debugging information of a distribution is found by the
 // file's build ID in /usr/lib/debug.
 package symbols
 
@@ -13,7 +11,6 @@ import (
 	"debug/elf"
 	"encoding/hex"
 	"errors"
-	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -29,24 +26,21 @@ type Function struct {
 type Variable struct {
 	Name       string
 	Addr, Size uint64
-	Line       Line // of its declaration; empty where it is not known
+	Line       Line // of its declaration; empty: unknown
 }
 
-// Line is a place in source code. The zero value is none.
+// Line is a source location, or none.
 type Line struct {
 	File         string
 	Line, Column int
 }
 
-// File knows the symbols of one ELF file. Addresses are as linked, not as loaded.
+// File contains the symbols of one ELF file. Addresses are as linked, not as loaded.
 type File struct {
-	// Machine is what the file's code is for.
 	Machine elf.Machine
-	// Dynamic tells of a file that may be loaded anywhere: a library, or a
-	// position-independent program.
+	// Dynamic files may be loaded anywhere: libraries, and position-independent programs.
 	Dynamic bool
-	// Low is the address of the first byte that is loaded: where it lay in memory
-	// less this is how far the file was moved. High is behind the last one.
+	// Low is the address of the first loaded byte, High the one behind the last.
 	Low, High uint64
 
 	functions []Function // ascending
@@ -58,15 +52,14 @@ type File struct {
 	number    uint32
 }
 
-// row is one row of a line table. It is good up to the next one's address. There
-// are millions in a large program.
+// row is one row of a line table, valid up to the next one's address. A large program has millions.
 type row struct {
 	addr         uint64
 	file         uint32 // 0 ends a sequence
 	line, column uint32
 }
 
-// Open reads what there is to know of a file.
+// Open reads a file.
 func Open(path string) (*File, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -90,11 +83,11 @@ func Open(path string) (*File, error) {
 	return s, nil
 }
 
-// HasLines tells whether the file knows lines of source.
+// HasLines reports whether the file has source lines.
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
-// tidyRows sorts. Where one sequence ends and another begins, the beginning
-// counts; of several rows of an address, the last one.
+// tidyRows sorts the rows. If one sequence ends where another begins, the beginning comes last, and is valid; of
+// several rows of an address the last one is.
 func (s *File) tidyRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
@@ -122,8 +115,7 @@ func high(f *elf.File) (highest uint64) {
 	return highest
 }
 
-// openApart opens the file of debugging information that belongs to f, if it is
-// installed.
+// openApart opens the separate debugging information of f, if it is installed.
 func openApart(f *elf.File) *elf.File {
 	section := f.Section(".note.gnu.build-id")
 	if section == nil {
@@ -146,7 +138,7 @@ func (s *File) readSymbols(f *elf.File) {
 	for _, table := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
 		all, err := table()
 		if err != nil {
-			continue // there is none, or it is damaged: the other may do
+			continue // it is absent or damaged
 		}
 		for _, y := range all {
 			s.addSymbol(y)
@@ -168,8 +160,8 @@ func (s *File) addSymbol(y elf.Symbol) {
 	}
 }
 
-// tidySymbols sorts, and keeps one name of each address: the shortest, which is
-// the one without marks of versions and aliases.
+// tidySymbols sorts the symbols, and keeps the shortest name of each address, the one without marks of versions and
+// aliases.
 func (s *File) tidySymbols() {
 	slices.SortFunc(s.functions, func(a, b Function) int {
 		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Size, a.Size), compareNames(a.Name, b.Name))
@@ -183,8 +175,7 @@ func (s *File) tidySymbols() {
 
 func compareNames(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// readDebug reads line tables and the declarations of variables. What of it is
-// damaged is left out.
+// readDebug reads line tables and the declarations of variables, as far as they are undamaged.
 func (s *File) readDebug(f *elf.File) {
 	d, err := f.DWARF()
 	if err != nil {
@@ -196,12 +187,7 @@ func (s *File) readDebug(f *elf.File) {
 		if err != nil || e == nil {
 			break
 		}
-		switch e.Tag {
-		case dwarf.TagCompileUnit:
-			if err := s.readUnit(d, e, r, declared); err != nil {
-				r.SkipChildren()
-			}
-		default:
+		if e.Tag != dwarf.TagCompileUnit || s.readUnit(d, e, r, declared) != nil {
 			r.SkipChildren()
 		}
 	}
@@ -237,14 +223,7 @@ func (s *File) readUnit(d *dwarf.Data, unit *dwarf.Entry, r *dwarf.Reader, decla
 
 func (s *File) readRows(lines *dwarf.LineReader) {
 	var e dwarf.LineEntry
-	for {
-		err := lines.Next(&e)
-		if err == io.EOF {
-			return
-		}
-		if err != nil {
-			return // damaged: the rows so far are right
-		}
+	for lines.Next(&e) == nil { // the rows before damage are right
 		switch {
 		case e.EndSequence:
 			s.rows = append(s.rows, row{addr: e.Address})
@@ -254,7 +233,7 @@ func (s *File) readRows(lines *dwarf.LineReader) {
 	}
 }
 
-// numberOf gives the number of a source file, most often that of the row before.
+// numberOf returns the number of a source file, most often that of the row before.
 func (s *File) numberOf(file *dwarf.LineFile) uint32 {
 	if file == s.file {
 		return s.number
@@ -269,7 +248,7 @@ func (s *File) numberOf(file *dwarf.LineFile) uint32 {
 	return n
 }
 
-// fixedAddress gives the address of a variable whose location is nothing else.
+// fixedAddress returns the address of a variable whose location is only that.
 func fixedAddress(e *dwarf.Entry, word func([]byte) uint64, width int) (uint64, bool) {
 	const opAddr = 3 // DW_OP_addr
 	location, ok := e.Val(dwarf.AttrLocation).([]byte)
@@ -289,8 +268,7 @@ func declaration(e *dwarf.Entry, files []*dwarf.LineFile) Line {
 	return Line{files[file].Name, int(line), int(column)}
 }
 
-// Function gives the function that addr lies in. One without a size, as assembly
-// has it, goes up to the next.
+// Function returns the function that contains addr. One without a size, as in assembly, extends to the next.
 func (s *File) Function(addr uint64) (Function, bool) {
 	i, found := slices.BinarySearchFunc(s.functions, addr, func(f Function, a uint64) int { return cmp.Compare(f.Addr, a) })
 	if !found {
@@ -313,8 +291,8 @@ func (s *File) from(addr uint64) int {
 
 func (s *File) lineOf(r row) Line { return Line{s.files[r.file], int(r.line), int(r.column)} }
 
-// Opening gives the line that the code at addr begins with, which of a function is
-// its own: the first of several, where compilers give an address to several lines.
+// Opening returns the first line of the code at addr, if compilers give an address several lines. For a function it is
+// the function's own.
 func (s *File) Opening(addr uint64) (Line, bool) {
 	i := s.from(addr)
 	for i < len(s.rows) && s.rows[i].addr == addr && s.rows[i].file == 0 {
@@ -326,7 +304,7 @@ func (s *File) Opening(addr uint64) (Line, bool) {
 	return s.lineOf(s.rows[i]), true
 }
 
-// Line gives the line of the instruction at addr.
+// Line returns the line of the instruction at addr.
 func (s *File) Line(addr uint64) (Line, bool) {
 	i := s.from(addr)
 	for i < len(s.rows) && s.rows[i].addr == addr {
@@ -338,8 +316,7 @@ func (s *File) Line(addr uint64) (Line, bool) {
 	return s.lineOf(s.rows[i-1]), true
 }
 
-// Lines gives the lowest and the highest line of the instructions from first to
-// last, of those in the file of the first.
+// Lines returns the lowest and the highest line of the instructions from first to last in the file of the first.
 func (s *File) Lines(first, last uint64) (file string, low, high int) {
 	at, ok := s.Opening(first)
 	if !ok {

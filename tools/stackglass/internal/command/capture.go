@@ -149,7 +149,8 @@ it.`,
 			}
 			r, err := record.Run(cmd.Context(), args[0], args[1:], o)
 			switch {
-			case is[*record.ProgramError](err), is[*record.TracerError](err), is[*qemu.BuildError](err):
+			case is[*record.ProgramError](err), is[*record.TracerError](err),
+				err == qemu.ErrNoCompiler, is[*capture.CompileError](err):
 				return asUsage(err)
 			case err != nil:
 				return &outputError{path: o.Output, err: err}
