@@ -1,9 +1,6 @@
-// Package site carries the page and the demos inside a Go program, for the
-// command's serve and demo verbs. Package policy says under which rules the page is
-// served.
+// Package site embeds the page and the demos, for the command's serve and demo verbs.
 //
-// The page is made by tools/sitebuild in site/dist; a program that was built
-// before that carries no page, and [Dist] says so.
+// tools/sitebuild makes the page in site/dist; a program that was built before that has no page: see [Dist].
 package site
 
 import (
@@ -19,10 +16,10 @@ var dist embed.FS
 //go:embed demos/demos.json demos/*.sgt demos/*.c
 var demos embed.FS
 
-// ErrNotBuilt tells that the program was built without the page in site/dist.
+// ErrNotBuilt reports that the program was built without the page in site/dist.
 var ErrNotBuilt = errors.New("this program was built without the page; run `make site build` in the source folder and use the new bin/stackglass")
 
-// Dist gives the files of the page, or [ErrNotBuilt].
+// Dist returns the files of the page, or [ErrNotBuilt].
 func Dist() (fs.FS, error) {
 	files, err := fs.Sub(dist, "dist")
 	if err != nil {
@@ -34,7 +31,7 @@ func Dist() (fs.FS, error) {
 	return files, nil
 }
 
-// Demo is a small real trace with the question it answers.
+// Demo is a small real trace with the question that it answers.
 type Demo struct {
 	Name       string        `json:"name"`       // what `stackglass demo` calls it
 	Title      string        `json:"title"`      // what the program does
@@ -51,22 +48,20 @@ type Demo struct {
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
 }
 
-// Expectation is a number that a demo's lesson names: of misses in a cache, or
-// else of lines that were taken away.
+// Expectation is a number in a demo's lesson: of misses in a cache, or of invalidated lines.
 type Expectation struct {
 	Cache  string `json:"cache,omitempty"`  // as for --cache
 	Limit  uint64 `json:"limit,omitempty"`  // only the first references; 0: all
 	Thread uint32 `json:"thread,omitempty"` // only this thread's references; 0: all
 	Misses uint64 `json:"misses,omitempty"`
-	// Taken counts references to a line that the thread had until another
-	// thread wrote it, where each thread has an unlimited cache of its own.
+	// Taken counts references to lines invalidated by another thread's store, if each thread has an unlimited
+	// cache.
 	Taken uint64 `json:"taken,omitempty"`
-	// Transfers counts the words that a thread is the first to load after another one
-	// wrote them; From and To name the threads, 0: all.
+	// Transfers counts the words that thread To is the first to load after thread From wrote them; 0: all.
 	Transfers uint64 `json:"transfers,omitempty"`
 	From      uint32 `json:"from,omitempty"`
-	// False counts the misses of false sharing that is named first, with the place of
-	// the store, FILE:LINE, and the data. Unshared: there is none, and nothing is taken.
+	// False counts the misses of the first false sharing, with the location of the store, FILE:LINE, and the
+	// data. Unshared: there is none, and nothing is invalidated.
 	False    uint64 `json:"false,omitempty"`
 	At       string `json:"at,omitempty"`
 	Data     string `json:"data,omitempty"`
@@ -87,5 +82,5 @@ func Demos() ([]Demo, error) {
 	return list, nil
 }
 
-// DemoFile gives a file of site/demos: a trace or a source.
+// DemoFile returns a file of site/demos: a trace or a source.
 func DemoFile(name string) ([]byte, error) { return demos.ReadFile("demos/" + name) }

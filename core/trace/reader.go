@@ -250,40 +250,17 @@ func IsSyntax(err error) bool {
 
 // ReadAll reads a whole trace into one batch: for tests and small traces only.
 func ReadAll(r Reader) (*Batch, error) {
-	whole, b := &Batch{}, NewBatch(0)
+	whole, b := NewBatch(0), NewBatch(0)
 	for {
-		if err := r.Next(b); err == io.EOF {
-			return whole, nil
-		} else if err != nil {
-			return whole, err
+		err := r.Next(b)
+		if err == io.EOF {
+			err = nil
+		} else if err == nil {
+			whole.AppendRows(b, 0, b.Len())
+			continue
 		}
-		whole.appendRows(b)
+		return whole.View(&Batch{}, 0, whole.Len()), err
 	}
-}
-
-// appendRows adds the rows of other. A column that only one of both has gets zeros.
-func (b *Batch) appendRows(other *Batch) {
-	before := b.Len()
-	b.Addr = append(b.Addr, other.Addr...)
-	b.Bytes = append(b.Bytes, other.Bytes...)
-	b.Kind = append(b.Kind, other.Kind...)
-	b.Thread = extend(b.Thread, other.Thread, before, b.Len())
-	b.PC = extend(b.PC, other.PC, before, b.Len())
-	b.Site = extend(b.Site, other.Site, before, b.Len())
-	b.Arg = extend(b.Arg, other.Arg, before, b.Len())
-}
-
-func extend[T any](column, more []T, before, after int) []T {
-	if column == nil && more == nil {
-		return nil
-	}
-	if column == nil {
-		column = make([]T, before)
-	}
-	if more == nil {
-		more = make([]T, after-before)
-	}
-	return append(column, more...)
 }
 
 // quote shows s in quotes, shortened, with unprintable bytes escaped.

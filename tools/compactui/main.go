@@ -1,11 +1,10 @@
-// Compactui rewrites the Go that vugugen makes of components, so that it compiles to
-// fewer bytes: what each node, listener and property takes is done by a function of the
-// package (ui/nodes.go) instead of statements of its own. The nodes are the same.
+// Compactui rewrites the Go code that vugugen makes of components, so that it compiles to fewer bytes: functions of the
+// package (ui/nodes.go) replace the statements for each node, listener and property. The nodes are the same.
 //
 //	compactui FILE
 //
-// As WebAssembly the statements that build a text node take 200 bytes, and the call
-// takes 30. Components are a sixth of what a first visit transfers.
+// As WebAssembly the statements that build a text node have 200 bytes, and the call has 30. Components are a sixth of
+// what a first visit transfers.
 package main
 
 import (
@@ -53,8 +52,7 @@ var (
 	property   = regexp.MustCompile(`\{\s*b, err := vjson\.Marshal\((.*)\)\s*if err != nil \{\s*panic\(err\)\s*\}\s*vgn\.Prop = append\(vgn\.Prop, vugu\.VGProperty\{Key: ` + literal + `, JSONVal: vjson\.RawMessage\(b\)\}\)\s*\}\n`)
 )
 
-// compact returns the source with shorter statements. A pattern that it does not know
-// stays as it is.
+// compact returns the source with shorter statements. Unknown patterns stay unchanged.
 func compact(source string) ([]byte, error) {
 	source = text.ReplaceAllString(source, "addText(vgparent, $1)\n")
 	source = element.ReplaceAllStringFunc(source, func(statements string) string {
@@ -75,7 +73,7 @@ func compact(source string) ([]byte, error) {
 	return format.Source([]byte(source))
 }
 
-// unquoted is what a literal stands for.
+// unquoted returns the value of a literal.
 func unquoted(literal string) string {
 	s, err := strconv.Unquote(literal)
 	if err != nil {

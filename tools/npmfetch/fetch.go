@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 )
 
-// maxArchive bounds what is downloaded of one package, in bytes.
+// maxArchive limits the download of one package, in bytes.
 const maxArchive = 64 << 20
 
-// fetcher brings the packages of one folder.
+// fetcher installs the packages of one folder.
 type fetcher struct {
 	folder, registry string
 	names            []string // of the packages; none: all
@@ -47,7 +47,7 @@ func (f *fetcher) run(ctx context.Context) error {
 	return nil
 }
 
-// install brings one package.
+// install installs one package.
 func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) error {
 	archive, err := f.download(ctx, p.address(f.registry))
 	if err != nil {
@@ -60,16 +60,13 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 		return err
 	}
-	// In the same file system as its place, and named so that nothing finds it.
+	// In the same file system as its place, under a name that nothing finds.
 	fresh, err := os.MkdirTemp(modules, ".npmfetch-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(fresh)
-	if err := unpack(bytes.NewReader(archive), fresh); err != nil {
-		return err
-	}
-	if err := os.Chmod(fresh, 0o755); err != nil {
+	if err := errors.Join(unpack(bytes.NewReader(archive), fresh), os.Chmod(fresh, 0o755)); err != nil {
 		return err
 	}
 	if !p.installed(fresh) {
@@ -81,7 +78,7 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 	return os.Rename(fresh, place)
 }
 
-// download gives the whole body of the answer.
+// download returns the whole body of the response.
 func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

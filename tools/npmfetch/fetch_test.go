@@ -151,7 +151,7 @@ func TestFetchesWhatIsNamed(t *testing.T) {
 	w := newWorld(t,
 		with("tool", `"dependencies": {"part": "^1", "tool": "*"}, "optionalDependencies": {"here": "1", "elsewhere": "1", "unknown": "1"}`),
 		with("part", `"dependencies": {"tool": "1"}`),
-		with("here", `"os": ["`+system(runtime.GOOS)+`"], "cpu": ["`+processor(runtime.GOARCH)+`"]`),
+		with("here", `"os": ["`+npmName(runtime.GOOS)+`"], "cpu": ["`+npmName(runtime.GOARCH)+`"]`),
 		with("elsewhere", `"os": ["plan10"], "dependencies": {"needed-there": "1"}`),
 		with("needed-there", `"dev": true`),
 		with("other", `"dev": true`),

@@ -21,19 +21,17 @@ type pinned struct {
 	version string
 	sha512  []byte // of the archive
 	needs   []string
-	likes   []string // packages that it can do without, most for other machines
+	likes   []string // optional packages, most for other machines
 	fits    bool     // this machine
 }
 
-// A name and a version become part of paths and addresses, so only what npm
-// itself allows there is taken.
+// Names and versions become parts of paths and addresses, so only those that npm allows are accepted.
 var (
 	nameWanted    = regexp.MustCompile(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*$`)
 	versionWanted = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 )
 
-// readLock reads what a package-lock.json of version 3 pins, in the order of
-// the names.
+// readLock reads the packages of a package-lock.json of version 3, in the order of their names.
 func readLock(file string) ([]pinned, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -74,15 +72,14 @@ func readLock(file string) ([]pinned, error) {
 		list = append(list, pinned{
 			name: name, version: p.Version, sha512: digest,
 			needs: slices.Sorted(maps.Keys(p.Dependencies)), likes: slices.Sorted(maps.Keys(p.OptionalDependencies)),
-			fits: fits(p.OS, system(runtime.GOOS)) && fits(p.CPU, processor(runtime.GOARCH)) && fits(p.Libc, libc()),
+			fits: fits(p.OS, npmName(runtime.GOOS)) && fits(p.CPU, npmName(runtime.GOARCH)) && fits(p.Libc, libc()),
 		})
 	}
 	slices.SortFunc(list, func(a, b pinned) int { return cmp.Compare(a.name, b.name) })
 	return list, nil
 }
 
-// wanted gives the packages of these names and those that they need; without names,
-// all packages. Those that are not for this machine are left out.
+// wanted returns the packages of these names, or all, and those that they need, except for packages for other machines.
 func wanted(all []pinned, names []string) ([]pinned, error) {
 	byName := map[string]pinned{}
 	for _, p := range all {
@@ -112,31 +109,17 @@ func wanted(all []pinned, names []string) ([]pinned, error) {
 	return list, nil
 }
 
-// fits tells whether a package that is for some systems only, if any are named, is
-// for this one.
+// fits reports whether a package is for this system, one of those named or any.
 func fits(named []string, this string) bool {
 	return len(named) == 0 || slices.Contains(named, this)
 }
 
-// system and processor give npm's names of what Go names otherwise.
-func system(goos string) string {
-	if goos == "windows" {
-		return "win32"
-	}
-	return goos
+// npmName returns npm's name of an operating system or processor.
+func npmName(name string) string {
+	return cmp.Or(map[string]string{"windows": "win32", "amd64": "x64", "386": "ia32"}[name], name)
 }
 
-func processor(goarch string) string {
-	switch goarch {
-	case "amd64":
-		return "x64"
-	case "386":
-		return "ia32"
-	}
-	return goarch
-}
-
-// libc is the C library that programs of this machine use.
+// libc returns the C library of this machine.
 func libc() string {
 	if musl, _ := filepath.Glob("/lib/ld-musl-*"); len(musl) > 0 {
 		return "musl"
@@ -144,15 +127,15 @@ func libc() string {
 	return "glibc"
 }
 
-// address is where a registry keeps the package's archive.
+// address returns the address of the package's archive in a registry.
 func (p pinned) address(registry string) string {
 	return registry + "/" + p.name + "/-/" + path.Base(p.name) + "-" + p.version + ".tgz"
 }
 
 func (p pinned) String() string { return p.name + "@" + p.version }
 
-// installed tells whether folder holds the package. A folder gets its name only
-// when it is whole, so its own word is enough.
+// installed reports whether folder contains the package. Folders are renamed when they are complete, so package.json
+// is enough.
 func (p pinned) installed(folder string) bool {
 	text, err := os.ReadFile(filepath.Join(folder, "package.json"))
 	var own struct{ Name, Version string }

@@ -1,17 +1,15 @@
-// Npmfetch puts npm packages that site/package-lock.json pins into
-// site/node_modules, as `npm ci --ignore-scripts` would, without npm and the
-// hundred packages that a system installs for it: those that are named, with what
-// they need, or all. Packages for other machines are left out.
+// Npmfetch installs npm packages that site/package-lock.json pins in site/node_modules, as `npm ci --ignore-scripts`
+// would, without npm and the hundred packages that a system installs for it: the named packages with those that they
+// need, or all. Packages for other machines are left out.
 //
-//  1. Of every such package, the version in
-//     node_modules/NAME/package.json is compared; a match needs nothing.
-//  2. The archive of another is downloaded from the registry and compared with
-//     the lock file's SHA-512 before a byte of it is unpacked.
-//  3. It is unpacked into a folder beside its place, plain files only, within
-//     bounds, and renamed into place when it is whole.
+//  1. It compares the version in node_modules/NAME/package.json; if it matches, nothing is done.
+//  2. Otherwise it downloads the archive from the registry and compares it with the lock file's
+//     SHA-512 before it unpacks anything.
+//  3. It unpacks plain files, up to a limit, into a folder beside its place, and renames the
+//     folder when it is complete.
 //
-// Nothing that it fetches is run. The registry is $npm_config_registry, else
-// $NPM_CONFIG_REGISTRY, else https://registry.npmjs.org.
+// It runs nothing that it fetches. The registry is $npm_config_registry, else $NPM_CONFIG_REGISTRY, else
+// https://registry.npmjs.org.
 //
 // Usage, from the repository's root:
 //

@@ -17,9 +17,8 @@ const (
 	maxFiles    = 20000
 )
 
-// unpack writes the files of a packed package below folder, without the first
-// part of their paths: every archive of npm has one, "package" as a rule. Paths
-// that lead out of it, and anything that is no plain file or folder, are refused.
+// unpack writes the files of an archive below folder, without the first part of their paths, "package" as a rule. It
+// rejects paths that lead out of it, and everything but plain files and folders.
 func unpack(archive io.Reader, folder string) error {
 	unzipped, err := gzip.NewReader(archive)
 	if err != nil {
@@ -67,7 +66,7 @@ func unpackOne(root *os.Root, h *tar.Header, content io.Reader) error {
 	}
 	mode := os.FileMode(0o644)
 	if h.Mode&0o111 != 0 {
-		mode = 0o755 // a program, for who runs it; nothing here does
+		mode = 0o755 // a program, which nothing here runs
 	}
 	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Command shot takes the picture in README.md: the page, served by the command,
-// with a demo analysed and its miss-ratio curve in view.
+// Command shot takes the picture in README.md: the page, served by the command, with the miss-ratio curve of a demo.
 //
 //	go run ./tools/shot -out site/screenshot.png
 //
@@ -52,7 +51,7 @@ func shoot(ctx context.Context, program, demo, out string) error {
 
 var address = regexp.MustCompile(`http://[^ ]+`)
 
-// serve starts the command's server on a free port and gives its address.
+// serve starts the command's server on a free port and returns its address.
 func serve(program string) (url string, stop func(), err error) {
 	server := exec.Command(program, "serve", "--no-browser", "--http", "127.0.0.1:0")
 	server.Stderr = os.Stderr
@@ -79,17 +78,13 @@ func serve(program string) (url string, stop func(), err error) {
 	return url, stop, nil
 }
 
-// capture analyses the demo in a fresh browser and photographs the Caches view.
+// capture analyses the demo in a new browser and photographs the Caches view.
 func capture(ctx context.Context, url, demo string) ([]byte, error) {
-	browser, err := chromium.Find()
+	ctx, end, err := chromium.Open(ctx, chromedp.Flag("hide-scrollbars", true))
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := chromedp.NewExecAllocator(ctx, chromium.Options(browser, chromedp.Flag("hide-scrollbars", true))...)
-	defer stop()
-	ctx, closePage := chromedp.NewContext(ctx)
-	defer closePage()
-	defer chromedp.Cancel(ctx)
+	defer end()
 	err = chromedp.Do(ctx,
 		chromedp.EmulateViewport(1280, 800, chromedp.EmulateScale(1.4)),
 		chromedp.Navigate(url),
@@ -97,7 +92,7 @@ func capture(ctx context.Context, url, demo string) ([]byte, error) {
 		chromedp.WaitVisible("#digest"),
 		chromedp.KeyEvent("3"),
 		chromedp.WaitVisible("#preset"),
-		// The chart draws itself in the frame after the view is there.
+		// The chart is drawn a frame after the view.
 		chromedp.Sleep(500*time.Millisecond),
 	)
 	if err != nil {

@@ -18,7 +18,7 @@ type build struct {
 	out      string
 	compress bool
 	log      io.Writer
-	hashed   map[string]string // names with hashes, by the names without
+	hashed   map[string]string // names with hashes, by names without
 }
 
 func (b *build) run() error {
@@ -42,8 +42,7 @@ func (b *build) run() error {
 	return b.compressAll()
 }
 
-// empty removes what an earlier run made. The file that keeps the folder in the
-// repository stays.
+// empty removes the files of an earlier run, except for the one that keeps the folder in the repository.
 func (b *build) empty() error {
 	entries, err := os.ReadDir(b.out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -60,8 +59,7 @@ func (b *build) empty() error {
 	return nil
 }
 
-// write puts one file into the output folder: under a name with the hash of its
-// content, if only files that are made here name it.
+// write writes one file to the output folder, with the hash of its content in the name if possible.
 func (b *build) write(name string, content []byte) error {
 	if b.compress {
 		var err error
@@ -72,14 +70,18 @@ func (b *build) write(name string, content []byte) error {
 	if hashable(name) {
 		name = b.hash(name, content)
 	}
-	path := filepath.Join(b.out, filepath.FromSlash(name))
+	return writeFile(filepath.Join(b.out, filepath.FromSlash(name)), content)
+}
+
+// writeFile writes a file, and creates its folder.
+func writeFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(path, content, 0o644)
 }
 
-// copy puts a copy of the file at from into the output folder.
+// copy copies a file to the output folder.
 func (b *build) copy(name, from string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
@@ -88,10 +90,8 @@ func (b *build) copy(name, from string) error {
 	return b.write(name, content)
 }
 
-// small are the packages that are compiled without inlining: copies of their small
-// functions are a good part of what a first visit transfers. They run once a click or
-// a message, or for every reference of a sample, of what threads communicate, or of
-// a format that few have.
+// small are the packages that are compiled without inlining, which makes a first visit transfer much less. They run
+// once a click or a message, or for every reference of a sample, of communication, or of a rare format.
 var small = []string{
 	"github.com/stackglass/stackglass/ui/...",
 	"github.com/stackglass/stackglass/wasm/...",
@@ -117,19 +117,18 @@ var small = []string{
 	"internal/bisect", "internal/fmtsort", "internal/godebug", "internal/poll", "internal/reflectlite",
 }
 
-// tags choose variants of packages. Vugu and its vjson have one, named after the
-// compiler that it was written for, that reads the events of the page and writes
-// properties without encoding/json, which nothing else here uses: it is a twentieth
-// of what a first visit transfers. TestVariantOfVugu looks at what comes with it.
+// tags choose variants of packages. Vugu and its vjson have one, named after a compiler, without encoding/json, which
+// nothing else here uses and is a twentieth of what a first visit transfers. TestVariantOfVugu checks its
+// side effects.
 const tags = "tinygo"
 
-// programs are the wasm files and the packages that they are made of.
+// programs are the wasm files and their packages.
 var programs = []struct{ file, folder string }{
 	{"app.wasm", "./wasm/app"},
 	{unpacker, "./wasm/unpack/program"},
 }
 
-// unpacker is loaded when a file is packed in what few files are.
+// unpacker is loaded for files with rare compressions.
 const unpacker = "unpack.wasm"
 
 func (b *build) compileWasm() error {
@@ -177,18 +176,15 @@ func (b *build) compile(file, folder string) error {
 	return b.write(file, program)
 }
 
-// copyRuntime makes wasm_exec.js, which puts back what is folded, too.
+// copyRuntime makes wasm_exec.js, which also unfolds.
 func (b *build) copyRuntime() error {
 	root, err := output("go", "env", "GOROOT")
 	if err != nil {
 		return err
 	}
 	script, err := os.ReadFile(filepath.Join(root, "lib", "wasm", "wasm_exec.js"))
-	if err != nil {
-		return err
-	}
-	unfold, err := os.ReadFile("wasm/worker/unfold.js")
-	if err != nil {
+	unfold, err2 := os.ReadFile("wasm/worker/unfold.js")
+	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
 	return b.write("wasm_exec.js", append(script, unfold...))
@@ -217,22 +213,16 @@ func (b *build) copyCharts() error {
 	return b.write("graph.js", graph)
 }
 
-// graphScript is the script that draws graphs, behind the library that lays them out,
-// without the address of a map that is not served.
+// graphScript returns the library that lays graphs out, without the address of a map that is not served, and the script
+// that draws them.
 func graphScript(layout string) ([]byte, error) {
-	library, err := os.ReadFile(layout)
-	if err != nil {
-		return nil, err
-	}
-	license, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(layout)), "LICENSE"))
-	if err != nil {
-		return nil, err
-	}
+	library, errLibrary := os.ReadFile(layout)
+	license, errLicense := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(layout)), "LICENSE"))
 	ours, err := os.ReadFile("site/graph.js")
-	if err != nil {
-		return nil, err
+	if err == nil {
+		ours, err = minified("graph.js", ours)
 	}
-	if ours, err = minified("graph.js", ours); err != nil {
+	if err := errors.Join(errLibrary, errLicense, err); err != nil {
 		return nil, err
 	}
 	library, _, _ = bytes.Cut(library, []byte("\n/*! For license information"))
@@ -241,7 +231,7 @@ func graphScript(layout string) ([]byte, error) {
 
 func (b *build) copyStatic() error { return b.copyTree("", "site/static") }
 
-// copyDemos copies the demos' traces and sources, as far as there are any.
+// copyDemos copies the demos' traces and sources, if there are any.
 func (b *build) copyDemos() error {
 	if _, err := os.Stat("site/demos"); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -249,7 +239,7 @@ func (b *build) copyDemos() error {
 	return b.copyTree("demos", "site/demos")
 }
 
-// copyTree copies the files of a folder, hidden ones and Go files left out.
+// copyTree copies the files of a folder, except for hidden ones and Go files.
 func (b *build) copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -266,7 +256,7 @@ func (b *build) copyTree(to, from string) error {
 	})
 }
 
-// output runs a command and gives what it prints, trimmed.
+// output runs a command and returns its trimmed output.
 func output(name string, args ...string) (string, error) {
 	out, err := exec.Command(name, args...).Output()
 	if err != nil {

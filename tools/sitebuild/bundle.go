@@ -12,17 +12,14 @@ import (
 	"time"
 )
 
-// bundleFolder is what the archive unpacks into.
+// bundleFolder is the folder in the archive.
 const bundleFolder = "stackglass/"
 
-// written is when the files of an archive claim to have been written: always the
-// same, so that the same files give the same archive.
+// written is the fixed time of the files of an archive, so that the same files make the same archive.
 var written = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// writeBundle makes an archive for use without a network: the folder that a run
-// before has built, without the packed files, which few servers hand out by
-// themselves; the page as one file, which needs no server; and README.txt, which
-// says how to open either.
+// writeBundle makes an archive for use without a network: the folder of an earlier run without its compressed files,
+// which few servers use; the page as one file, which needs no server; and README.txt, which explains both.
 func (b *build) writeBundle(to, version string) error {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
@@ -48,11 +45,8 @@ func (b *build) writeBundle(to, version string) error {
 	if err = errors.Join(err, archive.Close()); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
 	fmt.Fprintf(b.log, "%s: %d bytes\n", to, out.Len())
-	return os.WriteFile(to, out.Bytes(), 0o644)
+	return writeFile(to, out.Bytes())
 }
 
 func (b *build) bundleSingle(add func(string, []byte) error) error {

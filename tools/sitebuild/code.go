@@ -6,28 +6,25 @@ import (
 	"slices"
 )
 
-// Much in the code of a Go program follows from where it stands, but no compressor
-// sees that, as the numbers differ from place to place: a quarter of what code takes
-// once it is packed. So the code is folded, which changes numbers only and the length
-// of nothing, and unfold.js puts it back as it arrives, a function at a time, so that
-// browsers compile while they load. For each function:
+// Many numbers in the code of a Go program follow from their position, but no compressor sees that, because they differ
+// from place to place: they are a quarter of the compressed code. So the code is folded, which changes numbers but not
+// the length of anything, and unfold.js unfolds it as it arrives, a function at a time, so that browsers compile while
+// they load. For each function:
 //
-//   - the address behind a call, which the caller writes to the stack: an i64.const of
-//     5 digits, the function's number times 2^16 and the number of a block, which grows
-//     by one or two from call to call. Folded to the step from the one before; its last
-//     two digits are 0, which others of 5 digits have no need of;
-//   - how many blocks a branch leaves, which goes down by one with each block that ends
-//     before it. Folded to how many blocks it stays in: mostly one, the whole function,
-//     or two, its loop;
-//   - the table by which a function goes to a block: each entry to the step from the one
-//     before;
-//   - the block that a jump goes to, an i32.const before local.set 0: to the distance
-//     from the block behind the last call.
+//   - the address behind a call, which the caller writes to the stack: an i64.const of 5 digits, the
+//     function's number times 2^16 and the number of a block, which grows by one or two from call to
+//     call. Folded to the step from the previous one; its last two digits are 0, which other numbers
+//     of 5 digits never need;
+//   - how many blocks a branch leaves, which decreases with each block that ends before it. Folded to
+//     how many blocks it stays in: mostly one, the whole function, or two, its loop;
+//   - the table by which a function jumps to a block: each entry to the step from the previous one;
+//   - the target block of a jump, an i32.const before local.set 0: to the distance from the block
+//     behind the last call.
 //
-// The last three keep their digits, seven bits each, and are taken modulo what those
-// hold. What is folded says so in its first section, which is for tools and has a name.
+// The last three keep their digits, seven bits each, and are taken modulo the range of those. Folded code begins with a
+// custom section that says so.
 
-// foldedMark is that section: its kind, 0, its length, and that of its name.
+// foldedMark is that section: its kind, 0, its length, and its name with length.
 var foldedMark = []byte("\x00\x07\x06folded")
 
 // Instructions.
@@ -68,14 +65,9 @@ const (
 var errCode = errors.New("the code of the program has not the form that is known of Go 1.26: " +
 	"look at src/cmd/link/internal/wasm/asm.go, and mend foldCode or leave it out")
 
-// foldCode gives a wasm file with its code folded. One that would not become the same
-// again is of another form.
+// foldCode returns a wasm file with its code folded. If unfolding does not restore the file, its form is unknown.
 func foldCode(file []byte) (folded []byte, err error) {
-	defer func() {
-		if recover() != nil {
-			folded, err = nil, errCode
-		}
-	}()
+	defer unknownForm(&err, errCode)
 	folded = slices.Insert(bytes.Clone(file), headBytes, foldedMark...)
 	same := bytes.Clone(folded)
 	changeCode(folded, false)
@@ -87,14 +79,18 @@ func foldCode(file []byte) (folded []byte, err error) {
 	return folded, nil
 }
 
-// changeCode folds a file's code or, what unfold.js does, unfolds it.
+// unknownForm, deferred, turns a panic into an error: a program in an unknown form makes indices wrong.
+func unknownForm(err *error, form error) {
+	if recover() != nil {
+		*err = form
+	}
+}
+
+// changeCode folds a file's code or, like unfold.js, unfolds it.
 func changeCode(file []byte, unfold bool) {
 	r := &wasmReader{file: file, at: headBytes}
-	for r.at < len(file) {
-		id := r.next()
-		end := r.unsigned() + r.at
+	for id := range r.sections() {
 		if id != codeSection {
-			r.at = end
 			continue
 		}
 		for number := range r.unsigned() {
@@ -116,12 +112,12 @@ type functionCode struct {
 	*wasmReader
 	unfold  bool
 	address uint32 // behind the last call
-	depth   uint32 // how many blocks are open
+	depth   uint32 // number of open blocks
 	digits  []byte // of the last number
 }
 
 func (f *functionCode) change(end int) {
-	for range f.number() { // kinds of local variables: how many of which
+	for range f.number() { // kinds of local variables: number and kind
 		f.number()
 		f.at++
 	}
@@ -133,7 +129,7 @@ func (f *functionCode) change(end int) {
 	}
 }
 
-// instruction passes over one, and changes its numbers.
+// instruction skips one instruction, and changes its numbers.
 func (f *functionCode) instruction(op byte) {
 	switch {
 	case op >= opBlock && op <= opIf:
@@ -219,7 +215,7 @@ func (f *functionCode) constant() {
 	}
 }
 
-// number reads one. Of more than 32 bits it has the lowest.
+// number reads a number, of which it returns the lowest 32 bits.
 func (f *functionCode) number() (n uint32) {
 	start := f.at
 	for shift := 0; ; shift += 7 {
@@ -233,8 +229,7 @@ func (f *functionCode) number() (n uint32) {
 	}
 }
 
-// put writes another number over the one that was read last, if what it has fits into
-// 32 bits.
+// put overwrites the number that was read last, if its digits have less than 32 bits.
 func (f *functionCode) put(n uint32) {
 	if len(f.digits) < addressDigits {
 		f.write(n)

@@ -16,17 +16,17 @@ import (
 	"github.com/andybalholm/brotli"
 )
 
-// compressible are the endings of files that gain from packing.
+// compressible are the endings of files that become smaller.
 var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".names", ".webmanifest", ".c", ".md", ".txt"}
 
-// initial are the files that a first visit transfers until the page can be
-// used; the rest is fetched later, for offline use.
+// initial are the files that a first visit transfers before the page can be used; the others follow later, for offline
+// use.
 var initial = []string{
 	"index.html", "app.css", "uplot.css", "theme.js", "boot.js", "charts.js", "tables.js", "heatmap.js", "uplot.js", "vugu.js",
 	"wasm_exec.js", "worker.js", "start.js", "app.wasm", "icon.svg", "manifest.webmanifest",
 }
 
-// compressAll writes the .br and .gz siblings and reports what a first visit costs.
+// compressAll writes the .br and .gz siblings and reports the size of a first visit.
 func (b *build) compressAll() error {
 	names, err := b.files()
 	if err != nil {
@@ -63,7 +63,7 @@ func (b *build) compressAll() error {
 	return nil
 }
 
-// pack writes the packed siblings of one file, and gives the size of the smaller.
+// pack writes the compressed siblings of one file, and returns the smaller size.
 func (b *build) pack(file string, content []byte) (brotli int, err error) {
 	br, err := brotlied(content)
 	if err != nil {
@@ -76,7 +76,7 @@ func (b *build) pack(file string, content []byte) (brotli int, err error) {
 	return len(br), errors.Join(b.write(file+".br", br), b.write(file+".gz", gz))
 }
 
-// gzipped compresses; the result has no name or time in it.
+// gzipped compresses content without name and time.
 func gzipped(content []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -88,7 +88,7 @@ func gzipped(content []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// brotlied compresses, or takes what an earlier run compressed.
+// brotlied compresses, or reads the result of an earlier run.
 func brotlied(content []byte) ([]byte, error) {
 	sum := sha256.Sum256(content)
 	kept := filepath.Join("build", "brotli", hex.EncodeToString(sum[:])+".br")
@@ -106,8 +106,7 @@ func brotlied(content []byte) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
 		return nil, err
 	}
-	// Written aside and renamed, so that a run that is interrupted leaves no
-	// half of a file under a whole one's hash.
+	// An interrupted run must not leave an incomplete file.
 	half := kept + ".new"
 	if err := os.WriteFile(half, buf.Bytes(), 0o644); err != nil {
 		return nil, err

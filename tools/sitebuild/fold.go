@@ -7,12 +7,10 @@ import (
 	"slices"
 )
 
-// The table of functions that dropLines leaves is half offsets, which compress
-// badly as they stand. So they are folded: what follows from other numbers is left
-// out, the rest goes field by field, each offset as the step from the largest before
-// it, because most are new and the linker lays what they lead to out in this order.
-// unfold.js, which goes into wasm_exec.js, puts the table back before the program
-// begins, which takes a few milliseconds, and checks it. In words of 32 bits:
+// The table of functions that dropLines leaves is half offsets, which compress badly. So they are folded: what follows
+// from other numbers is left out, and the rest is stored field by field, each offset as the step from the largest before
+// it, because most are new and in the linker's order. unfold.js, a part of wasm_exec.js, restores the table before the
+// program begins, in a few milliseconds, and checks it. In words of 32 bits:
 //
 //	the table, for n functions       folded
 //	n pairs: entry, record           number of other tables, of each function
@@ -23,15 +21,13 @@ import (
 //	  words 2 to 10
 //	  other tables, then data
 //
-// The entry of a function is its number in the file, one more than that of the
-// function before. From an instruction, which is its function's number and a block's
-// of 16 bits, the runtime gets to the table by another one, of buckets; that
-// follows from the number of functions alone. Names are numbers (see symbols.go), so
-// a record's first word, the offset of its name, is folded to whether that begins
-// with the runtime's, and the names themselves to nothing.
+// The entry of a function is its number in the file, one more than that of the previous function. From an instruction,
+// its function's number and a block's of 16 bits, the runtime gets to the table by a table of buckets, which follows
+// from the number of functions. Names are numbers (see symbols.go), so a record's first word, the offset of its name, is
+// folded to whether that begins with the runtime's, and the names themselves to nothing.
 
-// folding says where unfold.js finds all this. It lies where no program in Go has
-// anything, below its smallest address, and becomes zeros again.
+// folding tells unfold.js where all this is. It lies below the smallest address of Go programs, and becomes zeros
+// again.
 type folding struct {
 	Magic     uint32
 	Table     uint32 // all addresses in words of 32 bits
@@ -71,14 +67,10 @@ const old = 1 << 31
 var errFold = errors.New("the table of functions cannot be folded: its layout is not that of Go 1.26; " +
 	"look at src/runtime/symtab.go and src/cmd/link/internal/ld/pcln.go, and mend fold or leave it out")
 
-// fold folds the table of functions of a program in memory. Memory that ends before
-// the table does, and one that would not become the same again, is of another form.
+// fold folds the table of functions of a program in memory. If unfolding does not restore the memory, its form is
+// unknown.
 func fold(memory []byte) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errFold
-		}
-	}()
+	defer unknownForm(&err, errFold)
 	words := wordsOf(memory)
 	whole := slices.Clone(words)
 	f := (&lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}).folding()
@@ -104,7 +96,7 @@ func fold(memory []byte) (err error) {
 	return nil
 }
 
-// folding says where a table lies that is not folded yet.
+// folding returns the place of a table that is not folded yet.
 func (t *lineTable) folding() folding {
 	module, _ := t.module()
 	buckets := binary.LittleEndian.Uint64(t.memory[module+8*moduleBuckets:])
@@ -116,7 +108,7 @@ func (t *lineTable) folding() folding {
 	}
 }
 
-// beginsWith tells of bytes in words whether they have a text at an offset.
+// beginsWith reports whether the bytes of words have a text at an offset.
 func beginsWith(words []uint32, at uint32, text string) bool {
 	for i := range text {
 		if place := at + uint32(i); byte(words[place/4]>>(8*(place%4))) != text[i] {
@@ -126,21 +118,20 @@ func beginsWith(words []uint32, at uint32, text string) bool {
 	return true
 }
 
-// buckets is the table of buckets. The last function has one, of which only the
-// first word has something in it.
+// buckets returns the table of buckets. Only the first word of the last function's bucket is used.
 func (f *folding) buckets(words []uint32) []uint32 {
 	return words[f.Buckets:][:bucketWords*bucketsOfFunction*(f.Functions-1)+1]
 }
 
-// functionTable is where the records of functions lie, whose lengths differ.
+// functionTable has the places of the functions' records, whose lengths differ.
 type functionTable struct {
 	folding
 	starts []uint32 // of records
-	others []uint32 // how many other tables each has
+	others []uint32 // number of other tables of each
 	data   []uint32
 	end    uint32 // behind the last one
 
-	ofRuntime []bool // what the functions' names begin with
+	ofRuntime []bool // whether the functions' names begin with the runtime's
 }
 
 func newFunctionTable(f folding) *functionTable {
@@ -151,7 +142,7 @@ func newFunctionTable(f folding) *functionTable {
 	}
 }
 
-// place finds where records lie.
+// place computes the places of records.
 func (t *functionTable) place() {
 	t.end = t.Table + 2*t.Functions + 1
 	for i := range t.starts {
@@ -161,13 +152,13 @@ func (t *functionTable) place() {
 	}
 }
 
-// field is one of records: where it lies in each that has it.
+// field is a field of records: its place in each record that has it.
 type field struct {
 	at      []uint32
 	offsets bool // coded by steps
 }
 
-// fields are those that are folded, in order.
+// fields returns the folded fields in order.
 func (t *functionTable) fields() (list []field) {
 	for word := uint32(wordName + 1); word < wordIDs; word++ {
 		if word == wordOthers {
@@ -183,8 +174,7 @@ func (t *functionTable) fields() (list []field) {
 	return append(append(list, t.tables(none, t.others)...), t.tables(t.others, t.data)...)
 }
 
-// tables are fields of offsets behind the heads of records: so many in each, after
-// so many of others.
+// tables returns fields of offsets behind the heads of records: many in each, after others.
 func (t *functionTable) tables(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
 		f := field{offsets: true}
@@ -198,7 +188,7 @@ func (t *functionTable) tables(after, many []uint32) (list []field) {
 	return list
 }
 
-// fold gives the words of the folded table.
+// fold returns the words of the folded table.
 func (t *functionTable) fold(words []uint32) (folded []uint32) {
 	folded = append(folded, t.others...)
 	for _, start := range t.starts {
@@ -224,7 +214,7 @@ func (t *functionTable) fold(words []uint32) (folded []uint32) {
 	return folded
 }
 
-// unfold is what unfold.js does.
+// unfold does what unfold.js does.
 func unfold(words []uint32) {
 	w := words[foldingAt:][:foldingWords]
 	t := newFunctionTable(folding{Magic: w[0], Table: w[1], Words: w[2], Functions: w[3], First: w[4], Buckets: w[5], Sum: w[6], Names: w[7]})
@@ -253,7 +243,7 @@ func unfold(words []uint32) {
 	}
 }
 
-// unfold puts the fields of records back.
+// unfold restores the fields of records.
 func (t *functionTable) unfold(words, folded []uint32) {
 	for _, f := range t.fields() {
 		largest := uint32(0)
@@ -273,7 +263,7 @@ func (t *functionTable) unfold(words, folded []uint32) {
 	}
 }
 
-// sumOf is a check of words: FNV-1a, a word at a time.
+// sumOf returns a checksum of words: FNV-1a, a word at a time.
 func sumOf(words []uint32) uint32 {
 	sum := uint32(2166136261)
 	for _, word := range words {
@@ -282,7 +272,7 @@ func sumOf(words []uint32) uint32 {
 	return sum
 }
 
-// wordsOf gives a memory as words; bytes that make up none are left out.
+// wordsOf converts a memory to words, without incomplete ones.
 func wordsOf(memory []byte) []uint32 {
 	words := make([]uint32, len(memory)/4)
 	for i := range words {

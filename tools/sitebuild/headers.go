@@ -6,9 +6,8 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// writeHeaders writes the _headers file that static hosts read. Where several of
-// its rules set one header, some hosts send all of the values: so no rule for all
-// files says how long they may be kept.
+// writeHeaders writes the _headers file for static hosts. If several rules set one header, some hosts send all values,
+// so the rule for all files does not limit caching.
 func (b *build) writeHeaders() error {
 	var text strings.Builder
 	rule := func(pattern string, headers ...policy.Header) {
@@ -26,7 +25,7 @@ func (b *build) writeHeaders() error {
 	return b.write("_headers", []byte(text.String()))
 }
 
-// writeIgnored writes what Cloudflare need not be sent, which packs files itself.
+// writeIgnored writes which files Cloudflare, which compresses itself, does not need.
 func (b *build) writeIgnored() error {
 	return b.write(".assetsignore", []byte("*.br\n*.gz\n.gitkeep\n"))
 }

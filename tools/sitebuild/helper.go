@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// extractHelper takes the script that Vugu would eval out of its source.
+// extractHelper extracts the script that Vugu would eval from its source.
 func (b *build) extractHelper() error {
 	dir, err := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/vugu/vugu")
 	if err != nil {
@@ -26,10 +26,8 @@ func (b *build) extractHelper() error {
 	return b.write("vugu.js", []byte(script+";\n"))
 }
 
-// wholeLetters makes Vugu's script read a text that came in chunks as one. Vugu
-// cuts what fills its buffer of 16 KiB at any byte, and decoding each chunk by
-// itself makes two broken letters of one that lies across the cut. So the decoder
-// keeps a chunk's unfinished bytes for the next one.
+// wholeLetters makes Vugu's decoder keep the incomplete bytes of a chunk for the next one. Vugu cuts texts that fill its
+// buffer of 16 KiB at any byte, and breaks the letter there.
 func wholeLetters(script string) (string, error) {
 	for _, change := range [...]struct{ from, to string }{
 		{"readString(){", "readString(more){"},
@@ -44,7 +42,7 @@ func wholeLetters(script string) (string, error) {
 	return script, nil
 }
 
-// stringConstant gives the value of a string constant in a Go file.
+// stringConstant returns the value of a string constant in a Go file.
 func stringConstant(file, name string) (string, error) {
 	tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {

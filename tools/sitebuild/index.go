@@ -11,8 +11,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// writeIndex renders the first screen: it needs no wasm, and has a card for
-// every demo.
+// writeIndex renders the first screen, which needs no wasm, with a card for every demo.
 func (b *build) writeIndex() error {
 	list, err := site.Demos()
 	if err != nil {
@@ -36,7 +35,7 @@ func (b *build) writeIndex() error {
 	return b.write("index.html", out.Bytes())
 }
 
-// count shows a number of references with its thousands apart.
+// count formats a number with groups of thousands.
 func count(n uint64) string {
 	digits := strconv.FormatUint(n, 10)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -50,8 +49,7 @@ var (
 	units     = regexp.MustCompile(`(\d) ((?:[KMG]i)?B\b|%)`)
 )
 
-// spaced writes the numbers of a lesson, which the command prints too, as the page
-// does: they do not part from their units at the end of a line.
+// spaced formats the numbers of a lesson for the page: no line break separates them from their units.
 func spaced(text string) string {
 	for thousands.MatchString(text) {
 		text = thousands.ReplaceAllString(text, "$1\u202f$2")

@@ -4,33 +4,28 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"iter"
 )
 
-// Line tables tell a program in which file and line each of its instructions
-// was written, which calls were inlined there and where arguments lie, for the
-// traces that a crash prints. In a wasm file they cannot be left out as symbols
-// can (-ldflags=-s -w), and packed they are a tenth of what a first visit
-// transfers, because they hardly compress. What a crash prints here names the
-// functions without them.
+// Line tables contain the file and line of each instruction, inlined calls and the places of arguments, for the traces
+// that a crash prints. They cannot be left out of a wasm file like symbols (-ldflags=-s -w), and are a tenth of what a
+// first visit transfers, because they hardly compress. Without them a crash still prints the names of functions.
 //
-// They are part of the runtime's table of functions, whose layout is that of
-// src/runtime/symtab.go and src/internal/abi/symtab.go of Go 1.20 to 1.26:
+// They are part of the runtime's table of functions, in the layout of src/runtime/symtab.go and
+// src/internal/abi/symtab.go of Go 1.20 to 1.26:
 //
 //	header    magic, then offsets of the parts; see lineHeader
-//	pctab     tables from instruction to a number, shared where they are equal
-//	functab   for each function where it begins and its record, with the offsets
-//	          of its tables in pctab: stack depths, files, lines, and others by
-//	          number; and behind them those of data that belongs to them
+//	pctab     tables from instruction to a number, shared if they are equal
+//	functab   for each function its entry and its record, with the offsets of its tables in pctab:
+//	          stack depths, files, lines, and others by number; and behind them those of its data
 //
-// Data lies apart, from where the program's moduledata says. An offset of 0 stands
-// for no table, one of all ones for no data. So what is for traces only gets that
-// offset, and what of pctab no other offset leads to, and data for traces, becomes
-// zeros; so do the names of files, the lines at which functions begin, and where
-// signals may interrupt a function, as there are none. What the collector and panics
-// need is left alone.
+// Data is elsewhere, at an address in the program's moduledata. An offset of 0 means no table, one of all ones no data.
+// So everything for traces only gets that offset. The parts of pctab without another offset and data for traces become
+// zeros, and so do the names of files, the first lines of functions, and where signals may interrupt a function, as
+// there are none. What the collector and panics need stays.
 
-// tableMagic begins the table: the number for Go 1.20 and later, two zeros, the
-// unit of instructions and the size of pointers.
+// tableMagic begins the table: the number for Go 1.20 and later, two zeros, the unit of instructions and the size of
+// pointers.
 var tableMagic = []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}
 
 var errLineTable = errors.New("the table of functions has not the form that is known of Go 1.20 to 1.26: " +
@@ -54,17 +49,17 @@ const (
 	recordStack   = 16
 	recordFiles   = 20
 	recordLines   = 24
-	recordOthers  = 28 // their number
-	recordUnit    = 32 // where its files are named
-	recordStart   = 36 // the line at which it begins
+	recordOthers  = 28 // number of others
+	recordUnit    = 32 // place of the names of its files
+	recordStart   = 36 // its first line
 	recordData    = 43 // the number of data, a byte
 	recordOffsets = 44 // of the others, then of data
 )
 
-// What of the others, and of data, is for traces only, by number.
+// Others and data that are for traces only, by number.
 const (
 	unsafePoints  = 0 // PCDATA_UnsafePoint, for signals
-	inlinedAt     = 2 // PCDATA_InlTreeIndex: where each inlined call stands
+	inlinedAt     = 2 // PCDATA_InlTreeIndex: places of inlined calls
 	argumentsLive = 3 // PCDATA_ArgLiveIndex
 
 	inlinedCalls  = 3 // FUNCDATA_InlTree: records of inlinedBytes each
@@ -88,11 +83,10 @@ const (
 	moduleNames   = 1
 	moduleBuckets = 19 // findfunctab
 	moduleData    = 40 // gofunc, which offsets of data count from
-	moduleEnd     = 41 // epclntab, behind all that
+	moduleEnd     = 41 // epclntab, behind all data
 )
 
-// dropLines removes the line tables of a program that a Go compiler made from what
-// is put into its memory.
+// dropLines removes the line tables of a Go program from its memory.
 func dropLines(memory []byte) error {
 	at := bytes.Index(memory, tableMagic)
 	if at < 0 || bytes.Contains(memory[at+1:], tableMagic) {
@@ -113,14 +107,21 @@ func (t *lineTable) word(n int) int {
 
 func (t *lineTable) number(at int) int { return int(binary.LittleEndian.Uint32(t.memory[at:])) }
 
-// drop removes files and lines. Memory that ends before the table does makes it
-// panic, which is reported as an unknown form.
-func (t *lineTable) drop() (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errLineTable
+// records yields the place of each function's record.
+func (t *lineTable) records() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		records := t.at + t.word(headRecords)
+		for i := range t.word(headFunctions) {
+			if !yield(records + t.number(records+8*i+4)) {
+				return
+			}
 		}
-	}()
+	}
+}
+
+// drop removes files and lines.
+func (t *lineTable) drop() (err error) {
+	defer unknownForm(&err, errLineTable)
 	tables := t.memory[t.at+t.word(headTables) : t.at+t.word(headRecords)]
 	kept := make([]bool, len(tables))
 	keep := func(offset int) {
@@ -128,14 +129,12 @@ func (t *lineTable) drop() (err error) {
 			kept[offset] = true
 		}
 	}
-	records := t.at + t.word(headRecords)
 	data, known := t.data()
 	if !known {
 		return errLineTable
 	}
 	shared := t.keptData()
-	for i := range t.word(headFunctions) {
-		record := records + t.number(records+8*i+4)
+	for record := range t.records() {
 		keep(t.number(record + recordStack))
 		others := t.number(record + recordOthers)
 		calls := 0
@@ -170,7 +169,7 @@ func (t *lineTable) drop() (err error) {
 	return nil
 }
 
-// data is where offsets of data count from.
+// data returns the address from which offsets of data count.
 func (t *lineTable) data() (at int, known bool) {
 	module, known := t.module()
 	if !known {
@@ -181,7 +180,7 @@ func (t *lineTable) data() (at int, known bool) {
 	return at, at > t.at+t.word(headRecords) && at < word(moduleEnd) && word(moduleEnd) <= len(t.memory)
 }
 
-// module is where the program's moduledata lies.
+// module returns the address of the program's moduledata.
 func (t *lineTable) module() (at int, known bool) {
 	names := uint64(t.at + t.word(headNames))
 	head := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(t.at)), names)
@@ -189,13 +188,11 @@ func (t *lineTable) module() (at int, known bool) {
 	return at, at >= 0 && !bytes.Contains(t.memory[at+1:], head)
 }
 
-// keptData are the offsets of data that is left alone. The linker keeps one copy of
-// equal data, so some of what is for traces may be needed for something else.
+// keptData are the offsets of data that stays. The linker merges equal data, so some data for traces may be needed for
+// something else.
 func (t *lineTable) keptData() map[int]bool {
 	kept := map[int]bool{}
-	records := t.at + t.word(headRecords)
-	for i := range t.word(headFunctions) {
-		record := records + t.number(records+8*i+4)
+	for record := range t.records() {
 		first := record + recordOffsets + 4*t.number(record+recordOthers)
 		for n := range int(t.memory[record+recordData]) {
 			if !traceData[n] {
@@ -206,7 +203,7 @@ func (t *lineTable) keptData() map[int]bool {
 	return kept
 }
 
-// clearData makes zeros of data for traces, as far as its length is known.
+// clearData clears data for traces, as far as its length is known.
 func (t *lineTable) clearData(number, data, offset, calls int) {
 	switch {
 	case offset == noData:
@@ -218,8 +215,7 @@ func (t *lineTable) clearData(number, data, offset, calls int) {
 	}
 }
 
-// callsOf is the number of inlined calls that a table tells of: one more than its
-// largest value.
+// callsOf is the number of inlined calls in a table: one more than its largest value.
 func callsOf(tables []byte, at int) int {
 	if at == 0 {
 		return 0
@@ -234,9 +230,8 @@ func callsOf(tables []byte, at int) int {
 	return most + 1
 }
 
-// tableEnd is where the table of pctab ends that begins at an offset: pairs of
-// variable-length numbers, until the first of a pair is a zero that is not the
-// very first.
+// tableEnd returns the end of the table of pctab at an offset: pairs of variable-length numbers, until the first of a
+// pair is a zero that is not the very first.
 func tableEnd(tables []byte, at int) int {
 	for start := at; at == start || tables[at] != 0; {
 		at = numberEnd(tables, numberEnd(tables, at))

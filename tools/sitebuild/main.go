@@ -1,31 +1,25 @@
-// Sitebuild makes site/dist, the folder that any static host can serve, from
-// scratch and from pinned sources only:
+// Sitebuild makes site/dist, the folder that any static host can serve, from scratch and from pinned sources only:
 //
-//  1. app.wasm, compiled for js/wasm from ./wasm/app: the page's program and
-//     its worker's in one file; and unpack.wasm, from ./wasm/unpack/program, which
-//     it loads for packings that few files have. Both are made smaller once they are
-//     linked: see lines.go, fold.go, symbols.go, segments.go and code.go;
-//  2. wasm_exec.js, out of GOROOT, with wasm/worker/unfold.js behind it, which puts
-//     back what fold.go and code.go folded;
-//  3. vugu.js, Vugu's helper script, out of the pinned module: Vugu evals that
-//     string, which the page's policy forbids, so it is served as a file;
-//  4. uplot.js and uplot.css, and graph.js with dagre in it, out of the npm packages
-//     that site/package-lock.json pins;
-//  5. what lies in site/static and site/demos, and index.html from
-//     site/index.tmpl with a card for every demo;
-//  6. _headers with the content security policy, and precache.js, the list of
-//     files and hashes by which the service worker takes the whole site offline;
+//  1. app.wasm from ./wasm/app: the page's program and its worker's in one file; and unpack.wasm,
+//     from ./wasm/unpack/program, which it loads for rare compressions and for answers. Both are made
+//     smaller after linking: see lines.go, fold.go, symbols.go, segments.go and code.go;
+//  2. wasm_exec.js, from GOROOT, with wasm/worker/unfold.js, which reverses fold.go and code.go;
+//  3. vugu.js, Vugu's helper script, from the pinned module: Vugu evals that string, which the page's
+//     policy forbids, so it is served as a file;
+//  4. uplot.js and uplot.css, and graph.js with dagre in it, from the npm packages that
+//     site/package-lock.json pins;
+//  5. the files of site/static and site/demos, and index.html from site/index.tmpl with a card for
+//     every demo;
+//  6. _headers with the content security policy, and precache.js, the list of files and hashes by
+//     which the service worker takes the whole site offline;
 //  7. .br and .gz siblings of every file that compresses.
 //
-// Scripts, styles and programs get names with hashes: see names.go.
+// Scripts, styles and programs get names with hashes: see names.go. build/app.wasm.sizes.txt lists the size of the code
+// of each package in the program. The same sources make the same bytes. Compressed files are kept under build/ by the
+// hash of their content, which makes a second run quick.
 //
-// build/app.wasm.sizes.txt says how much code of which package is in the program.
-//
-// The same sources give the same bytes. Compressed files are kept under build/
-// by the hash of their content, so that a second run is quick.
-//
-// Of that folder, as it is, it makes two more forms of the page: one HTML file that
-// runs where there is no server (single.go), and an archive of both (bundle.go).
+// From an existing folder it makes two more forms of the page: one HTML file that needs no server (single.go), and an
+// archive of both (bundle.go).
 //
 // Usage, from the repository's root:
 //

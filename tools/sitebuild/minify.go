@@ -9,8 +9,7 @@ import (
 	"github.com/tdewolff/minify/v2/js"
 )
 
-// minified gives scripts and styles without what only their readers need, who
-// find them in the repository; other files as they are.
+// minified returns minified scripts and styles, and other files unchanged.
 func minified(name string, content []byte) ([]byte, error) {
 	const script, style = "text/javascript", "text/css"
 	m := minify.New()

@@ -12,13 +12,11 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// Scripts, styles and programs have the hashes of their contents in their names and
-// lie in a folder of their own: under such a name there is never another content.
-// So browsers and hosts may keep them for ever, and a page that runs gets the files
-// of its own version or none. What people or browsers ask for by name keeps it: the
-// page, the service worker and its list, the icon, and the demos.
+// Scripts, styles and programs have the hashes of their contents in their names and a folder of their own. So browsers
+// and hosts may keep them for ever, and a running page gets the files of its own version or none. Files that people or
+// browsers request by name keep it: the page, the service worker and its list, the icon, and the demos.
 
-// asked are scripts that browsers ask for by their names.
+// asked are scripts that browsers request by their names.
 var asked = []string{"sw.js", "precache.js"}
 
 func hashable(name string) bool {
@@ -29,7 +27,7 @@ func hashable(name string) bool {
 	return false
 }
 
-// hash gives a file its name in the output folder: assets/app.0123456789abcdef.wasm.
+// hash returns a file's name in the output folder: assets/app.0123456789abcdef.wasm.
 func (b *build) hash(name string, content []byte) string {
 	sum := sha256.Sum256(content)
 	ending := path.Ext(name)
@@ -41,7 +39,7 @@ func (b *build) hash(name string, content []byte) string {
 	return hashed
 }
 
-// address is where the page finds a file.
+// address returns the address of a file for the page.
 func (b *build) address(name string) (string, error) {
 	if !hashable(name) {
 		return name, nil
@@ -53,9 +51,8 @@ func (b *build) address(name string) (string, error) {
 	return hashed, nil
 }
 
-// worker is where the page finds the script of its workers, with the addresses of
-// what that loads, which are relative to it: it runs a program, and starts others
-// of its kind for the unpacker, if it does not run that itself.
+// worker returns the address of the script of workers that run a program, with the relative addresses of the files that
+// it loads, and of its own variant that runs the unpacker.
 func (b *build) worker(program string) (string, error) {
 	script, err := b.address("worker.js")
 	if err != nil {

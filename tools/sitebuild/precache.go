@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// leftOut are files that a visitor never asks for.
+// leftOut are files that visitors never request.
 var leftOut = append([]string{"_headers"}, asked...)
 
 // files lists the output folder, slash-separated, sorted.
@@ -35,9 +35,8 @@ func (b *build) files() ([]string, error) {
 	return names, err
 }
 
-// writePrecache writes the list that the service worker fetches: every file
-// with the hash of its content, and one hash over all as the version; and the
-// headers with which it hands them out.
+// writePrecache writes the list of files for the service worker, with the hash of each content, one hash over all as the
+// version, and the headers of its answers.
 func (b *build) writePrecache() error {
 	names, err := b.files()
 	if err != nil {
@@ -60,7 +59,7 @@ func (b *build) writePrecache() error {
 	var headers bytes.Buffer
 	for _, h := range policy.Headers() {
 		if h.Name == "X-Content-Type-Options" {
-			continue // a host that knows few types would have its scripts refused
+			continue // browsers would refuse the scripts of a host that knows few types
 		}
 		all.Write([]byte(h.Name + h.Value))
 		headers.WriteString("  [" + strconv.Quote(h.Name) + ", " + strconv.Quote(h.Value) + "],\n")

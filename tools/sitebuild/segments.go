@@ -4,18 +4,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"iter"
 )
 
-// A program's data is put into its memory, segment after segment, as its wasm file
-// says. Go's linker begins a segment wherever a few bytes are zero, as often as
-// engines allow, 100,000 times; each address differs from the last by another step,
-// and so a fifteenth of what a first visit transfered was addresses. Zeros compress
-// to nothing: here only a gap of zeros that is worth an engine's work ends a segment.
+// A wasm file contains the program's data in segments. Go's linker begins a segment wherever a few bytes are zero, up to
+// the 100,000 segments that engines allow, whose addresses were a fifteenth of what a first visit transferred. Zeros
+// compress to nothing, so here only a long gap of zeros ends a segment.
 
-// gapBytes is how many zeros lie between two segments at least.
+// gapBytes is the least number of zeros between two segments.
 const gapBytes = 4096
 
-// changeData gives a wasm file whose data was changed, in few segments.
+// changeData returns a wasm file with changed data, in few segments.
 func changeData(file []byte, changes ...func(memory []byte) error) ([]byte, error) {
 	section, segments, err := dataSegments(file)
 	if err != nil {
@@ -51,7 +50,7 @@ func appendSegments(out, memory []byte) []byte {
 // span is part of a file or of a memory.
 type span struct{ start, end int }
 
-// piecesOf gives the parts of a memory between long gaps of zeros.
+// piecesOf returns the parts of a memory between long gaps of zeros.
 func piecesOf(memory []byte) (pieces []span) {
 	for at, zeros := 0, gapBytes; at < len(memory); at++ {
 		switch {
@@ -68,8 +67,7 @@ func piecesOf(memory []byte) (pieces []span) {
 	return pieces
 }
 
-// appendSigned writes a number as wasm writes constants: seven bits a byte, the
-// last of which has the sign.
+// appendSigned writes a constant of wasm: seven bits a byte, the last with the sign.
 func appendSigned(out []byte, n int64) []byte {
 	for n < -64 || n > 63 {
 		out = append(out, byte(n)|0x80)
@@ -78,7 +76,7 @@ func appendSigned(out []byte, n int64) []byte {
 	return append(out, byte(n)&0x7f)
 }
 
-// segment is a piece of a wasm file that is put into memory at the start.
+// segment is a part of a wasm file that is copied to memory at the start.
 type segment struct{ file, memory, bytes int }
 
 const (
@@ -88,19 +86,14 @@ const (
 	endOfExpression = 0x0b
 )
 
-// dataSegments finds them, and the section that they make up.
+// dataSegments returns the data segments, and their section.
 func dataSegments(file []byte) (section span, list []segment, err error) {
 	r := &wasmReader{file: file, at: headBytes}
-	for r.at < len(file) && !r.bad {
-		start := r.at
-		id := r.next()
-		length := r.unsigned()
-		end := r.at + length
+	for id, whole := range r.sections() {
 		if id != dataSection {
-			r.at = end
 			continue
 		}
-		section = span{start, end}
+		section = whole
 		for range r.unsigned() {
 			if s, ok := r.segment(); ok {
 				list = append(list, s)
@@ -113,7 +106,7 @@ func dataSegments(file []byte) (section span, list []segment, err error) {
 	return section, list, nil
 }
 
-// image is the memory that segments fill.
+// image returns the memory that segments fill.
 func image(file []byte, segments []segment) []byte {
 	size := 0
 	for _, s := range segments {
@@ -126,11 +119,27 @@ func image(file []byte, segments []segment) []byte {
 	return memory
 }
 
-// wasmReader reads numbers of a wasm file; bad notes that it ended too early.
+// wasmReader reads numbers of a wasm file; bad reports that it ended too early.
 type wasmReader struct {
 	file []byte
 	at   int
 	bad  bool
+}
+
+// sections yields the kind and place of each section, with the reader at its content.
+func (r *wasmReader) sections() iter.Seq2[byte, span] {
+	return func(yield func(byte, span) bool) {
+		for r.at < len(r.file) && !r.bad {
+			start := r.at
+			id := r.next()
+			length := r.unsigned()
+			end := r.at + length
+			if !yield(id, span{start, end}) {
+				return
+			}
+			r.at = end
+		}
+	}
 }
 
 func (r *wasmReader) next() byte {
@@ -156,7 +165,7 @@ func (r *wasmReader) unsigned() int {
 	return 0
 }
 
-// segment reads one: memory 0, i32.const, the address, end, the bytes.
+// segment reads a segment: memory 0, i32.const, the address, end, the bytes.
 func (r *wasmReader) segment() (s segment, ok bool) {
 	ok = r.next() == 0 && r.next() == i32const
 	s.memory = r.unsigned() & (1<<32 - 1) // addresses below 2 GiB end in a positive digit

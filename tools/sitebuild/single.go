@@ -18,22 +18,20 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// single makes one HTML file of the folder that a run before has built. It is its
-// index.html with everything inside:
+// single makes one HTML file of the folder of an earlier run: index.html with everything inside:
 //
 //  1. scripts and styles as elements, allowed by their hashes alone;
-//  2. the icon as an address that holds it;
-//  3. programs, demos and the workers' script as elements that are no scripts to
-//     the browser; site/single.js hands them out, as a host would.
+//  2. the icon as a data address;
+//  3. programs, demos and the workers' script as elements that the browser does not run;
+//     site/single.js serves them.
 //
-// Browsers that open it as a file give it no origin, from which something could be
-// loaded, so its policy allows no connection at all.
+// A page opened as a file has no origin from which it could load something, so its policy allows no connection.
 type single struct {
 	*build
 	page            string
-	names           map[string]string // of files with hashes, by the names without
+	names           map[string]string // of files with hashes, by names without
 	scripts, styles []string          // hashes for the policy
-	last            strings.Builder   // what comes at the end of the body
+	last            strings.Builder   // the end of the body
 }
 
 // Elements of index.html.
@@ -71,14 +69,11 @@ func (b *build) writeSingle(to string) error {
 	if left := outside.FindString(s.page); left != "" {
 		return fmt.Errorf("index.html loads something that the single file has no place for: %s", left)
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
 	fmt.Fprintf(b.log, "%s: %d bytes\n", to, len(s.page))
-	return os.WriteFile(to, []byte(s.page), 0o644)
+	return writeFile(to, []byte(s.page))
 }
 
-// replace puts what make gives for the parts of each match in its place.
+// replace replaces each match by the result of make for its parts.
 func (s *single) replace(element *regexp.Regexp, make func(parts []string) (string, error)) (err error) {
 	if !element.MatchString(s.page) {
 		return fmt.Errorf("index.html has no %s", element)
@@ -116,7 +111,7 @@ func (s *single) inlineIcon() error {
 	})
 }
 
-// addFiles adds what is fetched elsewhere.
+// addFiles adds the files that the page fetches, and the workers' script.
 func (s *single) addFiles() error {
 	for _, name := range slices.Sorted(maps.Keys(s.names)) {
 		if !fetched(name) {
@@ -141,8 +136,7 @@ func (s *single) addFiles() error {
 	return err
 }
 
-// fetched tells of files that the page fetches: programs, and the demos' traces and
-// sources.
+// fetched reports files that the page fetches: programs, and the demos' traces and sources.
 func fetched(name string) bool {
 	switch path.Ext(name) {
 	case ".wasm", ".names":
@@ -153,7 +147,7 @@ func fetched(name string) bool {
 	return false
 }
 
-// inline makes an element of a script.
+// inline returns the element of a script.
 func inline(attributes string, text []byte) (string, error) {
 	if lower := bytes.ToLower(text); bytes.Contains(lower, []byte("</script")) || bytes.Contains(lower, []byte("<!--")) {
 		return "", fmt.Errorf("a script has </script or <!-- in it, which would end it inside of a page: %.80q", text)
@@ -161,8 +155,7 @@ func inline(attributes string, text []byte) (string, error) {
 	return "<script " + attributes + ">" + string(text) + "</script>", nil
 }
 
-// inlineScripts moves the scripts that wait for the document to its end, behind
-// the one that stands in for the host.
+// inlineScripts moves the deferred scripts to the end of the document, behind the one that replaces the host.
 func (s *single) inlineScripts() error {
 	host, err := os.ReadFile("site/single.js")
 	if err == nil {
@@ -206,8 +199,7 @@ func (s *single) addScript(name string, text []byte) error {
 	return err
 }
 
-// setPolicy puts the policy of a single file in the place of that of a site, and
-// says so to the scripts.
+// setPolicy replaces the policy by that of a single file, and marks the document as one.
 func (s *single) setPolicy() error {
 	text := html.EscapeString(policy.Single(s.scripts, s.styles))
 	return errors.Join(

@@ -5,15 +5,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// writeSizes writes how many bytes of a program's code each package has, the most
-// first, to a file beside what is built: what one adds to the page shows there. As
-// brotli it is about a seventh of that.
+// writeSizes writes the size of the code of each package in a program, the largest first, to a file that shows what a
+// change adds to the page. As brotli it is about a seventh.
 func writeSizes(to string, program, names []byte) error {
 	sizes := map[string]int{}
 	lengths := functionLengths(program)
@@ -27,35 +24,27 @@ func writeSizes(to string, program, names []byte) error {
 	for _, name := range slices.SortedFunc(maps.Keys(sizes), most) {
 		fmt.Fprintf(&out, "%9d %s\n", sizes[name], name)
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(to, out.Bytes(), 0o644)
+	return writeFile(to, out.Bytes())
 }
 
-// functionLengths are those of a wasm file's functions, in order.
+// functionLengths returns the lengths of a wasm file's functions, in order.
 func functionLengths(program []byte) (lengths []int) {
 	r := &wasmReader{file: program, at: headBytes}
-	for r.at < len(program) && !r.bad {
-		id := r.next()
-		end := r.unsigned() + r.at
-		if id == codeSection {
-			for range r.unsigned() {
-				if r.bad {
-					break
-				}
-				length := r.unsigned()
-				lengths = append(lengths, length)
-				r.at += length
-			}
+	for id := range r.sections() {
+		if id != codeSection {
+			continue
 		}
-		r.at = end
+		for n := r.unsigned(); n > 0 && !r.bad; n-- {
+			length := r.unsigned()
+			lengths = append(lengths, length)
+			r.at += length
+		}
 	}
 	return lengths
 }
 
-// packageOf gives the package of a function. Copies of generic ones, and what the
-// compiler makes for types, belong to the package that they are named after.
+// packageOf returns the package of a function. Instances of generic functions, and functions for types, belong to the
+// package in their name.
 func packageOf(function string) string {
 	name, _, _ := strings.Cut(function, "[")
 	name = strings.TrimLeft(strings.TrimPrefix(name, "type:.eq."), "*(")

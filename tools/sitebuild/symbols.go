@@ -9,44 +9,33 @@ import (
 	"strings"
 )
 
-// The names of its functions tell what a program did when it crashed, and nothing
-// else: they are a thirtieth of what a first visit transfers. So a program is served
-// with numbers in their place ("go.1234"), which fold leaves out, too, and the names
-// lie in a file of their own, a line each, in the order of the functions. unfold.js
-// fetches it when a program has died, and writes once more to the console what the
-// program had written, with names.
+// The names of functions are needed only when a program crashes, but are a thirtieth of what a first visit transfers. So
+// numbers replace them ("go.1234"), which fold leaves out, and the names are in a file of their own, a line each, in the
+// order of the functions. unfold.js fetches it when a program has died, and repeats the program's output with names.
 //
-// The runtime asks whether a name begins with that of its package, to leave its own
-// functions out of traces and out of counts. So theirs begin with it still.
+// The runtime leaves functions with names of its own package out of traces and counts, so they keep that prefix.
 
 const (
 	runtimePrefix = "runtime."
 	otherPrefix   = "go."
 )
 
-// namesLinkAt is the address, in bytes, at which unfold.js looks for the name of
-// the file with the names: behind what fold says.
+// namesLinkAt is the address, in bytes, of the name of the file with the names: behind the folding.
 const (
 	namesLinkAt    = 4 * (foldingAt + foldingWords)
 	namesLinkBytes = 128
 )
 
-// takeNames writes the names of a program's functions to list, a line each, and puts
-// numbers in their place.
+// takeNames writes the names of a program's functions to list, a line each, and replaces them by numbers.
 func takeNames(list *bytes.Buffer) func(memory []byte) error {
 	return func(memory []byte) (err error) {
-		defer func() {
-			if recover() != nil {
-				err = errLineTable
-			}
-		}()
+		defer unknownForm(&err, errLineTable)
 		t := &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 		names := memory[t.at+t.word(headNames) : t.at+t.word(headUnits)]
-		records := t.at + t.word(headRecords)
-		var words []int // addresses of what leads to each
+		var words []int // addresses of the offsets of names
 		var ofRuntime []bool
-		for i := range t.word(headFunctions) {
-			word := records + t.number(records+8*i+4) + 4*wordName
+		for record := range t.records() {
+			word := record + 4*wordName
 			name, _, _ := bytes.Cut(names[t.number(word):], []byte{0})
 			list.Write(name)
 			list.WriteByte('\n')
@@ -60,8 +49,7 @@ func takeNames(list *bytes.Buffer) func(memory []byte) error {
 	}
 }
 
-// numberNames writes the names that stand for the real ones, each ended by a zero,
-// and gives their offsets. There is no name at 0: the runtime takes that for none.
+// numberNames writes the numbered names, each ended by a zero, and returns their offsets. Offset 0 means no name.
 func numberNames(ofRuntime []bool, write func(at int, b byte)) (offsets []int) {
 	at := 1
 	for i, is := range ofRuntime {
@@ -79,8 +67,7 @@ func numberNames(ofRuntime []bool, write func(at int, b byte)) (offsets []int) {
 	return offsets
 }
 
-// linkNames writes the file with the names of a program, and says in the program
-// which it is.
+// linkNames writes the file with the names of a program, and its name into the program.
 func (b *build) linkNames(memory []byte, program string, list []byte) error {
 	file := strings.TrimSuffix(program, ".wasm") + ".names"
 	if err := b.write(file, list); err != nil {

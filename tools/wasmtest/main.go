@@ -1,5 +1,4 @@
-// Command wasmtest runs a Go test binary that was built for js/wasm in a real
-// web worker of a real browser. It is made for the go command's -exec flag:
+// Command wasmtest runs a Go test binary for js/wasm in a web worker of a real browser, by the go command's -exec flag:
 //
 //	go build -o bin/wasmtest ./tools/wasmtest
 //	GOOS=js GOARCH=wasm go test -exec="$PWD/bin/wasmtest" ./wasm/... ./workers/...
@@ -7,16 +6,15 @@
 //
 // How it works:
 //
-//  1. A server on a loopback port serves the binary, Go's wasm_exec.js and a
-//     page, all under the content security policy of the site.
-//  2. Chromium opens the page in a new, empty, persistent profile (an
-//     off-the-record one stores things differently). The page starts a worker,
-//     which runs the binary with the arguments given here.
-//  3. What the binary writes is posted back while it runs and copied to stdout
-//     and stderr. Its exit code becomes this command's.
+//  1. A server on a loopback port serves the binary, Go's wasm_exec.js and a page, all under the
+//     content security policy of the site.
+//  2. Chromium opens the page in a new, empty, persistent profile (an off-the-record one has another
+//     storage). The page starts a worker, which runs the binary with the arguments.
+//  3. The binary's output is posted back while it runs and copied to stdout and stderr. Its exit code
+//     becomes this command's.
 //
-// A browser has no file system: tests embed what they read, or fetch it. Tests
-// see these variables beside the ones named GO…, STACKGLASS_… and RAPID_…:
+// A browser has no file system: tests embed what they read, or fetch it. Tests have these variables besides those named
+// GO…, STACKGLASS_… and RAPID_…:
 //
 //	WASMTEST_URL         the server's address, ending in a slash. Below it:
 //	                     src/ (the module's files), test.wasm (the binary
@@ -27,8 +25,7 @@
 //	STACKGLASS_DATA_URL  the files of $STACKGLASS_DATA (default: ../shared/data
 //	                     from the module's root); not set when there are none
 //
-// The environment of wasmtest itself: STACKGLASS_CHROMIUM names the browser to
-// run instead of the one in the path.
+// STACKGLASS_CHROMIUM names the browser to run instead of the one in the path.
 package main
 
 import (

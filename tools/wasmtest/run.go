@@ -20,11 +20,10 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// exitBroken is the exit code when the binary could not be run to its end.
+// exitBroken is the exit code if the binary could not be run to its end.
 const exitBroken = 2
 
-// run runs the test binary args[0] with the arguments behind it and gives its
-// exit code.
+// run runs the test binary args[0] with its arguments and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
 	if len(args) == 0 {
 		return exitBroken, errors.New("no test binary given; use: go test -exec=wasmtest, or wasmtest PKG.test [-test.v ...]")
@@ -50,24 +49,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	return browse(ctx, s, origin)
 }
 
-// browse opens the page in a browser of its own and waits for the exit code.
+// browse opens the page in a new browser and waits for the exit code.
 func browse(ctx context.Context, s *server, origin string) (int, error) {
-	browser, err := chromium.Find()
+	ctx, end, err := chromium.Open(ctx)
 	if err != nil {
 		return exitBroken, err
 	}
-	ctx, stop := chromedp.NewExecAllocator(ctx, chromium.Options(browser)...)
-	defer stop()
-	ctx, closePage := chromedp.NewContext(ctx)
-	defer closePage()
-	// Cancel, unlike the functions above, waits until the browser is gone and
-	// its profile is deleted.
-	defer chromedp.Cancel(ctx)
-
+	defer end()
 	crashed := make(chan struct{}, 1)
-	if err := chromedp.Do(ctx); err != nil {
-		return exitBroken, fmt.Errorf("start %s: %w", browser, err)
-	}
 	err = chromedp.Listen(ctx, func(ev any) {
 		if _, ok := ev.(*inspector.EventTargetCrashed); ok {
 			select {
@@ -85,7 +74,7 @@ func browse(ctx context.Context, s *server, origin string) (int, error) {
 		return err
 	}
 	if err := chromedp.Do(ctx, chromedp.Navigate(origin)); err != nil {
-		return exitBroken, fmt.Errorf("open the page in %s: %w", browser, err)
+		return exitBroken, fmt.Errorf("open the page: %w", err)
 	}
 	select {
 	case code := <-s.exit:
@@ -97,8 +86,7 @@ func browse(ctx context.Context, s *server, origin string) (int, error) {
 	}
 }
 
-// wasmExec reads the script that starts Go programs from the Go installation
-// that the binary was built with.
+// wasmExec reads the script that starts Go programs from the Go installation.
 func wasmExec(ctx context.Context) ([]byte, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -107,8 +95,8 @@ func wasmExec(ctx context.Context) ([]byte, error) {
 	return os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "lib", "wasm", "wasm_exec.js"))
 }
 
-// moduleRoot is the folder with go.mod above the working folder, which is the
-// tested package's under go test; "" when there is none.
+// moduleRoot returns the folder with go.mod above the working folder, the tested package's under go test; "" if there is
+// none.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -126,8 +114,7 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// testArgs drops the flags by which go test asks for files: there is no file
-// system to write them to.
+// testArgs drops the flags by which go test requests files, because there is no file system.
 func testArgs(args []string) []string {
 	kept := []string{"test.wasm"}
 	for _, arg := range args {
@@ -139,8 +126,7 @@ func testArgs(args []string) []string {
 	return kept
 }
 
-// testEnv chooses what a test may see. It is a choice because js/wasm limits
-// arguments and environment together to 8 KiB.
+// testEnv returns a part of the environment: js/wasm limits arguments and environment together to 8 KiB.
 func testEnv(environ []string, origin string, withData bool) map[string]string {
 	env := map[string]string{"WASMTEST_URL": origin}
 	for _, pair := range environ {

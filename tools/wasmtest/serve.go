@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// policy is the content security policy that the site lives under, without
-// what only its page needs.
+// policy is the content security policy of the site, except for what only its page needs.
 const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'"
 
 var (
@@ -25,13 +24,13 @@ var (
 	workerJS []byte
 )
 
-// program is what the worker runs the test binary with.
+// program has the arguments and environment of the test binary.
 type program struct {
 	Args []string          `json:"args"`
 	Env  map[string]string `json:"env"`
 }
 
-// server serves one test run and takes its output.
+// server serves one test run and receives its output.
 type server struct {
 	mux            *http.ServeMux
 	program        program
@@ -87,8 +86,7 @@ func (s *server) serve(pattern, contentType string, body []byte) {
 	})
 }
 
-// takeOutput copies what the test wrote. The page posts one piece at a time,
-// so pieces arrive in order.
+// takeOutput copies the test's output. The page posts one part at a time, so parts arrive in order.
 func (s *server) takeOutput(w http.ResponseWriter, r *http.Request) {
 	to := s.stdout
 	if r.PathValue("file") == "2" {
@@ -126,7 +124,7 @@ func (s *server) takeQuota(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// dataFolder finds the traces that are kept outside the repository.
+// dataFolder returns the folder of the traces outside the repository.
 func dataFolder(root string) string {
 	dir := os.Getenv("STACKGLASS_DATA")
 	if dir == "" && root != "" {

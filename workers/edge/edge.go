@@ -1,21 +1,16 @@
-// Package edge is the Cloudflare worker that serves the page: as an http.Handler,
-// which runs natively in tests as it does in the worker. ./program connects it to
-// the worker by github.com/syumai/workers.
+// Package edge is the Cloudflare worker that serves the page, as an http.Handler, which runs natively in tests. ./program
+// connects it to the worker by github.com/syumai/workers.
 //
-// A Go program starts anew for every request that it answers, in some ten
-// milliseconds. So it answers few: Cloudflare hands out the files of the site by
-// itself, with the headers of site/dist/_headers, and refuses to have anything sent
-// to their addresses; wrangler.jsonc in this folder says which paths are asked for
-// here first. Those are
+// A Go program starts again for every request, in some ten milliseconds. So it answers few: Cloudflare serves the files of
+// the site itself, with the headers of site/dist/_headers, and rejects uploads to their addresses; wrangler.jsonc in this
+// folder lists the paths that come here first:
 //
-//	/healthz   "ok", for whoever watches the host
+//	/healthz   "ok", for monitoring
 //	/version   the version, as JSON
 //	/upload    a page that says that nothing can be uploaded
 //
-// and whatever is no file. Nothing is accepted anywhere: requests with another
-// method than GET and HEAD, or with a body, are answered with status 405 and that
-// page, and what they carry is not read. Every answer has the headers of package
-// policy, those of files that come through here, too.
+// and all that are no files. Requests with another method than GET and HEAD, or with a body, are answered with status 405
+// and that page, and their body is not read. Every answer has the headers of package policy.
 package edge
 
 import (
@@ -34,7 +29,7 @@ const (
 	UploadPath  = "/upload"
 )
 
-// noUploads is the page for whoever wants to send something.
+// noUploads is the page for uploads.
 const noUploads = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -48,7 +43,7 @@ leave it.</p>
 <p><a href="/">Open the page</a> and drop a trace there.</p>
 `
 
-// Handler answers for a version of the site. Requests for files go to files.
+// Handler serves a version of the site. files serves its files.
 func Handler(version string, files http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, h := range policy.Headers() {
@@ -70,7 +65,7 @@ func Handler(version string, files http.Handler) http.Handler {
 	})
 }
 
-// sends tells of requests that carry something, or mean to.
+// sends reports requests with a body, or with a method for one.
 func sends(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return true

@@ -95,25 +95,9 @@ func (r *Reader) Next(b *trace.Batch) error {
 	if r.next == r.whole.Len() {
 		return io.EOF
 	}
-	from := Part(r.whole, r.next, r.next+rows)
+	b.AppendRows(r.whole, r.next, r.next+rows)
 	r.next += rows
-	b.Resize(rows)
-	copy(b.Addr, from.Addr)
-	copy(b.Bytes, from.Bytes)
-	copy(b.Kind, from.Kind)
-	replay(b.NeedThread, &b.Thread, from.Thread)
-	replay(b.NeedPC, &b.PC, from.PC)
-	replay(b.NeedSite, &b.Site, from.Site)
-	replay(b.NeedArg, &b.Arg, from.Arg)
 	return nil
-}
-
-// replay copies an optional column, if there is one.
-func replay[T any](need func(), to *[]T, from []T) {
-	if from != nil {
-		need()
-		copy(*to, from)
-	}
 }
 
 // Rewind begins again.

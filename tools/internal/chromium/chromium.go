@@ -1,18 +1,19 @@
-// Package chromium finds the browser that the project's tools drive and says
-// how to start it: headless, and silent on the network by itself, so that every
-// request seen is the page's own.
+// Package chromium finds and starts the browser for the project's tools: headless, and without network traffic of its
+// own, so that every request is the page's.
 package chromium
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 
 	"github.com/chromedp/chromedp"
 )
 
-// Find gives the path of the browser: the one that $STACKGLASS_CHROMIUM names,
-// else the first known one in the path. The error says how to have one.
+// Find returns the path of the browser: $STACKGLASS_CHROMIUM, else the first known one in the path. The error says how to
+// install one.
 func Find() (string, error) {
 	if named := os.Getenv("STACKGLASS_CHROMIUM"); named != "" {
 		return named, nil
@@ -25,8 +26,29 @@ func Find() (string, error) {
 	return "", errors.New("no chromium in the path; install it (Debian: apt-get install chromium) or name one in STACKGLASS_CHROMIUM")
 }
 
-// Options start the browser at path, with more options behind the usual ones.
-// Unless one of them names a folder, its profile is a new, empty one on disk.
+// Open starts a browser with a page, and returns the page's context and the function that ends the browser and waits
+// until its profile is deleted.
+func Open(ctx context.Context, more ...chromedp.ExecAllocatorOption) (page context.Context, end func(), err error) {
+	path, err := Find()
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, stop := chromedp.NewExecAllocator(ctx, Options(path, more...)...)
+	page, closePage := chromedp.NewContext(ctx)
+	end = func() {
+		chromedp.Cancel(page)
+		closePage()
+		stop()
+	}
+	if err := chromedp.Do(page); err != nil {
+		end()
+		return nil, nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	return page, end, nil
+}
+
+// Options are the usual options of the browser at path, and more. Unless one of them names a folder, its profile is a new,
+// empty one on disk.
 func Options(path string, more ...chromedp.ExecAllocatorOption) []chromedp.ExecAllocatorOption {
 	return append([]chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),

@@ -1,7 +1,6 @@
 //go:build js && wasm
 
-// Program is the Cloudflare worker's: it has package edge answer, and hands on the
-// files of the asset binding.
+// Program is the Cloudflare worker's: it serves package edge, with the files of the asset binding.
 package main
 
 import (
@@ -29,7 +28,7 @@ func main() {
 	workers.Serve(edge.Handler(version, http.HandlerFunc(assets)))
 }
 
-// assets asks the binding for the file of a request and hands on what it answers.
+// assets answers a request with the file of the binding.
 func assets(w http.ResponseWriter, r *http.Request) {
 	request := js.Global().Get("Request").New(r.URL.String(), map[string]any{"method": r.Method, "headers": headers(r)})
 	response, err := web.Await(cloudflare.GetBinding(assetsBinding).Call("fetch", request))
@@ -49,14 +48,13 @@ func assets(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(status)
-	// The body goes by as it is. A stream that is read and written by Go would be
-	// copied twice.
+	// The body bypasses Go, which would copy it twice.
 	if raw, ok := w.(interface{ WriteRawJSBody(js.Value) }); ok && !response.Get("body").IsNull() {
 		raw.WriteRawJSBody(response.Get("body"))
 	}
 }
 
-// headers are those by which a browser says what it has and takes.
+// headers are the request's headers about accepted and cached content.
 func headers(r *http.Request) map[string]any {
 	passed := map[string]any{}
 	for _, name := range []string{"Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "Range"} {
