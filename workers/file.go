@@ -46,8 +46,7 @@ func NewFile(name string, file io.Reader, size uint64, want *Checkpoint) (*File,
 	return f, nil
 }
 
-// Read implements io.Reader. If the file does not match the checkpoint, the error is an
-// [*OtherFileError].
+// Read implements io.Reader. If the file does not match the checkpoint, the error is an [*OtherFileError].
 func (f *File) Read(p []byte) (int, error) {
 	if err := f.Wrong(); err != nil {
 		return 0, err

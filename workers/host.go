@@ -18,8 +18,7 @@ import (
 type Host struct {
 	Carrier Carrier
 
-	// Store keeps finished profiles and checkpoints. If it is nil, NoStore says why, in a
-	// sentence.
+	// Store keeps finished profiles and checkpoints. If it is nil, NoStore says why, in a sentence.
 	Store   profile.Store
 	NoStore string
 
@@ -46,8 +45,7 @@ type Host struct {
 	Now func() time.Time
 	// Memory is the number of bytes that the program holds; nil: as the Go runtime says.
 	Memory func() uint64
-	// Live is the number of those that are in use, or not collected yet; nil: as the Go runtime
-	// says.
+	// Live is the number of those that are in use, or not collected yet; nil: as the Go runtime says.
 	Live func() uint64
 	// SetLimit limits the memory of the program, as far as possible; may be nil.
 	SetLimit func(bytes uint64)

@@ -289,8 +289,7 @@ func members[T any](c *Coder, list *[]T, b bound, limit int, member func(*T)) {
 	}
 }
 
-// span codes the length of a list that has n members now, and returns which members are
-// to be coded.
+// span codes the length of a list that has n members now, and returns which members are to be coded.
 func (c *Coder) span(n int, b bound, limit int) (from, to int) {
 	if c.In == nil {
 		if b != exactly {
@@ -307,8 +306,7 @@ func (c *Coder) span(n int, b bound, limit int) (from, to int) {
 	return n, n + limit
 }
 
-// Optional is Slice for a list for which nil and empty differ: 0 is nil, and 1 comes
-// before any other list.
+// Optional is Slice for a list for which nil and empty differ: 0 is nil, and 1 comes before any other list.
 func Optional[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	there := *list != nil
 	if c.Flag(&there); !there {

@@ -34,9 +34,8 @@ type Options struct {
 	// Packings are the compressions that are read besides LZ4. Their decoders are large, so a
 	// program links only those that it names.
 	Packings []Packing
-	// Watch, if not nil, is called before each read and decompression. Its error ends the trace
-	// as the file's own would. (A few bytes may decompress to endless blank lines, in which
-	// Next finds no row.)
+	// Watch, if not nil, is called before each read and decompression. Its error ends the trace as the
+	// file's own would. (A few bytes may decompress to endless blank lines, in which Next finds no row.)
 	Watch func() error
 	// Strict stops a container at the first chunk that cannot be read; otherwise the chunk is
 	// left out, and the error comes at the end.

@@ -13,9 +13,8 @@ import (
 // Packing is one way in which a stream can be compressed.
 type Packing struct {
 	Name string // "lz4", "gzip", "zstd", "xz"
-	// New decompresses r, which is also an io.ByteReader. The error for a stream that ends too
-	// early must be an io.ErrUnexpectedEOF. Errors are damage, unless they are r's or an
-	// [*UnpackerError].
+	// New decompresses r, which is also an io.ByteReader. The error for a stream that ends too early must
+	// be an io.ErrUnexpectedEOF. Errors are damage, unless they are r's or an [*UnpackerError].
 	New func(r io.Reader) (io.Reader, error)
 }
 

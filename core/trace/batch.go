@@ -1,7 +1,7 @@
 package trace
 
-// DefaultRows is the default number of rows in a batch: few enough to stay in the first-level cache, many enough
-// that one dynamic call a batch costs nothing.
+// DefaultRows is the default number of rows in a batch: few enough to stay in the first-level cache, many
+// enough that one dynamic call a batch costs nothing.
 const DefaultRows = 4096
 
 // Batch contains rows in columns of equal length. The caller owns it; its content is valid until it is filled
@@ -47,8 +47,8 @@ func (b *Batch) Reset() {
 	b.Thread, b.PC, b.Site, b.Arg = nil, nil, nil, nil
 }
 
-// Resize sets the number of rows, at most Cap, in every column. New rows contain leftovers: a reader that fills
-// by index resizes to Cap, writes, and resizes to the number of written rows.
+// Resize sets the number of rows, at most Cap, in every column. New rows contain leftovers: a reader that
+// fills by index resizes to Cap, writes, and resizes to the number of written rows.
 func (b *Batch) Resize(rows int) {
 	b.Addr, b.Bytes, b.Kind = b.Addr[:rows], b.Bytes[:rows], b.Kind[:rows]
 	b.Thread, b.PC = part(b.Thread, 0, rows), part(b.PC, 0, rows)

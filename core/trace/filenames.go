@@ -9,9 +9,9 @@ import (
 // give equal programs different profiles.
 func BaseName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
-// FileNames names source files by the shortest unique tails of their paths, as in a/util.c and b/util.c beside
-// main.c, so that results do not depend on the folder of a program. A path that is the tail of another one is
-// taken for the same file, because compilers write one header in several ways.
+// FileNames names source files by the shortest unique tails of their paths, as in a/util.c and b/util.c
+// beside main.c, so that results do not depend on the folder of a program. A path that is the tail of
+// another one is taken for the same file, because compilers write one header in several ways.
 func FileNames(paths []string) map[string]string {
 	names := make(map[string]string, len(paths))
 	var files []sourceFile
@@ -62,8 +62,8 @@ func oneFile(group []sourceFile) bool {
 	return !slices.ContainsFunc(group, func(f sourceFile) bool { return commonParts(f.parts, longest) < len(f.parts) })
 }
 
-// CommonTail is the number of equal parts at the ends of two paths. whole: that is all of one path, so both may
-// be one file.
+// CommonTail is the number of equal parts at the ends of two paths. whole: that is all of one path, so both
+// may be one file.
 func CommonTail(a, b string) (parts int, whole bool) {
 	x, y := pathParts(a), pathParts(b)
 	parts = commonParts(x, y)

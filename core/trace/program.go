@@ -53,8 +53,8 @@ type Function struct {
 // NoFunction is the function of a block without one.
 const NoFunction = ^uint32(0)
 
-// Block is straight-line code: a basic block, or a part of one behind a call, which may not return. An execution
-// of a block makes exactly its sites' rows, in order.
+// Block is straight-line code: a basic block, or a part of one behind a call, which may not return. An
+// execution of a block makes exactly its sites' rows, in order.
 type Block struct {
 	Function   uint32 // or NoFunction
 	Label      string // the basic block's name in the compiler's form
@@ -96,11 +96,10 @@ type Op struct {
 // Instr is one instruction with its dependences.
 type Instr struct {
 	Opcode, Type string
-	// Uses are operands: n ≥ 0, the block's instruction n; -1, a value from outside of the block;
-	// -2-n, the block's instruction n, an iteration ago (through a phi of the loop whose whole body
-	// this block is). The last one of a load may be the store, also of an iteration ago, whose value
-	// it loads. Constants are left out, except for the three operands of llvm.fma and llvm.fmuladd,
-	// where they are -1.
+	// Uses are operands: n ≥ 0, the block's instruction n; -1, a value from outside of the block; -2-n, the
+	// block's instruction n, an iteration ago (through a phi of the loop whose whole body this block is).
+	// The last one of a load may be the store, also of an iteration ago, whose value it loads. Constants
+	// are left out, except for the three operands of llvm.fma and llvm.fmuladd, where they are -1.
 	Uses []int32
 	Site uint32 // 1 + its first site, relative to the block's FirstSite; 0: it makes no row
 }

@@ -16,8 +16,7 @@ type Reader interface {
 	Next(b *Batch) error
 }
 
-// Header describes a trace besides its references. Facts become known while reading, so ask
-// at the end.
+// Header describes a trace besides its references. Facts become known while reading, so ask at the end.
 type Header struct {
 	Format  string // the format's name, as for --input-format: "lackey", "din", ...
 	Threads bool   // records have thread numbers
@@ -28,8 +27,7 @@ type Header struct {
 	// the next. The order within a slice is unknown.
 	Sliced bool
 
-	// Program describes the program; nil if the format does not. It only grows: numbers
-	// keep their meaning.
+	// Program describes the program; nil if the format does not. It only grows: numbers keep their meaning.
 	Program *Program
 	// Capture are facts about how the trace was made, in the order of the capture tool.
 	Capture []Fact
@@ -123,8 +121,7 @@ type Mover interface {
 	Describer
 	// Position is behind the rows that were returned.
 	Position() Position
-	// Until makes Next return rows up to a position, which was not passed yet, and then
-	// [ErrThere].
+	// Until makes Next return rows up to a position, which was not passed yet, and then [ErrThere].
 	Until(Position)
 	// Pass skips to the beginning of a chunk, or to the end, without decoding. The error is
 	// one that Next returns, or [ErrNotThere].

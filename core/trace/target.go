@@ -1,7 +1,7 @@
 package trace
 
-// Target is the set of instructions that a function's code was generated for. Without [X86] it is unknown, or a
-// machine without such variants.
+// Target is the set of instructions that a function's code was generated for. Without [X86] it is unknown,
+// or a machine without such variants.
 type Target uint32
 
 // The bits. Those between X86 and Contract extend the baseline of x86-64, SSE2.

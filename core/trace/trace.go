@@ -1,8 +1,8 @@
 // Package trace defines batches of references, which every reader of traces produces and every analysis
 // consumes.
 //
-// A trace is the sequence of a program's memory operations. Traces are longer than memory, so a [Reader] fills a
-// [Batch] of a few thousand rows, the caller processes it, and the next fill overwrites it.
+// A trace is the sequence of a program's memory operations. Traces are longer than memory, so a [Reader]
+// fills a [Batch] of a few thousand rows, the caller processes it, and the next fill overwrites it.
 //
 //  1. A caller makes one batch with [NewBatch] and keeps it.
 //  2. [Reader.Next] fills it. A column that the trace cannot fill is nil (MODELS §1: fields that a
@@ -26,9 +26,9 @@ type Line = uint64
 // Kind is the kind of a row of a [Batch].
 type Kind uint8
 
-// The kinds of references. A modify is one load and one store of the same bytes, and one line access (MODELS
-// §1). Fetches are instruction fetches. A range is one operation over consecutive bytes, such as the source or
-// the destination of a memcpy.
+// The kinds of references. A modify is one load and one store of the same bytes, and one line access
+// (MODELS §1). Fetches are instruction fetches. A range is one operation over consecutive bytes, such as
+// the source or the destination of a memcpy.
 const (
 	Load Kind = iota
 	Store
@@ -40,8 +40,8 @@ const (
 	NumKinds = 6
 )
 
-// The kinds of events: rows without data. Readers return those that were selected with [Selector]. The comments
-// explain Addr and Arg.
+// The kinds of events: rows without data. Readers return those that were selected with [Selector]. The
+// comments explain Addr and Arg.
 const (
 	BlockEntry    Kind = 8 + iota // a basic block, or what follows a call in it, begins; Site is the block
 	Call                          // a function is entered; Site is its first block

@@ -1,9 +1,10 @@
-// Package policy has the content security policy of the page and the headers of its files, for all ways of serving it.
+// Package policy has the content security policy of the page and the headers of its files, for all ways of
+// serving it.
 //
-// The page may load and connect to nothing but its own origin. The command's server and the Cloudflare worker set
-// headers, static hosts read them from _headers. For hosts without headers the page has a meta element ([Meta]); only a
-// header can forbid frames around the page ([Content]). For the single file, which has no trusted origin, [Single]
-// allows even less.
+// The page may load and connect to nothing but its own origin. The command's server and the Cloudflare
+// worker set headers, static hosts read them from _headers. For hosts without headers the page has a meta
+// element ([Meta]); only a header can forbid frames around the page ([Content]). For the single file, which
+// has no trusted origin, [Single] allows even less.
 package policy
 
 import "strings"
@@ -16,8 +17,8 @@ const Meta = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-sr
 	"img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; worker-src 'self'; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'none'"
 
-// Single is the policy of a page that is one file. It allows the scripts and styles with the given hashes ('sha256-…'),
-// workers from its own memory, and no connections.
+// Single is the policy of a page that is one file. It allows the scripts and styles with the given hashes
+// ('sha256-…'), workers from its own memory, and no connections.
 func Single(scripts, styles []string) string {
 	return "default-src 'none'; script-src " + strings.Join(scripts, " ") + " 'wasm-unsafe-eval'; style-src " + strings.Join(styles, " ") +
 		"; img-src data: blob:; connect-src 'none'; worker-src blob:; base-uri 'none'; form-action 'none'"

@@ -8,9 +8,8 @@
 //     it references (runtime/abi.h).
 //  3. The compiler makes an object of the text without further optimisation, so that the recording
 //     is what the optimised program does.
-//  4. Programs are linked with a runtime in C, which writes the container .sgt while the program
-//     runs (core/trace/sgt/FORMAT.md). Its source is in this package; it is compiled once for each
-//     compiler.
+//  4. Programs are linked with a runtime in C, which writes the container .sgt while the program runs
+//     (core/trace/sgt/FORMAT.md). Its source is in this package; it is compiled once for each compiler.
 //
 // All other command lines are passed on to the compiler unchanged, and the object of a source that cannot be
 // instrumented is made without: no build fails that works without us.
@@ -117,8 +116,8 @@ func (io IO) run(program string, args []string) (int, error) {
 	return statusOf(cmd.Run())
 }
 
-// statusOf returns the exit status of a compiler, 128 and the signal's number if a signal ended it, or the error
-// of running it.
+// statusOf returns the exit status of a compiler, 128 and the signal's number if a signal ended it, or the
+// error of running it.
 func statusOf(err error) (int, error) {
 	var exit *exec.ExitError
 	switch {

@@ -118,8 +118,8 @@ func (b *build) withoutDebug(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte("emissionKind: FullDebug"), []byte("emissionKind: NoDebug"))
 }
 
-// assemble makes the object of IR text. If the rewritten text does not compile, single functions are left out,
-// then all, then the whole source.
+// assemble makes the object of IR text. If the rewritten text does not compile, single functions are left
+// out, then all, then the whole source.
 func (b *build) assemble(src *argument, text []byte, object string) (status int, err error) {
 	options := ir.Options{Source: src.name(), CompileOptions: strings.Join(b.line.words(aSetting, aMachine), " "), Instrs: true}
 	for everything := false; ; {

@@ -63,8 +63,8 @@ func notFound(name string, err error) error {
 	return usage(name, ": there is no such compiler; use clang, as in `stackglass cc -- clang`")
 }
 
-// numbered returns the newest version of a compiler that is installed only under a name with a number, as Debian's
-// clang-19 without the package clang; "" if there is none.
+// numbered returns the newest version of a compiler that is installed only under a name with a number, as
+// Debian's clang-19 without the package clang; "" if there is none.
 func numbered(name string) string {
 	for version := newestLLVM; version >= oldestLLVM; version-- {
 		there := name + "-" + strconv.Itoa(version)

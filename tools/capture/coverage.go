@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// coverageFile is the option by which the driver names the file of notes for gcov, or of the program's counts;
-// clang 14 uses two words.
+// coverageFile is the option by which the driver names the file of notes for gcov, or of the program's
+// counts; clang 14 uses two words.
 var coverageFile = regexp.MustCompile(`"(-coverage-(?:notes|data)-file)(=|" ")((?:[^"\\]|\\.)*)"`)
 
 var quotedByDriver = regexp.MustCompile(`\\(.)`)
 
-// coverageArguments keep the names of the files of --coverage. The driver is asked for those that it derives from
-// the object or program; the others are named after the source.
+// coverageArguments keep the names of the files of --coverage. The driver is asked for those that it
+// derives from the object or program; the others are named after the source.
 func (b *build) coverageArguments(src *argument) (args []string) {
 	if !b.line.has("--coverage", "-coverage", "-ftest-coverage", "-fprofile-arcs") {
 		return nil

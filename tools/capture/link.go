@@ -23,8 +23,8 @@ func (r *Runtime) programLink(static bool) []string {
 	return append(args, "-lpthread")
 }
 
-// libraryLink are arguments that register a shared library's modules with the runtime of the program that loads
-// it.
+// libraryLink are arguments that register a shared library's modules with the runtime of the program that
+// loads it.
 func (r *Runtime) libraryLink(line *commandLine) []string {
 	args := []string{r.Library}
 	if !line.bare() {

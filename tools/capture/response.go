@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// expandResponses replaces each @FILE by the arguments in the file, recursively. Like compilers, it keeps an @FILE
-// that cannot be read.
+// expandResponses replaces each @FILE by the arguments in the file, recursively. Like compilers, it keeps
+// an @FILE that cannot be read.
 func expandResponses(args []string) []string { return expandDeep(args, 16) }
 
 func expandDeep(args []string, depth int) []string {

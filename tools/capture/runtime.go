@@ -85,8 +85,8 @@ func BuildRuntime(clang string) (*Runtime, error) {
 	return runtimeIn(folder), err
 }
 
-// Cached returns a folder of that name in the user's cache. If it is not there, make fills a new folder, which is
-// then renamed, so that of many processes of a build each finds all or nothing.
+// Cached returns a folder of that name in the user's cache. If it is not there, make fills a new folder,
+// which is then renamed, so that of many processes of a build each finds all or nothing.
 func Cached(name string, make func(work string) error) (folder string, err error) {
 	for _, cache := range caches() {
 		folder = filepath.Join(cache, name)
@@ -228,7 +228,8 @@ func compileC(clang, folder string, args []string) error {
 	return nil
 }
 
-// ownKinds are the runtime's own events, a block with one site each, in the order of sg_own in runtime/runtime.h.
+// ownKinds are the runtime's own events, a block with one site each, in the order of sg_own in
+// runtime/runtime.h.
 var ownKinds = [...]trace.Kind{trace.ThreadStart, trace.ThreadEnd, trace.RegionBegin, trace.RegionEnd}
 
 // ownTables returns the body of the MODL frame of the runtime's own blocks.

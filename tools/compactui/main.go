@@ -1,10 +1,11 @@
-// Compactui rewrites the Go code that vugugen makes of components, so that it compiles to fewer bytes: functions of the
-// package (ui/nodes.go) replace the statements for each node, listener and property. The nodes are the same.
+// Compactui rewrites the Go code that vugugen makes of components, so that it compiles to fewer bytes:
+// functions of the package (ui/nodes.go) replace the statements for each node, listener and property. The
+// nodes are the same.
 //
 //	compactui FILE
 //
-// As WebAssembly the statements that build a text node have 200 bytes, and the call has 30. Components are a sixth of
-// what a first visit transfers.
+// As WebAssembly the statements that build a text node have 200 bytes, and the call has 30. Components are
+// a sixth of what a first visit transfers.
 package main
 
 import (

@@ -79,7 +79,8 @@ func readLock(file string) ([]pinned, error) {
 	return list, nil
 }
 
-// wanted returns the packages of these names, or all, and those that they need, except for packages for other machines.
+// wanted returns the packages of these names, or all, and those that they need, except for packages for
+// other machines.
 func wanted(all []pinned, names []string) ([]pinned, error) {
 	byName := map[string]pinned{}
 	for _, p := range all {
@@ -134,8 +135,8 @@ func (p pinned) address(registry string) string {
 
 func (p pinned) String() string { return p.name + "@" + p.version }
 
-// installed reports whether folder contains the package. Folders are renamed when they are complete, so package.json
-// is enough.
+// installed reports whether folder contains the package. Folders are renamed when they are complete, so
+// package.json is enough.
 func (p pinned) installed(folder string) bool {
 	text, err := os.ReadFile(filepath.Join(folder, "package.json"))
 	var own struct{ Name, Version string }

@@ -17,8 +17,8 @@ const (
 	maxFiles    = 20000
 )
 
-// unpack writes the files of an archive below folder, without the first part of their paths, "package" as a rule. It
-// rejects paths that lead out of it, and everything but plain files and folders.
+// unpack writes the files of an archive below folder, without the first part of their paths, "package" as a
+// rule. It rejects paths that lead out of it, and everything but plain files and folders.
 func unpack(archive io.Reader, folder string) error {
 	unzipped, err := gzip.NewReader(archive)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Command shot takes the picture in README.md: the page, served by the command, with the miss-ratio curve of a demo.
+// Command shot takes the picture in README.md: the page, served by the command, with the miss-ratio curve
+// of a demo.
 //
 //	go run ./tools/shot -out site/screenshot.png
 //

@@ -90,8 +90,9 @@ func (b *build) copy(name, from string) error {
 	return b.write(name, content)
 }
 
-// small are the packages that are compiled without inlining, which makes a first visit transfer much less. They run
-// once a click or a message, or for every reference of a sample, of communication, or of a rare format.
+// small are the packages that are compiled without inlining, which makes a first visit transfer much less.
+// They run once a click or a message, or for every reference of a sample, of communication, or of a rare
+// format.
 var small = []string{
 	"github.com/stackglass/stackglass/ui/...",
 	"github.com/stackglass/stackglass/wasm/...",
@@ -117,9 +118,9 @@ var small = []string{
 	"internal/bisect", "internal/fmtsort", "internal/godebug", "internal/poll", "internal/reflectlite",
 }
 
-// tags choose variants of packages. Vugu and its vjson have one, named after a compiler, without encoding/json, which
-// nothing else here uses and is a twentieth of what a first visit transfers. TestVariantOfVugu checks its
-// side effects.
+// tags choose variants of packages. Vugu and its vjson have one, named after a compiler, without
+// encoding/json, which nothing else here uses and is a twentieth of what a first visit transfers.
+// TestVariantOfVugu checks its side effects.
 const tags = "tinygo"
 
 // programs are the wasm files and their packages.
@@ -213,8 +214,8 @@ func (b *build) copyCharts() error {
 	return b.write("graph.js", graph)
 }
 
-// graphScript returns the library that lays graphs out, without the address of a map that is not served, and the script
-// that draws them.
+// graphScript returns the library that lays graphs out, without the address of a map that is not served,
+// and the script that draws them.
 func graphScript(layout string) ([]byte, error) {
 	library, errLibrary := os.ReadFile(layout)
 	license, errLicense := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(layout)), "LICENSE"))

@@ -18,8 +18,9 @@ const bundleFolder = "stackglass/"
 // written is the fixed time of the files of an archive, so that the same files make the same archive.
 var written = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// writeBundle makes an archive for use without a network: the folder of an earlier run without its compressed files,
-// which few servers use; the page as one file, which needs no server; and README.txt, which explains both.
+// writeBundle makes an archive for use without a network: the folder of an earlier run without its
+// compressed files, which few servers use; the page as one file, which needs no server; and README.txt,
+// which explains both.
 func (b *build) writeBundle(to, version string) error {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Many numbers in the code of a Go program follow from their position, but no compressor sees that, because they differ
-// from place to place: they are a quarter of the compressed code. So the code is folded, which changes numbers but not
-// the length of anything, and unfold.js unfolds it as it arrives, a function at a time, so that browsers compile while
-// they load. For each function:
+// Many numbers in the code of a Go program follow from their position, but no compressor sees that, because
+// they differ from place to place: they are a quarter of the compressed code. So the code is folded, which
+// changes numbers but not the length of anything, and unfold.js unfolds it as it arrives, a function at a
+// time, so that browsers compile while they load. For each function:
 //
 //   - the address behind a call, which the caller writes to the stack: an i64.const of 5 digits, the
 //     function's number times 2^16 and the number of a block, which grows by one or two from call to
@@ -21,8 +21,8 @@ import (
 //   - the target block of a jump, an i32.const before local.set 0: to the distance from the block
 //     behind the last call.
 //
-// The last three keep their digits, seven bits each, and are taken modulo the range of those. Folded code begins with a
-// custom section that says so.
+// The last three keep their digits, seven bits each, and are taken modulo the range of those. Folded code
+// begins with a custom section that says so.
 
 // foldedMark is that section: its kind, 0, its length, and its name with length.
 var foldedMark = []byte("\x00\x07\x06folded")
@@ -65,7 +65,8 @@ const (
 var errCode = errors.New("the code of the program has not the form that is known of Go 1.26: " +
 	"look at src/cmd/link/internal/wasm/asm.go, and mend foldCode or leave it out")
 
-// foldCode returns a wasm file with its code folded. If unfolding does not restore the file, its form is unknown.
+// foldCode returns a wasm file with its code folded. If unfolding does not restore the file, its form is
+// unknown.
 func foldCode(file []byte) (folded []byte, err error) {
 	defer unknownForm(&err, errCode)
 	folded = slices.Insert(bytes.Clone(file), headBytes, foldedMark...)

@@ -19,8 +19,8 @@ import (
 // compressible are the endings of files that become smaller.
 var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".names", ".webmanifest", ".c", ".md", ".txt"}
 
-// initial are the files that a first visit transfers before the page can be used; the others follow later, for offline
-// use.
+// initial are the files that a first visit transfers before the page can be used; the others follow later,
+// for offline use.
 var initial = []string{
 	"index.html", "app.css", "uplot.css", "theme.js", "boot.js", "charts.js", "tables.js", "heatmap.js", "uplot.js", "vugu.js",
 	"wasm_exec.js", "worker.js", "start.js", "app.wasm", "icon.svg", "manifest.webmanifest",

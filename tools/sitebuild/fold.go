@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// The table of functions that dropLines leaves is half offsets, which compress badly. So they are folded: what follows
-// from other numbers is left out, and the rest is stored field by field, each offset as the step from the largest before
-// it, because most are new and in the linker's order. unfold.js, a part of wasm_exec.js, restores the table before the
-// program begins, in a few milliseconds, and checks it. In words of 32 bits:
+// The table of functions that dropLines leaves is half offsets, which compress badly. So they are folded:
+// what follows from other numbers is left out, and the rest is stored field by field, each offset as the
+// step from the largest before it, because most are new and in the linker's order. unfold.js, a part of
+// wasm_exec.js, restores the table before the program begins, in a few milliseconds, and checks it. In
+// words of 32 bits:
 //
 //	the table, for n functions       folded
 //	n pairs: entry, record           number of other tables, of each function
@@ -21,13 +22,14 @@ import (
 //	  words 2 to 10
 //	  other tables, then data
 //
-// The entry of a function is its number in the file, one more than that of the previous function. From an instruction,
-// its function's number and a block's of 16 bits, the runtime gets to the table by a table of buckets, which follows
-// from the number of functions. Names are numbers (see symbols.go), so a record's first word, the offset of its name, is
-// folded to whether that begins with the runtime's, and the names themselves to nothing.
+// The entry of a function is its number in the file, one more than that of the previous function. From an
+// instruction, its function's number and a block's of 16 bits, the runtime gets to the table by a table of
+// buckets, which follows from the number of functions. Names are numbers (see symbols.go), so a record's
+// first word, the offset of its name, is folded to whether that begins with the runtime's, and the names
+// themselves to nothing.
 
-// folding tells unfold.js where all this is. It lies below the smallest address of Go programs, and becomes zeros
-// again.
+// folding tells unfold.js where all this is. It lies below the smallest address of Go programs, and becomes
+// zeros again.
 type folding struct {
 	Magic     uint32
 	Table     uint32 // all addresses in words of 32 bits
@@ -67,8 +69,8 @@ const old = 1 << 31
 var errFold = errors.New("the table of functions cannot be folded: its layout is not that of Go 1.26; " +
 	"look at src/runtime/symtab.go and src/cmd/link/internal/ld/pcln.go, and mend fold or leave it out")
 
-// fold folds the table of functions of a program in memory. If unfolding does not restore the memory, its form is
-// unknown.
+// fold folds the table of functions of a program in memory. If unfolding does not restore the memory, its
+// form is unknown.
 func fold(memory []byte) (err error) {
 	defer unknownForm(&err, errFold)
 	words := wordsOf(memory)

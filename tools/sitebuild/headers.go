@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// writeHeaders writes the _headers file for static hosts. If several rules set one header, some hosts send all values,
-// so the rule for all files does not limit caching.
+// writeHeaders writes the _headers file for static hosts. If several rules set one header, some hosts send
+// all values, so the rule for all files does not limit caching.
 func (b *build) writeHeaders() error {
 	var text strings.Builder
 	rule := func(pattern string, headers ...policy.Header) {

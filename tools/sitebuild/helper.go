@@ -26,8 +26,8 @@ func (b *build) extractHelper() error {
 	return b.write("vugu.js", []byte(script+";\n"))
 }
 
-// wholeLetters makes Vugu's decoder keep the incomplete bytes of a chunk for the next one. Vugu cuts texts that fill its
-// buffer of 16 KiB at any byte, and breaks the letter there.
+// wholeLetters makes Vugu's decoder keep the incomplete bytes of a chunk for the next one. Vugu cuts texts
+// that fill its buffer of 16 KiB at any byte, and breaks the letter there.
 func wholeLetters(script string) (string, error) {
 	for _, change := range [...]struct{ from, to string }{
 		{"readString(){", "readString(more){"},

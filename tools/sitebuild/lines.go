@@ -7,9 +7,10 @@ import (
 	"iter"
 )
 
-// Line tables contain the file and line of each instruction, inlined calls and the places of arguments, for the traces
-// that a crash prints. They cannot be left out of a wasm file like symbols (-ldflags=-s -w), and are a tenth of what a
-// first visit transfers, because they hardly compress. Without them a crash still prints the names of functions.
+// Line tables contain the file and line of each instruction, inlined calls and the places of arguments, for
+// the traces that a crash prints. They cannot be left out of a wasm file like symbols (-ldflags=-s -w), and
+// are a tenth of what a first visit transfers, because they hardly compress. Without them a crash still
+// prints the names of functions.
 //
 // They are part of the runtime's table of functions, in the layout of src/runtime/symtab.go and
 // src/internal/abi/symtab.go of Go 1.20 to 1.26:
@@ -19,13 +20,13 @@ import (
 //	functab   for each function its entry and its record, with the offsets of its tables in pctab:
 //	          stack depths, files, lines, and others by number; and behind them those of its data
 //
-// Data is elsewhere, at an address in the program's moduledata. An offset of 0 means no table, one of all ones no data.
-// So everything for traces only gets that offset. The parts of pctab without another offset and data for traces become
-// zeros, and so do the names of files, the first lines of functions, and where signals may interrupt a function, as
-// there are none. What the collector and panics need stays.
+// Data is elsewhere, at an address in the program's moduledata. An offset of 0 means no table, one of all
+// ones no data. So everything for traces only gets that offset. The parts of pctab without another offset
+// and data for traces become zeros, and so do the names of files, the first lines of functions, and where
+// signals may interrupt a function, as there are none. What the collector and panics need stays.
 
-// tableMagic begins the table: the number for Go 1.20 and later, two zeros, the unit of instructions and the size of
-// pointers.
+// tableMagic begins the table: the number for Go 1.20 and later, two zeros, the unit of instructions and
+// the size of pointers.
 var tableMagic = []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}
 
 var errLineTable = errors.New("the table of functions has not the form that is known of Go 1.20 to 1.26: " +
@@ -188,8 +189,8 @@ func (t *lineTable) module() (at int, known bool) {
 	return at, at >= 0 && !bytes.Contains(t.memory[at+1:], head)
 }
 
-// keptData are the offsets of data that stays. The linker merges equal data, so some data for traces may be needed for
-// something else.
+// keptData are the offsets of data that stays. The linker merges equal data, so some data for traces may be
+// needed for something else.
 func (t *lineTable) keptData() map[int]bool {
 	kept := map[int]bool{}
 	for record := range t.records() {
@@ -230,8 +231,8 @@ func callsOf(tables []byte, at int) int {
 	return most + 1
 }
 
-// tableEnd returns the end of the table of pctab at an offset: pairs of variable-length numbers, until the first of a
-// pair is a zero that is not the very first.
+// tableEnd returns the end of the table of pctab at an offset: pairs of variable-length numbers, until the
+// first of a pair is a zero that is not the very first.
 func tableEnd(tables []byte, at int) int {
 	for start := at; at == start || tables[at] != 0; {
 		at = numberEnd(tables, numberEnd(tables, at))

@@ -1,4 +1,5 @@
-// Sitebuild makes site/dist, the folder that any static host can serve, from scratch and from pinned sources only:
+// Sitebuild makes site/dist, the folder that any static host can serve, from scratch and from pinned
+// sources only:
 //
 //  1. app.wasm from ./wasm/app: the page's program and its worker's in one file; and unpack.wasm,
 //     from ./wasm/unpack/program, which it loads for rare compressions and for answers. Both are made
@@ -14,12 +15,12 @@
 //     which the service worker takes the whole site offline;
 //  7. .br and .gz siblings of every file that compresses.
 //
-// Scripts, styles and programs get names with hashes: see names.go. build/app.wasm.sizes.txt lists the size of the code
-// of each package in the program. The same sources make the same bytes. Compressed files are kept under build/ by the
-// hash of their content, which makes a second run quick.
+// Scripts, styles and programs get names with hashes: see names.go. build/app.wasm.sizes.txt lists the size
+// of the code of each package in the program. The same sources make the same bytes. Compressed files are
+// kept under build/ by the hash of their content, which makes a second run quick.
 //
-// From an existing folder it makes two more forms of the page: one HTML file that needs no server (single.go), and an
-// archive of both (bundle.go).
+// From an existing folder it makes two more forms of the page: one HTML file that needs no server
+// (single.go), and an archive of both (bundle.go).
 //
 // Usage, from the repository's root:
 //

@@ -12,9 +12,10 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// Scripts, styles and programs have the hashes of their contents in their names and a folder of their own. So browsers
-// and hosts may keep them for ever, and a running page gets the files of its own version or none. Files that people or
-// browsers request by name keep it: the page, the service worker and its list, the icon, and the demos.
+// Scripts, styles and programs have the hashes of their contents in their names and a folder of their own.
+// So browsers and hosts may keep them for ever, and a running page gets the files of its own version or
+// none. Files that people or browsers request by name keep it: the page, the service worker and its list,
+// the icon, and the demos.
 
 // asked are scripts that browsers request by their names.
 var asked = []string{"sw.js", "precache.js"}
@@ -51,8 +52,8 @@ func (b *build) address(name string) (string, error) {
 	return hashed, nil
 }
 
-// worker returns the address of the script of workers that run a program, with the relative addresses of the files that
-// it loads, and of its own variant that runs the unpacker.
+// worker returns the address of the script of workers that run a program, with the relative addresses of
+// the files that it loads, and of its own variant that runs the unpacker.
 func (b *build) worker(program string) (string, error) {
 	script, err := b.address("worker.js")
 	if err != nil {

@@ -35,8 +35,8 @@ func (b *build) files() ([]string, error) {
 	return names, err
 }
 
-// writePrecache writes the list of files for the service worker, with the hash of each content, one hash over all as the
-// version, and the headers of its answers.
+// writePrecache writes the list of files for the service worker, with the hash of each content, one hash
+// over all as the version, and the headers of its answers.
 func (b *build) writePrecache() error {
 	names, err := b.files()
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"iter"
 )
 
-// A wasm file contains the program's data in segments. Go's linker begins a segment wherever a few bytes are zero, up to
-// the 100,000 segments that engines allow, whose addresses were a fifteenth of what a first visit transferred. Zeros
-// compress to nothing, so here only a long gap of zeros ends a segment.
+// A wasm file contains the program's data in segments. Go's linker begins a segment wherever a few bytes
+// are zero, up to the 100,000 segments that engines allow, whose addresses were a fifteenth of what a first
+// visit transferred. Zeros compress to nothing, so here only a long gap of zeros ends a segment.
 
 // gapBytes is the least number of zeros between two segments.
 const gapBytes = 4096

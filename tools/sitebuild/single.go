@@ -25,7 +25,8 @@ import (
 //  3. programs, demos and the workers' script as elements that the browser does not run;
 //     site/single.js serves them.
 //
-// A page opened as a file has no origin from which it could load something, so its policy allows no connection.
+// A page opened as a file has no origin from which it could load something, so its policy allows no
+// connection.
 type single struct {
 	*build
 	page            string

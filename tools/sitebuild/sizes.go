@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// writeSizes writes the size of the code of each package in a program, the largest first, to a file that shows what a
-// change adds to the page. As brotli it is about a seventh.
+// writeSizes writes the size of the code of each package in a program, the largest first, to a file that
+// shows what a change adds to the page. As brotli it is about a seventh.
 func writeSizes(to string, program, names []byte) error {
 	sizes := map[string]int{}
 	lengths := functionLengths(program)
@@ -43,8 +43,8 @@ func functionLengths(program []byte) (lengths []int) {
 	return lengths
 }
 
-// packageOf returns the package of a function. Instances of generic functions, and functions for types, belong to the
-// package in their name.
+// packageOf returns the package of a function. Instances of generic functions, and functions for types,
+// belong to the package in their name.
 func packageOf(function string) string {
 	name, _, _ := strings.Cut(function, "[")
 	name = strings.TrimLeft(strings.TrimPrefix(name, "type:.eq."), "*(")

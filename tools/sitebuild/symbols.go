@@ -9,11 +9,13 @@ import (
 	"strings"
 )
 
-// The names of functions are needed only when a program crashes, but are a thirtieth of what a first visit transfers. So
-// numbers replace them ("go.1234"), which fold leaves out, and the names are in a file of their own, a line each, in the
-// order of the functions. unfold.js fetches it when a program has died, and repeats the program's output with names.
+// The names of functions are needed only when a program crashes, but are a thirtieth of what a first visit
+// transfers. So numbers replace them ("go.1234"), which fold leaves out, and the names are in a file of
+// their own, a line each, in the order of the functions. unfold.js fetches it when a program has died, and
+// repeats the program's output with names.
 //
-// The runtime leaves functions with names of its own package out of traces and counts, so they keep that prefix.
+// The runtime leaves functions with names of its own package out of traces and counts, so they keep that
+// prefix.
 
 const (
 	runtimePrefix = "runtime."
@@ -49,7 +51,8 @@ func takeNames(list *bytes.Buffer) func(memory []byte) error {
 	}
 }
 
-// numberNames writes the numbered names, each ended by a zero, and returns their offsets. Offset 0 means no name.
+// numberNames writes the numbered names, each ended by a zero, and returns their offsets. Offset 0 means no
+// name.
 func numberNames(ofRuntime []bool, write func(at int, b byte)) (offsets []int) {
 	at := 1
 	for i, is := range ofRuntime {

@@ -1,4 +1,5 @@
-// Command wasmtest runs a Go test binary for js/wasm in a web worker of a real browser, by the go command's -exec flag:
+// Command wasmtest runs a Go test binary for js/wasm in a web worker of a real browser, by the go command's
+// -exec flag:
 //
 //	go build -o bin/wasmtest ./tools/wasmtest
 //	GOOS=js GOARCH=wasm go test -exec="$PWD/bin/wasmtest" ./wasm/... ./workers/...
@@ -13,8 +14,8 @@
 //  3. The binary's output is posted back while it runs and copied to stdout and stderr. Its exit code
 //     becomes this command's.
 //
-// A browser has no file system: tests embed what they read, or fetch it. Tests have these variables besides those named
-// GO…, STACKGLASS_… and RAPID_…:
+// A browser has no file system: tests embed what they read, or fetch it. Tests have these variables besides
+// those named GO…, STACKGLASS_… and RAPID_…:
 //
 //	WASMTEST_URL         the server's address, ending in a slash. Below it:
 //	                     src/ (the module's files), test.wasm (the binary

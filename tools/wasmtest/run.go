@@ -95,8 +95,8 @@ func wasmExec(ctx context.Context) ([]byte, error) {
 	return os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "lib", "wasm", "wasm_exec.js"))
 }
 
-// moduleRoot returns the folder with go.mod above the working folder, the tested package's under go test; "" if there is
-// none.
+// moduleRoot returns the folder with go.mod above the working folder, the tested package's under go test;
+// "" if there is none.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -45,9 +45,9 @@ func (b *browser) Matrix(m *state.Matrix) {
 	}
 }
 
-// load loads a script that few visits need when it is first used, and calls connect when it is there. The page
-// that is one file contains all scripts. load reports false if the script is connected already. Before that
-// connect finds all that was passed on.
+// load loads a script that few visits need when it is first used, and calls connect when it is there. The
+// page that is one file contains all scripts. load reports false if the script is connected already. Before
+// that connect finds all that was passed on.
 func load(first bool, file, name string, connect func()) (waits bool) {
 	ready := script(name).Truthy()
 	switch {

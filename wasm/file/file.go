@@ -149,8 +149,8 @@ func (f *File) turnOver() error {
 	return nil
 }
 
-// unchanged returns io.EOF if the file has not changed since it was chosen. Browsers check that when they open
-// a file, not while they read, so the last byte is read once more.
+// unchanged returns io.EOF if the file has not changed since it was chosen. Browsers check that when they
+// open a file, not while they read, so the last byte is read once more.
 func (f *File) unchanged() error {
 	last, err := web.Try(func() js.Value { return f.blob.Call("slice", max(1, f.size)-1).Call("arrayBuffer") })
 	if err == nil {

@@ -16,8 +16,7 @@ import (
 
 const (
 	blocksStore = "blocks"
-	// shelfMark separates a store's name and an entry's key in the name of a spill store's
-	// database.
+	// shelfMark separates a store's name and an entry's key in the name of a spill store's database.
 	shelfMark = " shelf "
 	// shelfBatch is the number of bytes written in a transaction.
 	shelfBatch = 8 << 20

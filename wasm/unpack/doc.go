@@ -4,8 +4,8 @@
 // (./program), which the analysis worker starts if a file needs it, from the same site and under the same
 // policy. [Workers] is the analysis worker's side, [Serve] the other's.
 //
-// Both sides are sequential: each computes until it needs a message, and then waits for one, in order. Between
-// them run two bounded streams:
+// Both sides are sequential: each computes until it needs a message, and then waits for one, in order.
+// Between them run two bounded streams:
 //
 //	analysis                      decompressor
 //	begin (the compression) ───→

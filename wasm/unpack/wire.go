@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// wire is a [port] by postMessage. A message is an object with the fields of [message]; bytes is an ArrayBuffer
-// with length bytes. It is transferred, and returns as spare of a later message in the other direction, so
-// that no part needs new memory.
+// wire is a [port] by postMessage. A message is an object with the fields of [message]; bytes is an
+// ArrayBuffer with length bytes. It is transferred, and returns as spare of a later message in the other
+// direction, so that no part needs new memory.
 type wire struct {
 	remote   js.Value // a Worker, or the global scope in the decompressor
 	inbox    chan message

@@ -1,9 +1,8 @@
 // Package champsim reads the instruction traces of the simulator ChampSim, as its tracers write
 // them (usually compressed by xz or gzip).
 //
-// A record is one executed instruction, struct input_instr of ChampSim's
-// inc/trace_instruction.h: 64 bytes, little-endian, without a header before the
-// first.
+// A record is one executed instruction, struct input_instr of ChampSim's inc/trace_instruction.h: 64 bytes,
+// little-endian, without a header before the first.
 //
 //	offset  bytes
 //	     0      8   address of the instruction
@@ -112,10 +111,9 @@ func check(record *[recordBytes]byte) *trace.SyntaxError {
 
 func decimal(v byte) string { return strconv.Itoa(int(v)) }
 
-// Recognise reports whether head, the beginning of a file, is a ChampSim trace, and else the
-// reason. Records have no magic number, so all visible ones must be right: their addresses must
-// be canonical (a sign-extended 48-bit number), no instruction may be at address 0, and some must
-// refer to memory.
+// Recognise reports whether head, the beginning of a file, is a ChampSim trace, and else the reason.
+// Records have no magic number, so all visible ones must be right: their addresses must be canonical (a
+// sign-extended 48-bit number), no instruction may be at address 0, and some must refer to memory.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < recordBytes {
 		return "it has less than the " + strconv.Itoa(recordBytes) + " bytes of a record", false

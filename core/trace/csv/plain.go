@@ -7,10 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// plain reads the first line of window into row row of b if its fields have neither blanks nor
-// quotes around them, none that is read is empty, and kinds are single letters. It returns the
-// length of the line. Any other line, a wrong one too, is left to [parser.row], which takes more
-// than twice the time.
+// plain reads the first line of window into row row of b if its fields have neither blanks nor quotes
+// around them, none that is read is empty, and kinds are single letters. It returns the length of the line.
+// Any other line, a wrong one too, is left to [parser.row], which takes more than twice the time.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bool) {
 	text := window[:len(window)+lines.Slack]
 	c := &p.columns

@@ -20,8 +20,7 @@ type Writer struct {
 // NewWriter returns a writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// ErrLateColumn reports that threads, PCs or sizes appeared in a trace after the header line was
-// written.
+// ErrLateColumn reports that threads, PCs or sizes appeared in a trace after the header line was written.
 var ErrLateColumn = errors.New("the trace has a column that it did not have at its beginning; convert it to a container (.sgt) first, and that to a table")
 
 var letters = [trace.NumKinds]byte{

@@ -5,12 +5,11 @@
 //	1 1fff000700    store
 //	2 04001ab0      instruction fetch
 //
-// 0x may precede the address. A third and last field of one to three hexadecimal digits, the first
-// of which is decimal, is the size in bytes, as in DineroIV's extended format (informat D); other
-// text behind the address is ignored. Labels 3 and 4 are an escape and a flush of the simulated
-// cache; such lines and blank ones are skipped. The format has neither threads nor the
-// instruction of a data reference: a fetch is a row of its own, and data lines behind it need not
-// belong to it.
+// 0x may precede the address. A third and last field of one to three hexadecimal digits, the first of which
+// is decimal, is the size in bytes, as in DineroIV's extended format (informat D); other text behind the
+// address is ignored. Labels 3 and 4 are an escape and a flush of the simulated cache; such lines and blank
+// ones are skipped. The format has neither threads nor the instruction of a data reference: a fetch is a
+// row of its own, and data lines behind it need not belong to it.
 package din
 
 import (

@@ -1,10 +1,8 @@
-// Package execlog reads the log of QEMU's plugin execlog (contrib/plugins/execlog.c
-// in QEMU's sources), as `qemu-x86_64 -plugin libexeclog.so -d plugin -D log prog`
-// writes it.
+// Package execlog reads the log of QEMU's plugin execlog (contrib/plugins/execlog.c in QEMU's sources), as
+// `qemu-x86_64 -plugin libexeclog.so -d plugin -D log prog` writes it.
 //
-// A line is one executed instruction and what it referred to: the virtual
-// processor, the instruction's address, its first 32 bits, its text, and then
-// any number of references.
+// A line is one executed instruction and what it referred to: the virtual processor, the instruction's
+// address, its first 32 bits, its text, and then any number of references.
 //
 //	0, 0x401745, 0xc0315741, "xorl %eax, %eax"
 //	0, 0x40174a, 0xfffab1e8, "callq 0x401200", store, 0x40007ffdf8
@@ -49,8 +47,7 @@ func (p *parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse reads line by line. It checks a whole line before its first row, so that a wrong one has
-// none.
+// Parse reads line by line. It checks a whole line before its first row, so that a wrong one has none.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for taken < len(window) && row < b.Len() {
 		whole, _ := lines.First(window[taken:])

@@ -8,9 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Forms of fields in the wire format of Protocol Buffers
-// (protobuf.dev/programming-guides/encoding). These traces use the first two; the others are
-// skipped.
+// Forms of fields in the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding). These
+// traces use the first two; the others are skipped.
 const (
 	wireVarint  = 0
 	wireBytes   = 2

@@ -1,5 +1,4 @@
-// Package lackey reads the text that Valgrind's lackey tool prints with
-// --trace-mem=yes.
+// Package lackey reads the text that Valgrind's lackey tool prints with --trace-mem=yes.
 //
 // A line is one reference: its kind, the address in hexadecimal digits and the
 // number of bytes in decimal ones.

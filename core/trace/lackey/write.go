@@ -7,9 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Writer writes references as lackey prints them, and threads as with --trace-sched=yes. A data
-// reference has no PC but that of the fetch before it. Ranges become loads and stores; an
-// unknown size is 0.
+// Writer writes references as lackey prints them, and threads as with --trace-sched=yes. A data reference
+// has no PC but that of the fetch before it. Ranges become loads and stores; an unknown size is 0.
 type Writer struct {
 	w       io.Writer
 	text    []byte
@@ -42,8 +41,7 @@ func (w *Writer) Write(b *trace.Batch) error {
 	return err
 }
 
-// turn writes that another thread is resumed. The number of the process is unknown; readers
-// ignore it.
+// turn writes that another thread is resumed. The number of the process is unknown; readers ignore it.
 func (w *Writer) turn(thread uint32) {
 	w.thread, w.threads = thread, true
 	w.text = strconv.AppendUint(append(w.text, "--1--   SCHED["...), uint64(thread), 10)

@@ -18,11 +18,10 @@ type Parser interface {
 	// Begin adds the optional columns that the trace is known to have to an empty batch,
 	// which is as long as it can be.
 	Begin(b *trace.Batch)
-	// Parse reads lines of window into b, from row on, until the window is read, b is full
-	// or a line is wrong. It returns the number of bytes and lines read, the wrong line
-	// included, and the number of rows in b. A *trace.SyntaxError concerns the last line
-	// read and gets its place; other errors are final. The window has Slack bytes behind
-	// its end that may be read.
+	// Parse reads lines of window into b, from row on, until the window is read, b is full or a line is
+	// wrong. It returns the number of bytes and lines read, the wrong line included, and the number of rows
+	// in b. A *trace.SyntaxError concerns the last line read and gets its place; other errors are final.
+	// The window has Slack bytes behind its end that may be read.
 	Parse(window []byte, b *trace.Batch, row int) (taken, lines, rows int, err error)
 }
 

@@ -41,8 +41,7 @@ func HexValue(x uint64, n int) uint64 {
 	return (v<<16 | v>>32) & 0x00000000ffffffff
 }
 
-// HexAt reads up to 16 hexadecimal digits from s[at:] and returns the index behind them; at is
-// at most 48.
+// HexAt reads up to 16 hexadecimal digits from s[at:] and returns the index behind them; at is at most 48.
 func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	first := binary.LittleEndian.Uint64(s[at:])
 	n := HexDigits(first)
@@ -54,8 +53,7 @@ func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	return HexValue(first, 8)<<uint(4*n) | HexValue(second, n), at + 8 + n
 }
 
-// FitsBytes reports whether a reference of bytes bytes at addr ends within the 64-bit address
-// space.
+// FitsBytes reports whether a reference of bytes bytes at addr ends within the 64-bit address space.
 func FitsBytes(addr trace.Addr, bytes uint32) bool {
 	return bytes == 0 || addr <= math.MaxUint64-uint64(bytes-1)
 }
@@ -117,9 +115,8 @@ func All(text []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// Recognise reports whether text, the beginning of a file, is of a format: whether the first
-// line that is not skipped is right. The reason says in a clause why not, none if all lines
-// are skipped.
+// Recognise reports whether text, the beginning of a file, is of a format: whether the first line that is
+// not skipped is right. The reason says in a clause why not, none if all lines are skipped.
 func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
 	for number, line := range All(text) {
 		if skip(line) {

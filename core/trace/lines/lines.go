@@ -47,10 +47,9 @@ func NewBuffer(r io.Reader) *Buffer {
 	return &Buffer{source: r, buf: make([]byte, Longest+2+Slack)}
 }
 
-// Window returns the whole unread lines, at least one, each with its newline. It is valid until
-// the next call, which returns again what was not taken with [Buffer.Take]. If long, the window
-// is the beginning of one line of more than [Longest] bytes; the rest of it is dropped. The error
-// is the stream's.
+// Window returns the whole unread lines, at least one, each with its newline. It is valid until the next
+// call, which returns again what was not taken with [Buffer.Take]. If long, the window is the beginning of
+// one line of more than [Longest] bytes; the rest of it is dropped. The error is the stream's.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {

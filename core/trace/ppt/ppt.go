@@ -230,8 +230,7 @@ func record(line []byte) (what lineKind, addr trace.Addr, label []byte, wrong *t
 		"LOAD:, STORE:, LD:, ST: or nothing before 0x and an address, or BB START: or BB DONE: before a block")
 }
 
-// Recognise reports whether text, the beginning of a file, is a trace of this format, and else the
-// reason.
+// Recognise reports whether text, the beginning of a file, is a trace of this format, and else the reason.
 func Recognise(text []byte) (reason string, ok bool) {
 	return lines.Recognise(text, "there is no reference", lines.IsBlank, func(line []byte) *trace.SyntaxError {
 		_, _, _, wrong := record(line)

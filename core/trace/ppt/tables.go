@@ -22,8 +22,7 @@ type BlockName struct {
 	Probability     float64 // that the block is executed; negative: not in the table
 }
 
-// Shared reports whether the block contains declarations of shared variables, by PPT's naming
-// convention.
+// Shared reports whether the block contains declarations of shared variables, by PPT's naming convention.
 func (b BlockName) Shared() bool {
 	return slices.ContainsFunc([]string{"shared_trace", "shared_var_trace", "global_var_trace"},
 		func(prefix string) bool { return strings.HasPrefix(b.Block, prefix) })

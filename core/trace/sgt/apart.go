@@ -6,14 +6,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// apart is where a reader is among chunks of one thread: see [trace.Mover].
+// apart is the position of a reader in chunks of one thread: see [trace.Mover].
 type apart struct {
 	is   bool
-	here trace.Position // behind the rows that were given
-	stop trace.Position // where there are no more to give
+	here trace.Position // behind the rows that were returned
+	stop trace.Position // of [Reader.Until]
 }
 
-// gave notes that rows of a chunk were given.
+// gave advances the position by rows of a chunk.
 func (a *apart) gave(chunk uint64, rows int) {
 	if a.here.Chunk != chunk {
 		a.here = trace.Position{Chunk: chunk}
@@ -21,8 +21,7 @@ func (a *apart) gave(chunk uint64, rows int) {
 	a.here.Rows += uint64(rows)
 }
 
-// room makes b as long as there are rows of a chunk up to where the reader stops, and
-// tells whether there may be any.
+// room limits b to the rows of a chunk before the stop, and reports whether there may be any.
 func (a *apart) room(b *trace.Batch, chunk uint64) bool {
 	if chunk < a.stop.Chunk {
 		return true
@@ -38,18 +37,16 @@ func (a *apart) room(b *trace.Batch, chunk uint64) bool {
 	return left > 0
 }
 
-// Position is behind the rows that were given.
+// Position is behind the rows that were returned.
 func (r *Reader) Position() trace.Position { return r.apart.here }
 
-// Until has Next stop at a position, and give no batch with rows of two chunks. The
-// chunks have to be of one thread: see [Source.Chunks].
+// Until implements [trace.Mover]. The chunks must be of one thread: see [Source.Chunks].
 func (r *Reader) Until(stop trace.Position) {
 	r.apart.is, r.apart.stop = true, stop
-	r.early = earlyLimit{} // chunks may be passed over
+	r.early = earlyLimit{} // chunks may be skipped
 }
 
-// Pass moves on to the beginning of a chunk, or to the end: see [trace.Mover]. Chunks are
-// read, but not decoded.
+// Pass implements [trace.Mover]. It reads chunks without decoding them.
 func (r *Reader) Pass(chunk uint64) error {
 	for r.err == nil {
 		l := r.top()

@@ -2,18 +2,16 @@ package sgt
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// columns are those of a batch that is being filled, all of one length; absent
-// ones are nil.
+// columns are the columns of a batch that is being filled, of equal length; absent ones are nil.
 type columns struct {
 	addr  []trace.Addr
 	bytes []uint32
 	kind  []trace.Kind
 	site  []uint32
-	arg   []uint64 // all 0 where nothing is written
+	arg   []uint64 // 0 by default
 }
 
-// describe writes what does not depend on values, of the rows of a straight
-// block.
+// describe writes the columns of a straight block's rows that do not depend on values.
 func (c *columns) describe(row int, cells []cell) {
 	kind := c.kind[row:][:len(cells)]
 	bytes, site := c.bytes[row:][:len(cells)], c.site[row:][:len(cells)]
@@ -23,7 +21,7 @@ func (c *columns) describe(row int, cells []cell) {
 	}
 }
 
-// plain writes the row of a plan whose step has these values.
+// plain writes a row of a plan for a step with these values.
 func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	c.addr[row], c.bytes[row], c.kind[row], c.site[row] = vals[r.addr], r.bytes, r.kind, r.site
 	if c.arg != nil && r.how != sizedRow {
@@ -31,23 +29,21 @@ func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	}
 }
 
-// copyOn repeats the rows from pattern up to row until end, but for their
-// addresses.
+// copyOn repeats the rows from pattern up to row until end, except for their addresses.
 func (c *columns) copyOn(pattern, row, end int) {
 	copyOn(c.kind, pattern, row, end)
 	copyOn(c.bytes, pattern, row, end)
 	copyOn(c.site, pattern, row, end)
 }
 
-// copyOn copies twice as much each time.
+// copyOn doubles the length of each copy.
 func copyOn[T any](column []T, pattern, row, end int) {
 	for row < end {
 		row += copy(column[row:end], column[pattern:row])
 	}
 }
 
-// rows gives the rows of the step in vals, as many as fit; the others wait in
-// pending.
+// rows writes the rows of the step in vals, as many as fit; the others wait in pending.
 func (d *decoder) rows(c *columns, row int, p *plan) int {
 	if p.form == varying || row+len(p.rows) > len(c.addr) {
 		d.pending = pending{rows: p.rows}
@@ -59,7 +55,7 @@ func (d *decoder) rows(c *columns, row int, p *plan) int {
 	return row + len(p.rows)
 }
 
-// drain gives rows that wait, as many as fit.
+// drain writes waiting rows, as many as fit.
 func (d *decoder) drain(c *columns, row int) int {
 	p := &d.pending
 	for len(p.rows) > 0 && row < len(c.addr) {
@@ -79,8 +75,7 @@ func (d *decoder) drain(c *columns, row int) int {
 	return row
 }
 
-// part makes a row of a reference whose step tells its bytes and says whether
-// there is more of it.
+// part writes a row of a reference whose size is a value, and reports whether more rows of it follow.
 func (d *decoder) part(c *columns, row int, r *planRow) bool {
 	p := &d.pending
 	left := d.vals[r.arg] - p.bytes

@@ -11,15 +11,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// slack is how far behind the parts of a chunk its decoder may read before it looks
-// whether they were there: a [window], and a number of nine bytes at its end.
+// slack is how far a decoder may read behind the parts of a chunk before it checks: a [window], and a
+// number of nine bytes.
 const slack = window + 16
 
-// window is how much of the content the loops over it look at, by a mask that
-// keeps indices in bounds. It holds what all values of a full queue may take.
+// window is the size of content in loops whose indices a mask keeps in bounds. It fits all values of a full
+// queue.
 const window = 1 << 16
 
-// What can be wrong with a chunk whose checksum is right.
+// Errors of a chunk whose checksum is right.
 var (
 	errControl = errors.New("its steps do not follow the format")
 	errBlock   = errors.New("it has a step of a block that no table tells of")
@@ -27,9 +27,7 @@ var (
 	errRest    = errors.New("it holds more than its steps")
 )
 
-// decoder reads the steps of one thread, a chunk after the other.
-//
-// A chunk that goes wrong in the middle gives the rows before that.
+// decoder decodes the steps of one thread, a chunk after the other. It returns the rows before an error.
 type decoder struct {
 	slots
 	blocks table[decodedBlock]
@@ -39,56 +37,55 @@ type decoder struct {
 	packed         bytes.Reader
 	unpacker       *lz4.Reader
 	content        []byte // the three parts and slack
-	control, value int    // where in content to go on
+	control, value int    // positions in content
 	ticket         int
 	controlEnd     int
 	valueEnd       int
 	ticketEnd      int
 	ring           []uint32 // slots of the loop that is being repeated
-	before         uint32   // slot of the last step's block; of steps in the queue, those with values are behind it
+	before         uint32   // slot of the last step's block; queued values are of steps up to it
 	previous       uint64
-	run            uint64 // expected steps that the last long token still stands for
-	waiting        bool   // the step behind them is not made yet
+	run            uint64 // remaining expected steps of the last long token
+	waiting        bool   // the step behind them is still to come
 	last           behind // that step
-	steps          uint64 // that the chunk still holds
+	steps          uint64 // remaining in the chunk
 	ticketNow      uint64
-	ticketSteps    uint64 // that the ticket still holds
+	ticketSteps    uint64 // remaining of the ticket
 
 	vals    [MaxValues + 1]uint64 // of the last step that was not straight
 	pending pending
 	queue   queue // the next steps, before the run
-	split   bool  // make rows of values by inSteps
+	split   bool  // use inSteps instead of inTurn
 }
 
 // behind is the step behind a run.
 type behind struct {
 	misses  uint64 // a bit for each value
-	follows uint64 // which block it is of
+	follows uint64 // kind of its block
 	off     uint64 // zigzag of its block minus the expected one, for followsNew
 }
 
 // decodedBlock is a block that occurs in the chunk.
 type decodedBlock struct {
-	links  uint64 // slots: low, of the block that followed; high, of the one that did before it
-	below  uint64 // a number above the misses of all its steps, if linkNarrow takes it; else 0
-	first  uint32 // its cells: one for each value, or, of a straight block, for each row
+	links  uint64 // slots: low, of the block that followed last; high, of the one before that
+	below  uint64 // limit of the misses of its steps for linkNarrow; 0: not for linkNarrow
+	first  uint32 // its cells: one for each value or, for a straight block, for each row
 	number uint32
 	count  uint32 // rows of a step, unless the form is varying
 	width  uint8  // its values
-	lead   uint8  // of a straight block, the rows before theirs
-	rows   uint8  // and all rows of a step
+	lead   uint8  // straight block: rows before those of values
+	rows   uint8  // straight block: all rows of a step
 	form   form
 }
 
-// next is the slot of the block that followed last.
+// next returns the slot of the block that followed last.
 func (b *decodedBlock) next() uint32 { return uint32(b.links) }
 
-// follow notes that another block followed than the last time.
+// follow records that another block followed than the last time.
 func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
-// cell is the state of a value and, in straight blocks, the row of which it is
-// the address: what a step needs of a value lies together. A row without a value has a
-// cell as if its value were the one before, which changes nothing for others.
+// cell is the state of a value and, in straight blocks, the row of which it is the address. A row without a
+// value has a cell that repeats the value before, which affects no other value.
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // 0 for a row without a value
@@ -100,7 +97,7 @@ type cell struct {
 	scaled             uint8 // 1: its differences are in units of scale
 }
 
-// predict gives the value that is expected, and the other one that may be.
+// predict returns the predicted value, and the other prediction.
 func (v *cell) predict(previous uint64) (now, other uint64) {
 	byStride, byLink := v.last+v.stride, previous+v.link
 	both := byStride ^ byLink
@@ -108,8 +105,8 @@ func (v *cell) predict(previous uint64) (now, other uint64) {
 	return now, now ^ both
 }
 
-// miss takes note of a value that was not as predicted, but not of the value
-// itself: off is what it is off the last one, other what the other prediction was.
+// miss updates the predictions after a miss, but not the last value: off is the difference from it, other
+// the other prediction.
 func (v *cell) miss(now, previous, other, off uint64) {
 	pick, stride := v.pick, v.stride
 	if now == other {
@@ -121,8 +118,8 @@ func (v *cell) miss(now, previous, other, off uint64) {
 	v.pick, v.stride, v.missed, v.link = pick, stride, ^uint64(0), now-previous
 }
 
-// learn takes note of a value: missed is all ones if it was not as predicted, and
-// then it is off the last one by off; other is what the other prediction was.
+// learn updates the state with a value: missed is all ones if it was not predicted, and then off is the
+// difference from the last one; other is the other prediction.
 func (v *cell) learn(now, previous, other, off, missed uint64) {
 	pick := v.pick ^ missed
 	if now != other {
@@ -134,14 +131,13 @@ func (v *cell) learn(now, previous, other, off, missed uint64) {
 	v.last, v.missed = now, missed
 }
 
-// pending is a step in vals whose rows are not all given yet.
+// pending is a step in vals with remaining rows.
 type pending struct {
 	rows  []planRow
-	bytes uint64 // of the first row's range that were given
+	bytes uint64 // of the first row's range that were returned
 }
 
-// prefix reads a prefix varint at b[at:], without a branch for its length but
-// for the longest.
+// prefix reads a prefix varint at b[at:], without a branch for its length except for the longest.
 func prefix(b []byte, at int) (v uint64, next int) {
 	word := binary.LittleEndian.Uint64(b[at : at+8 : at+8])
 	t := bits.TrailingZeros64(word | 1<<8)
@@ -151,7 +147,7 @@ func prefix(b []byte, at int) (v uint64, next int) {
 	return word << (uint(56-8*t) & 63) >> (uint(57-7*t) & 63), at + 1 + t
 }
 
-// begin starts a chunk, whose parts are in content.
+// begin starts to decode a chunk, whose parts are in content.
 func (d *decoder) begin(c *chunk, plans []plan) error {
 	d.forget()
 	d.blocks.used, d.cells.used, d.plans = 0, 0, plans
@@ -173,8 +169,7 @@ func (d *decoder) begin(c *chunk, plans []plan) error {
 	return nil
 }
 
-// nextTicket takes the next ticket of a chunk that holds more steps. The first
-// one is given as 0.
+// nextTicket reads the next ticket. The first one of a chunk is stored as 0.
 func (d *decoder) nextTicket() error {
 	if d.ticket >= d.ticketEnd {
 		return errTickets
@@ -189,11 +184,10 @@ func (d *decoder) nextTicket() error {
 	return nil
 }
 
-// ticketDone tells whether all steps of the ticket were made rows, but for those
-// in pending.
+// ticketDone reports whether all steps of the ticket became rows or are pending.
 func (d *decoder) ticketDone() bool { return d.ticketSteps == 0 && !d.queue.someValues() }
 
-// slot gives the slot of a block, which has a plan.
+// slot returns the slot of a block, which has a plan.
 func (d *decoder) slot(block uint32) uint32 {
 	at := d.at(block, len(d.plans))
 	if at.chunk == d.chunk {
@@ -229,7 +223,7 @@ func (d *decoder) addConstants(rows []planRow) {
 	}
 }
 
-// cell is the state of a value at the beginning of a chunk.
+// cell returns the state of a value at the beginning of a chunk.
 func (p *plan) cell(value int, scale uint8) cell {
 	c := cell{scale: scale, scaled: min(scale, 1), mask: ^uint64(0), missed: ^uint64(0)}
 	if p.form == straight {
@@ -239,18 +233,17 @@ func (p *plan) cell(value int, scale uint8) cell {
 	return c
 }
 
-// cellsOf gives the cells of a block's values.
+// cellsOf returns the cells of a block's values.
 func (d *decoder) cellsOf(b *decodedBlock) []cell {
 	return d.cells.all[b.first+uint32(b.lead):][:b.width]
 }
 
-// rowsOf gives the cells of a straight block's rows.
+// rowsOf returns the cells of a straight block's rows.
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
-// fill writes the rows of the next steps, but of no more than most, into c from
-// a row on, until it is full. It gives the row behind the last one and the steps
-// that are left of most. Rows of steps that are not left may still be to give:
-// as long as the queue holds values.
+// fill writes the rows of the next steps, at most most, into c from a row on, until it is full. It returns
+// the row behind the last one and the remaining steps of most. Rows of the other steps remain while the
+// queue contains values.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error
@@ -285,7 +278,7 @@ func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	return row, most, nil
 }
 
-// long carries out what a long token stands for: a run and the step behind it.
+// long decodes a long token: a run and the step behind it.
 func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 	if d.run == 0 {
 		d.waiting = false
@@ -305,12 +298,12 @@ func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 			return next, most - done, nil
 		}
 	}
-	// More than there is room for would keep the next batch from seeing a loop.
+	// With more than fit into c the next batch would not see a loop.
 	d.run -= d.queue.expect(min(n, uint64(len(c.addr)-row)))
 	return row, most, nil
 }
 
-// token takes the next token: a run of expected steps and a step behind them.
+// token reads the next token: a run of expected steps and a step behind them.
 func (d *decoder) token() (err error) {
 	if d.control >= d.controlEnd {
 		return errControl
@@ -334,18 +327,16 @@ func (d *decoder) token() (err error) {
 	return nil
 }
 
-// enoughToRepeat is the number of steps from which on it is worth looking for a
-// loop among them.
+// enoughToRepeat is the least number of steps for which looking for a loop pays.
 const enoughToRepeat = 16
 
-// mostInLoop is the most rows, and steps, of a loop that [decoder.loop] finds.
+// mostInLoop limits the rows and steps of a loop that [decoder.loop] finds.
 const mostInLoop = 64
 
-// loop makes the rows of up to n expected steps, if they go round in a loop of
-// straight blocks. In a run of expected steps nothing changes but values. So
-// from the second time round on, every value grows by the same amount each time:
-// its stride or, where it hangs on the value before it, what that one grows by.
-// Two rounds are made one step after the other, the others value by value.
+// loop writes the rows of up to n expected steps, if they repeat a loop of straight blocks. In a run of
+// expected steps only values change. So from the second round on, every value grows by the same amount each
+// time: its stride or, if it is predicted by link, the growth of the value before it. Two rounds are made
+// step by step, the others value by value.
 func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	steps, width := d.findLoop()
 	if steps == 0 || width == 0 || n < 4*steps || len(c.addr)-row < 4*width {
@@ -358,9 +349,8 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	return d.repeat(c, row, width, int(rounds-2)), rounds * steps
 }
 
-// findLoop puts the slots of the blocks that are expected next into d.ring, up
-// to the one with which they begin again, and gives the number of these steps
-// and of their rows; no steps if there is no such loop.
+// findLoop puts the slots of the blocks that are expected next into d.ring, up to the first repetition, and
+// returns the numbers of these steps and of their rows; 0 steps if there is no such loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
 	first := d.blocks.all[d.before].next()
 	d.ring = d.ring[:0]
@@ -376,7 +366,7 @@ func (d *decoder) findLoop() (steps uint64, width int) {
 	}
 }
 
-// round makes the rows of one round of the loop in d.ring.
+// round writes the rows of one round of the loop in d.ring.
 func (d *decoder) round(c *columns, row int) int {
 	for _, slot := range d.ring {
 		b := &d.blocks.all[slot]
@@ -388,8 +378,7 @@ func (d *decoder) round(c *columns, row int) int {
 	return row
 }
 
-// repeat makes the rows of so many more rounds; width is the number of rows of
-// one.
+// repeat writes the rows of more rounds; width is the number of rows of one.
 func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	grows := d.lastGrows()
 	end := row + rounds*width
@@ -419,20 +408,20 @@ func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	return end
 }
 
-// lastGrows is what the last value of a round grows by.
+// lastGrows returns the growth of the last value of a round.
 func (d *decoder) lastGrows() (grows uint64) {
 	for _, slot := range slices.Backward(d.ring) {
 		for _, v := range slices.Backward(d.rowsOf(&d.blocks.all[slot])) {
 			if v.pick == 0 {
 				return v.stride
 			}
-			grows += v.link // all hang on each other: once around
+			grows += v.link // if all depend on each other: once around
 		}
 	}
 	return grows
 }
 
-// step makes the rows of a step of the block in a slot, of any form.
+// step writes the rows of a step of the block in a slot, of any form.
 func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, error) {
 	b := &d.blocks.all[slot]
 	if misses>>b.width != 0 {
@@ -454,7 +443,7 @@ func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, er
 	return d.rows(c, row, &d.plans[b.number]), nil
 }
 
-// turn goes to the block of a step.
+// turn makes the block of a step the last one.
 func (d *decoder) turn(s behind) error {
 	was := &d.blocks.all[d.before]
 	slot := was.next()
@@ -474,8 +463,7 @@ func (d *decoder) turn(s behind) error {
 	return nil
 }
 
-// follow lets another block be expected next, by the zigzag of its number minus
-// that of the one that is.
+// follow makes another block the expected one, given the zigzag difference of their numbers.
 func (d *decoder) follow(off uint64) error {
 	number := uint64(d.blocks.all[d.blocks.all[d.before].next()].number) + unzigzag(off)
 	if number >= uint64(len(d.plans)) {
@@ -488,9 +476,8 @@ func (d *decoder) follow(off uint64) error {
 	return nil
 }
 
-// one decodes the next step of a ticket that has some left, without making rows:
-// its block's number, and its values, which are valid until the next one. It is
-// not for decoders that fill columns.
+// one decodes the next step of the ticket without making rows. The values are valid until the next call. It
+// cannot be mixed with fill.
 func (d *decoder) one() (block uint32, values []uint64, err error) {
 	slot, misses, err := d.next()
 	if err != nil {
@@ -509,7 +496,7 @@ func (d *decoder) one() (block uint32, values []uint64, err error) {
 	return b.number, values, nil
 }
 
-// next takes the next step, token by token.
+// next reads the next step, token by token.
 func (d *decoder) next() (slot uint32, misses uint64, err error) {
 	if !d.waiting {
 		if err := d.token(); err != nil {
@@ -526,7 +513,7 @@ func (d *decoder) next() (slot uint32, misses uint64, err error) {
 	return d.before, s.misses, err
 }
 
-// correct makes the values of a step, of which those with a bit in misses miss.
+// correct computes the values of a step; those with a bit in misses miss.
 func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	to = to[:len(cells)]
 	for i := range cells {
@@ -542,7 +529,7 @@ func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	}
 }
 
-// difference takes from b[at:] what a value is off its site's last one.
+// difference reads from b[at:] the difference of a value from its site's last one.
 func difference(b []byte, at int, scale uint8) (d uint64, next int) {
 	z, at := prefix(b, at)
 	if scale == 0 {
@@ -557,7 +544,7 @@ func difference(b []byte, at int, scale uint8) (d uint64, next int) {
 	return d, at
 }
 
-// end wants the chunk to be used up.
+// end checks that the chunk is used up.
 func (d *decoder) end() error {
 	if d.control != d.controlEnd || d.queue.someSteps() || d.value != d.valueEnd || d.ticket != d.ticketEnd || d.waiting {
 		return errRest
@@ -565,8 +552,8 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// table is a list whose memory has a power of two of entries, so that a mask keeps
-// an index in bounds: a comparison would do so too, but makes a loop slower.
+// table is a list whose memory has a power of two of entries, so that a mask keeps indices in bounds,
+// faster than a comparison.
 type table[T any] struct {
 	all  []T // at least one once there is an entry
 	used int

@@ -6,26 +6,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// early holds the first rows of a chunk, decoded before their turn by a
-// goroutine of its own. Chunks decode on their own, so a reader that has several
-// processors decodes the next ones while the rows of one are given.
+// early contains the first rows of a chunk, which a goroutine decodes in advance. Chunks are independent,
+// so a reader with several processors decodes the next ones while it returns the rows of one.
 //
-// Memory limits it: a chunk of a regular loop has far more rows than it has
-// bytes. Its decoder stops where the columns are full; the reader goes on from
-// there when it comes to it.
+// A chunk of a regular loop has far more rows than bytes. So its decoder stops when the columns are full;
+// the reader resumes it later.
 type early struct {
 	columns columns
 	c       *chunk
 	d       *decoder
 	plans   []plan
 	rows    int           // decoded
-	at      int           // of them, given
-	tickets []earlyTicket // of which the first one is there once it is done
-	ticket  int           // of them, the one whose turn it is
-	ended   bool          // there is no more in the chunk,
-	err     error         // because of this or, where it is nil, of its end
+	at      int           // returned rows
+	tickets []earlyTicket // the first one is there once it is done
+	ticket  int           // index of the current ticket
+	ended   bool          // the chunk has no more rows
+	err     error         // the reason, nil at its end
 	done    chan struct{}
-	decode  func() // what the goroutine does; kept, so that starting one takes no memory
+	decode  func() // of the goroutine; kept, so that starting one allocates nothing
 }
 
 func newEarly() *early {
@@ -45,15 +43,14 @@ type earlyTicket struct {
 	from   int
 }
 
-// earlyLimit is how much a reader decodes early.
+// earlyLimit limits what a reader decodes early.
 type earlyLimit struct {
 	chunks int // 0: none
 	rows   int // of each
 }
 
-// earlyHere is what pays on this machine: a chunk for each processor, and the
-// one whose rows are being given. More of them would only take memory, for no
-// analysis is as fast.
+// earlyHere returns the best limit for this machine: a chunk for each processor, and the current one. No
+// analysis is fast enough for more.
 func earlyHere() earlyLimit {
 	n := runtime.GOMAXPROCS(0)
 	if n == 1 || runtime.GOARCH == "wasm" {
@@ -62,7 +59,7 @@ func earlyHere() earlyLimit {
 	return earlyLimit{chunks: min(n+1, 5), rows: 1 << 20}
 }
 
-// startEarly begins to decode a chunk that is not the next one to give.
+// startEarly begins to decode a chunk that is not the current one.
 func (r *Reader) startEarly(c *chunk) {
 	if r.earlies >= r.early.chunks {
 		return
@@ -71,16 +68,16 @@ func (r *Reader) startEarly(c *chunk) {
 	e := r.reused.early()
 	e.c, e.d, e.plans = c, r.reused.decoder(), r.plans[:c.known.blocks]
 	e.rows, e.at, e.tickets, e.ticket, e.ended = 0, 0, e.tickets[:0], 0, false
-	rows := min(c.references, 8*c.contentBytes()) // regular code makes more of a byte: it is fast anyway
+	rows := min(c.references, 8*c.contentBytes()) // regular code has more rows a byte, but is fast
 	if r.kinds&trace.EventKinds != 0 {
-		rows += 3 * c.steps // most often no more: a block, its function's entry or return
+		rows += 3 * c.steps // mostly enough: a block, its function's entry or return
 	}
 	e.resize(int(min(rows, uint64(r.early.rows))), c.known.hasArg)
 	c.early = e
 	go e.decode()
 }
 
-// resize makes room for so many rows.
+// resize makes room for rows.
 func (e *early) resize(rows int, arg bool) {
 	c := &e.columns
 	rows = max(rows, 1)
@@ -93,7 +90,7 @@ func (e *early) resize(rows int, arg bool) {
 	clear(c.arg)
 }
 
-// sized gives a column of n rows, with the memory of another if that is enough.
+// sized returns a column of n rows, in the memory of another if that is enough.
 func sized[T any](column []T, n int) []T {
 	if cap(column) < n {
 		return make([]T, n)
@@ -130,8 +127,7 @@ func (e *early) fill() error {
 	return nil
 }
 
-// give copies rows of the ticket whose turn it is to c, from a row on. It gives
-// the row behind the last one.
+// give copies rows of the current ticket to c, from a row on. It returns the row behind the last one.
 func (e *early) give(c *columns, row int) int {
 	end := e.rows
 	if e.ticket+1 < len(e.tickets) {
@@ -149,8 +145,8 @@ func (e *early) give(c *columns, row int) int {
 	return row + n
 }
 
-// runEarly gives the rows of a lane that were decoded early, until another one's
-// turn comes or c is full. goes tells whether the lane may go on.
+// runEarly writes the rows of a lane that were decoded early, until it is another lane's turn or c is full.
+// goes reports whether the lane may continue.
 func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, goes bool) {
 	e := l.early
 	for row < len(c.addr) {
@@ -174,7 +170,7 @@ func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, 
 	return row, true
 }
 
-// endEarly gives the memory of a lane's early rows back.
+// endEarly releases the memory of a lane's early rows.
 func (r *Reader) endEarly(l *lane) {
 	if l.early != nil {
 		r.earlies--

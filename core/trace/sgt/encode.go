@@ -1,13 +1,10 @@
 package sgt
 
-// The coder's state. Block numbers of a large program are far apart and few of
-// them occur in a chunk, so that a chunk gives its blocks slots as they come:
-// clearing the state costs as much as was used of it.
-
-// slots finds the slot of a block in the current chunk.
+// slots finds the slot of a block in the current chunk. Few blocks of a large program occur in a chunk, so
+// each gets the next slot, and clearing the state costs only as much as was used.
 type slots struct {
 	of    []slotAt // by block number
-	chunk uint32   // the number of the chunk; slots of others are void
+	chunk uint32   // number of the chunk; slots of others are void
 }
 
 type slotAt struct{ chunk, slot uint32 }
@@ -20,7 +17,7 @@ func (s *slots) forget() {
 	}
 }
 
-// at gives the entry of a block; there are blocks up to that number.
+// at returns the entry of a block; blocks is the number of blocks.
 func (s *slots) at(block uint32, blocks int) *slotAt {
 	if int(block) >= len(s.of) {
 		s.of = append(s.of, make([]slotAt, blocks-len(s.of))...)
@@ -38,7 +35,7 @@ type encoder struct {
 
 	before   uint32 // slot of the last step's block
 	previous uint64 // last value
-	run      uint64 // expected steps that are not written yet
+	run      uint64 // expected steps, not written yet
 
 	steps, references       uint64
 	firstTicket, lastTicket uint64
@@ -48,7 +45,7 @@ type encoder struct {
 
 type encodedBlock struct {
 	number      uint32
-	next, other uint32 // slots of the block that followed, and of the one that did before it
+	next, other uint32 // slots of the block that followed last, and of the one before that
 	first       uint32 // its first value
 }
 
@@ -65,7 +62,7 @@ func (e *encoder) begin(layouts []layout) {
 	e.before = e.slot(0, layouts)
 }
 
-// slot gives a block's slot in this chunk.
+// slot returns a block's slot in this chunk.
 func (e *encoder) slot(block uint32, layouts []layout) uint32 {
 	at := e.at(block, len(layouts))
 	if at.chunk != e.chunk {
@@ -78,7 +75,7 @@ func (e *encoder) slot(block uint32, layouts []layout) uint32 {
 	return at.slot
 }
 
-// step writes one execution of a block and gives the number of its references.
+// step writes one execution of a block and returns the number of its references.
 func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []layout) (references uint64) {
 	if e.steps == 0 {
 		e.firstTicket, e.lastTicket, e.ticketBefore = ticket, ticket, ticket
@@ -120,18 +117,17 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	return references
 }
 
-// What block a token's step is of: the one that followed last, the one that did
-// before it, or another one.
+// The block of a token's step: the one that followed last, the one before that, or another one.
 const (
 	followsNext = iota
 	followsOther
 	followsNew
 )
 
-// longRun is the run that a token does not hold: the rest of it follows.
+// longRun means a run of at least that length; the rest follows the token.
 const longRun = 3
 
-// token writes the expected steps that wait and the step behind them.
+// token writes the waiting expected steps and the step behind them.
 func (e *encoder) token(misses, follows uint64) {
 	e.control = appendPrefix(e.control, misses<<4|min(e.run, longRun)<<2|follows)
 	if e.run >= longRun {
@@ -140,7 +136,7 @@ func (e *encoder) token(misses, follows uint64) {
 	e.run = 0
 }
 
-// update codes one value and tells whether it was as predicted.
+// update codes one value and reports whether it was predicted.
 func (e *encoder) update(s *encodedValue, v uint64, scale uint8) (hit bool) {
 	last := s.last
 	if hit = s.learn(v, e.previous); !hit {
@@ -150,7 +146,7 @@ func (e *encoder) update(s *encodedValue, v uint64, scale uint8) (hit bool) {
 	return hit
 }
 
-// expects tells whether v is the prediction.
+// expects reports whether v is the prediction.
 func (s *encodedValue) expects(v, previous uint64) bool {
 	if s.pick {
 		return v == previous+s.link
@@ -158,7 +154,7 @@ func (s *encodedValue) expects(v, previous uint64) bool {
 	return v == s.last+s.stride
 }
 
-// learn takes note of a value and tells whether it was as predicted.
+// learn updates the state with a value and reports whether it was predicted.
 func (s *encodedValue) learn(v, previous uint64) (hit bool) {
 	if s.expects(v, previous) {
 		s.last, s.sure = v, true
@@ -179,7 +175,7 @@ func (s *encodedValue) learn(v, previous uint64) (hit bool) {
 	return false
 }
 
-// difference writes what a value is off its site's last one.
+// difference writes the difference of a value from its site's last one.
 func (e *encoder) difference(d uint64, scale uint8) {
 	if scale == 0 {
 		e.value = appendPrefix(e.value, zigzag(d))
@@ -194,7 +190,7 @@ func (e *encoder) difference(d uint64, scale uint8) {
 	e.value = appendPrefix(e.value, z<<1)
 }
 
-// endRun writes the expected steps that wait.
+// endRun writes the waiting expected steps.
 func (e *encoder) endRun() {
 	if e.run > 0 {
 		e.run--
@@ -215,7 +211,7 @@ func (e *encoder) end() {
 	e.endTicket()
 }
 
-// empty makes room for the next chunk.
+// empty prepares for the next chunk.
 func (e *encoder) empty() {
 	e.control, e.value, e.ticket = e.control[:0], e.value[:0], e.ticket[:0]
 	e.steps, e.references = 0, 0

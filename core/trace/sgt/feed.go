@@ -30,8 +30,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendFrame appends a skippable frame of the container: a tag of four letters, a body, and a
-// checksum.
+// AppendFrame appends a skippable frame of the container: a tag of four letters, a body, and a checksum.
 func AppendFrame(dst []byte, tag string, body []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, magicFrame)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(body)+frameExtra))

@@ -6,11 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// execution is the current execution of a block of the trace. In traces such as PPT's the references
-// of a block differ from execution to execution; in a container a block always makes the same
-// rows. So a block becomes several, one for each list of sites of an execution. References behind
-// MaxValues values, or behind those of another block, become a synthetic one: the block was not
-// entered again.
+// execution is the current execution of a block of the trace. In traces such as PPT's the references of a
+// block differ from execution to execution; in a container a block always makes the same rows. So a block
+// becomes several, one for each list of sites of an execution. References behind MaxValues values, or
+// behind those of another block, become a synthetic one: the block was not entered again.
 type execution struct {
 	begun  bool
 	entry  bool   // it began with the entry of the block

@@ -2,10 +2,10 @@ package sgt
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// layout is what coders know of a block.
+// layout describes a block for coders.
 type layout struct {
 	scales     []uint8 // of its values
-	references uint64  // rows that are references; more where one has 2^32 bytes or more
+	references uint64  // rows that are references, if none has 2^32 bytes or more
 	sizes      []uint8 // its values that are bytes of references
 }
 
@@ -18,7 +18,7 @@ func (l *layout) referencesOf(values []uint64) uint64 {
 	return n
 }
 
-// layoutOf gives the layout of a block with these sites.
+// layoutOf returns the layout of a block with these sites.
 func layoutOf(sites []trace.Site) layout {
 	var l layout
 	for i := range sites {
@@ -44,8 +44,8 @@ func appendLayouts(layouts []layout, p *trace.Program) []layout {
 	return layouts
 }
 
-// scaleOf is the number of low bits that are usually 0 in the differences of a
-// value of a site: the addresses of aligned words.
+// scaleOf is the number of low bits that are usually 0 in the differences of a value: the addresses of
+// aligned words.
 func scaleOf(s *trace.Site, value int) uint8 {
 	switch {
 	case value > 0 || s.Kind > trace.Fetch || s.Bytes < 2:
@@ -58,8 +58,7 @@ func scaleOf(s *trace.Site, value int) uint8 {
 	return 3
 }
 
-// rangeRows is the number of rows of a range of that many bytes: the size of a
-// row has 32 bits.
+// rangeRows is the number of rows of a range of that many bytes: the size of a row has 32 bits.
 func rangeRows(bytes uint64) uint64 {
 	if bytes == 0 {
 		return 1

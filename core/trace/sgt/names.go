@@ -37,8 +37,7 @@ func (g *siteGroup) values() int {
 	return 1
 }
 
-// namer assigns rows to synthetic sites as [Importer] describes. Each site has a block of the same
-// number.
+// namer assigns rows to synthetic sites as [Importer] describes. Each site has a block of the same number.
 type namer struct {
 	families
 	groups  []siteGroup // of blocks
@@ -58,8 +57,7 @@ type family struct {
 	count  int
 }
 
-// families is a hash table of families, looked at for every few rows: a map is several times
-// slower.
+// families is a hash table of families, looked at for every few rows: a map is several times slower.
 type families struct {
 	all  []family
 	slot []uint32 // 1 + the number of a family, by linear probing; 0: none

@@ -10,8 +10,7 @@ func appendStr(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// zigzag turns a signed difference modulo 2^64 into a number that is small
-// where the difference is.
+// zigzag maps a signed difference modulo 2^64 to a number that is small if the difference is.
 func zigzag(d uint64) uint64 { return d<<1 ^ uint64(int64(d)>>63) }
 
 // unzigzag is the inverse of [zigzag].
@@ -31,8 +30,7 @@ func appendPrefix(dst []byte, v uint64) []byte {
 	return dst
 }
 
-// cursor takes numbers and texts from the front of bytes. Once something does
-// not fit, everything else it gives is 0, and wrong says where that was.
+// cursor reads numbers and texts. After an error, which wrong describes, it reads zeros.
 type cursor struct {
 	bytes []byte
 	at    int
@@ -40,7 +38,7 @@ type cursor struct {
 	wrong *TableError
 }
 
-// fail remembers the first thing that is wrong.
+// fail records the first error.
 func (c *cursor) fail(what string, got uint64, want string) {
 	if c.wrong == nil {
 		c.wrong = &TableError{Offset: c.last, What: what, Got: got, Want: want}
@@ -48,7 +46,7 @@ func (c *cursor) fail(what string, got uint64, want string) {
 	c.at = len(c.bytes)
 }
 
-// uv takes a number.
+// uv reads a number.
 func (c *cursor) uv() uint64 {
 	v, n := binary.Uvarint(c.bytes[c.at:])
 	c.last = c.at
@@ -60,7 +58,7 @@ func (c *cursor) uv() uint64 {
 	return v
 }
 
-// below takes a number less than limit; what names it.
+// below reads a number less than limit; what names it.
 func (c *cursor) below(limit uint64, what string) uint64 {
 	v := c.uv()
 	if v >= limit {
@@ -70,11 +68,10 @@ func (c *cursor) below(limit uint64, what string) uint64 {
 	return v
 }
 
-// u32 takes a number of 32 bits.
+// u32 reads a number of 32 bits.
 func (c *cursor) u32(what string) uint32 { return uint32(c.below(1<<32, what)) }
 
-// count takes the length of a list whose entries take least bytes each or more,
-// so that no length is believed that the bytes behind it cannot bear out.
+// count reads the length of a list whose entries have at least least bytes each, and checks that they fit.
 func (c *cursor) count(least int, what string) int {
 	n := c.uv()
 	if most := uint64(len(c.bytes)-c.at) / uint64(least); n > most {
@@ -84,14 +81,14 @@ func (c *cursor) count(least int, what string) int {
 	return int(n)
 }
 
-// str takes a text.
+// str reads a text.
 func (c *cursor) str() string {
 	n := c.count(1, "length of a text")
 	c.at += n
 	return string(c.bytes[c.at-n : c.at])
 }
 
-// end wants nothing to be left.
+// end checks that all bytes were read.
 func (c *cursor) end() error {
 	if c.at < len(c.bytes) {
 		c.fail("bytes behind the end", uint64(len(c.bytes)-c.at), "none")

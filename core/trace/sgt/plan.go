@@ -6,25 +6,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// plan says what rows a step of a block makes, of the kinds that were asked for.
+// plan describes the rows of a step of a block, of the selected kinds.
 type plan struct {
 	form   form
-	lead   uint8   // of a straight one, the rows before those of values
+	lead   uint8   // straight plan: rows before those of values
 	scales []uint8 // of the block's values
 	rows   []planRow
 }
 
-// form is how fast a plan can be carried out.
+// form distinguishes plans by speed.
 type form uint8
 
 const (
-	straight form = iota // every value is the address of one row, in order; rows before and behind have no values
+	straight form = iota // every value is the address of one row, in order; other rows before and behind have none
 	fixed                // always the same number of rows
-	varying              // ranges of 2^32 bytes or more make several rows; some loops' ends none
+	varying              // ranges of 2^32 bytes or more make several rows, ends of continuing loops none
 )
 
-// planRow is one row of a plan. Numbers of values are those of the step;
-// constantValue stands for a value that is always 0.
+// planRow is one row of a plan. Numbers of values are those of the step; constantValue is always 0.
 type planRow struct {
 	kind  trace.Kind
 	how   rowForm
@@ -32,7 +31,7 @@ type planRow struct {
 	arg   uint8 // the value that is Arg
 	bytes uint32
 	site  uint32
-	more  uint64 // is added to Arg
+	more  uint64 // added to Arg
 }
 
 // rowForm says what else values mean for a row.
@@ -46,7 +45,7 @@ const (
 
 const constantValue = MaxValues
 
-// mostRows is the most rows of a straight plan.
+// mostRows limits the rows of a straight plan.
 const mostRows = MaxValues + 16
 
 // planner makes the plans of a program's blocks.
@@ -58,7 +57,7 @@ type planner struct {
 	hasArg bool         // rows of a site among them have a second value
 }
 
-// extend makes the plans of the blocks that have none yet.
+// extend makes the plans of new blocks.
 func (p *planner) extend(program *trace.Program) {
 	for _, s := range program.Sites[len(p.pcs):] {
 		p.pcs = append(p.pcs, s.PC)
@@ -97,7 +96,7 @@ func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
 	return made
 }
 
-// accesses tells the sites whose rows show that their block was entered.
+// accesses reports the sites whose rows imply that their block was entered.
 func accesses(s trace.Site) bool { return s.Kind <= trace.Modify }
 
 // writePCs fills a column of PCs. Rows of blocks have none.
@@ -117,7 +116,7 @@ func (p *planner) blockRow(to *plan, kind trace.Kind, number uint32) {
 	}
 }
 
-// rowOf is the row of a site whose first value has that number.
+// rowOf returns the row of a site whose first value has that number.
 func rowOf(s *trace.Site, number uint32, value int) planRow {
 	r := planRow{kind: s.Kind, addr: constantValue, arg: constantValue, site: number}
 	values := s.Values()
@@ -140,12 +139,12 @@ func rowOf(s *trace.Site, number uint32, value int) planRow {
 	return r
 }
 
-// isConstant tells the rows whose columns are always the same.
+// isConstant reports the rows whose columns never change.
 func (r *planRow) isConstant() bool {
 	return r.how == onlyRow && r.addr == constantValue && r.arg == constantValue && r.more == 0
 }
 
-// formOf tells the form of a plan, and how many rows there are before those of values.
+// formOf returns the form of a plan, and the number of rows before those of values.
 func formOf(p *plan) (lead uint8, f form) {
 	first := slices.IndexFunc(p.rows, func(r planRow) bool { return !r.isConstant() })
 	if first < 0 {

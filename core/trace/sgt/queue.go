@@ -5,32 +5,28 @@ import (
 	"math/bits"
 )
 
-// queue holds what short tokens stand for, on its way to rows. First come steps,
-// one number each:
+// queue contains decoded short tokens on their way to rows. First come steps, one number each:
 //
 //	bit 5        the block is the other one
 //	from bit 6   the values that miss: at most 24, for tokens of four bytes
-//	opNew        the block is a new one; zigzag of it minus the expected one is
-//	             in the upper half
+//	opNew        the block is a new one; the zigzag difference from the expected one is in the upper half
 //
-// So 0 is an expected step. [decoder.link] makes of them values, one number
-// each: the index of the cell and, above it, whether it misses. Steps of blocks
-// that are not straight stay for [decoder.specials].
+// So 0 is an expected step. [decoder.link] converts them to values, one number each: the index of the cell
+// and, above it, whether it misses. Steps of blocks that are not straight remain for [decoder.specials].
 //
-// Three loops, of tokens, of blocks and of values, so that what one of them
-// cannot foretell does not hold up the others. Masks keep indices in bounds
-// there: in WebAssembly a comparison ends what is optimised as a whole.
+// There are three loops, over tokens, blocks and values, so that mispredicted branches of one do not stall
+// the others. Masks keep indices in bounds: in WebAssembly a comparison ends an optimised region.
 type queue struct {
-	stepAt, stepEnd   int // the steps that are left
-	valueAt, valueEnd int // the values that are left, of earlier steps
-	missAt, missEnd   int // of them, those that miss
-	tokens            int // that expandShort took
-	written           int // steps that may be other than 0
+	stepAt, stepEnd   int // remaining steps
+	valueAt, valueEnd int // remaining values, of earlier steps
+	missAt, missEnd   int // remaining values that miss
+	tokens            int // read by expandShort
+	written           int // steps that may differ from 0
 	steps             [stepRoom]uint64
 	values            [valueRoom]uint64
-	misses            [valueRoom]uint16 // where in values
-	offs              [valueRoom]uint64 // by what they are off
-	wrong             error             // with the next of the steps
+	misses            [valueRoom]uint16 // indices in values
+	offs              [valueRoom]uint64 // their differences
+	wrong             error             // of the next step
 }
 
 const (
@@ -39,7 +35,7 @@ const (
 	opNew    = 1 << 31
 
 	missedShift = 32
-	narrow      = 2 // the most rows of a step that linkNarrow takes
+	narrow      = 2 // most rows of a step for linkNarrow
 
 	// Powers of two, so that masks keep indices in bounds.
 	stepRoom   = 1024
@@ -52,7 +48,7 @@ func (q *queue) empty()           { q.stepAt, q.stepEnd, q.valueAt, q.valueEnd, 
 func (q *queue) someSteps() bool  { return q.stepAt < q.stepEnd }
 func (q *queue) someValues() bool { return q.valueAt < q.valueEnd }
 
-// expect fills an empty queue with up to n expected steps and says how many.
+// expect fills an empty queue with up to n expected steps and returns their number.
 func (q *queue) expect(n uint64) uint64 {
 	n = min(n, stepRoom)
 	q.stepAt, q.stepEnd = 0, int(n)
@@ -60,11 +56,11 @@ func (q *queue) expect(n uint64) uint64 {
 	return n
 }
 
-// followsMask takes what block follows from a token.
+// followsMask selects the kind of the following block from a token.
 const followsMask = 3
 
-// tokenBytes is how many bytes a token has, by the first of them, which also says
-// whether there is more of the run, in one byte; 0: more than four.
+// tokenBytes is the length of a token by its first byte, including one further byte of a long run; 0: more
+// than four.
 var tokenBytes = func() (n [256]uint8) {
 	for first := range n {
 		more := bits.TrailingZeros8(uint8(first))
@@ -79,11 +75,10 @@ var tokenBytes = func() (n [256]uint8) {
 	return n
 }()
 
-// shortToken is a token of one byte: its run, and the operation of the step
-// behind it.
+// shortToken is a token of one byte: its run, and the operation of the step behind it.
 type shortToken struct {
 	op  uint16
-	run uint8 // more than shortRun: it has more bytes
+	run uint8 // more than shortRun: the token has more bytes
 }
 
 const shortRun = longRun - 1
@@ -100,10 +95,9 @@ var shortTokens = func() (t [256]shortToken) {
 	return t
 }()
 
-// expand fills the queue, which has no steps, with those of the next tokens, up to
-// one that is long. A token tells of a run of expected steps, whose length can hardly be
-// foretold; carried out as they come, runs would cost a wrongly predicted branch
-// each. So all steps are expected ones at first, and tokens pass over their runs.
+// expand fills the queue, which has no steps, with those of the next tokens, up to a long one. The lengths
+// of runs of expected steps are unpredictable, and a loop over each would cost a mispredicted branch. So
+// all steps are expected ones at first, and tokens skip their runs.
 func (d *decoder) expand() {
 	q := &d.queue
 	end := int(min(stepRoom, d.steps))
@@ -145,8 +139,8 @@ func (d *decoder) expand() {
 	d.control, q.stepAt, q.stepEnd, q.written = control, 0, at, at
 }
 
-// expandShort goes on with tokens of one byte, from one in content on, and says how
-// many steps there are then. It leaves the number of tokens in the queue.
+// expandShort decodes tokens of one byte at content[control:], and returns the new number of steps. It sets
+// q.tokens.
 func (d *decoder) expandShort(at, end, control int) int {
 	q := &d.queue
 	content := (*[window]byte)(d.content[control:])
@@ -165,9 +159,8 @@ func (d *decoder) expandShort(at, end, control int) int {
 	return at
 }
 
-// link makes values of up to most steps, as many as there is room for, and says
-// of how many steps. It stops before a step of a block that is not straight, and before
-// one that cannot be.
+// link converts up to most steps to values, as many as fit, and returns their number. It stops before a
+// step of a block that is not straight, and before an invalid one.
 func (d *decoder) link(most uint64) uint64 {
 	q := &d.queue
 	from := q.stepAt
@@ -186,9 +179,8 @@ func (d *decoder) link(most uint64) uint64 {
 	return steps
 }
 
-// linkNarrow goes on with steps up to end, as long as they are of known straight
-// blocks of few rows. What block comes next hangs on the one before
-// and on nothing else. Each step is written as if it had two rows.
+// linkNarrow converts steps up to end, while they are of known straight blocks of few rows. The next block
+// depends only on the previous one. Each step is written as if it had two rows.
 func (d *decoder) linkNarrow(end int) {
 	q, blocks := &d.queue, d.blocks.all
 	if len(blocks) == 0 {
@@ -221,7 +213,7 @@ func (d *decoder) linkNarrow(end int) {
 	d.before, q.stepAt, q.valueEnd, q.missEnd = uint32(before), at, out, miss
 }
 
-// linkWide goes on with one step of a straight block, and tells whether it is of one.
+// linkWide converts one step, and reports whether it is of a straight block.
 func (d *decoder) linkWide() bool {
 	q, blocks := &d.queue, d.blocks.all
 	op := q.steps[q.stepAt]
@@ -247,7 +239,7 @@ func (d *decoder) linkWide() bool {
 	return true
 }
 
-// linkNew makes the block of the next step, which is a new one, the expected one.
+// linkNew makes the new block of the next step the expected one.
 func (d *decoder) linkNew() error {
 	op := &d.queue.steps[d.queue.stepAt]
 	off := *op >> 32
@@ -255,8 +247,8 @@ func (d *decoder) linkNew() error {
 	return d.follow(off)
 }
 
-// specials carries out the next steps, up to most, as long as they are of known
-// blocks that are not straight. It gives what [decoder.fill] does.
+// specials writes the rows of the next steps, up to most, while they are of known blocks that are not
+// straight. It returns the same as [decoder.fill].
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {

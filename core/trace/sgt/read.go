@@ -12,64 +12,63 @@ import (
 
 // Options say how to read; the zero value reads as much as there is.
 type Options struct {
-	// Strict stops at the first chunk that cannot be read. Otherwise it is left
-	// out, and the error comes in place of io.EOF.
+	// Strict stops at the first chunk that cannot be read. Otherwise it is left out, and the error
+	// replaces io.EOF.
 	Strict bool
 }
 
-// Reader reads a container in the order of tickets, front to back. Chunks of
-// threads that are behind wait packed until it is their turn.
+// Reader reads a container in the order of tickets, front to back. Chunks wait compressed until it is their
+// turn.
 type Reader struct {
 	name    string
 	options Options
 	source  source
-	ended   error  // what the source ended with, io.EOF for a whole file; nil: not yet
-	floor   uint64 // tickets below it do not come any more
+	ended   error  // of the source, io.EOF for a whole file; nil: not yet
+	floor   uint64 // of later tickets
 
 	*told
 	planner
 	lanes   map[uint32]*lane
-	turn    []*lane // a heap: the one whose step is next comes first
+	turn    []*lane // a heap by the next step
 	reused  reused
-	each    func(frame) error // is shown frames that are no chunks'; may be nil
+	each    func(frame) error // called with frames other than chunks'; may be nil
 	latest  *known            // with the last chunk that was read
-	now     *known            // with the rows that were given; nil: there were none
+	now     *known            // with the rows that were returned; nil: there were none
 	shown   told              // of now, or all at the end
-	ahead   *chunk            // that was read before its time; nil: none
+	ahead   *chunk            // that was read in advance; nil: none
 	early   earlyLimit
-	earlies int // chunks that are decoded early, or were and have rows to give
+	earlies int // chunks decoded early, with remaining rows
 	lost    Lost
-	err     error // what the trace ended with
+	err     error // that ended the trace
 	apart   apart
 }
 
-// source gives chunks in the order of the file, and tells the reader what else
-// there is.
+// source returns chunks in the order of the file, and passes other frames to the reader.
 type source interface {
 	next(r *Reader) (*chunk, error)
 	at() uint64 // bytes read
 }
 
-// Lost is what could not be read of a file.
+// Lost describes the unreadable parts of a file.
 type Lost struct {
 	Chunks     uint64
-	References uint64 // in them, as far as the file tells
+	References uint64 // in them, as far as known
 	Frames     uint64 // besides those of chunks
-	First      error  // what was wrong with the first of them; nil: nothing is lost
+	First      error  // of the first of them; nil: nothing is lost
 	Offset     uint64 // of its frame
 }
 
-// lane is where one thread is.
+// lane is the position of one thread.
 type lane struct {
 	thread uint32
 	ticket uint64 // of the next step
 	queue  []*chunk
 	d      *decoder // of the first of them; nil: not begun
-	early  *early   // rows to give before those of d; nil: none
-	rows   uint64   // of it that were given
+	early  *early   // rows before those of d; nil: none
+	rows   uint64   // of the first chunk that were returned
 }
 
-// NewReader makes a reader of the container that r gives; name is for messages.
+// NewReader returns a reader of the container in r; name is the trace's name in errors.
 func NewReader(name string, r io.Reader, o Options) *Reader {
 	return newReader(name, o, &stream{feed: feed{r: r}}, &told{})
 }
@@ -81,21 +80,20 @@ func newReader(name string, o Options, s source, t *told) *Reader {
 		lanes:   map[uint32]*lane{},
 		reused:  reused{split: runtime.GOARCH == "wasm"},
 	}
-	if !o.Strict { // which does not look at what is behind damage
+	if !o.Strict { // which does not read behind damage
 		r.early = earlyHere()
 	}
 	return r
 }
 
-// Select names the kinds of rows that the reader gives, before the first Next.
+// Select selects kinds of rows, before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Expect has the reader tell with its first rows already how many threads the whole trace
-// has: [trace.Program.ThreadCount]. It is called before the first Next.
+// Expect sets [trace.Program.ThreadCount] from the outline of the whole trace, before the first Next.
 func (r *Reader) Expect(o trace.Outline) { r.program.ThreadCount = o.Threads }
 
-// Header tells what the file told before what was given of it: however far the reader
-// has read ahead, the same is known with the same rows.
+// Header describes the trace as the file does before the returned rows. It does not depend on how far the
+// reader has read ahead.
 func (r *Reader) Header() trace.Header {
 	t, hasPC := r.told, r.hasPC
 	if r.now != nil {
@@ -109,14 +107,14 @@ func (r *Reader) Header() trace.Header {
 	}
 }
 
-// Ending tells how the run ended, once everything is read.
+// Ending describes how the run ended, once everything is read.
 func (r *Reader) Ending() Ending { return r.ending }
 
-// Lost tells what could not be read so far.
+// Lost describes what could not be read so far.
 func (r *Reader) Lost() Lost { return r.lost }
 
-// Next fills b as [trace.Reader] says. A file that was cut, or parts of which
-// are damaged, gives everything that can be read and then a [*trace.DamageError].
+// Next fills b as [trace.Reader] says. If a file is cut or damaged, it returns everything that can be read
+// and then a [*trace.DamageError].
 func (r *Reader) Next(b *trace.Batch) error {
 	b.Reset()
 	if r.err != nil {
@@ -169,7 +167,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// columns makes those of b present that the file can fill.
+// columns adds the columns to b that the file can fill.
 func (r *Reader) columns(b *trace.Batch) columns {
 	b.NeedSite()
 	if !r.now.noThreads {
@@ -191,8 +189,7 @@ func fillThread(column []uint32, thread uint32) {
 	}
 }
 
-// top gives the lane whose step is next, nil at the end. It reads on as long as
-// an earlier step may come.
+// top returns the lane of the next step, nil at the end. It reads as long as an earlier step may come.
 func (r *Reader) top() *lane {
 	for {
 		if len(r.turn) > 0 && r.ready() {
@@ -211,8 +208,7 @@ func (r *Reader) top() *lane {
 	}
 }
 
-// ready tells whether the first lane's step is the next one, and enough chunks
-// are being decoded early.
+// ready reports whether the first lane's step is the next one, and enough chunks are being decoded early.
 func (r *Reader) ready() bool {
 	return r.ended != nil || r.turn[0].ticket < r.floor && r.earlies >= r.early.chunks
 }
@@ -236,7 +232,7 @@ func (r *Reader) enqueue(c *chunk) {
 	}
 }
 
-// run gives the rows of a lane until another one's turn comes or c is full.
+// run writes the rows of a lane until it is another one's turn or c is full.
 func (r *Reader) run(l *lane, c *columns, row int) int {
 	limit := r.limit()
 	for row < len(c.addr) {
@@ -279,9 +275,9 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 	return row
 }
 
-// step decodes the next step, whose values are valid until the one after it.
+// step decodes the next step. The values are valid until the next call.
 func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
-	r.early = earlyLimit{} // it is rows that are decoded early
+	r.early = earlyLimit{} // which would make rows
 	for {
 		if l = r.top(); l == nil {
 			return nil, 0, nil, r.end()
@@ -314,7 +310,7 @@ func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
 	}
 }
 
-// begin unpacks the first chunk of a lane.
+// begin decompresses the first chunk of a lane.
 func (r *Reader) begin(l *lane) error {
 	c := l.queue[0]
 	l.rows = 0
@@ -327,8 +323,7 @@ func (r *Reader) begin(l *lane) error {
 	return l.d.start(c, r.plans[:c.known.blocks])
 }
 
-// leave ends a lane's first chunk; err tells what is wrong with it. It gives row
-// back.
+// leave ends a lane's first chunk, with the error err. It returns row.
 func (r *Reader) leave(l *lane, err error, row int) int {
 	if c := l.queue[0]; err != nil {
 		r.lose(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})
@@ -337,7 +332,7 @@ func (r *Reader) leave(l *lane, err error, row int) int {
 	return row
 }
 
-// lose notes what cannot be read.
+// lose records what cannot be read.
 func (r *Reader) lose(l Lost) {
 	if r.lost.First == nil {
 		r.lost.First, r.lost.Offset = l.First, l.Offset
@@ -350,7 +345,7 @@ func (r *Reader) lose(l Lost) {
 	}
 }
 
-// drop takes the first chunk from a lane, and puts the lane where it belongs.
+// drop removes the first chunk of a lane, and moves the lane to its place.
 func (r *Reader) drop(l *lane) {
 	r.endEarly(l)
 	r.reused.takeBack(l.queue[0], l.d)
@@ -361,16 +356,15 @@ func (r *Reader) drop(l *lane) {
 	}
 	if len(l.queue) > 0 {
 		l.ticket = l.queue[0].firstTicket
-		r.sink(0)
-		return
+	} else {
+		last := len(r.turn) - 1
+		r.turn[0] = r.turn[last]
+		r.turn = r.turn[:last]
 	}
-	last := len(r.turn) - 1
-	r.turn[0] = r.turn[last]
-	r.turn = r.turn[:last]
 	r.sink(0)
 }
 
-// end is what the trace ends with.
+// end returns the error that ends the trace.
 func (r *Reader) end() error {
 	switch {
 	case r.lost.First != nil && (r.ended == io.EOF || r.ended == io.ErrUnexpectedEOF):
@@ -391,7 +385,7 @@ func (r *Reader) damage(at uint64, err error) error {
 	return &trace.DamageError{File: r.name, Layer: "sgt", Offset: int64(at), Err: err}
 }
 
-// refuse makes an error about a frame one of the trace.
+// refuse turns an error of a frame into one of the trace.
 func (r *Reader) refuse(at uint64, err error) error {
 	var version *VersionError
 	if errors.As(err, &version) {
@@ -401,7 +395,7 @@ func (r *Reader) refuse(at uint64, err error) error {
 	return r.damage(at, err)
 }
 
-// String says what is lost.
+// String describes what is lost.
 func (l Lost) String() string {
 	var words []string
 	if l.Chunks > 0 {
@@ -420,8 +414,7 @@ func several(n uint64, noun string) string {
 	return decimal(n) + " " + noun + "s"
 }
 
-// Recognise tells whether head, the beginning of a file, is that of a container.
-// The reason says why not.
+// Recognise reports whether head, the beginning of a file, is a container, and else the reason.
 func Recognise(head []byte) (reason string, ok bool) {
 	if BeginsWith(head, tagFile) {
 		return "", true

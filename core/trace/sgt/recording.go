@@ -30,8 +30,8 @@ type Recording struct {
 	Chunks []RecordedChunk
 }
 
-// ReadRecording reads everything but the content of chunks. The error reports wrong tables, or that there is no
-// container.
+// ReadRecording reads everything but the content of chunks. The error reports wrong tables, or that there
+// is no container.
 func ReadRecording(file io.ReaderAt, size int64) (*Recording, error) {
 	in := &stream{feed: feed{r: sectionFrom(file, 0, size)}, headersOnly: true}
 	r := newReader("the recording", Options{}, in, &told{})

@@ -7,9 +7,8 @@ import (
 )
 
 // Restorer writes a container of all rows that came from one, with all events and the tables of the
-// program, as a loop-compressed trace has them. The rows of an execution of a block become a step
-// again. Rows of a trace without a program, or whose tables cannot be written, are imported: see
-// [Importer].
+// program, as a loop-compressed trace has them. The rows of an execution of a block become a step again.
+// Rows of a trace without a program, or whose tables cannot be written, are imported: see [Importer].
 type Restorer struct {
 	out    io.Writer
 	facts  []trace.Fact

@@ -9,19 +9,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Part says which steps of a container are taken over into another.
+// Part selects steps of a container.
 type Part struct {
 	Kinds       trace.Kinds // of references; events always stay
 	Threads     []uint32    // ascending; nil: all
 	Skip, Limit uint64      // references of these kinds and threads; no limit: 0
 }
 
-// isWhole tells whether nothing is left out.
+// isWhole reports whether nothing is left out.
 func (p *Part) isWhole() bool {
 	return p.Kinds&trace.AllKinds == trace.AllKinds && p.Threads == nil && p.Skip == 0 && p.Limit == 0
 }
 
-// String says what is taken over.
+// String describes the part.
 func (p *Part) String() string {
 	words := []string{"kinds " + p.Kinds.String()}
 	if p.Threads != nil {
@@ -40,11 +40,9 @@ func (p *Part) String() string {
 	return strings.Join(words, ", ")
 }
 
-// Rewriter writes a part of a container into another one, in the order of
-// tickets: whoever reads that need not put threads in order. Blocks, steps and
-// tickets stay. Sites of kinds that are left out go from their blocks. A step
-// that Skip or Limit cuts leaves its references within the part, each as a step
-// of a synthetic block.
+// Rewriter writes a part of a container into another one, in the order of tickets, so that readers need not
+// sort threads. Blocks, steps and tickets stay. Blocks lose sites of kinds that are left out. The
+// references of a step that Skip or Limit cuts become steps of synthetic blocks.
 type Rewriter struct {
 	r    *Reader
 	w    *Writer
@@ -57,14 +55,13 @@ type Rewriter struct {
 	values       []uint64
 }
 
-// rewrittenBlock is what becomes of a block.
+// rewrittenBlock describes a block in the new file.
 type rewrittenBlock struct {
 	number uint32  // in the new file
 	keep   []uint8 // values that stay; nil: all
 }
 
-// NewRewriter begins a container with a part of what r reads, of which nothing
-// was read.
+// NewRewriter begins a container with a part of the container of r, from which nothing was read.
 func NewRewriter(w io.Writer, r *Reader, part Part) *Rewriter {
 	x := &Rewriter{r: r, w: NewWriter(w, 0, nil), part: part, toSkip: part.Skip, left: part.Limit}
 	if part.Limit == 0 {
@@ -74,7 +71,7 @@ func NewRewriter(w io.Writer, r *Reader, part Part) *Rewriter {
 	return x
 }
 
-// frame takes a frame over that is no chunk's.
+// frame copies a frame other than a chunk's.
 func (x *Rewriter) frame(f frame) error {
 	switch f.tag {
 	case tagFile:
@@ -93,7 +90,7 @@ func (x *Rewriter) frame(f frame) error {
 	return nil
 }
 
-// module takes a module over, without the sites that are left out.
+// module copies a module, without the sites that are left out.
 func (x *Rewriter) module(body []byte) error {
 	var p trace.Program
 	if err := ParseModule(body, &p); err != nil {
@@ -113,8 +110,7 @@ func (x *Rewriter) module(body []byte) error {
 	return x.w.Module(body)
 }
 
-// thin takes the sites of other kinds from the blocks of a module, and gives the
-// values that stay.
+// thin removes the sites of other kinds from the blocks of a module, and sets keep to the remaining values.
 func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	sites := p.Sites
 	p.Sites = nil
@@ -143,8 +139,7 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	}
 }
 
-// Copy takes over up to so many steps. io.EOF tells that everything is taken
-// over; another error, of which some are damage, what ended it before.
+// Copy copies up to so many steps. It returns io.EOF at the end; other errors may report damage.
 func (x *Rewriter) Copy(steps int) error {
 	for range steps {
 		if x.left == 0 {
@@ -167,7 +162,7 @@ func (x *Rewriter) Copy(steps int) error {
 // References is the number of references written so far.
 func (x *Rewriter) References() uint64 { return x.w.total }
 
-// step takes a step over, or what of it is within the part.
+// step copies a step, or its references within the part.
 func (x *Rewriter) step(at place, block uint32, values []uint64) error {
 	to := &x.blocks[block]
 	if to.keep != nil {
@@ -191,7 +186,7 @@ func (x *Rewriter) step(at place, block uint32, values []uint64) error {
 	return x.w.Step(at.thread, at.ticket, to.number, values)
 }
 
-// cut takes the references of a step over that are within the part.
+// cut copies the references of a step that are within the part.
 func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
 	p := &trace.Program{Modules: make([]trace.Module, 1)}
 	var of [][]uint64
@@ -226,8 +221,7 @@ func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
 	return nil
 }
 
-// Close ends the new container; how tells how the run ended where the old one
-// does not.
+// Close ends the new container; how says how the run ended if the old one does not.
 func (x *Rewriter) Close(how string) error {
 	e := x.r.ending.End
 	if !x.r.ending.Known {

@@ -9,8 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Source is a container with an index: see [trace.Source]. A reader that finds the index wrong
-// fails.
+// Source is a container with an index: see [trace.Source]. A reader that finds the index wrong fails.
 type Source struct {
 	name   string
 	file   io.ReaderAt

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Survey is what a file tells of itself without its steps being decoded.
+// Survey describes a file without decoding its steps.
 type Survey struct {
 	Version      uint64
 	PointerBits  uint64
@@ -25,18 +25,17 @@ type Survey struct {
 	LastTicket   uint64
 	Threads      []ThreadSurvey // by number
 	Lost         Lost
-	Stopped      error // why the file could not be read to its end; nil: it could
+	Stopped      error // that kept the file from being read to its end, or nil
 }
 
-// ThreadSurvey is what chunks tell of a thread.
+// ThreadSurvey describes a thread by its chunks.
 type ThreadSurvey struct {
 	Number                    uint32
 	Chunks, Steps, References uint64
 }
 
-// Look reads the frames of a container of which nothing was read. The error tells
-// that there is none. It is no method, as [Check] is none, so that a program that
-// does without them is linked without them.
+// Look reads the frames of a container, from which r has read nothing. The error reports that there is
+// none. Look and [Check] are no methods, so that programs without them do not link them.
 func Look(r *Reader) (*Survey, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
@@ -68,10 +67,10 @@ func Look(r *Reader) (*Survey, error) {
 	return s, nil
 }
 
-// errNotStream is for a mistake of who calls.
+// errNotStream reports a mistake of the caller.
 var errNotStream = errors.New("sgt: the reader of a span is neither surveyed nor checked")
 
-// finish takes over what the reader of all frames learned.
+// finish adds what the reader of all frames knows.
 func (s *Survey) finish(r *Reader, in *stream, threads map[uint32]*ThreadSurvey) {
 	for _, t := range threads {
 		s.Threads = append(s.Threads, *t)

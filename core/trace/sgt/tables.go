@@ -248,8 +248,7 @@ func (t *tableForm) codeModule(m *trace.Module) {
 	})
 }
 
-// outlineFunction is the flag of a body of a parallel region; flags from firstTarget on are the
-// target's.
+// outlineFunction is the flag of a body of a parallel region; flags from firstTarget on are the target's.
 const (
 	outlineFunction = 1
 	firstTarget     = 1

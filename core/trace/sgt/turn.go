@@ -13,8 +13,8 @@ func (p place) before(other place) bool {
 
 func (l *lane) place() place { return place{l.ticket, l.thread} }
 
-// limit is how far the first lane may go: to the place of the second, or to the
-// floor as long as more may come.
+// limit returns how far the first lane may go: to the place of the second, or to the floor if more chunks
+// may come.
 func (r *Reader) limit() place {
 	limit := place{^uint64(0), ^uint32(0)}
 	for _, l := range r.turn[min(1, len(r.turn)):min(3, len(r.turn))] {
@@ -28,7 +28,7 @@ func (r *Reader) limit() place {
 	return limit
 }
 
-// rise moves a lane towards the front to where it belongs.
+// rise moves a lane up to its place in the heap.
 func (r *Reader) rise(i int) {
 	for i > 0 {
 		above := (i - 1) / 2
@@ -40,7 +40,7 @@ func (r *Reader) rise(i int) {
 	}
 }
 
-// sink moves a lane towards the end to where it belongs.
+// sink moves a lane down to its place in the heap.
 func (r *Reader) sink(i int) {
 	for {
 		first := i

@@ -5,11 +5,9 @@ import (
 	"math/bits"
 )
 
-// The values in the queue become rows in one of two ways, which give the same:
-// [decoder.inTurn] and [decoder.inSteps].
+// The values in the queue become rows in one of two equivalent ways: [decoder.inTurn] and [decoder.inSteps].
 
-// differences decodes by how much the values that miss are off. Where there are
-// no more, the queue ends.
+// differences decodes the differences of the values that miss. If there are too few, the queue ends.
 func (d *decoder) differences() {
 	q := &d.queue
 	for i := d.shortDifferences(0); i < q.missEnd; i = d.shortDifferences(i + 1) {
@@ -24,9 +22,8 @@ func (d *decoder) differences() {
 	}
 }
 
-// shortDifferences goes on with the i-th value that misses, up to one whose
-// difference is more than one number of eight bytes, or is not there. It says
-// which one that is.
+// shortDifferences decodes from the i-th value that misses on, up to one whose difference has more than
+// eight bytes, or is missing. It returns the index of that one.
 func (d *decoder) shortDifferences(i int) int {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -53,13 +50,12 @@ func (d *decoder) shortDifferences(i int) int {
 	return i
 }
 
-// inTurn makes the rows of values in the queue, each as a whole: the fastest way
-// on processors. Whether a value misses can hardly be foretold in irregular code,
-// and a wrongly predicted branch costs as much as several values do: so it is the
-// only branch that hangs on the trace.
+// inTurn writes the rows of values in the queue, row by row, the fastest way natively. Misses are
+// unpredictable in irregular code, and a mispredicted branch costs as much as several values, so it is the
+// only branch that depends on the trace.
 //
-// It is one function, with [difference] written out, so that its state stays in
-// registers: calls in it take a quarter more time.
+// It is one function, with [difference] inlined by hand, so that its state stays in registers: calls cost a
+// quarter of the time.
 func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -99,10 +95,9 @@ func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 	return row + done, err
 }
 
-// inSteps makes the rows of values in the queue as [decoder.inTurn] does: first
-// their differences, then their addresses, and then the rest of the rows. These
-// are loops without branches and with few values in use: in WebAssembly every
-// branch that is taken goes through a jump table, for which registers are saved.
+// inSteps writes the rows of values in the queue column by column: first differences, then addresses, then
+// the rest. The loops have no branches and few live values, because in WebAssembly every taken branch goes
+// through a jump table, for which registers are saved.
 func (d *decoder) inSteps(c *columns, row int) (next int, err error) {
 	q := &d.queue
 	if q.valueAt == 0 {
@@ -119,8 +114,7 @@ func (d *decoder) inSteps(c *columns, row int) (next int, err error) {
 	return row + len(values), err
 }
 
-// addresses makes those of values in the queue. Whether one misses is arithmetic,
-// not a branch.
+// addresses computes the addresses of values in the queue, without a branch for misses.
 func (d *decoder) addresses(addrs, values []uint64) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -141,7 +135,7 @@ func (d *decoder) addresses(addrs, values []uint64) {
 	d.previous, q.missAt = previous, miss
 }
 
-// describe writes what does not depend on values, of the rows of values in the queue.
+// describe writes the columns that do not depend on values, of the rows of values in the queue.
 func (d *decoder) describe(c *columns, row int, values []uint64) {
 	cells := d.cells.all
 	if len(cells) == 0 {

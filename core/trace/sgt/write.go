@@ -55,8 +55,8 @@ type openChunk struct {
 	encoder
 }
 
-// NewWriter begins a container with facts about the capture. pointerBits is the width of the program's addresses,
-// 0 if unknown.
+// NewWriter begins a container with facts about the capture. pointerBits is the width of the program's
+// addresses, 0 if unknown.
 func NewWriter(w io.Writer, pointerBits uint64, facts []trace.Fact) *Writer {
 	return &Writer{out: w, pointerBits: pointerBits, facts: facts, full: usualChunks, threads: map[uint32]*openChunk{}, packer: lz4.NewWriter(nil)}
 }
@@ -152,8 +152,8 @@ func appendTags(dst []byte, first int, tags []string) []byte {
 	return dst
 }
 
-// Step writes one execution of a block by a thread. Steps come in the order of tickets; values are those of the
-// block's sites.
+// Step writes one execution of a block by a thread. Steps come in the order of tickets; values are those of
+// the block's sites.
 func (w *Writer) Step(thread uint32, ticket uint64, block uint32, values []uint64) error {
 	if w.current == nil || w.current.thread != thread {
 		w.turnTo(thread)

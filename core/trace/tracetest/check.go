@@ -64,8 +64,8 @@ func appendRows(all []Outcome, b *trace.Batch) []Outcome {
 	return all
 }
 
-// CheckText reads text by open whole, in halves, byte by byte and with the end reported with the last bytes, in
-// batches of one row up to 200, and wants the same outcomes each time.
+// CheckText reads text by open whole, in halves, byte by byte and with the end reported with the last
+// bytes, in batches of one row up to 200, and wants the same outcomes each time.
 func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []Outcome) {
 	t.Helper()
 	for _, way := range []struct {

@@ -18,8 +18,8 @@ type TB interface {
 	Fatal(args ...any)
 }
 
-// SmallTraces are the names for [Small]: lackey text with threads and instructions, with superblocks, and of data
-// references only; din; CSV.
+// SmallTraces are the names for [Small]: lackey text with threads and instructions, with superblocks, and
+// of data references only; din; CSV.
 var SmallTraces = []string{"threads.lackey", "blocks.lackey", "data.lackey", "small.din", "small.csv"}
 
 //go:embed testdata
@@ -34,15 +34,15 @@ func Small(name string) []byte {
 	return text
 }
 
-// Packed returns a real compressed trace: the 104,544 data references that lackey recorded of a program that adds
-// up an array and then a list, compressed by lz4 in blocks without checksums.
+// Packed returns a real compressed trace: the 104,544 data references that lackey recorded of a program
+// that adds up an array and then a list, compressed by lz4 in blocks without checksums.
 func Packed() []byte { return Small("array-list.lackey.lz4") }
 
 // RealTraces are the names for [RealText]: a dense product, a stencil, a sort.
 var RealTraces = []string{"gemm", "jacobi2d", "sort"}
 
-// FindData returns the folder of the large traces and their data: $STACKGLASS_DATA, else ../shared/data from the
-// root of the repository. The error says how to get it.
+// FindData returns the folder of the large traces and their data: $STACKGLASS_DATA, else ../shared/data
+// from the root of the repository. The error says how to get it.
 func FindData() (dir string, err error) {
 	if dir = os.Getenv("STACKGLASS_DATA"); dir == "" {
 		root, err := repository()

@@ -2,9 +2,9 @@ package tracetest
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// Multiplication returns the program's tables and the steps of a run of C = A·B of n × n doubles, as a compiler
-// makes it: main clears C, calls multiply and then printf. The innermost loop runs n³ times with three loads, a
-// store and two flops.
+// Multiplication returns the program's tables and the steps of a run of C = A·B of n × n doubles, as a
+// compiler makes it: main clears C, calls multiply and then printf. The innermost loop runs n³ times with
+// three loads, a store and two flops.
 func Multiplication(n uint64) (*trace.Program, []Step) {
 	p := multiplication()
 	a, b, c := uint64(1)<<20, uint64(1)<<24, uint64(1)<<28

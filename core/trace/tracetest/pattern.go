@@ -86,8 +86,8 @@ func (p *uniform) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Zipf refers to lines lines of 64 bytes, the k-th with a probability proportional to 1/k^exponent. Likely lines
-// are scattered.
+// Zipf refers to lines lines of 64 bytes, the k-th with a probability proportional to 1/k^exponent. Likely
+// lines are scattered.
 func Zipf(lines int, exponent float64, seed uint64) Pattern {
 	p := &zipf{random: rand.New(rand.NewPCG(seed, 3)), upTo: make([]float64, lines)}
 	var sum float64
@@ -115,8 +115,8 @@ func (p *zipf) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Mixed switches between patterns every few references, at random, as programs with a stack, a heap and an array
-// do. The patterns lie 2^40 bytes apart.
+// Mixed switches between patterns every few references, at random, as programs with a stack, a heap and an
+// array do. The patterns lie 2^40 bytes apart.
 func Mixed(seed uint64, patterns ...Pattern) Pattern {
 	return &mixed{patterns: patterns, random: rand.New(rand.NewPCG(seed, 4))}
 }

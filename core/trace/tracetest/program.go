@@ -15,7 +15,8 @@ type Step struct {
 	Values        []uint64
 }
 
-// Rows returns the rows of steps of a program, with events of all kinds, as the container's format defines them.
+// Rows returns the rows of steps of a program, with events of all kinds, as the container's format defines
+// them.
 func Rows(p *trace.Program, steps ...Step) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}, Site: []uint32{}, Arg: []uint64{}}
 	for _, s := range steps {
@@ -137,8 +138,8 @@ var (
 	programCallees = []string{"", "", "", "f1", "printf", "*"}
 )
 
-// RandomProgram returns a program of a few functions, with blocks in parts, sites of all kinds of references, and
-// a synthetic block at the end.
+// RandomProgram returns a program of a few functions, with blocks in parts, sites of all kinds of
+// references, and a synthetic block at the end.
 func RandomProgram(rng *rand.Rand) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "a/b.c"}}}
 	for f := range 1 + rng.UintN(4) {

@@ -43,9 +43,9 @@ func Of(refs ...Ref) *trace.Batch {
 	return b
 }
 
-// Lines builds a trace from words like those of papers: a letter a to z for a line of lineBytes bytes, before it
-// optionally L, S or M for the kind (default: a load) and a thread with a colon: "a b a", "1:La 2:Sa". Each
-// reference is one byte. It panics on other words, which are errors of the test.
+// Lines builds a trace from words like those of papers: a letter a to z for a line of lineBytes bytes,
+// before it optionally L, S or M for the kind (default: a load) and a thread with a colon: "a b a", "1:La
+// 2:Sa". Each reference is one byte. It panics on other words, which are errors of the test.
 func Lines(lineBytes int, words string) *trace.Batch {
 	var refs []Ref
 	for _, word := range strings.Fields(words) {

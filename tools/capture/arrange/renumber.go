@@ -14,10 +14,10 @@ import (
 
 var errControl = errors.New("the control part of a chunk makes no sense")
 
-// renumberer changes the numbers of blocks in chunks. Only the control part of a chunk names blocks, and only a
-// block that differs from the two that followed last, by its distance from the expected one
-// (core/trace/sgt/FORMAT.md, "Chunks"). So values and tickets stay, and those two blocks are all the coder's state
-// that is needed. Block 0 keeps its number, because chunks begin as if it had run.
+// renumberer changes the numbers of blocks in chunks. Only the control part of a chunk names blocks, and
+// only a block that differs from the two that followed last, by its distance from the expected one
+// (core/trace/sgt/FORMAT.md, "Chunks"). So values and tickets stay, and those two blocks are all the
+// coder's state that is needed. Block 0 keeps its number, because chunks begin as if it had run.
 type renumberer struct {
 	number  []uint32 // new numbers by the old ones
 	follow  []follow // by old number
@@ -137,8 +137,8 @@ func (r *renumberer) pack(others []byte) ([]byte, error) {
 	return r.packed.Bytes(), err
 }
 
-// prefix reads a prefix varint (core/trace/sgt/FORMAT.md, "Integers"); n is its number of bytes, 0 if the text ends
-// within it.
+// prefix reads a prefix varint (core/trace/sgt/FORMAT.md, "Integers"); n is its number of bytes, 0 if the
+// text ends within it.
 func prefix(text []byte) (v uint64, n int) {
 	if len(text) == 0 {
 		return 0, 0

@@ -1,14 +1,15 @@
-// Package qemu records the memory references of programs that were not compiled for tracing, by QEMU's user mode
-// emulation.
+// Package qemu records the memory references of programs that were not compiled for tracing, by QEMU's user
+// mode emulation.
 //
-// QEMU translates a program's instructions block by block and can call a plugin at each block and each reference.
-// The plugin, C in folder plugin, writes the container .sgt by the code of the runtime of instrumented programs. It
-// is compiled when it is first needed, by any installed compiler, and kept in the user's cache.
+// QEMU translates a program's instructions block by block and can call a plugin at each block and each
+// reference. The plugin, C in folder plugin, writes the container .sgt by the code of the runtime of
+// instrumented programs. It is compiled when it is first needed, by any installed compiler, and kept in the
+// user's cache.
 //
-// The recording shows what the emulator does: for 16 bytes two accesses of 8; for a repeated instruction (rep movs)
-// one access an element, and an entry of its block for each restart. Loads and stores of an instruction are separate,
-// also those of an atomic one. QEMU 7 has no AVX-512: programs that require it end. Accesses of the kernel and child
-// processes are not recorded.
+// The recording shows what the emulator does: for 16 bytes two accesses of 8; for a repeated instruction
+// (rep movs) one access an element, and an entry of its block for each restart. Loads and stores of an
+// instruction are separate, also those of an atomic one. QEMU 7 has no AVX-512: programs that require it
+// end. Accesses of the kernel and child processes are not recorded.
 //
 // Package arrange finishes the recording with names for addresses.
 package qemu
@@ -42,8 +43,8 @@ var emulators = map[elf.Machine]string{
 	elf.EM_RISCV:   "qemu-riscv64",
 }
 
-// Emulator returns the path and the name of the QEMU that runs programs of that machine; name is "" if there is
-// none.
+// Emulator returns the path and the name of the QEMU that runs programs of that machine; name is "" if
+// there is none.
 func Emulator(m elf.Machine) (path, name string, err error) {
 	if name = emulators[m]; name == "" {
 		return "", "", fmt.Errorf("programs for %v cannot be traced; only those for x86-64, AArch64 and 64-bit RISC-V", m)
@@ -83,8 +84,8 @@ func Plugin(ctx context.Context, emulator string) (string, error) {
 // plugin is the file of the plugin in its folder.
 const plugin = "plugin.so"
 
-// interfaceVersion returns the version of the plugin interface that the plugin must declare. Our part of it is the
-// same in all, but QEMU 9 rejects plugins of version 1 and QEMU 8 those of version 2.
+// interfaceVersion returns the version of the plugin interface that the plugin must declare. Our part of it
+// is the same in all, but QEMU 9 rejects plugins of version 1 and QEMU 8 those of version 2.
 func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	said, err := exec.CommandContext(ctx, emulator, "--version").Output()
 	if err != nil {
@@ -181,8 +182,8 @@ func findCompiler() string {
 	return ""
 }
 
-// Command returns the command that runs a program, with name as its first argument, and records it to a file of at
-// most that many bytes, 0 for no limit. The program has the environment of this process.
+// Command returns the command that runs a program, with name as its first argument, and records it to a
+// file of at most that many bytes, 0 for no limit. The program has the environment of this process.
 func Command(emulator, plugin, recording string, mostBytes uint64, name, program string, args []string) *exec.Cmd {
 	ours := []string{"LD_PRELOAD=" + plugin, "STACKGLASS_TRACE=" + recording, "STACKGLASS_TRACE_BYTES=" + strconv.FormatUint(mostBytes, 10)}
 	line := []string{"-plugin", plugin, "-0", name}

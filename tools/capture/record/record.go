@@ -1,6 +1,6 @@
-// Package record runs a program under a tracer and writes its trace: by QEMU (package qemu), which is fast, knows
-// threads and blocks, and lets addresses be named afterwards (package arrange), or else by Valgrind's lackey, whose
-// text is converted while the program runs.
+// Package record runs a program under a tracer and writes its trace: by QEMU (package qemu), which is fast,
+// knows threads and blocks, and lets addresses be named afterwards (package arrange), or else by Valgrind's
+// lackey, whose text is converted while the program runs.
 //
 // The program has the standard streams, the environment and the exit status that it would have by itself.
 package record
@@ -158,8 +158,8 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	return Result{Summary: s, Status: status}, err
 }
 
-// pass runs a command as if it were this one, and returns the exit status and how it ended. meanwhile, unless nil,
-// runs at the same time.
+// pass runs a command as if it were this one, and returns the exit status and how it ended. meanwhile,
+// unless nil, runs at the same time.
 func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how string, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	signals := make(chan os.Signal, 8)

@@ -1,8 +1,8 @@
-// Package symbols reads the symbols of ELF files: the function of an address, by the symbol tables, its source line,
-// by DWARF's line tables, and the variables with fixed addresses.
+// Package symbols reads the symbols of ELF files: the function of an address, by the symbol tables, its
+// source line, by DWARF's line tables, and the variables with fixed addresses.
 //
-// Symbols or debugging information may be absent. Separate debugging information of a distribution is found by the
-// file's build ID in /usr/lib/debug.
+// Symbols or debugging information may be absent. Separate debugging information of a distribution is found
+// by the file's build ID in /usr/lib/debug.
 package symbols
 
 import (
@@ -86,8 +86,8 @@ func Open(path string) (*File, error) {
 // HasLines reports whether the file has source lines.
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
-// tidyRows sorts the rows. If one sequence ends where another begins, the beginning comes last, and is valid; of
-// several rows of an address the last one is.
+// tidyRows sorts the rows. If one sequence ends where another begins, the beginning comes last, and is
+// valid; of several rows of an address the last one is.
 func (s *File) tidyRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
@@ -160,8 +160,8 @@ func (s *File) addSymbol(y elf.Symbol) {
 	}
 }
 
-// tidySymbols sorts the symbols, and keeps the shortest name of each address, the one without marks of versions and
-// aliases.
+// tidySymbols sorts the symbols, and keeps the shortest name of each address, the one without marks of
+// versions and aliases.
 func (s *File) tidySymbols() {
 	slices.SortFunc(s.functions, func(a, b Function) int {
 		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Size, a.Size), compareNames(a.Name, b.Name))
@@ -291,8 +291,8 @@ func (s *File) from(addr uint64) int {
 
 func (s *File) lineOf(r row) Line { return Line{s.files[r.file], int(r.line), int(r.column)} }
 
-// Opening returns the first line of the code at addr, if compilers give an address several lines. For a function it is
-// the function's own.
+// Opening returns the first line of the code at addr, if compilers give an address several lines. For a
+// function it is the function's own.
 func (s *File) Opening(addr uint64) (Line, bool) {
 	i := s.from(addr)
 	for i < len(s.rows) && s.rows[i].addr == addr && s.rows[i].file == 0 {
@@ -316,7 +316,8 @@ func (s *File) Line(addr uint64) (Line, bool) {
 	return s.lineOf(s.rows[i-1]), true
 }
 
-// Lines returns the lowest and the highest line of the instructions from first to last in the file of the first.
+// Lines returns the lowest and the highest line of the instructions from first to last in the file of the
+// first.
 func (s *File) Lines(first, last uint64) (file string, low, high int) {
 	at, ok := s.Opening(first)
 	if !ok {
