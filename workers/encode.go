@@ -8,7 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sample"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -243,4 +246,175 @@ func (b *body) sample(s *analysis.Sampling) {
 	if b.Check(o.Valid(), "no sample"); b.Reads() && !b.failed("a sample") {
 		*s = o
 	}
+}
+
+// body writes or reads the fields of a message. The Want of a [BodyError] is the first field that
+// cannot be read.
+type body struct {
+	*codec.Coder
+	want string
+}
+
+// encode returns what code writes.
+func encode(code func(*body)) []byte {
+	b := &body{Coder: codec.Writer([]byte{protocolVersion})}
+	code(b)
+	return b.Out
+}
+
+// decodeAs reads a T from data. Its error is a *[BodyError].
+func decodeAs[T any](message Type, data []byte, code func(*T, *body)) (v T, err error) {
+	err = decode(message, data, func(b *body) { code(&v, b) })
+	return v, err
+}
+
+// decode calls code to read data to its end. Its error is a *[BodyError].
+func decode(message Type, data []byte, code func(*body)) error {
+	b := &body{Coder: codec.Reader(data)}
+	version := uint64(protocolVersion)
+	if len(data) == 0 || data[0] != protocolVersion {
+		b.In.Fail("another version")
+		b.failed("version " + strconv.Itoa(protocolVersion) + " of the protocol")
+	}
+	b.U64(&version)
+	code(b)
+	b.Check(!b.More(), "more")
+	if !b.failed("the end of the message") {
+		return nil
+	}
+	return &BodyError{Message: message, Offset: b.In.Err().(*codec.Error).Offset, Want: b.want}
+}
+
+// failed reports whether reading has failed, and records want if it is the first failure.
+func (b *body) failed(want string) bool {
+	if b.Failed() && b.want == "" {
+		b.want = want
+	}
+	return b.Failed()
+}
+
+func (b *body) number(v *uint64, want string) {
+	b.U64(v)
+	b.failed(want)
+}
+
+func below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int](b *body, v *T, limit uint64, want string) {
+	codec.Below(b.Coder, v, limit)
+	b.failed(want)
+}
+
+func (b *body) flag(v *bool, want string) {
+	b.Flag(v)
+	b.failed(want)
+}
+
+func (b *body) text(v *string, want string) {
+	b.Text(v)
+	b.failed(want)
+}
+
+// texts codes a list; nil and an empty list are the same.
+func (b *body) texts(v *[]string, want string) {
+	codec.Slice(b.Coder, v, 1, b.Text)
+	b.failed(want)
+}
+
+// bytes codes bytes; nil and empty are the same. What it reads lies in the message.
+func (b *body) bytes(v *[]byte, want string) {
+	if b.Bytes(v); len(*v) == 0 {
+		*v = nil
+	}
+	b.failed(want)
+}
+
+// list codes the length + 1 of a list, 0 for nil, and its numbers.
+func (b *body) list(v *[]uint32, want string) {
+	n := 0
+	if *v != nil {
+		n = len(*v) + 1
+	}
+	if n = b.Length(n, 1); n > 0 {
+		if b.Reads() {
+			*v = []uint32{}
+		}
+		codec.Members(b.Coder, v, n-1, b.U32)
+	}
+	b.failed(want)
+}
+
+// numbers codes a list; nil and an empty list are the same.
+func (b *body) numbers(v *[]uint64, want string) {
+	codec.Slice(b.Coder, v, 1, b.U64)
+	b.failed(want)
+}
+
+// lists codes lists of numbers; nil and an empty list are the same.
+func (b *body) lists(v *[][]uint32, want string) {
+	codec.Slice(b.Coder, v, 1, func(list *[]uint32) { b.list(list, want) })
+	b.failed(want)
+}
+
+// rest codes bytes to the end of the message. What it reads lies in the message.
+func (b *body) rest(v *[]byte) {
+	if !b.Reads() {
+		b.Out = append(b.Out, *v...)
+	} else if *v = b.In.Take(); len(*v) == 0 {
+		*v = nil
+	}
+}
+
+// Subject is the subject of questions: a profile, a module of LLVM IR, or both.
+type Subject struct {
+	Profile []byte // encoded; nil: none
+	Name    string // of the module's file
+	Module  []byte // its text; nil: none
+}
+
+// Encode returns the binary form of s.
+func (s Subject) Encode() []byte { return encode(s.code) }
+
+// DecodeSubject reads what [Subject.Encode] wrote; its bytes lie in data. Its error is a *[BodyError].
+func DecodeSubject(data []byte) (Subject, error) { return decodeAs(TypeSubject, data, (*Subject).code) }
+
+func (s *Subject) code(b *body) {
+	b.text(&s.Name, "the module's name")
+	b.bytes(&s.Profile, "the profile")
+	b.rest(&s.Module)
+}
+
+// EncodeQuestion returns the binary form of q.
+func EncodeQuestion(q answers.Question) []byte { return encode(func(b *body) { codeQuestion(&q, b) }) }
+
+// DecodeQuestion reads what [EncodeQuestion] wrote; its bytes lie in data. Its error is a *[BodyError].
+func DecodeQuestion(data []byte) (answers.Question, error) {
+	return decodeAs(TypeAsk, data, codeQuestion)
+}
+
+func codeQuestion(q *answers.Question, b *body) {
+	b.text(&q.Of, "who answers")
+	b.texts(&q.Words, "the words")
+	b.rest(&q.Bytes)
+}
+
+// EncodeReply returns the binary form of a.
+func EncodeReply(a *answers.Reply) []byte { return encode(func(b *body) { codeReply(a, b) }) }
+
+// DecodeReply reads what [EncodeReply] wrote; its bytes lie in data. Its error is a *[BodyError].
+func DecodeReply(data []byte) (*answers.Reply, error) {
+	a, err := decodeAs(TypeAnswer, data, codeReply)
+	if err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+func codeReply(a *answers.Reply, b *body) {
+	b.text(&a.Part, "the part")
+	b.flag(&a.More, "the flag of more")
+	b.text(&a.Problem, "the problem")
+	b.texts(&a.Notes, "the notes")
+	b.texts(&a.Unmodelled, "what is not modelled")
+	b.bytes(&a.Bytes, "the bytes")
+	codec.Slice(b.Coder, &a.Tables, 4, func(t *report.Table) { t.Code(b.Coder) })
+	b.failed("the tables")
 }

@@ -14,6 +14,9 @@ import (
 	"slices"
 
 	"github.com/andybalholm/brotli"
+	"github.com/tdewolff/minify/v2"
+	"github.com/tdewolff/minify/v2/css"
+	"github.com/tdewolff/minify/v2/js"
 )
 
 // compressible are the endings of files that become smaller.
@@ -112,4 +115,21 @@ func brotlied(content []byte) ([]byte, error) {
 		return nil, err
 	}
 	return buf.Bytes(), os.Rename(half, kept)
+}
+
+// minified returns minified scripts and styles, and other files unchanged.
+func minified(name string, content []byte) ([]byte, error) {
+	const script, style = "text/javascript", "text/css"
+	m := minify.New()
+	m.AddFunc(style, css.Minify)
+	m.AddFunc(script, js.Minify)
+	mediaType := map[string]string{".js": script, ".css": style}[path.Ext(name)]
+	if mediaType == "" {
+		return content, nil
+	}
+	short, err := m.Bytes(mediaType, content)
+	if err != nil {
+		return nil, fmt.Errorf("minifying %s: %w", name, err)
+	}
+	return short, nil
 }

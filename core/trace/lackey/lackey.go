@@ -28,6 +28,7 @@ import (
 	"encoding/binary"
 	"io"
 	"math"
+	"strconv"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/lines"
@@ -226,4 +227,119 @@ func (p *parser) turn(thread uint32, b *trace.Batch, row int) error {
 		p.thread, p.pc = thread, 0
 	}
 	return nil
+}
+
+// record reads a line of a reference, with any number of blanks.
+func record(line []byte) (kind trace.Kind, addr trace.Addr, size uint32, wrong *trace.SyntaxError) {
+	letter, after := lines.Cut(lines.Trim(line))
+	if len(letter) != 1 || kinds[letter[0]^' '] == other {
+		return 0, 0, 0, lines.Wrong("line", line, "I, L, S or M, then address,bytes")
+	}
+	kind = trace.Kind(kinds[letter[0]^' '])
+	digits, sizeText, found := bytes.Cut(after, []byte(","))
+	if !found {
+		return 0, 0, 0, lines.Wrong("reference", after, "address,bytes")
+	}
+	if addr, wrong = lines.HexAddress(digits); wrong != nil {
+		return 0, 0, 0, wrong
+	}
+	if size, wrong = lines.Decimal32("bytes", sizeText); wrong != nil {
+		return 0, 0, 0, wrong
+	}
+	if !lines.FitsBytes(addr, size) {
+		return 0, 0, 0, lines.Wrong("reference", after, "one that ends within the 64-bit address space")
+	}
+	return kind, addr, size, nil
+}
+
+// skipped reports whether line is one of Valgrind's without a reference.
+func skipped(line []byte) bool {
+	if len(line) >= 3 {
+		switch string(line[:2]) {
+		case "==", "--", "**":
+			return true
+		}
+		switch string(line[:3]) {
+		case "###", "SB ":
+			return true
+		}
+	}
+	return lines.IsBlank(line)
+}
+
+// acquired returns the thread that a SCHED line says is resumed.
+func acquired(line []byte) (thread uint32, ok bool) {
+	_, after, found := bytes.Cut(line, []byte("--   SCHED["))
+	if !found {
+		return 0, false
+	}
+	number, event, found := bytes.Cut(after, []byte("]:"))
+	if !found || !bytes.HasPrefix(lines.Trim(event), []byte("acquired lock")) {
+		return 0, false
+	}
+	thread, wrong := lines.Decimal32("thread", number)
+	return thread, wrong == nil
+}
+
+// Recognise reports whether text, the beginning of a file, is lackey's, and else the reason. Text
+// of Valgrind without a reference is taken for the beginning of such a trace.
+func Recognise(text []byte) (reason string, ok bool) {
+	const none = "there is no reference"
+	reason, ok = lines.Recognise(text, none, skipped, func(line []byte) *trace.SyntaxError {
+		_, _, _, wrong := record(line)
+		return wrong
+	})
+	if reason == none && (bytes.HasPrefix(text, []byte("==")) || bytes.Contains(text, []byte("\n=="))) {
+		return "", true
+	}
+	return reason, ok
+}
+
+// Writer writes references as lackey prints them, and threads as with --trace-sched=yes. A data reference
+// has no PC but that of the fetch before it. Ranges become loads and stores; an unknown size is 0.
+type Writer struct {
+	w       io.Writer
+	text    []byte
+	thread  uint32
+	threads bool // a thread was written
+}
+
+// NewWriter returns a writer to w.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+var prefixes = [trace.NumKinds]string{
+	trace.Load: " L ", trace.Store: " S ", trace.Modify: " M ", trace.Fetch: "I  ", trace.RangeRead: " L ", trace.RangeWrite: " S ",
+}
+
+// Write writes the references of a batch; the format has no events.
+func (w *Writer) Write(b *trace.Batch) error {
+	w.text = w.text[:0]
+	for i, kind := range b.Kind {
+		if !kind.IsReference() {
+			continue
+		}
+		if b.Thread != nil && (!w.threads || b.Thread[i] != w.thread) {
+			w.turn(b.Thread[i])
+		}
+		w.text = appendAddr(append(w.text, prefixes[kind]...), b.Addr[i])
+		w.text = strconv.AppendUint(append(w.text, ','), uint64(b.Bytes[i]), 10)
+		w.text = append(w.text, '\n')
+	}
+	_, err := w.w.Write(w.text)
+	return err
+}
+
+// turn writes that another thread is resumed. The number of the process is unknown; readers ignore it.
+func (w *Writer) turn(thread uint32) {
+	w.thread, w.threads = thread, true
+	w.text = strconv.AppendUint(append(w.text, "--1--   SCHED["...), uint64(thread), 10)
+	w.text = append(w.text, "]:  acquired lock (stackglass)\n"...)
+}
+
+// appendAddr writes at least eight digits, as lackey does.
+func appendAddr(text []byte, addr trace.Addr) []byte {
+	for digits := uint(7); digits > 0 && addr>>(4*digits) == 0; digits-- {
+		text = append(text, '0')
+	}
+	return strconv.AppendUint(text, addr, 16)
 }

@@ -3,7 +3,6 @@ package tracetest
 import (
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -23,7 +22,7 @@ func Rows(p *trace.Program, steps ...Step) *trace.Batch {
 		block := &p.Blocks[s.Block]
 		if block.Flags&trace.Synthetic == 0 {
 			addRow(b, trace.BlockEntry, s.Block, s.Thread, 0, 0, 0)
-			if bare(p, block) {
+			if p.IsBare(s.Block) {
 				addRow(b, trace.BareBlock, s.Block, s.Thread, 0, 0, 0)
 			}
 		}
@@ -49,11 +48,6 @@ func Rows(p *trace.Program, steps ...Step) *trace.Batch {
 		}
 	}
 	return b
-}
-
-// bare reports whether a block loads, stores and modifies nothing.
-func bare(p *trace.Program, b *trace.Block) bool {
-	return !slices.ContainsFunc(p.Sites[b.FirstSite:b.FirstSite+b.Sites], func(s trace.Site) bool { return s.Kind <= trace.Modify })
 }
 
 func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Addr, bytes uint32, arg uint64) {
