@@ -1,35 +1,31 @@
 package stack
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Coherent is the LRU stack of one core of several whose private caches are kept
-// coherent by invalidation (MODELS §6.4; Schuff, Parsons and Pai's model as in
-// Kulkarni §2): another core's store takes a line away and leaves a hole in its
-// place, which is a way that is free in every cache that had the line. What is
-// accessed next fills the topmost hole that is above its own place; only what is
-// above that hole moves down, and the old place becomes a hole. So it answers for
-// every capacity at once, and for every number of sets, each with holes of its own,
-// what [Sets] answers for a core alone. Make one with [NewCoherent].
+// Coherent is the LRU stack of one core of several whose private caches are kept coherent by
+// invalidation (MODELS §6.4; Schuff, Parsons and Pai's model as in Kulkarni §2). Another core's
+// store takes a line and leaves a hole, which is a free way in every cache that had the line.
+// The next access fills the topmost hole above its own place; only what is above that hole
+// moves down, and the old place becomes a hole. So the model answers for every capacity and
+// number of sets at once, each with holes of its own, what [Sets] answers for a core alone.
+// Make one with [NewCoherent].
 //
-// The depth of a line is the most valid lines that were above it at any one time
-// since its access: holes are what is left of lines that were there. So a line lies
-// no deeper in its set with more sets, and one that is on top of its set, since
-// nothing of that set was accessed after it, is on top with more sets too.
+// The depth of a line is the most valid lines that were above it at any one time since its
+// access: holes are the places of such lines. So a line lies no deeper with more sets, and one
+// that is on top of its set is on top with more sets too. The two pieces of Sets remain:
 //
-// So it works in the two pieces of Sets:
-//
-//  1. The top array holds lines that were accessed since holes were last made above
-//     or among them, so that there are none: hits there are counted as by Sets.
-//     Before a line of the array is lost, it and those below fall off.
-//  2. Below it, stamps of holes stay live; coherent_holes.go finds the newest. For each number
-//     of sets there is a list a set (coherent_ways.go), whose first entries are the lines
-//     of the array, in any order, and whose others are lines and holes in the order
-//     of the stack. A line moves in its lists when it comes into the array, and when
-//     it falls off it; what happens in between leaves them as they are.
+//  1. The top array holds lines that were accessed since holes were last made above or among
+//     them, so it has no holes: hits are counted as by Sets. Before a line of the array is
+//     lost, it and those below fall off.
+//  2. Below it, stamps of holes stay live, and holes finds the newest. For each number
+//     of sets each set has a list (coherent_ways.go): first the lines of the array, in any
+//     order, and then lines and holes in the order of the stack. A line moves in its lists
+//     only when it enters or leaves the array.
 type Coherent struct {
 	near  Sets // its top array, table and stamps; nothing of recency
 	array [topLines]trace.Line
@@ -60,18 +56,11 @@ const Lost = Cold - 1
 
 // NewCoherent makes an empty model.
 func NewCoherent() *Coherent {
-	m := new(Coherent)
-	m.clearArray()
+	m := &Coherent{array: emptyTop}
+	m.near.exact.top = emptyTop
 	m.near.exact.stamps.reset(blockStamps, 0)
 	m.ways.reset()
 	return m
-}
-
-func (m *Coherent) clearArray() {
-	for i := range m.array {
-		m.array[i], m.near.exact.top[i] = noLine, noLine
-	}
-	m.used = 0
 }
 
 // Access accesses lines below 2^61 in order. In out it writes the depth of each, in
@@ -124,7 +113,8 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	case depth == Lost:
 		tally.cold++
 		m.lost--
-		lostAt = m.ways.comeBack(q.line, e.fell)
+		m.ways.push(q.line, e.fell, setBits)
+		m.ways.empty[e.fell], lostAt = false, m.ways.lostAt[e.fell]
 	default:
 		tally.cold++
 		e.fell = m.ways.newID()
@@ -254,12 +244,11 @@ func (m *Coherent) shorten(to int) {
 	}
 }
 
-// Lines is the number of distinct lines that the core has accessed so far.
+// Lines returns the number of distinct lines that the core has accessed.
 func (m *Coherent) Lines() int { return m.near.exact.table.lines }
 
 // Depths returns how deep accesses found their lines, as [Sets.Depths] does, except lost lines.
 func (m *Coherent) Depths() *SetDepths {
-	m.check()
 	tally := &m.near.tally
 	t := tally.depths()
 	deeper := m.ways.count(t)
@@ -270,4 +259,94 @@ func (m *Coherent) Depths() *SetDepths {
 		}
 	}
 	return t
+}
+
+// holes is a set of stamps that finds its newest: a bitmap, a bitmap of its nonzero words, and
+// so on up to one word.
+type holes struct {
+	levels [][]uint64 // levels[0] has a bit a stamp
+}
+
+// newest returns the highest stamp.
+func (h *holes) newest() (stamp uint32, found bool) {
+	top := len(h.levels) - 1
+	if top < 0 || h.levels[top][0] == 0 {
+		return 0, false
+	}
+	for k := top; k >= 0; k-- {
+		stamp = stamp<<6 | uint32(63-bits.LeadingZeros64(h.levels[k][stamp]))
+	}
+	return stamp, true
+}
+
+func (h *holes) add(stamp uint32) {
+	if len(h.levels) == 0 || int(stamp>>6) >= len(h.levels[0]) {
+		h.grow(stamp)
+	}
+	for k := range h.levels {
+		word := &h.levels[k][stamp>>6]
+		before := *word
+		*word |= 1 << (stamp & 63)
+		if before != 0 {
+			return
+		}
+		stamp >>= 6
+	}
+}
+
+func (h *holes) remove(stamp uint32) {
+	for k := range h.levels {
+		word := &h.levels[k][stamp>>6]
+		*word &^= 1 << (stamp & 63)
+		if *word != 0 {
+			return
+		}
+		stamp >>= 6
+	}
+}
+
+func (h *holes) grow(stamp uint32) {
+	words := int(stamp>>6) + 1
+	for k := 0; ; k++ {
+		if k == len(h.levels) {
+			h.levels = append(h.levels, nil)
+		}
+		level := h.levels[k]
+		if len(level) < words {
+			level = append(level, make([]uint64, max(words, 2*len(level))-len(level))...)
+			h.levels[k] = level
+		}
+		if len(level) == 1 {
+			return
+		}
+		if k == len(h.levels)-1 {
+			h.levels = append(h.levels, summary(level))
+		}
+		words = (len(level) + 63) / 64
+	}
+}
+
+// summary has a bit for each word that is not zero.
+func summary(level []uint64) []uint64 {
+	s := make([]uint64, (len(level)+63)/64)
+	for i, word := range level {
+		if word != 0 {
+			s[i/64] |= 1 << (i % 64)
+		}
+	}
+	return s
+}
+
+// renumber replaces each stamp by its rank among the live ones, which is never above the stamp.
+func (h *holes) renumber(rank func(stamp uint32) uint32) {
+	if len(h.levels) == 0 {
+		return
+	}
+	for w, word := range h.levels[0] {
+		for ; word != 0; word &= word - 1 {
+			stamp := uint32(w*64 + bits.TrailingZeros64(word))
+			h.remove(stamp)
+			h.add(rank(stamp))
+		}
+	}
 }

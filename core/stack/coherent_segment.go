@@ -33,20 +33,18 @@ func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	return mask
 }
 
-// Below is the stack of a core below a segment of a trace that is appended to what
-// was before (MODELS §9). The segment was run on an empty [Coherent]; on the stack of
-// both, the entries of its own stack are always on top, and below them is what was
-// there before, less what the segment has taken. Only three things that happen in the
-// segment reach down to it, and are told in order:
+// Below is the stack of a core below a segment of a trace that is appended (MODELS §9). The
+// segment was run on an empty [Coherent]. On the joined stack, the entries of the segment's
+// stack are on top, and below them what was there before, less what the segment has taken.
+// Three things in the segment reach below, and are reported in order:
 //
 //   - [Below.Touch]: the segment's first access to a line, which is taken from below;
 //   - [Below.Again]: an access to a line that was lost in the segment;
 //   - [Below.Lose]: a store of another core to a line not yet touched in the segment.
 //
-// The first two push what is above down by one and fill the topmost hole below, as
-// far as the segment had no hole of its own to fill. That is so or not for each number
-// of sets, which is why segments note it. The depth of an entry below is that among
-// those below, and the entries of the segment's stack so far.
+// The first two push what is above down by one, and fill the topmost hole below unless the
+// segment had a hole of its own to fill. That differs by number of sets, so segments record it.
+// The depth of an entry below counts those below and the entries of the segment's stack so far.
 type Below struct {
 	above  uint32 // entries of the segment's stack
 	stamps stamps // of entries below, the topmost one last
@@ -63,7 +61,7 @@ type belowSet struct {
 	mask    uint64 // of the holes that the state tells
 }
 
-// NewBelow makes it of the state of a model.
+// NewBelow makes a Below from the state of a model.
 func NewBelow(state []byte) (*Below, error) {
 	s, err := readState(state)
 	if err != nil {
@@ -176,7 +174,7 @@ func (r *Below) depth(e *entry) uint32 {
 	return r.above + r.stamps.live - 1 - r.stamps.rank(e.stamp)
 }
 
-// Depth gives how deep a line is that the segment has not touched, or Cold.
+// Depth returns the depth of a line that the segment has not touched, or Cold.
 func (r *Below) Depth(line trace.Line) uint32 {
 	if e := r.find(line); e != nil {
 		return r.depth(e)
@@ -204,7 +202,7 @@ func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32
 	return depth, lostAt, all
 }
 
-// Again takes an access of the segment to a line that it lost: see Touch.
+// Again makes an access of the segment to a line that it lost: see Touch.
 func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }
@@ -323,17 +321,8 @@ func (r *Below) Join(state []byte) ([]byte, error) {
 
 // entries returns what is below, from the top, with noLine for holes.
 func (r *Below) entries() []trace.Line {
-	all := make([]trace.Line, r.stamps.live)
-	for i := range all {
-		all[i] = noLine
-	}
-	for p := range r.table.parts {
-		for _, e := range r.table.parts[p].slots {
-			if e.key != 0 && e.stamp < fresh {
-				all[r.stamps.live-1-r.stamps.rank(e.stamp)] = e.key - 1
-			}
-		}
-	}
+	all := slices.Repeat([]trace.Line{noLine}, int(r.stamps.live))
+	r.table.order(&r.stamps, all)
 	return all
 }
 

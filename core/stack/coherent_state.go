@@ -114,18 +114,9 @@ func (m *Coherent) State() []byte {
 // entries returns the stack from the top, with noLine for holes.
 func (m *Coherent) entries() []trace.Line {
 	exact := &m.near.exact
-	all := make([]trace.Line, m.used+int(exact.stamps.live))
-	for i := range all {
-		all[i] = noLine
-	}
+	all := slices.Repeat([]trace.Line{noLine}, m.used+int(exact.stamps.live))
 	copy(all, exact.top[:m.used])
-	for p := range exact.table.parts {
-		for _, e := range exact.table.parts[p].slots {
-			if e.key != 0 && e.stamp < fresh {
-				all[uint32(len(all))-1-exact.stamps.rank(e.stamp)] = e.key - 1
-			}
-		}
-	}
+	exact.table.order(&exact.stamps, all)
 	return all
 }
 
@@ -185,7 +176,6 @@ func (m *Coherent) Restore(state []byte) error {
 			return errState
 		}
 	}
-	m.check()
 	return nil
 }
 
@@ -275,8 +265,7 @@ func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 	p.sets[set].first, p.sets[set].holes = list[0], holes
 }
 
-// maxLines is above every line.
-const maxLines = 1 << 61
+const maxLines = 1 << 61 // above every line
 
 // setMask are the depths of a set that are holes.
 type setMask struct{ set, mask uint64 }

@@ -6,16 +6,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// ways are the stacks of sets of a [Coherent], for each number of sets from 2^1 on:
-// a list a set of its topmost entries, the ids of lines, and holes. What falls off
-// its end never comes back by itself, so what is deeper does not matter.
+// ways are the stacks of sets of a [Coherent]: for each number of sets from 2^1 on, each set
+// has a list of its topmost entries, which are ids of lines, and holes. What falls off the end
+// never comes back by itself, so deeper entries do not matter.
 //
-// A line that is on top with some number of sets is so with more, and coming there
-// again changes nothing: walks end there. A line that is lost there stays: what is
-// on top of a set is a hole if its line is empty, for whoever comes next takes its
-// place anyway. So the walk of a line that is lost, and of one that comes back to
-// its own hole, ends there too. With how few sets a line is in no list is noted by
-// id, so that nobody looks for what is not there.
+// A line that is on top with some number of sets is on top with more, and coming there again
+// changes nothing: walks end there. A line that is lost on top stays: the entry counts as a
+// hole if its line is empty, because whoever comes next takes its place anyway. So the walks of
+// a lost line, and of one that comes back to its own hole, end there, too. gone records with
+// how few sets a line is in no list, so that nobody searches for it in vain.
 type ways struct {
 	lists  [SetCounts]wayLists
 	gone   []uint8                        // by id: the most sets, 2^a, in whose lists it is not
@@ -29,10 +28,9 @@ type ways struct {
 // use.
 type wayLists []*wayPage
 
-// wayPage keeps the topmost entries of sets side by side, for many walks see no
-// others. What is below them is in rings, from head on and around; 0 ends a short
-// list. So an entry that pushes all others down is a store. Rings are short until
-// one of the page is full.
+// wayPage keeps the topmost entries of neighbouring sets together, because many walks see no
+// others. The entries below are in rings, from head on and around; 0 ends a short list. So
+// pushing all others down is one store. Rings are short until one of the page is full.
 type wayPage struct {
 	sets  [pageSets]waySet
 	rings []uint32 // of all sets; nil where none has two entries
@@ -45,7 +43,7 @@ type waySet struct {
 	holes uint8  // entries of the ring that are holes
 }
 
-// The ids that are no line's.
+// Ids that are not of lines.
 const (
 	noID   = iota // there is no entry
 	holeID        // a hole
@@ -139,13 +137,6 @@ func (w *ways) move(line trace.Line, id uint32) {
 		}
 		w.depths[a][d%listEntries]++
 	}
-}
-
-// comeBack puts a lost line on top of its lists, and returns the depth at which it was lost.
-func (w *ways) comeBack(line trace.Line, id uint32) (lostAt uint32) {
-	w.push(line, id, setBits)
-	w.empty[id] = false
-	return w.lostAt[id]
 }
 
 // push puts a line on top of its lists of up to 2^most sets, where it is not, or on

@@ -70,6 +70,7 @@ func (a *Answers) Run(m *stack.Coherent, events []stacktest.Event, batches []int
 	at := 0
 	for _, n := range batches {
 		Do(m, ops[at:at+n], lines[at:at+n], a.Out[at:at+n], a.Lost[at:at+n])
+		check(m)
 		at += n
 	}
 	a.Depths = m.Depths()
@@ -95,6 +96,7 @@ func EqualRestored(t TB, events []stacktest.Event, cut int) {
 	if err := again.Restore(state); err != nil {
 		t.Fatalf("%v", err)
 	}
+	check(again)
 	if !bytes.Equal(again.State(), state) {
 		t.Fatalf("the state of a restored model differs from what it was made of")
 	}

@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -13,8 +15,7 @@ const (
 	noLine     = ^trace.Line(0)  // no line: line numbers are below 2^61
 )
 
-// Exact computes exact distances, by the method in the package comment. Make one with
-// [NewExact].
+// Exact computes exact distances, by the method in the package comment. Make one with [NewExact].
 type Exact struct {
 	top     [topLines]trace.Line // the topmost lines, most recently used first
 	stamped bool                 // every line has a stamp, and the array is not searched
@@ -27,6 +28,13 @@ type Exact struct {
 	sink  uint64 // keeps touches from being optimised away
 }
 
+var emptyTop = func() (top [topLines]trace.Line) {
+	for i := range top {
+		top[i] = noLine
+	}
+	return top
+}()
+
 // deep is an access that the top array did not hold, or was not searched for.
 type deep struct {
 	line    trace.Line
@@ -36,20 +44,14 @@ type deep struct {
 
 // NewExact makes an empty model.
 func NewExact() *Exact {
-	m := new(Exact)
-	for i := range m.top {
-		m.top[i] = noLine
-	}
+	m := &Exact{top: emptyTop}
 	m.stamps.reset(blockStamps, 0)
 	return m
 }
 
 // Reset forgets every line, and keeps the memory for those to come.
 func (m *Exact) Reset() {
-	for i := range m.top {
-		m.top[i] = noLine
-	}
-	m.stamped, m.newest, m.share = false, 0, share{}
+	m.top, m.stamped, m.newest, m.share = emptyTop, false, 0, share{}
 	for p := range m.table.parts {
 		part := &m.table.parts[p]
 		clear(part.slots)
@@ -71,7 +73,6 @@ func (m *Exact) Distances(lines []trace.Line, out []uint32) {
 		m.stampAll(m.share.prefers(m.stamped, out[:n]))
 		lines, out = lines[n:], out[n:]
 	}
-	m.check()
 }
 
 // scan takes the accesses through the top array. It writes the distances of
@@ -244,13 +245,7 @@ func (m *Exact) Lines() int { return m.table.lines }
 // Stack implements [Model].
 func (m *Exact) Stack() []trace.Line {
 	below := make([]trace.Line, m.stamps.live)
-	for p := range m.table.parts {
-		for _, e := range m.table.parts[p].slots {
-			if s := e.stamp; e.key != 0 && s < fresh {
-				below[uint32(len(below))-1-m.stamps.rank(s)] = e.key - 1
-			}
-		}
-	}
+	m.table.order(&m.stamps, below)
 	if m.stamped {
 		return below
 	}
@@ -261,4 +256,122 @@ func (m *Exact) Stack() []trace.Line {
 		}
 	}
 	return append(stack, below...)
+}
+
+// share is how many accesses moved a line to the top lately, and how many of these lines came
+// from below the topmost ones: of the last quarter of a stretch, because counting takes time.
+type share struct {
+	accesses, moved, deep int
+}
+
+const stretch = 4 * chunk
+
+// prefers reports whether all lines should be stamped, as they are now or not: if most lines
+// that move come from so deep that searching the top array is in vain.
+func (s *share) prefers(stamped bool, distances []uint32) bool {
+	s.accesses += len(distances)
+	if s.accesses <= stretch/4*3 {
+		return stamped
+	}
+	s.moved += atLeast(1, distances)
+	s.deep += atLeast(topLines, distances)
+	if s.accesses < stretch {
+		return stamped
+	}
+	if stamped {
+		stamped = 2*s.deep >= s.moved
+	} else {
+		stamped = 4*s.deep > 3*s.moved
+	}
+	*s = share{}
+	return stamped
+}
+
+// atLeast counts the distances that are not below a limit.
+func atLeast(limit uint64, distances []uint32) int {
+	n := uint64(0)
+	for _, d := range distances {
+		n += (uint64(d) + 1<<32 - limit) >> 32
+	}
+	return int(n)
+}
+
+// stampAll stamps every line, or only those below the top array.
+func (m *Exact) stampAll(all bool) {
+	if all == m.stamped {
+		return
+	}
+	m.stamped, m.newest = all, m.top[0]
+	for i := topLines - 1; i >= 0; i-- {
+		e := m.table.find(m.top[i])
+		switch {
+		case e == nil:
+		case all:
+			e.stamp = m.newStamp()
+		default:
+			m.stamps.remove(e.stamp)
+			e.stamp = onTop
+		}
+	}
+}
+
+// scanStamped queues the accesses that are not to the line before, and returns their number.
+func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
+	last := m.newest
+	out = out[:len(lines)]
+	for i, x := range lines {
+		out[i] = 0
+		q := &m.queue[queued&(chunk-1)]
+		q.line, q.index = x, i
+		if x != last {
+			queued++
+		}
+		last = x
+	}
+	m.newest = last
+	return queued
+}
+
+// settleStamped is settle if every line is stamped.
+func (m *Exact) settleStamped(queue []deep, out []uint32) {
+	var entries [burst]*entry
+	for at := 0; at < len(queue); at += burst {
+		few := queue[at:min(at+burst, len(queue))]
+		m.lookUp(few, &entries)
+		for i := range few {
+			out[few[i].index] = m.restamp(entries[i])
+		}
+	}
+	m.bringUp(queue)
+}
+
+// restamp returns the distance of a line, and stamps it anew.
+func (m *Exact) restamp(e *entry) (distance uint32) {
+	if m.stamps.full() {
+		m.compact()
+	}
+	distance = Cold
+	if e.stamp != fresh {
+		distance = m.stamps.remove(e.stamp)
+	}
+	e.stamp = m.stamps.push()
+	return distance
+}
+
+// bringUp puts the lines of queued accesses on top of the array.
+func (m *Exact) bringUp(queue []deep) {
+	before, n := m.top, 0
+	for i := 0; i < len(queue)+topLines && n < topLines; i++ {
+		line := before[max(i-len(queue), 0)]
+		if i < len(queue) {
+			line = queue[len(queue)-1-i].line
+		}
+		if line == noLine {
+			return
+		}
+		if !slices.Contains(m.top[:n], line) {
+			m.top[n] = line
+			n++
+		}
+	}
 }

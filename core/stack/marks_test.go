@@ -36,6 +36,7 @@ func TestMarkedDepths(t *testing.T) {
 				clear(marked[at : at+n])
 			}
 			m.Follow(rapid.Bool().Draw(t, "follow accesses"))
+			check(m)
 			at += n
 		}
 		want := make([]uint32, len(lines))

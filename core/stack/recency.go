@@ -1,31 +1,26 @@
 package stack
 
-// recency answers, for each number of sets from 2^1 on, how many lines of a set
-// were moved to its front since a given move, up to MaxWays. A set is the list of
-// its last lines to move: only the numbers of their moves, newest first.
+// recency answers, for each number of sets from 2^1 on, how many lines of a set were moved to
+// its front since a given move, up to MaxWays. A set is the list of its last lines to move:
+// only the numbers of their moves, newest first.
 //
-// What moves a line is up to [Sets]. Where the top array holds most accesses, it is
-// a fall off the array's end: a hit costs nothing here, a miss has one line counted
-// and another one moved. Where every line has a stamp, it is every access that is not
-// on top, which counts and moves in one search of its own sets. The lists are the
-// same, those of an array without lines.
+// [Sets] decides what moves a line. Where the top array holds most accesses, it is a fall off
+// the array: a hit costs nothing here, a miss counts one line and moves another. Where every
+// line has a stamp, it is every access that is not on top, which counts and moves in one search.
 //
-// When a line moves, it goes to the front of its list. Where it is there already,
-// nothing changes with more sets, because whoever shares a set with it there shares
-// one here too. So an entry may be older than its line's last move. The lists are in
-// order of the last moves all the same, and the number of entries newer than the
-// last move of x is the depth of x: a line that moved after x was not in front of
-// x's set then, so it has moved there. For the same reason x's own entry is the
+// A moved line goes to the front of its list. If it is there already, nothing changes with more
+// sets, because whoever shares a set with it there shares one here too. So an entry may be older
+// than its line's last move. Still the lists are in the order of the last moves, and the number
+// of entries newer than the last move of x is the depth of x: a line that moved after x was not
+// in front of x's set then, so it has moved there. For the same reason x's own entry is the
 // first one that is not newer.
 //
-// Lists are kept of some numbers of sets. The sets of the numbers between are some
-// of these put together, and what is newer in them adds up: a line that was in front
-// of a set that is kept, and did not move with more sets, has its last move noted
-// there, and with fewer sets nobody else moved in between.
+// Only some numbers of sets have lists. The sets of the numbers between are combined from them,
+// and their newer entries add up: a line in front of a kept set, which did not move with more
+// sets, has its last move there, and with fewer sets nobody else moved in between.
 //
-// What is pending goes through the lists of one number of sets after the other: the
-// lists in use stay in the cache, and the loads of one visit do not wait for those
-// of another.
+// Pending visits go through the lists of one number of sets after the other, so that the lists
+// in use stay in the cache, and the loads of different visits overlap.
 type recency struct {
 	visits   []visit  // pending, while the lists follow falls
 	accesses []access // pending, while they follow accesses
@@ -62,9 +57,8 @@ const (
 	nearby    = 32 // accesses whose lists are touched at once
 )
 
-// kept are the numbers of sets, 2^4, 2^8, …, that lists are kept of: closer together
-// where a line that comes back from a large footprint is still in a list, so that
-// few are put together.
+// kept are the numbers of sets, 2^4, 2^8, …, that lists are kept of: closer together where a line
+// that comes back from a large footprint is still in a list, so that few are put together.
 var kept = [...]int{4, 8, 12, 14, setBits}
 
 func (r *recency) reset() {

@@ -31,6 +31,7 @@ func TestFollow(t *testing.T) {
 			n := min(rapid.IntRange(1, 1500).Draw(t, "batch"), len(lines)-at)
 			m.Distances(lines[at:at+n], got[at:])
 			m.Follow(rapid.Bool().Draw(t, "follow accesses"))
+			check(m)
 			at += n
 		}
 		if !slices.Equal(m.Stack(), twin.Stack()) {
@@ -59,6 +60,7 @@ func TestStamp(t *testing.T) {
 			m.Distances(lines[at:at+n], got[at:])
 			twin.Distances(lines[at:at+n], want[at:])
 			m.Stamp(rapid.Bool().Draw(t, "all"))
+			check(m)
 			at += n
 			if !slices.Equal(got[:at], want[:at]) {
 				t.Fatalf("the distances differ from the naive twin's:\n%d, want\n%d", got[:at], want[:at])

@@ -9,18 +9,13 @@ import (
 // scan is [Exact]'s scan. If it searches the top array, it counts the depths of the lines
 // there: those above the line are at hand.
 func (m *Sets) scan(lines []trace.Line, out []uint32) (misses int) {
-	return m.scanInto(&m.tally, lines, out)
-}
-
-// scanInto is scan with another tally.
-func (m *Sets) scanInto(t *tally, lines []trace.Line, out []uint32) (misses int) {
 	if m.exact.stamped {
 		return m.exact.scanStamped(lines, out)
 	}
 	if runtime.GOARCH == "wasm" {
-		return m.scanSteps(t, lines, out)
+		return m.scanSteps(&m.tally, lines, out)
 	}
-	return m.scanOnce(t, lines, out)
+	return m.scanOnce(&m.tally, lines, out)
 }
 
 // scanOnce is scan in one loop, for processors that predict most branches.

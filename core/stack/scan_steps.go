@@ -2,11 +2,10 @@ package stack
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// scanSteps is scan for WebAssembly, where loops with few branches and few values
-// in use are what is fast. It goes through the accesses in steps. Those that
-// compare and move lines only note what they find, and others take the notes as
-// the place to count in: of what the address of a load depends on, the compiler
-// makes branches instead of conditional moves.
+// scanSteps is scan for WebAssembly, where loops with few branches and few values in use are what
+// is fast. It goes through the accesses in steps. Those that compare and move lines only note what
+// they find, and others take the notes as the place to count in: of what the address of a load
+// depends on, the compiler makes branches instead of conditional moves.
 func (m *Sets) scanSteps(t *tally, lines []trace.Line, out []uint32) (misses int) {
 	var notes [chunk]uint16
 	hits, deeper := m.scanFront(lines, out, &notes)
@@ -24,9 +23,8 @@ const (
 	noteIndex  = noteSecond - 1
 )
 
-// commonBits hold what two lines have in common. For a queued access, scanFront
-// leaves in packed what it has in common with each of the three lines below it in
-// front.
+// commonBits hold what two lines have in common. For a queued access, scanFront leaves in packed
+// what it has in common with each of the three lines below it in front.
 const commonBits = 5
 
 // scanFront scans the front of the top array. It writes the distances of hits, notes those

@@ -67,6 +67,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	t.Run("chase", func(t *testing.T) {
 		lines := Chase(60_000, 600_000)
 		m, plain := fresh(), NewPlain()
+		defer check(m)
 		m.Distances(lines, make([]uint32, len(lines)))
 		plain.Distances(lines, nil)
 		want := new(stack.SetDepths)
@@ -102,6 +103,7 @@ func EqualDepths(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, bat
 	m, at := fresh(), 0
 	for _, n := range batches {
 		m.Distances(lines[at:at+n], make([]uint32, n))
+		check(m)
 		at += n
 	}
 	sameDepths(t, m.Depths(), Depths(lines))

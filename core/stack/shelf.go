@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/cespare/xxhash/v2"
+
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -13,9 +14,9 @@ import (
 type Shelf interface {
 	// Write stores a block. It does not keep data.
 	Write(run, block uint32, data []byte) error
-	// Read gives a block as it was written; it is valid until the next call.
+	// Read returns a block as it was written. It is valid until the next call.
 	Read(run, block uint32) ([]byte, error)
-	// Drop forgets a block. Nothing reads it any more.
+	// Drop deletes a block. Nothing reads it any more.
 	Drop(run, block uint32) error
 }
 
@@ -117,8 +118,13 @@ func (r *shelfReader) read() (line trace.Line, stamp uint32, more bool, err erro
 
 // open opens the next block.
 func (r *shelfReader) open() (more bool, err error) {
-	if err := r.done(); err != nil || r.block == r.blocks {
-		return false, err
+	if !r.keep && r.block > 0 {
+		if err := r.shelf.Drop(r.run, r.block-1); err != nil {
+			return false, err
+		}
+	}
+	if r.block == r.blocks {
+		return false, nil
 	}
 	data, err := r.shelf.Read(r.run, r.block)
 	if err != nil {
@@ -134,11 +140,4 @@ func (r *shelfReader) open() (more bool, err error) {
 	r.block++
 	r.data, r.line, r.next = data[8+n:], 0, 0
 	return true, nil
-}
-
-func (r *shelfReader) done() error {
-	if r.keep || r.block == 0 {
-		return nil
-	}
-	return r.shelf.Drop(r.run, r.block-1)
 }

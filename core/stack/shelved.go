@@ -5,24 +5,22 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Shelved is an LRU stack that does not fit in memory. What it takes are segments of
-// a trace, each analysed by a model of its own that does: it gives the first touches
-// of a segment the distances that they have in the whole, and puts the segment's lines
-// on top (MODELS §9).
+// Shelved is an LRU stack that does not fit in memory. It reads segments of a trace, each
+// analysed by a model in memory: it computes the distances of a segment's first touches in the
+// whole, and puts the segment's lines on top (MODELS §9).
 //
 //	m.Join(segment, touched)        // the lines, in the order of their first touches
 //	m.Distances(touched, distances) // at once or in parts, in that order
 //
-// The lines lie on a [Shelf] in ascending order, each with the stamp of its last
-// access. One pass over all of them answers for all touches of a segment: they are
-// brought into the same order, each finds its line on the way, and gets the segment's
-// stamp there. Two things stay in memory, at about a bit and a half a line, and as many
-// again of stamps that are not in use: which stamps are live, and counts of them. So a
-// distance is what it is for [Exact]: the number of live stamps that are newer, and
-// of the touches before.
+// The lines lie on a [Shelf] in ascending order, each with the stamp of its last access. One
+// pass over all of them answers for all touches of a segment: sorted by line, each finds its
+// line on the way, which gets the segment's stamp. Which stamps are live, and counts of them,
+// stay in memory: about 1.5 bits for each line, and as many for stamps that are not in use. As
+// for [Exact], a distance is the number of newer live stamps, and of the touches before.
 type Shelved struct {
 	shelf  Shelf
 	run    uint32 // that holds the lines
@@ -47,15 +45,15 @@ type touched struct {
 	place uint32 // in the segment's stack, from the bottom
 }
 
-func byLine(x, y touched) int  { return cmp.Compare(x.line, y.line) }
-func byPlace(x, y touched) int { return cmp.Compare(x.place, y.place) }
+func byLine(x, y touched) int { return cmp.Compare(x.line, y.line) }
 
-// NewShelved makes an empty model on an empty shelf. With sets it counts depths too.
+// NewShelved makes an empty model on an empty spill store. With sets it counts depths too.
 func NewShelved(shelf Shelf, sets bool) *Shelved {
 	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}, adoptLines: adoptLines}
 	m.stamps.reset(blockStamps, 0)
 	if sets {
-		m.sets = newShelvedSets()
+		m.sets = new(shelvedSets)
+		m.sets.recent.reset()
 	}
 	return m
 }
@@ -63,16 +61,11 @@ func NewShelved(shelf Shelf, sets bool) *Shelved {
 // Segment is the model of a segment: [Exact] or [Sets].
 type Segment interface {
 	Model
-	// places writes how many lines lie below each of some.
-	places(of []touched)
-	// collect appends lines from first to last with stamps from begin up to end, unordered,
-	// with their places. Lines without a stamp have one just below fresh.
-	collect(to []touched, first, last trace.Line, begin, end uint32) []touched
-	// split gives lines, ascending, that part all of them into about so many each.
-	split(lines int) []trace.Line
-	// nextStamp is greater than every stamp.
-	nextStamp() uint32
+	base() *Exact
 }
+
+func (m *Exact) base() *Exact { return m }
+func (m *Sets) base() *Exact  { return &m.exact }
 
 var errTooManyLines = errors.New("the trace has more distinct lines than can be told apart: 4,294,000,000; analyse a part of it (--limit), or larger lines (--line)")
 
@@ -80,7 +73,7 @@ var errTooManyLines = errors.New("the trace has more distinct lines than can be 
 // an error the model is of no use.
 func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool)) error {
 	if m.failed == nil {
-		m.failed = m.join(segment, lines)
+		m.failed = m.join(segment.base(), lines)
 	}
 	return m.failed
 }
@@ -89,15 +82,14 @@ func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool))
 // It reads them in parts, so that it needs little more memory than both.
 func (m *Shelved) Adopt(from Segment) error {
 	if m.failed == nil {
-		m.failed = m.adopt(from)
+		m.failed = m.adopt(from.base())
 	}
 	return m.failed
 }
 
-// adoptLines is about how many lines [Shelved.Adopt] takes at a time.
-const adoptLines = 1 << 20
+const adoptLines = 1 << 20 // lines that [Shelved.Adopt] takes at a time, about
 
-func (m *Shelved) adopt(from Segment) error {
+func (m *Shelved) adopt(from *Exact) error {
 	if m.lines = from.Lines(); uint64(m.lines) > maxStamps {
 		return errTooManyLines
 	}
@@ -122,19 +114,19 @@ func (m *Shelved) adopt(from Segment) error {
 	if m.sets == nil {
 		return nil
 	}
-	next := from.nextStamp()
+	next := from.stamps.next
 	for begin, end := uint32(0), uint32(0); end != fresh; begin = end {
 		if end = fresh; uint64(begin)+uint64(m.adoptLines) < uint64(next) {
 			end = begin + uint32(m.adoptLines)
 		}
 		part = from.collect(part[:0], 0, noLine, begin, end)
-		slices.SortFunc(part, byPlace)
+		slices.SortFunc(part, func(x, y touched) int { return cmp.Compare(x.place, y.place) })
 		m.sets.adopt(part)
 	}
 	return nil
 }
 
-func (m *Shelved) join(segment Segment, lines func(yield func(trace.Line) bool)) error {
+func (m *Shelved) join(segment *Exact, lines func(yield func(trace.Line) bool)) error {
 	m.settle()
 	m.touched = m.touched[:0]
 	for line := range lines {
@@ -157,8 +149,7 @@ func (m *Shelved) join(segment Segment, lines func(yield func(trace.Line) bool))
 	return nil
 }
 
-// makeRoom makes room for the stamps of joined lines. If it renumbers, it returns the old
-// stamps.
+// makeRoom makes room for the stamps of joined lines. If it renumbers, it returns the old stamps.
 func (m *Shelved) makeRoom() (before *stamps, err error) {
 	need := uint64(len(m.touched))
 	if m.sets != nil {
@@ -183,7 +174,7 @@ func (m *Shelved) makeRoom() (before *stamps, err error) {
 // merge writes all lines to a new run, with new stamps for the joined ones, and records their
 // old ones.
 func (m *Shelved) merge(before *stamps) error {
-	old := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks, keep: m.isKept()}
+	old := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks, keep: m.blocks > 0 && m.kept[1] == run{m.run, m.blocks}}
 	m.writer.begin(m.shelf, m.run+1)
 	first := m.firstStamp()
 	joined := m.touched
@@ -229,7 +220,7 @@ func (m *Shelved) firstStamp() uint32 {
 	return m.stamps.next
 }
 
-// Distances gives the next of the joined touches their distances, or [Cold], in lines.
+// Distances writes the distances of the next joined touches, in lines, or [Cold].
 func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
 	for i := range lines {
 		stamp := m.found[m.at]
@@ -262,10 +253,10 @@ func (m *Shelved) settle() {
 	m.touched = m.touched[:0]
 }
 
-// Lines is the number of distinct lines.
+// Lines returns the number of distinct lines.
 func (m *Shelved) Lines() int { return m.lines }
 
-// Depths gives what was counted in sets, of the touches alone; nil where nothing is.
+// Depths returns the depths of the touches in sets, or nil.
 func (m *Shelved) Depths() *SetDepths {
 	if m.sets == nil {
 		return nil
@@ -286,6 +277,7 @@ func (m *Shelved) MemoryBytes() uint64 {
 // joined.
 const SegmentLineBytes = 64
 
+// places writes how many lines lie below each of some.
 func (m *Exact) places(of []touched) {
 	sink := m.sink
 	for at := 0; at < len(of); at += burst {
@@ -309,8 +301,8 @@ func (m *Exact) place(line trace.Line) uint32 {
 	return uint32(m.table.lines - 1 - slices.Index(m.top[:], line))
 }
 
-func (m *Sets) places(of []touched) { m.exact.places(of) }
-
+// collect appends lines from first to last with stamps from begin up to end, unordered, with
+// their places. Lines without a stamp have one just below fresh.
 func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
@@ -330,7 +322,8 @@ func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32)
 	return to
 }
 
-// split implements [Segment]. A part of the table is a sample of the lines.
+// split returns lines, ascending, that divide all into parts of about this many each. A part
+// of the table is a sample of the lines.
 func (m *Exact) split(lines int) (at []trace.Line) {
 	var sample []trace.Line
 	for _, e := range m.table.parts[0].slots {
@@ -346,10 +339,243 @@ func (m *Exact) split(lines int) (at []trace.Line) {
 	return at
 }
 
-func (m *Exact) nextStamp() uint32 { return m.stamps.next }
-
-func (m *Sets) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
-	return m.exact.collect(to, first, last, begin, end)
+// shelvedSets counts how deep in their sets the touches of [Shelved] find their lines.
+// Its lists follow accesses, as those of [Sets] do where every line has a stamp, and
+// the number of an access is its stamp plus one.
+type shelvedSets struct {
+	recent recency
+	tally  tally
+	order  []trace.Line // of the joined lines, from the bottom of the segment's stack
+	last   []uint32     // the numbers of their touches, in the same order
+	places []uint32     // of touches
+	at     int
 }
-func (m *Sets) split(lines int) []trace.Line { return m.exact.split(lines) }
-func (m *Sets) nextStamp() uint32            { return m.exact.nextStamp() }
+
+const listBytes = 12 << 20 // of the lists, about
+
+func (s *shelvedSets) begin(joined []touched) {
+	s.order = slices.Grow(s.order[:0], len(joined))[:len(joined)]
+	s.last = slices.Grow(s.last[:0], len(joined))[:len(joined)]
+	s.places = slices.Grow(s.places[:0], len(joined))[:len(joined)]
+	s.at = 0
+	for i := range joined {
+		s.order[joined[i].place] = joined[i].line
+		s.places[joined[i].index] = joined[i].place
+	}
+}
+
+// touch counts a line, whose stamp before is replaced.
+func (s *shelvedSets) touch(line trace.Line, before, now, distance uint32) {
+	after, how := uint32(never), uint32(uncounted)
+	s.tally.accesses++
+	if s.tally.settle(distance); before != fresh {
+		after, how = before+2, 0
+	}
+	s.last[s.places[s.at]] = now + 1
+	s.at++
+	s.recent.access(access{after, now + 1, uint32(line)&^(uncounted|marked) | how})
+}
+
+// push moves the joined lines to the front in the order of the segment's stack.
+func (s *shelvedSets) push(joined []touched, first uint32) {
+	for place, line := range s.order[:len(joined)] {
+		s.recent.access(access{s.last[place] + 1, first + uint32(place) + 1, uint32(line)&^(uncounted|marked) | uncounted})
+	}
+	s.recent.settle()
+}
+
+// adopt moves new lines to the front, in the order of their places, which are their stamps.
+func (s *shelvedSets) adopt(lines []touched) {
+	for i := range lines {
+		s.recent.access(access{never, lines[i].place + 1, uint32(lines[i].line)&^(uncounted|marked) | uncounted})
+	}
+	s.recent.settle()
+}
+
+// renumber renumbers the accesses in the lists as the live stamps of before are. The order of
+// lines whose number is not that of their last access stays.
+func (s *shelvedSets) renumber(before *stamps) {
+	s.recent.settle()
+	for k := range s.recent.lists {
+		for _, page := range s.recent.lists[k].pages {
+			if page != nil {
+				page.renumber(before)
+			}
+		}
+	}
+}
+
+func (p *listPage) renumber(before *stamps) {
+	for i := range p {
+		for j, number := range p[i] {
+			if number != 0 {
+				p[i][j] = before.rank(number-1) + 1
+			}
+		}
+	}
+}
+
+func (s *shelvedSets) depths() *SetDepths {
+	s.recent.settle()
+	return s.tally.with(&s.recent.depths, 0)
+}
+
+// ErrShelvedState reports that a state is damaged, or does not fit the spill store.
+var ErrShelvedState = errors.New("what was moved out of memory is no longer there as it was; start again")
+
+// run is the blocks that are kept for a state.
+type run struct{ number, blocks uint32 }
+
+// Keep returns the state, and makes the store keep what it needs until Keep was called twice
+// more: who saves states needs two, since one may be torn.
+func (m *Shelved) Keep() (state []byte, err error) {
+	m.settle()
+	if m.failed != nil {
+		return nil, m.failed
+	}
+	now := run{m.run, m.blocks}
+	if oldest := m.kept[0]; m.kept[1] != now {
+		m.kept = [2]run{m.kept[1], now}
+		if err := m.drop(oldest); err != nil {
+			m.failed = err
+			return nil, err
+		}
+	}
+	c := codec.Writer(nil)
+	m.code(c)
+	return c.Out, nil
+}
+
+func (m *Shelved) code(c *codec.Coder) {
+	const limit = maxStamps + 1
+	for _, v := range []*uint32{&m.kept[0].number, &m.kept[0].blocks, &m.run, &m.blocks} {
+		codec.Below(c, v, limit)
+	}
+	codec.Below(c, &m.lines, limit)
+	codec.Below(c, &m.stamps.next, limit)
+	if m.sets != nil {
+		m.sets.recent.settle()
+		for k := range m.sets.recent.lists {
+			m.sets.recent.lists[k].code(c, m.stamps.next)
+		}
+	}
+}
+
+func (m *Shelved) drop(r run) error {
+	for block := range r.blocks {
+		if err := m.shelf.Drop(r.number, block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RestoreShelved continues from a state, on the same spill store. It reads all of that.
+func RestoreShelved(shelf Shelf, sets bool, state []byte) (*Shelved, error) {
+	m := NewShelved(shelf, sets)
+	c := codec.Reader(state)
+	if m.code(c); c.Failed() || c.More() {
+		return nil, ErrShelvedState
+	}
+	m.kept[1] = run{m.run, m.blocks}
+	next := m.stamps.next
+	if err := m.plausible(next); err != nil {
+		return nil, err
+	}
+	return m, m.readStamps(next)
+}
+
+// What a state may say follows from the store: a forged state alone allocates or does nothing.
+const (
+	leastLineBytes = 2  // a line on the shelf
+	mostLineBytes  = 15 // the same
+	// stampsOfLine is how many stamps a line needs at most: makeRoom makes room for twice the
+	// live ones, or for these and four times the joined ones; with sets twice as many.
+	stampsOfLine = 9
+)
+
+// plausible compares a state, with stamps below next, to the last block in the store. Blocks of
+// a run are written in order, so all others should be there.
+func (m *Shelved) plausible(next uint32) error {
+	blocks := uint64(m.blocks)
+	if uint64(m.lines) > blocks*(shelfBlock+mostLineBytes)/leastLineBytes || uint64(next) > stampsOfLine*uint64(m.lines)+2*blockStamps ||
+		uint64(m.kept[0].blocks) > (blocks+1)*(mostLineBytes/leastLineBytes+1) {
+		return ErrShelvedState
+	}
+	if blocks == 0 {
+		return nil
+	}
+	_, err := m.shelf.Read(m.run, m.blocks-1)
+	return err
+}
+
+// readStamps makes the stamps of the lines in the spill store live. They are below next.
+func (m *Shelved) readStamps(next uint32) error {
+	m.stamps.reset(max(next, blockStamps), 0)
+	m.stamps.next = next
+	all := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks, keep: true}
+	for n := 0; ; n++ {
+		_, stamp, more, err := all.read()
+		if err != nil {
+			return err
+		}
+		if !more {
+			m.stamps.count()
+			if n != m.lines || int(m.stamps.live) != m.lines {
+				return ErrShelvedState
+			}
+			return nil
+		}
+		if stamp >= next {
+			return ErrShelvedState
+		}
+		m.stamps.blocks[stamp/blockStamps].bits[stamp/64%blockWords] |= 1 << (stamp & 63)
+	}
+}
+
+// code codes the lists that have entries: the place and 1, and the entries, newest first
+// and below next, each as the difference from the one before, down to 0. A place of 0 is
+// behind the last list.
+func (l *lists) code(c *codec.Coder, next uint32) {
+	for number := 0; ; { // of the list before
+		if !c.Reads() {
+			number = l.filled(number)
+		}
+		if codec.Below(c, &number, uint64(len(l.turn))+1); number == 0 {
+			return
+		}
+		place := number - 1
+		if c.Reads() {
+			l.touch(uint32(place), false) // makes its page
+		}
+		list, turn := &l.pages[place/pageLists][place%pageLists], l.turn[place]
+		last := list[at(turn, 0)]
+		codec.Below(c, &last, uint64(next)+1)
+		c.Check(last != 0, ErrShelvedState.Error())
+		for i := range MaxWays {
+			if c.Reads() {
+				list[at(turn, i)] = last
+			}
+			older := uint32(0)
+			if i+1 < MaxWays {
+				older = list[at(turn, i+1)]
+			}
+			step := last - older
+			codec.Below(c, &step, uint64(last)+1)
+			if last -= step; last == 0 {
+				break
+			}
+		}
+		c.Check(last == 0, ErrShelvedState.Error())
+	}
+}
+
+// filled returns the number, from 1 on, of the first nonempty list from a place on, or 0.
+func (l *lists) filled(place int) (number int) {
+	for ; place < len(l.turn); place++ {
+		if page := l.pages[place/pageLists]; page != nil && page[place%pageLists][at(l.turn[place], 0)] != 0 {
+			return place + 1
+		}
+	}
+	return 0
+}

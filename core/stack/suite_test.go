@@ -86,6 +86,7 @@ func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 	at := 0
 	for _, n := range batches {
 		m.Distances(lines[at:at+n], got[at:at+n])
+		check(m)
 		at += n
 	}
 	if at != len(lines) {
@@ -112,4 +113,11 @@ func cuts(rng *rand.Rand, n int) (lengths []int) {
 		n -= length
 	}
 	return lengths
+}
+
+// check checks the invariants of a model that has some.
+func check(m any) {
+	if m, ok := m.(interface{ CheckInvariants() }); ok {
+		m.CheckInvariants()
+	}
 }

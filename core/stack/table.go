@@ -1,8 +1,6 @@
 package stack
 
-import (
-	"github.com/stackglass/stackglass/core/trace"
-)
+import "github.com/stackglass/stackglass/core/trace"
 
 // table maps each line of the trace to its time stamp: open addressing with
 // linear probing, in 256 parts that grow one at a time, so that no growth stops
@@ -112,6 +110,17 @@ func (t *table) touch(line trace.Line) uint64 {
 		return slots[i].key
 	}
 	return 0
+}
+
+// order writes the lines with live stamps to the end of a list, most recently used first.
+func (t *table) order(stamps *stamps, list []trace.Line) {
+	for p := range t.parts {
+		for _, e := range t.parts[p].slots {
+			if e.key != 0 && e.stamp < fresh {
+				list[uint32(len(list))-1-stamps.rank(e.stamp)] = e.key - 1
+			}
+		}
+	}
 }
 
 func (p *part) grow() {

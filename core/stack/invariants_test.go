@@ -1,17 +1,10 @@
-//go:build invariants
-
 package stack
 
 import "math/bits"
 
-// check checks invariants once a batch. It is slow, and compiled in by -tags invariants.
-func (m *Exact) check() {
-	var live, marked uint32
-	for i := range m.stamps.blocks {
-		for _, word := range m.stamps.blocks[i].bits {
-			live += uint32(bits.OnesCount64(word))
-		}
-	}
+// CheckInvariants panics if the parts of the model contradict each other.
+func (m *Exact) CheckInvariants() {
+	live, marked := m.stamps.marked(), uint32(0)
 	onArray := 0
 	for i, line := range m.top {
 		if line == noLine {
@@ -52,16 +45,14 @@ func (m *Exact) check() {
 	}
 }
 
-// check checks that every live stamp is of one line or one hole, and that each list begins with
-// the lines of the array in its set.
-func (m *Coherent) check() {
-	var live, inHoles, marked uint32
+// CheckInvariants checks the distances' model.
+func (m *Sets) CheckInvariants() { m.exact.CheckInvariants() }
+
+// CheckInvariants panics unless every live stamp is of one line or one hole, and each list
+// begins with the lines of the array in its set.
+func (m *Coherent) CheckInvariants() {
 	exact := &m.near.exact
-	for i := range exact.stamps.blocks {
-		for _, word := range exact.stamps.blocks[i].bits {
-			live += uint32(bits.OnesCount64(word))
-		}
-	}
+	live, inHoles, marked := exact.stamps.marked(), uint32(0), uint32(0)
 	if len(m.holes.levels) > 0 {
 		for _, word := range m.holes.levels[0] {
 			inHoles += uint32(bits.OnesCount64(word))
@@ -103,4 +94,14 @@ func (m *Coherent) check() {
 			}
 		}
 	}
+}
+
+// marked counts the live stamps in the bitmaps.
+func (t *stamps) marked() (live uint32) {
+	for i := range t.blocks {
+		for _, word := range t.blocks[i].bits {
+			live += uint32(bits.OnesCount64(word))
+		}
+	}
+	return live
 }

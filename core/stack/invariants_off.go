@@ -1,6 +1,0 @@
-//go:build !invariants
-
-package stack
-
-func (m *Exact) check()    {}
-func (m *Coherent) check() {}
