@@ -32,6 +32,8 @@
 package branches
 
 import (
+	"errors"
+
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/trace"
@@ -57,7 +59,7 @@ type Analysis struct {
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	a := &Analysis{program: program, segment: segment, bySite: kinds&needed == needed}
-	a.code.init()
+	a.code = code{nodes: []node{{}}, names: map[string]uint32{}, calls: []uint32{0}}
 	return a
 }
 
@@ -74,18 +76,12 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 // Close has nothing to free that a result does not need.
 func (a *Analysis) Close() {}
 
-// mostFrames is how deep calls may be nested. A trace with deeper calls has no result.
-const mostFrames = 1 << 22
+const mostFrames = 1 << 22 // of nested calls; a trace with deeper calls has no result
 
-// TornError tells that a segment came to a block without what it takes to say from where.
-type TornError struct{}
+// ErrTorn reports that a segment came to a block, and cannot know from where.
+var ErrTorn = errors.New("a part of the trace has a jump that could come from before it, so that its blocks cannot be joined; analyse the trace in one piece")
 
-func (e *TornError) Error() string {
-	return "a part of the trace has a jump that could come from before it, so that its blocks cannot be joined; analyse the trace in one piece"
-}
-
-// Consume follows the next rows. The common case, a block that follows the one before, is
-// inlined.
+// Consume follows the next rows. The common case, a block that follows the one before, is inlined.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if b.Site == nil || a.gone {
 		return nil
@@ -154,8 +150,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// noBlock is what a site shows that is not the first reference of a block.
-const noBlock = ^uint32(0)
+const noBlock = ^uint32(0) // a site that is not the first reference of a block
 
 // meet reads the program's tables again, because a row names something unknown.
 func (a *Analysis) meet(what string, number uint32) error {

@@ -1,6 +1,8 @@
 package branches
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -31,12 +33,6 @@ type node struct {
 	several       bool // it has more than two edges
 	passes        bool // it calls by the return that follows it
 	shown         bool // it has a load, a store or a modify
-}
-
-func (c *code) init() {
-	c.nodes = []node{{}}
-	c.names = map[string]uint32{}
-	c.calls = []uint32{0}
 }
 
 // learn adds what p has more than before.
@@ -89,7 +85,7 @@ func (c *code) add(number uint32, b *trace.Block) {
 		lands: b.Flags&trace.LandingPad != 0, several: len(b.Successors) > 2,
 	}
 	n.plain = !n.enters && !n.returns
-	n.jumps = b.Part > 0 && number > 0 && c.program.Blocks[number-1].Function == b.Function && setsJump(c.program.Blocks[number-1].Callee)
+	n.jumps = b.Part > 0 && number > 0 && c.program.Blocks[number-1].Function == b.Function && slices.Contains(jumpSetters, c.program.Blocks[number-1].Callee)
 	if len(b.Successors) > 0 {
 		n.first = b.Successors[0] + 1
 	}
@@ -112,14 +108,8 @@ func (c *code) add(number uint32, b *trace.Block) {
 	c.nodes = append(c.nodes, n)
 }
 
-// setsJump reports whether a function returns again when a jump to its call is made.
-func setsJump(callee string) bool {
-	switch callee {
-	case "setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "swapcontext", "vfork":
-		return true
-	}
-	return false
-}
+// jumpSetters are the functions that return again when a jump to their call is made.
+var jumpSetters = []string{"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "swapcontext", "vfork"}
 
 func edgeKey(from, to uint32) uint64 { return uint64(from)<<32 | uint64(to) }
 

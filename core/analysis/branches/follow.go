@@ -39,11 +39,6 @@ type counts struct {
 // call is a caller and the function that it called.
 type call struct{ caller, function uint32 }
 
-func (c *counts) grow(nodes int, edges uint32) {
-	c.taken = extend(c.taken, int(edges))
-	c.left, c.resumed, c.made, c.callee = extend(c.left, nodes), extend(c.resumed, nodes), extend(c.made, nodes), extend(c.callee, nodes)
-}
-
 func extend[T any](s []T, length int) []T {
 	if len(s) < length {
 		s = append(s, make([]T, length-len(s))...)
@@ -85,7 +80,9 @@ func (c *counts) calls(caller, function uint32) uint64 {
 
 func (a *Analysis) learn(p *trace.Program) {
 	a.code.learn(p)
-	a.counts.grow(len(a.code.nodes), a.code.edges)
+	c, nodes := &a.counts, len(a.code.nodes)
+	c.taken = extend(c.taken, int(a.code.edges))
+	c.left, c.resumed, c.made, c.callee = extend(c.left, nodes), extend(c.resumed, nodes), extend(c.made, nodes), extend(c.callee, nodes)
 }
 
 // visit follows a thread to a known block.
@@ -180,7 +177,7 @@ func (a *Analysis) jump(t *thread, to uint32) error {
 		depth = a.invocationOf(t, node.function)
 	}
 	if depth >= 0 && a.segment && !node.jumps {
-		return &TornError{}
+		return ErrTorn
 	}
 	t.fresh = false
 	t.returned, t.before, t.reached = 0, 0, false

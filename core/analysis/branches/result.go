@@ -86,8 +86,7 @@ func upTo(p *trace.Program, block uint32) *trace.Program {
 	return &some
 }
 
-// encode returns the program's binary form. If the trace does not tell it, it is that of a
-// profile.
+// encode returns the program's binary form. If the trace does not tell it, it is that of a profile.
 func (a *Analysis) encode(p *trace.Program) []byte {
 	e := &a.encoded
 	if e.partial {

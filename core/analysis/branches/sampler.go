@@ -66,15 +66,14 @@ type window struct {
 	into   *window            // that takes what is still to be counted; nil: this
 }
 
-// NewWindowSampler samples at a line size. program gives what the trace has told of its code.
+// NewWindowSampler samples at a line size. program returns what the trace has told of its code.
 func NewWindowSampler(lineBytes uint32, seed uint64, program func() *trace.Program) *WindowSampler {
 	return &WindowSampler{seed: seed, shift: uint(bits.TrailingZeros32(lineBytes)), program: program, model: stack.NewExact()}
 }
 
-// mostLines is how many lines are gathered at a time.
-const mostLines = 4096
+const mostLines = 4096 // that are gathered at a time
 
-// Consume takes the next references, among other rows.
+// Consume reads the next references, among other rows.
 func (w *WindowSampler) Consume(b *trace.Batch) error {
 	if b.Site == nil {
 		return nil
@@ -210,10 +209,9 @@ func (w *WindowSampler) flush() {
 	w.lines, w.of = w.lines[:0], w.of[:0]
 }
 
-// coldBin stands for first accesses.
-const coldBin = profile.SiteBins
+const coldBin = profile.SiteBins // first accesses
 
-// Result gives what is known of each block of the program.
+// Result returns what is known of each block of the program.
 func (w *WindowSampler) Result() []blocks.SampledReuse {
 	list := make([]blocks.SampledReuse, len(w.blocks))
 	for b := range w.blocks {

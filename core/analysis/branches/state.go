@@ -65,8 +65,7 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 	return threads
 }
 
-// codeThread codes a thread, which is empty while reading. Its frames no longer count as left
-// then.
+// codeThread codes a thread, which is empty while reading. Its frames no longer count as left then.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
 	based, reached, before, frames := t.based, t.reached, t.before, t.frames()

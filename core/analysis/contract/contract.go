@@ -25,11 +25,10 @@ import (
 // once and in order, unless Append stands in for a segment. Analyses of one run are called
 // in the order of the table, so one may rely on what an earlier one did with the same batch.
 type Analysis interface {
-	// Takes says what Consume reads. It is called before the first batch, and its answer
-	// never changes. Every analysis gets references, with the columns Addr, Bytes, Kind and
-	// Thread, and the columns Site and PC if it asks for them and the trace has them. An
-	// analysis that takes events gets all rows with all columns, and the events that other
-	// analyses asked for too.
+	// Takes says what Consume reads. It is called before the first batch, and its answer never
+	// changes. Every analysis gets references, with the columns Addr, Bytes, Kind and Thread, and
+	// the columns Site and PC if it asks for them and the trace has them. An analysis that takes
+	// events gets all rows with all columns, and the events that other analyses asked for too.
 	Takes() (events trace.Kinds, sites, pcs bool)
 	// Consume reads the next rows. The batch is read-only and valid until Consume returns.
 	// An error ends the run.
@@ -119,7 +118,7 @@ type Spiller interface {
 	Spill(b Budget) Analysis
 }
 
-// Budget is how much memory the models may take, and where the rest goes.
+// Budget limits the memory of the models.
 type Budget struct {
 	Bytes uint64
 	Lines int // of a segment at most; 0: as many as fit
@@ -143,9 +142,8 @@ type LayoutFollower interface {
 	// Lay places blocks as in a layout of the same trace. It is called before the first batch
 	// of a segment.
 	Lay(layout []Block)
-	// Succeed is Lay with the layout of another analysis of the same type. It takes over
-	// that one's memory: nothing may be called on before afterwards, except the results
-	// that it returned.
+	// Succeed is Lay with the layout of another analysis of the same type. It takes over that one's
+	// memory: nothing may be called on before afterwards, except the results that it returned.
 	Succeed(before LayoutFollower)
 }
 

@@ -63,6 +63,7 @@ package counters
 
 import (
 	"github.com/stackglass/stackglass/core/analysis/contract"
+	"github.com/stackglass/stackglass/core/blocks/opclass"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -185,8 +186,13 @@ func (a *Analysis) pass(b *trace.Batch) error {
 		}
 		rows[site]++
 	}
-	if a.code.sized {
-		a.addBytes(b)
+	if !a.code.sized {
+		return nil
+	}
+	for i, k := range b.Kind { // ranges are counted above
+		if k < trace.RangeRead && a.code.byRow[b.Site[i]] {
+			a.bytes[b.Site[i]] += uint64(b.Bytes[i])
+		}
 	}
 	return nil
 }
@@ -200,15 +206,6 @@ func (a *Analysis) passOther(b *trace.Batch, i int) error {
 		return a.addEntry(b.Site[i])
 	}
 	return nil
-}
-
-// addBytes adds the bytes of references that tell theirs, except ranges. Their sites are known.
-func (a *Analysis) addBytes(b *trace.Batch) {
-	for i, k := range b.Kind {
-		if k < trace.RangeRead && a.code.byRow[b.Site[i]] {
-			a.bytes[b.Site[i]] += uint64(b.Bytes[i])
-		}
-	}
 }
 
 // addRows counts the references of sites that are counted by row, except ranges.
@@ -274,8 +271,7 @@ type siteless struct {
 	large [trace.NumKinds]uint64              // bytes of larger ones
 }
 
-// maxSize is the most bytes of a reference that are told apart.
-const maxSize = 64
+const maxSize = 64 // the most bytes of a reference that are told apart
 
 func (s *siteless) add(b *trace.Batch) {
 	sizes := b.Bytes[:len(b.Kind)]
@@ -290,4 +286,72 @@ func (s *siteless) add(b *trace.Batch) {
 		}
 		s.count[k][size]++
 	}
+}
+
+// code is what the trace's tables say of the program, prepared.
+type code struct {
+	program    *trace.Program
+	blocks     [][]opCount // instructions of each block
+	kinds      []opclass.Instruction
+	kindOf     map[opKey]uint32
+	byRow      []bool   // by site: its references are counted row by row
+	functionOf []uint32 // by site: 1 + its function, 0 for none
+	sized      bool     // a load, store or modify is among the sites whose records tell a length
+}
+
+type opKey struct {
+	opcode, datatype string
+	several          bool // a branch to several places
+}
+
+// opCount is a number of equal instructions of a block.
+type opCount struct {
+	kind  uint32
+	count uint32
+}
+
+// learn adds what p has more than before.
+func (c *code) learn(p *trace.Program, bySynthetic bool) {
+	c.program = p
+	if c.kindOf == nil {
+		c.kindOf = map[opKey]uint32{}
+	}
+	for n := len(c.blocks); n < len(p.Blocks); n++ {
+		c.blocks = append(c.blocks, c.opsOf(&p.Blocks[n]))
+	}
+	for n := len(c.byRow); n < len(p.Sites); n++ {
+		s := &p.Sites[n]
+		sized := s.Bytes == 0 && s.Flags&trace.NoSize == 0 && s.Kind.IsReference()
+		synthetic, function := false, uint32(0)
+		if uint64(s.Block) < uint64(len(p.Blocks)) {
+			synthetic = p.Blocks[s.Block].Flags&trace.Synthetic != 0
+			function = c.functionNumber(p.Blocks[s.Block].Function) + 1
+		}
+		c.byRow = append(c.byRow, sized && !synthetic || synthetic && bySynthetic)
+		c.functionOf = append(c.functionOf, function)
+		c.sized = c.sized || sized && !synthetic && s.Kind < trace.RangeRead
+	}
+}
+
+// functionNumber returns n, or NoFunction if there is no such function.
+func (c *code) functionNumber(n uint32) uint32 {
+	if uint64(n) < uint64(len(c.program.Functions)) {
+		return n
+	}
+	return profile.NoFunction
+}
+
+func (c *code) opsOf(b *trace.Block) []opCount {
+	list := make([]opCount, 0, len(b.Ops))
+	for _, op := range b.Ops {
+		key := opKey{op.Opcode, op.Type, op.Opcode == "br" && len(b.Successors) > 1}
+		kind, known := c.kindOf[key]
+		if !known {
+			kind = uint32(len(c.kinds))
+			c.kindOf[key] = kind
+			c.kinds = append(c.kinds, opclass.Of(op.Opcode, op.Type, key.several))
+		}
+		list = append(list, opCount{kind, op.Count})
+	}
+	return list
 }

@@ -235,8 +235,7 @@ func (s *sum) tally(kind profile.TallyKind, name string, lanes, size uint32) *pr
 	return t
 }
 
-// addReferences counts references of one kind and datatype; each is their size, 0 if it
-// differs.
+// addReferences counts references of one kind and datatype; each is their size, 0 if it differs.
 func (s *sum) addReferences(counts *profile.Counts, kind trace.Kind, datatype string, each uint32, references, bytes uint64) {
 	switch kind {
 	case trace.RangeRead:

@@ -128,21 +128,15 @@ func (t *touched) pageAt(number uint64) *page {
 	if r.number != number+1 {
 		p := t.pages[number]
 		if p == nil {
-			p = t.newPage()
+			if len(t.slab) == 0 {
+				t.slab = make([]page, slabPages)
+			}
+			p, t.slab = &t.slab[0], t.slab[1:]
 			t.pages[number] = p
 		}
 		*r = recentPage{number + 1, p}
 	}
 	return r.page
-}
-
-func (t *touched) newPage() *page {
-	if len(t.slab) == 0 {
-		t.slab = make([]page, slabPages)
-	}
-	p := &t.slab[0]
-	t.slab = t.slab[1:]
-	return p
 }
 
 // setOf returns the set of a function, made if necessary, and moves it to the front.

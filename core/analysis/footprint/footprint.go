@@ -6,6 +6,7 @@
 package footprint
 
 import (
+	"errors"
 	"math/bits"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
@@ -108,35 +109,30 @@ func codeLines(c *codec.Coder, lines *[]use) {
 // Close frees the numbers of lines.
 func (a *Analysis) Close() { a.number = index.Table{} }
 
-// StateError tells that the state of a saved run is damaged.
-type StateError struct{}
+var errState = errors.New("the footprint of the saved run cannot be read; start again")
 
-func (*StateError) Error() string {
-	return "the footprint of the saved run cannot be read; start again"
-}
-
-// Restore takes the times from the last accesses to the end back.
+// Restore takes back the times from the last accesses to the end.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Footprint.Check() != nil || p.Footprint == nil || p.Footprint.LineBytes != a.found.LineBytes {
-		return &StateError{}
+		return errState
 	}
 	a.found = *p.Footprint
 	a.found.Absences = append([]profile.Absences{}, a.found.Absences...)
 	r := codec.Reader(p.Segment.LastUses)
 	codeLines(r, &a.lines)
 	if r.Failed() || r.More() || uint64(len(a.lines)) != a.found.Lines {
-		return &StateError{}
+		return errState
 	}
 	for i, l := range a.lines {
 		if _, again := a.number.Find(l.line); again || l.at == 0 || l.at > a.found.Accesses {
-			return &StateError{}
+			return errState
 		}
 		a.number.Add(l.line, uint32(i))
 		a.found.Absent(a.found.Accesses-l.at, -1)
 	}
 	for _, left := range a.found.Absences {
 		if left.Count > 2*a.found.Accesses {
-			return &StateError{} // more was taken back than there was
+			return errState // more was taken back than there was
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ type entry struct {
 
 const firstSlots = 64
 
-// Find gives the number of a key.
+// Find returns the number of a key.
 func (x *Table) Find(key uint64) (number uint32, known bool) {
 	mask := uint64(len(x.slots) - 1)
 	if len(x.slots) == 0 {
@@ -32,7 +32,7 @@ func (x *Table) Find(key uint64) (number uint32, known bool) {
 	}
 }
 
-// Add gives a number, below 2^32 - 1, to a key that has none.
+// Add assigns a number below 2^32 - 1 to a new key.
 func (x *Table) Add(key uint64, number uint32) {
 	if 2*x.used >= len(x.slots) {
 		x.grow()
@@ -60,7 +60,7 @@ func (x *Table) grow() {
 	}
 }
 
-// Hash spreads a key's bits over all.
+// Hash hashes a key.
 func Hash(key uint64) uint64 {
 	h := key * 0x9e3779b97f4a7c15
 	h ^= h >> 32

@@ -25,7 +25,7 @@ const (
 	lookEvery = 1 << 18
 )
 
-// Analysis folds. The zero value is not usable: see [New].
+// Analysis compresses loops. The zero value is not usable: see [New].
 type Analysis struct {
 	folder *loops.Folder // nil: the tree grew too large
 	rows   uint64
@@ -38,10 +38,10 @@ func New(most uint64) *Analysis {
 	return &Analysis{folder: loops.NewFolder(0), most: most}
 }
 
-// Takes asks for all that happens.
+// Takes asks for all rows.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return trace.EventKinds, true, true }
 
-// Consume folds the next rows.
+// Consume compresses the next rows.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	for lo := 0; lo < b.Len() && a.folder != nil; {
 		hi := min(b.Len(), lo+int(lookEvery-a.rows%lookEvery))
@@ -56,7 +56,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// Result gives the tree, which is also the state: none at all where it grew too large.
+// Result writes the tree, which is also the state; an empty one if it grew too large.
 func (a *Analysis) Result(p *profile.Profile, _ bool) {
 	p.Loops = []byte{}
 	if a.folder != nil {
@@ -67,7 +67,7 @@ func (a *Analysis) Result(p *profile.Profile, _ bool) {
 // Close has nothing to free that a result does not need.
 func (a *Analysis) Close() {}
 
-// StateError tells that the tree of a saved run is damaged.
+// StateError reports that the tree of a saved run is damaged.
 type StateError struct{ Err error }
 
 func (e *StateError) Error() string {
@@ -76,7 +76,7 @@ func (e *StateError) Error() string {
 
 func (e *StateError) Unwrap() error { return e.Err }
 
-// Restore folds the rows of p again.
+// Restore compresses the rows of p again.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if len(p.Loops) == 0 {
 		if p.Loops != nil {
@@ -107,7 +107,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 // Append has nothing to do: AppendRows gets the rows of the segment.
 func (a *Analysis) Append(*profile.Profile) error { return nil }
 
-// AppendRows folds the next rows of a segment that other analyses append.
+// AppendRows compresses the next rows of a segment that other analyses append.
 func (a *Analysis) AppendRows(b *trace.Batch) error { return a.Consume(b) }
 
 var (
