@@ -16,12 +16,12 @@ type Follower interface {
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 
-// Marker is a follower that has some accesses counted apart in the set tables.
+// Marker is a follower that makes set tables count some accesses separately.
 type Marker interface {
 	// Mark returns which of the next accesses count separately; nil: none. Their distances are
 	// not known yet. The result is valid until the next call.
 	Mark(a *Accesses) []bool
-	// MarkFirst tells which of the next first touches of a segment that is appended.
+	// MarkFirst returns which of the next first touches of an appended segment count separately.
 	MarkFirst(touches []profile.FirstTouch) []bool
 }
 
@@ -59,15 +59,15 @@ func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 	return s.result(), s.model.Stack()
 }
 
-// FirstTouches gives those so far at a line size, where they are kept.
+// FirstTouches returns the first touches so far at a line size, if they are kept.
 func (a *Analysis) FirstTouches(lineBytes uint32) []profile.FirstTouch {
 	return a.size(lineBytes).firstTouches
 }
 
-// Table gives the set table so far at a line size, nil where none is made.
+// Table returns the set table so far at a line size, or nil.
 func (a *Analysis) Table(lineBytes uint32) *profile.SetTable { return a.size(lineBytes).setTable() }
 
-// Marked gives what the set table counts apart.
+// Marked returns what the set table counts separately.
 func (a *Analysis) Marked(lineBytes uint32) profile.SetTable { return a.size(lineBytes).markedTable() }
 
 func (s *lineSize) markedTable() profile.SetTable {

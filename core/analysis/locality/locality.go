@@ -1,20 +1,18 @@
-// Package locality computes a trace's stack-distance histograms: for each line
-// size and each kind of reference, how often each LRU stack distance occurs
-// (MODELS §2), and the same in windows over the run, in bins.
+// Package locality computes a trace's stack-distance histograms: for each line size and each
+// kind of reference, how often each LRU stack distance occurs (MODELS §2), and the same in
+// windows over the run, in bins.
 //
 //  1. A batch is cut where a window of references ends.
-//  2. Each reference becomes the accesses to the lines that it touches: mostly
-//     one, several where it crosses line boundaries.
-//  3. One stack.Model a line size turns lines into distances.
-//  4. Distances are counted by kind: those within the model's top in small
-//     arrays, the others in a profile.Histogram and in the window's bins.
-//  5. The distances tell when a line is the first time in a window, too, so that
-//     the distinct lines of each window, its working set, are counted.
-//  6. On request the model is a stack.Sets, which counts depths in sets too
-//     (MODELS §4).
+//  2. References become accesses to the lines that they touch, mostly one.
+//  3. One stack.Model for each line size turns lines into distances.
+//  4. Distances are counted by kind: those within the model's top in small arrays, the others
+//     in a profile.Histogram and in the window's bins.
+//  5. The distances show which accesses are the first to their line in a window, so that the
+//     distinct lines of each window, its working set, are counted.
+//  6. On request the model is a stack.Sets, which counts depths in sets too (MODELS §4).
 //
-// What a segment needs to be joined to an earlier one, its first touches in
-// order and its final stack (MODELS §9), is kept on request.
+// What joining a segment needs, its first touches in order and its final stack (MODELS §9), is
+// kept on request.
 package locality
 
 import (
@@ -66,7 +64,7 @@ func (s *lineSize) begin(start uint64) {
 	s.working.top = s.working.least
 }
 
-// Lines is the number of distinct lines so far, of the smallest line size.
+// Lines returns the number of distinct lines so far, of the smallest line size.
 func (a *Analysis) Lines() uint64 {
 	var lines uint64
 	for _, cold := range a.sizes[0].cold {
@@ -88,24 +86,21 @@ func (a *Analysis) Close() {
 
 // Consume implements analysis.Analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {
-	for lo := 0; lo < b.Len(); {
-		at := a.start + a.done
-		w := profile.WindowSize(at + 1)
-		hi := b.Len()
-		if room := w - at%w; uint64(hi-lo) > room {
-			hi = lo + int(room)
-		}
+	EachWindow(b.Len(), a.start+a.done, func(lo, hi int, at, size uint64) {
 		for _, s := range a.sizes {
-			s.window(at, w)
-			s.consume(b, lo, hi, at)
+			s.window(at, size)
+			s.accesses.Batch = b
+			s.Each(b, lo, hi, func(first, n int, kinds []trace.Kind, rows []uint32) {
+				s.accesses.First = first
+				s.settle(n, kinds, rows, at+uint64(first-lo))
+			})
 		}
-		a.done += uint64(hi - lo)
-		lo = hi
-	}
+	})
+	a.done += uint64(b.Len())
 	return nil
 }
 
-// ConsumePiece takes a piece of the one reference of b: see [contract.PieceConsumer].
+// ConsumePiece implements [contract.PieceConsumer].
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from == 0 {
 		a.done++
@@ -115,7 +110,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	for _, s := range a.sizes {
 		s.window(at, profile.WindowSize(at+1))
 		s.accesses.Batch, s.accesses.First = b, 0
-		s.split(addrs, bytes, b.Kind, at)
+		s.Split(addrs, bytes, b.Kind, func(n int, kinds []trace.Kind, rows []uint32) { s.settle(n, kinds, rows, at) })
 	}
 }
 
@@ -150,27 +145,6 @@ type lineSize struct {
 
 	accesses  Accesses // as the followers see them
 	distances [MaxLines]uint32
-}
-
-// consume analyses the rows from lo up to hi, all in one window. Row lo is reference number at.
-func (s *lineSize) consume(b *trace.Batch, lo, hi int, at uint64) {
-	s.accesses.Batch = b
-	for lo < hi {
-		n := min(hi-lo, MaxLines)
-		s.accesses.First = lo
-		addrs, bytes := b.Addr[lo:lo+n], b.Bytes[lo:lo+n]
-		if s.OneLineEach(addrs, bytes) {
-			s.settle(n, b.Kind[lo:lo+n], nil, at)
-		} else {
-			s.split(addrs, bytes, b.Kind[lo:lo+n], at)
-		}
-		lo += n
-		at += uint64(n)
-	}
-}
-
-func (s *lineSize) split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind, at uint64) {
-	s.Split(addrs, bytes, kinds, func(n int, kinds []trace.Kind, rows []uint32) { s.settle(n, kinds, rows, at) })
 }
 
 // settle counts the first n accesses in s.Lines. origin is nil if access i belongs to reference
@@ -230,15 +204,20 @@ func (s *lineSize) window(at, size uint64) {
 // closeRow adds to the last row what the top counted since the row before.
 func (s *lineSize) closeRow() {
 	for d := range topDepths {
-		sum := uint64(0)
-		for k := range trace.NumKinds {
-			sum += s.top[0][k<<4|d] + s.top[1][k<<4|d]
-		}
+		sum := s.topAt(d)
 		if since := sum - s.counted[d]; since != 0 {
 			s.windows.Rows[len(s.windows.Rows)-1][profile.DistanceBin(uint64(d))] += since
 			s.counted[d] = sum
 		}
 	}
+}
+
+// topAt returns the number of accesses at a distance below topDepths.
+func (s *lineSize) topAt(d int) (sum uint64) {
+	for k := range trace.NumKinds {
+		sum += s.top[0][k<<4|d] + s.top[1][k<<4|d]
+	}
+	return sum
 }
 
 func coarsen(w *profile.Windows, size uint64) {

@@ -11,9 +11,7 @@ import (
 // Result implements analysis.Analysis.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	for _, s := range a.sizes {
-		l := s.result()
-		distinct, above := s.working.result(len(l.Windows.Rows))
-		l.Windows.Distinct = distinct
+		l, above := s.whole()
 		p.Locality = append(p.Locality, l)
 		if state {
 			p.Segment.Lines = append(p.Segment.Lines, profile.SegmentLines{
@@ -23,6 +21,13 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 			})
 		}
 	}
+}
+
+// whole returns the result with working sets, and those of larger windows.
+func (s *lineSize) whole() (l profile.Locality, above [][]uint64) {
+	l = s.result()
+	l.Windows.Distinct, above = s.working.result(len(l.Windows.Rows))
+	return l, above
 }
 
 func (s *lineSize) result() profile.Locality {
@@ -75,15 +80,20 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	a.start, a.done = p.Segment.Start, p.Totals.AllReferences()
 	for i, s := range a.sizes {
 		l, segment := &p.Locality[i], &p.Segment.Lines[i]
-		s.add(l)
-		s.windows = l.Windows
-		s.windows.Rows, s.windows.Distinct = slices.Clone(l.Windows.Rows), nil
-		s.working.restore(&l.Windows, segment.WorkingSets)
-		s.recount()
+		s.goOn(l, segment.WorkingSets)
 		s.firstTouches = slices.Clone(segment.FirstTouches)
 		s.push(segment.Stack)
 	}
 	return nil
+}
+
+// goOn makes an empty line size continue from a result.
+func (s *lineSize) goOn(l *profile.Locality, above [][]uint64) {
+	s.add(l)
+	s.windows = l.Windows
+	s.windows.Rows, s.windows.Distinct = slices.Clone(l.Windows.Rows), nil
+	s.working.restore(&l.Windows, above)
+	s.recount()
 }
 
 func (s *lineSize) add(l *profile.Locality) {
@@ -109,23 +119,30 @@ func (s *lineSize) add(l *profile.Locality) {
 
 // push puts lines on the stack in the given order, most recently used first.
 func (s *lineSize) push(lines []trace.Line) {
-	for end := len(lines); end > 0; {
-		n := min(end, MaxLines)
-		for i := range n {
-			s.Lines[i] = lines[end-1-i]
-		}
+	PushAll(lines, func(some []trace.Line) {
 		if s.sets != nil {
-			s.sets.Push(s.Lines[:n])
+			s.sets.Push(some)
 		} else {
-			s.model.Distances(s.Lines[:n], s.distances[:n])
+			s.model.Distances(some, s.distances[:])
 		}
+	})
+}
+
+// PushAll calls push with lines, the last one first, at most MaxLines at a time.
+func PushAll(lines []trace.Line, push func([]trace.Line)) {
+	var some [MaxLines]trace.Line
+	for end := len(lines); end > 0; {
+		n := min(end, len(some))
+		for i := range n {
+			some[i] = lines[end-1-i]
+		}
+		push(some[:n])
 		end -= n
 	}
 }
 
-// Append implements analysis.Analysis (MODELS §9). It replays the next segment's first touches
-// on the stack, for their distances in the whole trace, and then puts the segment's lines on
-// top.
+// Append implements analysis.Analysis (MODELS §9). It replays the next segment's first touches on
+// the stack, for their distances in the whole trace, and then puts the segment's lines on top.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	a.done += references
@@ -193,9 +210,6 @@ func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 // recount records that the rows contain everything that the top has counted.
 func (s *lineSize) recount() {
 	for d := range topDepths {
-		s.counted[d] = 0
-		for k := range trace.NumKinds {
-			s.counted[d] += s.top[0][k<<4|d] + s.top[1][k<<4|d]
-		}
+		s.counted[d] = s.topAt(d)
 	}
 }

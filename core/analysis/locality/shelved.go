@@ -2,7 +2,6 @@ package locality
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/codec"
@@ -11,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Budget is how much memory the models may take, and where the rest goes.
+// Budget limits the memory of the models.
 type Budget = contract.Budget
 
 // Shelved is the locality analysis of a trace whose lines do not fit in memory. It analyses
@@ -23,7 +22,7 @@ type Shelved struct {
 	budget Budget
 	room   int    // lines of a segment
 	lines  uint64 // before it, of the smallest size
-	// The segment's first reference is the last one of that before, too.
+	// The segment's first reference is also the last one of the segment before.
 	resumed bool
 	failed  error
 }
@@ -38,7 +37,7 @@ var (
 // A segment has at least this many lines: the cost of appending it grows with all lines.
 const leastRoom = 1 << 16
 
-// NewShelved makes an analysis as [New] does, on an empty shelf.
+// NewShelved makes an analysis as [New] does, on an empty spill store.
 func NewShelved(lineBytes []uint32, sets bool, b Budget) *Shelved {
 	a := &Shelved{near: New(lineBytes, 0, true, sets), far: New(lineBytes, 0, false, false), budget: b}
 	for i, s := range a.far.sizes {
@@ -61,30 +60,18 @@ func (a *Analysis) Spill(b Budget) contract.Analysis {
 	to := NewShelved(lineBytes, a.sizes[0].sets != nil, b)
 	references := a.start + a.done
 	for i, s := range a.sizes {
-		l := s.result()
-		distinct, above := s.working.result(len(l.Windows.Rows))
-		l.Windows.Distinct = distinct
+		l, above := s.whole()
 		if err := to.far.sizes[i].shelved.Adopt(s.model.(stack.Segment)); err != nil && to.failed == nil {
 			to.failed = err
 		}
 		*s = lineSize{} // its memory is the next one's
-		to.goOn(i, &l, above, references)
+		to.far.sizes[i].goOn(&l, above)
+		to.near.sizes[i].again(references)
 	}
 	to.far.done, to.near.start = references, references
 	to.lines = uint64(to.far.sizes[0].shelved.Lines())
 	to.makeRoom()
 	return to
-}
-
-// goOn continues a line size from a result after this many references.
-func (a *Shelved) goOn(i int, l *profile.Locality, above [][]uint64, references uint64) {
-	s := a.far.sizes[i]
-	s.add(l)
-	s.windows = l.Windows
-	s.windows.Rows, s.windows.Distinct = slices.Clone(l.Windows.Rows), nil
-	s.working.restore(&l.Windows, above)
-	s.recount()
-	a.near.sizes[i].again(references)
 }
 
 func (a *Shelved) shelf(i int) stack.Shelf {
@@ -107,8 +94,7 @@ func (s shelfOf) Read(run, block uint32) ([]byte, error) {
 
 func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run*s.step, block) }
 
-// touchBytes is what a first touch takes.
-const touchBytes = 24
+const touchBytes = 24 // of a first touch
 
 // makeRoom divides the budget: the segments get what the model of all lines leaves.
 func (a *Shelved) makeRoom() {
@@ -165,21 +151,16 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if a.failed != nil {
 		return
 	}
-	if from > 0 && a.near.done == 0 {
-		a.resume()
+	if from > 0 && a.near.done == 0 { // in the middle of the reference in which the one before ended
+		a.near.start--
+		a.near.done, a.resumed = 1, true
+		for _, s := range a.near.sizes {
+			s.begin(a.near.start)
+		}
 	}
 	a.near.ConsumePiece(b, from, end)
 	if a.near.sizes[0].model.Lines() >= a.room {
 		_ = a.Settle() // what comes next tells
-	}
-}
-
-// resume begins the segment in the middle of the reference in which the one before ended.
-func (a *Shelved) resume() {
-	a.near.start--
-	a.near.done, a.resumed = 1, true
-	for _, s := range a.near.sizes {
-		s.begin(a.near.start)
 	}
 }
 
@@ -202,9 +183,7 @@ func (a *Shelved) Settle() error {
 // append moves the lines of a segment to the spill store. If that fails, the segment's first
 // touches remain first accesses.
 func (a *Shelved) append(n, f *lineSize, references uint64) {
-	l := n.result()
-	distinct, above := n.working.result(len(l.Windows.Rows))
-	l.Windows.Distinct = distinct
+	l, above := n.whole()
 	if err := f.shelved.Join(n.model.(stack.Segment), n.touched); err != nil && a.failed == nil {
 		a.failed = err
 	}
@@ -289,7 +268,8 @@ func (a *Shelved) Restore(p *profile.Profile) error {
 		if uint64(s.shelved.Lines()) != l.Lines() {
 			return stack.ErrShelvedState
 		}
-		a.goOn(i, l, p.Segment.Lines[i].WorkingSets, p.Totals.AllReferences())
+		s.goOn(l, p.Segment.Lines[i].WorkingSets)
+		a.near.sizes[i].again(p.Totals.AllReferences())
 	}
 	a.far.done, a.near.start = p.Totals.AllReferences(), p.Totals.AllReferences()
 	a.lines = uint64(a.far.sizes[0].shelved.Lines())

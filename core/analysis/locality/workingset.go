@@ -8,19 +8,18 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// workingSets counts the distinct lines of each window of references, Denning's
-// working set (The working set model for program behavior, 1968).
+// workingSets counts the distinct lines of each window of references, Denning's working set
+// (The working set model for program behavior, 1968).
 //
-// An access is its line's first in a window if the lines that were accessed since
-// the window began are all above it on the LRU stack: if its distance is at least
-// their number. So the count itself tells whether to count, and no access needs
-// the time of the one before. A window inside of another one never has more lines,
-// so the search goes from the smallest and ends at the first that has the line.
+// An access is its line's first in a window if its distance is at least the number of lines
+// that the window has: then all of them are above the line on the LRU stack. So the count itself
+// decides, without the time of the line's last access. A window within another never has more
+// lines, so the search goes from the smallest and ends at the first that has the line.
 //
-// Windows double as the trace grows, and the lines of two neighbours are not the
-// sum: larger windows are counted from the beginning. Level j are windows of
-// MinWindow << j references; those of the rows are the least level in use, and the
-// highest is the first whose window holds the whole segment.
+// Windows double as the trace grows, and the lines of two neighbours do not add up, so larger
+// windows are counted from the beginning. Level j are windows of MinWindow << j references;
+// the rows are the least level in use, and the highest is the first whose window holds the
+// whole segment.
 type workingSets struct {
 	off        bool // not counted: what this goes on from was not
 	start      uint64
@@ -109,9 +108,8 @@ func (w *workingSets) restore(rows *profile.Windows, above [][]uint64) {
 	}
 }
 
-// joint counts the windows that hold the end of one segment and the beginning of
-// the next: what the next one touched first is new to them if it was not in their
-// part of this one.
+// joint counts the windows that hold the end of one segment and the beginning of the next: what the
+// next one touched first is new to them if it was not in their part of this one.
 type joint struct {
 	*workingSets
 	start uint64 // of the next segment

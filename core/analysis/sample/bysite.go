@@ -104,8 +104,7 @@ func (c pairCounts) byPlace(s *sites.Analysis, codes, datas int) (code, data []*
 	return code, data
 }
 
-// code codes the counts by index in the latest result of package sites. Bins are below a
-// limit.
+// code codes the counts by index in the latest result of package sites. Bins are below a limit.
 func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 	type place struct{ code, data, bin uint32 }
 	sums := map[place]*[groups]uint64{}
@@ -138,9 +137,8 @@ func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 	})
 }
 
-// knownFirsts are lines, chosen by their hash, whose first accesses are known if single
-// accesses are sampled: a sample that is not used again knows the last access, but not the
-// first.
+// knownFirsts are lines, chosen by their hash, whose first accesses are known if single accesses
+// are sampled: a sample that is not used again knows the last access, but not the first.
 type knownFirsts struct {
 	seed, threshold uint64
 	halvings        uint
@@ -250,9 +248,8 @@ func (w *weighing) reuse(r *profile.Reuse, p *placeCounts) {
 	r.Cold, r.Bins, r.Off = all.Cold, all.Bins, all.Off
 }
 
-// distribute divides the shortest bin of a site or an object among first accesses, then
-// coherence misses, then the longest distances. The rest stays in the shortest bin
-// (SHARDS-adj).
+// distribute divides the shortest bin of a site or an object among first accesses, then coherence
+// misses, then the longest distances. The rest stays in the shortest bin (SHARDS-adj).
 func (w *weighing) distribute(r *profile.CoherentReuse, p *placeCounts) {
 	shortest := uint8(profile.SiteBin(w.front))
 	i := slices.IndexFunc(r.Bins, func(b profile.BinCount) bool { return b.Bin == shortest })

@@ -17,7 +17,7 @@ type siteCores struct {
 	counts   pairCounts
 	shortest uint32
 
-	// Of the accesses that are being made:
+	// The current accesses:
 	pair           uint32 // of the current one
 	depth, at      uint32 // what package sites is told of it
 	depths, lostAt []uint32

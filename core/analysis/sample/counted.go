@@ -2,6 +2,7 @@ package sample
 
 import (
 	"math"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
@@ -38,8 +39,10 @@ func (c *counted) sampled(distance uint32, weight uint64, group int) {
 }
 
 // nearTotal returns the number of accesses at near distances.
-func (c *counted) nearTotal() (n uint64) {
-	for _, x := range c.near {
+func (c *counted) nearTotal() uint64 { return sum(c.near[:]) }
+
+func sum(list []uint64) (n uint64) {
+	for _, x := range list {
 		n += x
 	}
 	return n
@@ -61,12 +64,17 @@ func (c *counted) code(w *codec.Coder) {
 // numbered is a nonzero number of a sparse list.
 type numbered struct{ at, n uint64 }
 
+func numbers(h *profile.Histogram) (list []numbered) {
+	for d, n := range h.All() {
+		list = append(list, numbered{d, n})
+	}
+	return list
+}
+
 func codeHistogram(c *codec.Coder, h *profile.Histogram) {
 	var list []numbered
 	if !c.Reads() {
-		for d, n := range h.All() {
-			list = append(list, numbered{d, n})
-		}
+		list = numbers(h)
 	}
 	codec.Slice(c, &list, 2, func(x *numbered) {
 		codec.Below(c, &x.at, profile.MaxDistance)
@@ -124,4 +132,36 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 		quantile = studentTalk
 	}
 	return max(noneSeen*factor, quantile*factor*math.Sqrt(rest*squares*n/(n-1)))
+}
+
+// budget scales counts of a sample by a factor, rounded so that the sum is, but to no more than
+// the known number of accesses. The more certain counts come first: first accesses, and then
+// the longest distances. What is left over, or missing, is at the shortest distances
+// (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2): it comes from a few lines that
+// are accessed very often, and are in the sample or not.
+type budget struct {
+	left   uint64
+	factor float64
+	whole  float64
+}
+
+func (b *budget) take(n uint64) uint64 {
+	before := math.Round(b.whole)
+	b.whole += float64(n) * b.factor
+	got := min(uint64(math.Round(b.whole)-before), b.left)
+	b.left -= got
+	return got
+}
+
+// histogram adds scaled counts, longest distances first; none is beyond longest.
+func (b *budget) histogram(h, out *profile.Histogram, longest uint64) {
+	for _, x := range slices.Backward(numbers(h)) {
+		out.AddN(min(x.at, longest), b.take(x.n))
+	}
+}
+
+// rest adds the accesses that the sample does not account for at a distance.
+func (b *budget) rest(out *profile.Histogram, distance uint64) {
+	out.AddN(distance, b.left)
+	b.left = 0
 }

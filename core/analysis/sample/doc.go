@@ -16,7 +16,7 @@
 //     real programs hit there, exactly and without a hash; the sample is of the others. Their
 //     number is known, so the difference goes to the shortest distances (SHARDS-adj).
 //  2. The time that a line was away from the front, in lines that left it, predicts its
-//     distance at any rate (reuse.go; Eklov and Hagersten, StatStack, ISPASS 2010). Count and
+//     distance at any rate (space.go; Eklov and Hagersten, StatStack, ISPASS 2010). Count and
 //     time are combined, each weighted by the inverse of its variance: the time determines
 //     short distances, the count long ones.
 //

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"errors"
 	"math/bits"
 	"slices"
 
@@ -100,7 +101,8 @@ func newKeptSize(k *kept, lineBytes uint32, w analysis.Wanted) *keptSize {
 	}
 	s.bySite = newBySite(k.options, k.sites)
 	if w.Communication && k.options.KeepsLines() {
-		s.talk = newTalk(s, w.Decides)
+		s.talk = &talk{size: s, decides: w.Decides}
+		s.talk.octave(0)
 	}
 	return s
 }
@@ -125,7 +127,7 @@ func (k *kept) Consume(b *trace.Batch) error {
 	return k.reach(k.done + uint64(b.Len()))
 }
 
-// ConsumePiece takes a piece of the one reference of b: see [contract.PieceConsumer].
+// ConsumePiece implements [contract.PieceConsumer].
 func (k *kept) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from > 0 {
 		k.done-- // the piece before counted it
@@ -232,10 +234,7 @@ func (s *keptSize) flushThreads(b *trace.Batch) {
 		pairs, _ = s.bySite.sites.Rows()
 	}
 	for i, line := range s.lines {
-		for ask.next(i) {
-			q := ask.question()
-			ask.answer(s.threads.depth(q.Core, q.Line))
-		}
+		ask.upTo(i, s.threads)
 		if pairs != nil {
 			s.siteCores.next(pairs[rows[i]])
 		}
@@ -270,5 +269,5 @@ func threadOf(b *trace.Batch, row uint32) uint32 {
 
 // Append implements analysis.Analysis.
 func (k *kept) Append(*profile.Profile) error {
-	return &StateError{"sampled profiles cannot be joined; sample the whole trace in one pass"}
+	return errors.New("sampled profiles cannot be joined; sample the whole trace in one pass")
 }

@@ -2,8 +2,7 @@ package sample
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// frontLines is how many lines of the top of the stack are kept for every access.
-const frontLines = 16
+const frontLines = 16 // on top of the stack, kept for every access
 
 const noLine = ^trace.Line(0) // line numbers are below 2^61
 

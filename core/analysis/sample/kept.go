@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sort"
@@ -106,24 +107,26 @@ func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 	}
 }
 
-// The state, in section segk: uv references; where sites are analysed, a profile of all
-// accesses with those outside of the front at the shortest distance; and for each line
-// size what bySite, threads and talk write, where they are. A profile is uv its length
-// and that many bytes.
+// The state, in section segk: uv references; where sites are analysed, a profile of all accesses
+// with those outside of the front at the shortest distance; and for each line size what bySite,
+// threads and talk write, where they are. A profile is uv its length and that many bytes.
 
 // Restore implements analysis.Analysis.
 func (k *kept) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Kept == nil || p.Sampled == nil || optionsOf(p.Sampled) != k.options {
-		return &StateError{"the saved run was not sampled, or in another way; start again"}
+		return errors.New("the saved run was not sampled, or in another way; start again")
 	}
 	c := codec.Reader(p.Segment.Kept)
 	if c.U64(&k.done); k.done != p.Totals.AllReferences() {
-		return &StateError{"the saved run is damaged: it has other references than its sample; start again"}
+		return errors.New("the saved run is damaged: it has other references than its sample; start again")
 	}
 	if k.sites != nil {
 		whole, err := profileOf(c.In)
+		if err == nil && whole.Totals.AllReferences() != k.done {
+			err = errKept
+		}
 		if err == nil {
-			err = k.restoreSites(whole, p)
+			err = k.sites.Restore(whole)
 		}
 		if err != nil {
 			return err
@@ -140,7 +143,7 @@ func (k *kept) Restore(p *profile.Profile) error {
 	return c.In.Err()
 }
 
-var errKept = &StateError{"the saved run is damaged, or had other analyses; start again"}
+var errKept = errors.New("the saved run is damaged, or had other analyses; start again")
 
 func profileOf(d *codec.Decoder) (*profile.Profile, error) {
 	data := d.Bytes()
@@ -152,13 +155,6 @@ func profileOf(d *codec.Decoder) (*profile.Profile, error) {
 		err = errKept
 	}
 	return p, err
-}
-
-func (k *kept) restoreSites(whole, p *profile.Profile) error {
-	if whole.Totals.AllReferences() != p.Totals.AllReferences() {
-		return errKept
-	}
-	return k.sites.Restore(whole)
 }
 
 func (p *bySite) code(c *codec.Coder) {

@@ -19,7 +19,7 @@ type sampler interface {
 	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
 	// weight returns how many accesses a sampled one represents, up to a constant factor.
 	weight() uint64
-	// group is the part of the sample that an access to a line belongs to.
+	// group returns the group of an access to a line.
 	group(line trace.Line) int
 	// describe fills in what only the sampler knows. It returns the factor by which weights
 	// become accesses, 0 if they must add up to all; and the open samples by kind.
@@ -62,7 +62,7 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fal
 // Close implements analysis.Analysis.
 func (a *Analysis) Close() {}
 
-// Lines is about the number of distinct lines so far, of the smallest line size.
+// Lines estimates the number of distinct lines so far, of the smallest line size.
 func (a *Analysis) Lines() uint64 {
 	var s profile.SampledSize
 	factor, _ := a.sizes[0].sampler.describe(&s)
@@ -71,23 +71,17 @@ func (a *Analysis) Lines() uint64 {
 
 // Consume implements analysis.Analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {
-	for lo := 0; lo < b.Len(); {
-		w := profile.WindowSize(a.done + 1)
-		hi := b.Len()
-		if room := w - a.done%w; uint64(hi-lo) > room {
-			hi = lo + int(room)
-		}
+	locality.EachWindow(b.Len(), a.done, func(lo, hi int, reference, size uint64) {
 		for _, s := range a.sizes {
-			s.reach(a.done, w)
-			s.consume(b, lo, hi)
+			s.reach(reference, size)
+			s.Each(b, lo, hi, func(_, n int, kinds []trace.Kind, _ []uint32) { s.settle(n, kinds) })
 		}
-		a.done += uint64(hi - lo)
-		lo = hi
-	}
+	})
+	a.done += uint64(b.Len())
 	return nil
 }
 
-// ConsumePiece takes a piece of the one reference of b: see contract.PieceConsumer.
+// ConsumePiece implements contract.PieceConsumer.
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from == 0 {
 		a.done++
@@ -95,7 +89,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	addrs, sizes := []trace.Addr{b.Addr[0] + from}, []uint32{uint32(end - from)}
 	for _, s := range a.sizes {
 		s.reach(a.done-1, profile.WindowSize(a.done))
-		s.split(addrs, sizes, b.Kind)
+		s.Split(addrs, sizes, b.Kind, func(n int, kinds []trace.Kind, _ []uint32) { s.settle(n, kinds) })
 	}
 }
 
@@ -137,24 +131,6 @@ type lineSize struct {
 	windows windows
 }
 
-// consume analyses the rows from lo up to hi, all in one window.
-func (s *lineSize) consume(b *trace.Batch, lo, hi int) {
-	for lo < hi {
-		n := min(hi-lo, maxLines)
-		addrs, sizes := b.Addr[lo:lo+n], b.Bytes[lo:lo+n]
-		if s.OneLineEach(addrs, sizes) {
-			s.settle(n, b.Kind[lo:lo+n])
-		} else {
-			s.split(addrs, sizes, b.Kind[lo:lo+n])
-		}
-		lo += n
-	}
-}
-
-func (s *lineSize) split(addrs []trace.Addr, sizes []uint32, kinds []trace.Kind) {
-	s.Split(addrs, sizes, kinds, func(n int, kinds []trace.Kind, _ []uint32) { s.settle(n, kinds) })
-}
-
 // settle counts the first n accesses in s.Lines.
 func (s *lineSize) settle(n int, kinds []trace.Kind) {
 	row := s.windows.last()
@@ -182,4 +158,67 @@ func (s *lineSize) count(x *taken, row *row) {
 // nearAt returns the number of accesses of a kind that the front held at a distance.
 func (c *counts) nearAt(kind, d int) uint64 {
 	return c.near[0][kind<<4|d] + c.near[1][kind<<4|d]
+}
+
+// windows are the windows of the run, as in profile.Windows.
+type windows struct {
+	References uint64
+	rows       []row
+	counted    [frontLines]uint64 // of counts.near, what rows hold
+}
+
+// row is one window: accesses beyond the front, and by distance those in the front and sampled.
+type row struct {
+	beyond       uint64
+	near, sample profile.WindowRow
+}
+
+func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
+
+// reach makes the last row the window of reference number at, for windows of size references.
+func (s *lineSize) reach(at, size uint64) {
+	w := &s.windows
+	if w.References >= size && uint64(len(w.rows)) > at/w.References {
+		return
+	}
+	s.closeRow()
+	for w.References < size {
+		w.coarsen()
+	}
+	if uint64(len(w.rows)) <= at/w.References {
+		w.rows = append(w.rows, row{})
+	}
+}
+
+// coarsen joins windows in pairs.
+func (w *windows) coarsen() {
+	for i := range w.rows {
+		from := w.rows[i]
+		if i%2 == 0 {
+			w.rows[i/2] = from
+			continue
+		}
+		to := &w.rows[i/2]
+		to.beyond += from.beyond
+		for bin := range from.near {
+			to.near[bin] += from.near[bin]
+			to.sample[bin] += from.sample[bin]
+		}
+	}
+	w.rows = w.rows[:(len(w.rows)+1)/2]
+	w.References *= 2
+}
+
+// closeRow adds to the last row what the front held since the row before.
+func (s *lineSize) closeRow() {
+	for d := range frontLines {
+		sum := uint64(0)
+		for k := range trace.NumKinds {
+			sum += s.nearAt(k, d)
+		}
+		if since := sum - s.windows.counted[d]; since != 0 {
+			s.windows.last().near[profile.DistanceBin(uint64(d))] += since
+			s.windows.counted[d] = sum
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -9,18 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The state of a run, in varints: references; each line size: line bytes, sampler,
-// counts, windows.
-
-func (a *Analysis) save() []byte {
-	c := codec.Writer(nil)
-	sizes := uint64(len(a.sizes))
-	c.U64s(&a.done, &sizes)
-	for _, s := range a.sizes {
-		s.code(c)
-	}
-	return c.Out
-}
+// The state of a run, in varints: references; each line size: line bytes, sampler, counts, windows.
 
 func (s *lineSize) code(c *codec.Coder) {
 	shift := uint64(s.Shift)
@@ -36,31 +26,26 @@ const otherSizes = "the saved run had other line sizes; start again"
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Sample == nil || p.Sampled == nil || optionsOf(p.Sampled) != a.options {
-		return &StateError{"the saved run was not sampled, or in another way; start again"}
+		return errors.New("the saved run was not sampled, or in another way; start again")
 	}
 	c := codec.Reader(p.Segment.Sample)
 	if c.U64(&a.done); a.done != p.Totals.AllReferences() {
-		return &StateError{"the saved run is damaged: it has other references than its sample; start again"}
+		return errors.New("the saved run is damaged: it has other references than its sample; start again")
 	}
 	if c.In.Uint() != uint64(len(a.sizes)) {
-		return &StateError{otherSizes}
+		return errors.New(otherSizes)
 	}
 	for _, s := range a.sizes {
 		if s.code(c); !c.Failed() && !s.windows.cover(a.done) {
-			return &StateError{"the saved run is damaged: its windows are not those of its references; start again"}
+			return errors.New("the saved run is damaged: its windows are not those of its references; start again")
 		}
 	}
 	return c.In.Err()
 }
 
-// StateError tells why a run cannot go on from a saved one.
-type StateError struct{ What string }
-
-func (e *StateError) Error() string { return e.What }
-
 // Append implements analysis.Analysis: a sample does not keep what joining needs.
 func (a *Analysis) Append(*profile.Profile) error {
-	return &StateError{"sampled profiles cannot be joined; sample the whole trace in one pass"}
+	return errors.New("sampled profiles cannot be joined; sample the whole trace in one pass")
 }
 
 func (c *counts) code(w *codec.Coder) {
@@ -78,8 +63,7 @@ func (c *counts) code(w *codec.Coder) {
 	}
 }
 
-// beyond is more than any line's number.
-const beyond = 1 << 61
+const beyond = 1 << 61 // every line number
 
 // codeLines codes lines. It drops impossible ones while reading.
 func codeLines(c *codec.Coder, lines *[]trace.Line) {

@@ -24,8 +24,7 @@ type talk struct {
 	off     bool                  // decided against
 }
 
-// talkGroups is how many parts there are.
-const talkGroups = 8
+const talkGroups = 8 // groups of sampled lines
 
 type talker struct {
 	whole  listener
@@ -40,12 +39,6 @@ type listener struct {
 	*communication.Analysis
 	batch *trace.Batch
 	rows  []uint32 // of the whole batch, by row of this one
-}
-
-func newTalk(s *keptSize, decides func() *trace.Program) *talk {
-	t := &talk{size: s, decides: decides}
-	t.octave(0)
-	return t
 }
 
 // octave returns the analyses of one power of two of hashes.
@@ -74,7 +67,7 @@ func (t *talk) Core(thread uint32) (core uint8, known bool) {
 	return t.size.threads.grouping.Known(thread)
 }
 
-// Feed implements communication.Stacks: the asker is asked by [talk.ask].
+// Feed implements communication.Stacks: [talk.ask] asks.
 func (t *talk) Feed(uint32, sharing.Asker) {}
 
 func (t *talk) threshold() uint64 { return t.size.bySite.space.threshold }
@@ -226,17 +219,12 @@ func (t *talk) ask(b *trace.Batch) (a asking) {
 	return a
 }
 
-// next reports whether there is a question left before an access.
-func (a *asking) next(access int) bool {
-	return a.given < len(a.list) && a.list[a.given].access <= access
-}
-
-func (a *asking) question() sharing.Question { return a.list[a.given].Question }
-
-func (a *asking) answer(depth uint32) {
-	of := a.list[a.given].of
-	of.depths = append(of.depths, depth)
-	a.given++
+// upTo answers the questions that come before an access.
+func (a *asking) upTo(access int, t *threads) {
+	for ; a.given < len(a.list) && a.list[a.given].access <= access; a.given++ {
+		q := &a.list[a.given]
+		q.of.depths = append(q.of.depths, t.depth(q.Core, q.Line))
+	}
 }
 
 // done passes the answers to the analyses.
@@ -321,26 +309,31 @@ func falseKey(f *profile.FalseSharing) offKey {
 }
 
 func (o *offs) add(c *profile.Communication, part int) {
-	note := func(k offKey, counts ...uint64) {
+	eachCount(c, func(k offKey, counts ...*uint64) {
 		at := o.at(k)
 		for i, n := range counts {
-			at[i][part] += float64(n)
+			at[i][part] += float64(*n)
 		}
-	}
+	})
+}
+
+// eachCount calls each with the counts of every flow, class, pair and set of falsely shared lines.
+func eachCount(c *profile.Communication, each func(k offKey, counts ...*uint64)) {
 	for i := range c.Granules {
 		g := &c.Granules[i]
 		for k := range g.Flows {
-			note(flowKey(g.Bytes, &g.Flows[k]), g.Flows[k].Events, g.Flows[k].Transfers)
+			each(flowKey(g.Bytes, &g.Flows[k]), &g.Flows[k].Events, &g.Flows[k].Transfers)
 		}
-		for class, n := range g.Classes {
-			note(offKey{bytes: g.Bytes, class: uint8(class)}, n.Granules, n.References, n.Events)
+		for class := range g.Classes {
+			n := &g.Classes[class]
+			each(offKey{bytes: g.Bytes, class: uint8(class)}, &n.Granules, &n.References, &n.Events)
 		}
 	}
 	for i := range c.Pairs {
-		note(pairKey(&c.Pairs[i]), c.Pairs[i].Events, c.Pairs[i].Transfers)
+		each(pairKey(&c.Pairs[i]), &c.Pairs[i].Events, &c.Pairs[i].Transfers)
 	}
 	for i := range c.False {
-		note(falseKey(&c.False[i]), c.False[i].Lines, c.False[i].Events, c.False[i].Misses)
+		each(falseKey(&c.False[i]), &c.False[i].Lines, &c.False[i].Events, &c.False[i].Misses)
 	}
 }
 

@@ -152,37 +152,28 @@ func scaleCommunication(c *profile.Communication, rate float64, lineBytes uint32
 			*n = uint64(math.Round(float64(*n) / rate))
 		}
 	}
-	flows := func(list []profile.Flow, bytes uint64) {
-		for i := range list {
-			scale(&list[i].Events, &list[i].Transfers)
-			list[i].Bytes = list[i].Transfers * bytes
-		}
-	}
+	eachCount(c, func(_ offKey, counts ...*uint64) { scale(counts...) })
 	c.Messages = 0
 	for i := range c.Granules {
 		g := &c.Granules[i]
-		flows(g.Flows, uint64(g.Bytes))
-		for class := range g.Classes {
-			n := &g.Classes[class]
-			scale(&n.Granules, &n.References, &n.Events)
+		for k := range g.Flows {
+			g.Flows[k].Bytes = g.Flows[k].Transfers * uint64(g.Bytes)
 		}
 	}
 	for _, f := range c.Granules[0].Flows {
 		c.Messages += f.Bytes
 	}
-	for i := range c.Pairs {
-		scale(&c.Pairs[i].Events, &c.Pairs[i].Transfers)
-	}
 	for i := range c.Windows {
-		flows(c.Windows[i].Flows, profile.WordBytes)
+		for k := range c.Windows[i].Flows {
+			f := &c.Windows[i].Flows[k]
+			scale(&f.Events, &f.Transfers)
+			f.Bytes = f.Transfers * profile.WordBytes
+		}
 	}
 	for i := range c.Owners {
 		for k := range c.Owners[i].Parts {
 			scale(&c.Owners[i].Parts[k].References, &c.Owners[i].Parts[k].Own)
 		}
-	}
-	for i := range c.False {
-		scale(&c.False[i].Lines, &c.False[i].Events, &c.False[i].Misses)
 	}
 	for i := range c.LineSharing {
 		scale(&c.LineSharing[i].Lines, &c.LineSharing[i].Moves, &c.LineSharing[i].PingPongs)

@@ -42,8 +42,7 @@ type knownLine struct {
 	last          []uint8 // by domain: 1 + the core
 }
 
-// firstLines is how many lines tell of first accesses where single ones are sampled.
-const firstLines = 1 << 13
+const firstLines = 1 << 13 // that show first accesses if single ones are sampled
 
 type coreStacks struct {
 	accesses                   uint64
@@ -196,8 +195,7 @@ func (t *threads) access(core uint8, line trace.Line, write bool) {
 	}
 }
 
-// accessSampled is access for sampled lines. h is the line's hash; known is nil for other
-// lines.
+// accessSampled is access for sampled lines. h is the line's hash; known is nil for other lines.
 func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h uint64, write bool, known *knownLine, group int) {
 	weight := t.lines.weight()
 	d, left := c.space.front.access(line)
@@ -312,8 +310,7 @@ func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 	return max(frontLines, uint32(math.Round(float64(private)*float64(above)/float64(ownAbove))))
 }
 
-// mostNearLost is how many lost lines may be remembered; the private front holds frontLines.
-const mostNearLost = 4 * frontLines
+const mostNearLost = 4 * frontLines // lost lines to remember; the private front holds frontLines
 
 // take takes a line that a core stores to from the other cores.
 func (t *threads) take(core uint8, line trace.Line, known *knownLine) {

@@ -75,10 +75,7 @@ func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighin
 
 func (c *coreStacks) result(t *threads) (out profile.Core) {
 	w := t.weighing(c.space, c.time, c.accesses)
-	near, nearCoherent := c.private.nearTotal(), c.coherent.nearTotal()
-	for _, n := range c.lostNear {
-		nearCoherent += n
-	}
+	near, nearCoherent := c.private.nearTotal(), c.coherent.nearTotal()+sum(c.lostNear[:])
 	b := budget{left: c.accesses - nearCoherent, factor: w.cold} // near ones are fewer
 	cold := min(max(b.take(c.private.cold), w.least), c.accesses-nearCoherent)
 	longest := max(cold, 1) - 1
@@ -101,11 +98,7 @@ func (c *coreStacks) result(t *threads) (out profile.Core) {
 	c.coherent.addNear(&x.Distances)
 	b.histogram(&c.coherent.deep, &x.Distances, longest)
 	b.rest(&x.Distances, shortest)
-	taken := uint64(0)
-	for _, n := range c.taken {
-		taken += n
-	}
-	x.Invalidations = max(uint64(math.Round(float64(taken)*w.cold)), x.Lost.Total())
+	x.Invalidations = max(uint64(math.Round(float64(sum(c.taken[:]))*w.cold)), x.Lost.Total())
 	w.within(&out.Foreign, &c.foreign, &p.Distances, cold, longest)
 	out.Off = c.intervals(&out, w)
 	return out

@@ -25,11 +25,11 @@ import (
 // Then the lines of the segment are put on top. A note stays if nothing of before has
 // answered it.
 
-// ErrManyCores tells that threads do not have a core of their own in all segments.
+// ErrManyCores reports that not all threads have a core of their own in all segments.
 var ErrManyCores = errors.New("the segments have more than 64 threads or groups of them together, and which of these share a core depends on the whole trace; " +
 	"group threads as cores, or analyze the whole trace at once")
 
-// Groups gives the groups of threads that a segment's state was made with.
+// Groups returns the groups of threads of a segment's state.
 func Groups(state []byte) (cores, domains [][]uint32, err error) {
 	c := codec.Reader(state)
 	codeGroups(c, &cores)
@@ -112,7 +112,7 @@ func (a *Analysis) Alone(threads []uint32) bool {
 
 // join adds the cores of the next segment, and returns their numbers here. A segment without
 // threads is of the only core or, if there are several, of that of thread 0.
-func (c *cores) join(next *cores, several bool) (to []uint8, err error) {
+func (c *Grouping) join(next *Grouping, several bool) (to []uint8, err error) {
 	for i := range next.list {
 		for _, t := range next.list[i].threads {
 			to = append(to[:i], c.core(t))

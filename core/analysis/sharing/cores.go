@@ -7,16 +7,17 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// cores maps threads to cores, which are numbered as they appear. There are at most
+// Grouping maps threads to cores, which are numbered as they appear. There are at most
 // [profile.MaxCores]. Groups that the user chose always find room; when the rest is full, other
 // threads share the cores in turn.
-type cores struct {
-	groups [][]uint32 // that the user chose
-	number []int      // of each group's core; -1 as long as it has not appeared
-	list   []group
-	of     map[uint32]uint8
-	turn   int // of threads that had no core of their own
-	recent [256]recentThread
+type Grouping struct {
+	groups   [][]uint32 // that the user chose
+	number   []int      // of each group's core; -1 until it appears
+	list     []group
+	of       map[uint32]uint8
+	appeared []uint32
+	turn     int // of threads that had no core of their own
+	recent   [256]recentThread
 }
 
 // group is a core's threads and those that may join it, ascending.
@@ -31,15 +32,15 @@ type recentThread struct {
 	core   uint8
 }
 
-func (c *cores) reset(groups [][]uint32) {
-	*c = cores{groups: groups, of: map[uint32]uint8{}}
+func (c *Grouping) reset(groups [][]uint32) {
+	*c = Grouping{groups: groups, of: map[uint32]uint8{}}
 	for range groups {
 		c.number = append(c.number, -1)
 	}
 }
 
 // several adds the threads of references, and reports whether there are several cores.
-func (c *cores) several(threads []uint32) bool {
+func (c *Grouping) several(threads []uint32) bool {
 	if len(threads) == 0 {
 		return false
 	}
@@ -62,7 +63,7 @@ func (c *cores) several(threads []uint32) bool {
 }
 
 // find writes the core of each reference. References without threads are of thread 0.
-func (c *cores) find(threads []uint32, into []uint8) {
+func (c *Grouping) find(threads []uint32, into []uint8) {
 	if threads == nil {
 		core := c.core(0)
 		for i := range into {
@@ -79,26 +80,27 @@ func (c *cores) find(threads []uint32, into []uint8) {
 	}
 }
 
-func (c *cores) threads() (list [][]uint32) {
+// Threads returns the threads of each core so far, ascending.
+func (c *Grouping) Threads() (list [][]uint32) {
 	for i := range c.list {
 		list = append(list, slices.Clone(c.list[i].threads))
 	}
 	return list
 }
 
-func (c *cores) core(thread uint32) uint8 {
+func (c *Grouping) core(thread uint32) uint8 {
 	if n, known := c.of[thread]; known {
 		return n
 	}
 	n := c.place(thread)
-	c.of[thread] = uint8(n)
+	c.of[thread], c.appeared = uint8(n), append(c.appeared, thread)
 	at, _ := slices.BinarySearch(c.list[n].threads, thread)
 	c.list[n].threads = slices.Insert(c.list[n].threads, at, thread)
 	return uint8(n)
 }
 
 // place chooses a core for a new thread, and makes it if necessary.
-func (c *cores) place(thread uint32) int {
+func (c *Grouping) place(thread uint32) int {
 	waiting := 0
 	for i, threads := range c.groups {
 		if _, found := slices.BinarySearch(threads, thread); found {
@@ -121,9 +123,42 @@ func (c *cores) place(thread uint32) int {
 	return (c.turn - 1) % len(c.list)
 }
 
-func (c *cores) add(possible []uint32) int {
+func (c *Grouping) add(possible []uint32) int {
 	c.list = append(c.list, group{possible: possible})
 	return len(c.list) - 1
 }
 
 func lowest(set uint64) int { return bits.TrailingZeros64(set) }
+
+// NewGrouping puts each of the groups on a core, and all other threads on one of their own.
+func NewGrouping(groups [][]uint32) *Grouping {
+	c := new(Grouping)
+	c.reset(groups)
+	return c
+}
+
+// Core returns a thread's core, by order of appearance, made if necessary.
+func (c *Grouping) Core(thread uint32) uint8 {
+	r := &c.recent[thread%256]
+	if r.thread != thread || !r.known {
+		*r = recentThread{thread, true, c.core(thread)}
+	}
+	return r.core
+}
+
+// Known returns a thread's core if it has appeared.
+func (c *Grouping) Known(thread uint32) (core uint8, known bool) {
+	core, known = c.of[thread]
+	return core, known
+}
+
+// Cores returns the number of cores.
+func (c *Grouping) Cores() int { return len(c.list) }
+
+// Appeared returns the threads so far, in the order of appearance.
+func (c *Grouping) Appeared() []uint32 { return c.appeared }
+
+// IsIn reports whether a core is in the domain of some threads.
+func (c *Grouping) IsIn(core uint8, threads []uint32) bool {
+	return slices.ContainsFunc(c.list[core].possible, func(t uint32) bool { return slices.Contains(threads, t) })
+}

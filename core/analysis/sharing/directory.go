@@ -1,12 +1,14 @@
 package sharing
 
-import "github.com/stackglass/stackglass/core/trace"
+import (
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
 
-// directory knows, of every line, who has it and who touched it last: open
-// addressing with linear probing, in 256 parts that grow one at a time, so that no
-// growth stops the run for long and old and new memory stand side by side for one
-// part only. Where the lines of late are is noted, for threads mostly go on with
-// lines that they, or others, have just used.
+// directory knows of every line who has it and who touched it last: open addressing with linear
+// probing, in 256 parts that grow one at a time, so that no growth stops the run for long, or
+// needs much memory. Recent lines are found without a search, because threads mostly continue
+// with lines that they, or others, have just used.
 type directory struct {
 	parts  []part
 	recent [recentLines]found
@@ -122,4 +124,30 @@ func (p *part) grow() {
 		}
 		p.slots[i] = e
 	}
+}
+
+// overlaps tells whether, since an access's core touched the line, there was a line that both
+// the core and another one touched.
+//
+// That is so if, over all lines y, the greatest of min(last touch of y by the core, last touch
+// of y by another) is later than the core's last touch of the line. It changes only where the
+// last toucher of a line does: then the earlier of both is the touch before, for both cores. And
+// a line that was last touched by its own core was not touched later by another, so one time
+// for each line is enough.
+type overlaps struct {
+	now  uint64
+	both [profile.MaxCores]uint64 // of each core the greatest minimum
+}
+
+// touch records that a core touches a line, and how it finds it.
+func (o *overlaps) touch(e *entry, core uint8) (foreign, overlap bool) {
+	o.now++
+	last, before := uint8(e.last), e.last>>8
+	e.last = o.now<<8 | uint64(core)
+	own, other := &o.both[core%profile.MaxCores], &o.both[last%profile.MaxCores]
+	if before != 0 && last != core {
+		*own, *other = max(*own, before), max(*other, before)
+		return true, false
+	}
+	return false, before != 0 && *own > before
 }

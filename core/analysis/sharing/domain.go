@@ -1,8 +1,7 @@
 package sharing
 
 import (
-	"slices"
-
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -45,11 +44,6 @@ func newDomain(threads []uint32) *domain {
 	return d
 }
 
-// isFor reports whether one of a core's threads is in the domain.
-func (d *domain) isFor(g *group) bool {
-	return slices.ContainsFunc(g.possible, func(t uint32) bool { return slices.Contains(d.threads, t) })
-}
-
 func (d *domain) join(core uint8) {
 	for len(d.members) <= int(core) {
 		d.members = append(d.members, nil)
@@ -81,7 +75,7 @@ func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Li
 	}
 	if d.sets != nil {
 		d.table.before.Add(&before.Sets)
-		push(lines, d.sets.Push)
+		locality.PushAll(lines, d.sets.Push)
 	}
 }
 

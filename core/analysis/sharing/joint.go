@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -67,7 +68,11 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 		}
 	}
 	if s.follower != nil {
-		s.follower.JoinCores(j.firstTouches())
+		depths, lostAt := []uint32{}, []uint32{} // of first touches of cores, in order
+		for _, i := range j.touched {
+			depths, lostAt = append(depths, j.depths[i]), append(lostAt, j.lostAt[i])
+		}
+		s.follower.JoinCores(depths, lostAt)
 	}
 	for k, d := range s.domains {
 		d.resolve(j, k+1)
@@ -78,15 +83,6 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.putOnTop(j)
 	s.keepNotes(j)
 	return nil
-}
-
-// firstTouches returns what first touches of cores found on the coherent stacks, in order.
-func (j *joint) firstTouches() (depths, lostAt []uint32) {
-	depths, lostAt = []uint32{}, []uint32{}
-	for _, i := range j.touched {
-		depths, lostAt = append(depths, j.depths[i]), append(lostAt, j.lostAt[i])
-	}
-	return depths, lostAt
 }
 
 // renumber translates cores to the numbers that they have here.
@@ -327,7 +323,7 @@ func (m *member) met(near uint32) {
 
 func (s *lineSize) putOnTop(j *joint) {
 	for n, c := range s.cores {
-		push(j.cores[n].private, c.private.Push)
+		locality.PushAll(j.cores[n].private, c.private.Push)
 	}
 	for k, d := range s.allDomains() {
 		d.putOnTop(&j.domains[k], &j.first[k], &j.lines)
@@ -352,7 +348,7 @@ func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 		}
 	}
 	if d.sets != nil {
-		push(p.stack, d.sets.Push)
+		locality.PushAll(p.stack, d.sets.Push)
 	}
 }
 

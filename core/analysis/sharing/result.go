@@ -9,7 +9,7 @@ import (
 // Result implements analysis.Analysis.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.running {
-		order := a.cores.order()
+		order := a.cores.Order()
 		for _, s := range a.sizes {
 			s.addCores(len(order)) // of a core that appeared when the pass ended there may be none
 			p.Sharing = append(p.Sharing, s.result(order))

@@ -8,13 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// segment notes what happens in a segment of a trace that depends on what was before
-// it (MODELS §9): of each core the first touch of each line, what it accesses again
-// after a loss, and the first store to each line, which takes it from cores that had
-// it before; all in order.
-//
-// While one core is alone, first touches are those of the pass, nothing is lost, and
-// only stores are noted.
+// segment records what depends on what was before the segment (MODELS §9), in order: of each
+// core the first touch of each line and accesses after a loss, and the first store to each
+// line, which takes it from cores that had it before. While one core is alone, first touches
+// are those of the pass, nothing is lost, and only stores are recorded.
 type segment struct {
 	notes []note
 	lines directory // of each, holders: the cores that touched it; last: 1 if it was stored to
@@ -27,8 +24,7 @@ type segment struct {
 	recent  [recentStores]uint64 // lines + 1 that were stored to lately
 }
 
-// recentStores is how many lines need no look into the table.
-const recentStores = 1024
+const recentStores = 1024 // lines that need no look into the table
 
 // note is a line, and what happens to it: an operation, the core × 4, and the numbers of sets
 // for which an access fills a hole of the segment × 256.
@@ -43,8 +39,7 @@ const (
 	stored         // the first store, before the touch of the same access
 )
 
-// everywhere is all numbers of sets.
-const everywhere = 1<<stack.SetCounts - 1
+const everywhere = 1<<stack.SetCounts - 1 // all numbers of sets
 
 func (n note) op() uint32     { return n.what & 3 }
 func (n note) core() uint8    { return uint8(n.what >> 2 & 63) }
@@ -58,12 +53,6 @@ func noteOf(line trace.Line, op uint32, core uint8, filled uint32) note {
 type store struct {
 	line    trace.Line
 	touches uint64 // first touches before it, but for its own
-}
-
-func newSegment() *segment {
-	g := new(segment)
-	g.lines.reset()
-	return g
 }
 
 // isFirst reports whether a store to a line is the first one.
@@ -100,14 +89,6 @@ func (g *segment) begin(touches []profile.FirstTouch) {
 		g.lines.entry(t.Line).holders = 1
 	}
 	g.stores, g.touches, g.from = nil, 0, len(g.notes)
-}
-
-// resume continues with the stores of a core that is alone.
-func (g *segment) resume(stores []store) {
-	g.stores = stores
-	for _, s := range stores {
-		g.lines.entry(s.line).last = 1
-	}
 }
 
 // alone returns the notes of a core that was alone.

@@ -1,32 +1,27 @@
-// Package sharing computes how the threads of a trace use caches of their own and
-// caches that they share: LRU stacks by core, in the four views of MODELS §6, each
-// with all its distances and the depths in sets.
+// Package sharing computes how the threads of a trace use caches of their own and caches
+// that they share: LRU stacks by core, in the four views of MODELS §6, each with all its
+// distances and the depths in sets.
 //
-//  1. Threads are put on cores: each on its own, or as the user groups them
-//     (cores.go). Cores that share a cache are a domain; that of all cores is always
-//     there.
-//  2. The pass follows package locality. The stack of the whole trace, which that
-//     keeps anyway, is the concurrent stack of all cores, and its distances are
-//     theirs: view 2 costs nothing again.
-//  3. A directory (directory.go) knows of every line which cores have it, which one
-//     touched it last, and when. So it finds the stores that take a line from others,
-//     at no cost for lines that one core has alone, and the accesses that find a line
-//     touched last by another core, which Anger's model counts apart (MODELS §6.3).
-//  4. Accesses are dealt out to their cores, each with a stack of its own for view 1,
-//     and one for view 4 in which lost lines leave holes (stack.Coherent). Further
-//     domains have a stack and a directory each.
-//  5. With both its distances at hand, each access tells why they differ: Wu and
-//     Yeung's dilation, overlap and interception (MODELS §6.6; SASMM §2.3; overlap.go).
-//  6. A [Follower] gets, batch by batch, what every access finds on the coherent stack of
-//     its core. Package sites counts that by place in the code.
+//  1. Threads are put on cores: each on its own, or as the user groups them (cores.go). Cores
+//     that share a cache are a domain; that of all cores always exists.
+//  2. The stack of the whole trace, which package locality keeps, is the concurrent stack of
+//     all cores: view 2 costs nothing again.
+//  3. A directory (directory.go) knows of every line which cores have it, which one touched it
+//     last, and when. It finds the stores that take a line from others, and the accesses to
+//     lines that another core touched last, which Anger's model separates (MODELS §6.3).
+//  4. Each core has a stack for view 1, and one for view 4 in which lost lines leave holes
+//     (stack.Coherent). Further domains have a stack and a directory each.
+//  5. Each access compares its distances: Wu and Yeung's dilation, overlap and interception
+//     (MODELS §6.6; SASMM §2.3; directory.go).
+//  6. A [Follower] gets, batch by batch, what every access finds on the coherent stack of its
+//     core. Package sites counts that by source location.
 //
-// A trace costs nothing here before a second core appears: until then the stack of
-// the trace is the one of the only core, in all views. The analysis begins with it,
-// and with what was counted.
+// A trace costs nothing here before a second core appears: until then the stack of the trace
+// is the one of the only core, in all views. The analysis begins with its counts.
 //
-// Segments of a trace are joined exactly (append.go), also of one core each. Where that
-// is wanted, a segment notes what depends on what was before it (segment.go): first
-// touches by core, accesses after a loss, and which lines are stored to.
+// Segments of a trace are joined exactly (append.go), also of one core each. For that a segment
+// records what depends on what was before it (segment.go): first touches by core, accesses
+// after a loss, and stores.
 package sharing
 
 import (
@@ -47,25 +42,11 @@ type Options struct {
 	Mergeable      bool // keep what Append needs
 }
 
-// Locality is the pass that is followed.
-type Locality interface {
-	// Feed has a follower take the accesses at a line size.
-	Feed(lineBytes uint32, f locality.Follower)
-	// At gives the result so far at a line size, and the stack.
-	At(lineBytes uint32) (profile.Locality, []trace.Line)
-	// FirstTouches gives those so far at a line size, where they are kept.
-	FirstTouches(lineBytes uint32) []profile.FirstTouch
-	// Table returns the set table so far at a line size, and Marked what a locality.Marker
-	// marked.
-	Table(lineBytes uint32) *profile.SetTable
-	Marked(lineBytes uint32) profile.SetTable
-}
-
 // Analysis is the sharing analysis.
 type Analysis struct {
 	options    Options
-	pass       Locality
-	cores      cores
+	pass       *locality.Analysis
+	cores      Grouping
 	sizes      []*lineSize
 	rows       []uint8 // cores of the batch's references
 	running    bool    // several cores have appeared
@@ -76,13 +57,14 @@ type Analysis struct {
 
 // New makes an analysis that follows a pass with the same line sizes and set tables. It must
 // read every batch before the pass does.
-func New(o Options, pass Locality) *Analysis {
+func New(o Options, pass *locality.Analysis) *Analysis {
 	a := &Analysis{options: o, pass: pass}
 	a.cores.reset(o.Cores)
 	for _, n := range o.LineBytes {
 		s := &lineSize{analysis: a, bytes: n}
 		if o.Mergeable {
-			s.segment = newSegment()
+			s.segment = new(segment)
+			s.segment.lines.reset()
 		}
 		pass.Feed(n, s)
 		a.sizes = append(a.sizes, s)
@@ -186,7 +168,7 @@ type Follower interface {
 	JoinCores(depths, lostAt []uint32)
 }
 
-// FeedSites has a follower take the accesses at one of the line sizes.
+// FeedSites sets the follower at one of the line sizes.
 func (a *Analysis) FeedSites(lineBytes uint32, f Follower) {
 	if s := a.size(lineBytes); s != nil {
 		s.follower = f
@@ -194,12 +176,11 @@ func (a *Analysis) FeedSites(lineBytes uint32, f Follower) {
 }
 
 // Threads returns the threads of each core so far: the numbers that [Accesses] has.
-func (a *Analysis) Threads() [][]uint32 { return a.cores.threads() }
+func (a *Analysis) Threads() [][]uint32 { return a.cores.Threads() }
 
-// Core gives the core of a thread: the number that [Accesses] has.
+// Core returns the core of a thread: the number that [Accesses] has.
 func (a *Analysis) Core(thread uint32) (core uint8, known bool) {
-	core, known = a.cores.of[thread]
-	return core, known
+	return a.cores.Known(thread)
 }
 
 // Close implements analysis.Analysis.
@@ -274,7 +255,7 @@ func (s *lineSize) addCores(n int) {
 		s.cores = append(s.cores, newCore(s.segment != nil))
 		s.all.join(uint8(number))
 		for _, d := range s.domains {
-			if d.isFor(&s.analysis.cores.list[number]) {
+			if s.analysis.cores.IsIn(uint8(number), d.threads) {
 				d.join(uint8(number))
 			}
 		}
@@ -288,7 +269,10 @@ func (s *lineSize) Mark(a *locality.Accesses) (foreign []bool) {
 	}
 	s.addCores(len(s.analysis.cores.list))
 	s.take(a)
-	s.ask(a)
+	if s.questions = s.questions[:0]; s.asker != nil {
+		s.accesses = Accesses{*a, s.core[:len(a.Lines)]}
+		s.questions = s.asker.Ask(&s.accesses, s.questions)
+	}
 	s.deal(a.Lines)
 	if s.analysis.concurrent {
 		for _, c := range s.cores {
@@ -350,16 +334,7 @@ func (s *lineSize) take(a *locality.Accesses) {
 	}
 }
 
-func (s *lineSize) ask(a *locality.Accesses) {
-	if s.questions = s.questions[:0]; s.asker == nil {
-		return
-	}
-	s.accesses = Accesses{*a, s.core[:len(a.Lines)]}
-	s.questions = s.asker.Ask(&s.accesses, s.questions)
-}
-
-// deal distributes accesses, losses and questions to their cores, in runs of accesses of one
-// core.
+// deal distributes accesses, losses and questions to their cores, in runs of accesses of one core.
 func (s *lineSize) deal(lines []trace.Line) {
 	questions := s.questions
 	for lo := 0; lo < len(lines); {
@@ -429,7 +404,7 @@ func (s *lineSize) close() {
 	s.all.directory, s.segment = directory{}, nil
 }
 
-// The stacks' word for a first access, and for one after a loss.
+// Distances of first accesses and of coherence misses.
 const (
 	cold = stack.Cold
 	lost = stack.Lost

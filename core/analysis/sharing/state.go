@@ -12,38 +12,28 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// What a run keeps besides its results, in section segh; uv is an unsigned LEB128
-// varint, and a list is uv its length and that many members.
+// What a run keeps besides its results, in section segh. uv is an unsigned LEB128 varint, a list
+// is uv its length and its members, and stacks are as in section segm.
 //
-//	list of groups that the user chose as cores, each: list of uv thread
-//	list of groups that he chose as domains, each: the same
+//	list of the user's cores, and list of the user's domains, each: list of uv thread
 //	uv threads that had no core of their own
 //	list of cores, as they appeared, each
 //	  uv group + 1, or 0 · uv thread that it was made for · list of uv thread
 //	for each line size
-//	  for each core
-//	    its private stack, as section segm has stacks
-//	    uv bytes · its coherent stack, as package stack draws it
+//	  for each core: its private stack · uv bytes · its coherent stack, as package stack draws it
 //	  for each line of the stack of all, which is in section segm
-//	    uv core that touched it last × 2, + 1 where others have the line, or the core
-//	    has not · then: uv mask of those that have it
+//	    uv core that touched it last × 2, + 1 if others have the line, or the core has not ·
+//	    then: uv mask of those that have it
 //	  overlaps of the domain of all cores
-//	  for each domain with cores
-//	    its stack, as section segm has stacks · for each line uv core that touched it
-//	    last · overlaps
-//	overlaps are, for each core, the uv lines that were last touched before the time of
-//	its overlap. Only the order of times matters: it is that of the stack.
+//	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
 //
-// Where results are to be appended to, there may be one core or none, and of each line
-// size nothing but a
+// Overlaps are, for each core, the uv lines that were last touched before the time of its
+// overlap. Only the order of times matters: it is that of the stack.
 //
-//	list of lines that were stored to, each: zigzag varint line − the one before
-//	  · uv first touches since
-//
-// and where there are several, behind each line size's stacks, a
-//
-//	list of notes (segment.go), each: zigzag varint line − the one before
-//	  · uv operation + core × 4 + the numbers of sets with holes × 256
+// Mergeable states of one core or none have, of each line size, only the list of lines that were
+// stored to, each: zigzag varint line − the one before · uv first touches since. Those of several
+// cores have a list of notes (segment.go) behind each line size's stacks, each: zigzag varint
+// line − the one before · uv operation + core × 4 + the numbers of sets with holes × 256.
 
 func (a *Analysis) state() []byte {
 	w := codec.Writer([]byte{})
@@ -144,7 +134,10 @@ func (a *Analysis) restore(p *profile.Profile) error {
 	for i, s := range a.sizes {
 		if !a.running {
 			s.segment.touches = uint64(len(locality.StackOf(p, s.bytes)))
-			s.segment.resume(r.stores(s.segment.touches))
+			s.segment.stores = r.stores(s.segment.touches)
+			for _, store := range s.segment.stores {
+				s.segment.lines.entry(store.line).last = 1
+			}
 		} else if p.Sharing[i].LineBytes != s.bytes || len(p.Sharing[i].Cores) != len(a.cores.list) {
 			return errState
 		} else if at := r.part(s.bytes, &p.Sharing[i], locality.StackOf(p, s.bytes)); at != nil {
@@ -234,11 +227,10 @@ type toucher struct {
 	holders uint64
 }
 
-// part reads a line size whose results and stack of all are known. It returns nil if it is
-// damaged.
+// part reads a line size whose results and stack of all are known. It returns nil if it is damaged.
 func (r *loader) part(lineBytes uint32, known *profile.Sharing, stack []trace.Line) *sizePart {
 	p, list := new(sizePart), r.a.cores.list
-	order := r.a.cores.order()
+	order := r.a.cores.Order()
 	for n := range list {
 		c := corePart{Core: &known.Cores[slices.Index(order, n)], private: r.stack()}
 		if r.Bytes(&c.coherent); !r.hold(uint64(len(c.private)) == c.Private.Cold) {
@@ -270,13 +262,12 @@ func (r *loader) part(lineBytes uint32, known *profile.Sharing, stack []trace.Li
 }
 
 // in returns the cores of a domain. Domain 0 has all.
-func (c *cores) in(number int, domains [][]uint32) (members uint64) {
+func (c *Grouping) in(number int, domains [][]uint32) (members uint64) {
 	if number == 0 {
 		return 1<<len(c.list) - 1
 	}
-	d := domain{threads: domains[number-1]}
 	for n := range c.list {
-		if d.isFor(&c.list[n]) {
+		if c.IsIn(uint8(n), domains[number-1]) {
 			members |= 1 << n
 		}
 	}
@@ -289,7 +280,7 @@ func (s *lineSize) load(p *sizePart) bool {
 	s.addCores(len(p.cores))
 	for n, c := range s.cores {
 		c.load(p.cores[n].Core)
-		push(p.cores[n].private, c.private.Push)
+		locality.PushAll(p.cores[n].private, c.private.Push)
 		if c.coherent.Restore(p.cores[n].coherent) != nil || c.private.Lines() != len(p.cores[n].private) || c.coherent.Lines() != len(p.cores[n].private) {
 			return false
 		}
@@ -375,7 +366,12 @@ func (t *toucher) code(c *codec.Coder, own bool, cores int) {
 func (d *domain) load(known *domainPart) {
 	for n, result := range known.members {
 		if result != nil {
-			d.members[n].include(result)
+			m := d.members[n]
+			m.counts.load(&result.Distances, result.Cold)
+			m.dilated += result.Change.Dilated
+			m.overlapped += result.Change.Overlapped
+			m.intercepted += result.Change.Intercepted
+			m.brought += result.Change.Brought
 		}
 	}
 	d.foreign.load(&known.Foreign.Distances, 0)
@@ -385,18 +381,10 @@ func (d *domain) load(known *domainPart) {
 	}
 }
 
-func (m *member) include(known *profile.Member) {
-	m.counts.load(&known.Distances, known.Cold)
-	m.dilated += known.Change.Dilated
-	m.overlapped += known.Change.Overlapped
-	m.intercepted += known.Change.Intercepted
-	m.brought += known.Change.Brought
-}
-
 // place places the lines of an empty domain. It reports whether each is there once.
 func (d *domain) place(known *domainPart) bool {
 	if d.sets != nil {
-		push(known.stack, d.sets.Push)
+		locality.PushAll(known.stack, d.sets.Push)
 	}
 	for i, x := range known.stack {
 		e := d.directory.entry(x)
@@ -413,8 +401,8 @@ func (d *domain) place(known *domainPart) bool {
 	return true
 }
 
-// order returns the cores by their first thread.
-func (c *cores) order() []int {
+// Order returns the cores as profiles list them, by their first threads.
+func (c *Grouping) Order() []int {
 	order := make([]int, len(c.list))
 	for i := range order {
 		order[i] = i
