@@ -8,16 +8,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// How a segment is appended (MODELS §9): its pending references are followed in order. A
-// granule that is open in the segment has the value of before, until the segment closes it.
-// What that adds to events, and takes from false ones, is counted. What nobody has written yet
-// stays pending.
+// How a segment is appended (MODELS §9): its pending references are followed in order. A granule
+// that is open in the segment has the value of before, until the segment closes it. What that adds
+// to events, and takes from false ones, is counted. What nobody has written yet stays pending.
 
-// ErrManyThreads tells that threads are not told apart in all segments.
+// ErrManyThreads reports that threads are not distinguished in all segments.
 var ErrManyThreads = errors.New("the segments have more than 64 threads together, and which of these are taken for one depends on the whole trace; " +
 	"select threads, or analyze the whole trace at once")
 
-// errOff tells that what comes first was analysed, and what follows was not.
+// errOff reports that only the first of two segments was analysed.
 var errOff = errors.New("communication was analysed in one segment and left out in the next one, whose reader told of one thread at most; " +
 	"ask for it in both, as one of the analyses")
 

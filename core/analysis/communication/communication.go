@@ -60,7 +60,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// wordShift is that of words of 8 bytes, pageShift that of pages.
+// Shifts from addresses to words of 8 bytes and to pages.
 const (
 	wordShift = 3
 	pageShift = 12
@@ -168,7 +168,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// ConsumePiece takes a piece of the one reference of b: see [contract.PieceConsumer].
+// ConsumePiece implements [contract.PieceConsumer].
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from == 0 {
 		a.decide(b)
@@ -214,12 +214,10 @@ func (a *Analysis) decide(b *trace.Batch) {
 		a.turnOff()
 	case len(a.threads.numbers) > 1 || several:
 		a.program = nil
-	case b.Thread == nil || known || a.upTo(b) > Trial && !a.another(b):
+	case b.Thread == nil || known || a.coming(b.Len()-1) >= Trial && !a.another(b):
 		a.turnOff()
 	}
 }
-
-func (a *Analysis) upTo(b *trace.Batch) uint64 { return a.coming(b.Len()-1) + 1 }
 
 // coming returns the number that the reference of a row will have.
 func (a *Analysis) coming(i int) uint64 {
@@ -229,8 +227,7 @@ func (a *Analysis) coming(i int) uint64 {
 	return a.done + uint64(i)
 }
 
-// another reports whether a row before the end of the trial is of another thread than the
-// first.
+// another reports whether a row before the end of the trial is of another thread than the first.
 func (a *Analysis) another(b *trace.Batch) bool {
 	first := b.Thread[0]
 	if len(a.threads.numbers) > 0 {
@@ -258,7 +255,7 @@ const (
 	storing
 )
 
-// what a kind of reference does to the values of words.
+// what says what a kind of reference does to the values of words.
 var what = [8]uint8{
 	trace.Load: loading, trace.Store: storing, trace.Modify: loading | storing, trace.Fetch: loading,
 	trace.RangeRead: loading, trace.RangeWrite: storing,
@@ -350,7 +347,8 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 		a.memory.tally(s, l, from, r).misses++
 	}
 	if a.sources.stacks != nil {
-		a.sources.note(r, l.number, from, wrote)
+		e := lineEvent{row: r.row, wrote: wrote, line: l.number, from: from.thread, to: r.thread, transfer: from.transfer}
+		a.sources.queue = append(a.sources.queue, e)
 	}
 	return events
 }
@@ -385,4 +383,46 @@ func (a *Analysis) page(number uint32, wordEvents uint64) {
 	if wordEvents == 0 {
 		p.falseEvents++
 	}
+}
+
+// among locates the references that are followed among those that are not.
+type among struct {
+	first uint64   // number of the first one of the batch that package sites took
+	rows  []uint32 // rows of that batch, ascending: of each row that is followed; nil: all are
+}
+
+// row returns a row's index in the batch that package sites read.
+func (m *among) row(i int) int {
+	if m.rows == nil {
+		return i
+	}
+	return int(m.rows[i])
+}
+
+// Among says that the next batch has some rows of the one that package sites read last, which
+// begins with reference number first. Several rows may be parts of one reference.
+func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, rows} }
+
+// Reach counts references that are not followed, up to a total.
+func (a *Analysis) Reach(references uint64) {
+	if a.off {
+		return
+	}
+	for a.windows.next < references {
+		a.windows.turn(a.windows.next, &a.flows[words])
+	}
+	a.done = max(a.done, references)
+}
+
+// number counts the reference of a row, and returns its number.
+func (a *Analysis) number(i int) uint64 {
+	n := a.done
+	if a.among.rows != nil {
+		if n = a.among.first + uint64(a.among.rows[i]); n < a.done {
+			return n // another part of it
+		}
+		a.Reach(n)
+	}
+	a.count()
+	return n
 }

@@ -2,7 +2,7 @@ package communication
 
 import (
 	"cmp"
-	"sort"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -32,10 +32,12 @@ func (a *Analysis) falseSharing() []profile.FalseSharing {
 	}
 	list := make([]profile.FalseSharing, 0, len(sets))
 	for _, s := range sets {
-		s.Threads = most(s.threads)
+		s.Threads = mostOf(s.threads, comparePairs)
 		list = append(list, s.FalseSharing)
 	}
-	sort.Slice(list, func(i, j int) bool { return compareFalse(&list[i], &list[j]) < 0 })
+	slices.SortFunc(list, func(x, y profile.FalseSharing) int {
+		return cmp.Or(cmp.Compare(y.Misses, x.Misses), cmp.Compare(x.Object, y.Object), comparePairs(x.Sites, y.Sites))
+	})
 	return foldFalse(list)
 }
 
@@ -61,13 +63,9 @@ func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine)
 	if len(places) == 0 {
 		return
 	}
-	var key falseKey
-	misses := uint64(0)
-	for k, n := range places {
+	key, misses := mostOf(places, falseKey.compare), uint64(0)
+	for _, n := range places {
 		misses += n
-		if best := places[key]; n > best || n == best && k.less(key) {
-			key = k
-		}
 	}
 	set, apart := sets[key], a.apart(l)
 	if set == nil {
@@ -83,20 +81,11 @@ func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine)
 	}
 }
 
-func (k falseKey) less(other falseKey) bool {
-	return cmp.Or(cmp.Compare(k.object, other.object), cmp.Compare(k.sites[0], other.sites[0]), cmp.Compare(k.sites[1], other.sites[1])) < 0
+func (k falseKey) compare(other falseKey) int {
+	return cmp.Or(cmp.Compare(k.object, other.object), slices.Compare(k.sites[:], other.sites[:]))
 }
 
-// most returns the pair of threads with the most misses, the first of equals.
-func most(threads map[[2]uint32]uint64) (ends [2]uint32) {
-	best := uint64(0)
-	for e, n := range threads {
-		if n > best || n == best && cmp.Or(cmp.Compare(e[0], ends[0]), cmp.Compare(e[1], ends[1])) < 0 {
-			ends, best = e, n
-		}
-	}
-	return ends
-}
+func comparePairs(x, y [2]uint32) int { return slices.Compare(x[:], y[:]) }
 
 // apart returns the least distance in bytes between words to which different threads refer.
 func (a *Analysis) apart(l *line) uint32 {
@@ -118,12 +107,6 @@ func (a *Analysis) apart(l *line) uint32 {
 		last = i
 	}
 	return least << wordShift
-}
-
-// compareFalse orders by descending misses, then by what identifies a set.
-func compareFalse(x, y *profile.FalseSharing) int {
-	return cmp.Or(cmp.Compare(y.Misses, x.Misses), cmp.Compare(x.Object, y.Object),
-		cmp.Compare(x.Sites[0], y.Sites[0]), cmp.Compare(x.Sites[1], y.Sites[1]))
 }
 
 // foldFalse merges the sets behind the first ones into one.

@@ -3,7 +3,6 @@ package communication
 import (
 	"cmp"
 	"math/bits"
-	"slices"
 
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -111,8 +110,7 @@ func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	return x
 }
 
-// leastPingPongs is how often a line has to be taken back if its threads rarely store.
-const leastPingPongs = 4
+const leastPingPongs = 4 // take a line back, if its threads rarely store
 
 // pingPongs counts how often a line was taken back: a false miss counts for a thread as often
 // as others miss the line after its own stores. Lines that one thread fills and others go on
@@ -154,14 +152,14 @@ func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	if 2*x.pingPongs >= all {
 		x.pingPongs = all
 	}
-	x.between, x.sites = [2]uint8{first, second}, [2]uint32{mostOf(after[first]), mostOf(after[second])}
+	x.between, x.sites = [2]uint8{first, second}, [2]uint32{mostOf(after[first], cmp.Compare), mostOf(after[second], cmp.Compare)}
 }
 
 // mostOf returns the key of the largest count, the smallest of equals.
-func mostOf(counts map[uint32]uint64) (key uint32) {
+func mostOf[K comparable](counts map[K]uint64, compare func(x, y K) int) (key K) {
 	best := uint64(0)
 	for k, n := range counts {
-		if n > best || n == best && k < key {
+		if n > best || n == best && compare(k, key) < 0 {
 			best, key = n, k
 		}
 	}
@@ -201,7 +199,7 @@ func (a *Analysis) lineSharing() []profile.LineSharing {
 		of.owners |= x.owners
 		of.Apart, of.Offset = min(of.Apart, x.apart), min(of.Offset, offset)
 		threads := [2]uint32{a.threads.numbers[x.between[0]], a.threads.numbers[x.between[1]]}
-		if x.moves > of.most || x.moves == of.most && cmp.Or(slices.Compare(x.sites[:], of.Sites[:]), slices.Compare(threads[:], of.Threads[:])) < 0 {
+		if x.moves > of.most || x.moves == of.most && cmp.Or(comparePairs(x.sites, of.Sites), comparePairs(threads, of.Threads)) < 0 {
 			of.most, of.Sites, of.Threads = x.moves, x.sites, threads
 		}
 	}

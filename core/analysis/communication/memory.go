@@ -31,8 +31,7 @@ type memory struct {
 	tallyAt []uint32 // numbers of tallies by the hash of their keys, a power of two; 0: none
 }
 
-// recentLines is how many lines are found without the table: those that a loop uses together.
-const recentLines = 256
+const recentLines = 256 // found without the table: those that a loop uses together
 
 type line struct {
 	number     trace.Line
@@ -51,8 +50,7 @@ type privateWord struct {
 	stores     uint8 // see cell
 }
 
-// mostPrivate is how many references a word can have that is not shared.
-const mostPrivate = 1<<32 - 1
+const mostPrivate = 1<<32 - 1 // references of a word that is not shared
 
 // cell is a granule that several threads may have referred to.
 type cell struct {
@@ -67,8 +65,7 @@ type cell struct {
 	stores    uint8
 }
 
-// mostStores is where stores to a word are no longer counted.
-const mostStores = 255
+const mostStores = 255 // where stores to a word are no longer counted
 
 func addStores(a, b uint8) uint8 { return uint8(min(uint(a)+uint(b), mostStores)) }
 
@@ -79,8 +76,7 @@ type usage struct {
 	producer uint8 // 1 + the thread whose values others used; 0: none
 }
 
-// manyProducers stands for several threads whose values others used.
-const manyProducers = 0xff
+const manyProducers = 0xff // several threads whose values others used
 
 func (u *usage) refer(thread uint8, isFirst bool) {
 	if isFirst {
@@ -102,7 +98,7 @@ func (u *usage) of(events, falseEvents uint64) profile.SharingClass {
 	switch {
 	case !u.several:
 		return profile.PrivateData
-	case mostlyFalse(events, falseEvents):
+	case falseEvents > events-falseEvents: // most of them are
 		return profile.FalselyShared
 	case u.producer == 0:
 		return profile.ReadShared
@@ -111,9 +107,6 @@ func (u *usage) of(events, falseEvents uint64) profile.SharingClass {
 	}
 	return profile.ProducerConsumer
 }
-
-// mostlyFalse reports whether more than half of the events are false.
-func mostlyFalse(events, falseEvents uint64) bool { return falseEvents > events-falseEvents }
 
 type source struct {
 	event, transfer bool
@@ -207,19 +200,14 @@ func (m *memory) lineOf(number trace.Line, thread uint8) *line {
 	page := m.pageOf(number >> (pageShift - m.lineShift))
 	n := &m.linesOf.run(page)[number%uint64(m.linesOf.length)]
 	if *n == 0 {
-		*n = m.newLine(number, page, thread) + 1
+		*n = m.lines.add() + 1
+		*m.lines.at(*n - 1) = line{number: number, page: page, words: m.newPrivate(), owner: thread}
 		if m.sharesAll {
 			m.share(m.lines.at(*n - 1))
 		}
 	}
 	*seen = m.lines.at(*n - 1)
 	return *seen
-}
-
-func (m *memory) newLine(number trace.Line, page uint32, thread uint8) uint32 {
-	n := m.lines.add()
-	*m.lines.at(n) = line{number: number, page: page, words: m.newPrivate(), owner: thread}
-	return n
 }
 
 func (m *memory) pageOf(number uint64) uint32 {

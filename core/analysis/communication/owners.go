@@ -23,8 +23,7 @@ type part struct {
 	class               usage
 }
 
-// leastPart is log2 of the least part: what moves, most often.
-const leastPart = 6
+const leastPart = 6 // log2 of the bytes that move most often
 
 // place is the part that a reference to words of a line counts in.
 type place struct {

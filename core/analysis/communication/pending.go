@@ -6,18 +6,15 @@ import (
 )
 
 // pending are the references of a segment whose sources depend on what was before it
-// (MODELS §9): those to granules that nothing in the segment has stored to yet, which
-// are open. Equal ones are counted together, in the order of the first of each. With
-// the stores among them, which close granules, they tell of every reference which of
-// its granules were open.
+// (MODELS §9): those to open granules, which nothing in the segment has stored to yet. Equal
+// ones are counted together, in the order of the first of each. With the stores among them,
+// which close granules, they determine which granules of a reference were open.
 //
-// What a reference needs of the segment itself is noted with it: of a line that is
-// closed, while words are open, by whom, because then the event is a false one or not;
-// and whether it is the thread's first one to the line, because before the segment the
-// thread may have had it.
+// What a reference needs of the segment itself is recorded with it: who closed the line while
+// words are open, which decides whether the event is false; and whether it is the thread's first
+// one to the line, because the thread may have had the line before the segment.
 //
-// A granule that is open has nobody whose value is used. Who has loaded it is kept in
-// the same place instead.
+// An open granule has no writer; its used set has the threads that loaded it instead.
 type pending struct {
 	list []useCount
 	at   map[use]uint32 // indices in list

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
@@ -16,17 +17,19 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 		return
 	}
 	if state && !(a.mergeable && a.done == a.start) {
-		p.Segment.Communication = a.save()
+		f := form{Coder: codec.Writer([]byte{}), sites: a.sites, ordered: a.mergeable}
+		a.all(&f)
+		p.Segment.Communication = f.Out
 	}
 	if a.Threads() >= 2 {
 		p.Communication = a.Told()
 	}
 }
 
-// Threads is how many threads there are.
+// Threads returns the number of threads.
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
-// Told is what was counted since, of one thread too. It comes after the result of sites.
+// Told returns the counts, of one thread too. It comes after the result of sites.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),

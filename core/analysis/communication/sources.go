@@ -9,14 +9,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sources counts the events of lines by the depth that the line has, at that
-// moment, in the coherent stack of its source (Kulkarni, section 4.3): of a private
-// cache of C lines, those below C are transfers from cache to cache, and what the
-// others need comes from memory.
+// sources counts the events of lines by the depth of the line in the coherent stack of its
+// source at that moment (Kulkarni, section 4.3): with private caches of C lines, those below C
+// are transfers from cache to cache, and the others come from memory.
 //
-// The stacks are package sharing's, which follows the same references later. So the
-// events of a batch wait here until it asks. Threads that have a core in common are
-// left out: they have the cache in common, too.
+// The stacks are package sharing's, which reads the same references later, so the events of a
+// batch wait until it asks. Threads of one core are left out: they have the cache in common.
 type sources struct {
 	stacks  Stacks             // nil: nobody asks
 	queue   []lineEvent        // of the batch, by row and line
@@ -27,7 +25,7 @@ type sources struct {
 	at      map[uint32]uint32 // indices in list, by place in flows
 }
 
-// Stacks tell where lines are in the coherent stacks of cores: a [sharing.Analysis].
+// Stacks answers where lines are on the coherent stacks of cores, as a [sharing.Analysis] does.
 type Stacks interface {
 	Feed(lineBytes uint32, asker sharing.Asker)
 	Core(thread uint32) (core uint8, known bool) // by order of appearance
@@ -56,10 +54,6 @@ func (s *sources) deepest(lines uint32) uint32 {
 }
 
 func (s *sources) begin() { s.queue, s.next = s.queue[:0], 0 }
-
-func (s *sources) note(r *reference, line trace.Line, from source, wrote uint32) {
-	s.queue = append(s.queue, lineEvent{row: r.row, wrote: wrote, line: line, from: from.thread, to: r.thread, transfer: from.transfer})
-}
 
 // Follow takes the depths of sources from the stacks of cores, which read every batch later.
 func (a *Analysis) Follow(stacks Stacks) {

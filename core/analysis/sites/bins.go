@@ -2,7 +2,6 @@ package sites
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -105,8 +104,6 @@ func (t *bins) addTimes(list uint32, times, cold uint64, counts []profile.BinCou
 		*t.at(list, int(b.Bin)) += times * b.Count
 	}
 }
-
-func (t *bins) clone() bins { return bins{slices.Clone(t.groups), slices.Clone(t.counts)} }
 
 // counted returns the bins that are not zero.
 func counted(sum *[coldBin + 1]uint64) (list []profile.BinCount) {

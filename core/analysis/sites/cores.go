@@ -7,9 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// cores counts the accesses of pairs on the coherent stacks of their cores, which package
-// sharing reports. It begins with a second core: until then, the coherent stack is that of the
-// trace.
+// cores counts the accesses of pairs on the coherent stacks of their cores, which package sharing
+// reports. It begins with a second core: until then, the coherent stack is that of the trace.
 type cores struct {
 	bins bins // by depth
 	lost bins // coherence misses, by the depth at which the line was lost
@@ -17,7 +16,7 @@ type cores struct {
 	private *privateLines // nil where nothing is measured of private caches
 
 	firsts []uint32 // pairs of each core's first touches of lines so far, where mergeable
-	// absent: a part of the run was analysed by a program that did not count this.
+	// absent: an older program, which did not count this, analysed a part of the run.
 	absent bool
 }
 
@@ -34,7 +33,7 @@ func (a *Analysis) BeginCores() {
 	if a.absent {
 		return
 	}
-	a.cores = &cores{bins: a.bins.clone()}
+	a.cores = &cores{bins: bins{slices.Clone(a.bins.groups), slices.Clone(a.bins.counts)}}
 	for range a.pairs {
 		a.cores.lost.addList()
 	}
@@ -50,7 +49,7 @@ func (a *Analysis) BeginCores() {
 	}
 }
 
-// OnCores reports whether it is counted what accesses found on the stacks of cores.
+// OnCores reports whether accesses are counted by what they find on the stacks of cores.
 func (a *Analysis) OnCores() bool { return a.cores != nil && !a.cores.absent }
 
 // FollowCores implements sharing.Follower.
@@ -138,19 +137,11 @@ func (f *form) restoreCores() {
 		a.cores.private.addPair()
 	}
 	if f.hold(f.in.Coherent.Measured); !f.Failed() {
-		f.addPrivate()
+		f.eachCoherent(f.in.Coherent, func(n uint32, counts *profile.CoherentReuse) {
+			addUsed(a.cores.private.used[int(n)*len(counts.Used):], counts.Used)
+		})
 		f.private(a.cores.private)
 	}
-}
-
-func (f *form) addPrivate() {
-	f.eachCoherent(f.in.Coherent, func(n uint32, counts *profile.CoherentReuse) {
-		for c, u := range counts.Used {
-			to := &f.a.cores.private.used[int(n)*len(counts.Used)+c]
-			to.Fetched += u.Fetched
-			to.BytesUsed += u.BytesUsed
-		}
-	})
 }
 
 // alone returns the counts on the coherent stack of a core that was alone.
@@ -173,8 +164,7 @@ func (f *form) addCoherent(from *profile.CoherentSites, times uint64) {
 	})
 }
 
-// eachCoherent calls add with the counts of each of the profile's sites and objects, and its
-// pair.
+// eachCoherent calls add with the counts of each of the profile's sites and objects, and its pair.
 func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
 	for i := range from.Code {
 		add(f.a.pairNumber(pair{f.slots[i], noObject}), &from.Code[i])
@@ -238,16 +228,8 @@ func (s *summary) coherentReuse(pairs []uint32, used []profile.Utilisation) prof
 		s.a.cores.lost.addTo(&lost, n)
 	}
 	r := profile.CoherentReuse{Cold: found[coldBin], Bins: counted(&found), Lost: counted(&lost)}
-	if used == nil {
-		return r
-	}
-	capacities := len(s.a.options.Capacities)
-	r.Used = make([]profile.Utilisation, capacities)
-	for _, n := range pairs {
-		for c, u := range used[int(n)*capacities:][:capacities] {
-			r.Used[c].Fetched += u.Fetched
-			r.Used[c].BytesUsed += u.BytesUsed
-		}
+	if used != nil {
+		r.Used = s.usedBy(pairs, used)
 	}
 	return r
 }

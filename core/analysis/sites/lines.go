@@ -11,11 +11,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lines notes of each line which site touched it last and, for each of some LRU
-// caches, its stay there: the pair that fetched it and the bytes used since. A
-// stay begins with an access that misses, and ends with the next one or with the
-// trace. Where the cache is fully associative, accesses at a distance of its
-// capacity or more miss; sets are simulated.
+// lines notes of each line which site touched it last and, for each of some LRU caches, its stay
+// there: the pair that fetched it and the bytes used since. A stay begins with an access that
+// misses, and ends with the next one or with the trace. Where the cache is fully associative,
+// accesses at a distance of its capacity or more miss; sets are simulated.
 type lines struct {
 	shift      uint
 	words      int // 64-bit words of a mask of a line's bytes
@@ -54,7 +53,8 @@ func newLines(o Options) *lines {
 	}
 	for c, ways := range o.Ways {
 		if ways > 0 {
-			l.sets[c] = newSets(o.Capacities[c]/uint64(ways), int(ways))
+			number := o.Capacities[c] / uint64(ways)
+			l.sets[c] = sets{number: number, ways: int(ways), pages: make([][]uint32, (number+setsOfPage-1)/setsOfPage)}
 		}
 	}
 	return l
@@ -69,10 +69,6 @@ type sets struct {
 }
 
 const setsOfPage = 64
-
-func newSets(number uint64, ways int) sets {
-	return sets{number: number, ways: ways, pages: make([][]uint32, (number+setsOfPage-1)/setsOfPage)}
-}
 
 // of returns the set of a line.
 func (s *sets) of(line trace.Line) []uint32 {

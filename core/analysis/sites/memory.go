@@ -9,13 +9,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// memory says which data object an address lies in, now.
+// memory maps addresses to data objects.
 //
-// A block is a run of addresses of one object: a variable, a block of the heap,
-// or a gap between those. Sites remember the block of their last reference and
-// look here only when they leave it, or when it is gone: then it has no bytes.
-// The number of a block that is gone is given again to blocks of the same object
-// only, so that what a site remembers of it stays true.
+// A block is a run of addresses of one object: a variable, a block of the heap, or a gap
+// between those. Sites remember the block of their last reference and look here only when they
+// leave it, or when it is gone: then it has no bytes. The number of a block that is gone is
+// reused for the same object only, so that what a site remembers of it stays true.
 type memory struct {
 	blocks   []block
 	objectOf []uint32 // by block
@@ -273,8 +272,7 @@ type place struct {
 
 const longestPiece = 256
 
-// piece returns the number of the last piece that begins at or before addr, or of the first
-// one.
+// piece returns the number of the last piece that begins at or before addr, or of the first one.
 func (o *ordered) piece(addr trace.Addr) int {
 	lo, hi := 0, len(o.firsts)
 	for lo+1 < hi {
@@ -343,5 +341,62 @@ func (o *ordered) remove(addr trace.Addr) {
 		if len(o.firsts) > 0 {
 			o.firsts[0] = 0
 		}
+	}
+}
+
+// granules cache the objects of words of 8 bytes in small blocks. Walks along lists and trees go
+// to another block with every reference, where a search among all blocks would wait for memory
+// a dozen times. A word is noted if it lies in one block as a whole, and forgotten with it.
+type granules struct {
+	at    index.Table // pages by number
+	pages []granulePage
+}
+
+type granulePage [pageGranules]uint16 // objects; 0: not noted
+
+const (
+	granuleBits  = 3
+	pageBits     = 12
+	pageGranules = 1 << (pageBits - granuleBits)
+	smallBlock   = 1 << pageBits // blocks of fewer bytes are small
+	mostObjects  = 1 << 16       // with higher numbers are not noted
+)
+
+// object returns the object of an address, or noObject if none is noted.
+func (g *granules) object(addr trace.Addr) uint32 {
+	page, known := g.at.Find(addr >> pageBits)
+	if !known {
+		return noObject
+	}
+	return uint32(g.pages[page][addr>>granuleBits%pageGranules])
+}
+
+// note records the object of an address in a block.
+func (g *granules) note(addr trace.Addr, in block, of uint32) {
+	first := addr &^ (1<<granuleBits - 1)
+	if in.bytes >= smallBlock || of >= mostObjects || first < in.from || first+1<<granuleBits > in.from+in.bytes {
+		return
+	}
+	page, known := g.at.Find(addr >> pageBits)
+	if !known {
+		page = uint32(len(g.pages))
+		g.at.Add(addr>>pageBits, page)
+		g.pages = append(g.pages, granulePage{})
+	}
+	g.pages[page][addr>>granuleBits%pageGranules] = uint16(of)
+}
+
+func (g *granules) forget(b block) {
+	if b.bytes >= smallBlock {
+		return
+	}
+	end := b.from + b.bytes
+	for from := b.from; from < end; from = (from | (1<<pageBits - 1)) + 1 {
+		page, known := g.at.Find(from >> pageBits)
+		if !known {
+			continue
+		}
+		last := min(end-1, from|(1<<pageBits-1))
+		clear(g.pages[page][from>>granuleBits%pageGranules : last>>granuleBits%pageGranules+1])
 	}
 }

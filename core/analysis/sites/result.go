@@ -1,10 +1,12 @@
 package sites
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Result implements analysis.Analysis.
@@ -63,7 +65,10 @@ func (s *summary) code() []profile.Site {
 	for slot := range list[1:] {
 		s.order = append(s.order, uint32(slot+1))
 	}
-	sort.Slice(s.order, func(i, j int) bool { return list[s.order[i]].less(&list[s.order[j]]) })
+	slices.SortFunc(s.order, func(i, j uint32) int {
+		x, y := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(x.number, y.number), cmp.Compare(x.pc, y.pc), cmp.Compare(x.kind, y.kind))
+	})
 	s.codeAt = make([]uint32, len(list))
 	for i, slot := range s.order {
 		s.codeAt[slot] = uint32(i + 1)
@@ -89,16 +94,11 @@ func (s *summary) reuse(pairs []uint32) profile.Reuse {
 	if s.used == nil {
 		return r
 	}
-	capacities := len(s.a.options.Capacities)
-	if capacities > 0 {
-		r.Used = make([]profile.Utilisation, capacities)
+	if len(s.a.options.Capacities) > 0 {
+		r.Used = s.usedBy(pairs, s.used)
 	}
 	before := map[uint32]uint64{}
 	for _, n := range pairs {
-		for c, u := range s.used[int(n)*capacities:][:capacities] {
-			r.Used[c].Fetched += u.Fetched
-			r.Used[c].BytesUsed += u.BytesUsed
-		}
 		for _, b := range s.before[n] {
 			before[s.codeAt[b.slot]-1] += b.count
 		}
@@ -110,6 +110,22 @@ func (s *summary) reuse(pairs []uint32) profile.Reuse {
 	}
 	sort.Slice(r.Before, func(i, j int) bool { return r.Before[i].Site < r.Before[j].Site })
 	return r
+}
+
+// usedBy sums the utilisation of pairs by capacity; used is by pair and capacity.
+func (s *summary) usedBy(pairs []uint32, used []profile.Utilisation) []profile.Utilisation {
+	sum := make([]profile.Utilisation, len(s.a.options.Capacities))
+	for _, n := range pairs {
+		addUsed(sum, used[int(n)*len(sum):][:len(sum)])
+	}
+	return sum
+}
+
+func addUsed(to, used []profile.Utilisation) {
+	for c, u := range used {
+		to[c].Fetched += u.Fetched
+		to[c].BytesUsed += u.BytesUsed
+	}
 }
 
 // data returns the objects, or nil if there is only the rest.
@@ -182,4 +198,85 @@ func (c *code) objectFile(o *object) string {
 		return c.names[p.Objects[o.number].Place.File]
 	}
 	return o.file
+}
+
+// places maps sites and objects to indices in profiles, for other analyses.
+type places struct {
+	codeAt, dataAt []uint32 // of the latest result: 1 + the index in the profile; 0: not there
+	slots, objects []uint32 // of the latest profile that was loaded: by index in it
+}
+
+// Locate makes the analysis find where the block of each reference begins, or not: see
+// [Analysis.Rows].
+func (a *Analysis) Locate(begins bool) {
+	if !begins {
+		a.begins = nil
+	} else if a.begins == nil {
+		a.begins = make([]trace.Addr, len(a.rows))
+	}
+}
+
+// Rows returns the pairs of the latest batch's references, and where their blocks of memory
+// begin: 0 outside of blocks. Both are nil if the trace tells no sites.
+func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
+	if a.absent {
+		return nil, nil
+	}
+	return a.rows, a.begins
+}
+
+// Pair returns the slot of a pair's site, and its object.
+func (a *Analysis) Pair(number uint32) (slot, object uint32) {
+	p := a.pairs[number]
+	return p.slot, p.object
+}
+
+// PairOf returns the number of a pair, made if necessary.
+func (a *Analysis) PairOf(slot, object uint32) uint32 { return a.pairNumber(pair{slot, object}) }
+
+// Code returns a site's index in the latest result.
+func (a *Analysis) Code(slot uint32) uint32 { return indexIn(a.places.codeAt, slot) }
+
+// Data returns an object's index in the latest result.
+func (a *Analysis) Data(object uint32) uint32 { return indexIn(a.places.dataAt, object) }
+
+func indexIn(list []uint32, n uint32) uint32 {
+	if uint64(n) >= uint64(len(list)) || list[n] == 0 {
+		return profile.NoSite
+	}
+	return list[n] - 1
+}
+
+// Slot returns the slot of a site by its index in the profile that was loaded last, noSlot if
+// it is not there.
+func (a *Analysis) Slot(code uint32) uint32 {
+	if uint64(code) < uint64(len(a.places.slots)) {
+		return a.places.slots[code]
+	}
+	return noSlot
+}
+
+// Object returns the number of an object in the same way; the rest if the profile has no objects.
+func (a *Analysis) Object(data uint32) uint32 {
+	if uint64(data)+1 < uint64(len(a.places.objects)) {
+		return a.places.objects[data+1]
+	}
+	if a.absent || len(a.places.slots) == 0 {
+		return noObject
+	}
+	return rest
+}
+
+// begin returns where the block of a reference begins, 0 outside of named blocks. Its site
+// remembers a block.
+func (a *Analysis) begin(block uint32, addr trace.Addr) trace.Addr {
+	m := &a.memory
+	if block == everywhere || !m.holds(block, addr) {
+		block = m.blockAt(addr)
+	}
+	o := &m.objects[m.objectOf[block]]
+	if o.kind == profile.OtherObject || o.kind == profile.StackObject && o.function == "" && o.name == "" {
+		return 0
+	}
+	return m.blocks[block].from
 }

@@ -134,7 +134,7 @@ var (
 	_ contract.LayoutFollower = (*Analysis)(nil)
 )
 
-// Move has blocks lie as these rows tell, which are another segment's to count.
+// Move places blocks as rows say that another segment counts.
 func (a *Analysis) Move(b *trace.Batch) {
 	a.learn()
 	for i, k := range b.Kind {
@@ -269,7 +269,7 @@ func (a *Analysis) pairNumber(p pair) uint32 {
 func (a *Analysis) event(b *trace.Batch, i int, counted bool) {
 	switch b.Kind[i] {
 	case trace.Alloc:
-		if b.Site == nil || b.Arg == nil || uint64(b.Site[i]) >= uint64(a.sitesKnown()) {
+		if b.Site == nil || b.Arg == nil || a.known == nil || uint64(b.Site[i]) >= uint64(len(a.known.Sites)) {
 			return
 		}
 		number := b.Site[i]
@@ -284,13 +284,6 @@ func (a *Analysis) event(b *trace.Batch, i int, counted bool) {
 	case trace.Free:
 		a.memory.free(b.Addr[i])
 	}
-}
-
-func (a *Analysis) sitesKnown() int {
-	if a.known == nil {
-		return 0
-	}
-	return len(a.known.Sites)
 }
 
 // Follow implements locality.Follower.
@@ -328,4 +321,42 @@ func (a *Analysis) gather(x *locality.Accesses) []uint32 {
 		a.last = reference
 	}
 	return pairs
+}
+
+// Block is a block of memory in a layout.
+type Block = contract.Block
+
+// Layout returns where blocks lie, by address, except those that the program's tables declare.
+func (a *Analysis) Layout() []Block {
+	list := make([]Block, 0, 64)
+	for _, piece := range a.memory.placed.pieces {
+		for _, p := range piece {
+			of := &a.memory.objects[a.memory.objectOf[p.block]]
+			if of.kind == profile.GlobalObject {
+				continue
+			}
+			at := a.memory.blocks[p.block]
+			b := Block{From: at.from, Bytes: at.bytes, Kind: of.kind, Function: of.function, Name: of.name}
+			if of.kind == profile.HeapObject {
+				b.Site = of.number
+			}
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// Lay places blocks as in a layout of the same trace, besides those that the tables declare.
+func (a *Analysis) Lay(layout []Block) {
+	a.learn()
+	for i := range layout {
+		b := &layout[i]
+		of := uint32(noObject)
+		if b.Kind == profile.HeapObject {
+			of = a.memory.object(objectKey{kind: profile.HeapObject, number: b.Site})
+		} else {
+			of = a.memory.local(b.Function, b.Name)
+		}
+		a.memory.place(of, b.From, b.Bytes)
+	}
 }

@@ -10,31 +10,27 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// What a segment keeps besides its results, in section segs. Sites and objects
-// are their indices in the profile's lists, objects 1 on and 0 for the rest where
-// it is the only one; uv is an unsigned LEB128 varint, masks are little-endian
-// words of 64 bytes' bits.
+// What a segment keeps besides its results, in section segs. Sites and objects are their indices
+// in the profile's lists, objects 1 on and 0 for the rest if it is the only one; uv is an unsigned
+// LEB128 varint, masks are little-endian words of 64 bytes' bits. Fields in brackets exist if the
+// segment is mergeable.
 //
 //	uv flags: 1 mergeable
 //	list of threads, each: uv thread; list of walks, each
 //	  uv site · 8 bytes last address · 8 bytes step
-//	  where mergeable: uv references, 2 if there are more · of each
-//	  8 bytes address · uv bytes
-//	list of lines, ascending, none where nothing is noted of lines (the stack of
-//	  section segm has as many), each
+//	  [uv references, 2 if there are more · of each 8 bytes address · uv bytes]
+//	list of lines, ascending, empty if nothing is measured by line, each
 //	  uv line − the one before · uv last site; for each capacity
 //	  uv site · uv object, that fetched it · uv 1 if that was not the first time
-//	  · mask of the bytes used · where mergeable: mask of those of the first time
-//	list of first touches where mergeable, in order, each: uv site · uv object
-//	list of blocks, none where mergeable, ascending, each: uv object · 8 bytes address · uv bytes
-//	where there are coherent stacks of cores, list of the first touches of each core
-//	where mergeable, in order, each: uv site · uv object; and where utilisation is
+//	  · mask of the bytes used · [mask of those of the first time]
+//	list of first touches, in order, empty unless mergeable, each: uv site · uv object
+//	list of blocks, ascending, empty if mergeable, each: uv object · 8 bytes address · uv bytes
+//	with coherent stacks, list of the first touches of each core, as above; and if utilisation is
 //	measured in private caches, these (corelines.go)
 //
-// With this a segment is appended (MODELS §9). Its first touches become accesses
-// at a distance, of the same pair; its first stay of a line is joined to the last
-// one of the segment before, if the first touch turns out to hit; the first two
-// references of each walk get the strides that they have in the whole.
+// With this a segment is appended (MODELS §9). Its first touches become accesses at a distance,
+// of the same pair; its first stay of a line is joined to the last one of the segment before if
+// the first touch hits; the first two references of each walk get their strides in the whole.
 
 // walkStart are the first references of a walk.
 type walkStart struct {
@@ -240,8 +236,7 @@ func (f *form) lines() (states []lineState) {
 	return states
 }
 
-// mostLines is more than the lines of any address space.
-const mostLines = 1 << 61
+const mostLines = 1 << 61 // above the lines of any address space
 
 // state returns the state of a line. It shares memory with l.
 func (l *lines) state(n uint32) lineState {
@@ -405,10 +400,8 @@ func (f *form) load(p pair, from *profile.Reuse) uint32 {
 	a := f.a
 	n := a.pairNumber(p)
 	a.bins.addTimes(n, 1, from.Cold, from.Bins)
-	for c, u := range from.Used {
-		to := &(*a.lines.used)[int(n)*len(from.Used)+c]
-		to.Fetched += u.Fetched
-		to.BytesUsed += u.BytesUsed
+	if len(from.Used) > 0 {
+		addUsed((*a.lines.used)[int(n)*len(from.Used):], from.Used)
 	}
 	for _, b := range from.Before {
 		s := &f.in.Code[b.Site]
