@@ -1,27 +1,24 @@
-// Package analysis runs analyses over a trace in one pass and collects their
-// results in a profile.
+// Package analysis runs analyses over a trace in one pass and collects their results in a
+// profile.
 //
-//  1. A [Spec] says what to analyse: kinds, threads and part of the trace, the
-//     line sizes, and which analyses.
-//  2. A [Runner] asks the reader for the events that its analyses take, reads the
-//     trace in batches, keeps the rows that the spec selects, counts them, and
-//     hands each batch to every analysis of the table in table.go: references to
-//     all, events with them to those that ask. Package contract says what an
-//     analysis implements.
-//  3. [Runner.Profile] collects the results while running, [Runner.Finish] at the
-//     end.
+//  1. A [Spec] says what to analyse: kinds, threads and part of the trace, the line sizes, and
+//     which analyses.
+//  2. A [Runner] reads the trace in batches, keeps the rows that the spec selects, counts them,
+//     and passes each batch to every analysis of the table in table.go: references to all,
+//     events with them to those that ask. Package contract says what an analysis implements.
+//  3. [Runner.Profile] collects the results while running, [Runner.Finish] at the end.
 //
-// A run can be interrupted: [Runner.Save] between two batches and
-// [Runner.Restore] give the same bytes in the end as a run without a break. And
-// it can be split: segments of a trace, analysed one by one, are joined by
-// [Append], which is exact (MODELS §9). So [Divided] shares a run among processors, or
-// workers of a browser, that read parts of a trace on their own; and [Parallel] among
-// processors, of a trace that can only be read from front to back.
+// A run can be interrupted: [Runner.Save] between two batches and [Runner.Restore] give the
+// same bytes in the end. And it can be split: [Append] joins segments of a trace exactly
+// (MODELS §9). So [Divided] shares a run among processors, or workers of a browser, that read
+// parts of a trace on their own; and [Parallel] among processors, of a trace that can only be
+// read from front to back.
 package analysis
 
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
@@ -56,14 +53,12 @@ type Spec struct {
 	// use the sample, too, and communication if lines stay in it. Counters stay exact.
 	Sample Sampling
 
-	// Budget limits the memory of the stacks, and says where the rest goes; nil: no limit.
-	// Sites, Sharing and Communication, which keep more of every line, do not run with a
-	// Budget.
+	// Budget limits the memory of the stacks, and says where the rest goes; nil: no limit. Sites,
+	// Sharing and Communication, which keep more of every line, do not run with a Budget.
 	Budget *contract.Budget
 
-	// Start is the number of references in earlier segments. The reader of a segment begins at
-	// its first reference: Skip was applied before, and Limit counts from the beginning of the
-	// trace.
+	// Start is the number of references in earlier segments. The reader of a segment begins at its
+	// first reference: Skip was applied before, and Limit counts from the beginning of the trace.
 	Start uint64
 }
 
@@ -117,7 +112,7 @@ func (s Spec) WithDefaults() Spec {
 	return s
 }
 
-// Check tests the fields; the error is a [*trace.OptionError].
+// Check checks the fields. The error is a [*trace.OptionError].
 func (s Spec) Check() error {
 	for i, n := range s.LineBytes {
 		if !profile.ValidLineBytes(n) {
@@ -210,9 +205,8 @@ func (s Spec) checkUtilisation() error {
 	return nil
 }
 
-// Measure adds a cache to those that utilisation is measured for, in order and each once. ways
-// 0 is fully associative. A cache that cannot be measured, or does not fit in the list, is left
-// out.
+// Measure adds a cache to those that utilisation is measured for, in order and each once. ways 0 is
+// fully associative. A cache that cannot be measured, or does not fit in the list, is left out.
 func (s *Spec) Measure(bytes uint64, ways uint32) {
 	line := uint64(s.SiteLineBytes())
 	if bytes%line != 0 || !profile.ValidUtilisation(bytes/line, ways) || len(s.Utilisation) == profile.MaxCapacities {
@@ -237,4 +231,88 @@ func (s Spec) waysOf(i int) uint32 {
 		return s.UtilisationWays[i]
 	}
 	return 0
+}
+
+// checkSharing tests the groups of threads.
+func (s Spec) checkSharing() error {
+	if len(s.Cores) > profile.MaxCores {
+		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(len(s.Cores)) + " groups", Want: "at most " + strconv.Itoa(profile.MaxCores)}
+	}
+	if len(s.Domains) >= profile.MaxDomains {
+		return &trace.OptionError{Option: "domains", Got: strconv.Itoa(len(s.Domains)) + " groups", Want: "at most " + strconv.Itoa(profile.MaxDomains-1) + ", besides that of all cores"}
+	}
+	for _, groups := range [][][]uint32{s.Cores, s.Domains} {
+		for _, threads := range groups {
+			if len(threads) == 0 || !slices.IsSorted(threads) || len(slices.Compact(slices.Clone(threads))) < len(threads) {
+				return &trace.OptionError{Option: "cores or domains", Got: FormatGroups([][]uint32{threads}), Want: "groups of threads in ascending order, each once, as in 0,1/2,3"}
+			}
+		}
+	}
+	return s.checkOverlap()
+}
+
+// checkOverlap checks that no thread is on two cores, and that domains contain whole cores.
+func (s Spec) checkOverlap() error {
+	for i, threads := range s.Cores {
+		shared := func(other []uint32) (n int) {
+			for _, t := range other {
+				if _, found := slices.BinarySearch(threads, t); found {
+					n++
+				}
+			}
+			return n
+		}
+		for _, other := range s.Cores[:i] {
+			if shared(other) > 0 {
+				return &trace.OptionError{Option: "cores", Got: FormatGroups([][]uint32{other, threads}), Want: "each thread on one core"}
+			}
+		}
+		for _, domain := range s.Domains {
+			if n := shared(domain); n > 0 && n < len(threads) {
+				return &trace.OptionError{Option: "domains", Got: FormatGroups([][]uint32{domain}), Want: "all threads of a core, such as " + FormatGroups([][]uint32{threads}) + ", or none"}
+			}
+		}
+	}
+	return nil
+}
+
+// ParseGroups parses groups of threads, as in 0,1/2,3 or 0-3/4-7. The error is a
+// [*trace.OptionError] about the option.
+func ParseGroups(option, text string) (groups [][]uint32, err error) {
+	bad := &trace.OptionError{Option: option, Got: text, Want: "groups of thread numbers, as in 0,1/2,3 or 0-3/4-7"}
+	for group := range strings.SplitSeq(text, "/") {
+		var threads []uint32
+		for word := range strings.SplitSeq(group, ",") {
+			from, to, isRange := strings.Cut(strings.TrimSpace(word), "-")
+			if !isRange {
+				to = from
+			}
+			low, err := strconv.ParseUint(from, 10, 32)
+			high, err2 := strconv.ParseUint(to, 10, 32)
+			if err != nil || err2 != nil || low > high || high-low >= mostThreads {
+				return nil, bad
+			}
+			for t := low; t <= high; t++ {
+				threads = append(threads, uint32(t))
+			}
+		}
+		slices.Sort(threads)
+		groups = append(groups, slices.Compact(threads))
+	}
+	return groups, nil
+}
+
+const mostThreads = 1 << 16 // that one range of threads may name
+
+// FormatGroups writes groups as [ParseGroups] reads them.
+func FormatGroups(groups [][]uint32) string {
+	var all []string
+	for _, threads := range groups {
+		var numbers []string
+		for _, t := range threads {
+			numbers = append(numbers, strconv.FormatUint(uint64(t), 10))
+		}
+		all = append(all, strings.Join(numbers, ","))
+	}
+	return strings.Join(all, "/")
 }

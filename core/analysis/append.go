@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// AppendError tells why two results cannot be joined.
+// AppendError says why two results cannot be joined.
 type AppendError struct{ What string }
 
 func (e *AppendError) Error() string { return e.What }

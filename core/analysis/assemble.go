@@ -2,22 +2,19 @@ package analysis
 
 import (
 	"io"
-	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Plan divides a run among machines that have no more in common than the trace and what
-// they send each other. The profile is that of a [Runner], byte for byte (MODELS §9):
+// Plan divides a run among machines that share only the trace and what they send each other.
+// The profile is that of a [Runner], byte for byte (MODELS §9):
 //
-//  1. Stretches are analysed as segments, each by a [Stretcher], anywhere and in any
-//     order.
-//  2. Neighbouring segments are joined to one, by [JoinSegments], in any tree.
-//  3. The one that is left goes to [Plan.Finish], which analyses the trace in front of
-//     the first stretch itself: what analyses find out there decides on what they do
-//     later, and no segment could know.
+//  1. [Stretcher]s analyse stretches as segments, anywhere and in any order.
+//  2. [JoinSegments] joins neighbouring segments to one, in any tree.
+//  3. [Plan.Finish] analyses the trace in front of the first stretch, which decides what
+//     analyses do later and no segment could know, and appends the joined segments.
 //
 // A run that cannot be divided has no stretches, and Finish does all of it.
 type Plan struct {
@@ -25,15 +22,13 @@ type Plan struct {
 	References uint64 // in the trace, as its index has it
 
 	// Moves reports that stretchers have to know where blocks of memory lie. They read all that
-	// comes before; or MovesOf reads it from parts of the trace, and Layouts puts these
-	// together.
+	// comes before; or MovesOf reads it from parts of the trace, and Layouts puts these together.
 	Moves bool
 
-	spec   Spec
-	head   Stretch // what comes before them
-	chunks []trace.Chunk
-	before []uint64 // references before each, and in all
-	lone   bool     // threads are told apart, and all stretches are of one
+	spec  Spec
+	head  Stretch // what comes before them
+	index chunkIndex
+	lone  bool // threads are told apart, and all stretches are of one
 }
 
 // headReferences are analysed before the first stretch. There communication finds that the
@@ -55,12 +50,8 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 		return p, nil
 	}
 	chunks := source.Chunks()
-	p.chunks = chunks
-	for _, c := range chunks {
-		p.before = append(p.before, p.References)
-		p.References += c.References
-	}
-	p.before = append(p.before, p.References)
+	p.index = newChunkIndex(chunks)
+	p.References = p.index.total()
 	if references == 0 || p.References <= head || !p.spec.Divides(source.Kinds()) || p.spec.inOrder() != nil {
 		return p, nil
 	}
@@ -71,7 +62,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	}
 	next := head // where the next stretch shall begin
 	for i, c := range chunks {
-		before := p.before[i]
+		before := p.index.before[i]
 		for next < before+c.References {
 			rows := next - before
 			if near := references / 16; rows <= near && len(p.Stretches) > 0 {
@@ -104,16 +95,16 @@ func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
 	return events
 }
 
-// Rest is what is left of one of the plan's stretches behind a position in it.
+// Rest returns the rest of one of the plan's stretches behind a position in it.
 func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
-	of.From, of.First = from, p.before[sort.Search(len(p.chunks), func(i int) bool { return p.chunks[i].At >= from.Chunk })]
+	of.From, of.First = from, p.index.first(from)
 	return of
 }
 
-// Moves are what a part of a trace tells of where blocks of memory lie.
+// Moves are the rows of a part of a trace that say where blocks of memory lie.
 type Moves []Move
 
-// Move are some rows that tell it, which follow each other.
+// Move are consecutive rows of Moves.
 type Move struct {
 	Chunk uint64       // where they stand: its tables have what they name
 	Rows  *trace.Batch // with kinds, addresses, sites and arguments
@@ -151,7 +142,7 @@ func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) 
 	}
 }
 
-// Layouts follows moves, part by part, to where blocks lie behind each.
+// Layouts follows moves part by part.
 type Layouts struct {
 	source trace.Source
 	chunk  uint64
@@ -166,7 +157,7 @@ func (p *Plan) Layouts(source trace.Source) *Layouts {
 	return l
 }
 
-// Behind gives where blocks lie behind a part, whose moves these are. Parts come in order.
+// Behind returns where blocks lie behind a part with these moves. Parts come in order.
 func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {
@@ -237,7 +228,7 @@ func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (d
 	if !d.takes(rest, p.lone) || !d.source.Agrees(d.mover, from.Chunk) {
 		return false, nil
 	}
-	// Where blocks lie in the end matters to nobody.
+	// Nobody needs the final layout.
 	if err := d.mover.Pass(trace.AtEnd); err != nil {
 		return false, err
 	}

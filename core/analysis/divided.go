@@ -3,31 +3,29 @@ package analysis
 import (
 	"io"
 	"slices"
-	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Divided is a [Runner] with helpers that read parts of the trace on their own, with the
-// same bytes as the result (MODELS §9). It is for files that can be read at any place;
-// [Parallel] is for all others.
+// Divided is a [Runner] with helpers that read parts of the trace on their own, with the same
+// bytes as the result (MODELS §9). It is for files that can be read at any place; [Parallel] is
+// for all others.
 //
-//  1. The live analyses take rows in order, in [Divided.Step], as those of a Runner do.
-//  2. Helpers take stretches further on, as long as the file's index shows that all will
-//     be done at about the same time.
-//  3. Where the live analyses come to a stretch they append its segment, and go on behind
-//     it. If it is not done yet it is cut short, and what is left of it divided again.
+//  1. The live analyses read rows in order, in [Divided.Step], as those of a Runner do.
+//  2. Helpers analyse segments further on, as long as the file's index shows that all will be
+//     done at about the same time.
+//  3. Where the live analyses come to a segment they append it and continue behind it. If it is
+//     not done yet it is cut short, and the rest is divided again.
 //
-// That is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), with the last
-// of its steps done as early as it can be: what is analysed live need not be joined.
+// That is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), with its last step
+// done as early as possible: what is analysed live need not be joined.
 type Divided struct {
 	*Runner
 	mover   trace.Mover // what the runner reads
 	source  trace.Source
-	before  []uint64 // references before each chunk, and in all
-	chunks  []trace.Chunk
+	index   chunkIndex
 	helpers []*helping
 	claims  []*stretching // ascending
 	wake    signal        // a helper may have something to tell
@@ -43,24 +41,23 @@ type Divided struct {
 // Helper analyses stretches elsewhere. The goroutine that steps the run calls its methods,
 // which do not block.
 type Helper interface {
-	// Begin has it analyse a stretch. It has no other at that time.
+	// Begin starts to analyse a stretch. The helper must be idle.
 	Begin(Stretch)
-	// Cut has it end the stretch soon, where it is.
+	// Cut ends the stretch soon, where it is.
 	Cut()
-	// Analysed returns how many references of the stretch are analysed, and whether it has
-	// ended.
+	// Analysed returns how many references of the stretch are analysed, and whether it has ended.
 	Analysed() (references uint64, ended bool)
-	// Segment gives what came of a stretch that has ended; that is asked once.
+	// Segment returns the result of a stretch that has ended. It is called once.
 	Segment() Segment
-	// Gone tells that it died: nothing more will come of it.
+	// Gone reports that the helper died.
 	Gone() bool
-	// Close ends it, whatever it does.
+	// Close ends the helper, whatever it does.
 	Close()
 }
 
 // DividedOptions say how to share the work.
 type DividedOptions struct {
-	// Helpers makes those that help. They call wake whenever a stretch has ended.
+	// Helpers makes the helpers. They call wake whenever a stretch has ended.
 	Helpers func(wake func()) []Helper
 	// SegmentReferences is the length of segments; 0 chooses it.
 	SegmentReferences int
@@ -99,21 +96,14 @@ func (s Spec) Divides(kinds trace.Kinds) bool {
 	return s.Splits() && s.Skip == 0 && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
 }
 
-// NewDivided checks spec and prepares to read r, which moves as mover does. Helpers read
-// source, which is the same file. The caller must call Close. The error is a
-// [*trace.OptionError].
+// NewDivided checks spec and prepares to read r, which moves as mover does. Helpers read source,
+// which is the same file. The caller must call Close. The error is a [*trace.OptionError].
 func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Source, o DividedOptions) (*Divided, error) {
 	runner, err := NewRunner(spec, r)
 	if err != nil {
 		return nil, err
 	}
-	d := &Divided{Runner: runner, mover: mover, source: source, chunks: source.Chunks(), wake: make(signal, 1), least: leastStretch, most: mostStretch}
-	n := uint64(0)
-	for i := range d.chunks {
-		d.before = append(d.before, n)
-		n += d.chunks[i].References
-	}
-	d.before = append(d.before, n)
+	d := &Divided{Runner: runner, mover: mover, source: source, index: newChunkIndex(source.Chunks()), wake: make(signal, 1), least: leastStretch, most: mostStretch}
 	for _, h := range o.Helpers(d.wake.notify) {
 		d.helpers = append(d.helpers, &helping{Helper: h})
 	}
@@ -159,7 +149,10 @@ func (d *Divided) share() {
 			}
 			d.end(h.claim, h.Segment())
 			if h.Gone() && h.claim.segment.Profile == nil {
-				d.release(h.claim)
+				if i := slices.Index(d.claims, h.claim); i >= 0 { // else the live analyses have it
+					d.claims = slices.Delete(d.claims, i, i+1)
+					d.stop()
+				}
 			}
 			h.claim = nil
 		}
@@ -168,7 +161,7 @@ func (d *Divided) share() {
 		}
 		if c := d.claim(); c != nil {
 			h.claim, c.by = c, h
-			h.Begin(Stretch{From: c.start, To: d.place(c.to), First: d.firstOf(c.start), Events: d.events, Lone: c.lone})
+			h.Begin(Stretch{From: c.start, To: d.index.position(c.to), First: d.index.first(c.start), Events: d.events, Lone: c.lone})
 			d.stop()
 		}
 	}
@@ -178,15 +171,7 @@ func (d *Divided) share() {
 func (d *Divided) end(c *stretching, s Segment) {
 	c.segment, c.ended = s, true
 	if p := s.Profile; p != nil && p.Segment != nil {
-		c.to = d.references(s.To)
-	}
-}
-
-// release makes a segment available again.
-func (d *Divided) release(c *stretching) {
-	if i := slices.Index(d.claims, c); i >= 0 { // else the live analyses have it
-		d.claims = slices.Delete(d.claims, i, i+1)
-		d.stop()
+		c.to = d.index.references(s.To)
 	}
 }
 
@@ -199,35 +184,12 @@ func (d *Divided) stop() {
 	d.mover.Until(stop)
 }
 
-// firstOf returns the number of references before the chunk of a position.
-func (d *Divided) firstOf(at trace.Position) uint64 {
-	return d.before[sort.Search(len(d.chunks), func(i int) bool { return d.chunks[i].At >= at.Chunk })]
-}
-
-// place returns a position behind about this many references.
-func (d *Divided) place(references uint64) trace.Position {
-	if references >= d.before[len(d.chunks)] {
-		return trace.Position{Chunk: trace.AtEnd}
-	}
-	i := sort.Search(len(d.chunks), func(i int) bool { return d.before[i+1] > references })
-	return trace.Position{Chunk: d.chunks[i].At, Rows: references - d.before[i]}
-}
-
-// references is the inverse of place, approximately.
-func (d *Divided) references(at trace.Position) uint64 {
-	i := sort.Search(len(d.chunks), func(i int) bool { return d.chunks[i].At >= at.Chunk })
-	if i == len(d.chunks) || d.chunks[i].At != at.Chunk {
-		return d.before[i]
-	}
-	return min(d.before[i]+at.Rows, d.before[i+1])
-}
-
 // gap is a part of the trace that nobody has claimed.
 type gap struct{ from, to uint64 }
 
 // gaps returns the gaps before each claim and behind the last one.
 func (d *Divided) gaps() (list []gap, references uint64) {
-	at := max(d.references(d.mover.Position()), d.live)
+	at := max(d.index.references(d.mover.Position()), d.live)
 	for _, c := range d.claims {
 		list = append(list, gap{min(at, c.from), c.from})
 		at = c.to
@@ -239,8 +201,8 @@ func (d *Divided) gaps() (list []gap, references uint64) {
 	return list, references
 }
 
-// Total is the number of references in the trace, as its index has it.
-func (d *Divided) Total() uint64 { return d.before[len(d.chunks)] }
+// Total returns the number of references in the trace, according to its index.
+func (d *Divided) Total() uint64 { return d.index.total() }
 
 // Ahead returns how many references helpers have analysed beyond the live analyses.
 func (d *Divided) Ahead() (references uint64) {
@@ -279,16 +241,13 @@ func (d *Divided) claim() *stretching {
 		return nil
 	}
 	cores, several := find[contract.MultiCore](d.analyses)
-	c := &stretching{from: from, to: to, start: d.place(from), lone: several && (cores.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
-	d.claims = append(d.claims, nil)
-	copy(d.claims[at+1:], d.claims[at:])
-	d.claims[at] = c
+	c := &stretching{from: from, to: to, start: d.index.position(from), lone: several && (cores.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
+	d.claims = slices.Insert(d.claims, at, c)
 	return c
 }
 
-// choose returns a segment of about want references, which lies before claim number at. It
-// prefers the end of the trace, leaving as much before it to the live analyses, and then halves
-// of gaps.
+// choose returns a segment of about want references, which lies before claim number at. It prefers
+// the end of the trace, leaving as much before it to the live analyses, and then halves of gaps.
 func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -298,8 +257,8 @@ func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, 
 		if 2*reserve < want {
 			from += want - reserve
 		}
-		if from = d.even(from, want); from < tail.to {
-			if to = d.even(min(from+want, tail.to), want); to+d.least > tail.to {
+		if from = d.index.even(from, want); from < tail.to {
+			if to = d.index.even(min(from+want, tail.to), want); to+d.least > tail.to {
 				to = tail.to
 			}
 			return from, to, at
@@ -314,23 +273,7 @@ func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, 
 		}
 	}
 	g := gaps[at]
-	return max(g.from, d.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
-}
-
-// even moves a position to a nearby beginning of a chunk, so that nothing is decoded twice.
-func (d *Divided) even(references, stretch uint64) uint64 {
-	i := sort.Search(len(d.chunks), func(i int) bool { return d.before[i+1] > references })
-	if i == len(d.chunks) {
-		return references
-	}
-	near := stretch / 16
-	if over := references - d.before[i]; over <= near {
-		return d.before[i]
-	}
-	if under := d.before[i+1] - references; under <= near {
-		return d.before[i+1]
-	}
-	return references
+	return max(g.from, d.index.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
 // meet handles the claim that the live analyses have reached.
@@ -364,8 +307,7 @@ func (d *Divided) give(c *stretching) {
 	d.stop()
 }
 
-// take appends a segment. If that is impossible, the live analyses analyse it and find the
-// reason.
+// take appends a segment. If that is impossible, the live analyses analyse it and find the reason.
 func (d *Divided) take(c *stretching) error {
 	s := c.segment.Profile
 	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.takes(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {
@@ -446,7 +388,7 @@ func (d *Divided) Spill(b contract.Budget) (now Spec, ok bool) {
 	return d.Runner.Spill(b)
 }
 
-// Finish gives the result and ends the run: see [Runner.Finish].
+// Finish returns the result and ends the run: see [Runner.Finish].
 func (d *Divided) Finish(state profile.State) *profile.Profile {
 	d.Close()
 	return d.Runner.Finish(state)

@@ -40,8 +40,7 @@ func (f *feed) ask() (events trace.Kinds) {
 // pending reports whether rows of the batch are not analysed yet.
 func (f *feed) pending() bool { return f.next < f.batch.Len() }
 
-// stepBytes is how many bytes one step may touch: a power of two that every line size divides.
-const stepBytes = 4 << 20
+const stepBytes = 4 << 20 // that one step may touch: a power of two that every line size divides
 
 // consume analyses rows of the batch from f.next on, up to stepBytes.
 func (f *feed) consume() error {
@@ -193,4 +192,128 @@ func (f *feed) close() {
 	for _, a := range f.analyses {
 		a.Close()
 	}
+}
+
+// rest is the unread part of a reference that touches more bytes than a step may. A range of
+// gigabytes takes seconds and gigabytes of memory; the caller of Step must be able to stop.
+// Other analyses read the whole reference at once.
+type rest struct {
+	analyses  []contract.PieceConsumer
+	batch     *trace.Batch // the reference
+	from, end uint64       // the latest piece
+	most      uint64
+}
+
+func (r *rest) pending() bool { return r.end < r.most }
+
+// begin passes the first piece of rows to a, if they are one reference to cut. A reference
+// beyond the last address is not cut: only its first line counts.
+func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
+	taker, ok := a.(contract.PieceConsumer)
+	if !ok || rows.Len() != 1 {
+		return false
+	}
+	bytes := uint64(rows.Bytes[0])
+	if bytes <= stepBytes || rows.Addr[0]+bytes-1 < rows.Addr[0] {
+		return false
+	}
+	if !r.pending() {
+		*r = rest{analyses: r.analyses[:0], batch: rows, most: bytes}
+		r.piece()
+	}
+	r.analyses = append(r.analyses, taker)
+	taker.ConsumePiece(rows, r.from, r.end)
+	return true
+}
+
+func (r *rest) piece() {
+	r.from = r.end
+	r.end = min(r.most, r.from+stepBytes-(r.batch.Addr[0]+r.from)%stepBytes)
+}
+
+// consume passes the next piece to the analyses.
+func (r *rest) consume() {
+	r.piece()
+	for _, a := range r.analyses {
+		a.ConsumePiece(r.batch, r.from, r.end)
+	}
+}
+
+// joins reports whether segments with references of these threads can be appended now, or
+// perhaps later.
+func (f *feed) joins(threads []uint32) (now, later bool) {
+	now, later = true, true
+	for _, a := range f.analyses {
+		if j, ok := a.Analysis.(contract.Joiner); ok {
+			a, b := j.Joins(threads)
+			now, later = now && a, later && b
+		}
+	}
+	return now, later
+}
+
+// takes reports whether a segment, made without sharing if lone, can be appended.
+func (f *feed) takes(s *profile.Profile, lone bool) bool {
+	now, _ := f.joins(s.Totals.Threads)
+	return now && s.Totals.AllReferences() > 0 && (!lone || f.alone(s.Totals.Threads))
+}
+
+// alone reports whether an analysis of several cores knows that all references so far, and
+// those of these threads, are of one core.
+func (f *feed) alone(threads []uint32) bool {
+	cores, ok := find[contract.MultiCore](f.analyses)
+	return ok && cores.Alone(threads)
+}
+
+// append appends the segment that follows.
+func (f *feed) append(s *profile.Profile, lone bool) error {
+	for _, a := range f.analyses {
+		if _, is := a.Analysis.(contract.MultiCore); is && lone {
+			continue
+		}
+		if err := a.Append(s); err != nil {
+			return err
+		}
+	}
+	f.add(&s.Totals)
+	return nil
+}
+
+// appendRows passes rows of a segment to the analyses that have to read them.
+func (f *feed) appendRows(b *trace.Batch) error {
+	for _, a := range f.analyses {
+		if r, ok := a.Analysis.(contract.RowAppender); ok {
+			if err := r.AppendRows(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *feed) add(t *profile.Totals) {
+	for k := range t.References {
+		f.totals.References[k] += t.References[k]
+		f.totals.Bytes[k] += t.Bytes[k]
+	}
+	for _, thread := range t.Threads {
+		f.seeThread(thread)
+	}
+	f.analysed += t.AllReferences()
+}
+
+// touchCost is the cost of joining a first touch or a line of the stack, in references: finding
+// the line is a cache miss.
+const touchCost = 3
+
+// joinCost estimates the cost of joining a segment, in references.
+func joinCost(p *profile.Profile) (cost uint64) {
+	for i := range p.Segment.Lines {
+		cost += touchCost * uint64(len(p.Segment.Lines[i].FirstTouches)+len(p.Segment.Lines[i].Stack))
+	}
+	cost /= uint64(max(1, len(p.Segment.Lines)))
+	if p.Sites != nil {
+		cost += touchCost * uint64(len(p.Sites.Code)+len(p.Sites.Data))
+	}
+	return cost
 }

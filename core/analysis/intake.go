@@ -64,8 +64,7 @@ func (in *intake) isDone(analysed uint64) bool {
 	return in.want.Limit > 0 && in.want.Start+analysed >= in.want.Limit
 }
 
-// read fills b with the next selected rows, perhaps none. mixed says that it may contain
-// events.
+// read fills b with the next selected rows, perhaps none. mixed says that it may contain events.
 func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) {
 	if err := in.reader.Next(b); err != nil {
 		return false, in.tolerate(err)

@@ -11,21 +11,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Parallel is a [Runner] on several processors, with the same bytes as the result
-// (MODELS §9; the scheme is that of PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a
-// fast parallel reuse distance analysis algorithm, IPDPS 2012).
+// Parallel is a [Runner] on several processors, with the same bytes as the result (MODELS §9;
+// the scheme is that of PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse
+// distance analysis algorithm, IPDPS 2012).
 //
-//  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit,
-//     a bad record or the end of a cut file are where they are for one processor, and
-//     any trace that can be read can be shared.
-//  2. The caller's goroutine has the live analyses take rows in order, in [Parallel.Step].
-//  3. Workers take stretches further on, and analyse each as a segment that can be
-//     appended. Where the live analyses come to one, they append it, and go on behind
-//     it. If it is not done yet it is cut short, so that nobody waits.
+//  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit, a bad
+//     record or the end of a cut file are where they are for one processor, and any trace can
+//     be shared.
+//  2. The caller's goroutine has the live analyses read rows in order, in [Parallel.Step].
+//  3. Workers analyse segments further on. Where the live analyses come to one, they append it
+//     and continue behind it. If it is not done yet it is cut short, so that nobody waits.
 //
-// PARDA gives each processor an equal part of the trace and joins all in the end. Here
-// the live analyses join nothing that they analyse themselves, and stretches are as
-// long as they have to be for joining to cost little: see [sizes].
+// PARDA gives each processor an equal part of the trace and joins all in the end. Here the live
+// analyses need not join what they analyse, and segments are as long as they have to be for
+// joining to cost little: see [sizes].
 type Parallel struct {
 	spec    Spec
 	intake  intake
@@ -74,7 +73,7 @@ type ending struct {
 	left   profile.Totals
 }
 
-// Splits tells whether several goroutines can share a run of the spec.
+// Splits reports whether several goroutines can share a run of the spec.
 func (s Spec) Splits() bool { return s.Sample == nil && s.Budget == nil && s.Analyses != None }
 
 // NewParallel checks spec and begins to read r. The caller must call Close. The error is a
@@ -179,7 +178,9 @@ func (p *Parallel) read(rows int) {
 			return
 		}
 		if b.Len() == 0 {
-			p.giveBack(b)
+			p.mu.Lock()
+			p.free = append(p.free, b)
+			p.mu.Unlock()
 			continue
 		}
 		taken = left
@@ -231,13 +232,7 @@ func (p *Parallel) batch(rows int) *trace.Batch {
 	return trace.NewBatch(rows)
 }
 
-func (p *Parallel) giveBack(b *trace.Batch) {
-	p.mu.Lock()
-	p.free = append(p.free, b)
-	p.mu.Unlock()
-}
-
-// patience is how long Step waits at most, so that its caller soon has a turn.
+// patience is how long Step waits at most, so that its caller soon continues.
 const patience = 20 * time.Millisecond
 
 // Step analyses one batch or a part of one, appends a segment, or waits a moment for one. See
@@ -325,8 +320,7 @@ func (p *Parallel) arrive() *claim {
 	return c
 }
 
-// take appends a segment. If that is impossible, the live analyses analyse it and find the
-// reason.
+// take appends a segment. If that is impossible, the live analyses analyse it and find the reason.
 func (p *Parallel) take(c *claim) error {
 	s := c.result
 	if s != nil && (p.live.analysed == 0 || !p.live.takes(s, c.lone)) {
@@ -359,7 +353,7 @@ func (p *Parallel) take(c *claim) error {
 	return nil
 }
 
-// Progress tells how far the run is.
+// Progress returns the progress of the run.
 func (p *Parallel) Progress() Progress {
 	at := p.live.progress()
 	at.BadRecords, at.LeftOut = p.left.BadRecords, p.left.Unselected
@@ -369,7 +363,7 @@ func (p *Parallel) Progress() Progress {
 	return at
 }
 
-// Profile gives the result so far. It shares nothing with the running analyses.
+// Profile returns the result so far. It shares nothing with the running analyses.
 func (p *Parallel) Profile(state profile.State) *profile.Profile {
 	return p.profile(state, p.spec.Mergeable)
 }
@@ -393,8 +387,7 @@ func (p *Parallel) State() *State {
 	return s
 }
 
-// Restore makes a fresh run continue from [Parallel.State] or [Runner.State]: see
-// [Runner.Restore].
+// Restore makes a fresh run continue from [Parallel.State] or [Runner.State]: see [Runner.Restore].
 func (p *Parallel) Restore(saved []byte) error {
 	from, at, err := p.intake.restored(saved)
 	if err != nil {

@@ -2,8 +2,7 @@ package analysis
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// references shows the references of a part to analyses that take no events, with their
-// columns.
+// references shows the references of a part to analyses that take no events, with their columns.
 type references struct {
 	sites, pcs bool         // these columns are asked for
 	view       trace.Batch  // of a part without events
@@ -57,8 +56,7 @@ func (r *references) compact(part *trace.Batch) *trace.Batch {
 	return into
 }
 
-// manyRows is how many references to an event make it worth to copy whole runs.
-const manyRows = 16
+const manyRows = 16 // references to an event that make it worth to copy whole runs
 
 // copyRuns copies the runs between events.
 func copyRuns(into, part *trace.Batch) {

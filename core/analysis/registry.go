@@ -29,13 +29,11 @@ type registration struct {
 	// "" if that is possible. Such an analysis has no segments, and is a
 	// [contract.RowAppender] where others have some.
 	inOrder string
-	// estimated says that in a run with a [Sampling] the analyses of the sample stand in for
-	// it.
+	// estimated says that in a run with a [Sampling] the analyses of the sample stand in for it.
 	estimated bool
 	// inSample reports whether a run with a sample has it; nil if every such run has.
 	inSample func(Sampling) bool
-	// byLine says that it keeps more of every line than stacks do. It does not run with a
-	// Budget.
+	// byLine says that it keeps more of every line than stacks do. It does not run with a Budget.
 	byLine bool
 	// bounded says that its memory does not grow with the lines or bytes that the run
 	// touches. It continues if the stacks are spilled.
@@ -114,11 +112,8 @@ func AnalysisNames() []string { return analysisNames }
 
 // String lists the names, comma-separated; default stands for [Default].
 func (a Analyses) String() string {
-	if a == Default {
-		return "default"
-	}
 	var names []string
-	if a != Default && a&^beside == Default {
+	if a&^beside == Default {
 		names = append(names, "default")
 	}
 	for i, name := range analysisNames {
@@ -134,17 +129,14 @@ func (a Analyses) String() string {
 func ParseAnalyses(list string) (Analyses, error) {
 	var set Analyses
 	byDefault := false
-next:
-	for _, word := range strings.Split(list, ",") {
+	for word := range strings.SplitSeq(list, ",") {
 		if word = strings.TrimSpace(word); word == "default" {
 			byDefault = true
 			continue
 		}
-		for i, name := range analysisNames {
-			if word == name {
-				set |= 1 << i
-				continue next
-			}
+		if i := slices.Index(analysisNames, word); i >= 0 {
+			set |= 1 << i
+			continue
 		}
 		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
 	}
@@ -198,7 +190,7 @@ func (s Spec) inOrder() *registration {
 // isDefault reports whether the analyses of [Default] run, perhaps with others.
 func (s Spec) isDefault() bool { return s.Analyses&^beside == Default }
 
-// SiteLineBytes is the line size at which sites are told apart.
+// SiteLineBytes returns the line size of sites.
 func (s Spec) SiteLineBytes() uint32 {
 	if s = s.WithDefaults(); slices.Contains(s.LineBytes, DefaultLineBytes) {
 		return DefaultLineBytes

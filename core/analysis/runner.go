@@ -2,9 +2,13 @@ package analysis
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
+	"io/fs"
 	"slices"
+	"strconv"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -28,7 +32,7 @@ type Runner struct {
 	header    trace.Header // what a restored run knew of the trace
 }
 
-// Progress is what a runner can tell between two steps.
+// Progress is the progress of a run between two steps.
 type Progress struct {
 	References uint64 // analysed so far
 	LeftOut    uint64 // references that were read and left out by kind or thread
@@ -116,14 +120,14 @@ func (r *Runner) step() error {
 	return r.consume()
 }
 
-// Progress tells how far the run is.
+// Progress returns the progress of the run.
 func (r *Runner) Progress() Progress {
 	p := r.feed.progress()
 	p.BadRecords, p.LeftOut, p.Resuming = r.tolerated, r.unselected, r.rows < r.resumeRows
 	return p
 }
 
-// Profile gives the result so far. It shares nothing with the running analyses.
+// Profile returns the result so far. It shares nothing with the running analyses.
 func (r *Runner) Profile(state profile.State) *profile.Profile {
 	p := r.profile(state, r.spec.Mergeable)
 	if r.stretches != nil {
@@ -157,7 +161,7 @@ type State struct {
 	failed error // of what keeps stacks outside of memory
 }
 
-// State gives where the run is. Rows that were read are analysed first.
+// State returns the state of the run. Rows that were read are analysed first.
 func (r *Runner) State() *State {
 	if r.failed == nil {
 		r.failed = r.all()
@@ -193,7 +197,7 @@ func (s *State) EncodeTo(w io.Writer) error {
 	return s.so.EncodeTo(w)
 }
 
-// Save gives the state of the run as bytes, from which Restore goes on.
+// Save returns the state of the run as bytes, from which Restore continues.
 func (r *Runner) Save() []byte {
 	s := r.State()
 	return append(s.head, s.so.Encode()...)
@@ -263,4 +267,93 @@ func (s Spec) fits(p *profile.Profile) bool {
 	return (p.Sampled == nil) == (s.Sample == nil) && in.Kinds == s.Kinds && in.Skip == s.Skip && in.Limit == s.Limit &&
 		slices.Equal(in.Threads, s.Threads) && (in.Threads == nil) == (s.Threads == nil) &&
 		slices.Equal(sizes, want) && p.Segment != nil && p.Segment.Start == s.Start
+}
+
+// Beyond returns the spec of a run that continues with its stacks outside of memory, without
+// the analyses that keep something else of every line or byte.
+func (s Spec) Beyond(b contract.Budget) Spec {
+	if !s.isDefault() && s.Analyses != None {
+		sets := s.has(Sets)
+		s.Analyses = s.Analyses&bounded | Locality
+		if sets {
+			s.Analyses |= Sets
+		}
+	}
+	s.Utilisation, s.UtilisationWays, s.Previous = nil, nil, false
+	s.Cores, s.Domains = nil, nil
+	s.Budget = &b
+	return s
+}
+
+// Spill moves the stacks to an empty spill store, and drops what [Spec.Beyond] leaves out. It
+// returns the new spec, with which a state of the run is restored. If there are no stacks, or they
+// were spilled before, nothing changes and ok is false. If the store fails, the next step does.
+func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
+	if s := &r.spec; s.Budget != nil || s.Sample != nil || r.stretches != nil || s.Mergeable || s.Start > 0 || !s.has(Locality) {
+		return r.spec, false
+	}
+	b.Events = r.intake.events
+	r.spec = r.spec.Beyond(b)
+	r.intake.want = r.spec
+	var stacks contract.Spiller
+	var kept []member
+	for _, a := range r.analyses {
+		if s, ok := a.Analysis.(contract.Spiller); ok {
+			stacks = s
+		} else if r.spec.has(a.tag) {
+			kept = append(kept, a)
+		}
+	}
+	r.analyses, r.rest.analyses = nil, r.rest.analyses[:0] // the others' memory is free before more is taken
+	spilled := stacks.Spill(b)
+	r.analyses = append([]member{{spilled, Locality}}, kept...)
+	if pieces, ok := spilled.(contract.PieceConsumer); ok && r.rest.pending() {
+		r.rest.analyses = append(r.rest.analyses, pieces)
+	}
+	return r.spec, true
+}
+
+// ErrStopped is why a run ended when its user stopped it.
+var ErrStopped = errors.New("stopped by the user")
+
+// StateAfter returns the state of the profile of a run that err ended; nil ends a whole run. The
+// reason becomes part of the digest, so it names no file: errors that do have a method Nameless.
+func StateAfter(err error, references uint64) profile.State {
+	if err == nil {
+		return profile.State{}
+	}
+	after := " after " + strconv.FormatUint(references, 10) + " references"
+	var reason string
+	var path *fs.PathError
+	var nameless interface{ Nameless() string }
+	var memory *MemoryError
+	switch {
+	case errors.Is(err, ErrStopped):
+		reason = ErrStopped.Error() + after
+	case errors.As(err, &memory):
+		reason = "the limit of memory was reached" + after
+	case errors.As(err, &nameless):
+		reason = "ended" + after + ": " + nameless.Nameless()
+	case errors.As(err, &path):
+		reason = "ended" + after + ": " + path.Err.Error()
+	default:
+		reason = "ended" + after + ": " + err.Error()
+	}
+	return profile.State{Partial: true, Reason: reason}
+}
+
+// MemoryError reports that a run was ended because it used too much memory.
+type MemoryError struct {
+	LimitBytes uint64
+	References uint64 // analysed until then
+	NeedBytes  uint64 // to begin at all, where that is more
+}
+
+func (e *MemoryError) Error() string {
+	if e.NeedBytes > 0 {
+		return "the limit is " + strconv.FormatUint(e.LimitBytes, 10) + " bytes of memory, and " +
+			strconv.FormatUint(e.NeedBytes, 10) + " are needed before the first reference; allow more, or ask for less"
+	}
+	return "the limit of " + strconv.FormatUint(e.LimitBytes, 10) + " bytes of memory was reached after " +
+		strconv.FormatUint(e.References, 10) + " references; allow more, or analyse a part of the trace"
 }

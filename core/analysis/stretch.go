@@ -3,6 +3,7 @@ package analysis
 import (
 	"errors"
 	"io"
+	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
@@ -17,7 +18,7 @@ type Stretch struct {
 	Lone     bool        // without sharing: all is of one core
 }
 
-// Segment is what came of a stretch.
+// Segment is the result of a stretch.
 type Segment struct {
 	Profile *profile.Profile // from which another goes on; nil: it could not be analysed
 	To      trace.Position   // where it ends: before its stretch does, if it was cut
@@ -62,7 +63,7 @@ func (s *Stretcher) Begin(next Stretch) {
 	s.begin(next)
 }
 
-// BeginLaid goes on to a stretch at whose beginning blocks of memory lie as in a layout.
+// BeginLaid begins a stretch at whose beginning blocks of memory lie as in a layout.
 func (s *Stretcher) BeginLaid(next Stretch, layout []contract.Block) {
 	s.laid, s.layout = true, layout
 	s.begin(next)
@@ -166,7 +167,7 @@ func short(err error) error {
 
 var errShort = errors.New("the index tells something else of a chunk")
 
-// Progress tells how many references and distinct lines of the stretch there are so far.
+// Progress returns the numbers of references and distinct lines of the stretch so far.
 func (s *Stretcher) Progress() (references, lines uint64) {
 	if s.runner == nil {
 		return 0, 0
@@ -199,4 +200,75 @@ func (s *Stretcher) Layout() []contract.Block {
 		return nil
 	}
 	return s.before.Layout()
+}
+
+// Goroutines makes helpers in this process, for [DividedOptions].
+func Goroutines(n int, spec Spec, source trace.Source) func(wake func()) []Helper {
+	return func(wake func()) (list []Helper) {
+		for range n {
+			g := &goroutine{stretcher: NewStretcher(spec, source), wake: wake, stretches: make(chan Stretch, 1)}
+			go g.work()
+			list = append(list, g)
+		}
+		return list
+	}
+}
+
+// goroutine is a [Helper] in this process.
+type goroutine struct {
+	stretcher *Stretcher
+	wake      func()
+	stretches chan Stretch
+	analysed  atomic.Uint64
+	cut       atomic.Bool
+	closed    atomic.Bool
+	ended     atomic.Bool // segment is there
+	segment   Segment
+}
+
+func (g *goroutine) Begin(s Stretch) {
+	g.analysed.Store(0)
+	g.cut.Store(false)
+	g.ended.Store(false)
+	g.stretches <- s
+}
+
+func (g *goroutine) Cut() { g.cut.Store(true) }
+
+func (g *goroutine) Analysed() (uint64, bool) { return g.analysed.Load(), g.ended.Load() }
+
+func (g *goroutine) Segment() Segment {
+	s := g.segment
+	g.segment = Segment{}
+	return s
+}
+
+func (g *goroutine) Gone() bool { return false }
+
+func (g *goroutine) Close() {
+	g.closed.Store(true)
+	g.cut.Store(true)
+	close(g.stretches)
+}
+
+func (g *goroutine) work() {
+	for s := range g.stretches {
+		g.segment = g.analyse(s)
+		g.ended.Store(true)
+		g.wake()
+	}
+}
+
+func (g *goroutine) analyse(s Stretch) Segment {
+	g.stretcher.Begin(s)
+	err := error(nil)
+	for err == nil && !g.cut.Load() {
+		err = g.stretcher.Step()
+		references, _ := g.stretcher.Progress()
+		g.analysed.Store(references)
+	}
+	if err != nil && err != io.EOF || g.closed.Load() {
+		return Segment{}
+	}
+	return g.stretcher.Segment(err == io.EOF)
 }
