@@ -48,8 +48,8 @@ var counterOf = map[string]profile.Counter{
 	"Bytes loaded and stored by memcpy and memmove":          profile.RangeBytesRead,
 }
 
-// Counters returns the counters in the tables. It leaves out tables for tags that a program defined, and lists
-// tables without a place here in skipped.
+// Counters returns the counters in the tables. It leaves out tables for tags that a program defined, and
+// lists tables without a place here in skipped.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
 	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[place]int{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {

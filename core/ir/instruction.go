@@ -435,12 +435,7 @@ func (r *reader) elementPointer(in *inst) {
 	r.want(',')
 	in.address = r.operand()
 	in.typ = in.address.typ
-	for first := true; ; first = false {
-		before := r.at
-		if !r.take(',') || r.peek() == '!' {
-			r.at = before
-			return
-		}
+	for first := true; r.comma(func(b byte) bool { return b != '!' }); first = false {
 		r.takeWord("inrange")
 		index := r.operand()
 		of = in.shift.add(of, index.text, first)

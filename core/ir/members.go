@@ -213,8 +213,7 @@ func (f *function) expression(address operand, pointers int) (name string, of in
 	return name + access + member, of
 }
 
-// memory names what begins where a value points to, its type, and how its members are
-// written.
+// memory names what begins where a value points to, its type, and how its members are written.
 func (f *function) memory(o operand, pointers int) (name string, of int, access string) {
 	m := &f.m.metadata
 	if o.id < 0 {

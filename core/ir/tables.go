@@ -121,13 +121,18 @@ func (t *tables) addLanes(p *plan, q *piece, l *lanes, function uint32) {
 	if l.address.typ.kind == pointerType || l.address.id >= 0 {
 		p.nameObject(&s)
 	}
-	b := trace.Block{
-		Function: function, Label: unquote(p.f.blocks[q.basic].label), Part: q.part, Flags: trace.Synthetic,
-		Loop: p.loopOf(q.basic), Depth: uint32(p.loops.depth[q.basic]), FirstSite: uint32(len(t.program.Sites)), Sites: 1,
-	}
+	b := t.newBlock(p, q, function)
+	b.Flags, b.Sites = trace.Synthetic, 1
 	t.addSite(p, &s, l.number)
 	t.values, t.refs = append(t.values, 2), append(t.refs, 1)
 	t.program.Blocks = append(t.program.Blocks, b)
+}
+
+func (t *tables) newBlock(p *plan, q *piece, function uint32) trace.Block {
+	return trace.Block{
+		Function: function, Label: unquote(p.f.blocks[q.basic].label), Part: q.part,
+		Loop: p.loopOf(q.basic), Depth: uint32(p.loops.depth[q.basic]), FirstSite: uint32(len(t.program.Sites)),
+	}
 }
 
 // loopOf returns 1 + the number of the header of the innermost loop around a basic block, or 0.
@@ -142,11 +147,8 @@ func (p *plan) loopOf(basic int32) uint32 {
 func (t *tables) addPiece(p *plan, i int32, function uint32) {
 	q := &p.pieces[i]
 	f := p.f
-	b := trace.Block{
-		Function: function, Label: unquote(f.blocks[q.basic].label), Part: q.part, Flags: p.flags(i),
-		Loop: p.loopOf(q.basic), Depth: uint32(p.loops.depth[q.basic]), Callee: q.callee,
-		Successors: p.successors(i), FirstSite: uint32(len(t.program.Sites)), Sites: uint32(q.sites - q.site),
-	}
+	b := t.newBlock(p, q, function)
+	b.Flags, b.Callee, b.Successors, b.Sites = p.flags(i), q.callee, p.successors(i), uint32(q.sites-q.site)
 	t.lines(&b, f.insts[q.first:q.last])
 	b.Ops = t.ops(p, q)
 	if t.instrs {
