@@ -17,7 +17,7 @@ type Communication struct {
 	Name    func(string) string // makes a function's name readable; may be nil
 }
 
-func (c *Communication) of() *profile.Communication { return c.Profile.Communication }
+func (c *Communication) data() *profile.Communication { return c.Profile.Communication }
 
 // NoCommunication says why a profile of several threads has no communication.
 func NoCommunication(p *profile.Profile) string {
@@ -38,7 +38,7 @@ func NoCommunication(p *profile.Profile) string {
 
 // Granule returns the communication of words, lines or pages, or nil.
 func (c *Communication) Granule(bytes uint32) *profile.Granule {
-	granules := c.of().Granules
+	granules := c.data().Granules
 	if i := slices.IndexFunc(granules, func(g profile.Granule) bool { return g.Bytes == bytes }); i >= 0 {
 		return &granules[i]
 	}
@@ -74,15 +74,15 @@ func (c *Communication) Traffic() report.Table {
 		t.Columns = append(t.Columns, report.Column{Key: class.key, Label: class.label})
 	}
 	var off offs
-	for i := range c.of().Granules {
-		g := &c.of().Granules[i]
+	for i := range c.data().Granules {
+		g := &c.data().Granules[i]
 		sum := flowTotals(g.Flows)
 		row := append([]report.Value{report.Count(uint64(g.Bytes)), report.Count(references(&g.Classes))}, flowValues(&sum)...)
 		for class := range classColumns {
 			row = append(row, report.Count(g.Classes[class].Granules))
 		}
 		t.Add(row...)
-		if o := c.of().Off; o != nil {
+		if o := c.data().Off; o != nil {
 			var sum profile.FlowOff
 			for _, f := range o.Granules[i].Flows {
 				sum = addOff(sum, f)
@@ -108,7 +108,7 @@ func references(classes *[profile.NumSharingClasses]profile.ClassCount) (sum uin
 
 // sentence summarises the traffic of words.
 func (c *Communication) sentence() string {
-	g := &c.of().Granules[0]
+	g := &c.data().Granules[0]
 	sum := flowTotals(g.Flows)
 	switch {
 	case sum.Events == 0 && IsOfSample(c.Profile):
@@ -117,7 +117,7 @@ func (c *Communication) sentence() string {
 		return "No reference uses what another thread wrote"
 	}
 	return report.Share(sum.Events, references(&g.Classes)).Human() + " of the references are to words that another thread wrote last; at least " +
-		report.Bytes(c.of().Messages).Human() + " have to go from thread to thread"
+		report.Bytes(c.data().Messages).Human() + " have to go from thread to thread"
 }
 
 // classColumns count the granules of each class.
@@ -149,11 +149,11 @@ func (c *Communication) Flows(g *profile.Granule) report.Table {
 
 // flowOff returns half the widths of the intervals of a flow, or nil.
 func (c *Communication) flowOff(g *profile.Granule, flow int) *profile.FlowOff {
-	if c.of().Off == nil {
+	if c.data().Off == nil {
 		return nil
 	}
-	if i := slices.IndexFunc(c.of().Granules, func(other profile.Granule) bool { return other.Bytes == g.Bytes }); i >= 0 {
-		return &c.of().Off.Granules[i].Flows[flow]
+	if i := slices.IndexFunc(c.data().Granules, func(other profile.Granule) bool { return other.Bytes == g.Bytes }); i >= 0 {
+		return &c.data().Off.Granules[i].Flows[flow]
 	}
 	return nil
 }
@@ -214,7 +214,7 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 	var off offs
 	for i := range used[:min(top, len(used))] {
 		u := &used[i]
-		if c.of().Off != nil {
+		if c.data().Off != nil {
 			off.addFlow(&u.off, profile.WordBytes)
 		}
 		t.Add(append(u.cells, flowValues(&u.flow)...)...)
@@ -267,8 +267,8 @@ func (c *Communication) uses(byThread bool) (list []use) {
 	}
 	object := func(n uint32) []report.Value { return []report.Value{c.Object(n)} }
 	known := map[alike]int{}
-	for i := range c.of().Pairs {
-		p := &c.of().Pairs[i]
+	for i := range c.data().Pairs {
+		p := &c.data().Pairs[i]
 		key := alike{producer: number(sites, p.Producer, c.place), consumer: number(sites, p.Consumer, c.place), object: number(objects, p.Object, object), kind: trace.NumKinds}
 		kind := report.None()
 		if p.Consumer != profile.NoSite {
@@ -289,7 +289,7 @@ func (c *Communication) uses(byThread bool) (list []use) {
 		}
 		u := &list[at]
 		u.flow = flowTotals([]profile.Flow{u.flow, pairFlow(p)})
-		if o := c.of().Off; o != nil {
+		if o := c.data().Off; o != nil {
 			u.off = addOff(u.off, o.Pairs[i])
 		}
 	}
@@ -348,15 +348,15 @@ func (c *Communication) Objects(all bool) report.Table {
 		"first_touch_share=who were the first to touch", "threads=threads that own parts",
 		"class=class of most references"))}
 	flows, halves := map[uint32]profile.Flow{}, map[uint32]profile.FlowOff{}
-	for i := range c.of().Pairs {
-		p := &c.of().Pairs[i]
+	for i := range c.data().Pairs {
+		p := &c.data().Pairs[i]
 		flows[p.Object] = flowTotals([]profile.Flow{flows[p.Object], pairFlow(p)})
-		if o := c.of().Off; o != nil {
+		if o := c.data().Off; o != nil {
 			halves[p.Object] = addOff(halves[p.Object], o.Pairs[i])
 		}
 	}
 	var off offs
-	owners := slices.Clone(c.of().Owners)
+	owners := slices.Clone(c.data().Owners)
 	slices.SortStableFunc(owners, func(x, y profile.Ownership) int {
 		return cmp.Compare(flows[y.Object].Events, flows[x.Object].Events)
 	})
@@ -371,7 +371,7 @@ func (c *Communication) Objects(all bool) report.Table {
 			name = report.TextOf("[all data]")
 		}
 		t.Add(slices.Concat([]report.Value{name}, flowValues(&f), ownerValues(o))...)
-		if half := halves[o.Object]; c.of().Off != nil {
+		if half := halves[o.Object]; c.data().Off != nil {
 			off.addFlow(&half, profile.WordBytes)
 		}
 	}
@@ -414,8 +414,8 @@ func (c *Communication) Owners() report.Table {
 		"object=data", "offset (bytes)", "bytes=size (bytes)", "first_touch=first touched by",
 		"most=most used by", "references=references to words", "own_share=of these by it", "readers",
 		"writers", "class")}
-	for i := range c.of().Owners {
-		o := &c.of().Owners[i]
+	for i := range c.data().Owners {
+		o := &c.data().Owners[i]
 		for n := range o.Parts {
 			p := &o.Parts[n]
 			if p.References == 0 {
@@ -432,10 +432,10 @@ func (c *Communication) Owners() report.Table {
 func (c *Communication) Windows() report.Table {
 	t := report.Table{Key: "windows", Title: "What goes between threads over the run, in words", Columns: append(report.Columns(
 		"first_reference=from reference", "from=from thread", "to=to thread"), flowColumns...)}
-	for i := range c.of().Windows {
-		for n := range c.of().Windows[i].Flows {
-			f := &c.of().Windows[i].Flows[n]
-			t.Add(append([]report.Value{report.Count(uint64(i) * c.of().Window), threadNumber(f.From), threadNumber(f.To)}, flowValues(f)...)...)
+	for i := range c.data().Windows {
+		for n := range c.data().Windows[i].Flows {
+			f := &c.data().Windows[i].Flows[n]
+			t.Add(append([]report.Value{report.Count(uint64(i) * c.data().Window), threadNumber(f.From), threadNumber(f.To)}, flowValues(f)...)...)
 		}
 	}
 	return t
@@ -451,8 +451,8 @@ func (c *Communication) Caches(levels []hierarchy.Cache) report.Table {
 		"bytes_per_kilo_reference=coherence bandwidth (bytes per 1,000 references)")}
 	for i := range levels {
 		near, all := uint64(0), uint64(0)
-		for n := range c.of().Sources {
-			for d, count := range c.of().Sources[n].Transfers.All() {
+		for n := range c.data().Sources {
+			for d, count := range c.data().Sources[n].Transfers.All() {
 				all += count
 				if d < levels[i].SizeBytes/line {
 					near += count

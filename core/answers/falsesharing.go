@@ -68,16 +68,16 @@ func (c *Communication) lines() *profile.Granule {
 	if g := c.Granule(c.LineBytes()); g != nil {
 		return g
 	}
-	return &c.of().Granules[0]
+	return &c.data().Granules[0]
 }
 
 // lineSharing is that of the profile, or, of an earlier version's profile, what that says about
 // the lines that were taken back.
 func (c *Communication) lineSharing() (list []profile.LineSharing) {
-	if c.of().LineSharing != nil {
-		return c.of().LineSharing
+	if c.data().LineSharing != nil {
+		return c.data().LineSharing
 	}
-	for _, f := range c.of().False {
+	for _, f := range c.data().False {
 		if f.Threads[0] == f.Threads[1] {
 			continue // the sum of others
 		}

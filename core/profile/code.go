@@ -36,7 +36,8 @@ type stringTable struct {
 	list   []string
 }
 
-func (t *stringTable) of(s string) uint64 {
+// index returns the number of a string, which it adds if it is new.
+func (t *stringTable) index(s string) uint64 {
 	n, known := t.number[s]
 	if !known {
 		n = uint64(len(t.list))
@@ -65,7 +66,7 @@ func (c *coder) named(body func()) {
 // name codes a string as its number.
 func (c *coder) name(s *string) {
 	if !c.Reads() {
-		n := c.names.of(*s)
+		n := c.names.index(*s)
 		c.U64(&n)
 		return
 	}

@@ -173,18 +173,18 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 	d := &report.Document{Schema: "stackglass.scale", Version: 1, Warnings: warnings}
 	d.Input = append(d.Input, report.Fact{Key: "runs", Label: "runs", Value: report.ListOf(strings.Join(args, " "))},
 		report.Fact{Key: "at", Label: "predicted at", Value: report.TextOf(o.at)})
-	foretold, err := o.tell(o.predicted.Profile, processor, costmodel.OpenPredicted)
+	predicted, err := o.answersOf(o.predicted.Profile, processor, costmodel.OpenPredicted)
 	if err != nil {
 		return err
 	}
-	if total := foretold.work.Work.Program(foretold.work.Solution); !total.Whole {
+	if total := predicted.work.Work.Program(predicted.work.Solution); !total.Whole {
 		d.Warnings = append(d.Warnings, "sums from 2^64 on are rounded: predict for smaller parameters to have them exactly")
 	}
-	d.Input = append(d.Input, foretold.work.Total()...)
+	d.Input = append(d.Input, predicted.work.Total()...)
 	for _, doubt := range o.predicted.Doubts {
 		d.Warnings = append(d.Warnings, strings.TrimSuffix(doubt, "."))
 	}
-	var real *told
+	var real *runAnswers
 	if o.check != "" {
 		l, err := a.scaleLoad(r, o, o.check)
 		if err != nil {
@@ -194,11 +194,11 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 			return asUsage(err)
 		}
 		d.Warnings = append(d.Warnings, l.warnings...)
-		if real, err = o.tell(l.Profile, processor, costmodel.New); err != nil {
+		if real, err = o.answersOf(l.Profile, processor, costmodel.New); err != nil {
 			return err
 		}
 	}
-	o.lay(d, foretold, real)
+	o.addTables(d, predicted, real)
 	return a.print(r.format, d)
 }
 
@@ -265,8 +265,8 @@ func (a *app) scaleLoad(r *reading, o *scaleOptions, file string) (*answerable, 
 	return l, l.Stopped
 }
 
-// told is the answers about a run, real or predicted.
-type told struct {
+// runAnswers is the answers about a run, real or predicted.
+type runAnswers struct {
 	work   *answers.Blocks
 	models *costmodel.Models
 	levels hierarchy.Prediction
@@ -277,9 +277,9 @@ type told struct {
 // modelsOpener opens the models of a profile, with the LLVM IR of its program.
 type modelsOpener = func(p *profile.Profile, name string, module []byte) (*costmodel.Models, error)
 
-// tell computes the answers about a profile.
-func (o *scaleOptions) tell(p *profile.Profile, processor *pipeline.Processor, open modelsOpener) (*told, error) {
-	t := &told{p: p}
+// answersOf computes the answers about a profile.
+func (o *scaleOptions) answersOf(p *profile.Profile, processor *pipeline.Processor, open modelsOpener) (*runAnswers, error) {
+	t := &runAnswers{p: p}
 	run, err := blocks.DecodeRun(p.Blocks)
 	if err != nil {
 		return nil, err
@@ -310,15 +310,15 @@ func (o *scaleOptions) tell(p *profile.Profile, processor *pipeline.Processor, o
 	return t, nil
 }
 
-// lay adds the tables and the warnings about them.
-func (o *scaleOptions) lay(d *report.Document, foretold, real *told) {
-	reply := foretold.models.Answer(o.q)
+// addTables adds the tables and the warnings about them.
+func (o *scaleOptions) addTables(d *report.Document, predicted, real *runAnswers) {
+	reply := predicted.models.Answer(o.q)
 	for _, row := range reply.Table("program").Rows {
 		if label := row[0].Plain(); label != "instructions" {
 			d.Input = append(d.Input, report.Fact{Key: strings.ReplaceAll(label, " ", "_"), Label: label, Value: row[1]})
 		}
 	}
-	for _, w := range foretold.doubts {
+	for _, w := range predicted.doubts {
 		d.Warnings = append(d.Warnings, string(w))
 	}
 	for _, note := range reply.Notes {
@@ -329,20 +329,20 @@ func (o *scaleOptions) lay(d *report.Document, foretold, real *told) {
 	d.Warnings = append(d.Warnings, "not modelled: "+strings.Join(reply.Unmodelled, "; "))
 	for _, name := range scaleTables {
 		if o.by == "" || o.by == name {
-			d.Tables = append(d.Tables, o.tables(name, foretold, real, reply)...)
+			d.Tables = append(d.Tables, o.tables(name, predicted, real, reply)...)
 		}
 	}
 }
 
 // tables makes the tables of that name.
-func (o *scaleOptions) tables(name string, foretold, real *told, reply *answers.Reply) []report.Table {
+func (o *scaleOptions) tables(name string, predicted, real *runAnswers, reply *answers.Reply) []report.Table {
 	switch name {
 	case "law":
-		return []report.Table{o.laws(foretold, real)}
+		return []report.Table{o.laws(predicted, real)}
 	case "opcode":
-		return []report.Table{o.opcodes(foretold, real)}
+		return []report.Table{o.opcodes(predicted, real)}
 	case "reuse":
-		return []report.Table{o.reuse(foretold.p)}
+		return []report.Table{o.reuse(predicted.p)}
 	case "function":
 		t := *reply.Table("functions")
 		rows := t.Rows
@@ -355,11 +355,11 @@ func (o *scaleOptions) tables(name string, foretold, real *told, reply *answers.
 		return []report.Table{o.cut(t)}
 	case "level":
 		if len(o.h.Levels) > 0 {
-			return answers.Predicted(o.h, foretold.levels)
+			return answers.Predicted(o.h, predicted.levels)
 		}
 	case "check":
 		if real != nil {
-			return []report.Table{o.held(foretold, real, reply)}
+			return []report.Table{o.checked(predicted, real, reply)}
 		}
 	}
 	return nil
@@ -375,7 +375,7 @@ func (o *scaleOptions) cut(t report.Table) report.Table {
 }
 
 // laws has a row for each block that runs, in descending order of executed instructions.
-func (o *scaleOptions) laws(foretold, real *told) report.Table {
+func (o *scaleOptions) laws(predicted, real *runAnswers) report.Table {
 	t := report.Table{Key: "laws", Title: "Executions of blocks, as laws", Columns: report.Columns(
 		"function", "block", "file", "line", "law", "basis", "executions")}
 	if real != nil {
@@ -387,7 +387,7 @@ func (o *scaleOptions) laws(foretold, real *told) report.Table {
 	instructions := make([]float64, len(p.Blocks))
 	var list []int
 	for b := range p.Blocks {
-		instructions[b] = foretold.work.Solution.Visits[b] * float64(foretold.work.Work.Once(b)[profile.Instructions])
+		instructions[b] = predicted.work.Solution.Visits[b] * float64(predicted.work.Work.Once(b)[profile.Instructions])
 		all += instructions[b]
 		if o.predicted.Of[b].Executions > 0 || real != nil && real.work.Solution.Visits[b] > 0 {
 			list = append(list, b)
@@ -415,8 +415,8 @@ func (o *scaleOptions) laws(foretold, real *told) report.Table {
 }
 
 // opcodes has a row for each opcode.
-func (o *scaleOptions) opcodes(foretold, real *told) report.Table {
-	t := foretold.work.Opcodes(answers.All)
+func (o *scaleOptions) opcodes(predicted, real *runAnswers) report.Table {
+	t := predicted.work.Opcodes(answers.All)
 	if real == nil {
 		return o.cut(t)
 	}
@@ -478,8 +478,8 @@ func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
 // sameFigure is the relative difference up to which figures differ by rounding only.
 const sameFigure = 1e-12
 
-// held has a row for each figure, predicted and of the real run.
-func (o *scaleOptions) held(foretold, real *told, reply *answers.Reply) report.Table {
+// checked has a row for each figure, predicted and of the real run.
+func (o *scaleOptions) checked(predicted, real *runAnswers, reply *answers.Reply) report.Table {
 	t := report.Table{Key: "check", Title: "Held against " + o.check, Columns: report.Columns(
 		"figure", "predicted", "run=of the run", "difference", "off=off by")}
 	add := func(name string, predicted, run report.Value) {
@@ -490,7 +490,7 @@ func (o *scaleOptions) held(foretold, real *told, reply *answers.Reply) report.T
 		t.Add(report.TextOf(name), predicted, run, report.Difference(run, predicted), report.Change(run, predicted))
 	}
 	totals := real.work.Total()
-	for i, f := range foretold.work.Total() {
+	for i, f := range predicted.work.Total() {
 		add(f.Label, f.Value, totals[i].Value)
 	}
 	wrong := uint64(0)
@@ -500,10 +500,10 @@ func (o *scaleOptions) held(foretold, real *told, reply *answers.Reply) report.T
 		}
 	}
 	t.Add(report.TextOf("blocks with another count"), report.Count(wrong), report.Count(0), report.None(), report.None())
-	add("line accesses", report.Count(foretold.p.Locality[0].Accesses()), report.Count(real.p.Locality[0].Accesses()))
-	add("lines", report.Count(foretold.p.Locality[0].Lines()), report.Count(real.p.Locality[0].Lines()))
-	for i := range foretold.levels.Levels {
-		x, y := &foretold.levels.Levels[i], &real.levels.Levels[i]
+	add("line accesses", report.Count(predicted.p.Locality[0].Accesses()), report.Count(real.p.Locality[0].Accesses()))
+	add("lines", report.Count(predicted.p.Locality[0].Lines()), report.Count(real.p.Locality[0].Lines()))
+	for i := range predicted.levels.Levels {
+		x, y := &predicted.levels.Levels[i], &real.levels.Levels[i]
 		add(x.Cache.Name+" misses", report.Real(x.Misses), report.Real(y.Misses))
 		if y.Beside && !x.Beside { // the prediction is by SDCM: what is off by scaling alone
 			add(x.Cache.Name+" misses, both by SDCM", report.Real(x.Misses), report.Real(y.SDCMMisses))
