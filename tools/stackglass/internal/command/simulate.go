@@ -243,19 +243,10 @@ func addWriteBacks(t *report.Table, r simulate.Result) {
 
 // addWrites adds writes to the table of memory.
 func addWrites(t *report.Table, r simulate.Result) {
-	for _, c := range []struct {
-		key, label string
-		count      uint64
-	}{
-		{"reads", "lines fetched", r.Memory.Reads},
-		{"writes", "memory writes", r.Memory.Writes},
-		{"written_bytes", "bytes written", r.Memory.BytesWritten},
-		{"writes_at_end", "memory writes at the end", r.Flush.Writes},
-		{"written_bytes_at_end", "bytes written at the end", r.Flush.BytesWritten},
-	} {
-		t.Columns = append(t.Columns, report.Column{Key: c.key, Label: c.label})
-		t.Rows[0] = append(t.Rows[0], report.Count(c.count))
-	}
+	t.Columns = append(t.Columns, report.Columns("reads=lines fetched", "writes=memory writes", "written_bytes=bytes written",
+		"writes_at_end=memory writes at the end", "written_bytes_at_end=bytes written at the end")...)
+	t.Rows[0] = append(t.Rows[0], report.Count(r.Memory.Reads), report.Count(r.Memory.Writes), report.Count(r.Memory.BytesWritten),
+		report.Count(r.Flush.Writes), report.Count(r.Flush.BytesWritten))
 }
 
 // flowTable counts everything else that happened at each level.

@@ -96,14 +96,11 @@ func (n *naming) one(s *profile.Site) {
 		return
 	}
 	n.named++
-	if _, ok := n.file.Line(addr); ok {
-		n.lines++
-	}
-	if s.Function == "" {
-		s.Function = f.Name
-	}
-	if at, ok := n.file.Line(addr); ok && s.Line == 0 {
-		n.paths[s], s.Line, s.Column = at.File, uint32(at.Line), uint32(at.Column)
+	s.Function = cmp.Or(s.Function, f.Name)
+	if at, ok := n.file.Line(addr); ok {
+		if n.lines++; s.Line == 0 {
+			n.paths[s], s.Line, s.Column = at.File, uint32(at.Line), uint32(at.Column)
+		}
 	}
 }
 
@@ -126,7 +123,7 @@ func (n *naming) doubts() (list []string) {
 	case n.unaddressed:
 		list = append(list, "the trace tells no addresses of instructions, so "+n.name+" names nothing")
 	case n.addresses == 0 && len(n.others) > 0:
-		list = append(list, n.name+" is none of the files that the trace was made of ("+strings.Join(sorted(n.others), ", ")+"), so it names nothing")
+		list = append(list, n.name+" is none of the files that the trace was made of ("+strings.Join(slices.Sorted(slices.Values(n.others)), ", ")+"), so it names nothing")
 	case n.addresses > 0 && n.named == 0 && n.file.Dynamic && !n.moved:
 		list = append(list, "no instruction of the trace lies in "+n.name+", which may lie anywhere in memory: say where it began, as in --symbols "+n.name+"@0x555555554000 (its first line in /proc/PID/maps)")
 	case n.addresses > 0 && n.named == 0:
@@ -136,11 +133,6 @@ func (n *naming) doubts() (list []string) {
 	case n.lines == 0 && n.file.HasLines():
 		list = append(list, "all instructions that "+n.name+" names lie where it has no lines of source, though it has some: it may be another program than the one that was traced, or have begun at another address")
 	}
-	return list
-}
-
-func sorted(list []string) []string {
-	slices.Sort(list)
 	return list
 }
 
@@ -254,7 +246,7 @@ func (s *sources) doubts() (list []string) {
 		}
 	}
 	if len(missing) > 0 {
-		list = append(list, "not among the source: "+strings.Join(sorted(missing), ", "))
+		list = append(list, "not among the source: "+strings.Join(slices.Sorted(slices.Values(missing)), ", "))
 	}
-	return sorted(list)
+	return slices.Sorted(slices.Values(list))
 }
