@@ -2,9 +2,8 @@ package blocks
 
 import "slices"
 
-// connected gives the functions that are reached from roots, by strongly connected
-// components of their calls, callers first (Tarjan, Depth-First Search and Linear Graph
-// Algorithms, 1972).
+// connected returns the functions that are reachable from roots, by strongly connected components of
+// their calls, callers first (Tarjan, Depth-First Search and Linear Graph Algorithms, 1972).
 func connected(n int, isRoot func(f int) bool, calls func(f int32) ([]call, error)) ([][]int32, error) {
 	c := connecting{seen: make([]int32, n), low: make([]int32, n), calls: calls}
 	for root := range n {
@@ -19,7 +18,7 @@ func connected(n int, isRoot func(f int) bool, calls func(f int32) ([]call, erro
 }
 
 type connecting struct {
-	seen, low []int32 // seen: 1 + order of discovery; -1 of those that have a component
+	seen, low []int32 // seen: 1 + order of discovery; -1 in a finished component
 	order     int32
 	open      []int32
 	stack     []following
@@ -27,7 +26,7 @@ type connecting struct {
 	calls     func(f int32) ([]call, error)
 }
 
-// following is a function whose calls are being followed.
+// following is a function with its remaining calls.
 type following struct {
 	function int32
 	calls    []call
@@ -73,7 +72,7 @@ func (c *connecting) from(root int32) error {
 	return nil
 }
 
-// end makes a component of the open functions from f on.
+// end makes a component of the open functions from f.
 func (c *connecting) end(f int32) {
 	at := len(c.open) - 1
 	for c.open[at] != f {

@@ -7,10 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Edges are what runs of a program did at the ends of its blocks: executions, whole
-// numbers. The slices go by the program's blocks, Entered by its functions.
-//
-// What comes to a block leaves it. For every block b
+// Edges count the executions of a program's edges. The slices are indexed by block, Entered by
+// function. For every block b
 //
 //	Visits[b] = Σ Taken into b + Resumed[b], and for the first block of a function + Entered + the calls of it
 //	Visits[b] = Σ Taken[b] + Left[b]
@@ -19,23 +17,23 @@ import (
 // for.
 type Edges struct {
 	Visits []uint64
-	// Taken[b][i]: b went on to Successors[i]. The part of a basic block behind a call is
-	// a successor of the part before like any other.
+	// Taken[b][i] are from b to Successors[i]. The part of a basic block after a call is a
+	// successor of the part before.
 	Taken [][]uint64
-	// Entered: invocations of a function that no call with its name made: of main, of
-	// callbacks, of threads, by pointers.
+	// Entered are invocations of a function by other than calls by name: of main, callbacks,
+	// threads, through pointers.
 	Entered []uint64
-	// Unmade: the block names a function of the program, which its call did not enter: the
-	// trace ends before, or another function of that name was meant.
+	// Unmade are calls that name a function of the program and did not enter it: the trace ends
+	// before, or another function of that name was meant.
 	Unmade []uint64
-	// Left: the invocation ended there, by a return, an exception or longjmp that passed
-	// it, or the end of the program.
+	// Left are ends of the invocation, by a return, an exception, longjmp, or the end of the
+	// program.
 	Left []uint64
-	// Resumed: came to the block by none of the edges, as behind setjmp after a longjmp.
+	// Resumed came to the block by no edge, as after setjmp by a longjmp.
 	Resumed []uint64
 }
 
-// NewEdges returns edges that nothing was seen of.
+// NewEdges returns edges without executions.
 func NewEdges(p *trace.Program) *Edges {
 	e := &Edges{
 		Visits: make([]uint64, len(p.Blocks)), Taken: make([][]uint64, len(p.Blocks)), Entered: make([]uint64, len(p.Functions)),
@@ -47,9 +45,8 @@ func NewEdges(p *trace.Program) *Edges {
 	return e
 }
 
-// Check says where edges do not fit the program, or more or less leaves a block than
-// comes to it; counts that are cut short, at the beginning or the end of a part of a
-// trace, do not balance.
+// Check tests that edges fit the program, and that as many executions leave each block as come to
+// it. Counts of a part of a trace do not balance.
 func (e *Edges) Check(p *trace.Program) error {
 	if len(e.Visits) != len(p.Blocks) || len(e.Taken) != len(p.Blocks) || len(e.Left) != len(p.Blocks) || len(e.Resumed) != len(p.Blocks) || len(e.Unmade) != len(p.Blocks) || len(e.Entered) != len(p.Functions) {
 		return errors.New("edges of " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, want those of the program: " +
@@ -91,10 +88,9 @@ func (e *Edges) Check(p *trace.Program) error {
 	return nil
 }
 
-// Callees gives, for every block, the function that its call names, [trace.NoFunction]
-// for none of the program. Several modules may have functions of a name, their own each,
-// or copies of one of which the linker took one: it is that of the block's module, or
-// the first, among those that ran if any did.
+// Callees returns, for every block, the function that its call names, or [trace.NoFunction]. Of
+// several functions of a name, in different modules, it is one that ran if any did, and of these that
+// of the block's module, or the first.
 func (e *Edges) Callees(p *trace.Program) []uint32 {
 	named := map[string][]uint32{}
 	ran := make([]bool, len(p.Functions))
@@ -126,7 +122,7 @@ func (e *Edges) Callees(p *trace.Program) []uint32 {
 	return callees
 }
 
-// name is a block with its function, for errors.
+// name returns a block with its function, for errors.
 func name(p *trace.Program, b int) string {
 	if f := p.Blocks[b].Function; f < uint32(len(p.Functions)) {
 		return "block " + Label(&p.Blocks[b]) + " of " + p.Functions[f].Name

@@ -2,7 +2,7 @@ package blocks
 
 import "slices"
 
-// way is an edge of a graph of states: to another state, with a weight.
+// way is a weighted edge to another state.
 type way struct {
 	to     int32
 	weight float64
@@ -13,22 +13,21 @@ type way struct {
 //
 //	y_j · s_j = source_j + Σ over i ≠ j of y_i w_ij
 //
-// and its transpose. Everything is kept that elimination computed: what state k had
-// on its ways to lower states (divided by its pivot), and from lower states.
+// and its transpose. It keeps the edges of each state k to lower states (divided by its pivot), and
+// from lower states.
 type factor struct {
 	pivots []float64
-	outAt  []int32 // state k's ways: outAt[k] up to outAt[k+1], k from the highest
+	outAt  []int32 // state k's edges: outAt[k] up to outAt[k+1], k from the highest
 	out    []way   // weights divided by the pivot
 	inAt   []int32
 	in     []way // from which state, with which weight
 }
 
-// eliminate solves for states with these ways, sorted by where they lead, none to
-// the state itself. leaves are the weights by which they leave the system; the pivot
-// of a state is the sum of what it leaves by and its ways to lower states, so that
-// nothing is subtracted. Where diagonal is given it is the pivots instead, from which
-// products are subtracted. bad is a state whose pivot is not positive, -1 if all
-// are. ways, leaves and diagonal are used up.
+// eliminate factorises the system of states with these edges, sorted by their targets, none to the
+// state itself. leaves are the weights of leaving the system; the pivot of a state is the sum of
+// its weight of leaving and its edges to lower states, so that nothing is subtracted. If diagonal is
+// given, it has the pivots, from which products are subtracted. bad is a state whose pivot is
+// not positive, or -1. eliminate modifies its arguments.
 func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 	n := len(ways)
 	f = &factor{pivots: make([]float64, n), outAt: make([]int32, n+1), inAt: make([]int32, n+1)}
@@ -81,7 +80,7 @@ func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 	return f, -1
 }
 
-// sources lists, by state, those that have a way to it.
+// sources lists, by state, the states with an edge to it.
 func sources(ways [][]way) [][]int32 {
 	counts := make([]int32, len(ways)+1)
 	total := 0
@@ -106,7 +105,7 @@ func sources(ways [][]way) [][]int32 {
 	return from
 }
 
-// addWay adds weight to a state's way, which may be new.
+// addWay adds weight to a state's edge, which may be new.
 func addWay(list []way, to int32, weight float64, state int32, from [][]int32) []way {
 	at, found := slices.BinarySearchFunc(list, to, func(w way, to int32) int { return int(w.to) - int(to) })
 	if found {
@@ -117,13 +116,13 @@ func addWay(list []way, to int32, weight float64, state int32, from [][]int32) [
 	return slices.Insert(list, at, way{to, weight})
 }
 
-// ways of state k to lower states, and those from lower states to it.
+// lists returns the edges of state k to lower states, and from lower states.
 func (f *factor) lists(k int) (out, in []way) {
 	at := len(f.pivots) - 1 - k
 	return f.out[f.outAt[at]:f.outAt[at+1]], f.in[f.inAt[at]:f.inAt[at+1]]
 }
 
-// solve gives y for sources, in their place.
+// solve replaces sources by y.
 func (f *factor) solve(y []float64) {
 	for k := len(y) - 1; k >= 0; k-- {
 		if y[k] == 0 {
@@ -144,8 +143,7 @@ func (f *factor) solve(y []float64) {
 	}
 }
 
-// solveTransposed gives z with z_i · s_i = cost_i + Σ over j ≠ i of w_ij z_j, in the
-// place of the costs.
+// solveTransposed replaces costs by z with z_i · s_i = cost_i + Σ over j ≠ i of w_ij z_j.
 func (f *factor) solveTransposed(z []float64) {
 	for k := len(z) - 1; k >= 0; k-- {
 		if z[k] == 0 {

@@ -12,8 +12,7 @@ import (
 //	power   = ["-"] atom ["^" power]
 //	atom    = number | name | name "(" sum { "," sum } ")" | "(" sum ")"
 //
-// with the functions min, max, floor and ceil. Numbers are decimal, and exact: 0.1
-// is a tenth.
+// with the functions min, max, floor and ceil. Decimal numbers are exact.
 type expression struct {
 	operator byte // of + - * / ^; 'n' number, 'p' parameter, 'm' 'M' min max, 'f' 'c' floor ceil, '~' minus
 	number   *big.Rat
@@ -21,13 +20,13 @@ type expression struct {
 	of       []*expression
 }
 
-// mostDepth bounds expressions within expressions, mostDigits the numbers in them.
+// mostDepth bounds nested expressions, mostDigits the numbers in them.
 const (
 	mostDepth  = 100
 	mostDigits = 200
 )
 
-// formula reads expressions from a text. Its first failure stays.
+// formula parses expressions, and keeps the first error.
 type formula struct {
 	text  string
 	at    int
@@ -43,7 +42,7 @@ func (f *formula) fail(why string) *expression {
 	return &expression{operator: 'n', number: new(big.Rat)}
 }
 
-// parseExpression reads a text that is one expression; why tells what is wrong.
+// parseExpression parses an expression; why is an error or "".
 func parseExpression(text string) (e *expression, why string) {
 	f := &formula{text: text}
 	e = f.sum()
@@ -176,7 +175,7 @@ func (f *formula) named() *expression {
 	return e
 }
 
-// isName tells whether text is the name of a parameter.
+// isName reports whether text is the name of a parameter.
 func isName(text string) bool {
 	f := &formula{text: text}
 	if !isNameStart(f.peek()) || text == "rest" || text == "trip" {
@@ -186,7 +185,7 @@ func isName(text string) bool {
 	return f.why == "" && e.operator == 'p' && f.at == len(text)
 }
 
-// value computes the expression; get gives parameters. why tells what is wrong.
+// value computes the expression with parameters from get; why is an error or "".
 func (e *expression) value(get func(name string) (*big.Rat, string)) (v *big.Rat, why string) {
 	switch e.operator {
 	case 'n':
@@ -242,7 +241,7 @@ func (e *expression) apply(of []*big.Rat) (v *big.Rat, why string) {
 	return v, ""
 }
 
-// power is a whole power of base.
+// power returns an integer power of base.
 func power(base, exponent *big.Rat) (*big.Rat, string) {
 	const most = 1000
 	if !exponent.IsInt() || new(big.Rat).Abs(exponent).Cmp(big.NewRat(most, 1)) > 0 {

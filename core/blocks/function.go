@@ -6,20 +6,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// solved is a function whose blocks were eliminated: those that executions reach.
-// States are their numbers, in reverse postorder.
+// solved is a function after elimination. Its states are the reachable blocks in reverse postorder.
 type solved struct {
 	ready  bool
-	err    *Error   // why it cannot be solved
+	err    *Error
 	blocks []int32  // by state
 	totals []uint64 // by state: the sum of its weights
 	entry  int32    // state of the first block
-	// The ways of state i are edges edgeAt[i] up to edgeAt[i+1], with their weights.
+	// The edges of state i are edges[edgeAt[i]:edgeAt[i+1]].
 	edgeAt  []int32
 	edges   []edge
 	factor  *factor
 	visits  []float64 // by state: per invocation
-	resumed []float64 // by state: from executions that no way brings; nil for none
+	resumed []float64 // by state: from executions that come by no edge, or nil
 	calls   []call
 }
 
@@ -28,7 +27,7 @@ type edge struct {
 	weight uint64
 }
 
-// call is a state that calls a function with a name.
+// call is a state that calls a function by name.
 type call struct {
 	state, callee int32
 	made          share
@@ -67,7 +66,7 @@ func (s *System) prepare(n int) *solved {
 	return f
 }
 
-// spread turns executions that come to states from elsewhere into their visits.
+// spread turns executions that come to states from elsewhere into visits.
 func (f *solved) spread(sources []float64) {
 	f.factor.solve(sources)
 	for i := range sources {
@@ -75,8 +74,8 @@ func (f *solved) spread(sources []float64) {
 	}
 }
 
-// order finds the blocks that executions reach, in reverse postorder of a depth-first
-// search from the function's first block and those that are resumed.
+// order finds the reachable blocks, in reverse postorder of a depth-first search from the function's
+// first block and from resumed blocks.
 func (s *System) order(n int, f *solved) *Error {
 	p := s.program
 	first, end := p.Functions[n].First, p.Functions[n].First+p.Functions[n].Blocks
@@ -127,8 +126,7 @@ func (s *System) order(n int, f *solved) *Error {
 	return nil
 }
 
-// weight is that of a block's i-th way; of blocks without weights, the first one's
-// is 1.
+// weight returns the weight of a block's i-th edge. In blocks without weights the first one has 1.
 func (s *System) weight(b uint32, i int) uint64 {
 	if w := s.weights[b][i]; w > 0 || i > 0 || s.leaves[b] > 0 {
 		return w
@@ -139,8 +137,7 @@ func (s *System) weight(b uint32, i int) uint64 {
 	return 1
 }
 
-// states lists the ways of the states, merged and sorted, and their weights of
-// leaving.
+// states returns the edges of the states, merged and sorted, and their weights of leaving.
 func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 	n := len(f.blocks)
 	ways, leaves = make([][]way, n), make([]float64, n)
@@ -180,11 +177,11 @@ func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 				all = append(all, way{e.to, float64(e.weight)})
 			}
 		}
-		// Room for a way more, to the header of the loop around.
+		// Capacity for another edge, to the header of the outer loop.
 		all = append(all, way{})
 		ways[i] = all[from : len(all)-1 : len(all)]
 		leaves[i] = float64(s.leaves[b])
-		if sum == 0 { // nowhere to go on at
+		if sum == 0 { // no successor
 			sum, leaves[i] = 1, 1
 		}
 		f.totals = append(f.totals, sum)
@@ -193,7 +190,7 @@ func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 	return ways, leaves
 }
 
-// endless names a block that executions reach and from which they never leave.
+// endless returns an error about a block from which executions never leave.
 func (s *System) endless(f *solved) *Error {
 	n := len(f.blocks)
 	leaves := make([]bool, n)

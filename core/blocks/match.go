@@ -7,22 +7,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Match says which functions and blocks of one program are those of another: of the
-// text of a module, and of a trace of the program that was built from it and others.
+// Match maps the functions and blocks of a module to those of a program that contains it.
 type Match struct {
-	Functions []int32 // by function of the first program: of the second, -1 for none
+	Functions []int32 // by function of the module: of the program, or -1
 	Blocks    []int32 // by block
-	// Different are functions that both have and that are not the same: they are of
-	// another build, and match nothing.
+	// Different are functions of different builds, which match nothing.
 	Different []trace.Missed
-	// Missing are functions that only the first one has.
+	// Missing are functions that only the module has.
 	Missing []string
 
 	to, from *trace.Program
 }
 
-// NewMatch compares a module's program with one that should contain it. Functions go
-// by their names; of several of a name, the one with the same code is taken.
+// NewMatch matches a module with a program that should contain it, by functions' names and, of several
+// functions of a name, by code.
 func NewMatch(module, whole *trace.Program) *Match {
 	m := &Match{Functions: make([]int32, len(module.Functions)), Blocks: make([]int32, len(module.Blocks)), to: module, from: whole}
 	for b := range m.Blocks {
@@ -58,7 +56,7 @@ func NewMatch(module, whole *trace.Program) *Match {
 	return m
 }
 
-// differs says in what two functions differ, "" if in nothing.
+// differs returns a difference of two functions, or "".
 func (m *Match) differs(a, b *trace.Function) string {
 	if uint64(a.First)+uint64(a.Blocks) > uint64(len(m.to.Blocks)) || uint64(b.First)+uint64(b.Blocks) > uint64(len(m.from.Blocks)) {
 		return "its blocks are not there"
@@ -82,7 +80,7 @@ func (m *Match) differs(a, b *trace.Function) string {
 	return ""
 }
 
-// Err is the error of a match that is none: nothing matches, or something differs.
+// Err returns an error if no function matches, or some differ.
 func (m *Match) Err() error {
 	switch {
 	case len(m.Different) > 0:

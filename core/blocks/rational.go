@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// mostBits bounds the length of the numbers that rational solutions may have.
+// mostBits bounds the numbers of rational solutions.
 const mostBits = 1 << 22
 
 func (h share) ofRational(n *big.Rat) *big.Rat {
@@ -19,11 +19,11 @@ func (h share) ofRational(n *big.Rat) *big.Rat {
 // rationalFunction is a function of a component in rational numbers.
 type rationalFunction struct {
 	visits, resumed []*big.Rat         // by state; resumed may be nil
-	calls           map[int32]*big.Rat // per invocation, of functions of the component by their numbers in it
-	resumedCalls    map[int32]*big.Rat // in all, from executions that no way brings
+	calls           map[int32]*big.Rat // per invocation, by the callee's number in the component
+	resumedCalls    map[int32]*big.Rat // in all, from executions that come by no edge
 }
 
-// rationalComponent solves functions for their visits per invocation.
+// rationalComponent computes the visits of functions per invocation.
 func (s *System) rationalComponent(members []int32) ([]rationalFunction, error) {
 	list := make([]rationalFunction, len(members))
 	for i, n := range members {
@@ -58,7 +58,7 @@ func rationals(n int) []*big.Rat {
 	return list
 }
 
-// rationalCalls adds up the calls within a component, by the callee's number in it.
+// rationalCalls adds up the calls within a component, by the callee's number.
 func (s *System) rationalCalls(f *solved, members []int32, visits []*big.Rat) map[int32]*big.Rat {
 	calls := map[int32]*big.Rat{}
 	for _, c := range f.calls {
@@ -74,8 +74,7 @@ func (s *System) rationalCalls(f *solved, members []int32, visits []*big.Rat) ma
 	return calls
 }
 
-// eliminateRational turns sources into visits, in their place, by the same
-// elimination as eliminate.
+// eliminateRational replaces sources by visits, by the same elimination as eliminate.
 func (s *System) eliminateRational(f *solved, lists ...[]*big.Rat) bool {
 	n := len(f.blocks)
 	out, leaves := make([]map[int32]*big.Rat, n), make([]*big.Rat, n)
@@ -151,8 +150,7 @@ func (s *System) eliminateRational(f *solved, lists ...[]*big.Rat) bool {
 	return true
 }
 
-// callMatrix is the matrix of calls per invocation, from row to column, subtracted
-// from 1.
+// callMatrix returns the unit matrix minus the calls per invocation, from row to column.
 func callMatrix(functions []rationalFunction) [][]*big.Rat {
 	m := make([][]*big.Rat, len(functions))
 	for i := range m {
@@ -165,9 +163,9 @@ func callMatrix(functions []rationalFunction) [][]*big.Rat {
 	return m
 }
 
-// solveDense solves x·m = entries in the place of entries. It gives a row whose pivot
-// is not positive, -1 if all are: then the calls converge, for a matrix whose other
-// elements are not positive has a positive inverse just then.
+// solveDense replaces entries by x with x·m = entries. It returns a row whose pivot is not positive,
+// or -1: then the calls converge, since exactly such a matrix, whose other elements are not
+// positive, has a positive inverse.
 func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 	t, r := new(big.Rat), new(big.Rat)
 	for k := len(m) - 1; k >= 0; k-- {
@@ -196,13 +194,12 @@ func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 	return -1
 }
 
-// mostRational bounds the blocks of functions whose recursion is solved in rational
-// numbers without being asked to: it takes seconds for as many.
+// mostRational bounds the blocks of functions whose recursion is solved in rational numbers, which
+// takes seconds.
 const mostRational = 2000
 
-// rationalInvocations gives the invocations of a component's functions, rounded from
-// rational ones: nil where these are too long. If the calls within do not end it names
-// a function, else -1.
+// rationalInvocations returns the rounded rational invocations of a component's functions, nil if
+// the numbers are too long, and a function whose recursion diverges, or -1.
 func (s *System) rationalInvocations(members []int32, entries []float64) (list []float64, diverging int32) {
 	blocks := 0
 	for _, n := range members {

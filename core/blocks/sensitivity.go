@@ -8,28 +8,24 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Influence is what a way of a branch means to a total.
+// Influence is the influence of an edge on a total.
 type Influence struct {
 	Block int
-	Way   int     // of its Successors; as many as these: the invocation's end
-	Share float64 // how often the block goes on this way
-	// Slope is the derivative of the total by Share, where the other ways give way
-	// in proportion.
+	Way   int     // number of the successor; their number for leaving
+	Share float64 // the branch probability
+	// Slope is the derivative of the total by Share, with the other edges in proportion.
 	Slope float64
-	// Weight is the part of the total that comes or goes as the odds of the way change
-	// (its weight against the sum of the others), by the factor e at first order: where
-	// the way keeps on in a loop, as the loop's trip count does.
+	// Weight is the relative change of the total, to first order, if the odds of the edge change
+	// by the factor e. For the edge that continues a loop, this is a change of its trip count.
 	Weight float64
 }
 
-// Sensitivity says what each branch means to a total of cost (by block, of one
-// execution): the greatest Weight first. The total is that of the whole program, with
-// what is called.
+// Sensitivity returns the influence of each branch on the total of cost (by block, per execution)
+// over the whole program, in descending order of Weight.
 //
-// The derivatives come from the transposed system (the adjoint method): its solution
-// is what a visit of each block costs until its invocation ends, with its calls, and
-// its right side the blocks' cost. Solving it takes as long as solving for the counts;
-// a difference for each branch would take as many solutions as there are branches.
+// The derivatives come from the transposed system (the adjoint method). Its solution is the cost of
+// a visit of each block until its invocation ends, with calls. It takes as long as one solution for
+// the counts, where differences would need one for each branch.
 func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, total float64, err error) {
 	ahead, err := s.costAhead(c, cost)
 	if err != nil {
@@ -49,7 +45,7 @@ func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, tot
 	return list, total, nil
 }
 
-// influences appends those of a block's ways.
+// influences appends those of a block's edges.
 func (s *System) influences(list []Influence, b int, visits float64, ahead []float64, total float64) []Influence {
 	next := s.program.Blocks[b].Successors
 	weights, values := make([]float64, len(next)+1), make([]float64, len(next)+1)
@@ -57,7 +53,7 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		weights[i], values[i] = float64(s.weight(uint32(b), i)), ahead[next[i]]
 	}
 	weights[len(next)] = float64(s.leaves[b])
-	// Sums over the ways before and behind: 1 − w/sum would lose digits.
+	// Sums over the edges before and after: 1 − w/sum would lose digits.
 	behind, valueBehind := make([]float64, len(weights)+1), make([]float64, len(weights)+1)
 	for i := len(next); i >= 0; i-- {
 		behind[i], valueBehind[i] = behind[i+1]+weights[i], valueBehind[i+1]+weights[i]*values[i]
@@ -68,7 +64,7 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		gain := values[i]*others - (valueBefore + valueBehind[i+1])
 		before, valueBefore = before+w, valueBefore+w*values[i]
 		if w == 0 || others == 0 {
-			continue // the others are never taken, and in no proportion
+			continue // the others are never taken, and have no proportion
 		}
 		in := Influence{Block: b, Way: i, Share: w / (w + others), Slope: visits * gain / others}
 		if total > 0 {
@@ -79,7 +75,7 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 	return list
 }
 
-// costAhead is, by block, what a visit costs until its invocation ends.
+// costAhead returns the cost of a visit until its invocation ends, by block.
 func (s *System) costAhead(c *Solution, cost []float64) ([]float64, error) {
 	components, err := s.components()
 	if err != nil {
@@ -134,7 +130,7 @@ func (v *solver) callsBetween(components [][]int32) {
 	}
 }
 
-// costs are those of the states' blocks.
+// costs returns the cost of each state's block.
 func (f *solved) costs(cost []float64) []float64 {
 	z := make([]float64, len(f.blocks))
 	for state, b := range f.blocks {
@@ -143,8 +139,8 @@ func (f *solved) costs(cost []float64) []float64 {
 	return z
 }
 
-// costOf finds what an invocation of each of a component's functions costs; those
-// that they call outside of it are known.
+// costOf computes the cost of an invocation of each of a component's functions. Callees outside of it
+// are known.
 func (v *solver) costOf(members []int32, cost, each []float64) error {
 	for i, n := range members {
 		v.numbers[n] = int32(i)
@@ -186,8 +182,7 @@ func (v *solver) costOf(members []int32, cost, each []float64) error {
 	return nil
 }
 
-// solveTransposed turns what invocations cost by themselves into what they cost with
-// the calls within the component.
+// solveTransposed adds the calls within the component to the costs of invocations.
 func (k *component) solveTransposed(own []float64) {
 	if k.known == nil {
 		k.factor.solveTransposed(own)
@@ -199,8 +194,7 @@ func (k *component) solveTransposed(own []float64) {
 	k.factor.solve(own)
 }
 
-// Costs is the cost of an execution of each block in one counter, for
-// [System.Sensitivity].
+// Costs returns the cost of an execution of each block in a counter, for [System.Sensitivity].
 func (w *Work) Costs(counter profile.Counter) []float64 {
 	list := make([]float64, len(w.once))
 	for b := range w.once {

@@ -9,13 +9,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Solution is how often everything runs in a system.
+// Solution has the executions of blocks and the invocations of functions.
 type Solution struct {
 	Program     *trace.Program
-	Visits      []float64 // by block: how often it runs
+	Visits      []float64 // executions, by block
 	Invocations []float64 // by function
-	// Whole tells, by function, that its counts are whole numbers and that these are
-	// proven to be the solution: in Exact, by block, and Invoked, by function.
+	// Whole, by function: its counts are integers, proven to be the solution, in Exact, by block,
+	// and Invoked, by function.
 	Whole   []bool
 	Exact   []uint64
 	Invoked []uint64
@@ -23,29 +23,28 @@ type Solution struct {
 	Error float64
 }
 
-// mostWhole is the largest count that is treated as an integer.
+// mostWhole bounds the counts that are treated as integers.
 const mostWhole = 1 << 62
 
-// component is a strongly connected component of the call graph that is being
-// solved: functions, numbered in it.
+// component is a strongly connected component of the call graph, whose functions are numbered.
 type component struct {
 	functions []int32
-	self      bool    // there are calls within
-	factor    *factor // of the calls within; nil for none
+	self      bool    // there are calls within the component
+	factor    *factor // of the calls within, or nil
 	known     []float64
 	counts    [][]float64 // by function: by state
 	exact     [][]uint64
 }
 
-// solver is one solution of a system.
+// solver computes one solution.
 type solver struct {
 	s       *System
 	c       *Solution
-	calls   []float64 // by function: calls of it, so far
-	whole   []bool    // these are whole numbers:
+	calls   []float64 // by callee, so far
+	whole   []bool    // calls are integers, in exact
 	exact   []uint64
 	errors  []float64 // of calls
-	numbers []int32   // by function: its number in the component, -1 outside of it
+	numbers []int32   // by function: its number in the component, or -1
 }
 
 // Solve computes the counts.
@@ -71,8 +70,8 @@ func (s *System) Solve() (*Solution, error) {
 	return v.c, nil
 }
 
-// components gives the functions that are reached, by strongly connected components
-// of the call graph, callers first.
+// components returns the reachable functions, by strongly connected components of the call graph,
+// callers first.
 func (s *System) components() ([][]int32, error) {
 	return connected(len(s.functions), s.isEntered, func(f int32) ([]call, error) {
 		if g := s.prepare(int(f)); g.err != nil {
@@ -82,7 +81,7 @@ func (s *System) components() ([][]int32, error) {
 	})
 }
 
-// isEntered tells of functions that something outside of the program enters.
+// isEntered reports whether a function is entered from outside of the program.
 func (s *System) isEntered(n int) bool {
 	f := &s.program.Functions[n]
 	if f.Blocks == 0 {
@@ -91,15 +90,10 @@ func (s *System) isEntered(n int) bool {
 	if s.entered[n] > 0 {
 		return true
 	}
-	for b := f.First; b < f.First+f.Blocks; b++ {
-		if s.resumed[b] > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.resumed[f.First:f.First+f.Blocks], isPositive)
 }
 
-// of is a share of a count.
+// of returns a share of a count.
 func (h share) of(n float64) float64 {
 	if h.part == h.whole {
 		return n
@@ -107,7 +101,7 @@ func (h share) of(n float64) float64 {
 	return n * float64(h.part) / float64(h.whole)
 }
 
-// ofWhole is a share of an integer, with the rest of the division.
+// ofWhole returns a share of an integer, with the remainder of the division.
 func (h share) ofWhole(n uint64) (q, rest uint64) {
 	if h.part == h.whole {
 		return n, 0
@@ -119,7 +113,7 @@ func (h share) ofWhole(n uint64) (q, rest uint64) {
 	return bits.Div64(hi, lo, h.whole)
 }
 
-// component solves the functions of a component, whose callers are solved.
+// component solves the functions of a component. Its callers are solved.
 func (v *solver) component(list []int32) error {
 	k := &component{functions: list}
 	for i, f := range list {
@@ -160,7 +154,7 @@ func (v *solver) component(list []int32) error {
 	return nil
 }
 
-// counts are the function's visits for that many invocations, by state.
+// counts returns the function's visits for a number of invocations, by state.
 func (f *solved) counts(invocations float64) []float64 {
 	list := make([]float64, len(f.visits))
 	for i, per := range f.visits {
@@ -172,8 +166,7 @@ func (f *solved) counts(invocations float64) []float64 {
 	return list
 }
 
-// addCalls adds the calls that counts of a function make within its component to
-// the entries of those that they call.
+// addCalls adds the calls of a function within its component to the entries of the callees.
 func (v *solver) addCalls(f int32, counts, entries []float64) {
 	for _, c := range v.s.functions[f].calls {
 		if to := v.numbers[c.callee]; to >= 0 {
@@ -182,8 +175,8 @@ func (v *solver) addCalls(f int32, counts, entries []float64) {
 	}
 }
 
-// recursion factorises the calls within a component. known are the functions'
-// invocations with these entries, nil if they are not known.
+// recursion factorises the calls within a component. known are the functions' invocations for
+// these entries, or nil.
 func (v *solver) recursion(k *component, entries, known []float64) error {
 	n := len(k.functions)
 	dense := make([]float64, n)
@@ -221,7 +214,7 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 	if bad >= 0 && diagonal[bad] < surelyNegative {
 		return v.s.diverges(k.functions[bad])
 	}
-	// Floating point does not tell: ask the rationals.
+	// Floating point cannot decide.
 	solved := bad < 0
 	list, diverging := v.s.rationalInvocations(k.functions, entries)
 	switch {
@@ -242,8 +235,8 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 	}
 }
 
-// factorKnown factorises the calls within a component of which the solution is known,
-// without a subtraction.
+// factorKnown factorises the calls within a component whose solution is known, without
+// subtraction.
 func (k *component) factorKnown(ways [][]way, entries []float64) bool {
 	var bad int
 	k.factor, bad = eliminate(transposed(ways, k.known), slices.Clone(entries), nil)
@@ -258,12 +251,11 @@ func cloneWays(ways [][]way) [][]way {
 	return list
 }
 
-// surelyNegative pivots are below 0 by no rounding errors.
+// surelyNegative pivots are negative not because of rounding.
 const surelyNegative = -1e-3
 
-// least is the pivot from which on floating-point numbers will do for the recursion of
-// functions: smaller ones may be rounding errors, or lose digits that rational numbers
-// keep, where these are not too long.
+// least returns the least pivot for which floating-point numbers suffice: smaller ones may be
+// rounding errors, or lose digits that rational numbers keep, if these are not too long.
 func (s *System) least(functions []int32) float64 {
 	const sure, precise, fewBlocks = 1e-9, 1e-3, 500
 	blocks := 0
@@ -276,7 +268,7 @@ func (s *System) least(functions []int32) float64 {
 	return sure
 }
 
-// diverges is the error of a recursion without an end.
+// diverges returns the error of an infinite recursion.
 func (s *System) diverges(n int32) *Error {
 	f := &s.program.Functions[n]
 	return &Error{
@@ -286,8 +278,7 @@ func (s *System) diverges(n int32) *Error {
 	}
 }
 
-// knownOf gives the invocations of functions in the run that the weights are of,
-// nil if they are of none.
+// knownOf returns the invocations of functions in the run of the weights, or nil.
 func (s *System) knownOf(functions []int32) []float64 {
 	if s.known == nil {
 		return nil
@@ -302,7 +293,7 @@ func (s *System) knownOf(functions []int32) []float64 {
 	return list
 }
 
-// transposed turns calls per invocation into calls in all, and their directions.
+// transposed turns calls per invocation into all calls, and reverses their direction.
 func transposed(ways [][]way, invocations []float64) [][]way {
 	back := make([][]way, len(ways))
 	for i, list := range ways {
@@ -327,8 +318,7 @@ func (k *component) solve(entries []float64) {
 	}
 }
 
-// correct turns residuals of a component's states, by function, into corrections of
-// their counts.
+// correct turns residuals of a component's states, by function, into corrections of the counts.
 func (v *solver) correct(k *component, residuals [][]float64) {
 	entries := make([]float64, len(k.functions))
 	for i, f := range k.functions {
@@ -348,11 +338,11 @@ func (v *solver) correct(k *component, residuals [][]float64) {
 	}
 }
 
-// mostCorrections bounds the steps of refinement; two are the rule.
+// mostCorrections bounds the steps of refinement. Two are usual.
 const mostCorrections = 8
 
-// refine looks for whole numbers that fulfil the equations of a component, and
-// proves that they do. Where there are none, counts are corrected all the same.
+// refine finds integers that fulfil the equations of a component, and proves it. Without any, it
+// still corrects the counts.
 func (v *solver) refine(k *component) bool {
 	for i, f := range k.functions {
 		if !v.whole[f] {
@@ -394,8 +384,7 @@ func (v *solver) refine(k *component) bool {
 	return false
 }
 
-// residuals are what the equations of a component's states lack with whole numbers
-// for counts; zero tells that they lack nothing.
+// residuals returns the residuals of a component's equations for integer counts; zero if all are 0.
 func (v *solver) residuals(k *component) (list [][]float64, zero bool) {
 	list, zero = make([][]float64, len(k.functions)), true
 	calls, broken := make([]uint64, len(k.functions)), false
@@ -419,7 +408,7 @@ func (v *solver) residuals(k *component) (list [][]float64, zero bool) {
 	return list, zero
 }
 
-// residual is what the equations of a function lack that is called so often.
+// residual computes the residuals of a function.
 type residual struct {
 	s        *System
 	function int32
@@ -427,7 +416,7 @@ type residual struct {
 	counts   []uint64 // by state
 
 	whole []uint64  // by state; negative ones wrap
-	rests []float64 // by state: of divisions with a rest, nil where there are none
+	rests []float64 // by state: remainders of divisions, or nil
 }
 
 func (r *residual) compute() []float64 {
@@ -470,8 +459,8 @@ func (r *residual) addRest(state int32, part, of uint64) {
 	r.rests[state] += float64(part) / float64(of)
 }
 
-// isZero tells whether the equations are fulfilled. Rests that seem to make whole
-// numbers are added up as fractions.
+// isZero reports whether the equations are fulfilled. Remainders that seem to sum to integers are
+// added up as fractions.
 func (r *residual) isZero() bool {
 	for i, n := range r.whole {
 		if r.rests == nil && n != 0 || r.rests != nil && math.Abs(float64(int64(n))+r.rests[i]) > 1e-6 {
@@ -506,13 +495,13 @@ func (r *residual) isZero() bool {
 	return true
 }
 
-// fraction is part/of.
+// fraction returns part/of.
 func fraction(part, of uint64) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).SetUint64(part), new(big.Int).SetUint64(of))
 }
 
-// bound bounds the errors of a component's counts: the equations' residuals, and
-// what their rounding may hide, spread like entries.
+// bound bounds the errors of a component's counts: it spreads the residuals, and their rounding
+// errors, like entries.
 func (v *solver) bound(k *component) {
 	const unit = 1.0 / (1 << 53)
 	list := make([][]float64, len(k.functions))
@@ -555,8 +544,7 @@ func (v *solver) bound(k *component) {
 	}
 }
 
-// finish puts a component's counts into the solution, and its calls of others to
-// these.
+// finish adds a component's counts to the solution, and its calls to those of other components.
 func (v *solver) finish(k *component, whole bool) {
 	c := v.c
 	for i, f := range k.functions {

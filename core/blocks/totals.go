@@ -10,15 +10,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Work is what one execution of each block of a program does: its instructions, its
-// flops, its bytes, and so on, counted as package analysis/counters counts a trace.
+// Work has the instructions, flops, bytes and so on of one execution of each block, counted as in
+// package analysis/counters.
 type Work struct {
 	program *trace.Program
 	once    []profile.Counts // by block
 	opcodes []string
 	ops     []opAmount // of block b: opsAt[b] up to opsAt[b+1]
 	opsAt   []int32
-	untold  []uint32 // by block: references of which only a trace's records tell the bytes
+	untold  []uint32 // by block: references whose bytes only the trace has
 }
 
 type opAmount struct {
@@ -26,7 +26,7 @@ type opAmount struct {
 	amount uint32
 }
 
-// NewWork reads the work off the program's tables.
+// NewWork computes the work from the program's tables.
 func NewWork(p *trace.Program) *Work {
 	type opKey struct {
 		opcode, datatype string
@@ -62,9 +62,8 @@ func NewWork(p *trace.Program) *Work {
 	return w
 }
 
-// addSite counts a site's reference. Of masked accesses, whose blocks stand before
-// that of the instruction, and of copies of any length, the tables do not tell how
-// much they touch.
+// addSite counts a site's reference. The tables do not have the bytes of masked accesses, whose blocks
+// precede that of the instruction, and of copies of variable length.
 func (w *Work) addSite(b int, s *trace.Site) {
 	if !s.Kind.IsReference() {
 		return
@@ -97,25 +96,24 @@ func (w *Work) addSite(b int, s *trace.Site) {
 	}
 }
 
-// Once is what one execution of a block does.
+// Once returns the work of one execution of a block.
 func (w *Work) Once(block int) *profile.Counts { return &w.once[block] }
 
-// Opcode is a number of executions of instructions with that opcode.
+// Opcode is the number of executed instructions with an opcode.
 type Opcode struct {
 	Name  string
 	Count float64
-	Exact uint64 // where the total is whole
+	Exact uint64 // if the total is an integer
 }
 
-// Total is what a block, a function or a program does.
+// Total is the work of a block, a function or a program.
 type Total struct {
 	Counts [profile.NumCounters]float64
-	// Whole tells that all is whole numbers, proven, below 2^64: Exact.
+	// Whole: all counts are proven integers below 2^64, in Exact.
 	Whole bool
 	Exact profile.Counts
-	// Untold are executed references of which only a trace's records tell how many
-	// bytes they touch: masked vector accesses, which are in no count, and copies of
-	// any length, whose bytes are in none.
+	// Untold are executed references whose bytes only a trace has: masked vector accesses, which
+	// are in no count, and copies of variable length, whose bytes are in none.
 	Untold float64
 }
 
@@ -140,7 +138,7 @@ func (t *Total) add(w *Work, b int, n float64, exact uint64, whole bool) {
 	}
 }
 
-// finish takes the numbers from the whole ones, which have no rounding.
+// finish replaces the counts by exact ones, if these are known.
 func (t *Total) finish() Total {
 	for i := range t.Counts {
 		if t.Whole {
@@ -163,20 +161,19 @@ func (w *Work) sum(s *Solution, first, end int) Total {
 	return t.finish()
 }
 
-// Block is what all executions of a block do.
+// Block returns the work of all executions of a block.
 func (w *Work) Block(s *Solution, b int) Total { return w.sum(s, b, b+1) }
 
-// Function is what a function does, without those that it calls.
+// Function returns the work of a function, without callees.
 func (w *Work) Function(s *Solution, n int) Total {
 	f := &w.program.Functions[n]
 	return w.sum(s, int(f.First), int(f.First+f.Blocks))
 }
 
-// Program is what the program does.
+// Program returns the work of the program.
 func (w *Work) Program(s *Solution) Total { return w.sum(s, 0, len(w.program.Blocks)) }
 
-// Opcodes counts the instructions of functions from first up to end, by opcode; the
-// most frequent one comes first.
+// Opcodes counts the instructions of the functions [first, end) by opcode, in descending order.
 func (w *Work) Opcodes(s *Solution, first, end int) (list []Opcode, whole bool) {
 	list, whole = make([]Opcode, len(w.opcodes)), true
 	for i, name := range w.opcodes {
