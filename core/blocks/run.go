@@ -8,24 +8,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Run is a program with what a run of it did: what package analysis/branches leaves in a
-// profile. Its program has no objects, threads and paths; its sites are numbered as in
-// the profile's.
+// Run is a program with the edges of a run, as package analysis/branches stores it in a profile. Its
+// program has no objects, threads and paths; its sites are numbered as in the profile.
 type Run struct {
 	Program *trace.Program
 	Edges   *Edges
-	Profile *Profile // nil: of a program that was traced
+	Profile *Profile // nil for a traced program
 }
 
-// Profile is what a module that never ran tells of another run, in which its compiler
-// counted: by block and by function, see ir.Module.
+// Profile is a compiler's profile in a module that was not run: by block and by function, see
+// ir.Module.
 type Profile struct {
 	Weights [][]uint64 // by block: nil, or as many as its successors
-	Entries []uint64   // by function: invocations; 0 where they are not known, too
-	Flow    []Flow     // values that go between blocks of a function
+	Entries []uint64   // by function: invocations; 0 if unknown
+	Flow    []Flow     // values that pass between blocks of a function
 }
 
-// Flow is what ir.Flow is.
+// Flow is ir.Flow.
 type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
 // The binary form, the section BLCK of profiles. Integers are uv, as in package
@@ -49,8 +48,7 @@ type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 //
 // Visits are what the lists add up to.
 
-// RunVersion is the newest version of the binary form that this package writes and
-// reads.
+// RunVersion is the newest version of the binary form.
 const RunVersion = 2
 
 // Append appends the run's binary form.
@@ -66,8 +64,7 @@ func (r *Run) Append(dst []byte) []byte {
 	return c.Out
 }
 
-// AppendRun appends the binary form of a run whose program's was made before: see
-// [AppendProgram]. An empty one is left out.
+// AppendRun appends the binary form of a run with a program encoded by [AppendProgram], or empty.
 func AppendRun(dst, program []byte, e *Edges) []byte {
 	c, version := codec.Writer(dst), uint64(1)
 	codeHead(c, &version, &program, e)
@@ -85,15 +82,14 @@ func codeHead(c *codec.Coder, version *uint64, program *[]byte, e *Edges) {
 	}
 }
 
-// Counts are those of a block: see [Edges].
+// Counts are the counts of a block: see [Edges].
 type Counts struct {
 	Taken                 []uint64
 	Left, Resumed, Unmade uint64
 }
 
-// codeCounts codes the counts of as many blocks, those that happened, and of functions. It
-// calls of to set the counts of a block, or to take those that were read; Taken is valid
-// until the next call.
+// codeCounts codes the counts of the blocks that happened, and of functions. It calls of to get the
+// counts of a block, or to store those that were read; Taken is valid until the next call.
 func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, of func(b int, x *Counts)) {
 	n, m := blocks, len(entered)
 	codec.Below(c, &n, uint64(blocks)+1)
@@ -116,8 +112,8 @@ func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse codes a list of those of n things that are there, each as number - (previous + 1)
-// and what code codes; each takes at least least bytes.
+// sparse codes a list of those of n things that are present, each as number - (previous + 1) and by
+// code; each takes at least least bytes.
 func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {
@@ -133,13 +129,12 @@ func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i in
 	})
 }
 
-// happened tells that there is something to write of a block.
+// happened reports whether a block has counts.
 func (e *Edges) happened(b int) bool {
 	return e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 || slices.ContainsFunc(e.Taken[b], isPositive)
 }
 
-// code codes the profile of a program. While reading, its lists are as long as they have to
-// be, and of zeros.
+// code codes the profile of a program. While reading, its lists have their lengths, and zeros.
 func (r *Profile) code(c *codec.Coder, p *trace.Program) {
 	sparse(c, len(p.Blocks), 2, func(b int) bool { return r.Weights[b] != nil }, func(b int) {
 		weights := append([]uint64{}, r.Weights[b]...)
@@ -160,7 +155,7 @@ const (
 	tooMuch      = "there is more than belongs there"
 )
 
-// AppendProgram appends the binary form of a program as [WithoutPaths] gives it.
+// AppendProgram appends the binary form of a program without paths.
 func AppendProgram(dst []byte, p *trace.Program) []byte {
 	bare := WithoutPaths(p)
 	var spans []span
@@ -177,7 +172,7 @@ func AppendProgram(dst []byte, p *trace.Program) []byte {
 	return sgt.AppendTables(c.Out, bare)
 }
 
-// span is a number of functions, one behind the other, of one module.
+// span is a number of consecutive functions of one module.
 type span struct {
 	functions uint64
 	module    uint32
@@ -198,8 +193,8 @@ func codeModules(c *codec.Coder, modules *[]trace.Module, spans *[]span) {
 	})
 }
 
-// WithoutPaths gives the part of a program that profiles keep, with files by name: their
-// paths say where somebody keeps them.
+// WithoutPaths returns the part of a program that profiles keep, with names of files instead of
+// private paths.
 func WithoutPaths(p *trace.Program) *trace.Program {
 	bare := &trace.Program{
 		Modules: append([]trace.Module{}, p.Modules...), Functions: append([]trace.Function{}, p.Functions...),
@@ -216,7 +211,7 @@ func WithoutPaths(p *trace.Program) *trace.Program {
 	return bare
 }
 
-// eachFile calls do with every name of a file.
+// eachFile calls do with every file name.
 func eachFile(p *trace.Program, do func(file *string)) {
 	for i := range p.Modules {
 		do(&p.Modules[i].Name)
@@ -232,15 +227,14 @@ func eachFile(p *trace.Program, do func(file *string)) {
 	}
 }
 
-// RunError tells why the blocks of a profile cannot be read.
+// RunError reports why the blocks of a profile cannot be read.
 type RunError struct{ What string }
 
 func (e *RunError) Error() string {
 	return "the blocks of the profile: " + e.What + "; copy the file again, or analyse the trace again"
 }
 
-// DecodeRun reads what [Run.Append] wrote, and holds that it balances. The error is a
-// [*RunError].
+// DecodeRun decodes a run, and checks that it balances. The error is a [*RunError].
 func DecodeRun(data []byte) (*Run, error) {
 	c := NewRunDecoder(data)
 	r := &Run{}
@@ -279,25 +273,24 @@ func DecodeRun(data []byte) (*Run, error) {
 	return r, nil
 }
 
-// RunDecoder reads a run's binary form in its two parts.
+// RunDecoder decodes a run in its two parts.
 type RunDecoder struct {
 	c       *codec.Coder
 	version uint64
 	program []byte
 }
 
-// NewRunDecoder reads data, which Append wrote.
+// NewRunDecoder returns a decoder of an encoded run.
 func NewRunDecoder(data []byte) *RunDecoder {
 	c := &RunDecoder{c: codec.Reader(data)}
 	codeHead(c.c, &c.version, &c.program, nil)
 	return c
 }
 
-// Encoded gives the program as [AppendProgram] wrote it, empty where it was left out. It
-// lies in the data.
+// Encoded returns the encoded program, which is a part of the data and may be empty.
 func (c *RunDecoder) Encoded() []byte { return c.program }
 
-// Program gives the program, nil where it was left out.
+// Program returns the program, or nil if it was left out.
 func (c *RunDecoder) Program() (*trace.Program, error) {
 	if err := c.Err(); err != nil || len(c.program) == 0 {
 		return nil, err
@@ -329,7 +322,7 @@ func (c *RunDecoder) Program() (*trace.Program, error) {
 	return p, nil
 }
 
-// Err is the first error so far, a [*RunError].
+// Err returns the first error so far, a [*RunError].
 func (c *RunDecoder) Err() error {
 	if err := c.c.In.Err(); err != nil {
 		return &RunError{err.Error()}
@@ -337,9 +330,8 @@ func (c *RunDecoder) Err() error {
 	return nil
 }
 
-// Each calls each with the counts of every block that ran, of as many blocks, and sets how
-// often each function was entered. It keeps x no longer than a call; each reports whether
-// the block has so many successors.
+// Each calls each with the counts of every block that ran, and sets the entries of functions. x is
+// valid during the call. each reports whether the block has that number of successors.
 func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {
 	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
 		if !each(b, x) {

@@ -9,34 +9,31 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sheet is a text that says how often the branches of a program take each of their
-// ways. A line is one of these; # begins a remark:
+// Sheet is a branch-probability file. A line is one of these; # begins a comment:
 //
 //	n = 1000                                         a parameter
-//	rows = n/4                                       one that follows from others
-//	enter main = 1                                   invocations that no call by name makes
-//	resume main back = 1                             executions that no way brings to a block
-//	made main entry = 99/100                         of the block's calls, those that enter the function
+//	rows = n/4                                       a parameter that depends on others
+//	enter main = 1                                   invocations by other than calls by name
+//	resume main back = 1                             executions that come to a block by no edge
+//	made main entry = 99/100                         share of the block's calls that enter the function
 //	main for.cond a.c:14 | for.body for.end = trip n
 //	main if.cond a.c:15  | if.then if.else = 0.25, rest
 //	main call a.c:16     | call+1 (leaves) = 999 : 1
 //
-// A branch has its function, block, and source line ("-" where it is not known; it is
-// there for who reads), then the blocks that it goes on to in the terminator's order,
-// and after "=" how often. Blocks are named by their labels in the compiler's form,
-// with +n for the part behind the n-th cut. The last way may be (leaves), the end of
-// the invocation: by an exception, longjmp, or the end of the program. How often is
+// A branch has its function, block and source line ("-" if unknown; for readers only), the
+// successors in the terminator's order, and after "=" their frequencies. Blocks have the compiler's
+// labels, with +n for the part after the n-th call. The last successor may be (leaves), the end of
+// the invocation by an exception, longjmp, or the end of the program. The frequencies are
 //
 //	0.25, 3/4       probabilities, which must sum to 1; one may be "rest"
 //	99 : 1          weights
-//	trip 100        of a branch that goes on in a loop or leaves it: what is behind it in
-//	                the loop runs 100 times for each time that the loop is left; where the
-//	                branch ends the loop's body, that body does
-//	?               not known
+//	trip 100        of a branch that continues a loop or leaves it: the code after it in the
+//	                loop runs 100 times for each exit; if the branch ends the loop's body,
+//	                the body does
+//	?               unknown
 //
-// Numbers are exact, and may be expressions of the parameters, with + - * / ^, min,
-// max, floor and ceil. Names with other characters than letters, digits and ._$-+ stand in
-// quotation marks, as Go has them.
+// Numbers are exact, and may be expressions of the parameters, with + - * / ^, min, max, floor and
+// ceil. Names with characters other than letters, digits and ._$-+ are in Go's quotation marks.
 type Sheet struct {
 	file       string
 	parameters []parameter
@@ -56,7 +53,7 @@ type branch struct {
 	line            int
 	function, block string
 	ways            []string
-	leaves          bool // the last way is (leaves)
+	leaves          bool // the last successor is (leaves)
 	kind            valueKind
 	values          []*expression // nil for rest
 }
@@ -77,7 +74,7 @@ type entry struct {
 	of                    *expression
 }
 
-// ParseSheet reads a sheet; file is named in errors.
+// ParseSheet parses a sheet. Errors name the file.
 func ParseSheet(file string, text []byte) (*Sheet, error) {
 	s := &Sheet{file: file, named: map[string]int{}}
 	line := 0
@@ -94,8 +91,8 @@ func (s *Sheet) fail(line int, why, do string) *Error {
 	return &Error{Sheet: s.file + ":" + strconv.Itoa(line), Block: -1, Why: why, Do: do}
 }
 
-// words splits a line; bar and equals are where the words | and = are, -1 for nowhere.
-// What follows = is one word.
+// words splits a line. bar and equals are the positions of the words | and =, or -1. The text after =
+// is one word.
 func words(l string) (list []string, bar, equals int, why string) {
 	bar, equals = -1, -1
 	for {
@@ -214,7 +211,7 @@ func (s *Sheet) branch(list []string, bar, equals, number int) (why string) {
 	return ""
 }
 
-// split splits text at a character that is in no parentheses.
+// split splits text at a character outside of parentheses.
 func split(text string, at byte) (parts []string) {
 	depth, from := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -236,7 +233,7 @@ func split(text string, at byte) (parts []string) {
 // Parameter is a named number of a sheet.
 type Parameter struct{ Name, Expression string }
 
-// Parameters lists those of the sheet, in its order.
+// Parameters lists the parameters, in the order of the sheet.
 func (s *Sheet) Parameters() []Parameter {
 	list := make([]Parameter, len(s.parameters))
 	for i := range s.parameters {
@@ -245,8 +242,7 @@ func (s *Sheet) Parameters() []Parameter {
 	return list
 }
 
-// Model is a system whose weights follow from a sheet, for any values of the sheet's
-// parameters.
+// Model is a system whose weights come from a sheet, for any values of its parameters.
 type Model struct {
 	System *System
 	sheet  *Sheet
@@ -254,8 +250,7 @@ type Model struct {
 	places []int // by entry: a function or a block
 }
 
-// Bind finds the sheet's branches in a system. What the sheet does not tell of stays
-// as it is there.
+// Bind finds the sheet's branches in a system. Other branches keep their weights.
 func (s *Sheet) Bind(system *System) (*Model, error) {
 	m := &Model{System: system, sheet: s, blocks: make([]int, len(s.branches)), places: make([]int, len(s.entries))}
 	functions := map[string]int{} // -1: several
@@ -305,7 +300,7 @@ func (s *Sheet) noFunction(name string, line int, several bool) *Error {
 	return s.fail(line, "the program has no function "+name, "the sheet may be of another program, or of another build")
 }
 
-// finder finds blocks by labels; it keeps those of the last function.
+// finder finds blocks by labels. It caches those of the last function.
 type finder struct {
 	function int
 	labels   map[string]int
@@ -332,7 +327,7 @@ func (f *finder) find(s *Sheet, system *System, functions map[string]int, functi
 	return at, nil
 }
 
-// fits checks a branch's ways.
+// fits checks a branch's successors.
 func (s *Sheet) fits(l *branch, system *System, at int) error {
 	next := system.program.Blocks[at].Successors
 	var want []string
@@ -346,7 +341,7 @@ func (s *Sheet) fits(l *branch, system *System, at int) error {
 	return nil
 }
 
-// fullName is a function's name with its module.
+// fullName returns a function's name with its module.
 func (s *System) fullName(n int) string {
 	f := &s.program.Functions[n]
 	if uint64(f.Module) < uint64(len(s.program.Modules)) {
@@ -355,8 +350,7 @@ func (s *System) fullName(n int) string {
 	return f.Name
 }
 
-// Set gives the system the weights that the sheet tells for these values of its
-// parameters; others have the sheet's.
+// Set sets the weights of the system for these values of parameters; others have the sheet's.
 func (m *Model) Set(values map[string]*big.Rat) error {
 	get := m.sheet.getter(values)
 	for i := range m.sheet.branches {
@@ -390,7 +384,7 @@ func (m *Model) Set(values map[string]*big.Rat) error {
 	return nil
 }
 
-// setMade says which part of a block's calls enter the function that they name.
+// setMade sets the share of a block's calls that enter the function that they name.
 func (s *System) setMade(block int, made share) {
 	if made.part == made.whole {
 		made = share{}
@@ -401,7 +395,7 @@ func (s *System) setMade(block int, made share) {
 	}
 }
 
-// getter gives parameters, computed once.
+// getter returns a function that computes parameters once.
 func (s *Sheet) getter(values map[string]*big.Rat) func(string) (*big.Rat, string) {
 	known := map[string]*big.Rat{}
 	open, depth := map[string]bool{}, 0
@@ -435,7 +429,7 @@ func (s *Sheet) getter(values map[string]*big.Rat) func(string) (*big.Rat, strin
 	return get
 }
 
-// set gives a branch its weights.
+// set sets the weights of a branch.
 func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) error {
 	fail := func(why, do string) error {
 		e := m.System.fail(at, why, do)
@@ -487,7 +481,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 	return m.System.Set(at, list, leaves)
 }
 
-// short is a number in few characters.
+// short formats a number in few characters.
 func short(v *big.Rat) string {
 	if text := v.RatString(); len(text) <= 20 {
 		return text
@@ -496,7 +490,7 @@ func short(v *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
-// trip turns a trip count into weights of staying in a loop and leaving it.
+// trip turns a trip count into the weights of a loop branch.
 func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 	next := s.program.Blocks[b].Successors
 	if len(next) != 2 || s.leavesLoop(b, int(next[0])) == s.leavesLoop(b, int(next[1])) {
@@ -519,10 +513,10 @@ func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 	return list, ""
 }
 
-// endsBody tells whether a way back to the header of a loop is behind its body.
+// endsBody reports whether an edge leads back to the header after the loop's body.
 func (s *System) endsBody(b, next int) bool { return uint32(next)+1 == s.program.Blocks[b].Loop }
 
-// distribute checks probabilities, and gives what is left to the one that is nil.
+// distribute checks probabilities, and assigns the rest to the one that is nil.
 func distribute(values []*big.Rat) (why string) {
 	sum, rest := new(big.Rat), -1
 	for i, v := range values {
@@ -546,8 +540,7 @@ func distribute(values []*big.Rat) (why string) {
 	return ""
 }
 
-// integers are whole numbers in the same proportion, of which the sum is not above
-// the most that a branch may have.
+// integers returns integers in the same proportion, with at most 63 bits in sum.
 func integers(values []*big.Rat) ([]uint64, bool) {
 	scale, common := big.NewInt(1), new(big.Int)
 	for _, v := range values {

@@ -16,9 +16,8 @@ const sheetHelp = `# A line a branch: function, block, source line | its ways = 
 # Numbers may be expressions of parameters: n = 1000 in a line of its own, then trip n/4.
 `
 
-// AppendSheet writes the system as a [Sheet], with every branch, which gives the same
-// weights when it is read and bound to the program. about is put into a remark at its
-// top: where the numbers come from.
+// AppendSheet appends the system as a [Sheet] with every branch. about is a comment at its top: the
+// origin of the numbers.
 func (s *System) AppendSheet(dst []byte, about string) []byte {
 	for line := range strings.Lines(about) {
 		dst = append(dst, "# "+strings.TrimRight(line, "\n")+"\n"...)
@@ -44,8 +43,7 @@ func (s *System) AppendSheet(dst []byte, about string) []byte {
 	return dst
 }
 
-// sheetNames are the functions' names, with their modules where others have the
-// same.
+// sheetNames returns the functions' names, with their modules if they are ambiguous.
 func (s *System) sheetNames() []string {
 	seen := map[string]int{}
 	for n := range s.program.Functions {
@@ -62,7 +60,7 @@ func (s *System) sheetNames() []string {
 	return list
 }
 
-// quoted puts names with rare characters into quotation marks.
+// quoted quotes names with special characters.
 func quoted(name string) string {
 	plain := name != "" && name != "|" && name != "="
 	for i := 0; i < len(name) && plain; i++ {
@@ -75,7 +73,7 @@ func quoted(name string) string {
 	return strconv.Quote(name)
 }
 
-// appendBlock writes the lines of a block.
+// appendBlock appends the lines of a block.
 func (s *System) appendBlock(dst []byte, function string, b int) []byte {
 	k := &s.program.Blocks[b]
 	label := quoted(Label(k))
@@ -92,8 +90,7 @@ func (s *System) appendBlock(dst []byte, function string, b int) []byte {
 	return dst
 }
 
-// appendBranch writes what names the branch at the end of a block; nothing for one that
-// goes one way only.
+// appendBranch appends the name of the branch at the end of a block, if it has several successors.
 func (s *System) appendBranch(dst []byte, function string, b int) []byte {
 	k := &s.program.Blocks[b]
 	if !s.severalWays(b) && (s.leaves[b] == 0 || len(k.Successors) == 0) {
@@ -114,13 +111,13 @@ func (s *System) appendBranch(dst []byte, function string, b int) []byte {
 	return dst
 }
 
-// BranchLine is the line of a sheet that tells of a block.
+// BranchLine is the line of a sheet for a block.
 type BranchLine struct {
 	Block       int
-	Name, Value string // what stands before "=" and behind it
+	Name, Value string // before and after "="
 }
 
-// BranchLines are those of a function, as [System.AppendSheet] writes them.
+// BranchLines returns the lines of a function, as [System.AppendSheet] writes them.
 func (s *System) BranchLines(function int) (list []BranchLine) {
 	f := &s.program.Functions[function]
 	name := s.sheetNames()[function]
@@ -159,7 +156,7 @@ func (s *System) appendValues(dst []byte, b int) []byte {
 	return dst
 }
 
-// tripOf is a loop branch's trip count, if its weights make a whole one.
+// tripOf returns a loop branch's trip count, if it is an integer.
 func (s *System) tripOf(b int) (uint64, bool) {
 	next := s.program.Blocks[b].Successors
 	if s.leaves[b] > 0 || len(next) != 2 || s.leavesLoop(b, int(next[0])) == s.leavesLoop(b, int(next[1])) {

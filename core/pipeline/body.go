@@ -7,88 +7,83 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Body is a block, or the blocks of a loop's body one after the other, as a processor
-// sees it: the operations with what they wait for.
+// Body is the operations of a block, or of a loop's blocks in sequence, with their dependences.
 type Body struct {
 	Processor *Processor
-	Ops       []Op      // in program order, those that cost nothing too
-	Missing   []Missing // what the processor's description has no number for
-	Unknown   []string  // what is called there, whose time is not in the model's
+	Ops       []Op      // in program order, with those that cost nothing
+	Missing   []Missing // classes without a cost in the description
+	Unknown   []string  // called functions, whose time is not modelled
 }
 
 // Op is one instruction.
 type Op struct {
-	Block  uint32  // index among the blocks that the body was made of
+	Block  uint32  // index of its block
 	Instr  uint32  // index in its block
-	Class  Class   // "" for what costs nothing
-	Weight float64 // how often it runs in one pass of the body
+	Class  Class   // "" if it costs nothing
+	Weight float64 // executions in one pass of the body
 	Cost   Cost
 	Waits  []Wait
 	Misses Misses
 }
 
-// Wait is a value that an operation needs.
+// Wait is a dependence of an operation on a value.
 type Wait struct {
-	Op     uint32 // whose result it is
+	Op     uint32 // that computes the value
 	Before uint32 // iterations ago
-	// Cycles from that operation's start to the earliest of this one's; behind a phi it
-	// may be below 0, where the operation needs that value later than its others.
+	// Cycles from that operation's start to the earliest start of this one. After a phi they may be
+	// negative, if the operation needs that value later than others.
 	Cycles float64
 }
 
-// Options say what is known besides the instructions.
+// Options describe what the instructions do not.
 type Options struct {
-	// Target is what the code was made for (trace.Function): an instruction of LLVM's that
-	// it has none for is taken as those that it is made of.
+	// Target is the target of the code (trace.Function). An instruction of LLVM's that it lacks
+	// costs as much as those that replace it.
 	Target trace.Target
-	// LoadLatency gives the average cycles of a load, E(λ), 0 for the description's own;
-	// the block is an index into the blocks given, the site as trace.Instr has it, 0 for none.
+	// LoadLatency returns the average cycles of a load, E(λ), or 0 for those of the description. The
+	// block is an index into the given blocks, the site as in trace.Instr, 0 for none.
 	LoadLatency func(block int, site uint32) float64
-	// Crossing gives the share of a load's or store's executions that lie across two
-	// lines; nil: none do.
+	// Crossing returns the share of a load's or store's executions that access two lines; nil: 0.
 	Crossing func(block int, site uint32) float64
-	// Misses gives what an access misses in an execution, of what is not fetched ahead
-	// of it; nil: nothing.
+	// Misses returns the misses of an access that is not prefetched; nil: none.
 	Misses func(block int, site uint32) Misses
-	// FillWait returns the cycles, an execution in the mean, that a load waits for a line
-	// that an earlier load of the iteration is fetching, so many references before it; nil: none.
-	// It is asked for loads whose addresses differ by constants.
+	// FillWait returns the mean cycles per execution that a load waits for a line that an earlier
+	// load of the iteration fetches, with some references in between; nil: none. The addresses
+	// of both loads differ by constants.
 	FillWait func(load, fetching Access, between int) float64
 }
 
-// Access is a place in the code that refers to memory: an index into the blocks given, and
-// the site as trace.Instr has it.
+// Access is a memory reference: an index into the given blocks, and the site as in trace.Instr.
 type Access struct {
 	Block int
 	Site  uint32
 }
 
-// Misses are what an access misses in the first level, an execution in the mean.
+// Misses are the mean first-level misses of an execution of an access.
 type Misses struct {
-	Lines     float64 // that it fetches
-	Waits     float64 // cycles from their addresses to their values, summed up
-	Scattered float64 // cycles that they take to come where many do at a time, none waiting for another
+	Lines     float64 // lines
+	Waits     float64 // sum of the cycles from address to value
+	Scattered float64 // cycles if many independent lines arrive at a time
 }
 
-// NewBody lays out one block for a processor.
+// NewBody returns the body of one block.
 func (p *Processor) NewBody(instrs []trace.Instr, o Options) *Body {
 	return p.NewChain([]Piece{{Instrs: instrs, Weight: 1}}, nil, o)
 }
 
-// Piece is a block of a loop's body, and how often it runs in one iteration.
+// Piece is a block of a loop's body, with its executions per iteration.
 type Piece struct {
 	Instrs []trace.Instr
 	Weight float64
 }
 
-// Carried is a value that goes from one piece of a body to another, which
-// trace.Instr.Uses does not say: instruction Instr of piece Piece uses the result of FromInstr
-// of FromPiece, of this iteration or as many before it.
+// Carried is a value that passes between pieces, which is not in trace.Instr.Uses: instruction
+// Instr of piece Piece uses the result of FromInstr of FromPiece, Before iterations ago.
 type Carried struct {
 	Piece, Instr, FromPiece, FromInstr, Before uint32
 }
 
-// NewChain lays out the pieces of a loop's body, in an order in which they run.
+// NewChain returns the body of a loop's pieces, in an order of execution.
 func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body {
 	b := &Body{Processor: p}
 	target, n := p.machine(o.Target), 0
@@ -111,7 +106,7 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 		}
 		to, from := first[c.Piece]+c.Instr, first[c.FromPiece]+c.FromInstr
 		if c.Before == 0 && from >= to {
-			continue // no value of this iteration comes from behind
+			continue // no value of this iteration comes from a later instruction
 		}
 		cycles := b.Ops[from].Cost.Latency
 		if in := &pieces[c.Piece].Instrs[c.Instr]; in.Opcode == "fadd" || in.Opcode == "fsub" || len(in.Uses) == 3 && in.Uses[2] == -1 {
@@ -126,9 +121,8 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 }
 
 // waitForFills makes loads wait for the lines that earlier loads of the iteration fetch. Both
-// loads' addresses must come from the same value by constants: fields of one structure. Where
-// the later one follows the earlier one in the same line it hits in the first level, by the
-// order of accesses, but its value is there no sooner than the line.
+// addresses come from the same value by adding constants: fields of one structure. A later load of
+// the same line hits in the first level, but its value is not available before the line.
 func (b *Body) waitForFills(pieces []Piece, o Options) {
 	type fetch struct {
 		op     uint32
@@ -159,8 +153,8 @@ func (b *Body) waitForFills(pieces []Piece, o Options) {
 	}
 }
 
-// base follows the address of an operation back over additions of constants, to the value that
-// they begin with; false where that is not known.
+// base follows the address of an operation back over additions of constants to their first value;
+// false if it is unknown.
 func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	for range b.Ops {
 		of := &b.Ops[op]
@@ -186,7 +180,7 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	return Wait{}, false
 }
 
-// gives reports whether a wait of an operation is for an operand, as trace.Instr.Uses has it.
+// gives reports whether a wait is for an operand in trace.Instr.Uses.
 func (b *Body) gives(pieces []Piece, of *Op, use int32, w Wait) bool {
 	from := &b.Ops[w.Op]
 	if pieces[from.Block].Instrs[from.Instr].Opcode == "store" {
@@ -198,7 +192,7 @@ func (b *Body) gives(pieces []Piece, of *Op, use int32, w Wait) bool {
 	return from.Block != of.Block
 }
 
-// layout is one block on its way into a body.
+// layout adds one block to a body.
 type layout struct {
 	p       *Processor
 	b       *Body
@@ -207,13 +201,13 @@ type layout struct {
 	options Options
 	target  trace.Target
 	apart   bool      // a multiply-add is a product and a sum
-	users   [][]int32 // by instruction: those of the block that use it, twice if twice
+	users   [][]int32 // by instruction: its users in the block, with repetitions
 	free    []bool    // part of another instruction
-	product []uint8   // of sums that are made multiply-adds: 1 + the operand that is the product
+	product []uint8   // of sums that become multiply-adds: 1 + the number of the operand that is the product
 }
 
-// addend is what a multiply-add needs its third operand later than the others, a number
-// below 0; 0 for other operations.
+// addend returns the negative delay at which a multiply-add needs its third operand; 0 for other
+// operations.
 func (op *Op) addend() float64 {
 	if op.Class == FMA && op.Cost.Addend > 0 {
 		return op.Cost.Addend - op.Cost.Latency
@@ -234,7 +228,7 @@ func (l *layout) findUsers() {
 	}
 }
 
-// definedBy is the instruction of a use, of this iteration or the last; -1: none of the block.
+// definedBy returns the instruction of a use, of this iteration or the last one, or -1.
 func definedBy(use int32) int32 {
 	if use <= -2 {
 		return -2 - use
@@ -242,7 +236,7 @@ func definedBy(use int32) int32 {
 	return use
 }
 
-// own is the instruction of the block that an operand is, -1 for another.
+// own returns the instruction of the block that is an operand, or -1.
 func (l *layout) own(in *trace.Instr, operand int) int32 {
 	if operand >= len(in.Uses) || in.Uses[operand] < 0 || int(in.Uses[operand]) >= len(l.instrs) {
 		return -1
@@ -250,7 +244,7 @@ func (l *layout) own(in *trace.Instr, operand int) int32 {
 	return in.Uses[operand]
 }
 
-// onlyFor tells whether an instruction has users in the block, and all pass a test.
+// onlyFor reports whether an instruction has users in the block, and all pass a test.
 func (l *layout) onlyFor(i int, test func(user int32) bool) bool {
 	for _, u := range l.users[i] {
 		if !test(u) {
@@ -290,7 +284,7 @@ func (l *layout) add(weight float64) {
 	}
 }
 
-// waits are what an instruction waits for in its block; the block's operations begin at first.
+// waits returns the dependences of an instruction on its block, whose operations begin at first.
 func (l *layout) waits(first, i int) []Wait {
 	uses, op := l.instrs[i].Uses, &l.b.Ops[first+i]
 	if len(uses) == 0 {
@@ -320,8 +314,8 @@ func (l *layout) waits(first, i int) []Wait {
 	return waits
 }
 
-// isAgain tells whether an operand of an instruction takes what another one gives as one of
-// its own class does, or hands it to such alone.
+// isAgain reports whether an operand is used by an operation of the same class, or passed to such
+// operations only.
 func (l *layout) isAgain(from *Op, i, operand int) bool {
 	class := from.Class
 	if class == FMA && l.apart {
@@ -340,7 +334,7 @@ func (l *layout) isAgain(from *Op, i, operand int) bool {
 	})
 }
 
-// takes is the class of what an instruction does first with an operand.
+// takes returns the class of the first operation on an operand.
 func (l *layout) takes(i, operand int) Class {
 	class, _ := kindOf(&l.instrs[i])
 	switch {
@@ -354,7 +348,7 @@ func (l *layout) takes(i, operand int) Class {
 	return FMul
 }
 
-// isAddress tells instructions whose address an operand is.
+// isAddress reports whether an instruction uses its operand as an address.
 func (l *layout) isAddress(user int32) bool {
 	switch l.instrs[user].Opcode {
 	case "getelementptr", "load":
@@ -363,12 +357,12 @@ func (l *layout) isAddress(user int32) bool {
 	return false
 }
 
-// merge finds what becomes part of another instruction.
+// merge marks an instruction that is part of another one.
 func (l *layout) merge(i int) {
 	in := &l.instrs[i]
 	switch in.Opcode {
 	case "add", "sub", "or":
-		// A known number added in an address is part of it.
+		// Adding a constant to an address is free.
 		l.free[i] = l.free[i] || len(in.Uses) == 1 && l.onlyFor(i, l.isAddress)
 	case "zext", "sext":
 		if of := shapeOf(in.Type); of.elements > 0 {
@@ -393,8 +387,8 @@ func (l *layout) merge(i int) {
 	}
 }
 
-// mergeExtension: a narrower register was written with zeros above, and a load extends by
-// itself.
+// mergeExtension marks extensions that are free: narrower results have zeros in the upper bits, and
+// loads extend.
 func (l *layout) mergeExtension(i int, in *trace.Instr) {
 	from := l.own(in, 0)
 	switch {
@@ -408,13 +402,12 @@ func (l *layout) mergeExtension(i int, in *trace.Instr) {
 
 func (l *layout) isCompare(i int32) bool { return l.opcode(i) == "icmp" || l.opcode(i) == "fcmp" }
 
-// isNumbers tells whether a comparison of vectors is used as vectors of numbers only.
+// isNumbers reports whether a comparison of vectors is used as a vector of numbers only.
 func (l *layout) isNumbers(i int) bool {
 	return l.onlyFor(i, func(u int32) bool { return l.opcode(u) == "zext" || l.opcode(u) == "sext" })
 }
 
-// entersWith tells whether a load enters the core together with the operation that alone
-// uses it.
+// entersWith reports whether a load enters the core together with its single user.
 func (l *layout) entersWith(i int) bool {
 	if l.p.Fuses&LoadOperation == 0 || len(l.users[i]) != 1 {
 		return false
@@ -431,7 +424,7 @@ func (l *layout) entersWith(i int) bool {
 
 func isBit(typ string) bool { return typ == "i1" }
 
-// isFloatMin tells selections of one of the two numbers that were compared.
+// isFloatMin reports whether a selection is between the two compared numbers.
 func (l *layout) isFloatMin(in *trace.Instr) bool {
 	c := l.own(in, 0)
 	if l.p.Fuses&CompareSelect == 0 || l.opcode(c) != "fcmp" || !shapeOf(in.Type).isFloat() {
@@ -449,7 +442,7 @@ func (l *layout) isFloatMin(in *trace.Instr) bool {
 	return false
 }
 
-// cost is the class and the cost of an instruction that is not part of another.
+// cost returns the class and the cost of an instruction that is not part of another one.
 func (l *layout) cost(i int) (Class, Cost) {
 	in := &l.instrs[i]
 	class, some := kindOf(in)
@@ -510,7 +503,7 @@ func (l *layout) cost(i int) (Class, Cost) {
 			c.MicroOps = 0
 		}
 	case Scatter, MaskedS:
-		// They give nothing; what they store has the type.
+		// The type is that of the stored value.
 		of = shape{element: "double", elements: 4, parts: 1}
 		if from := l.own(in, 0); from >= 0 {
 			of = l.shape(l.instrs[from].Type)
@@ -531,9 +524,9 @@ func (l *layout) cost(i int) (Class, Cost) {
 	return class, c
 }
 
-// crossing adds what an access takes more as often as it lies across two lines: it uses the
-// cache twice, and so takes its ports once more (Intel 64 and IA-32 Architectures
-// Optimization Reference Manual, on accesses that cross a line), or what the description has.
+// crossing adds the cost of accesses to two lines: they use their ports twice (Intel 64 and IA-32
+// Architectures Optimization Reference Manual, on accesses that cross a line), or have the cost in
+// the description.
 func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 	more := CrossingLoad
 	switch class {
@@ -563,8 +556,8 @@ func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 	return c
 }
 
-// firstLevel is the part of a load's latency that E(λ) stands in for: that of the nearest
-// level for an integer, and never more than it takes.
+// firstLevel returns the part of a load's latency that E(λ) replaces: that of an integer load from
+// the first level, at most the load's own.
 func (l *layout) firstLevel(c Cost) float64 {
 	if latency := l.p.FirstLevel(); latency > 0 {
 		return min(latency, c.Latency)
@@ -572,8 +565,7 @@ func (l *layout) firstLevel(c Cost) float64 {
 	return c.Latency
 }
 
-// FirstLevel returns the cycles from the address of an integer load to its value where it
-// hits in the first level; 0 where the description has none.
+// FirstLevel returns the latency of an integer load that hits in the first level, or 0.
 func (p *Processor) FirstLevel() float64 {
 	if len(p.Levels) > 0 {
 		return p.Levels[0].LatencyCycles
@@ -582,14 +574,14 @@ func (p *Processor) FirstLevel() float64 {
 	return c.Latency
 }
 
-// division is a division, which by a known number is a multiplication and shifts.
+// division returns the cost of a division. By a constant it is a multiplication and shifts.
 func (l *layout) division(in *trace.Instr, of shape) (Cost, bool) {
 	if len(in.Uses) != 1 {
 		return l.p.cost(IDiv, of)
 	}
 	wide := of
 	if of.elements == 0 {
-		wide.element = "i64" // the upper half of the product is wanted
+		wide.element = "i64" // for the upper half of the product
 	}
 	c, ok := l.p.series(wide, IMul, Shift)
 	if !ok {
@@ -623,7 +615,7 @@ func (b *Body) lacks(class Class, typ string, block uint32) {
 	b.Missing = append(b.Missing, Missing{Class: class, Type: typ, Block: block, Count: 1})
 }
 
-// MicroOps is how many micro-ops one pass of the body is.
+// MicroOps returns the number of micro-ops of one pass of the body.
 func (b *Body) MicroOps() float64 {
 	sum := 0.0
 	for i := range b.Ops {
