@@ -96,18 +96,22 @@ func (r *run) trueSharing(of *counts) {
 		if left < leastWait*r.out.Cycles || at.coherence < at.wait/2 {
 			continue
 		}
-		if tried == nil && of != nil {
-			tried = r.retry(apart(of, r.lineShift(), true), pageShift)
-		}
 		r.taken[at] = 1
 		f := Finding{Kind: TrueSharing, Cost: left, Saved: left, Least: left / 2, Most: left,
 			Why:  "threads store to the same words in turn, so each access finds that another core has the line",
 			Fix:  "give each thread a copy of its own, and combine the copies at the end; or store less often",
 			How:  "The misses that another core's store caused were counted. That all of them go is the best case.",
 			More: "communication --by site"}
-		if !r.storesShared(at) {
+		if !r.storesShared(at) { // a copy for each thread would not help: it has to be filled
+			f.Saved, f.Least, f.Most = left/carefully, 0, left
 			f.Why = "this loads what another thread has stored since, so each such access fetches the line from another core"
 			f.Fix = "let the thread that stores the data be the one that loads them: divide both loops between the threads in the same way, and order the elements so that those which are used together belong to one thread"
+			f.How = "Not tried: the saving is a bound."
+			r.add(at, f)
+			continue
+		}
+		if tried == nil && of != nil {
+			tried = r.retry(apart(of, r.lineShift(), true), pageShift)
 		}
 		if tried != nil && tried.savedAt(at) > left/2 {
 			f.Saved, f.Tried, f.Least, f.Most = tried.savedAt(at)+r.atomics(at), true, 0, 0

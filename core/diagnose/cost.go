@@ -107,6 +107,9 @@ func (c *costs) measured(p *profile.Profile, of *counts) (m measure) {
 		n := &of.sites[i]
 		s := profile.Site{Kind: p.Sites.Code[i].Kind, Strides: n.strides}
 		near := share(float64(n.near), float64(n.accesses))
+		if n.accesses > mostInOne*n.references {
+			near = 1
+		}
 		m.scattered = append(m.scattered, scatteredBy(s.Stride(), near))
 		m.overlap = append(m.overlap, c.overlapBy(i, s.Kind, s.Stride(), near))
 	}
@@ -378,8 +381,16 @@ func scatteredBy(stride profile.Stride, near float64) bool {
 // to be in sequence: with two elements to a line, every second one is.
 const mostlyNear = 0.5
 
-// nearShare is the share of a site's accesses that are to a line used just before.
+// mostInOne is how many lines a reference covers at most that is no sequence of lines by
+// itself, as a copy of memory is.
+const mostInOne = 4
+
+// nearShare is the share of a site's accesses that are to a line used just before, or next to it
+// in the same reference.
 func nearShare(s *profile.Site) float64 {
+	if s.Reuse.Accesses() > mostInOne*s.References() {
+		return 1
+	}
 	near := uint64(0)
 	for _, b := range s.Reuse.Bins {
 		if profile.SiteBinFrom(int(b.Bin)) <= nearLines {
