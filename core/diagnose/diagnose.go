@@ -29,6 +29,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
@@ -263,7 +264,7 @@ const mostNests = 200
 
 // add adds a finding at a place.
 func (r *run) add(at *place, f Finding) {
-	f.Function, f.File, f.Line = at.function, at.file, at.line
+	f.Function, f.File, f.Line = sourceFunction(at.function), at.file, at.line
 	if f.Data == "" {
 		f.Data = at.data
 	}
@@ -271,6 +272,17 @@ func (r *run) add(at *place, f Finding) {
 		f.Least, f.Most = f.Saved, f.Saved
 	}
 	r.out.Findings = append(r.out.Findings, f)
+}
+
+// sourceFunction is the function of the source that a name belongs to: compilers make functions
+// of their own of the parallel regions of OpenMP.
+func sourceFunction(name string) string {
+	for _, suffix := range []string{".omp_outlined", "..omp_par"} {
+		if before, _, ok := strings.Cut(name, suffix); ok && before != "" {
+			return before
+		}
+	}
+	return name
 }
 
 func share(part, whole float64) float64 {

@@ -34,3 +34,15 @@ func TestFindingsWorthReading(t *testing.T) {
 		t.Errorf("%+v, want one finding at line 9", d.Findings)
 	}
 }
+
+// TestFunctionsOfTheSource: the compiler's functions have the names of those around them.
+func TestFunctionsOfTheSource(t *testing.T) {
+	for name, want := range map[string]string{
+		"dot.omp_outlined": "dot", "main.omp_outlined_debug__.omp_outlined": "main", "solve_..omp_par": "solve_",
+		".omp_outlined.": ".omp_outlined.", "std::sort<int*>(int*, int*)": "std::sort<int*>(int*, int*)", "": "",
+	} {
+		if got := sourceFunction(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
