@@ -2,9 +2,15 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"html/template"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/site"
@@ -55,4 +61,62 @@ func spaced(text string) string {
 		text = thousands.ReplaceAllString(text, "$1\u202f$2")
 	}
 	return units.ReplaceAllString(text, "$1\u202f$2")
+}
+
+// extractHelper extracts the script that Vugu would eval from its source.
+func (b *build) extractHelper() error {
+	dir, err := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/vugu/vugu")
+	if err != nil {
+		return err
+	}
+	script, err := stringConstant(filepath.Join(dir, "domrender", "renderer-js-script.go"), "jsHelperScript")
+	if err != nil {
+		return err
+	}
+	if script, err = wholeLetters(script); err != nil {
+		return err
+	}
+	return b.write("vugu.js", []byte(script+";\n"))
+}
+
+// wholeLetters makes Vugu's decoder keep the incomplete bytes of a chunk for the next one. Vugu cuts texts
+// that fill its buffer of 16 KiB at any byte, and breaks the letter there.
+func wholeLetters(script string) (string, error) {
+	for _, change := range [...]struct{ from, to string }{
+		{"readString(){", "readString(more){"},
+		{"this.offset+4,e))", "this.offset+4,e),{stream:more})"},
+		{"case y:{let e=C.readString()", "case y:{let e=C.readString(true)"}, // opcodeBufferInnerHTML
+	} {
+		if n := strings.Count(script, change.from); n != 1 {
+			return "", fmt.Errorf("the script of Vugu has %q %d times, not once: its renderer has changed, look whether it still cuts letters in two", change.from, n)
+		}
+		script = strings.Replace(script, change.from, change.to, 1)
+	}
+	return script, nil
+}
+
+// stringConstant returns the value of a string constant in a Go file.
+func stringConstant(file, name string) (string, error) {
+	tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return "", err
+	}
+	for _, decl := range tree.Decls {
+		group, ok := decl.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range group.Specs {
+			value := spec.(*ast.ValueSpec)
+			for i, ident := range value.Names {
+				if ident.Name != name || i >= len(value.Values) {
+					continue
+				}
+				if lit, ok := value.Values[i].(*ast.BasicLit); ok && lit.Kind == token.STRING {
+					return strconv.Unquote(lit.Value)
+				}
+			}
+		}
+	}
+	return "", fmt.Errorf("%s: no string constant %s: Vugu's renderer has changed, look where its script went", file, name)
 }

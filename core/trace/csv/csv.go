@@ -15,6 +15,7 @@ package csv
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"strconv"
@@ -303,4 +304,192 @@ var kindLetters = func() (table [256]trace.Kind) {
 // equalFold reports whether field is word, in lower case, in any case.
 func equalFold(field []byte, word string) bool {
 	return len(field) == len(word) && strings.EqualFold(string(field), word)
+}
+
+// most is the number of columns that a table may have.
+const most = 64
+
+// The columns that are read.
+const (
+	address = iota
+	kind
+	size
+	thread
+	pc
+	known
+)
+
+// Columns lists the names of each column that is read, the usual one first;
+// case, blanks and underscores make no difference.
+var Columns = [known][]string{
+	address: {"addr", "address", "vaddr", "ea", "memaddr"},
+	kind:    {"rw", "kind", "type", "op", "access", "write", "iswrite", "accesstype"},
+	size:    {"size", "bytes", "len", "length"},
+	thread:  {"tid", "thread", "threadid", "core", "cpu"},
+	pc:      {"pc", "ip", "instruction", "eip", "rip"},
+}
+
+// layout is where the columns stand.
+type layout struct {
+	separator byte
+	count     int        // fields a line; 0: the header was not read yet
+	at        [known]int // index of the field; -1: there is none
+	column    [most]int  // of each field; known: it is ignored
+}
+
+func (l *layout) has(column int) bool { return l.count > 0 && l.at[column] >= 0 }
+
+// HeaderError reports that the first line does not name the columns of a trace, so that the table
+// cannot be read.
+type HeaderError struct{ wrong trace.SyntaxError }
+
+func (e *HeaderError) Error() string {
+	return e.wrong.File + ":" + strconv.Itoa(e.wrong.Line) + ": " + e.clause()
+}
+
+func (e *HeaderError) clause() string {
+	return "header " + strconv.Quote(e.wrong.Got) + ": " + e.wrong.What + ", want " + e.wrong.Want
+}
+
+// SetPlace completes the error with its place.
+func (e *HeaderError) SetPlace(file string, line int) { e.wrong.SetPlace(file, line) }
+
+// parseHeader finds the columns that line names.
+func parseHeader(line []byte) (layout, *HeaderError) {
+	fail := func(what, want string) (layout, *HeaderError) {
+		return layout{}, &HeaderError{*lines.Wrong(what, line, want)}
+	}
+	p := parser{columns: layout{separator: separatorOf(line), at: [known]int{-1, -1, -1, -1, -1}}}
+	c := &p.columns
+	for rest, more := line, true; more; c.count++ {
+		var name []byte
+		var wrong *trace.SyntaxError
+		if name, rest, more, wrong = p.next(rest); wrong != nil {
+			return fail("a quoted name does not end", wrong.Want)
+		}
+		if c.count == most {
+			return fail("there are too many columns", "at most "+strconv.Itoa(most))
+		}
+		column := columnOf(name)
+		if c.column[c.count] = column; column == known {
+			continue
+		}
+		if c.at[column] >= 0 {
+			return fail("two columns are the "+Columns[column][0], "one")
+		}
+		c.at[column] = c.count
+	}
+	if c.at[address] < 0 {
+		return fail("no column is the address", "columns named addr, and if there are any tid, pc, rw, size")
+	}
+	return *c, nil
+}
+
+// separatorOf returns the separator that comes first in the header.
+func separatorOf(header []byte) byte {
+	if i := bytes.IndexAny(header, ",;\t"); i >= 0 {
+		return header[i]
+	}
+	return ','
+}
+
+// columnOf returns the column of that name, or known.
+func columnOf(name []byte) int {
+	letters := make([]byte, 0, len(name))
+	for _, c := range name {
+		if c != ' ' && c != '_' && c != '-' {
+			letters = append(letters, c)
+		}
+	}
+	for column, names := range Columns {
+		for _, n := range names {
+			if equalFold(letters, n) {
+				return column
+			}
+		}
+	}
+	return known
+}
+
+// Recognise reports whether the first line of text, the beginning of a file, names an address, and
+// else the reason.
+func Recognise(text []byte) (reason string, ok bool) {
+	for number, line := range lines.All(text) {
+		if lines.IsBlank(line) {
+			continue
+		}
+		if _, wrong := parseHeader(line); wrong != nil {
+			return "line " + strconv.Itoa(number) + ": " + wrong.clause(), false
+		}
+		return "", true
+	}
+	return "there is no header line", false
+}
+
+// Writer writes references as a table with the columns addr and rw, and size, tid and pc if the
+// trace has them. Ranges are written as loads and stores.
+type Writer struct {
+	w     io.Writer
+	text  []byte
+	has   trace.Header // the columns
+	begun bool
+}
+
+// NewWriter returns a writer to w.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// ErrLateColumn reports that threads, PCs or sizes appeared in a trace after the header line was written.
+var ErrLateColumn = errors.New("the trace has a column that it did not have at its beginning; convert it to a container (.sgt) first, and that to a table")
+
+var letters = [trace.NumKinds]byte{
+	trace.Load: 'r', trace.Store: 'w', trace.Modify: 'm', trace.Fetch: 'i', trace.RangeRead: 'r', trace.RangeWrite: 'w',
+}
+
+// Write writes the references of a batch of a trace with that header; a table has no events.
+func (w *Writer) Write(b *trace.Batch, h trace.Header) error {
+	w.text = w.text[:0]
+	if !w.begun {
+		w.begin(h)
+	}
+	if h.Threads && !w.has.Threads || h.PCs && !w.has.PCs || h.Sizes && !w.has.Sizes {
+		return ErrLateColumn
+	}
+	for i, kind := range b.Kind {
+		if kind.IsReference() {
+			w.row(b, i)
+		}
+	}
+	_, err := w.w.Write(w.text)
+	return err
+}
+
+// begin writes the columns' names.
+func (w *Writer) begin(h trace.Header) {
+	w.has, w.begun = h, true
+	w.text = append(w.text, "addr,rw"...)
+	if h.Sizes {
+		w.text = append(w.text, ",size"...)
+	}
+	if h.Threads {
+		w.text = append(w.text, ",tid"...)
+	}
+	if h.PCs {
+		w.text = append(w.text, ",pc"...)
+	}
+	w.text = append(w.text, '\n')
+}
+
+func (w *Writer) row(b *trace.Batch, i int) {
+	text := strconv.AppendUint(append(w.text, "0x"...), b.Addr[i], 16)
+	text = append(text, ',', letters[b.Kind[i]])
+	if w.has.Sizes {
+		text = strconv.AppendUint(append(text, ','), uint64(b.Bytes[i]), 10)
+	}
+	if w.has.Threads {
+		text = strconv.AppendUint(append(text, ','), uint64(trace.At(b.Thread, i)), 10)
+	}
+	if w.has.PCs {
+		text = strconv.AppendUint(append(text, ",0x"...), trace.At(b.PC, i), 16)
+	}
+	w.text = append(text, '\n')
 }
