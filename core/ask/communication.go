@@ -19,7 +19,7 @@ var granularities = []string{"word", "line", "page"}
 var _ = Add(&Verb{
 	Name:  "communication",
 	Title: "What threads write and others use, and false sharing",
-	Help: `Print what goes between the threads of a trace. An event is a reference to a word,
+	Help: manual(`Print what goes between the threads of a trace. An event is a reference to a word,
 line or page that another thread wrote last; a transfer is the first load by a thread
 of a value that another one wrote since: the least that has to be moved, as messages
 would. --by tells it by flow (thread to thread), site (what wrote, what used), object
@@ -34,14 +34,14 @@ lines that one thread fills and others read. --false-sharing prints that table a
 with what to change. --cache L1=32KiB,full tells for private caches how many
 transfers come from the other cache, and how many from memory.
 
-csv is one table, with all rows; json has all tables.`,
-	Example: "  stackglass communication app.sgt\n  stackglass communication app.sgt --false-sharing\n" +
-		"  stackglass communication app.sgt --by flow --granularity line --format csv\n  stackglass communication app.sgt --cache L1=32KiB,full",
+csv is one table, with all rows; json has all tables.`),
+	Example: manual("  stackglass communication app.sgt\n  stackglass communication app.sgt --false-sharing\n" +
+		"  stackglass communication app.sgt --by flow --granularity line --format csv\n  stackglass communication app.sgt --cache L1=32KiB,full"),
 	Machine: SomeCaches,
 	Args: []Arg{
 		{Name: "granularity", Default: "word", Words: granularities, Help: "of flows: " + strings.Join(granularities, ", ")},
-		{Name: "by", Words: []string{"flow", "site", "object", "owner", "window"}, Help: "one table: flow, site, object, owner, window"},
-		{Name: "false-sharing", Kind: Switch, Help: "false sharing only"},
+		{Name: "by", Words: []string{"flow", "site", "object", "owner", "window"}, Help: manual("one table: flow, site, object, owner, window")},
+		{Name: "false-sharing", Kind: Switch, Help: manual("false sharing only")},
 		top("show the first `N` pairs of places"),
 		Line,
 	},

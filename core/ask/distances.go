@@ -18,11 +18,11 @@ import (
 var _ = Add(&Verb{
 	Name:  "histogram",
 	Title: "Count the accesses with each stack distance",
-	Help: `Print the histogram of LRU stack distances: the number of distinct lines touched
+	Help: manual(`Print the histogram of LRU stack distances: the number of distinct lines touched
 between two accesses to the same line, from 0; inf is the first access to a line.
 
-csv and json have every distance; table and md sum them up in powers of two.`,
-	Example: "  stackglass histogram app.lackey.lz4 --format csv\n  stackglass histogram app.sgp --line 128 --svg app.svg",
+csv and json have every distance; table and md sum them up in powers of two.`),
+	Example: manual("  stackglass histogram app.lackey.lz4 --format csv\n  stackglass histogram app.sgp --line 128 --svg app.svg"),
 	Args:    []Arg{Line},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
@@ -58,11 +58,11 @@ func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) 
 var _ = Add(&Verb{
 	Name:  "curve",
 	Title: "Miss-ratio curve: the misses of a cache of every capacity",
-	Help: `Print the misses of a fully associative LRU cache of every capacity, exactly.
+	Help: manual(`Print the misses of a fully associative LRU cache of every capacity, exactly.
 
 csv and json have every breakpoint: each capacity at which the misses change,
-from one line on. table and md have powers of two.`,
-	Example: "  stackglass curve app.lackey.lz4\n  stackglass curve app.sgp --format csv --svg curve.svg",
+from one line on. table and md have powers of two.`),
+	Example: manual("  stackglass curve app.lackey.lz4\n  stackglass curve app.sgp --format csv --svg curve.svg"),
 	Args:    []Arg{Line},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
@@ -97,13 +97,13 @@ from one line on. table and md have powers of two.`,
 var _ = Add(&Verb{
 	Name:  "sets",
 	Title: "Misses of set-associative caches of every number of sets and ways",
-	Help: `Print the misses of LRU caches of 2^0 to 2^16 sets and 1 to 32 ways, exactly.
+	Help: manual(`Print the misses of LRU caches of 2^0 to 2^16 sets and 1 to 32 ways, exactly.
 A cache of S sets and W ways holds S × W lines.
 
 csv and json have every number of ways; for one set, which is a fully associative
 cache, beyond 32 too, wherever the misses change, as curve does. table and md have
-miss ratios, with a row for each number of sets.`,
-	Example: "  stackglass sets app.lackey.lz4\n  stackglass sets app.sgp --line 128 --format csv",
+miss ratios, with a row for each number of sets.`),
+	Example: manual("  stackglass sets app.lackey.lz4\n  stackglass sets app.sgp --line 128 --format csv"),
 	Args:    []Arg{Line},
 	Needs:   needs(analysis.Sets),
 	Lines:   oneLine,
@@ -187,15 +187,15 @@ func (r *Run) Locality(q Question) (*profile.Locality, error) {
 var _ = Add(&Verb{
 	Name:  "footprint",
 	Title: "Distinct lines that a window of any length accesses, on average",
-	Help: `Print, for windows of 1, 2, 3, 4, 6, 8, … accesses, how many distinct lines the
+	Help: manual(`Print, for windows of 1, 2, 3, 4, 6, 8, … accesses, how many distinct lines the
 program accesses in such a window: the mean of all windows of the run, exactly (Xiang et
 al., PACT 2011). A program fills a cache in a window whose footprint is as large as the
 cache, and takes that much of a cache that it shares.
 
 growth is the number of lines that one more access adds. It predicts the miss ratio of a
 fully associative LRU cache as large as the footprint (Xiang et al., ASPLOS 2013); the
-command curve has the exact ratio.`,
-	Example: "  stackglass footprint app.lackey.lz4\n  stackglass analyze app.sgt --analyses default,footprint -o app.sgp",
+command curve has the exact ratio.`),
+	Example: manual("  stackglass footprint app.lackey.lz4\n  stackglass analyze app.sgt --analyses default,footprint -o app.sgp"),
 	Needs:   needs(analysis.Footprint),
 	Missing: lacks(func(p *profile.Profile) bool { return p.Footprint == nil || p.Footprint.Accesses == 0 }, "the profile holds no footprint"),
 	Answer: func(r *Run, q Question, d *report.Document) error {

@@ -20,7 +20,7 @@ var _ = Add(&Verb{
 	Name:  "sites",
 	Use:   "[--cache NAME=SIZE,WAYS[,LINE] …]",
 	Title: "Which lines of source, functions or data miss",
-	Help: `Rank lines of source by their misses in a cache: share of all misses, references,
+	Help: manual(`Rank lines of source by their misses in a cache: share of all misses, references,
 miss ratio, how their addresses go (stride: zero, unit, constant or irregular), and
 how much of the lines that they fetch is used before these are gone (of traces; in the
 caches asked about, or those that --utilisation names). --by sums up by site
@@ -39,16 +39,16 @@ are there because another core's store took the line.
 FILE is a trace that tells sites or instruction addresses, as "stackglass cc" and
 "stackglass trace" make them, or a profile of one. --source names folders or files
 whose text is shown beside the lines. --symbols names the program of a trace that
-has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
-	Example: "  stackglass sites app.sgt --source src\n  stackglass sites app.sgt --cache L1=48KiB,12 --cache L2=2MiB,16 --by object\n" +
-		"  stackglass sites app.sgp --by function --top 10 --sort references",
+has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`),
+	Example: manual("  stackglass sites app.sgt --source src\n  stackglass sites app.sgt --cache L1=48KiB,12 --cache L2=2MiB,16 --by object\n" +
+		"  stackglass sites app.sgp --by function --top 10 --sort references"),
 	Machine: UsualCaches,
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []Arg{
-		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: "what to sum up by: site, line, function or object"},
+		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: manual("what to sum up by: site, line, function or object")},
 		top("show the first `N` rows"),
-		{Name: "share", Default: "90%", Help: "show as many rows as make this share of the first level's misses"},
-		{Name: "sort", Help: "the `COLUMN` to sort rows by, as csv names it; numbers fall (default: misses of the first level)"},
+		{Name: "share", Default: "90%", Help: manual("show as many rows as make this share of the first level's misses")},
+		{Name: "sort", Help: manual("the `COLUMN` to sort rows by, as csv names it; numbers fall (default: misses of the first level)")},
 	},
 	// Threads have private caches, and totals are those of what-if.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },

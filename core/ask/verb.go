@@ -89,7 +89,7 @@ type Arg struct {
 }
 
 // Line is the argument of verbs that answer for one line size.
-var Line = Arg{Name: "line", Kind: Number, Default: "64", Help: "the cache line in `BYTES`, a power of two from 8 to 4096"}
+var Line = Arg{Name: "line", Kind: Number, Default: "64", Help: manual("the cache line in `BYTES`, a power of two from 8 to 4096")}
 
 // all are the verbs. Each file adds its own.
 var all []*Verb

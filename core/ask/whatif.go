@@ -18,7 +18,8 @@ var _ = Add(&Verb{
 	Name:  "what-if",
 	Use:   "--cache NAME=SIZE,WAYS[,LINE] …",
 	Title: "Hits and misses of a hierarchy of caches",
-	Help: `Predict hits and misses of each level of a hierarchy, first level first. SIZE is
+	Help: manualOf(func() string {
+		return `Predict hits and misses of each level of a hierarchy, first level first. SIZE is
 32KiB, 32KB or 32K, all the same (units are powers of 1024), or a number of
 bytes; WAYS a number or full (fully associative), LINE 64 unless said.
 
@@ -49,15 +50,16 @@ groups that it was made with.
 --share 0=4MiB,1=2MiB parts the last shared level between the threads' cores.
 
 --fail-if states a budget, as in L2.misses>1e6, on accesses, hits, misses or
-miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
-	Example: "  stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full\n" +
+miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`
+	}),
+	Example: manual("  stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full\n" +
 		"  stackglass what-if app.sgp --hierarchy i7-4770K\n" +
 		"  stackglass what-if app.sgp --cache L1=32KiB,8,latency=4 --cache memory=latency=200\n" +
-		"  stackglass what-if app.sgp --cache L1=32KiB,8 --fail-if 'L1.miss_ratio>0.05'",
+		"  stackglass what-if app.sgp --cache L1=32KiB,8 --fail-if 'L1.miss_ratio>0.05'"),
 	Machine: AllCaches,
 	Args: []Arg{
-		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: "print what each core asks of each level: level or core"},
-		{Name: "share", Kind: List, Help: "parts of the last shared level that threads have to themselves, as in 0=4MiB,1=2MiB"},
+		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("print what each core asks of each level: level or core")},
+		{Name: "share", Kind: List, Help: manual("parts of the last shared level that threads have to themselves, as in 0=4MiB,1=2MiB")},
 	},
 	Needs: func(q Question) analysis.Analyses {
 		// Instructions are counted for MPKI.

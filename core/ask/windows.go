@@ -11,13 +11,13 @@ import (
 var _ = Add(&Verb{
 	Name:  "windows",
 	Title: "Working set and misses over time",
-	Help: `Print, for each window of the run, its accesses, its working set (the distinct lines
+	Help: manual(`Print, for each window of the run, its accesses, its working set (the distinct lines
 that it touches; Denning, CACM 1968) where that was counted, and the misses of fully
 associative LRU caches of each power of two of lines. A phase is a stretch of windows
 with like numbers. A longer run has wider windows, never more than 1,024.
 
-table and md leave out small caches that miss as much as the next larger one.`,
-	Example: "  stackglass windows app.lackey.lz4\n  stackglass windows app.sgp --line 128 --format csv",
+table and md leave out small caches that miss as much as the next larger one.`),
+	Example: manual("  stackglass windows app.lackey.lz4\n  stackglass windows app.sgp --line 128 --format csv"),
 	Args:    []Arg{Line},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
