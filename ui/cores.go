@@ -238,35 +238,22 @@ func (a *App) SetCores(n int) {
 	}
 }
 
-// SetDivision, SetSchedule and SetInterleave choose how work is mimicked; "" is the default.
-func (a *App) SetDivision(name string) {
-	s := a.Screen
-	s.Division = name
-	a.askOtherwise(s)
-}
+// SetDivision chooses how work is divided; "" is the default, as it is below.
+func (a *App) SetDivision(name string) { a.predictBy(func(s *state.Screen) { s.Division = name }) }
 
 // SetSchedule takes a schedule in OpenMP's words.
-func (a *App) SetSchedule(text string) {
-	s := a.Screen
-	s.Schedule = text
-	a.askOtherwise(s)
-}
+func (a *App) SetSchedule(text string) { a.predictBy(func(s *state.Screen) { s.Schedule = text }) }
 
 // SetInterleave takes the order of the cores' references.
-func (a *App) SetInterleave(name string) {
-	s := a.Screen
-	s.Interleave = name
-	a.askOtherwise(s)
-}
+func (a *App) SetInterleave(name string) { a.predictBy(func(s *state.Screen) { s.Interleave = name }) }
 
 // SetModel takes what SDCM is asked about.
-func (a *App) SetModel(name string) {
-	s := a.Screen
-	s.Model = name
-	a.askOtherwise(s)
-}
+func (a *App) SetModel(name string) { a.predictBy(func(s *state.Screen) { s.Model = name }) }
 
-func (a *App) askOtherwise(s state.Screen) {
+// predictBy predicts in another way.
+func (a *App) predictBy(change func(s *state.Screen)) {
+	s := a.Screen
+	change(&s)
 	a.cores.failed = ""
 	a.goTo(s, true)
 }

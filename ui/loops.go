@@ -56,8 +56,8 @@ func (c *LoopsView) Draw() {
 	a.askLoops()
 	s.tables, s.loops.Levels = nil, a.Levels()
 	counted := s.counts // of every loop
-	if counted == nil || !slices.Equal(s.machine, a.loopQuestion().Machine) {
-		counted = state.Uncounted(a.Levels())
+	if !slices.Equal(s.machine, a.loopQuestion().Machine) {
+		counted = nil
 	}
 	a.Port.Grid(c.loops().Grid(c.picked(), counted))
 }
