@@ -334,9 +334,9 @@ func (b *Blocks) MoreBranches() string {
 	return ""
 }
 
-// DoubtsWord heads so many notes.
+// DoubtsWord is the heading of n caveats.
 func DoubtsWord(n int) string {
-	return Plural(uint64(n), "thing", "things") + " to know of these numbers"
+	return Plural(uint64(n), "caveat", "caveats") + " about these numbers"
 }
 
 // Unmodelled is a list as a sentence.
@@ -376,7 +376,7 @@ func (b *Blocks) Choices(table string) (list []Choice) {
 	return list
 }
 
-// Parameters are the named numbers that probabilities hang on.
+// Parameters are the named numbers that probabilities depend on.
 func (b *Blocks) Parameters() (list []Choice) {
 	t := b.Table("parameters")
 	for i := range rowsOf(t) {
@@ -390,6 +390,6 @@ func missingBlocks(p *profile.Profile) string {
 	if len(p.Blocks) > 0 {
 		return ""
 	}
-	return "This analysis does not tell how often each block of the program ran: its trace tells of no blocks, or it was made without “blocks” among its analyses. A program compiled with “stackglass cc” tells them: drop its .sgt trace here. " +
+	return "This analysis does not have how often each block of the program ran: the trace has no blocks, or “blocks” was not among the analyses. Drop the .sgt trace of a program that was compiled with “stackglass cc” here. " +
 		"Or drop a module of LLVM IR (.ll, from “clang -S -emit-llvm”): its branches can be set by hand, without any run."
 }

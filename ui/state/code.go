@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Code is who makes the misses of a hierarchy: the places in the code, or the
-// data structures, of a profile, as package attribution attributes them.
+// Code attributes the misses of a hierarchy to the source locations, or the data structures, of a
+// profile.
 type Code struct {
 	Sites  *profile.Sites
 	By     CodeBy
@@ -28,8 +28,7 @@ type Code struct {
 	words  []string           // what is searched in, made when first searched; of rows
 }
 
-// NewCode sums up whose the misses of levels are. r is the ranker of a profile
-// with these sites.
+// NewCode attributes the misses of levels. r is the ranker of a profile with these sites.
 func NewCode(s *profile.Sites, r *attribution.Ranker, by CodeBy, levels []attribution.Attribution) *Code {
 	c := &Code{Sites: s, By: by, Levels: levels, ranker: r, rows: r.Rows(levels, by.attributed(), 0), first: map[int]int{}}
 	for i := range c.rows {
@@ -106,8 +105,8 @@ func (c *Code) aboutTotal(level int) string {
 	return ""
 }
 
-// MostWords say how many places, the worst first, make nine tenths of a level's
-// misses; where all of them make less, how much that is.
+// MostWords says how many places, the worst first, cause 90 % of a level's misses; where all
+// places cause less, it says how much.
 func (c *Code) MostWords(level int) string {
 	n, _ := c.Most(level)
 	made, total := c.most[level].misses, c.Total(level)
@@ -121,9 +120,9 @@ func (c *Code) MostWords(level int) string {
 	case made < 0.9*total:
 		return "All " + places + " together make " + c.about(level) + Percent(made/total) + " of the " + of + "; the others are conflicts in sets, of which it is not known whose they are."
 	case !c.Levels[level].Exact:
-		return "About " + Exact(uint64(n)) + " of " + places + ", the marked ones, make nine tenths of the " + of + "."
+		return "About " + Exact(uint64(n)) + " of " + places + " (highlighted) cause 90" + thin + "% of the " + of + "."
 	default:
-		return Exact(uint64(n)) + " of " + places + ", the marked ones, make nine tenths of the " + of + "."
+		return Exact(uint64(n)) + " of " + places + " (highlighted) cause 90" + thin + "% of the " + of + "."
 	}
 }
 
@@ -226,8 +225,8 @@ func (c *Code) number(i int, by string) float64 {
 	return c.misses(i, c.Level(by))
 }
 
-// Most tells how many places, the worst first, make nine tenths of the misses of
-// a level, and which they are.
+// Most returns how many places, the worst first, cause 90 % of the misses of a level, and which
+// they are.
 func (c *Code) Most(level int) (n int, among []bool) {
 	if c.most[level] == nil {
 		c.most[level] = c.findMost(level)
@@ -371,9 +370,9 @@ func missingSites(p *profile.Profile) string {
 	case p.Sites != nil:
 		return ""
 	case p.Input.Header.Sites:
-		return "This trace tells which code made its references, but this analysis does not: its lines did not fit in memory, or it was made without “sites” among its analyses. " +
+		return "This trace records which code made its references, but this analysis does not have it: its lines did not fit in memory, or “sites” was not among its analyses. " +
 			"Analyse the trace again, with more memory in the settings or of a sample (space=0.01)."
 	}
-	return "This trace does not tell which code made its references. A program compiled with “stackglass cc” does, and so do programs run by “stackglass trace”, " +
-		"and traces of other tools with instruction addresses: drop one here. Profiles that were made before sites were counted have none either: analyse their trace again."
+	return "This trace does not record which code made its references. Programs that are compiled with “stackglass cc” or run by “stackglass trace” record it, " +
+		"and so do traces of other tools with instruction addresses: drop one here. Profiles of early versions do not have it either: analyse their trace again."
 }

@@ -528,6 +528,6 @@ func missingCommunication(p *profile.Profile) string {
 		return "Which thread uses what another thread wrote is missing in this analysis: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
 			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
 	}
-	return "This trace tells of one thread only, or does not say which thread made a reference, so nothing goes from one to another. " +
-		"A program with threads that is compiled with “stackglass cc” tells them, and so do gem5, drmemtrace and csv traces with a column for it: drop one here, or try the demos with several threads."
+	return "This trace has one thread only, or does not record which thread made a reference, so no data goes from one thread to another. " +
+		"Programs with threads that are compiled with “stackglass cc” record them, and so do gem5, drmemtrace and csv traces with a column of threads: drop one here, or try the demos with several threads."
 }

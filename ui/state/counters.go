@@ -133,6 +133,6 @@ func missingInstructions(p *profile.Profile) string {
 	if p.Counters != nil {
 		return ""
 	}
-	return "This trace tells no instructions, so operations and branches cannot be counted. A program compiled with “stackglass cc” tells them: drop its .sgt trace here. " +
+	return "This trace has no instructions, so operations and branches cannot be counted. Drop the .sgt trace of a program that was compiled with “stackglass cc” here. " +
 		"For any other trace, “Count each byte's accesses” in the settings gives its loads and stores by size, its unique bytes and its memory usage. References by kind are in the Overview."
 }

@@ -69,13 +69,12 @@ func (v *View) halfDistance() Finding {
 		return f
 	}
 	if d == 0 {
-		f.Text = "Half of all accesses are to the very line that was used just before: one line of cache serves them."
+		f.Text = "Half of all accesses are to the line that was used just before: they hit in a cache of one line."
 	} else {
-		f.Text = "Half of all accesses come back after at most " + Plural(d, "other line", "other lines") + ": " +
-			Bytes((d+1)*v.LineBytes) + " of cache serve them."
+		f.Text = "Half of all accesses hit in a cache of " + Bytes((d+1)*v.LineBytes) + ": their stack distance is at most " + Plural(d, "line", "lines") + "."
 	}
 	if d90, ok := v.Curve.DistanceAtShare(0.9); ok {
-		f.Text += " For nine tenths it takes " + Bytes((d90+1)*v.LineBytes) + "."
+		f.Text += " 90" + thin + "% hit in " + Bytes((d90+1)*v.LineBytes) + "."
 	}
 	return f
 }
@@ -124,7 +123,7 @@ func (v *View) kneeWords(k Knee) string {
 
 func (v *View) cold() Finding {
 	share := Ratio(v.Curve.Cold, v.Curve.Accesses)
-	text := Exact(v.Curve.Cold) + " accesses, " + Percent(share) + ", are the first to their line. No cache saves them, only prefetching or touching less."
+	text := Exact(v.Curve.Cold) + " accesses, " + Percent(share) + ", are the first to their line: cold misses. No cache can avoid them. Prefetching, or touching less data, can."
 	if longest, ok := v.Curve.Longest(); ok {
 		text += " From " + Bytes((longest+1)*v.LineBytes) + " on, they are the only misses."
 	}

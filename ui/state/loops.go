@@ -120,31 +120,19 @@ func (l *Loops) Sentence(i int) string {
 	return text + "."
 }
 
-// Uncounted stands in for what is counted of levels before that is done.
-func Uncounted(levels []hierarchy.Cache) *answers.Reply {
-	t := report.Table{Key: "levels", Columns: []report.Column{{Key: "level"}}}
-	for _, c := range levels {
-		t.Add(report.TextOf(c.Name))
-	}
-	return &answers.Reply{Tables: []report.Table{t}}
-}
-
-// Grid is the tree as a table; picked is a loop, counted are the misses in it.
+// Grid is the tree as a table; picked is a loop, counted are the misses in it, nil while they are
+// not known.
 func (l *Loops) Grid(picked int, counted *answers.Reply) *Grid {
 	t := (&Table{Caption: "Loops", Rows: len(l.Outline.Loops)}).from(l.question(), "loops")
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
-	if counted != nil { // else a copy is made, which has them by themselves
-		for _, level := range rowsOf(counted.Table("levels")) {
-			t.Columns = append(t.Columns, Column{Name: level[0].Plain() + " misses"})
-		}
+	for _, c := range l.Levels {
+		t.Columns = append(t.Columns, Column{Name: c.Name + " misses"})
 	}
 	t.Row = func(i int) []string {
 		o, w := &l.Outline.Loops[i], l.Where(i)
 		cells := []string{strings.TrimSuffix(l.Label(i)+" · "+w.Source(), " · "), orDash(w.Function), trips(o), Exact(o.Runs), Exact(o.References), Percent(l.Share(o.References))}
-		if counted != nil {
-			for k := range rowsOf(counted.Table("levels")) {
-				cells = append(cells, MissesCell(counted, k, i))
-			}
+		for k := range l.Levels {
+			cells = append(cells, MissesCell(counted, k, i))
 		}
 		return cells
 	}
@@ -240,10 +228,11 @@ func (l *Loops) Advice(i int) string {
 
 // MissesCell are the misses of a loop in a level, by their numbers.
 func MissesCell(m *answers.Reply, level, loop int) string {
+	if m == nil || m.Table("by_loop") == nil {
+		return "…"
+	}
 	t := m.Table("by_loop")
 	switch {
-	case t == nil:
-		return "…"
 	case loop >= len(t.Rows) || level >= len(t.Rows[loop]):
 		return "–"
 	}
@@ -320,7 +309,7 @@ func missingLoops(p *profile.Profile) string {
 	case len(p.Loops) > 0:
 		return ""
 	case p.Loops != nil:
-		return "The trace does not fold: its tree of loops grew beyond the memory that it may take, and was given up. What hangs on data, as in sparse matrices, hash tables and lists, is long in loops. " +
+		return "The trace does not fold: its tree of loops grew beyond its memory limit. Accesses that depend on data, as in sparse matrices, hash tables and lists, need large trees. " +
 			"Fold a part of the trace: “stackglass loops --limit 10000000” takes its first ten million references."
 	}
 	return "This analysis did not fold its trace into loops: that is done where it is asked for. Analyse the trace again with “Fold loops” in the settings, " +

@@ -244,7 +244,7 @@ func (t *Threads) stackSentence(s Stack) string {
 			accesses += t.cores[i].coherent.Accesses
 		}
 		return "Each thread has a cache of its own, and a store of another thread takes the line away. " + Exact(lost) +
-			" accesses, " + Percent(Ratio(lost, accesses)) + ", find that their line was taken: no size of cache saves them."
+			" accesses, " + Percent(Ratio(lost, accesses)) + ", find that their line was taken: coherence misses, which no size of cache avoids."
 	case SharedStack:
 		return "All threads share one cache. Each curve is one thread's accesses to it."
 	}
@@ -528,6 +528,6 @@ func missingThreads(p *profile.Profile) string {
 		return "This analysis has one stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
 			" of the trace: it was made before stacks were kept by thread, or without “sharing” among its analyses, or its lines did not fit in memory. Analyse the trace again, with more memory in the settings or of a sample (space=0.01)."
 	}
-	return "This trace tells of one thread only, or does not say which thread made a reference, so there is nobody to share with. Overview, Caches and Code say all there is. " +
-		"A program with threads that is compiled with “stackglass cc” tells them, and so do gem5, drmemtrace and csv traces with a column for it: drop one here, or try the demos with several threads."
+	return "This trace has one thread only, or does not record which thread made a reference, so no cache is shared. Overview, Caches and Code have all its results. " +
+		"Programs with threads that are compiled with “stackglass cc” record them, and so do gem5, drmemtrace and csv traces with a column of threads: drop one here, or try the demos with several threads."
 }
