@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultLineBytes is the line size of a cache that does not say.
+// DefaultLineBytes is the default line size.
 const DefaultLineBytes = 64
 
 const (
@@ -17,13 +17,11 @@ const (
 		"hashed, plru, random, inclusive, exclusive, write-through, no-allocate"
 )
 
-// ParseCache reads NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or
-// "L2=1MiB,full,64". WAYS "full" is fully associative; LINE is 64 by default.
-// Behind them, in any order and each at most once: latency=, bandwidth=,
-// shared=, and the words hashed, lru, plru, random, inclusive, non-inclusive,
-// exclusive, write-back, write-through, no-allocate. Without them a cache is lru,
-// non-inclusive and write-back, and allocates. The error is a
-// [*trace.OptionError].
+// ParseCache parses NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or "L2=1MiB,full,64". WAYS "full"
+// is fully associative; LINE is 64 by default. Then follow, in any order and each at most once:
+// latency=, bandwidth=, shared=, and the words hashed, lru, plru, random, inclusive,
+// non-inclusive, exclusive, write-back, write-through, no-allocate. By default a cache is lru,
+// non-inclusive and write-back, and allocates. The error is a [*trace.OptionError].
 func ParseCache(s string) (Cache, error) {
 	bad := &trace.OptionError{Option: "cache", Got: s, Want: cacheForm}
 	name, rest, ok := strings.Cut(s, "=")
@@ -63,7 +61,7 @@ func parseWays(s string) (ways uint32, ok bool) {
 	return uint32(n), err == nil && n > 0
 }
 
-// words are the properties that need no value; of each group at most one.
+// words are the properties without a value, at most one of each group.
 var words = map[string]struct {
 	group string
 	set   func(*Cache)
@@ -80,7 +78,7 @@ var words = map[string]struct {
 	"no-allocate":   {"allocate", func(c *Cache) { c.Write = WriteOf(c.Write.Through(), true) }},
 }
 
-// WriteOf is the write policy with these two properties.
+// WriteOf returns the write policy with these properties.
 func WriteOf(through, around bool) Write {
 	switch {
 	case through && around:
@@ -93,8 +91,7 @@ func WriteOf(through, around bool) Write {
 	return WriteBack
 }
 
-// describe takes the properties behind the size, the ways and the line, and
-// tells whether all were understood.
+// describe sets properties, and reports whether all were understood.
 func (c *Cache) describe(properties []string) bool {
 	said := map[string]bool{}
 	for _, property := range properties {
@@ -133,16 +130,16 @@ func (c *Cache) setNumber(key, value string) (ok bool) {
 	return ok
 }
 
-// mostOfAnything is beyond any latency, bandwidth or clock that there is.
+// mostOfAnything bounds latencies, bandwidths and clocks.
 const mostOfAnything = 1e12
 
-// ParsePositive reads a number above zero, with a point or without.
+// ParsePositive parses a positive number.
 func ParsePositive(s string) (x float64, ok bool) {
 	x, err := strconv.ParseFloat(s, 64)
 	return x, err == nil && x > 0 && x <= mostOfAnything
 }
 
-// String writes the cache the way ParseCache reads it.
+// String returns the cache in the form of ParseCache.
 func (c Cache) String() string {
 	ways := "full"
 	if c.Ways > 0 {
@@ -170,7 +167,7 @@ func (c Cache) String() string {
 	return s
 }
 
-// unusual are the words for what is not the default.
+// unusual returns the words for properties that differ from the default.
 func (c Cache) unusual() (list []string) {
 	for _, w := range []struct {
 		word  string
@@ -188,12 +185,11 @@ func (c Cache) unusual() (list []string) {
 	return list
 }
 
-// FormatNumber writes a number with as many digits as it has.
+// FormatNumber formats a number with all its digits.
 func FormatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// ParseMemory reads what is behind the last level: latency=CYCLES and
-// bandwidth=BYTES a cycle, one of them or both, with a comma between. The error
-// is a [*trace.OptionError].
+// ParseMemory parses latency=CYCLES, bandwidth=BYTES per cycle, or both, separated by a comma. The
+// error is a [*trace.OptionError].
 func ParseMemory(s string) (Memory, error) {
 	var c Cache
 	c.Name = "memory"
@@ -204,7 +200,7 @@ func ParseMemory(s string) (Memory, error) {
 	return Memory{c.LatencyCycles, c.BytesPerCycle}, nil
 }
 
-// String writes what is known of the memory the way ParseMemory reads it.
+// String returns the memory in the form of ParseMemory.
 func (m Memory) String() string {
 	var fields []string
 	if m.LatencyCycles > 0 {
@@ -218,9 +214,8 @@ func (m Memory) String() string {
 
 const units = "KMGT"
 
-// ParseSize reads a number of bytes: 32KiB, 32KB, 32K, 32768, in capitals or
-// not. K, M, G and T are powers of 1024 however they are written, as sizes of
-// caches are. The error is a [*trace.OptionError].
+// ParseSize parses a number of bytes, ignoring case: 32KiB, 32KB, 32K, 32768. K, M, G and T are
+// powers of 1024 in all forms. The error is a [*trace.OptionError].
 func ParseSize(s string) (uint64, error) {
 	bad := &trace.OptionError{Option: "size", Got: s, Want: "a number of bytes, as in 32KiB, 32K or 32768"}
 	whole := strings.ToUpper(strings.TrimSpace(s))
@@ -240,8 +235,7 @@ func ParseSize(s string) (uint64, error) {
 	return n << shift, nil
 }
 
-// FormatSize writes a number of bytes the way ParseSize reads it, in the
-// largest unit that keeps it whole: 32KiB, 1536KiB, 1000.
+// FormatSize formats a number of bytes in the largest unit that divides it: 32KiB, 1536KiB, 1000.
 func FormatSize(bytes uint64) string {
 	unit := 0
 	for unit < len(units) && bytes != 0 && bytes%1024 == 0 {

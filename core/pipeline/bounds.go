@@ -6,37 +6,37 @@ import (
 	"slices"
 )
 
-// Bottleneck says what a loop's body or a block waits for.
+// Bottleneck is the bottleneck of a loop's body or a block.
 type Bottleneck string
 
 // The bottlenecks.
 const (
-	Ports      Bottleneck = "ports"      // some ports are always taken
-	Recurrence Bottleneck = "recurrence" // an iteration waits for the one before
-	Dispatch   Bottleneck = "dispatch"   // no more micro-ops enter the core
-	Latency    Bottleneck = "latency"    // one pass after the other, none overlaps
-	Bandwidth  Bottleneck = "bandwidth"  // caches and memory give no more lines
-	InFlight   Bottleneck = "misses"     // the window is full of what waits for lines
+	Ports      Bottleneck = "ports"      // some ports are always busy
+	Recurrence Bottleneck = "recurrence" // an iteration waits for the previous one
+	Dispatch   Bottleneck = "dispatch"   // micro-ops per cycle
+	Latency    Bottleneck = "latency"    // passes do not overlap
+	Bandwidth  Bottleneck = "bandwidth"  // lines per cycle from caches and memory
+	InFlight   Bottleneck = "misses"     // the window is full of operations that wait for lines
 	Nothing    Bottleneck = "nothing"    // it costs nothing
 )
 
-// Steady is how long an iteration of a loop takes when many follow each other.
+// Steady is the time of an iteration when many follow each other.
 type Steady struct {
 	Cycles     float64 // the largest of the bounds
 	Bottleneck Bottleneck
 
-	Ports      float64 // lower bound by the ports: micro-ops spread as well as can be
-	Full       uint64  // the ports that are always taken then
+	Ports      float64 // lower bound by the ports, with optimally distributed micro-ops
+	Full       uint64  // the ports that are always busy then
 	Load       []float64
 	Dispatch   float64
 	Recurrence float64
 	Cycle      []uint32 // the operations of the recurrence, in order
-	Iterations uint32   // that it goes around in
-	Misses     float64  // lower bound by the misses that the window holds
-	Transfers  float64  // lower bound by the accesses, and lines that come, of the first level
+	Iterations uint32   // length of the recurrence
+	Misses     float64  // lower bound by the misses in the window
+	Transfers  float64  // lower bound by the accesses and lines of the first level
 }
 
-// Steady finds the steady state of a body as a loop's: the largest of its lower bounds.
+// Steady returns the steady state of a body as a loop: the largest of its lower bounds.
 func (b *Body) Steady() Steady {
 	s := Steady{}
 	s.Ports, s.Full, s.Load = b.portBound()
@@ -146,7 +146,7 @@ func (b *Body) reach(cycle []uint32) float64 {
 	return reach
 }
 
-// decide finds the largest of the bounds.
+// decide selects the largest bound.
 func (s *Steady) decide() {
 	s.Cycles, s.Bottleneck = 0, Nothing
 	for _, bound := range [...]struct {
@@ -159,7 +159,7 @@ func (s *Steady) decide() {
 	}
 }
 
-// demand is how long any one of some ports is needed in one pass.
+// demand is the time in one pass for which one of some ports is needed.
 type demand struct {
 	ports  uint64
 	cycles float64
@@ -219,7 +219,7 @@ func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
 	}
 }
 
-// ratio is the demand that only ports of a set can take, by their number.
+// ratio returns the demand that only ports of a set can serve, by their number.
 func ratio(list []demand, set uint64) float64 {
 	sum := 0.0
 	for _, d := range list {
@@ -230,15 +230,15 @@ func ratio(list []demand, set uint64) float64 {
 	return sum / float64(max(1, bits.OnesCount64(set)))
 }
 
-// flow is a maximal flow from demands to ports that can each take as much.
+// flow is a maximal flow from demands to ports of equal capacity.
 type flow struct {
 	list   []demand
-	most   float64     // what a port can take
+	most   float64     // capacity of a port
 	sent   [][]float64 // by demand and port
 	taken  []float64   // by port
 	left   []float64   // by demand
 	ports  int
-	little float64 // what counts as nothing
+	little float64 // negligible
 }
 
 func newFlow(list []demand, most float64) *flow {
@@ -301,7 +301,7 @@ func (f *flow) run() (cut uint64, whole bool) {
 	}
 }
 
-// push sends as much as goes along the way that ends at a port.
+// push sends as much as possible along the path that ends at a port.
 func (f *flow) push(end int, fromDemand, fromPort []int) {
 	amount := f.most - f.taken[end]
 	for q := end; ; {
@@ -406,10 +406,10 @@ func newRounds(b *Body) *rounds {
 	return r
 }
 
-// mostBefore bounds how far back values are followed.
+// mostBefore bounds the iterations over which values are followed.
 const mostBefore = 64
 
-// ways adds the longest ways from a value of n iterations ago to all that cross.
+// ways adds the longest paths from a value of n iterations ago to all vertices.
 func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
 	for i := range b.Ops {
 		longest[i] = math.Inf(-1)

@@ -9,18 +9,15 @@ import (
 
 // Schedule is one pass of a body through an empty core.
 type Schedule struct {
-	Cycles float64 // from the first dispatch until the last result is there
+	Cycles float64 // from the first dispatch to the last result
 	Starts []Start // by operation
-	// Slots are the ports held, in the order in which operations start; a table of cycles ×
-	// ports is drawn from them.
-	Slots []Slot
-	// Last is the operation that ends last, and Critical the ones that it waited for, in
-	// order: why the pass takes that long.
+	Slots  []Slot  // in the order in which operations start
+	// Last is the operation that ends last, and Critical its critical path.
 	Last     uint32
 	Critical []uint32
 }
 
-// Start is when an operation starts and when its result is there.
+// Start is the start of an operation and the time of its result.
 type Start struct{ Cycle, Done float64 }
 
 // Slot is a port that an operation holds.
@@ -31,7 +28,7 @@ type Slot struct {
 	Cycles uint32
 }
 
-// What would take longer is cut off: descriptions may hold ports for very long.
+// Longer schedules are cut off: descriptions may hold ports for very long.
 const (
 	longestPass = 1 << 22 // cycles
 	mostWork    = 1 << 26 // looks at a cycle or an operation
@@ -63,10 +60,10 @@ type scheduler struct {
 	work   int
 }
 
-// row is the set of ports that are held in a cycle.
+// row is the set of busy ports in a cycle.
 type row = uint64
 
-// enter finds when each operation enters the core: whole ones as far as they fit.
+// enter computes the cycle in which each operation enters the core.
 func (s *scheduler) enter() {
 	width := s.b.Processor.Dispatch
 	s.enters = make([]uint32, len(s.b.Ops))
@@ -139,7 +136,7 @@ func (s *scheduler) run() {
 	}
 }
 
-// ready is when all that an operation waits for in its iteration is there.
+// ready returns the time at which all operands of the iteration are available.
 func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 	for _, w := range op.Waits {
 		if w.Before > 0 {
@@ -181,8 +178,8 @@ func (s *scheduler) place(op, cycle uint32) bool {
 	return true
 }
 
-// choose is the port for a micro-op in a cycle: of those that are free long enough the
-// one with the least load. Where there is none, next is the earliest cycle in which one may be.
+// choose returns the port for a micro-op in a cycle: the one with the least load of those that are
+// free long enough. Otherwise next is the earliest cycle in which there may be one.
 func (s *scheduler) choose(u Use, cycle uint32) (port uint8, next uint32, found bool) {
 	taken := uint64(0)
 	s.work += whole(u.Cycles)
@@ -221,7 +218,7 @@ func (s *scheduler) hold(slot Slot) {
 	}
 }
 
-// critical follows, from the operation that ends last, what each waited for longest.
+// critical computes the critical path.
 func (s *scheduler) critical() {
 	if len(s.b.Ops) == 0 {
 		return
@@ -240,14 +237,11 @@ func (s *scheduler) critical() {
 		at = from
 		way = append(way, at)
 	}
-	for i, j := 0, len(way)-1; i < j; i, j = i+1, j-1 {
-		way[i], way[j] = way[j], way[i]
-	}
+	slices.Reverse(way)
 	s.s.Critical = way
 }
 
-// Table is the schedule as rows of cycles and columns of ports: each cell the operation that
-// holds the port, -1 for none. At most rows rows are made.
+// Table returns the operation that holds each port in each cycle, or -1, for at most rows cycles.
 func (s *Schedule) Table(ports, rows int) [][]int32 {
 	last := 0
 	for _, slot := range s.Slots {
@@ -255,10 +249,7 @@ func (s *Schedule) Table(ports, rows int) [][]int32 {
 	}
 	table := make([][]int32, min(last, max(0, rows)))
 	for i := range table {
-		table[i] = make([]int32, ports)
-		for q := range table[i] {
-			table[i][q] = -1
-		}
+		table[i] = slices.Repeat([]int32{-1}, ports)
 	}
 	for _, slot := range s.Slots {
 		for at := slot.Cycle; at < slot.Cycle+slot.Cycles && int(at) < len(table); at++ {
