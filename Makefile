@@ -201,7 +201,7 @@ beam: build bin/beam ## analyse the demos on Apache Beam, by two worker processe
 	@rm -rf build/beam && mkdir -p build/beam/alone
 	bin/beam --workers 2 --metrics --output build/beam/profiles $(wildcard site/demos/*.sgt)
 	@for trace in $(wildcard site/demos/*.sgt); do name=$$(basename $$trace .sgt); \
-		bin/stackglass analyze $$trace -o build/beam/alone/$$name.sgp >build/beam/alone/$$name.txt 2>&1; \
+		bin/stackglass analyze $$trace --analyses default -o build/beam/alone/$$name.sgp >build/beam/alone/$$name.txt 2>&1; \
 		cmp build/beam/alone/$$name.sgp build/beam/profiles/$$name.sgp; done
 	@echo "the profiles in build/beam/profiles are those of bin/stackglass analyze, byte for byte"
 

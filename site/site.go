@@ -43,7 +43,6 @@ type Demo struct {
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
 	Lesson     []string      `json:"lesson"`     // the answer, in two sentences or three
 	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, threads, communication, loops, counters
-	Loops      bool          `json:"loops"`      // the page folds it into loops, as with --analyses loops
 	Against    string        `json:"against"`    // another demo that it is to be seen beside; "": none
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
 }

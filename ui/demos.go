@@ -70,8 +70,8 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 	}
 	spec.Domains = item.domains
 	h, d := a.asked(), a.demo(item.Demo)
-	if spec.Analyses |= item.analyses; d != nil && d.Loops {
-		spec.Analyses |= analysis.Loops
+	if spec.Analyses |= item.analyses; item.analyses&analysis.Loops != 0 {
+		spec.Analyses &^= analysis.Regular
 	}
 	if d != nil && !item.again { // measured alike wherever a link to it leads
 		h = a.askedOn(state.ParseScreen(d.screen()))

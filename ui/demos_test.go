@@ -16,7 +16,6 @@ func siteDemos(t *testing.T) (list []Demo) {
 	var read []struct {
 		Name, Title, Question, File, Opens string
 		References, Lines                  uint64
-		Loops                              bool
 	}
 	text, err := os.ReadFile("../site/demos/demos.json")
 	if err == nil {
@@ -26,7 +25,7 @@ func siteDemos(t *testing.T) (list []Demo) {
 		t.Fatalf("%d demos, %v", len(read), err)
 	}
 	for _, d := range read {
-		list = append(list, Demo{Name: d.Name, Title: d.Title, Question: d.Question, URL: "demos/" + d.File, Opens: d.Opens, References: d.References, Lines: d.Lines, Loops: d.Loops})
+		list = append(list, Demo{Name: d.Name, Title: d.Title, Question: d.Question, URL: "demos/" + d.File, Opens: d.Opens, References: d.References, Lines: d.Lines})
 	}
 	return list
 }
@@ -96,10 +95,10 @@ func TestDemoLinks(t *testing.T) {
 	})
 	d.app.Navigate("#demo=matmul-naive&cell=3x99")
 	until(t, func() bool { return strings.Contains(d.html(), "SETSxWAYS") })
-	d.app.Navigate("#demo=matmul-naive&view=overview&preset=i7-6700")
+	d.app.Navigate("#demo=matmul-naive&view=diagnosis&preset=i7-6700")
 	d.arrives("demo-matmul-naive")
 	until(t, func() bool { return strings.Contains(d.html(), `id="findings"`) })
-	if s := d.app.Screen; s.Tab != state.TabOverview || s.Levels != nil || s.Preset != "i7-6700" || len(d.entries()) != len(demos) {
+	if s := d.app.Screen; s.Tab != state.TabDiagnosis || s.Levels != nil || s.Preset != "i7-6700" || len(d.entries()) != len(demos) {
 		t.Errorf("with words of its own, the link opens %+v; %d analyses are kept", s, len(d.entries()))
 	}
 

@@ -105,7 +105,6 @@ type Demo struct {
 	Source            string // address of its source; "" where it has none
 	References, Lines uint64 // of the whole trace, in lines of 64 bytes
 	Lesson            []Sentence
-	Loops             bool // its trace is folded, without being asked
 }
 
 // Sentence is a part of a lesson.

@@ -71,6 +71,8 @@ func (w *witness) Append(next *profile.Profile) error {
 	return nil
 }
 
+func (w *witness) Reads() bool { return true }
+
 func (w *witness) AppendRows(b *trace.Batch) error {
 	w.appendedRows += b.Len()
 	return w.Consume(b)

@@ -110,7 +110,7 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	if o.MemoryBytes > 0 {
 		d.most = min(d.most, max(d.least, o.MemoryBytes/memoryShare/uint64(len(d.helpers)+1)))
 	}
-	if _, d.reads = find[contract.RowAppender](d.analyses); d.reads {
+	if d.reads = d.reading(); d.reads {
 		d.most = min(d.most, foldedStretch)
 	}
 	if s := uint64(o.SegmentReferences); s > 0 {
@@ -362,6 +362,7 @@ func (d *Divided) pass(to trace.Position) error {
 
 // learn adapts the sizes to the cost of joining a segment.
 func (d *Divided) learn(s *profile.Profile) {
+	d.reads = d.reads && d.reading()
 	if d.fixed || d.reads {
 		return
 	}

@@ -279,6 +279,14 @@ func (f *feed) append(s *profile.Profile, lone bool) error {
 	return nil
 }
 
+// reading reports whether an analysis reads the rows of segments.
+func (f *feed) reading() bool {
+	return slices.ContainsFunc(f.analyses, func(a member) bool {
+		r, ok := a.Analysis.(contract.RowAppender)
+		return ok && r.Reads()
+	})
+}
+
 // appendRows passes rows of a segment to the analyses that have to read them.
 func (f *feed) appendRows(b *trace.Batch) error {
 	for _, a := range f.analyses {

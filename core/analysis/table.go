@@ -38,7 +38,13 @@ const (
 	Blocks                             // how often blocks run, and branches are taken; the same
 	Operations                         // of Counters those that cost little, as in Default
 	Footprint                          // how many lines a time of any length accesses; alone, with those of Default
+	Regular                            // of Loops: give up early on a trace that does not fold, or has no code
 )
+
+// Usual are the analyses of the page and of the command, unless others are asked for:
+// Default, and what a diagnosis needs besides. They are not for profiles that are joined,
+// nor for samples.
+const Usual = Loops | Regular | Blocks
 
 // registrations returns the table. Sites and sharing come before locality, which feeds them.
 func registrations() []registration {
@@ -130,9 +136,12 @@ func registrations() []registration {
 				if m.part.is {
 					return nil // it reads the rows when the part is appended
 				}
-				return nests.New(loopBytes)
+				return nests.New(nests.Options{MostBytes: loopBytes, IfRegular: m.spec.has(Regular)})
 			},
 			found: func(p *profile.Profile) bool { return p.Loops != nil },
+		},
+		{
+			tag: Regular, name: "regular", needs: Loops, beside: true, bounded: true,
 		},
 		{
 			tag: Footprint, name: "footprint", beside: true, byLine: true,

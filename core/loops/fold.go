@@ -49,6 +49,8 @@ type Folder struct {
 	unasked uint64            // records since the last check
 	err     error             // of give
 
+	unpredicted uint64 // rows that no loop predicted
+
 	weighed    int    // shapes whose memory is in shapeBytes
 	shapeBytes uint64 // approximately
 }
@@ -168,7 +170,7 @@ func (f *Folder) consume(c *rows, i, end int) {
 			i = f.predicted(&part, i)
 		}
 		if i < end {
-			f.unpredicted(&part, i)
+			f.surprise(&part, i)
 			if f.calls.now == nil && c.Kind[i] == trace.Call { // the first one, which nothing predicts
 				c.context = f.calls.of(c, i)
 				part = c.upTo(end)
@@ -246,8 +248,13 @@ func (f *Folder) predictedIn(c *rows, i int) int {
 	return i
 }
 
-// unpredicted takes a row that the running loop does not predict.
-func (f *Folder) unpredicted(c *rows, i int) {
+// Unpredicted returns the number of rows so far that the running loop did not predict. Each
+// costs about ten times as much as a predicted row, and adds to the tree.
+func (f *Folder) Unpredicted() uint64 { return f.unpredicted }
+
+// surprise takes a row that the running loop does not predict.
+func (f *Folder) surprise(c *rows, i int) {
+	f.unpredicted++
 	if len(f.nodes) > 2*f.window {
 		f.retire(len(f.nodes) - f.window)
 	}

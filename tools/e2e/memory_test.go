@@ -122,7 +122,7 @@ func TestBeyondMemory(t *testing.T) {
 	p.click("#run-pause")
 	p.finished()
 	profile := filepath.Join(t.TempDir(), "wide.sgp")
-	ask(t, "analyze", trace, "-o", profile, "--analyses", "default,blocks", "--memory", "400MiB", "--spill", t.TempDir()) // as the page does
+	ask(t, "analyze", trace, "-o", profile, "--memory", "400MiB", "--spill", t.TempDir()) // as the page does
 	if got, want := p.digest(), infoOf(t, profile).Digest; got != want {
 		t.Errorf("digest %s, the command's is %s", got, want)
 	}

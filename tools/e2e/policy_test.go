@@ -190,7 +190,7 @@ func (p *tab) home() {
 func (p *tab) analysed(trace string) string {
 	p.t.Helper()
 	profile := filepath.Join(p.t.TempDir(), "p.sgp")
-	return truthIn(p.t, ask(p.t, "analyze", trace, "--lines", "32,64", "--utilisation", measured, "--analyses", "default,blocks", "--format", "json", "-o", profile)).Digest
+	return truthIn(p.t, ask(p.t, "analyze", trace, "--lines", "32,64", "--utilisation", measured, "--format", "json", "-o", profile)).Digest
 }
 
 // TestPolicy does everything that one can do, in every hosting that differs: the page violates

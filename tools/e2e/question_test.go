@@ -212,7 +212,7 @@ func TestSettings(t *testing.T) {
 	needStage(t)
 	demo := demos(t)[2]
 	path := t.TempDir()
-	want := truthIn(t, ask(t, "analyze", "demo:"+demo.Name, "--lines", "32,128", "--kinds", "store,modify", "--utilisation", demo.measured(), "--analyses", "default,blocks", "--format", "json", "-o", path+"/p.sgp"))
+	want := truthIn(t, ask(t, "analyze", "demo:"+demo.Name, "--lines", "32,128", "--kinds", "store,modify", "--utilisation", demo.measured(), "--format", "json", "-o", path+"/p.sgp"))
 	p := openPage(t)
 	p.click("#settings summary")
 	p.wait("the settings are unfolded", `document.getElementById("settings").open`)

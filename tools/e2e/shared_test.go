@@ -103,7 +103,7 @@ func number(t workers.Type) string { return strconv.Itoa(int(t)) }
 // shareAll analyses files with some numbers of workers, and many short stretches.
 func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	t.Helper()
-	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Default | analysis.Blocks, LineBytes: []uint32{64}, Utilisation: []uint64{32 << 10, 256 << 10}, UtilisationWays: []uint32{8, 8}}
+	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{32 << 10, 256 << 10}, UtilisationWays: []uint32{8, 8}}
 	shared := false
 	for _, file := range files {
 		want := truthOf(t, file)

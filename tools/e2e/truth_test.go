@@ -109,16 +109,13 @@ func truthOf(t *testing.T, trace string) *truth {
 		return known
 	}
 	profile := filepath.Join(shared.files, "command-"+strconv.Itoa(len(truths))+".sgp")
-	analyses, measuring := "default,blocks", measured // as the page does
+	measuring := measured // as the page does
 	for _, d := range demos(t) {
-		if trace != "demo:"+d.Name {
-			continue
-		}
-		if measuring = d.measured(); d.Loops {
-			analyses = "loops,blocks"
+		if trace == "demo:"+d.Name {
+			measuring = d.measured()
 		}
 	}
-	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measuring, "--analyses", analyses)
+	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measuring)
 	v := truthIn(t, answer)
 	v.Profile = profile
 	truths[trace] = v
@@ -163,7 +160,6 @@ type demoCard struct {
 	Opens                 string
 	Lesson                []string
 	References            uint64
-	Loops                 bool
 }
 
 // measured are the caches that the page measures by site of a demo: those that it opens on.

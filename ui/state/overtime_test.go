@@ -52,7 +52,7 @@ func TestReuseSetting(t *testing.T) {
 	if err != nil || err2 != nil || plain.Previous || !asked.Previous || len(asked.Utilisation) == 0 || SpecKey(plain) == SpecKey(asked) {
 		t.Errorf("%+v, %+v, %v, %v", plain, asked, err, err2)
 	}
-	if all := analysis.Locality | analysis.Counters | analysis.Sites | analysis.Sets | analysis.Sharing | analysis.Communication | analysis.Blocks; asked.Analyses != all {
+	if all := analysis.Locality | analysis.Counters | analysis.Sites | analysis.Sets | analysis.Sharing | analysis.Communication | analysis.Usual; asked.Analyses != all {
 		t.Errorf("analyses %s, want %s", asked.Analyses, all)
 	}
 	if err := asked.WithDefaults().Check(); err != nil {

@@ -90,7 +90,10 @@ func (s Settings) MemoryBytes() uint64 {
 func (s Settings) sample(spec *analysis.Spec) error {
 	text := strings.TrimSpace(s.Sample)
 	if text == "" {
-		spec.Analyses |= analysis.Blocks // next to nothing where a trace tells of none
+		spec.Analyses |= analysis.Usual
+		if s.Loops {
+			spec.Analyses &^= analysis.Regular
+		}
 		return nil
 	}
 	o, err := sample.Parse(text)

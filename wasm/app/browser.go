@@ -107,7 +107,7 @@ func (b *browser) Demos() []ui.Demo {
 		attributes := card.Get("dataset")
 		d := ui.Demo{Name: attributes.Get("demo").String(), Question: card.Get("textContent").String(),
 			Title: attributes.Get("title").String(), URL: attributes.Get("file").String(), Opens: attributes.Get("opens").String(),
-			Source: web.Text(attributes, "source"), Loops: attributes.Get("loops").Truthy()}
+			Source: web.Text(attributes, "source")}
 		// A card without these numbers belongs to no result.
 		d.References, _ = strconv.ParseUint(attributes.Get("references").String(), 10, 64)
 		d.Lines, _ = strconv.ParseUint(attributes.Get("lines").String(), 10, 64)

@@ -88,6 +88,9 @@ type Joiner interface {
 // RowAppender is an analysis that no segment can be analysed for: it has to read all rows in
 // order. Where the others append a segment, the framework has it read the segment's rows.
 type RowAppender interface {
+	// Reads reports whether it still reads rows. After it has returned false it always
+	// does, and the framework need not read segments again.
+	Reads() bool
 	// AppendRows reads the next rows of a segment, before or after Append is called for that
 	// segment. Together the batches have all its rows in order, as an analysis gets them that
 	// takes events.

@@ -141,5 +141,8 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 // Append has nothing to do: AppendRows gets the rows of the segment.
 func (a *Analysis) Append(*profile.Profile) error { return nil }
 
+// Reads is part of [contract.RowAppender].
+func (a *Analysis) Reads() bool { return true }
+
 // AppendRows measures the times before the rows of a segment.
 func (a *Analysis) AppendRows(b *trace.Batch) error { return a.Consume(b) }

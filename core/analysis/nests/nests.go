@@ -17,50 +17,72 @@ import (
 )
 
 const (
-	// MostBytes is about how much memory a tree may take by default. A trace that does not
-	// compress would have a tree as long as itself.
+	// MostBytes is the usual limit of the memory of a tree. A trace that does not fold has a
+	// tree as long as itself.
 	MostBytes = 96 << 20
-	// lookEvery is how many rows are compressed between two checks of the memory, which are at
-	// the same rows however the trace is read.
+	// lookEvery is the number of rows between two checks of the limits. Checks come at the
+	// same rows however the trace is read.
 	lookEvery = 1 << 18
+	// An unpredicted row costs about ten times as much as a predicted one. A trace folds if
+	// at most a quarter of its rows are unpredicted, apart from allowedRows, which bounds
+	// what is spent on a trace that does not.
+	unpredictedOf = 4
+	allowedRows   = 1 << 20
 )
 
-// Analysis compresses loops. The zero value is not usable: see [New].
-type Analysis struct {
-	folder *loops.Folder // nil: the tree grew too large
-	rows   uint64
-	most   uint64
-	view   trace.Batch
+// Options limit what is folded.
+type Options struct {
+	// MostBytes is the memory of the tree, about, at which the analysis gives up.
+	MostBytes uint64
+	// IfRegular gives up early on a trace that does not fold, and on one without code, whose
+	// loops would not be those of the program. The profile has no tree then, as if none had
+	// been asked for.
+	IfRegular bool
 }
 
-// New makes an analysis that gives up when its tree takes more than about most bytes.
-func New(most uint64) *Analysis {
-	return &Analysis{folder: loops.NewFolder(0), most: most}
+// Analysis folds. The zero value is not usable: see [New].
+type Analysis struct {
+	folder *loops.Folder // nil: it gave up
+	rows   uint64
+	coded  bool // rows have sites or PCs
+	Options
+	view trace.Batch
 }
+
+// New makes an analysis.
+func New(o Options) *Analysis { return &Analysis{folder: loops.NewFolder(0), Options: o} }
 
 // Takes asks for all rows.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return trace.EventKinds, true, true }
 
 // Consume compresses the next rows.
 func (a *Analysis) Consume(b *trace.Batch) error {
+	a.coded = a.coded || b.Site != nil || b.PC != nil
 	for lo := 0; lo < b.Len() && a.folder != nil; {
 		hi := min(b.Len(), lo+int(lookEvery-a.rows%lookEvery))
 		if err := a.folder.Consume(b.View(&a.view, lo, hi)); err != nil {
 			return err
 		}
 		a.rows += uint64(hi - lo)
-		if lo = hi; a.rows%lookEvery == 0 && a.folder.Bytes() > a.most {
+		if lo = hi; a.rows%lookEvery == 0 && (a.folder.Bytes() > a.MostBytes || a.irregular()) {
 			a.folder = nil
 		}
 	}
 	return nil
 }
 
-// Result writes the tree, which is also the state; an empty one if it grew too large.
-func (a *Analysis) Result(p *profile.Profile, _ bool) {
-	p.Loops = []byte{}
-	if a.folder != nil {
-		p.Loops = a.folder.Tree().Append(p.Loops)
+// irregular reports whether to give up on a trace that would not fold.
+func (a *Analysis) irregular() bool {
+	return a.IfRegular && (!a.coded || a.folder.Unpredicted() > a.rows/unpredictedOf+allowedRows)
+}
+
+// Result writes the tree, which is also the state: no bytes if the analysis gave up.
+func (a *Analysis) Result(p *profile.Profile, state bool) {
+	switch {
+	case a.folder != nil && (state || !a.irregular()):
+		p.Loops = a.folder.Tree().Append([]byte{})
+	case !a.IfRegular || state:
+		p.Loops = []byte{}
 	}
 }
 
@@ -107,7 +129,10 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 // Append has nothing to do: AppendRows gets the rows of the segment.
 func (a *Analysis) Append(*profile.Profile) error { return nil }
 
-// AppendRows compresses the next rows of a segment that other analyses append.
+// Reads is part of [contract.RowAppender].
+func (a *Analysis) Reads() bool { return a.folder != nil }
+
+// AppendRows folds the next rows of a segment that other analyses append.
 func (a *Analysis) AppendRows(b *trace.Batch) error { return a.Consume(b) }
 
 var (

@@ -14,7 +14,7 @@ import (
 func TestAnalysesOfVerbs(t *testing.T) {
 	in(t, map[string]string{"one.din": "0 1000\n1 2000\n", "two.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n"})
 	for line, want := range map[string]string{
-		"analyze one.din": "default",
+		"analyze one.din": analysis.Usual.String(),
 		"analyze one.din --analyses locality,counters":              "locality,counters",
 		"analyze one.din --analyses sharing":                        "sharing",
 		"histogram one.din":                                         "locality",
@@ -41,7 +41,7 @@ func TestAnalysesOfVerbs(t *testing.T) {
 		"compare one.din one.din":                                   "default",
 		"export demo:matmul-naive --to folded":                      "sites",
 		"export demo:matmul-naive --to pprof --cache L1=32KiB,8":    "sites,sets,sharing",
-		"export demo:matmul-naive --to json":                        "default", // every table, and the digest of analyze
+		"export demo:matmul-naive --to json":                        analysis.Usual.String(), // every table, and the digest of analyze
 		"demo matmul-naive":                                         "locality",
 	} {
 		got := ""

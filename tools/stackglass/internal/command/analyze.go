@@ -88,7 +88,8 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 	cmd.Flags().UintSliceVar(&lines, "line", []uint{64}, "the same as --lines")
 	hide(cmd, "line")
 	r.lineOptions = []string{"lines", "line"}
-	cmd.Flags().StringVar(&r.analyses, "analyses", "default", "what to analyse: "+strings.Join(analysis.AnalysisNames(), ", ")+" (default: stack distances, also by thread, and the sites and counters that cost little)")
+	r.usual = true
+	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "what to analyse: "+strings.Join(analysis.AnalysisNames(), ", ")+" (default: stack distances, also by thread, and the sites and counters that cost little; regular: loops only of a trace that folds)")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "keep the profile in this `FILE`, or, for several traces, in this folder")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile what appending a later part of the trace needs: addresses")
 	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "keep the state of the pass in this folder, `DIR`, and go on from what is there")
@@ -175,7 +176,7 @@ func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, 
 		return l, err
 	}
 	l.warnings = append(l.warnings, notes...)
-	if r.analyses == analysis.Default.String() && !r.mergeable && len(l.Profile.Sharing) > 0 && l.Profile.Communication == nil {
+	if r.usual && !r.mergeable && !r.cmd.Flags().Changed("analyses") && len(l.Profile.Sharing) > 0 && l.Profile.Communication == nil {
 		l.warnings = append(l.warnings, l.name+": the profile has no communication between threads: "+answers.NoCommunication(l.Profile)+"; add it with --analyses sharing,communication")
 	}
 	d := &report.Document{Schema: "stackglass.analyze", Version: 1, Input: l.facts(0)}

@@ -105,6 +105,9 @@ func TestUsageErrors(t *testing.T) {
 		"what-if a.din --hierarchy i7-6701":                     "want a preset, as i7-6700",
 		"what-if a.din --cache L1=1KiB,4 --fail-if L2.misses>1": "--fail-if",
 		"what-if a.din --cache L1=1KiB,4 --fail-if L1.misses":   "--fail-if",
+		"diagnose a.din --fail-if findings.kin>1":               "a table and a column",
+		"diagnose a.din --fail-if findings>1":                   "a table and a column",
+		"diagnose a.din --fail-if findings.saved_share>1O%":     "a table and a column",
 		"demo nothing":                "no demo nothing; there are matmul-naive",
 		"curve demo:nothing":          "no demo nothing; there are matmul-naive",
 		"info demo:nothing":           "no demo nothing; there are matmul-naive",
@@ -525,7 +528,7 @@ func TestBudgetShowsWhatOneReads(t *testing.T) {
 
 func TestMergeable(t *testing.T) {
 	in(t, nil)
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "plain.sgp"), exitOK)
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "plain.sgp", "--analyses", "default"), exitOK)
 	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "more.sgp", "--mergeable"), exitOK)
 	plain, more := readProfile(t, "plain.sgp"), readProfile(t, "more.sgp")
 	if plain.Segment != nil || more.Segment == nil {

@@ -48,8 +48,9 @@ func (a *app) export() *cobra.Command {
   csv        every table; OUT is a folder, or --table names one
   json       every table, in one object
 
-html, csv and json have the answer of every verb that FILE has one for: loops, blocks and
-pipeline of a profile that was made with "analyze --analyses default,loops,blocks".
+html, csv and json have the answer of every verb that FILE has one for, the diagnosis
+first. A trace that does not fold has no loops: ask for them with
+"analyze --analyses default,loops,blocks" and export the profile.
 
 With --cache or --hierarchy places have their misses in each level, and html, csv
 and json the answers about the hierarchy. What is exported adds up to the numbers
@@ -97,6 +98,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	}
 	lines = append(lines, ask.LineSizes(e.h)...)
 	slices.Sort(lines)
+	e.r.usual = true
 	if e.to == "pprof" || e.to == "callgrind" || e.to == "folded" {
 		needed := analysis.Sites
 		if len(e.h.Levels) > 0 {
@@ -105,7 +107,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		if ask.NeedsSets(e.h) {
 			needed |= analysis.Sets
 		}
-		e.r.analyses = needed.String()
+		e.r.analyses, e.r.usual = needed.String(), false
 	}
 	e.r.asked, e.r.levels = e.h, e.h.Levels // at whose sizes it is measured what of fetched lines is used
 	l, err := a.load(e.r, name, slices.Compact(lines))

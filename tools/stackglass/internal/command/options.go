@@ -29,7 +29,8 @@ type reading struct {
 	skipBad     uint64
 	strict      bool
 	mergeable   bool
-	analyses    string // as analysis.ParseAnalyses takes it; "": the default ones
+	analyses    string // as analysis.ParseAnalyses reads it; "": the default ones
+	usual       bool   // analysis.Usual unless the user names others
 	sample      string // as sample.Parse takes it; "": all
 	seed        uint64 // of the sample
 	memory      string
@@ -169,10 +170,13 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		return pass.Options{}, asUsage(err)
 	}
 	analyses := analysis.Default
-	if r.analyses != "" {
+	switch named := r.analyses != "" && (!r.usual || r.cmd.Flags().Changed("analyses")); {
+	case named:
 		if analyses, err = analysis.ParseAnalyses(r.analyses); err != nil {
 			return pass.Options{}, asUsage(err)
 		}
+	case r.usual && !r.mergeable && r.sample == "":
+		analyses = analysis.Usual
 	}
 	o := pass.Options{
 		Format:      r.inputFormat,

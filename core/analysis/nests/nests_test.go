@@ -1,0 +1,126 @@
+package nests_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis/nests"
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// rows returns references of as many sites as given, at addresses that a function chooses;
+// without sites, there is no column of sites.
+func rows(n, sites int, addr func(i int) (site uint32, addr trace.Addr)) *trace.Batch {
+	b := trace.NewBatch(n)
+	for i := range n {
+		site, at := addr(i)
+		b.Addr, b.Bytes, b.Kind = append(b.Addr, at), append(b.Bytes, 8), append(b.Kind, trace.Load)
+		if sites > 0 {
+			b.Site = append(b.Site, site)
+		}
+	}
+	return b
+}
+
+// irregular returns references whose sites and addresses follow no order.
+func irregular(n int) *trace.Batch {
+	rng := rand.New(rand.NewPCG(1, 2))
+	return rows(n, 64, func(int) (uint32, trace.Addr) { return rng.Uint32N(64), rng.Uint64N(1<<30) &^ 7 })
+}
+
+// regular returns references of a sweep over an array.
+func regular(n, sites int) *trace.Batch {
+	return rows(n, sites, func(i int) (uint32, trace.Addr) { return uint32(i % max(1, sites)), uint64(i) * 8 })
+}
+
+func analysed(t *testing.T, o nests.Options, parts ...*trace.Batch) (*nests.Analysis, *profile.Profile) {
+	t.Helper()
+	a := nests.New(o)
+	for _, b := range parts {
+		if err := a.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &profile.Profile{}
+	a.Result(p, false)
+	return a, p
+}
+
+// TestIfRegular gives up on what does not fold, but not before a million rows of it, and on
+// what has no code, and on nothing else.
+func TestIfRegular(t *testing.T) {
+	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
+	for _, c := range []struct {
+		name  string
+		parts []*trace.Batch
+		kept  bool
+	}{
+		{"a sweep", []*trace.Batch{regular(1<<19, 3)}, true},
+		{"a sweep without code", []*trace.Batch{regular(1<<19, 0)}, false},
+		{"a short sweep without code", []*trace.Batch{regular(100, 0)}, false},
+		{"an irregular start, then a sweep", []*trace.Batch{irregular(1 << 19), regular(1<<19, 3)}, true},
+		{"irregular", []*trace.Batch{irregular(1 << 21)}, false},
+		{"irregular, then a sweep that comes too late", []*trace.Batch{irregular(1 << 21), regular(1<<19, 3)}, false},
+	} {
+		a, p := analysed(t, o, c.parts...)
+		if (len(p.Loops) > 0) != c.kept || p.Loops != nil != c.kept {
+			t.Errorf("%s: %d bytes of loops, want some: %v", c.name, len(p.Loops), c.kept)
+		}
+		always, q := analysed(t, nests.Options{MostBytes: nests.MostBytes}, c.parts...)
+		if len(q.Loops) == 0 || c.kept && string(p.Loops) != string(q.Loops) {
+			t.Errorf("%s: without the option there are %d bytes of loops, with it %d", c.name, len(q.Loops), len(p.Loops))
+		}
+		if !always.Reads() || a.Reads() != c.kept && len(c.parts[0].Addr) >= 1<<19 {
+			t.Errorf("%s: still reads rows: %v, and %v without the option", c.name, a.Reads(), always.Reads())
+		}
+	}
+}
+
+// TestRestoreIfRegular saves a run at places around the one where it gives up, and at one
+// from where it recovers.
+func TestRestoreIfRegular(t *testing.T) {
+	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
+	trace := []*trace.Batch{irregular(1<<20 + 1<<19), regular(1<<19, 3), irregular(1 << 20)}
+	_, want := analysed(t, o, trace...)
+	for cut := range len(trace) + 1 {
+		saved := &profile.Profile{}
+		a, _ := analysed(t, o, trace[:cut]...)
+		a.Result(saved, true)
+		for _, b := range trace[:cut] {
+			saved.Totals.References[b.Kind[0]] += uint64(b.Len())
+		}
+		b := nests.New(o)
+		if cut > 0 {
+			if err := b.Restore(saved); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, rest := range trace[cut:] {
+			if err := b.Consume(rest); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := &profile.Profile{}
+		if b.Result(got, false); string(got.Loops) != string(want.Loops) || (got.Loops == nil) != (want.Loops == nil) {
+			t.Errorf("saved before part %d: %d bytes of loops, want %d", cut, len(got.Loops), len(want.Loops))
+		}
+	}
+}
+
+// TestUnpredicted counts the rows that cost most.
+func TestUnpredicted(t *testing.T) {
+	for _, c := range []struct {
+		b           *trace.Batch
+		least, most uint64
+	}{{regular(1<<16, 1), 1, 8}, {irregular(1 << 16), 1 << 15, 1 << 16}} {
+		f := loops.NewFolder(0)
+		if err := f.Consume(c.b); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.Unpredicted(); n < c.least || n > c.most {
+			t.Errorf("%d unpredicted rows, want %d to %d", n, c.least, c.most)
+		}
+	}
+}
