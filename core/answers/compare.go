@@ -16,7 +16,8 @@ import (
 // columns it has. The rows of a table with a + are counts (see [report.Key]).
 //
 // Sites and functions of two programs belong together by what the sources call them: numbers
-// in a trace's tables and addresses change with every build.
+// in a trace's tables and addresses change with every build. The rows of a table with a ! are
+// problems.
 const keys = `kinds+ kind
 histogram+ distance
 curve capacity_bytes capacity_lines
@@ -58,6 +59,10 @@ loops loop function | depth file first_line last_line
 arrays loop array | base
 misses loop level
 evictions+ comes goes
+verdict | verdict
+findings! kind function data | rank file line tried why fix how illegal_if more
+misses kind function data level | rank
+waits+ level
 `
 
 // KeyOf says what names the rows of a table: for one that is not known here its
@@ -69,6 +74,7 @@ func KeyOf(t *report.Table) report.Key {
 		name := key.Columns[0]
 		key.Columns = key.Columns[1:]
 		name, key.Counts = strings.CutSuffix(name, "+")
+		name, key.Problems = strings.CutSuffix(name, "!")
 		if name == t.Key && !slices.ContainsFunc(key.Columns, func(column string) bool { return t.Index(column) < 0 }) {
 			return key
 		}
@@ -159,6 +165,7 @@ misses misses
 evictions lines
 flows transfers
 owners references
+findings saved_cycles
 windows transfers
 functions cycles
 blocks cycles

@@ -65,7 +65,7 @@ func (d *Diagnosis) worst() int {
 
 // Tables lays the diagnosis out: the verdict, the findings, and where the run waits.
 func (d *Diagnosis) Tables() []report.Table {
-	verdict := report.Table{Key: "verdict", Title: d.Verdict(), Columns: []report.Column{
+	verdict := report.Table{Key: "verdict", Title: "Whether memory is worth a change", Columns: []report.Column{
 		{Key: "verdict", Label: "verdict"}, {Key: "cycles", Label: "cycles"}, {Key: "memory_cycles", Label: "cycles waiting for memory"},
 		{Key: "memory_share", Label: "share"}, {Key: "saved_share", Label: "could be saved"}}}
 	verdict.Add(report.TextOf(d.Verdict()), cycles(d.Cycles), cycles(d.Waiting()*d.Cycles), report.Ratio(d.Waiting()), report.Ratio(d.Saved()))
@@ -75,7 +75,7 @@ func (d *Diagnosis) Tables() []report.Table {
 		{Key: "saved_cycles", Label: "cycles saved"}, {Key: "tried", Label: "tried"}, {Key: "why", Label: "why"}, {Key: "fix", Label: "fix"},
 		{Key: "how", Label: "how predicted"}, {Key: "illegal_if", Label: "not allowed if there is"}, {Key: "more", Label: "see also"}}}
 	misses := report.Table{Key: "misses", Title: "Misses of the changed loops, before and after", Columns: []report.Column{
-		{Key: "rank", Label: "rank"}, {Key: "level", Label: "level"}, {Key: "misses_before", Label: "misses before"}, {Key: "misses_after", Label: "after"}, {Key: "change_ratio", Label: "change"}}}
+		{Key: "rank", Label: "rank"}, {Key: "kind", Label: "kind"}, {Key: "function", Label: "function"}, {Key: "data", Label: "data"}, {Key: "level", Label: "level"}, {Key: "misses_before", Label: "misses before"}, {Key: "misses_after", Label: "after"}, {Key: "change_ratio", Label: "change"}}}
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		line := report.None()
@@ -88,7 +88,7 @@ func (d *Diagnosis) Tables() []report.Table {
 			cycles(f.Saved), report.YesNo(f.Tried), report.TextOf(f.Why), report.TextOf(f.Fix), report.TextOf(f.How), report.TextOf(f.IllegalIf), report.TextOf(f.More))
 		for k := range f.Before {
 			before, after := report.Count(uint64(f.Before[k])), report.Count(uint64(f.After[k]))
-			misses.Add(rank, report.TextOf(d.levels[k]), before, after, report.Change(before, after))
+			misses.Add(rank, report.TextOf(string(f.Kind)), report.TextOf(f.Function), report.TextOf(f.Data), report.TextOf(d.levels[k]), before, after, report.Change(before, after))
 		}
 	}
 	waits := report.Table{Key: "waits", Title: "Where the run waits", Columns: []report.Column{
@@ -109,6 +109,9 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 		}
 		if f.Function != "" {
 			where += " in " + f.Function
+		}
+		if where == "" {
+			where = "the whole run"
 		}
 		saves := "saves " + percent2(share(f.Saved, d.Cycles))
 		if !f.Tried && f.Most > f.Least {

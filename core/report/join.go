@@ -15,7 +15,16 @@ const (
 	InB         // and not in A
 )
 
-var sideNames = [...]string{InBoth: "both", InA: "A", InB: "B"}
+// The column that names the side, and what it says of rows, and of problems.
+var (
+	sides    = sideWords{"in", [...]string{InBoth: "both", InA: "A", InB: "B"}}
+	statuses = sideWords{"status", [...]string{InBoth: "remaining", InA: "fixed", InB: "new"}}
+)
+
+type sideWords struct {
+	column string
+	of     [3]string
+}
 
 // Key says which rows of two tables belong together.
 type Key struct {
@@ -28,6 +37,8 @@ type Key struct {
 	// Counts: a row that one table has not is a row of zeros there, as it is in
 	// a histogram or in a list of what happened; otherwise it is not known.
 	Counts bool
+	// Problems: a row is a problem. One that is only in A is fixed, and only in B, new.
+	Problems bool
 }
 
 // Joined is two tables of the same kind side by side: what [Join] makes, and
@@ -37,6 +48,16 @@ type Joined struct {
 	Columns []Column // that name a row
 	Cells   []Column // that are compared
 	Rows    []JoinedRow
+
+	problems bool
+}
+
+// words says how to name the side of a row.
+func (j *Joined) words() *sideWords {
+	if j.problems {
+		return &statuses
+	}
+	return &sides
 }
 
 // JoinedRow is what both tables say of one thing.
@@ -59,7 +80,7 @@ func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell])
 // ones. Otherwise they keep the order of a, and a row that is only in b follows
 // the one that it follows there.
 func Join(a, b Table, by Key) *Joined {
-	j := &Joined{Title: a.Title}
+	j := &Joined{Title: a.Title, problems: by.Problems}
 	switch {
 	case len(a.Rows) == 0 && b.Title != "":
 		j.Title = b.Title
@@ -210,7 +231,7 @@ func (j *Joined) Cell(key string) int { return (&Table{Columns: j.Cells}).Index(
 // Pick leaves only these compared columns, in this order; keys that there are
 // not are passed over.
 func (j *Joined) Pick(keys ...string) *Joined {
-	picked := &Joined{Title: j.Title, Columns: j.Columns, Rows: make([]JoinedRow, len(j.Rows))}
+	picked := &Joined{Title: j.Title, Columns: j.Columns, Rows: make([]JoinedRow, len(j.Rows)), problems: j.problems}
 	for i := range j.Rows {
 		picked.Rows[i] = JoinedRow{Name: j.Rows[i].Name, In: j.Rows[i].In}
 	}
@@ -248,10 +269,10 @@ func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {
 	cells := j.worth()
-	showIn, showCell := whole || !j.allInBoth(), whole || len(cells) != 1
+	showIn, showCell := whole || j.problems || !j.allInBoth(), whole || len(cells) != 1
 	t := Table{Key: key, Title: j.Title, Columns: append([]Column{}, j.Columns...)}
 	if showIn {
-		t.Columns = append(t.Columns, Column{Key: "in", Label: "in"})
+		t.Columns = append(t.Columns, Column{Key: j.words().column, Label: j.words().column})
 	}
 	unit := ""
 	if showCell {
@@ -269,7 +290,7 @@ func (j *Joined) tall(key string, whole bool) Table {
 			}
 			row := append([]Value{}, r.Name...)
 			if showIn {
-				row = append(row, TextOf(sideNames[r.In]))
+				row = append(row, TextOf(j.words().of[r.In]))
 			}
 			if showCell {
 				row = append(row, j.cellName(cell, whole))
@@ -327,7 +348,7 @@ func (j *Joined) allInBoth() bool {
 func (j *Joined) Wide(key string) Table {
 	cells := j.worth()
 	t := Table{Key: key, Title: j.Title, Columns: append([]Column{}, j.Columns...)}
-	t.Columns = append(t.Columns, Column{Key: "in", Label: "in"})
+	t.Columns = append(t.Columns, Column{Key: j.words().column, Label: j.words().column})
 	for _, cell := range cells {
 		c := j.Cells[cell]
 		t.Columns = append(t.Columns, Column{Key: c.Key + "_a", Label: c.Label + ", A", Unit: c.Unit},
@@ -337,7 +358,7 @@ func (j *Joined) Wide(key string) Table {
 	}
 	for i := range j.Rows {
 		r := &j.Rows[i]
-		row := append(append([]Value{}, r.Name...), TextOf(sideNames[r.In]))
+		row := append(append([]Value{}, r.Name...), TextOf(j.words().of[r.In]))
 		for _, cell := range cells {
 			row = append(row, r.A[cell], r.B[cell], r.Difference(cell), r.Change(cell))
 		}

@@ -167,7 +167,7 @@ func TestJoinIsTheNaiveOne(t *testing.T) {
 		var got []string
 		for i := range j.Rows {
 			r := &j.Rows[i]
-			got = append(got, strings.Join([]string{r.Name[0].Plain(), sideNames[r.In], r.A[0].Plain(), r.B[0].Plain()}, " "))
+			got = append(got, strings.Join([]string{r.Name[0].Plain(), sides.of[r.In], r.A[0].Plain(), r.B[0].Plain()}, " "))
 		}
 		want := naiveJoin(a, b)
 		if rises(j.Rows) {

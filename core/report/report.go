@@ -19,11 +19,14 @@ import (
 
 // Document is one answer.
 type Document struct {
-	Schema   string // the name of the JSON schema: "stackglass.curve"
-	Version  int    // of the schema
-	Input    []Fact
-	Tables   []Table
-	Main     string // the key of the table that CSV has; "": the first
+	Schema  string // the name of the JSON schema: "stackglass.curve"
+	Version int    // of the schema
+	Input   []Fact
+	Tables  []Table
+	Main    string // the key of the table that CSV has; "": the first
+	// Prose are tables that text and Markdown have instead of Tables, because people read
+	// them more easily; nil: they have the same tables as programs.
+	Prose    []Table
 	Warnings []string
 }
 
@@ -109,6 +112,10 @@ func (e *FormatError) Error() string { return `format "` + e.Got + `", want one 
 // where people look for them.
 func (d *Document) Write(w io.Writer, f Format) error {
 	var b []byte
+	read := *d
+	if d.Prose != nil {
+		read.Tables = d.Prose
+	}
 	switch f {
 	case CSV:
 		for i := range d.Tables {
@@ -120,9 +127,9 @@ func (d *Document) Write(w io.Writer, f Format) error {
 	case JSON:
 		b = d.JSON()
 	case Markdown:
-		b = d.appendMarkdown(b)
+		b = read.appendMarkdown(b)
 	default:
-		b = d.appendText(b)
+		b = read.appendText(b)
 	}
 	_, err := w.Write(b)
 	return err

@@ -24,13 +24,14 @@ Changes of loops (their order, tiles, padding, fusion, arrays of structures) are
 made on the recorded loops, and the misses of every level counted again. What cannot be
 tried has a range instead, and says so.
 
-A trace of a program compiled by "stackglass cc" tells most. Without code, each
-reference is taken to cost one cycle. Without loops, no change can be tried.`,
+Record the program with "stackglass cc" for a full diagnosis. A trace without code has
+causes for the run as a whole only. Without loops, no change can be tried.`,
 	Example: "  stackglass diagnose app.sgt\n  stackglass diagnose app.sgt --hierarchy epyc-9654 --processor znver4\n" +
 		"  stackglass diagnose app.sgp --format json",
 	Machine: ask.UsualCaches,
 	Usual:   []string{"L1=48KiB,12,latency=4", "L2=1MiB,16,latency=14", "L3=32MiB,16,latency=47,shared=all", "memory=latency=300"},
 	Places:  true,
+	First:   true,
 	Args: []ask.Arg{
 		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "whose core: a name, or a `FILE` that describes one"},
 		{Name: "top", Kind: ask.Number, Default: "5", Help: "print the first `N` findings (csv and json have all)"},
@@ -43,8 +44,8 @@ reference is taken to cost one cycle. Without loops, no change can be tried.`,
 		switch {
 		case p.Totals.AllReferences() == 0:
 			return ask.NoReference
-		case p.Sites == nil:
-			return "the profile does not tell places in the code"
+		case len(p.Locality) == 0:
+			return "the profile has no stack distances"
 		}
 		return ""
 	},
@@ -52,9 +53,6 @@ reference is taken to cost one cycle. Without loops, no change can be tried.`,
 })
 
 func findings(r *ask.Run, q ask.Question, d *report.Document) error {
-	if r.Profile == nil || r.Profile.Sites == nil {
-		return r.Cannot(`nothing tells which place in the code makes a reference; compile the program with "stackglass cc -- clang …" and run it`)
-	}
 	processor, err := Processor(r, q)
 	if err != nil {
 		return err
@@ -68,9 +66,6 @@ func findings(r *ask.Run, q ask.Question, d *report.Document) error {
 	}
 	d.Input, d.Warnings, d.Main = r.Facts(0), found.Notes, "findings"
 	d.Tables = found.Tables()
-	if q.Brief && r.Beside == nil {
-		cards := found.Cards(int(min(q.Number("top"), math.MaxInt32)), r.Source)
-		d.Tables = append([]report.Table{{Key: "verdict", Title: found.Verdict()}}, cards...)
-	}
+	d.Prose = append([]report.Table{{Key: "verdict", Title: found.Verdict()}}, found.Cards(int(min(q.Number("top"), math.MaxInt32)), r.Source)...)
 	return nil
 }

@@ -17,6 +17,8 @@ func init() {
 		"compare demo:matmul-naive demo:matmul-blocked",
 		"compare demo:matmul-naive demo:matmul-blocked --on what-if --cache L1=2KiB,full --cache L2=8KiB,full",
 		"compare demo:matmul-naive demo:matmul-blocked --on what-if --cache L1=2KiB,full --format json --fail-if L1.misses.difference>-96%",
+		"compare demo:matmul-naive demo:matmul-blocked --on diagnose --cache L1=2KiB,full --cache L2=10KiB,full",
+		"compare demo:false-sharing demo:matmul-blocked --on diagnose --format csv",
 		"compare demo:matmul-naive demo:matmul-blocked --on curve --sort misses --top 3 --format md",
 		"compare demo:matmul-naive demo:matmul-blocked --on counters --by function --format csv",
 		"compare demo:matmul-naive demo:matmul-blocked --on counters --by block --sort flops --top 4",
