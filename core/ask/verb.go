@@ -42,6 +42,7 @@ type Verb struct {
 	Places bool // the user may put all threads on one core
 	Sums   bool // answers for people have ranges as rows, rather than fewer rows and columns
 	Whole  bool // it counts every reference, even if the profile is of a sample
+	First  bool // exports and reports begin with its answer
 
 	// Needs returns the analyses of a trace that the answer needs.
 	Needs func(Question) analysis.Analyses

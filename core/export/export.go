@@ -79,11 +79,14 @@ func (x *Export) Facts() []report.Fact {
 // of the export first.
 func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	p := x.Run.Profile
-	if len(p.Locality) > 0 {
-		tables = append(tables, answers.Locality(p))
-	}
-	tables = append(tables, answers.Kinds(p))
-	for _, v := range ask.Verbs() {
+	summarised := false
+	for _, v := range verbs() {
+		if !v.First && !summarised {
+			if summarised = true; len(p.Locality) > 0 {
+				tables = append(tables, answers.Locality(p))
+			}
+			tables = append(tables, answers.Kinds(p))
+		}
 		if v.Missing(p) == "" && (v.Machine != ask.AllCaches || x.asked != nil) {
 			some, doubts := x.tablesOf(v)
 			tables, warnings = append(tables, some...), append(warnings, doubts...)
@@ -96,6 +99,14 @@ func (x *Export) Tables() (tables []report.Table, warnings []string) {
 		return again
 	})
 	return slices.DeleteFunc(tables, func(t report.Table) bool { return len(t.Rows) == 0 }), warnings
+}
+
+// verbs lists the verbs in the order of their answers.
+func verbs() []*ask.Verb {
+	list := ask.Verbs()
+	return slices.Concat(
+		slices.DeleteFunc(slices.Clone(list), func(v *ask.Verb) bool { return !v.First }),
+		slices.DeleteFunc(list, func(v *ask.Verb) bool { return v.First }))
 }
 
 // tablesOf are those of one verb, with its warnings.
@@ -183,9 +194,13 @@ func (x *Export) HTML() []byte {
 		t.Title = p.title
 		r.Places = append(r.Places, t)
 	}
-	for _, v := range ask.Verbs() {
+	for _, v := range verbs() {
 		if !hasSection[v.Name] && v.Missing(x.Run.Profile) == "" {
-			r.Sections = append(r.Sections, x.section(v))
+			list := &r.Sections
+			if v.First {
+				list = &r.First
+			}
+			*list = append(*list, x.section(v))
 		}
 	}
 	return HTML(r)
@@ -206,7 +221,11 @@ func (x *Export) section(v *ask.Verb) Section {
 		d.Tables[i].Title, _, _ = strings.Cut(d.Tables[i].Title, " (all columns")
 	}
 	said := len(x.Run.Warnings)
-	return Section{Title: v.Title, Tables: d.Tables, Notes: d.Warnings[said:]}
+	tables := d.Tables
+	if d.Prose != nil {
+		tables = d.Prose
+	}
+	return Section{Title: v.Title, Tables: tables, Notes: d.Warnings[said:]}
 }
 
 // Sheet counts places in the code, for the forms that are about nothing else.

@@ -20,6 +20,7 @@ type Report struct {
 	Profile  *profile.Profile
 	Asked    *Question      // nil where nobody asked about a hierarchy
 	Places   []report.Table // of places in the code and of data, worst first
+	First    []Section      // before all the rest
 	Sections []Section      // about anything else
 }
 
@@ -41,6 +42,9 @@ func HTML(r *Report) []byte {
 	p.element("title", r.Title+" – stackglass")
 	p.raw("<style>", style, "</style>\n</head>\n<body>\n<main>\n")
 	p.head(r)
+	for i := range r.First {
+		p.section(&r.First[i])
+	}
 	if r.Asked != nil {
 		p.hierarchy(r.Profile, r.Asked)
 	}
@@ -101,6 +105,9 @@ func (p *page) section(s *Section) {
 func (p *page) tables(list []report.Table) {
 	for _, t := range list {
 		if len(t.Rows) == 0 {
+			if len(t.Columns) == 0 {
+				p.element("p", t.Title)
+			}
 			continue
 		}
 		if len(t.Rows) > mostRows {

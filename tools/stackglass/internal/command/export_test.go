@@ -282,7 +282,7 @@ func TestExportRefuses(t *testing.T) {
 		"export demo:array-list":                                                         `--to "", want html, `,
 		"export demo:array-list --to pdf":                                                `--to "pdf", want html, `,
 		"export demo:array-list --to csv":                                                "give a folder for all of them",
-		"export demo:array-list --to csv --table x":                                      "--table x: demo:array-list gives locality",
+		"export demo:array-list --to csv --table x":                                      "--table x: demo:array-list gives diagnose_verdict",
 		"export demo:array-list --to csv --table levels":                                 "more where --cache or --hierarchy asks about caches: levels",
 		"export demo:array-list --to json --table x":                                     "--table is for --to csv",
 		"export demo:array-list --to html --event x":                                     "--event is for --to folded",
