@@ -18,7 +18,9 @@
 //     misses because another core stored to the line; dependent loads; lines of which few
 //     bytes are used; irregular addresses; lines that are never used again. Savings are
 //     then bounds, and the finding says that nothing was tried.
-//  4. Where memory is not what a loop waits for, its own operations may be: a chain of
+//  4. A trace without code has no places. Then the misses of the whole run are divided into
+//     conflicts, capacity and first accesses (whole.go).
+//  5. Where memory is not what a loop waits for, its own operations may be: a chain of
 //     results from iteration to iteration (compute.go).
 //
 // Each cycle that could be saved is part of one finding only. MODELS §13.5 has the model of
@@ -158,6 +160,12 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 		l.Name = o.Readable
 		r.loops = l
 	}
+	if p.Sites == nil {
+		if err := r.whole(); err != nil {
+			return nil, err
+		}
+		return r.out.ranked(), nil
+	}
 	if err := r.price(); err != nil {
 		return nil, err
 	}
@@ -170,13 +178,18 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	r.elements()
 	r.causes()
 	r.compute()
-	d := r.out
+	return r.out.ranked(), nil
+}
+
+// ranked merges the findings, drops those that save too little, and puts those first that
+// save most.
+func (d *Diagnosis) ranked() *Diagnosis {
 	d.merge()
 	d.keepWorth()
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(b.Saved, a.Saved), cmp.Compare(b.Most, a.Most))
 	})
-	return d, nil
+	return d
 }
 
 // keepWorth removes the findings that save too little to be read. Where the others save little

@@ -1,0 +1,110 @@
+package diagnose
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/costmodel"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// How to record what a trace without code lacks.
+const recordMore = `the trace does not say which place in the code makes a reference, so only the run as a whole is diagnosed, and each reference is taken to cost one cycle: ` +
+	`compile the program with "stackglass cc -- clang …" and run it, for lines, data and changes that were tried`
+
+// whole diagnoses a run without places in the code. The misses of each level are divided by
+// cause: conflicts are the misses that a fully associative cache of the same size does not
+// have. No cache can avoid the first access to a line, nor those that another core invalidated.
+// All others are for want of capacity.
+func (r *run) whole() error {
+	h, assumed := costmodel.CompleteLatencies(r.Machine, r.Processor)
+	full := h
+	full.Levels = slices.Clone(h.Levels)
+	for k := range full.Levels {
+		full.Levels[k].Ways, full.Levels[k].Hashed = 0, false
+	}
+	asker := hierarchy.NewAsker(r.p)
+	found, warnings, err := asker.Predict(h, nil)
+	if err != nil {
+		return err
+	}
+	ideal, _, err := asker.Predict(full, nil)
+	if err != nil {
+		return err
+	}
+	for _, w := range slices.Concat(assumed, warnings) {
+		r.out.Notes = append(r.out.Notes, string(w))
+	}
+	r.out.Notes = append(r.out.Notes, recordMore)
+
+	r.out.Cycles = withoutCode * float64(r.p.Totals.AllReferences())
+	conflicts, capacity := make([]float64, len(h.Levels)), make([]float64, len(h.Levels)) // cycles by level
+	for k := range h.Levels {
+		behind, name := h.Memory.LatencyCycles, "memory"
+		fetched := found.Levels[k].Misses
+		if k+1 < len(h.Levels) {
+			behind, name = h.Levels[k+1].LatencyCycles, h.Levels[k+1].Name
+			fetched = max(0, fetched-found.Levels[k+1].Misses)
+		}
+		wait := fetched * (behind - h.Levels[0].LatencyCycles) / overlapRandom
+		r.out.Waits = append(r.out.Waits, LevelWait{Name: name, Cycles: wait})
+		r.out.Cycles += wait
+		misses, cold, lost := found.Levels[k].Misses, 0.0, 0.0
+		if k < len(found.Coherence) {
+			lost = found.Coherence[k]
+		}
+		if l := r.p.LocalityAt(h.Levels[k].LineBytes); l != nil {
+			cold = min(misses, float64(coldOf(l)))
+		}
+		inSets := max(0, misses-max(cold, ideal.Levels[k].Misses))
+		conflicts[k] = wait * share(inSets, misses)
+		capacity[k] = wait * max(0, share(misses-cold-inSets-lost, misses))
+	}
+	const how = "Not tried: the trace does not say which place in the code misses. The saving is a bound."
+	if k, cost := largest(conflicts); cost > 0 {
+		level := h.Levels[k].Name
+		r.add(&place{}, Finding{Kind: Conflict, Cost: cost, Saved: cost / 2, Most: cost, How: how,
+			Why: percent(share(conflicts[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " would be hits in a fully associative cache of its size: lines that are used together share few sets",
+			Fix: "pad the rows of arrays whose size is a power of two, or move arrays apart, so that they begin in different sets", More: "sets"})
+	}
+	if k, cost := largest(capacity); cost > 0 {
+		level := h.Levels[k].Name
+		r.add(&place{}, Finding{Kind: Capacity, Cost: cost, Saved: cost / 4, Most: cost, How: how,
+			Why: percent(share(capacity[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " are to lines that it replaced since they were last used" + r.enough(h.Levels[k].LineBytes),
+			Fix: "work on parts of the data that fit in " + level + ": do all steps for one part before the next", More: "curve"})
+	}
+	return nil
+}
+
+// largest returns the index of the largest number, and the sum of all.
+func largest(list []float64) (at int, sum float64) {
+	for k, x := range list {
+		sum += x
+		if x > list[at] {
+			at = k
+		}
+	}
+	return at, sum
+}
+
+func coldOf(l *profile.Locality) uint64 {
+	_, cold := l.Histogram(trace.AllKinds)
+	return cold
+}
+
+// enough says how large a fully associative cache is that misses at first accesses only.
+func (r *run) enough(lineBytes uint32) string {
+	l := r.p.LocalityAt(lineBytes)
+	if l == nil {
+		return ""
+	}
+	counts, cold := l.Histogram(trace.AllKinds)
+	c := profile.NewCurve(counts, cold)
+	all, ok := c.CapacityFor(cold)
+	if !ok {
+		return ""
+	}
+	return "; a fully associative cache of " + report.Bytes(all*uint64(lineBytes)).Human() + " would keep them all"
+}

@@ -1,0 +1,82 @@
+package diagnose_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/costmodel"
+	"github.com/stackglass/stackglass/core/diagnose"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// withoutCode is the profile of loads at these addresses, repeated, of a trace that says
+// nothing of code.
+func withoutCode(t *testing.T, repeat, n int, addr func(i int) uint64) *profile.Profile {
+	t.Helper()
+	b := &trace.Batch{}
+	for range repeat {
+		for i := range n {
+			b.Addr, b.Bytes, b.Kind = append(b.Addr, addr(i)), append(b.Bytes, 8), append(b.Kind, trace.Load)
+		}
+	}
+	r, err := analysis.NewRunner(analysis.Spec{}, tracetest.NewReader(b, 1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return r.Profile(profile.State{})
+}
+
+// TestWithoutCode tells conflicts, capacity and first accesses apart, for the run as a whole.
+func TestWithoutCode(t *testing.T) {
+	h := hierarchy.Hierarchy{Memory: hierarchy.Memory{LatencyCycles: 300}, Levels: []hierarchy.Cache{
+		{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64, LatencyCycles: 4},
+		{Name: "L2", SizeBytes: 1 << 20, Ways: 16, LineBytes: 64, LatencyCycles: 14},
+	}}
+	processor, err := pipeline.Named(costmodel.DefaultProcessor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name      string
+		p         *profile.Profile
+		want      diagnose.Kind // ""; none
+		says, fix string
+	}{
+		{"16 lines of one set", withoutCode(t, 2000, 16, func(i int) uint64 { return uint64(i) << 16 }), diagnose.Conflict, "share few sets", "pad"},
+		{"4 MiB again and again", withoutCode(t, 4, 4<<20/64, func(i int) uint64 { return uint64(i) * 64 }), diagnose.Capacity, "cache of 4 MiB would keep them all", "parts of the data"},
+		{"4 MiB once", withoutCode(t, 1, 4<<20/64, func(i int) uint64 { return uint64(i) * 64 }), "", "", ""},
+		{"16 KiB again and again", withoutCode(t, 200, 16<<10/64, func(i int) uint64 { return uint64(i) * 64 }), "", "", ""},
+	} {
+		d, err := diagnose.Run(c.p, diagnose.Options{Machine: h, Processor: processor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case c.want == "" && len(d.Findings) > 0:
+			t.Errorf("%s: %s, want nothing", c.name, d.Findings[0].Kind)
+		case c.want == "":
+		case len(d.Findings) != 1 || d.Findings[0].Kind != c.want:
+			t.Errorf("%s: %+v, want one finding, %s", c.name, d.Findings, c.want)
+		default:
+			f := &d.Findings[0]
+			if !strings.Contains(f.Why, c.says) || !strings.Contains(f.Fix, c.fix) || f.Tried || f.Least != 0 || f.Most <= 0 || f.Most > d.Cycles || f.File != "" {
+				t.Errorf("%s: %+v", c.name, f)
+			}
+		}
+		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "stackglass cc") {
+			t.Errorf("%s: the notes do not say how to record more: %s", c.name, notes)
+		}
+	}
+}
