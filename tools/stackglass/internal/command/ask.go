@@ -32,7 +32,7 @@ type asking struct {
 
 // commandOptions adds the options that only the command has, by verb.
 var commandOptions = map[string]func(*app, *cobra.Command, *asking){
-	"blocks": (*app).blocks, "communication": (*app).communication, "curve": (*app).plotted, "diagnose": (*app).sites,
+	"blocks": (*app).blocks, "communication": (*app).communication, "curve": (*app).plotted, "diagnose": (*app).diagnose,
 	"histogram": (*app).plotted, "loops": (*app).loops, "multicore": (*app).multicore, "pipeline": (*app).pipeline,
 	"sites": (*app).sites, "what-if": (*app).whatIf,
 }

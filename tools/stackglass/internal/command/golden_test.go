@@ -20,6 +20,8 @@ var golden = []string{
 	"diagnose demo:false-sharing --format json",
 	"diagnose demo:matmul-naive --cache L1=2KiB,full --cache L2=10KiB,full",
 	"diagnose demo:array-list --top 1",
+	"diagnose demo:array-list --top 1 --format csv --fail-if findings.saved_cycles>=0",
+	"diagnose demo:array-list --top 1 --fail-if findings.saved_share>90%",
 	"help",
 	"demo",
 	"demo --format json",
