@@ -2448,7 +2448,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		vgparent := vgn
 		_ = vgparent
 		addText(vgparent, "\n\t")
-		if c.tab() == state.TabOverview {
+		if c.tab() == state.TabDiagnosis {
 			vgn = addElement(vgparent, "div\x00class\x00columns overview")
 			{
 				vgparent := vgn
@@ -2485,7 +2485,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(f.Text)
 									addText(vgparent, " ")
-									if f.Tab != state.TabOverview {
+									if f.Tab != state.TabDiagnosis {
 										vgn = addElement(vgparent, "a")
 										vgn.AddAttrInterface("aria-label", f.Title+": see "+f.Tab.Name())
 										vgn.AddAttrInterface("href", c.href(f.Tab))
@@ -4149,46 +4149,13 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Diagnosis says what is wrong with the run in view, and what to change.
-type Diagnosis struct{ App *App }
-
-func (c *Diagnosis) busy() string {
-	if c.App.diagnosis.asker.busy() {
-		return "true"
-	}
-	return "false"
+// Diagnosis says what is wrong with the run in view, and what to change. The facts stand
+// below; while the trace is read, alone.
+type Diagnosis struct {
+	App   *App
+	Facts vugu.Builder
 }
 
-func (c *Diagnosis) verdict() string {
-	s := &c.App.diagnosis
-	switch {
-	case s.failed != "":
-		return s.failed
-	case s.reply == nil:
-		return "Looking for what costs most …"
-	case s.reply.Problem != "":
-		return s.reply.Problem + "."
-	}
-	verdict, _ := state.Diagnosis(s.reply, mostProblems)
-	return verdict
-}
-
-// code leads to the view of the code.
-func (c *Diagnosis) code() string { return "#" + c.App.Screen.With(state.TabCode).Hash() }
-
-func (c *Diagnosis) problems() []state.Advice {
-	if c.App.diagnosis.reply == nil {
-		return nil
-	}
-	_, list := state.Diagnosis(c.App.diagnosis.reply, mostProblems)
-	return list
-}
-
-// unfolded reports whether the loops of the run in view could be folded, and are not.
-func (c *Diagnosis) unfolded() bool {
-	r := c.App.result
-	return r != nil && !r.Live && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil
-}
 func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
 	vgout = &vugu.BuildOut{}
@@ -4196,95 +4163,279 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "diagnosis"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "diagnosis"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Diagnosis"}}}
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "overviewed"}}}
 	vgout.Out = append(vgout.Out, vgn) // root for output
-	vgn.AddAttrInterface("aria-busy", c.busy())
 	{
 		vgparent := vgn
 		_ = vgparent
 		addText(vgparent, "\n\t")
-		vgn = addElement(vgparent, "p\x00class\x00verdict\x00id\x00verdict")
-		vgn.SetInnerHTML(c.verdict())
+		if c.live() {
+			{
+				var vgcomp vugu.Builder = c.Facts
+				if vgcomp != nil {
+					addComponent(vgin, vgout, vgparent, vgcomp)
+				}
+			}
+		}
 		addText(vgparent, "\n\t")
-		if len(c.problems()) > 0 {
-			vgn = addElement(vgparent, "ol")
+		if !c.live() {
+			vgn = addElement(vgparent, "section\x00class\x00diagnosis\x00id\x00diagnosis\x00aria-label\x00Diagnosis")
+			vgn.AddAttrInterface("aria-busy", c.busy())
 			{
 				vgparent := vgn
 				_ = vgparent
 				addText(vgparent, "\n\t\t")
-				for vgiterkeyt, p := range c.problems() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					p := p
-					_ = p
-					vgn = addElement(vgparent, "li\x00class\x00advice")
-					vgn.AddAttrInterface("id", "advice-"+p.Rank)
+				vgn = addElement(vgparent, "p\x00class\x00verdict\x00id\x00verdict")
+				vgn.SetInnerHTML(c.verdict())
+				addText(vgparent, "\n\t\t")
+				if len(c.advice()) > 0 {
+					vgn = addElement(vgparent, "ol")
 					{
 						vgparent := vgn
 						_ = vgparent
 						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "h3")
-						{
-							vgparent := vgn
-							_ = vgparent
-							vgn = addElement(vgparent, "span\x00class\x00kind")
-							vgn.SetInnerHTML(p.Kind)
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "a\x00class\x00where")
-							vgn.AddAttrInterface("href", c.code())
-							vgn.SetInnerHTML(p.Where)
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span\x00class\x00saves")
-							vgn.SetInnerHTML(p.Saves)
-						}
-						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "p")
-						vgn.SetInnerHTML(p.Why)
-						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "p")
-						{
-							vgparent := vgn
-							_ = vgparent
-							vgn = addElement(vgparent, "strong")
-							vgn.SetInnerHTML(vugu.HTML("Fix:"))
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(p.Fix)
-						}
-						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "p\x00class\x00second")
-						{
-							vgparent := vgn
-							_ = vgparent
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(p.How)
-							addText(vgparent, " ")
-							if p.Illegal != "" {
-								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML("Not allowed if there is " + p.Illegal + ".")
+						for _, p := range c.advice() {
+							var vgiterkey interface{} = p.Rank
+							_ = vgiterkey
+							p := p
+							_ = p
+							vgn = addElement(vgparent, "li\x00class\x00advice")
+							vgn.AddAttrInterface("id", "advice-"+p.Rank)
+							{
+								vgparent := vgn
+								_ = vgparent
+								addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "h3")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = addElement(vgparent, "span\x00class\x00kind")
+									vgn.SetInnerHTML(p.Kind)
+									addText(vgparent, " ")
+									if p.File != "" {
+										vgn = addElement(vgparent, "a\x00class\x00where")
+										vgn.AddAttrInterface("href", c.App.hrefOfLine(p.File, p.Line))
+										vgn.SetInnerHTML(p.Where)
+									}
+									addText(vgparent, " ")
+									if p.File == "" {
+										vgn = addElement(vgparent, "span\x00class\x00where")
+										vgn.SetInnerHTML(p.Where)
+									}
+									addText(vgparent, " ")
+									vgn = addElement(vgparent, "span\x00class\x00saves")
+									vgn.SetInnerHTML(p.Saves)
+								}
+								addText(vgparent, "\n\t\t\t\t")
+								if c.App.sourceLine(p.File, p.Line) != "" {
+									vgn = addElement(vgparent, "pre\x00class\x00source")
+									vgn.SetInnerHTML(c.App.sourceLine(p.File, p.Line))
+								}
+								addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "p")
+								vgn.SetInnerHTML(p.Why)
+								addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "p\x00class\x00fix")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = addElement(vgparent, "strong")
+									vgn.SetInnerHTML(vugu.HTML("Fix:"))
+									addText(vgparent, " ")
+									vgn = addElement(vgparent, "span")
+									vgn.SetInnerHTML(p.Fix)
+								}
+								addText(vgparent, "\n\t\t\t\t")
+								if p.Misses != "" {
+									vgn = addElement(vgparent, "p\x00class\x00second")
+									vgn.SetInnerHTML(p.Misses)
+								}
+								addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "p\x00class\x00second")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = addElement(vgparent, "span")
+									vgn.SetInnerHTML(p.How)
+									addText(vgparent, " ")
+									if p.Illegal != "" {
+										vgn = addElement(vgparent, "span")
+										vgn.SetInnerHTML(p.Illegal)
+									}
+									addText(vgparent, " ")
+									if p.Tab != state.TabDiagnosis {
+										vgn = addElement(vgparent, "a")
+										vgn.AddAttrInterface("aria-label", p.Kind+": see "+p.Tab.Name())
+										vgn.AddAttrInterface("href", c.App.hrefOf(p.Tab))
+										vgn.SetInnerHTML("See " + p.Tab.Name())
+									}
+								}
+								addText(vgparent, "\n\t\t\t")
 							}
 						}
 						addText(vgparent, "\n\t\t")
+					}
+				}
+				addText(vgparent, "\n\t\t")
+				if c.unfolded() {
+					vgn = addElement(vgparent, "p\x00class\x00note")
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "Changes of loops can be tried once the loops are folded. ")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00diagnose-loops")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatForLoops() })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "Analyse again, and fold its loops")
+						}
+					}
+				}
+				addText(vgparent, "\n\t\t")
+				if len(c.notes()) > 0 {
+					vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00diagnosis-notes")
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = addElement(vgparent, "summary")
+						vgn.SetInnerHTML(c.assumptions())
+						vgn = addElement(vgparent, "ul")
+						{
+							vgparent := vgn
+							_ = vgparent
+							for vgiterkeyt, n := range c.notes() {
+								var vgiterkey interface{} = vgiterkeyt
+								_ = vgiterkey
+								n := n
+								_ = n
+								vgn = addElement(vgparent, "li")
+								vgn.SetInnerHTML(n)
+							}
+						}
 					}
 				}
 				addText(vgparent, "\n\t")
 			}
 		}
 		addText(vgparent, "\n\t")
-		if c.unfolded() {
-			vgn = addElement(vgparent, "p\x00class\x00note")
+		if !c.live() {
+			vgn = addElement(vgparent, "details\x00class\x00facts-of-run\x00id\x00facts")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "Changes of loops can be tried once the loops are folded. ")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00diagnose-loops")
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatForLoops() })
+				vgn = addElement(vgparent, "summary")
+				vgn.SetInnerHTML(vugu.HTML("Facts about the run"))
 				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "Analyse again, and fold its loops")
+					var vgcomp vugu.Builder = c.Facts
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
+					}
 				}
 			}
+		}
+		addText(vgparent, "\n")
+	}
+	return vgout
+}
+
+// 'fix' unused imports
+var _ fmt.Stringer
+var _ reflect.Type
+var _ vjson.RawMessage
+var _ js.Value
+var _ log.Logger
+
+// Facts says in sentences what the profile of the run shows.
+type Facts struct {
+	App          *App
+	Curve, Kinds vugu.Builder
+}
+
+func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
+
+	vgout = &vugu.BuildOut{}
+
+	var vgiterkey interface{}
+	_ = vgiterkey
+	var vgn *vugu.VGNode
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns overview"}}}
+	vgout.Out = append(vgout.Out, vgn) // root for output
+	{
+		vgparent := vgn
+		_ = vgparent
+		addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Findings")
+		{
+			vgparent := vgn
+			_ = vgparent
+			addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00findings")
+			{
+				vgparent := vgn
+				_ = vgparent
+				addText(vgparent, "\n\t\t\t")
+				for vgiterkeyt, f := range c.App.Findings() {
+					var vgiterkey interface{} = vgiterkeyt
+					_ = vgiterkey
+					f := f
+					_ = f
+					vgn = addElement(vgparent, "div\x00class\x00finding")
+					vgn.AddAttrInterface("id", "finding-"+f.ID)
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "dt")
+						vgn.SetInnerHTML(f.Title)
+						addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "dd")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "span")
+							vgn.SetInnerHTML(f.Text)
+							addText(vgparent, " ")
+							if f.Tab != state.TabDiagnosis {
+								vgn = addElement(vgparent, "a")
+								vgn.AddAttrInterface("aria-label", f.Title+": see "+f.Tab.Name())
+								vgn.AddAttrInterface("href", c.App.hrefOf(f.Tab))
+								vgn.SetInnerHTML(f.Tab.Name())
+							}
+						}
+						addText(vgparent, "\n\t\t\t")
+					}
+				}
+				addText(vgparent, "\n\t\t")
+			}
+			addText(vgparent, "\n\t\t")
+			{
+				var vgcomp vugu.Builder = c.Kinds
+				if vgcomp != nil {
+					addComponent(vgin, vgout, vgparent, vgcomp)
+				}
+			}
+			addText(vgparent, "\n\t")
+		}
+		addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00answers")
+		{
+			vgparent := vgn
+			_ = vgparent
+			addText(vgparent, "\n\t\t")
+			{
+				var vgcomp vugu.Builder = c.Curve
+				if vgcomp != nil {
+					addComponent(vgin, vgout, vgparent, vgcomp)
+				}
+			}
+			addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "h3")
+			vgn.SetInnerHTML(vugu.HTML("How it was computed"))
+			addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00second")
+			vgn.SetInnerHTML(vugu.HTML("Every stack distance of every access is counted exactly, in one pass: the number of other lines used between two uses of the same line. A fully associative cache with LRU replacement hits exactly the accesses whose distance is below its number of lines. What assumes more than that says so where it stands."))
+			addText(vgparent, "\n\t")
 		}
 		addText(vgparent, "\n")
 	}
@@ -5626,151 +5777,6 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-		}
-		addText(vgparent, "\n")
-	}
-	return vgout
-}
-
-// 'fix' unused imports
-var _ fmt.Stringer
-var _ reflect.Type
-var _ vjson.RawMessage
-var _ js.Value
-var _ log.Logger
-
-// Overview says in sentences what the profile shows.
-type Overview struct {
-	App                     *App
-	Diagnosis, Curve, Kinds vugu.Builder
-}
-
-func (c *Overview) href(t state.Tab) string { return "#" + c.App.Screen.With(t).Hash() }
-
-func newOverview(a *App) View {
-	return &Overview{App: a, Diagnosis: &Diagnosis{App: a}, Curve: newFigure(a, "curve", helpCurve), Kinds: newTable(a, "kinds")}
-}
-
-// Waits is part of [View].
-func (c *Overview) Waits() string { return c.App.uncounted() }
-
-// Placed is part of [placed].
-func (c *Overview) Placed() bool { return true }
-
-// Draw is part of [View].
-func (c *Overview) Draw() {
-	c.App.askDiagnosis()
-	c.App.draw(c.App.result.View.MissCurve(nil))
-}
-
-// Table is part of [View].
-func (c *Overview) Table(name string) *state.Table {
-	switch name {
-	case "curve":
-		return c.App.result.View.CurveTable()
-	case "kinds":
-		return c.App.result.View.KindsTable()
-	}
-	return nil
-}
-func (c *Overview) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
-
-	vgout = &vugu.BuildOut{}
-
-	var vgiterkey interface{}
-	_ = vgiterkey
-	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "overviewed"}}}
-	vgout.Out = append(vgout.Out, vgn) // root for output
-	{
-		vgparent := vgn
-		_ = vgparent
-		addText(vgparent, "\n")
-		{
-			var vgcomp vugu.Builder = c.Diagnosis
-			if vgcomp != nil {
-				addComponent(vgin, vgout, vgparent, vgcomp)
-			}
-		}
-		addText(vgparent, "\n")
-		vgn = addElement(vgparent, "div\x00class\x00columns overview")
-		{
-			vgparent := vgn
-			_ = vgparent
-			addText(vgparent, "\n\t")
-			vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Findings")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00findings")
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
-					for vgiterkeyt, f := range c.App.Findings() {
-						var vgiterkey interface{} = vgiterkeyt
-						_ = vgiterkey
-						f := f
-						_ = f
-						vgn = addElement(vgparent, "div\x00class\x00finding")
-						vgn.AddAttrInterface("id", "finding-"+f.ID)
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t")
-							vgn = addElement(vgparent, "dt")
-							vgn.SetInnerHTML(f.Title)
-							addText(vgparent, "\n\t\t\t\t")
-							vgn = addElement(vgparent, "dd")
-							{
-								vgparent := vgn
-								_ = vgparent
-								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML(f.Text)
-								addText(vgparent, " ")
-								if f.Tab != state.TabOverview {
-									vgn = addElement(vgparent, "a")
-									vgn.AddAttrInterface("aria-label", f.Title+": see "+f.Tab.Name())
-									vgn.AddAttrInterface("href", c.href(f.Tab))
-									vgn.SetInnerHTML(f.Tab.Name())
-								}
-							}
-							addText(vgparent, "\n\t\t\t")
-						}
-					}
-					addText(vgparent, "\n\t\t")
-				}
-				addText(vgparent, "\n\t\t")
-				{
-					var vgcomp vugu.Builder = c.Kinds
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				addText(vgparent, "\n\t")
-			}
-			addText(vgparent, "\n\t")
-			vgn = addElement(vgparent, "section\x00class\x00answers")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "\n\t\t")
-				{
-					var vgcomp vugu.Builder = c.Curve
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
-					}
-				}
-				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "h3")
-				vgn.SetInnerHTML(vugu.HTML("How it was computed"))
-				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("Every stack distance of every access is counted exactly, in one pass: the number of other lines used between two uses of the same line. A fully associative cache with LRU replacement hits exactly the accesses whose distance is below its number of lines. What assumes more than that says so where it stands."))
-				addText(vgparent, "\n\t")
-			}
-			addText(vgparent, "\n")
 		}
 		addText(vgparent, "\n")
 	}

@@ -226,7 +226,7 @@ func TestDemoToResult(t *testing.T) {
 		t.Error("a link leads to the view that it is in")
 	}
 	for tab, want := range map[state.Tab]string{
-		state.TabOverview: `id="finding-footprint"`, state.TabLocality: `id="capacities"`, state.TabCode: `id="code"`, state.TabThreads: `id="missing"`,
+		state.TabDiagnosis: `id="finding-footprint"`, state.TabLocality: `id="capacities"`, state.TabCode: `id="code"`, state.TabThreads: `id="missing"`,
 	} {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
@@ -688,7 +688,7 @@ func (d *desk) await(ok func() bool) {
 func TestLookElsewhereDuringARun(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
-	kept := "#open=" + d.entries()[0].Key + "&view=overview"
+	kept := "#open=" + d.entries()[0].Key + "&view=diagnosis"
 	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
 	done := make(chan bool)
 	go func() { d.app.Offer(textItem()); done <- true }()
@@ -897,7 +897,7 @@ func TestNothingOfTheChosenKinds(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Kinds: "fetch"}
 	d.app.Offer(Item{File: fileWith("loads.csv", []byte("address,rw,size\n0x1000,r,8\n0x2000,r,8\n"))})
-	for _, tab := range []state.Tab{state.TabCaches, state.TabOverview, state.TabLocality} {
+	for _, tab := range []state.Tab{state.TabCaches, state.TabDiagnosis, state.TabLocality} {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(`id="missing"`, "The settings left out all 2 references of this trace", "“fetch”", "choose other kinds")
 	}

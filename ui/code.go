@@ -199,12 +199,7 @@ func (a *App) takesSource(name string) bool {
 // takeSource keeps a file of source code in memory, to show it beside what it
 // makes.
 func (a *App) takeSource(file File) {
-	content, err := file.Read(0)
-	if err != nil {
-		a.update(func() { a.trouble(file.Name + " could not be read: " + err.Error() + ".") })
-		return
-	}
-	f, problem := state.NewSource(file.Name, file.Path, content)
+	f, problem := readSource(file)
 	a.update(func() {
 		if problem != "" {
 			a.trouble(problem)
@@ -215,6 +210,15 @@ func (a *App) takeSource(file File) {
 		a.Port.Announce(a.Note)
 		a.drawCharts()
 	})
+}
+
+// readSource reads a file of source code; problem says in a sentence why it cannot.
+func readSource(file File) (f *state.Source, problem string) {
+	content, err := file.Read(0)
+	if err != nil {
+		return nil, file.Name + " could not be read: " + err.Error() + "."
+	}
+	return state.NewSource(file.Name, file.Path, content)
 }
 
 // sourceNote says what becomes of a source file.
@@ -256,13 +260,18 @@ func (a *App) TakeDemoSource() {
 	if r == nil || r.demo == nil || r.demo.Source == "" {
 		return
 	}
-	url := r.demo.Source
+	a.fetchSource(r.demo.Source, a.takeSource, func(err error) {
+		a.update(func() { a.trouble("The demo's source could not be loaded (" + err.Error() + ").") })
+	})
+}
+
+// fetchSource gets a demo's source, a file of this site, in the background.
+func (a *App) fetchSource(url string, take func(File), failed func(error)) {
 	go func() {
-		file, err := a.Port.Fetch(url, url[len("demos/"):])
-		if err != nil {
-			a.update(func() { a.trouble("The demo's source could not be loaded (" + err.Error() + ").") })
-			return
+		if file, err := a.Port.Fetch(url, url[len("demos/"):]); err != nil {
+			failed(err)
+		} else {
+			take(file)
 		}
-		a.takeSource(file)
 	}()
 }

@@ -166,7 +166,7 @@ func (a *App) OfferPair(first, second Item) {
 	}
 	var hash string
 	a.update(func() {
-		screen := a.screenOf(second, keys[0]).With(state.TabOverview)
+		screen := a.screenOf(second, keys[0]).With(state.TabDiagnosis)
 		screen.Other = keys[1]
 		hash = screen.Hash()
 		a.Port.SetHash(hash, false)
@@ -196,7 +196,7 @@ func (v *CompareView) Waits() string {
 // Placed is part of [placed].
 func (v *CompareView) Placed() bool {
 	switch v.App.Screen.Tab {
-	case state.TabOverview, state.TabCaches, state.TabCode, state.TabBlocks:
+	case state.TabDiagnosis, state.TabCaches, state.TabCode, state.TabBlocks:
 		return true
 	}
 	return false
@@ -216,7 +216,7 @@ func (v *CompareView) Processors() (list *report.Table, depends bool) {
 func (v *CompareView) Draw() {
 	a, c := v.App, v.App.comparison()
 	switch a.Screen.Tab {
-	case state.TabOverview:
+	case state.TabDiagnosis:
 		a.draw(c.Curve(nil))
 	case state.TabLocality:
 		a.draw(c.Histogram())

@@ -100,7 +100,7 @@ func TestCompareWith(t *testing.T) {
 	d.app.Navigate("")
 	d.act(func() { d.app.Against(second) })
 	// Whichever is chosen first, A is the one that was made first.
-	d.wants("with this", `open=`+first+`&amp;view=overview&amp;with=`+second)
+	d.wants("with this", `open=`+first+`&amp;view=diagnosis&amp;with=`+second)
 	for _, chosen := range [][2]string{{first, second}, {second, first}} {
 		d.app.Navigate("#open=" + chosen[0])
 		d.act(func() { d.app.CompareWith(chosen[1]) })

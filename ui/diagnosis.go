@@ -2,6 +2,7 @@ package ui
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
@@ -13,11 +14,108 @@ const mostProblems = 5
 
 // diagnosisState is what was said of the run in view.
 type diagnosisState struct {
-	of     *profile.Profile
-	asker  *asker // nil: nothing was asked
-	asked  []string
-	reply  *answers.Reply // nil: not yet
-	failed string         // why there is none, in a sentence
+	of    *profile.Profile
+	asker *asker // nil: nothing was asked
+	asked []string
+	reply *answers.Reply // nil: not yet
+	// What the reply says.
+	verdict string
+	advice  []state.Advice
+	failed  string // why there is none, in a sentence
+}
+
+func newDiagnosis(a *App) View {
+	return &Diagnosis{App: a, Facts: &Facts{App: a, Curve: newFigure(a, "curve", helpCurve), Kinds: newTable(a, "kinds")}}
+}
+
+// Waits is part of [View].
+func (c *Diagnosis) Waits() string { return c.App.uncounted() }
+
+// Placed is part of [placed].
+func (c *Diagnosis) Placed() bool { return true }
+
+// Draw is part of [View].
+func (c *Diagnosis) Draw() {
+	c.App.askDiagnosis()
+	c.App.draw(c.App.result.View.MissCurve(nil))
+}
+
+// Table is part of [View].
+func (c *Diagnosis) Table(name string) *state.Table {
+	switch name {
+	case "curve":
+		return c.App.result.View.CurveTable()
+	case "kinds":
+		return c.App.result.View.KindsTable()
+	}
+	return nil
+}
+
+// live reports whether the trace is still being read, before there is a diagnosis.
+func (c *Diagnosis) live() bool { return c.App.result == nil || c.App.result.Live }
+
+func (c *Diagnosis) busy() string {
+	if c.App.diagnosis.asker.busy() {
+		return "true"
+	}
+	return "false"
+}
+
+func (c *Diagnosis) verdict() string {
+	s := &c.App.diagnosis
+	switch {
+	case s.failed != "":
+		return s.failed
+	case s.reply == nil:
+		return "Looking for what costs most …"
+	case s.reply.Problem != "":
+		return s.reply.Problem + "."
+	}
+	return s.verdict
+}
+
+// advice is the first findings.
+func (c *Diagnosis) advice() []state.Advice { return c.App.diagnosis.advice }
+
+// notes are what the diagnosis assumes, and its warnings.
+func (c *Diagnosis) notes() []string {
+	if r := c.App.diagnosis.reply; r != nil {
+		return r.Notes
+	}
+	return nil
+}
+
+func (c *Diagnosis) assumptions() string {
+	return state.Plural(uint64(len(c.notes())), "assumption", "assumptions") + " of these estimates"
+}
+
+// unfolded reports whether the loops of the run in view could be folded, and are not.
+func (c *Diagnosis) unfolded() bool {
+	r := c.App.result
+	return r != nil && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil && c.App.diagnosis.reply != nil
+}
+
+// hrefOf is the address of a view of the result.
+func (a *App) hrefOf(t state.Tab) string { return "#" + a.Screen.With(t).Hash() }
+
+// hrefOfLine is the address of a source line in the view of the code.
+func (a *App) hrefOfLine(file string, line uint32) string {
+	s := a.Screen.SummedIn(state.ByLine).With(state.TabCode)
+	if v := a.codeView(); v != nil && v.By == state.ByLine {
+		if place := v.LinePlace(file, line); place >= 0 {
+			s.Picked = v.ID(place) + 1
+		}
+	}
+	return "#" + s.Hash()
+}
+
+// sourceLine is the text of a source line, where the reader gave the file; else "".
+func (a *App) sourceLine(file string, line uint32) string {
+	list := a.code.sources.Of(file)
+	if file == "" || len(list) != 1 || line < 1 || int(line) > len(list[0].Lines) {
+		return ""
+	}
+	return strings.TrimSpace(list[0].Lines[line-1])
 }
 
 // askDiagnosis asks what is wrong with the run in view, unless that was asked last. The caller
@@ -30,12 +128,19 @@ func (a *App) askDiagnosis() {
 	if s.of != r.Profile {
 		s.asker.end()
 		*s = diagnosisState{of: r.Profile}
+		if r.demo != nil && r.demo.Source != "" {
+			a.fetchSource(r.demo.Source, func(file File) {
+				if f, problem := readSource(file); problem == "" {
+					a.update(func() { a.code.sources.Add(f) })
+				}
+			}, func(error) {}) // the diagnosis says the line's number, too
+		}
 	}
-	if r.Profile.Sites == nil {
-		s.failed = "Nothing says which place in the code makes a reference, so there is no diagnosis: record the program with stackglass cc or stackglass trace."
-		return
+	var args []string
+	if a.Screen.Processor != "" {
+		args = []string{"processor=" + a.Screen.Processor}
 	}
-	q := state.DiagnosisQuestion(a.Machine(), a.Screen.Processor)
+	q := state.VerbQuestion("diagnose", a.Machine(), args...)
 	if s.failed != "" || slices.Equal(q.Words, s.asked) {
 		return
 	}
@@ -55,4 +160,5 @@ func (a *App) takeDiagnosis(reply *answers.Reply, err error) {
 		return
 	}
 	s.reply = reply
+	s.verdict, s.advice = state.Diagnosis(reply, mostProblems)
 }

@@ -109,7 +109,7 @@ func (a *App) importProfile(file File) {
 		a.update(func() { a.trouble(file.Name + " could not be imported: " + err.Error() + ".") })
 		return
 	}
-	a.importData(file.Name, data, state.TabOverview)
+	a.importData(file.Name, data, state.TabDiagnosis)
 }
 
 // importData keeps an encoded profile and opens it on a tab.

@@ -38,7 +38,7 @@ type timed interface {
 
 // views makes the view of each tab.
 var views = map[state.Tab]func(*App) View{
-	state.TabOverview:      newOverview,
+	state.TabDiagnosis:     newDiagnosis,
 	state.TabLocality:      newLocality,
 	state.TabCaches:        newCaches,
 	state.TabAssociativity: newAssociativity,

@@ -40,7 +40,7 @@ func TestKeyboard(t *testing.T) {
 	p.wait("the tab before", `document.activeElement.id === "tab-locality"`)
 	p.press(kb.Home)
 	p.press(kb.Enter)
-	p.wait("the first tab", `document.activeElement.id === "tab-overview" && document.activeElement.ariaCurrent === "page"`)
+	p.wait("the first tab", `document.activeElement.id === "tab-diagnosis" && document.activeElement.ariaCurrent === "page"`)
 	p.press("3")
 	p.wait("the third tab", `document.querySelector("#tab-caches").ariaCurrent === "page"`)
 

@@ -58,7 +58,7 @@ func TestSpeed(t *testing.T) {
 			m := new(reaction)
 			for range rounds {
 				for _, id := range []string{"#tab-overview", "#tab-" + tab.Slug()} {
-					if id == "#tab-overview" && tab != state.TabOverview {
+					if id == "#tab-overview" && tab != state.TabDiagnosis {
 						new(reaction).take(p, fmt.Sprintf("document.querySelector(%q).click()", id), fmt.Sprintf(`document.querySelector(%q).ariaCurrent === "page"`, id))
 						continue
 					}

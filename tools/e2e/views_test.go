@@ -14,7 +14,7 @@ import (
 // views are the views of a result that have content, and one that has none, by
 // their keys.
 var views = []struct{ key, name, shows string }{
-	{"1", "overview", "#findings"},
+	{"1", "diagnosis", "#diagnosis"},
 	{"2", "locality", "#chart-histogram canvas"},
 	{"3", "caches", "#level-1"},
 	{"4", "associativity", "sg-heatmap canvas[data-ready]"},
@@ -25,7 +25,7 @@ var views = []struct{ key, name, shows string }{
 
 // comparedViews are the views of two results side by side.
 var comparedViews = []struct{ key, shows, name string }{
-	{"1", "#differences", "overview"}, {"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"},
+	{"1", "#differences", "diagnosis"}, {"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"},
 	{"5", "#table-code-compared tbody tr", "code"}, {"9", "#table-blocks-compared tbody tr", "blocks"}, {"0", "#table-counters-compared tbody tr", "counters"},
 }
 

@@ -465,7 +465,7 @@ func changeWords(a, b float64, more, less string) string {
 
 func (c *Comparison) work() Finding {
 	a, b := c.A.Profile.Totals.AllReferences(), c.B.Profile.Totals.AllReferences()
-	return Finding{ID: "references", Title: "References", Tab: TabOverview,
+	return Finding{ID: "references", Title: "References", Tab: TabDiagnosis,
 		Text: "From " + Exact(a) + " references in A to " + Exact(b) + " in B: " + changeWords(float64(a), float64(b), "more", "fewer") + "."}
 }
 

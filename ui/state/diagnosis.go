@@ -2,28 +2,27 @@ package state
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/report"
 )
 
-// DiagnosisQuestion asks what is wrong with a run on a machine and a processor; "": the usual
-// one.
-func DiagnosisQuestion(h hierarchy.Hierarchy, processor string) answers.Question {
-	words := []string{"diagnose"}
-	if processor != "" {
-		words = append(words, "processor="+processor)
-	}
-	for _, line := range h.Lines() {
-		words = append(words, "machine="+line)
-	}
-	return answers.Question{Of: answers.OfVerb, Words: words}
-}
-
-// Advice is a finding of a diagnosis, as the page shows it.
+// Advice is a finding of a diagnosis, as the page shows it: texts are whole sentences.
 type Advice struct {
 	Rank, Kind, Where, Saves, Why, Fix, How, Illegal string
-	Share                                            float64 // of the run's cycles that the fix saves, 0 to 1
+
+	File   string // "": not of one place
+	Line   uint32
+	Misses string  // by level, before and after the change; "": not counted
+	Tab    Tab     // shows more; TabDiagnosis: none does
+	Share  float64 // of the run's cycles that the fix saves, 0 to 1
+}
+
+// tabsOfVerbs are the views that show what a verb answers.
+var tabsOfVerbs = map[string]Tab{
+	"sites": TabCode, "loops": TabLoops, "communication": TabCommunication, "threads": TabThreads, "pipeline": TabBlocks,
+	"blocks": TabBlocks, "curve": TabCaches, "what-if": TabCaches, "sets": TabAssociativity, "histogram": TabLocality,
 }
 
 // Diagnosis is the verdict of a reply, and its first findings, most of them at most.
@@ -38,21 +37,51 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	for _, row := range t.Rows[:min(most, len(t.Rows))] {
 		text := func(key string) string { return row[t.Index(key)].Plain() }
 		number := func(key string) float64 { x, _ := row[t.Index(key)].Number(); return x }
-		p := Advice{Rank: text("rank"), Kind: text("kind"), Where: text("file"), Why: upper(text("why")) + ".", Fix: upper(text("fix")) + ".",
-			How: text("how"), Illegal: text("illegal_if"), Share: number("saved_share")}
-		if line := row[t.Index("line")]; line.IsNumber() {
-			p.Where += ":" + line.Plain()
+		a := Advice{Rank: text("rank"), Kind: text("kind"), File: text("file"), Line: uint32(number("line")), Why: upper(text("why")) + ".", Fix: upper(text("fix")) + ".",
+			How: text("how"), Share: number("saved_share"), Misses: missesOf(reply.Table("misses"), text("rank"))}
+		if a.Where = a.File; a.Line > 0 {
+			a.Where += ":" + strconv.FormatUint(uint64(a.Line), 10)
 		}
 		if function := text("function"); function != "" {
-			p.Where += " in " + function
+			a.Where += " in " + function
 		}
+		if data := text("data"); data != "" {
+			a.Where += ", data: " + data
+		}
+		if a.Where == "" {
+			a.Where = "the whole run"
+		}
+		if illegal := text("illegal_if"); illegal != "" {
+			a.Illegal = "Not allowed if there is " + illegal + "."
+		}
+		verb, _, _ := strings.Cut(text("more"), " ")
+		a.Tab = tabsOfVerbs[verb]
 		least, top := number("saved_least_share"), number("saved_most_share")
-		if p.Saves = "saves " + wholePercent(p.Share); row[t.Index("tried")].Plain() != "true" && top > least {
-			p.Saves = "saves " + wholePercent(least) + " to " + wholePercent(top)
+		if a.Saves = "saves " + wholePercent(a.Share); row[t.Index("tried")].Plain() != "true" && top > least {
+			a.Saves = "saves " + wholePercent(least) + " to " + wholePercent(top)
 		}
-		list = append(list, p)
+		list = append(list, a)
 	}
 	return verdict, list
+}
+
+// missesOf says how the misses of each level change with the finding of a rank.
+func missesOf(t *report.Table, rank string) string {
+	if t == nil {
+		return ""
+	}
+	var levels []string
+	for _, row := range t.Rows {
+		if row[t.Index("rank")].Plain() != rank {
+			continue
+		}
+		shown := func(key string) string { return row[t.Index(key)].Shown(words) }
+		levels = append(levels, row[t.Index("level")].Plain()+" "+shown("misses_before")+" → "+shown("misses_after"))
+	}
+	if levels == nil {
+		return ""
+	}
+	return "Misses: " + strings.Join(levels, ", ") + "."
 }
 
 func wholePercent(of float64) string { return strconv.FormatFloat(100*of, 'f', 0, 64) + " %" }

@@ -22,7 +22,7 @@ type Finding struct {
 // of common sizes and for the hierarchy in question.
 func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	if v.Curve.Accesses == 0 {
-		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabOverview, Text: Nothing(v.Profile)}}
+		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabDiagnosis, Text: Nothing(v.Profile)}}
 	}
 	list := []Finding{v.footprint(), v.halfDistance(), v.firstLevel()}
 	list = append(list, v.knees()...)
@@ -151,7 +151,7 @@ func (v *View) splits() (Finding, bool) {
 	if n == 0 {
 		return Finding{}, false
 	}
-	return Finding{ID: "splits", Title: "Split references", Tab: TabOverview,
+	return Finding{ID: "splits", Title: "Split references", Tab: TabDiagnosis,
 		Text: Exact(n) + " accesses more than references, " + Percent(Ratio(n, v.Profile.Totals.AllReferences())) +
 			": references that cross the boundary of a line need two lines or more."}, true
 }
@@ -197,7 +197,7 @@ func (v *View) doubts() (Finding, bool) {
 	if v.Profile.State.Partial {
 		text += "This is a part of the run: " + v.Profile.State.Reason + "."
 	}
-	return Finding{ID: "doubts", Title: "What is missing", Text: text, Tab: TabOverview}, text != ""
+	return Finding{ID: "doubts", Title: "What is missing", Text: text, Tab: TabDiagnosis}, text != ""
 }
 
 func kindPlural(kind string) string {

@@ -672,7 +672,7 @@ func TestKeptRows(t *testing.T) {
 		{Key: "a", Name: "sort", References: 10_498_764, Bytes: 1 << 20, State: profile.EntryComplete},
 		{Key: "b", Name: "payroll", State: profile.EntryInterrupted, Done: 0.637},
 	}, time.Now())
-	if rows[0].Hash != "#open=a&view=overview" || rows[0].Interrupted {
+	if rows[0].Hash != "#open=a&view=diagnosis" || rows[0].Interrupted {
 		t.Errorf("%+v", rows[0])
 	}
 	if strings.ReplaceAll(rows[1].State, thin, " ") != "interrupted at 63 %" || rows[1].Hash != "" {

@@ -7,7 +7,7 @@ type Tab uint8
 
 // The tabs, in the order of their number keys.
 const (
-	TabOverview Tab = iota
+	TabDiagnosis Tab = iota
 	TabLocality
 	TabCaches
 	TabAssociativity
@@ -28,7 +28,7 @@ var tabs = [numTabs]struct {
 	missing    func(*profile.Profile) string
 	alone      string
 }{
-	TabOverview:      {"Overview", "overview", nothingMissing, ""},
+	TabDiagnosis:     {"Diagnosis", "diagnosis", nothingMissing, ""},
 	TabLocality:      {"Locality", "locality", nothingMissing, ""},
 	TabCaches:        {"Caches", "caches", nothingMissing, ""},
 	TabAssociativity: {"Associativity", "associativity", missingSets, "Maps of sets and ways cannot be compared yet: look at A alone and at B alone. The Caches view compares any one of these caches."},
@@ -85,5 +85,5 @@ func TabOf(slug string) Tab {
 			return Tab(i)
 		}
 	}
-	return TabOverview
+	return TabDiagnosis
 }
