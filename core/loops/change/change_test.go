@@ -411,3 +411,40 @@ func TestLayoutsMoveElements(t *testing.T) {
 		t.Error("nothing was ever changed")
 	}
 }
+
+// TestFuseUnrolled: loops over the same bytes fuse although one was unrolled further.
+func TestFuseUnrolled(t *testing.T) {
+	load, store := loops.Reference{Site: 1, Bytes: 16, Kind: trace.Load}, loops.Reference{Site: 2, Bytes: 16, Kind: trace.Store}
+	n := &loops.Nest{Items: []loops.Item{
+		loops.Loop(600, loops.Leaf(load, 0x10000, 32), loops.Leaf(load, 0x10010, 32)),
+		loops.Loop(400, loops.Leaf(store, 0x10000, 48), loops.Leaf(store, 0x10010, 48), loops.Leaf(store, 0x10020, 48)),
+	}}
+	if err := (Fuse{First: Path{0}}).Apply(n); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := n.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, b := tree.Expand(), trace.NewBatch(0)
+	at, rows := map[trace.Kind]trace.Addr{trace.Load: 0x10000, trace.Store: 0x10000}, 0
+	for e.Next(b) == nil {
+		for i, kind := range b.Kind {
+			if b.Addr[i] != at[kind] {
+				t.Fatalf("row %d: %x, want %x", rows, b.Addr[i], at[kind])
+			}
+			if ahead := int64(at[trace.Load]) - int64(at[trace.Store]); ahead < 0 || ahead > 96 {
+				t.Fatalf("row %d: the loops are %d bytes apart", rows, ahead)
+			}
+			at[kind] += 16
+			rows++
+		}
+	}
+	if rows != 2400 {
+		t.Error(rows, "rows")
+	}
+	other := &loops.Nest{Items: []loops.Item{loops.Loop(600, loops.Leaf(load, 0x10000, 16)), loops.Loop(400, loops.Leaf(store, 0x10000, 16))}}
+	if err := (Fuse{First: Path{0}}).Apply(other); err == nil {
+		t.Error("loops over different data were fused")
+	}
+}

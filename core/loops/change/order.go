@@ -271,7 +271,8 @@ func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 }
 
 // Fuse makes one loop of two neighbours that run equally often: each iteration of the
-// first is followed by the one of the second.
+// first is followed by the one of the second. Where the compiler unrolled one of them further
+// than the other, a few iterations of each go over the same data, and follow each other.
 type Fuse struct {
 	First Path // the second is the next loop in the same list
 }
@@ -310,7 +311,11 @@ func (c Fuse) Apply(n *loops.Nest) error {
 	for d := range len(c.First) - 1 {
 		same = same && step(first, d) == step(second, d)
 	}
+	turns := uint64(0) // of the loop around both; 0: they run equally often
 	if !same {
+		turns = unrolled(first, second, len(c.First)-1)
+	}
+	if !same && turns == 0 {
 		return refuse("the two loops do not run equally often: " + strconv.FormatUint(first.Trips, 10) + " and " + strconv.FormatUint(second.Trips, 10) + " times at first")
 	}
 	other := wildBelow(second.Body)
@@ -319,7 +324,64 @@ func (c Fuse) Apply(n *loops.Nest) error {
 			return refuse(irregular)
 		}
 	}
-	first.Body = slices.Concat(first.Body, second.Body)
+	if turns > 0 {
+		both := loops.Loop(turns, inTurns(first, turns, len(c.First)-1), inTurns(second, turns, len(c.First)-1))
+		*first = both
+	} else {
+		first.Body = slices.Concat(first.Body, second.Body)
+	}
 	*list = slices.Delete(slices.Clone(*list), next, next+1) // entries of blocks between the two stay
 	return nil
+}
+
+// mostUnrolled is how many iterations of a loop may follow each other in a turn.
+const mostUnrolled = 16
+
+// unrolled gives the turns in which two loops within so many others run that go over the same
+// bytes in each turn, in unequal numbers of iterations; 0: there are none.
+func unrolled(first, second *loops.Item, depth int) uint64 {
+	for _, l := range []*loops.Item{first, second} {
+		if slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 }) || int64(l.Trips) <= 0 || slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() }) {
+			return 0
+		}
+	}
+	turns := gcd(first.Trips, second.Trips)
+	a, b := first.Trips/turns, second.Trips/turns
+	if max(a, b) > mostUnrolled {
+		return 0
+	}
+	stepsOf := func(l *loops.Item) (steps []int64) {
+		for i := range l.Body {
+			if it := &l.Body[i]; !isEvent(it) && step(it, depth) != 0 {
+				steps = append(steps, step(it, depth))
+			}
+		}
+		slices.Sort(steps)
+		return slices.Compact(steps)
+	}
+	for _, x := range stepsOf(first) {
+		for _, y := range stepsOf(second) {
+			if x*int64(a) == y*int64(b) {
+				return turns
+			}
+		}
+	}
+	return 0
+}
+
+// inTurns is a loop as its part of each turn.
+func inTurns(l *loops.Item, turns uint64, depth int) loops.Item {
+	part := *l
+	part.Trips /= turns
+	part.Steps = nil
+	part.Body = slices.Clone(l.Body)
+	for i := range part.Body {
+		it := &part.Body[i]
+		it.Steps = slices.Clone(it.Steps)
+		for len(it.Steps) <= depth {
+			it.Steps = append(it.Steps, 0)
+		}
+		it.Steps = slices.Insert(it.Steps, depth, it.Steps[depth]*int64(part.Trips))
+	}
+	return part
 }
