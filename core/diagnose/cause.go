@@ -271,7 +271,7 @@ func (r *run) causes() {
 			f.Why = "the lines come in order and are not used again, so the loop runs at the speed of what is behind " + level
 			f.Fix = "use a smaller type, or do more with each element while it is in the cache: combine this pass with the one before or after"
 			f.More = "sites --by object"
-		case r.tried[at]: // and no change helped
+		case r.tried[at] && r.swept[at] < oftenSwept: // and no change helped
 			continue
 		default:
 			f.Kind = Capacity
@@ -310,6 +310,9 @@ func (r *run) prefetches(at *place) bool {
 	}
 	return false
 }
+
+// oftenSwept is how often a loop runs that comes back to its data.
+const oftenSwept = 3
 
 // carefully divides the most that a change could save where nothing on the record says how much
 // of it a change would get, so that what was tried is ranked first.

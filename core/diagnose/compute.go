@@ -49,7 +49,7 @@ func (r *run) compute() {
 				More: "pipeline"})
 			continue
 		}
-		r.add(at, Finding{Kind: Compute, Cost: t.Cycles, Saved: saved, Least: 0, Most: saved,
+		r.add(at, Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
 			Why:       "each iteration waits for a result of the one before: that takes " + number(t.Steady.Cycles) + " cycles, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
 			Fix:       "split the chain into several that do not need each other, such as four partial sums; for floating point, allow the compiler to reorder (-ffast-math or an OpenMP simd reduction)",
 			How:       "Modelled: what the loop would take if its ports were the limit.",

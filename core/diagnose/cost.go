@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -526,6 +527,62 @@ func (c *costs) onStack(s *profile.Site) bool {
 	return int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.StackSite != 0
 }
 
+// sourceOf is the line of a site. Where the compiler gives none, because it made one access of
+// several, or the line is one of a library's header, it is a line of the block in the function's
+// own file.
+func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
+	p := r.cost.program
+	if p == nil || int64(s.Number) >= int64(len(p.Sites)) || s.Line > 0 && !isLibrary(s.File) {
+		return s.File, s.Line
+	}
+	b := p.Sites[s.Number].Block
+	if int64(b) >= int64(len(p.Blocks)) || int64(p.Blocks[b].Function) >= int64(len(p.Functions)) {
+		return s.File, s.Line
+	}
+	own := p.Functions[p.Blocks[b].Function]
+	if own.Place.File == "" || isLibrary(own.Place.File) {
+		return s.File, s.Line
+	}
+	name := ""
+	for i := range r.p.Sites.Code { // files have short names in a profile
+		if of := &r.p.Sites.Code[i]; of.File != "" && int64(of.Number) < int64(len(p.Sites)) && p.Sites[of.Number].Place.File == own.Place.File {
+			name = of.File
+			break
+		}
+	}
+	if name == "" {
+		name = path.Base(own.Place.File)
+	}
+	for _, same := range []bool{true, false} { // a block of the same loop in that file, or the nearest one
+		for distance := range own.Blocks {
+			for _, n := range []int64{int64(b) + int64(distance), int64(b) - int64(distance)} {
+				if n < int64(own.First) || n >= int64(own.First)+int64(own.Blocks) {
+					continue
+				}
+				if k := &p.Blocks[n]; k.File == own.Place.File && k.FirstLine > 0 && (!same || k.Loop == p.Blocks[b].Loop) {
+					return name, k.LastLine
+				}
+			}
+		}
+	}
+	return name, own.Place.Line
+}
+
+// isLibrary tells headers of the C++ library by their names, for a trace has no folders.
+func isLibrary(file string) bool {
+	name := path.Base(file)
+	if file == "" || strings.HasPrefix(name, "stl_") || strings.HasSuffix(name, ".tcc") || !strings.Contains(name, ".") {
+		return true
+	}
+	switch name {
+	case "atomic_base.h", "move.h", "invoke.h", "std_thread.h", "unique_ptr.h", "shared_ptr.h", "shared_ptr_base.h", "new_allocator.h",
+		"alloc_traits.h", "basic_string.h", "char_traits.h", "hashtable.h", "hashtable_policy.h", "unordered_map.h", "std_function.h",
+		"random.h", "valarray_array.h", "ptr_traits.h", "predefined_ops.h", "cpp_type_traits.h", "std_mutex.h", "std_abs.h":
+		return true
+	}
+	return false
+}
+
 // group sums the sites up by place.
 func (r *run) group() {
 	type key struct {
@@ -536,13 +593,14 @@ func (r *run) group() {
 	byKey := map[key]*place{}
 	for i := range r.p.Sites.Code {
 		s := &r.p.Sites.Code[i]
-		k := key{s.Function, s.File, s.Line, 0}
-		if s.Line == 0 {
+		file, line := r.sourceOf(s)
+		k := key{s.Function, file, line, 0}
+		if line == 0 {
 			k.pc = s.PC
 		}
 		at := byKey[k]
 		if at == nil {
-			at = &place{function: r.Readable(s.Function), file: s.File, line: s.Line}
+			at = &place{function: r.Readable(s.Function), file: file, line: line}
 			byKey[k] = at
 			r.places = append(r.places, at)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -119,6 +120,9 @@ func (r *run) elements() {
 		if !ok || a.high-a.low < 4*a.pitch {
 			continue
 		}
+		if slices.ContainsFunc(r.moved, func(b record) bool { return b.low <= a.high && a.low <= b.high }) {
+			continue // another layout of it was found
+		}
 		line := uint64(r.p.Sites.LineBytes)
 		straddles := a.low%line != 0 && a.pitch >= 16 || a.pitch%line != 0 && line%a.pitch != 0
 		if at.split > leastElements*r.out.Cycles || straddles && (r.cost.run.scattered[i] || a.pitch > line/2) {
@@ -196,7 +200,9 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 		}
 	}
 	f.Why = "the code uses " + bytesOf(int64(used)) + " of each element of " + bytesOf(int64(a.pitch)) + ", so most of each fetched line is not used before it is replaced"
-	f.Cost, f.Saved, f.Tried, f.Least, f.Most = max(f.Cost, at.wait+at.pages), t.saved, true, 0, 0
+	r.moved = append(r.moved, a)
+	at = r.heaviest(t, at)
+	f.Cost, f.Saved, f.Tried, f.Least, f.Most = max(f.Cost, at.wait+at.pages, t.saved), t.saved, true, 0, 0
 	f.Before, f.After, f.How = t.before, t.after, retried
 	r.taken[at] = 1
 	r.take(t)
@@ -219,16 +225,37 @@ func (r *run) align(at *place, a record) bool {
 		pitch = max(pitch, (a.pitch+line-1)/line*line*boolOf(a.pitch > line))
 		fix = "let elements have " + strconv.FormatUint(pitch, 10) + " bytes instead of " + strconv.FormatUint(a.pitch, 10) + ", and align the array to " + lines
 	}
-	t := r.retry(aligning(a, pitch, fields), pageShift)
+	arrays := []aligned{{a, pitch, fields}}
+	for _, i := range at.sites { // the other arrays that this line uses
+		if other, ok := r.recordOf(i); ok && r.base().sites[i].split > 0 && !slices.ContainsFunc(arrays, func(b aligned) bool { return b.low <= other.high && other.low <= b.high }) {
+			arrays = append(arrays, aligned{other, other.pitch, nil})
+		}
+	}
+	if len(arrays) > 1 {
+		fix = strings.Replace(fix, "align the array", "align the arrays", 1)
+	}
+	t := r.retry(aligning(arrays), pageShift)
 	if t == nil || t.saved < 2*Least*r.out.Cycles || t.saved < (at.wait+at.split)/10 {
+		return false
+	}
+	before, after := uint64(0), uint64(0)
+	for _, i := range at.sites {
+		before += t.of.sites[i].split
+		after += t.changed.sites[i].split
+	}
+	if 4*after > before { // as of neighbours in a grid, of which only one can be aligned
 		return false
 	}
 	why := "elements of " + bytesOf(int64(a.pitch)) + " lie across two lines, so that using one fetches two"
 	if at.split > 0 {
 		why = percent2(share(at.crossing, float64(at.references))) + " of the accesses lie across two lines, and each of these takes two accesses of the cache"
 	}
+	for _, b := range arrays {
+		r.moved = append(r.moved, b.record)
+	}
+	at = r.heaviest(t, at)
 	r.taken[at] = 1
-	r.add(at, Finding{Kind: Alignment, Cost: at.wait + at.split, Saved: t.saved, Tried: true, Before: t.before, After: t.after,
+	r.add(at, Finding{Kind: Alignment, Cost: max(at.wait+at.split, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
 		Why: why, Fix: fix, How: retried,
 		IllegalIf: "code that relies on where the elements lie now: a file or another program that has the same form",
 		More:      "sites --by line"})
@@ -320,8 +347,10 @@ func (r *run) merge(at *place) bool {
 	if t == nil || t.saved < 2*Least*r.out.Cycles || t.saved < at.wait/8 {
 		return false
 	}
+	r.moved = append(r.moved, arrays...)
+	at = r.heaviest(t, at)
 	r.taken[at] = 1
-	r.add(at, Finding{Kind: Layout, Cost: at.wait + at.pages, Saved: t.saved, Tried: true, Before: t.before, After: t.after,
+	r.add(at, Finding{Kind: Layout, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
 		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no order, so it fetches a line for each",
 		Fix:       "make one array of structures of these arrays, so that what has the same index lies in one line",
 		How:       retried,

@@ -11,16 +11,21 @@
 //     attribution gives: how far fetches overlap depends on how the addresses follow each
 //     other. Loads whose address is the result of another load do not overlap; for these,
 //     the pipeline with the average latency of each load tells the cycles.
-//  2. Trial (trial.go). A nest of the folded trace is changed as the code would be
-//     (package loops/change), and its misses are counted again, exactly, in each level. The
+//  2. Replay (schedule.go, replay.go). Where the folded trace is short enough, it is run
+//     through the caches once more: with threads in the order of a machine that has a core for
+//     each, with translations of addresses, references across lines, who stores to a page first,
+//     and what threads wait for the slowest.
+//  3. Trial. A nest of the folded trace is changed as the code would be (trial.go; package
+//     loops/change), and its misses are counted again, exactly, in each level. Data are moved
+//     as another layout would move them (rename.go, data.go), and the whole run is replayed. The
 //     change with the largest saving is the finding.
-//  3. Cause (cause.go). Places that no change of a loop helps are told apart by elimination:
+//  4. Cause (cause.go, threads.go). Places that no change helps are told apart by elimination:
 //     misses because another core stored to the line; dependent loads; lines of which few
 //     bytes are used; irregular addresses; lines that are never used again. Savings are
 //     then bounds, and the finding says that nothing was tried.
-//  4. A trace without code has no places. Then the misses of the whole run are divided into
+//  5. A trace without code has no places. Then the misses of the whole run are divided into
 //     conflicts, capacity and first accesses (whole.go).
-//  5. Where memory is not what a loop waits for, its own operations may be: a chain of
+//  6. Where memory is not what a loop waits for, its own operations may be: a chain of
 //     results from iteration to iteration (compute.go).
 //
 // Each cycle that could be saved is part of one finding only. MODELS §13.5 has the model of
@@ -139,6 +144,9 @@ type run struct {
 	places   []*place
 	taken    map[*place]float64 // share of a place's waits that findings have, 0 to 1
 	tried    map[*place]bool    // changes of the loops around a place were tried
+	untried  []func()           // add findings where no other is
+	moved    []record           // arrays that a finding lays out anew
+	swept    map[*place]uint64  // runs of the loops around a place
 	replayed uint64             // rows
 	out      *Diagnosis
 }
@@ -151,7 +159,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	if o.Readable == nil {
 		o.Readable = func(name string) string { return name }
 	}
-	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, out: &Diagnosis{}}
+	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, swept: map[*place]uint64{}, out: &Diagnosis{}}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
 		if err != nil {
@@ -176,6 +184,9 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	r.nests()
 	r.translations()
 	r.elements()
+	for _, add := range r.untried {
+		add()
+	}
 	r.causes()
 	r.compute()
 	return r.out.ranked(), nil

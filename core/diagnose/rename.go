@@ -12,6 +12,7 @@ type retrial struct {
 	saved         float64   // cycles
 	bySite        []float64 // of these
 	before, after []float64 // misses by level
+	of, changed   *counts
 }
 
 // base is the replay of the run as it is.
@@ -35,7 +36,7 @@ func (r *run) retry(to rename, pageShift uint) *retrial {
 	if changed == nil {
 		return nil
 	}
-	t := &retrial{}
+	t := &retrial{of: of, changed: changed}
 	before, idleBefore := r.cyclesOf(of)
 	after, idleAfter := r.cyclesOf(changed)
 	if before == nil || after == nil {
@@ -79,6 +80,17 @@ func (t *retrial) savedAt(at *place) (cycles float64) {
 		cycles += t.bySite[i]
 	}
 	return cycles
+}
+
+// heaviest is the place where a retrial saves most.
+func (r *run) heaviest(t *retrial, at *place) *place {
+	most := t.savedAt(at)
+	for _, of := range r.places {
+		if saved := t.savedAt(of); saved > most {
+			at, most = of, saved
+		}
+	}
+	return at
 }
 
 // take marks the waits that a retrial saves as taken.
@@ -159,7 +171,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 	to := map[trace.Addr]trace.Addr{}
 	next := newData
 	index := siteIndex(r.p)
-	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team}
+	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team, creates: r.creates()}
 	s.take = func(w *row) {
 		if !w.kind.IsReference() || w.addr < low || w.addr > high {
 			return
@@ -222,6 +234,15 @@ func (r *run) recordOf(i int) (a record, ok bool) {
 	a = record{n.low, n.high, n.grain}
 	if a.pitch == 0 || a.high <= a.low {
 		return a, false
+	}
+	for j := range of.sites { // loops may be unrolled, and go on by several elements
+		o, common := &of.sites[j], uint64(0)
+		if o.references >= n.references/8 && o.grain > uint64(r.p.Sites.Code[j].Bytes) && o.low < n.high && o.high > n.low {
+			common = gcd(a.pitch, o.grain)
+		}
+		if common > uint64(r.p.Sites.Code[i].Bytes) && common >= 8 {
+			a.pitch = common
+		}
 	}
 	for j := range of.sites { // other fields may come before
 		o := &of.sites[j]
@@ -344,22 +365,39 @@ func unpacked(a record, fields []field) (pitch uint64) {
 	return end
 }
 
-// aligning moves an array to the begin of a line, with elements of so many bytes; fields go to
-// where they say, if there are any.
-func aligning(a record, pitch uint64, fields []field) rename {
+// aligned is an array that moves to the begin of a line, with elements of so many bytes; fields
+// go to where they say, if there are any.
+type aligned struct {
+	record
+	bytes  uint64
+	fields []field
+}
+
+// aligning moves arrays.
+func aligning(arrays []aligned) rename {
+	var begins []trace.Addr
+	next := newData
+	for _, a := range arrays {
+		begins = append(begins, next)
+		next += ((a.high-a.low)/a.pitch*a.bytes+1<<12)&^(1<<12-1) + 1<<12
+	}
 	return func(w *row, _ int) trace.Addr {
-		if w.addr < a.low || w.addr > a.high {
-			return w.addr
-		}
-		offset := w.addr - a.low
-		in := offset % a.pitch
-		for _, f := range fields {
-			if in >= f.at && in < f.at+max(1, f.bytes) {
-				in += f.to - f.at
-				break
+		for j := range arrays {
+			a := &arrays[j]
+			if w.addr < a.low || w.addr > a.high {
+				continue
 			}
+			offset := w.addr - a.low
+			in := offset % a.pitch
+			for _, f := range a.fields {
+				if in >= f.at && in < f.at+max(1, f.bytes) {
+					in += f.to - f.at
+					break
+				}
+			}
+			return begins[j] + offset/a.pitch*a.bytes + in
 		}
-		return newData + offset/a.pitch*pitch + in
+		return w.addr
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 const (
 	mostReplayed = 20 << 20 // rows of one replay
 	mostRows     = 80 << 20 // of all
-	mostShared   = 2 << 20  // lines of a run with threads
+	mostShared   = 1 << 20  // lines of a run with threads
 	mostWays     = 64       // a wider set is not searched
 )
 
@@ -79,7 +79,8 @@ type waiting struct {
 type page struct {
 	first     uint8 // thread that stored to it first
 	firstSite int32
-	owner     uint8 // thread that uses it most
+	owner     uint8 // thread that uses it most, once another one than the first has used it
+	shared    bool
 	lead      int32
 	user      int32   // a site of the owner
 	far       float64 // cycles by which memory of another socket is later, for threads that did not store first
@@ -228,7 +229,7 @@ func (r *run) again(to rename, pageShift uint) *counts {
 	}
 	s := &replay{counts: c, to: to, shift: uint(bits.TrailingZeros32(r.p.Sites.LineBytes)), pageShift: pageShift, levels: r.Machine.Levels,
 		caches: make([][]*lru, levels), last: make([]lastOf, n*min(c.team, mostCores))}
-	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, joined: s.join, forked: s.begin, goOn: r.GoOn, threads: c.team}
+	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, joined: s.join, forked: s.begin, goOn: r.GoOn, threads: c.team, creates: r.creates()}
 	s.index = siteIndex(r.p)
 	if c.team > 1 {
 		c.pages, c.lines = map[trace.Addr]*page{}, map[trace.Line]*line{}
@@ -271,6 +272,21 @@ func (r *run) again(to rename, pageShift uint) *counts {
 		c.busy += clock
 	}
 	return c
+}
+
+// creates tells blocks that end with a call that makes a thread.
+func (r *run) creates() func(uint32) bool {
+	p := r.cost.program
+	if p == nil {
+		return nil
+	}
+	return func(b uint32) bool {
+		if int64(b) >= int64(len(p.Blocks)) {
+			return false
+		}
+		callee := p.Blocks[b].Callee
+		return callee == "pthread_create" || callee == "thrd_create" || strings.HasPrefix(callee, "_ZNSt6thread15_M_start_thread")
+	}
 }
 
 // siteIndex finds the site of a reference in the profile.
@@ -519,7 +535,6 @@ func (s *replay) share(core uint8, at trace.Line, addr trace.Addr, bytes uint64,
 		if of.writer[w] != 0 && of.writer[w] != core+1 {
 			honest = true
 		}
-		of.users[w] |= me
 		if store {
 			of.writer[w] = core + 1
 			switch of.owner[w] {
@@ -576,7 +591,9 @@ func (s *replay) place(r *row, i int, at trace.Line, of *line, store, missed, lo
 		p = &page{first: r.thread, firstSite: int32(i), owner: r.thread, user: int32(i)}
 		s.pages[number] = p
 	}
+	p.shared = p.shared || p.first != r.thread
 	switch {
+	case !p.shared: // it fills the page
 	case p.owner == r.thread:
 		p.lead++
 		p.user = int32(i)

@@ -27,6 +27,9 @@ type row struct {
 // mostBuffered is how many rows of a parallel region are put in order at a time.
 const mostBuffered = 1 << 19
 
+// mostAhead is how many rows are kept of threads that are ahead of others.
+const mostAhead = 1 << 21
+
 // mostCores is how many threads are told apart.
 const mostCores = 64
 
@@ -47,8 +50,12 @@ type schedule struct {
 	open    bool
 	master  uint8
 	alive   int
+	started int
+	created int               // threads that their creator asked for
+	creates func(uint32) bool // blocks that end with a call that makes a thread
 	members [mostCores]member
 	rows    int
+	full    int            // rows at which they are given
 	inner   [mostCores]int // nested regions that a thread is in
 }
 
@@ -113,7 +120,7 @@ func (s *schedule) add(r *row) {
 		s.flush(true)
 		s.open, s.master, s.alive = true, r.thread, 0
 		if r.kind == trace.ThreadStart {
-			s.master = s.numbers[uint32(r.addr)]
+			s.master = 0 // the thread that the program began with
 		}
 		s.meet()
 		if s.forked != nil {
@@ -122,8 +129,12 @@ func (s *schedule) add(r *row) {
 	case r.kind == trace.ParallelBegin && s.open:
 		s.inner[r.thread]++
 	}
-	if !s.regions && r.kind == trace.ThreadStart {
+	if !s.regions && s.creates != nil && (r.kind == trace.BlockEntry || r.kind == trace.BareBlock) && s.creates(r.site) {
+		s.created++
+	}
+	if !s.regions && r.kind == trace.ThreadStart && len(s.numbers) > 1 {
 		s.alive++
+		s.started++
 	}
 	if !s.open {
 		s.take(r)
@@ -144,12 +155,13 @@ func (s *schedule) add(r *row) {
 		s.flush(true)
 		return
 	case r.kind == trace.ThreadEnd && !s.regions:
-		if s.alive--; s.alive <= 0 {
+		// A thread may end before the next one starts: a busy machine runs them in turn.
+		if s.alive--; s.alive <= 0 && s.started >= s.created {
 			s.flush(true)
 			return
 		}
 	}
-	if s.rows >= mostBuffered {
+	if s.rows >= max(s.full, mostBuffered) {
 		s.flush(false)
 	}
 }
@@ -159,11 +171,15 @@ func (s *schedule) flush(last bool) {
 	if !s.open {
 		return
 	}
-	first, end := 1<<30, 0
+	first, end, all := 1<<30, 0, 1<<30
 	for i := range s.members {
 		if m := &s.members[i]; len(m.phases) > 0 {
 			first, end = min(first, m.phase), max(end, m.phase+len(m.phases))
+			all = min(all, m.phase+len(m.phases)) // what comes behind has not begun for all threads
 		}
+	}
+	if !last && s.rows < mostAhead {
+		end = all
 	}
 	for phase := first; phase < end; phase++ {
 		s.merge(phase)
@@ -172,6 +188,7 @@ func (s *schedule) flush(last bool) {
 			s.meet()
 		}
 	}
+	s.rows = 0
 	for i := range s.members {
 		m := &s.members[i]
 		if last {
@@ -179,13 +196,26 @@ func (s *schedule) flush(last bool) {
 			s.inner[i] = 0
 			continue
 		}
-		if len(m.phases) > 0 {
-			m.phase += len(m.phases) - 1
-			m.phases = append(m.phases[:0], 0)
+		if len(m.phases) == 0 {
+			continue
 		}
-		m.rows, m.at = m.rows[:0], 0
+		if done := end - m.phase; done < len(m.phases) { // the rest is for later
+			from := m.phases[done]
+			m.rows = append(m.rows[:0], m.rows[from:]...)
+			m.phases = append(m.phases[:0], m.phases[done:]...)
+			for j := range m.phases {
+				m.phases[j] -= from
+			}
+			m.phase = end
+			// The rows of the phase before are given; it goes on for others.
+		} else {
+			m.phase += len(m.phases) - 1
+			m.phases, m.rows = append(m.phases[:0], 0), m.rows[:0]
+		}
+		m.at = 0
+		s.rows += len(m.rows)
 	}
-	s.rows = 0
+	s.full = max(mostBuffered, 2*s.rows)
 	if last {
 		s.open = false
 	}

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/loops"
@@ -25,9 +26,11 @@ const (
 // trial is a change of a nest, and what came of it.
 type trial struct {
 	change        change.Change
-	sunk          bool // statements beside the inner loop were moved into it first
+	nest          *loops.Nest // before it
+	sunk          bool        // statements beside the inner loop were moved into it first
 	before, after []float64
 	saved         float64 // cycles
+	runs          uint64  // of a nest that follow each other, and that the change is of; 0: it is of one
 }
 
 // nests tries changes on the nests that wait most, and adds the best of each as a finding.
@@ -61,6 +64,9 @@ func (r *run) nests() {
 			sum += waits[k]
 		}
 		g.loops = append(g.loops, i)
+		for _, of := range r.placesOf(i) {
+			r.swept[of] += r.loops.Loops[i].Runs
+		}
 		g.wait += sum
 		g.cycles += r.nestCycles(i)
 		if sum > g.most || len(g.loops) == 1 {
@@ -94,7 +100,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 	for i := 1; i < len(order) && len(fused) < mostTried; i++ {
 		a, b := &l.Loops[order[i-1]], &l.Loops[order[i]]
 		first, second := r.placeOf(order[i-1]), r.placeOf(order[i])
-		if a.Trips*b.Runs != b.Trips*a.Runs || b.First-a.First > mostBetween || first == nil || second == nil || first == second || first.stores > 0.9*first.wait || fused[[2]*place{first, second}] {
+		if b.First-a.First > mostBetween || first == nil || second == nil || first == second || first.function == second.function && first.file == second.file && first.line > second.line || first.stores > 0.9*first.wait || fused[[2]*place{first, second}] {
 			continue
 		}
 		g := &group{at: second, waits: make([]float64, len(r.cost.levels)), largest: order[i]}
@@ -111,6 +117,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 		if g.wait < leastWait*r.out.Cycles {
 			continue
 		}
+		g.perRun, g.repeated = r.missesPerRun(order[i-1], order[i]), 1
 		t, err := loopcount.NewTrial(l, a.Nest)
 		if err != nil {
 			continue
@@ -150,15 +157,17 @@ const mostBetween = 4
 // group is nests whose largest waits are at one place. Changes are tried on the one that
 // waits most; the others are taken to gain as much of their waits.
 type group struct {
-	at      *place
-	loops   []int
-	largest int       // one of them
-	most    float64   // its waits
-	waits   []float64 // of all, by level that misses
-	wait    float64   // their sum
-	cycles  float64   // without waits
-	pages   float64   // that they wait for translations
-	strided bool      // an array goes on by lines in the innermost loop
+	at       *place
+	loops    []int
+	largest  int       // one of them
+	most     float64   // its waits
+	waits    []float64 // of all, by level that misses
+	wait     float64   // their sum
+	cycles   float64   // without waits
+	pages    float64   // that they wait for translations
+	perRun   []float64 // lines from behind each level in a run of the nest that changes are tried on
+	repeated float64   // runs of it in what they are tried on
+	strided  bool      // an array goes on by lines in the innermost loop
 }
 
 // nestWaits are the cycles that a loop waits, by level that misses: its misses, counted
@@ -187,9 +196,27 @@ func (r *run) nestWaits(loop int) []float64 {
 	return waits
 }
 
+// missesPerRun are the misses of nests in each level each time that they run; 0: not known, as
+// where threads have caches of their own.
+func (r *run) missesPerRun(nests ...int) []float64 {
+	misses := make([]float64, len(r.cost.levels))
+	if len(r.p.Totals.Threads) > 1 {
+		return misses
+	}
+	for _, nest := range nests {
+		for k := range misses {
+			if m := r.counted.Levels[k]; m.Result != nil {
+				misses[k] += share(float64(m.ByLoop[nest].Misses), float64(r.loops.Loops[nest].Runs))
+			}
+		}
+	}
+	return misses
+}
+
 // nest tries changes on a group of nests.
 func (r *run) nest(g *group) {
 	g.pages, g.strided = r.pagesOf(g), r.strided(g.largest) != nil
+	g.perRun, g.repeated = r.missesPerRun(g.largest), 1
 	l, loop, waits, wait := r.loops, g.largest, g.waits, g.wait
 	t, err := loopcount.NewTrial(l, l.Loops[loop].Nest)
 	if err != nil { // it has irregular references
@@ -214,6 +241,22 @@ func (r *run) nest(g *group) {
 			try(t.Nest, false, o.Change)
 		}
 	}
+	if n, runs := r.repeatedNest(loop); n != nil && wait > leastWait*r.out.Cycles {
+		if cache, ok := loopcount.CacheOf(r.Machine.Levels[worst]); ok {
+			g.repeated = float64(runs)
+			found, _, _ := change.Search(n, cache, mostChanges, r.GoOn)
+			for _, o := range found {
+				if c, ok := o.Change.(change.Tile); ok && len(c.Outer) == 1 && c.Trips[0] == 0 {
+					before := len(tried)
+					try(n, false, c)
+					for i := before; i < len(tried); i++ {
+						tried[i].runs = runs
+					}
+				}
+			}
+			g.repeated = 1
+		}
+	}
 	for _, of := range sinkable(t.Nest) {
 		try(of.nest, true, change.Interchange{Outer: of.path, Below: 1})
 	}
@@ -222,6 +265,9 @@ func (r *run) nest(g *group) {
 	}
 	best := -1
 	for i := range tried {
+		if _, ok := tried[i].change.(change.Pad); ok && !r.conflict(loop, worst, 4) { // it helps by chance
+			continue
+		}
 		if best < 0 || tried[i].saved*r.ease(tried[i].change, loop, worst) > tried[best].saved*r.ease(tried[best].change, loop, worst) {
 			best = i
 		}
@@ -233,8 +279,21 @@ func (r *run) nest(g *group) {
 	}
 	if saved := r.conflictWaits(g); r.conflicts(loop, worst) && saved > Least*r.out.Cycles &&
 		(best < 0 || 1.3*saved > tried[best].saved*r.ease(tried[best].change, loop, worst) && kindOf(tried[best].change) != Conflict) {
-		r.addConflict(g, saved, worst)
-		return
+		if r.addConflict(g, saved, worst, false) {
+			return
+		}
+		// No padding helped. Another change that was tried is better than one that was not.
+		if a, ok := r.recordOf(r.worstSite(g.at)); ok && r.split(g.at, a, nil) {
+			return
+		}
+		if best < 0 || 2*tried[best].saved < saved { // unless another layout helps
+			r.untried = append(r.untried, func() {
+				if r.taken[g.at] <= 0.5 {
+					r.addConflict(g, saved, worst, true)
+				}
+			})
+			return
+		}
 	}
 	if best < 0 || tried[best].saved < Least*r.out.Cycles {
 		return
@@ -247,10 +306,13 @@ func (r *run) nest(g *group) {
 	if kind == Stride && r.strideWords(loop) == "" { // the order of loops only brings uses of the same data together
 		kind = Capacity
 	}
-	f := Finding{Kind: kind, Cost: wait + g.pages + r.nestRecurrence(g, b.change), Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal(),
+	f := Finding{Kind: kind, Cost: wait + g.pages + r.nestRecurrence(b.nest, g, b.change), Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal(),
 		Fix:  b.change.Words(names),
 		How:  "The change was made on the recorded loops, and the misses of every level were counted again.",
 		More: "loops --propose 5"}
+	if runs := b.runs; runs > 0 {
+		f.Fix = "this loop goes over the same data " + strconv.FormatUint(runs, 10) + " times in a row: cut it into parts that fit in " + r.Machine.Levels[0].Name + ", and do all " + strconv.FormatUint(runs, 10) + " for one part before the next"
+	}
 	if a := r.strided(loop); a != nil && kind == Stride {
 		f.Fix += ", so that " + cmp.Or(a.Name, "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
 		f.Data = a.Name
@@ -258,7 +320,7 @@ func (r *run) nest(g *group) {
 	if b.sunk {
 		f.Fix += "; the statements beside the inner loop move into it: add to memory instead of to a local variable"
 	}
-	if r.nestRecurrence(g, b.change) > 0 {
+	if r.nestRecurrence(b.nest, g, b.change) > 0 {
 		f.How += " The sum no longer waits for the one before, so the loop takes what its ports need."
 	}
 	f.Why = r.why(f.Kind, loop, worst)
@@ -267,15 +329,98 @@ func (r *run) nest(g *group) {
 			return
 		}
 	}
-	if r.nestRecurrence(g, b.change) > 0 {
+	if r.nestRecurrence(b.nest, g, b.change) > 0 {
 		f.Why += "; each iteration also waits for the sum of the one before"
 	}
 	for _, nest := range g.loops {
 		for _, of := range r.placesOf(nest) {
-			r.taken[of] = 1
+			r.taken[of] = max(r.taken[of], partOf(g.wait, of.wait))
 		}
 	}
 	r.add(g.at, f)
+}
+
+// mostRepeats is how many runs of a nest changes are tried on together.
+const mostRepeats = 32
+
+// repeatedNest is a loop around a nest that runs several times in a row, with the references
+// between; nil: it does not, or addresses do not change evenly.
+func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
+	l := &r.loops.Loops[loop]
+	if l.Runs < 3 {
+		return nil, 0
+	}
+	var turns [][]loops.Item // what comes before a run, and the run
+	var between []loops.Item
+	nodes := 0
+	for node := range r.loops.Tree().Nodes() {
+		if nodes++; nodes <= l.First {
+			continue
+		}
+		switch {
+		case node.IsLoop() && node.Shape() == l.Shape:
+			turns = append(turns, append(between, node.Nest().Items...))
+			between = nil
+		case node.IsLoop() || len(between) > mostDeep:
+			nodes = -1
+		default:
+			if _, _, wild := node.Leaf(); wild {
+				nodes = -1
+				break
+			}
+			if it := node.Nest().Items[0]; it.Ref.Kind.IsReference() {
+				between = append(between, it)
+			}
+		}
+		if nodes < 0 || len(turns) == mostRepeats {
+			break
+		}
+	}
+	if len(turns) < 4 {
+		return nil, 0
+	}
+	turns = turns[1:] // what comes before the first is other code
+	body := turns[0]
+	for i := range turns[1:] {
+		if len(turns[i+1]) != len(body) {
+			turns = turns[:i+1]
+			break
+		}
+	}
+	if len(turns) < 3 || !evenly(body, turns[1], turns[2], 0) {
+		return nil, 0
+	}
+	// Leaves beside the nest move into it, so that a loop contains the next one alone.
+	outer := loops.Loop(uint64(len(turns)), body...)
+	of := r.loops.Nest(l.Nest).Clone()
+	of.Items = []loops.Item{outer}
+	if len(body) > 1 && !hasLoop(body[len(body)-1].Body) {
+		sink(&of.Items[0], 1)
+	}
+	return of, uint64(len(turns))
+}
+
+// evenly sets what each further run adds to the parameters of items, from the first three runs;
+// false: it is not the same.
+func evenly(a, b, c []loops.Item, depth int) bool {
+	for i := range a {
+		x, y, z := &a[i], &b[i], &c[i]
+		if x.IsLoop() != y.IsLoop() || x.IsLoop() != z.IsLoop() || len(x.Body) != len(y.Body) || len(x.Body) != len(z.Body) || x.Wild || x.Ref != y.Ref || x.Ref != z.Ref {
+			return false
+		}
+		by, next := int64(y.Addr-x.Addr), int64(z.Addr-y.Addr)
+		if x.IsLoop() {
+			by, next = int64(y.Trips-x.Trips), int64(z.Trips-y.Trips)
+		}
+		if by != next || x.IsLoop() && by != 0 || !evenly(x.Body, y.Body, z.Body, depth+1) {
+			return false
+		}
+		for len(x.Steps) < depth {
+			x.Steps = append(x.Steps, 0)
+		}
+		x.Steps = slices.Insert(x.Steps, 0, by)
+	}
+	return true
 }
 
 // try makes a change, and counts the misses in every level before and after; nil: it does
@@ -285,7 +430,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	if fuse, ok := by.(change.Fuse); repeats(n, by) || ok && r.sameSource(n, fuse) {
 		return nil
 	}
-	out := &trial{change: by, sunk: sunk}
+	out := &trial{change: by, nest: n, sunk: sunk}
 	for _, level := range r.Machine.Levels {
 		cache, ok := loopcount.CacheOf(level)
 		if !ok {
@@ -297,19 +442,27 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		}
 		out.before, out.after = append(out.before, float64(o.Before)), append(out.after, float64(o.After))
 	}
+	// Alone, the nest begins with empty caches; in the run it may find data there, or find those
+	// gone that it used the last time. So the change is taken off the misses in the run.
+	now, then := make([]float64, len(waits)+1), make([]float64, len(waits)+1)
 	for k := range waits {
-		before, after := out.before[k], out.after[k]
-		if k+1 < len(out.before) {
-			before, after = max(0, before-out.before[k+1]), max(0, after-out.after[k+1])
+		now[k] = out.before[k]
+		if run := g.perRun[k] * g.repeated; run > 0 {
+			now[k] = run
+		}
+		then[k] = now[k] * (1 - share(out.before[k]-out.after[k], max(out.before[k], now[k])))
+	}
+	for k := range waits {
+		left := share(out.after[k], out.before[k])
+		if lines := now[k] - now[k+1]; lines > 0 {
+			left = max(0, then[k]-then[k+1]) / lines
 		}
 		if _, ok := by.(change.Interchange); ok && g.strided { // what is still fetched comes in sequence
-			after *= overlapStride / overlapSequence
+			left *= overlapStride / overlapSequence
 		}
-		if before > 0 {
-			out.saved += waits[k] * (1 - after/before)
-		}
+		out.saved += waits[k] * (1 - left)
 	}
-	out.saved += r.nestRecurrence(g, by) + r.fusedWork(n, by, g)
+	out.saved += r.nestRecurrence(n, g, by) + r.fusedWork(n, by, g)
 	if g.pages > leastPages*r.out.Cycles {
 		before, after := 0.0, 0.0
 		for _, b := range translations {
@@ -414,25 +567,41 @@ func (r *run) conflictWaits(g *group) (cycles float64) {
 	return cycles
 }
 
-// addConflict adds conflicts that no padding of rows was found for: what caches without sets
-// save is the most that another layout can.
-func (r *run) addConflict(g *group, saved float64, level int) {
-	for _, nest := range g.loops {
-		for _, of := range r.placesOf(nest) {
-			r.taken[of] = 1
-		}
-	}
-	f := Finding{Kind: Conflict, Cost: g.wait, Saved: saved, Least: 0, Most: saved,
+// addConflict adds conflicts if padding the rows or moving the arrays apart helps, or, untried,
+// with what caches without sets save as the most that another layout can.
+func (r *run) addConflict(g *group, saved float64, level int, untried bool) bool {
+	f := Finding{Kind: Conflict, Cost: g.wait, Saved: saved / carefully, Least: 0, Most: saved,
 		Why:  r.why(Conflict, g.largest, level),
 		Fix:  "pad the rows by a line, or move the arrays apart by different numbers of lines, so that lines which are used together come to lie in different sets",
 		How:  "The misses were counted again in caches of the same sizes without sets; no padding helped when it was tried.",
 		More: "loops --cache L1=48KiB,12"}
-	if t := r.padded(g); t != nil && t.saved > saved/2 {
+	if !untried {
+		t := r.padded(g)
+		if t == nil || t.saved < saved/2 {
+			return false
+		}
 		f.Saved, f.Least, f.Most, f.Tried, f.Before, f.After, f.How = t.saved, 0, 0, true, t.before, t.after, retried
 		r.take(t)
 	}
+	for _, nest := range g.loops {
+		for _, of := range r.placesOf(nest) {
+			r.taken[of] = max(r.taken[of], min(1, share(max(f.Saved, f.Most), max(g.wait, of.wait))))
+		}
+	}
 	r.add(g.at, f)
+	return true
 }
+
+// partOf is the share of a place's waits that a nest has: a line may be in several nests.
+func partOf(nest, place float64) float64 {
+	if part := share(nest, place); place > 0 && part < mostlyIn {
+		return part
+	}
+	return 1
+}
+
+// mostlyIn is the share of a place's waits from which on a nest has all of them.
+const mostlyIn = 0.75
 
 // pagesOf are the cycles that nests wait for translations.
 func (r *run) pagesOf(g *group) (cycles float64) {
@@ -481,8 +650,8 @@ func repeats(n *loops.Nest, by change.Change) bool {
 
 // nestRecurrence is how many cycles a loop no longer waits for results of its own last iteration
 // once another loop is innermost.
-func (r *run) nestRecurrence(g *group, by change.Change) (saved float64) {
-	if _, ok := by.(change.Interchange); !ok || r.cost.program == nil || r.strideWords(g.largest) == "" {
+func (r *run) nestRecurrence(n *loops.Nest, g *group, by change.Change) (saved float64) {
+	if c, ok := by.(change.Interchange); !ok || !storesMove(n, c) || r.cost.program == nil || r.strideWords(g.largest) == "" {
 		return 0
 	}
 	var seen []int
@@ -495,6 +664,28 @@ func (r *run) nestRecurrence(g *group, by change.Change) (saved float64) {
 		}
 	}
 	return saved
+}
+
+// storesMove reports whether code stores to other places in each iteration of the loop that an
+// interchange makes the innermost. A sum in a variable waits for itself in either order.
+func storesMove(n *loops.Nest, by change.Interchange) (moves bool) {
+	l, depth := by.Outer.Loop(n), len(by.Outer)-1
+	if l == nil {
+		return false
+	}
+	var look func(items []loops.Item)
+	look = func(items []loops.Item) {
+		for i := range items {
+			it := &items[i]
+			if it.IsLoop() {
+				look(it.Body)
+			} else if it.Ref.Kind == trace.Store || it.Ref.Kind == trace.Modify {
+				moves = moves || depth < len(it.Steps) && it.Steps[depth] != 0
+			}
+		}
+	}
+	look(l.Body)
+	return moves
 }
 
 // nestCycles are the cycles of the blocks of a loop without waits.
@@ -563,9 +754,12 @@ func (r *run) ease(c change.Change, loop, level int) float64 {
 
 // conflicts reports whether more than half of a loop's misses in a level would hit in a
 // cache without sets.
-func (r *run) conflicts(loop, level int) bool {
+func (r *run) conflicts(loop, level int) bool { return r.conflict(loop, level, 2) }
+
+// conflict reports whether more than one of so many misses is a conflict.
+func (r *run) conflict(loop, level int, of int64) bool {
 	m := r.counted.Levels[level]
-	return m.Result != nil && 2*m.ByLoop[loop].Conflict() > int64(m.ByLoop[loop].Misses)
+	return m.Result != nil && of*m.ByLoop[loop].Conflict() > int64(m.ByLoop[loop].Misses)
 }
 
 func kindOf(c change.Change) Kind {

@@ -1,0 +1,99 @@
+package diagnose
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// TestSplits: a vector that the machine loads in parts crosses a line only where a part does.
+func TestSplits(t *testing.T) {
+	for _, c := range []struct {
+		addr          trace.Addr
+		bytes, native uint64
+		want          uint64
+	}{
+		{60, 8, 16, 1}, {56, 8, 16, 0}, {48, 32, 16, 0}, {56, 32, 16, 1}, {48, 32, 32, 1}, {4, 128, 16, 2}, {0, 4096, 16, 0},
+	} {
+		if got := splits(c.addr, c.bytes, c.native, 6); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+// TestUnpacked: fields of a packed structure move to multiples of their sizes.
+func TestUnpacked(t *testing.T) {
+	fields := []field{{at: 0, bytes: 1}, {at: 1, bytes: 8}, {at: 9, bytes: 2}}
+	if got := unpacked(record{pitch: 11}, fields); got != 24 || fields[1].to != 8 || fields[2].to != 16 {
+		t.Errorf("%d bytes, %+v", got, fields)
+	}
+	if got := unpacked(record{pitch: 16}, []field{{at: 0, bytes: 8}, {at: 8, bytes: 4}}); got != 0 {
+		t.Errorf("a structure that is not packed: %d bytes", got)
+	}
+}
+
+// TestSchedule: threads that a machine happened to run one after the other go on in turns
+// between a fork and a join, each as often as its clock allows.
+func TestSchedule(t *testing.T) {
+	f := loops.NewFolder(0)
+	b := trace.NewBatch(64)
+	b.NeedThread()
+	add := func(thread uint32, kind trace.Kind, addr trace.Addr) {
+		n := b.Len()
+		b.Resize(n + 1)
+		b.Addr[n], b.Bytes[n], b.Kind[n], b.Thread[n] = addr, 8, kind, thread
+	}
+	add(7, trace.Load, 1)
+	add(7, trace.ParallelBegin, 0)
+	for thread := uint32(7); thread < 9; thread++ {
+		for i := range 3 {
+			add(thread, trace.BlockEntry, 0)
+			add(thread, trace.Load, trace.Addr(10*thread)+trace.Addr(i))
+		}
+	}
+	add(7, trace.ParallelEnd, 0)
+	add(7, trace.Load, 2)
+	if err := f.Consume(b); err != nil {
+		t.Fatal(err)
+	}
+	var got []trace.Addr
+	joined := 0
+	s := schedule{tree: f.Finish(), threads: 2, goOn: func() bool { return true }, joined: func() { joined++ }}
+	s.take = func(r *row) {
+		s.clock[r.thread]++
+		if r.kind == trace.Load {
+			got = append(got, r.addr)
+		}
+	}
+	if !s.run() || joined != 1 {
+		t.Fatal("stopped, or joined", joined)
+	}
+	want := []trace.Addr{1, 70, 80, 71, 81, 72, 82, 2}
+	if len(got) != len(want) {
+		t.Fatal(got)
+	}
+	turns := 0
+	for i := 1; i < len(got); i++ {
+		if got[i]/10 != got[i-1]/10 {
+			turns++
+		}
+	}
+	if turns < 5 || got[0] != 1 || got[len(got)-1] != 2 {
+		t.Errorf("%v, want about %v", got, want)
+	}
+}
+
+// TestLRU: the least recently used line leaves, and a line that another core takes is gone.
+func TestLRU(t *testing.T) {
+	c := newLRU(4, 2)
+	for i, line := range []uint64{0, 2, 0, 4, 0, 2} {
+		if got, want := c.use(line), i == 2 || i == 4; got != want {
+			t.Errorf("access %d: %t", i, got)
+		}
+	}
+	c.drop(0)
+	if c.use(0) {
+		t.Error("a line that was taken is there")
+	}
+}
