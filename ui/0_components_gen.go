@@ -4212,16 +4212,9 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "span\x00class\x00kind")
 									vgn.SetInnerHTML(p.Kind)
 									addText(vgparent, " ")
-									if p.File != "" {
-										vgn = addElement(vgparent, "a\x00class\x00where")
-										vgn.AddAttrInterface("href", c.App.hrefOfLine(p.File, p.Line))
-										vgn.SetInnerHTML(p.Where)
-									}
-									addText(vgparent, " ")
-									if p.File == "" {
-										vgn = addElement(vgparent, "span\x00class\x00where")
-										vgn.SetInnerHTML(p.Where)
-									}
+									vgn = addElement(vgparent, "a\x00class\x00where")
+									vgn.AddAttrInterface("href", c.App.hrefOfLine(p.File, p.Line))
+									vgn.SetInnerHTML(p.Where)
 									addText(vgparent, " ")
 									vgn = addElement(vgparent, "span\x00class\x00saves")
 									vgn.SetInnerHTML(p.Saves)

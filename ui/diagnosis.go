@@ -98,8 +98,12 @@ func (c *Diagnosis) unfolded() bool {
 // hrefOf is the address of a view of the result.
 func (a *App) hrefOf(t state.Tab) string { return "#" + a.Screen.With(t).Hash() }
 
-// hrefOfLine is the address of a source line in the view of the code.
+// hrefOfLine is the address of a source line in the view of the code; without a file, that of
+// the caches.
 func (a *App) hrefOfLine(file string, line uint32) string {
+	if file == "" {
+		return a.hrefOf(state.TabCaches)
+	}
 	s := a.Screen.SummedIn(state.ByLine).With(state.TabCode)
 	if v := a.codeView(); v != nil && v.By == state.ByLine {
 		if place := v.LinePlace(file, line); place >= 0 {

@@ -242,7 +242,9 @@ func (d *Divided) claim() *stretching {
 	}
 	cores, several := find[contract.MultiCore](d.analyses)
 	c := &stretching{from: from, to: to, start: d.index.position(from), lone: several && (cores.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
-	d.claims = slices.Insert(d.claims, at, c)
+	d.claims = append(d.claims, nil)
+	copy(d.claims[at+1:], d.claims[at:])
+	d.claims[at] = c
 	return c
 }
 

@@ -3,6 +3,7 @@ package answers
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -293,7 +294,7 @@ func (c *Communication) uses(byThread bool) (list []use) {
 			u.off = addOff(u.off, o.Pairs[i])
 		}
 	}
-	slices.SortStableFunc(list, func(x, y use) int { return cmp.Compare(y.flow.Events, x.flow.Events) })
+	sort.SliceStable(list, func(i, j int) bool { return list[j].flow.Events < list[i].flow.Events })
 	return list
 }
 
@@ -357,8 +358,9 @@ func (c *Communication) Objects(all bool) report.Table {
 	}
 	var off offs
 	owners := slices.Clone(c.data().Owners)
-	slices.SortStableFunc(owners, func(x, y profile.Ownership) int {
-		return cmp.Compare(flows[y.Object].Events, flows[x.Object].Events)
+	sort.SliceStable(owners, func(i, j int) bool {
+		x, y := &owners[i], &owners[j]
+		return cmp.Compare(flows[y.Object].Events, flows[x.Object].Events) < 0
 	})
 	for i := range owners {
 		o := &owners[i]

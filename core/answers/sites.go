@@ -3,6 +3,7 @@ package answers
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -128,7 +129,7 @@ func (s *Sites) Sort(column string, first int) {
 	for i := range rows {
 		sorted[i] = valued{s.row(&rows[i])[at], rows[i]}
 	}
-	slices.SortStableFunc(sorted, func(x, y valued) int { return report.Compare(x.value, y.value) })
+	sort.SliceStable(sorted, func(i, j int) bool { return report.Compare(sorted[i].value, sorted[j].value) < 0 })
 	for i := range rows {
 		rows[i] = sorted[i].row
 	}
@@ -432,7 +433,9 @@ func (s *Sites) Before(top int) report.Table {
 		for other := range counts {
 			others = append(others, other)
 		}
-		slices.SortFunc(others, func(x, y int) int { return cmp.Or(cmp.Compare(counts[y], counts[x]), cmp.Compare(x, y)) })
+		sort.Slice(others, func(i, j int) bool {
+			return cmp.Or(cmp.Compare(counts[others[j]], counts[others[i]]), cmp.Compare(others[i], others[j])) < 0
+		})
 		for _, other := range others[:min(3, len(others))] {
 			t.Add(report.TextOf(s.place(&s.rows[n])), report.TextOf(code.place(&code.rows[other])),
 				report.Count(counts[other]), report.Ratio(float64(counts[other])/float64(total)))

@@ -19,7 +19,7 @@ package ask
 
 import (
 	"slices"
-	"strings"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
@@ -104,7 +104,7 @@ func Add(v *Verb) *Verb {
 // Verbs lists the verbs by their names.
 func Verbs() []*Verb {
 	list := slices.Clone(all)
-	slices.SortFunc(list, func(x, y *Verb) int { return strings.Compare(x.Name, y.Name) })
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return list
 }
 

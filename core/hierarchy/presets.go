@@ -2,7 +2,7 @@ package hierarchy
 
 import (
 	_ "embed" // for the presets
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -55,7 +55,7 @@ func parsePresets(text string) ([]Hierarchy, error) {
 func Preset(name string) (Hierarchy, error) {
 	presets := Presets()
 	for _, h := range presets {
-		if strings.EqualFold(h.Name, name) {
+		if strings.ToLower(h.Name) == strings.ToLower(name) {
 			return h, nil
 		}
 	}
@@ -75,7 +75,7 @@ func nearest(name string, presets []Hierarchy) (names []string) {
 		}
 		names = append(names, h.Name)
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return distance[a] - distance[b] })
+	sort.SliceStable(names, func(i, j int) bool { return distance[names[i]] < distance[names[j]] })
 	last := 1
 	for last < min(3, len(names)) && distance[names[last]] <= distance[names[0]]+1 {
 		last++

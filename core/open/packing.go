@@ -180,7 +180,8 @@ func (z *lz4Reader) Read(p []byte) (int, error) {
 		if !errors.Is(err, lz4.ErrOptionInvalidBlockSize) || !z.packed.isMagic() {
 			return n, err
 		}
-		if err := z.begin(io.MultiReader(bytes.NewReader(bytes.Clone(z.packed.word[:])), z.packed)); err != nil || n > 0 {
+		z.packed.again = bytes.Clone(z.packed.word[:])
+		if err := z.begin(z.packed); err != nil || n > 0 {
 			return n, err
 		}
 	}
@@ -190,9 +191,15 @@ func (z *lz4Reader) Read(p []byte) (int, error) {
 type lastWord struct {
 	reader io.Reader
 	word   [4]byte
+	again  []byte // read these before the rest, once more
 }
 
 func (l *lastWord) Read(p []byte) (int, error) {
+	if len(l.again) > 0 {
+		n := copy(p, l.again)
+		l.again = l.again[n:]
+		return n, nil
+	}
 	n, err := l.reader.Read(p)
 	if n >= len(l.word) {
 		copy(l.word[:], p[n-len(l.word):n])

@@ -1,9 +1,9 @@
 package stack
 
 import (
-	"cmp"
 	"errors"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
@@ -44,8 +44,6 @@ type touched struct {
 	index uint32 // of its first touch
 	place uint32 // in the segment's stack, from the bottom
 }
-
-func byLine(x, y touched) int { return cmp.Compare(x.line, y.line) }
 
 // NewShelved makes an empty model on an empty spill store. With sets it counts depths too.
 func NewShelved(shelf Shelf, sets bool) *Shelved {
@@ -99,7 +97,7 @@ func (m *Shelved) adopt(from *Exact) error {
 	first := trace.Line(0)
 	for _, last := range append(from.split(m.adoptLines), noLine) {
 		part = from.collect(part[:0], first, last, 0, fresh)
-		slices.SortFunc(part, byLine)
+		sort.Slice(part, func(i, j int) bool { return part[i].line < part[j].line })
 		for i := range part {
 			if err := m.writer.write(part[i].line, part[i].place); err != nil {
 				return err
@@ -120,7 +118,7 @@ func (m *Shelved) adopt(from *Exact) error {
 			end = begin + uint32(m.adoptLines)
 		}
 		part = from.collect(part[:0], 0, noLine, begin, end)
-		slices.SortFunc(part, func(x, y touched) int { return cmp.Compare(x.place, y.place) })
+		sort.Slice(part, func(i, j int) bool { return part[i].place < part[j].place })
 		m.sets.adopt(part)
 	}
 	return nil
@@ -132,7 +130,7 @@ func (m *Shelved) join(segment *Exact, lines func(yield func(trace.Line) bool)) 
 	for line := range lines {
 		m.touched = append(m.touched, touched{line: line, index: uint32(len(m.touched))})
 	}
-	slices.SortFunc(m.touched, byLine)
+	sort.Slice(m.touched, func(i, j int) bool { return m.touched[i].line < m.touched[j].line })
 	segment.places(m.touched)
 	before, err := m.makeRoom()
 	if err != nil {

@@ -92,7 +92,7 @@ func (b *build) copy(name, from string) error {
 
 // small are the packages that are compiled without inlining, which makes a first visit transfer much less.
 // They run once a click or a message, or for every reference of a sample, of communication, or of a rare
-// format.
+// format. Natively the analyses of blocks and counters are as fast without inlining.
 var small = []string{
 	"github.com/stackglass/stackglass/ui/...",
 	"github.com/stackglass/stackglass/wasm/...",
@@ -110,12 +110,16 @@ var small = []string{
 	"github.com/stackglass/stackglass/core/analysis/sample", "github.com/stackglass/stackglass/core/analysis/communication",
 	"github.com/stackglass/stackglass/core/blocks", "github.com/stackglass/stackglass/core/loops/change", "github.com/stackglass/stackglass/core/loops/outline",
 	"github.com/stackglass/stackglass/core/papers/sma",
+	"github.com/stackglass/stackglass/core/analysis/footprint", "github.com/stackglass/stackglass/core/analysis/nests",
+	"github.com/stackglass/stackglass/core/analysis/branches", "github.com/stackglass/stackglass/core/analysis/counters",
+	"github.com/stackglass/stackglass/core/loops/sgl",
 	"github.com/stackglass/stackglass/core/analysis", "github.com/stackglass/stackglass/core/byfl", "github.com/stackglass/stackglass/core/trace",
 	"github.com/vugu/vugu/...", "github.com/hack-pad/...",
 	"fmt", "reflect", "compress/gzip", "context", "crypto/...", "errors", "io", "log", "os", "sort", "strconv", "strings",
 	"syscall", "time", "unicode",
 	"bufio", "html", "iter", "maps",
 	"internal/bisect", "internal/fmtsort", "internal/godebug", "internal/poll", "internal/reflectlite",
+	"syscall/js",
 }
 
 // tags choose variants of packages. Vugu and its vjson have one, named after a compiler, without

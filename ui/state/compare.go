@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -417,7 +418,7 @@ func sortedJoin(j *answers.Compared, style report.Words, by string, columns []st
 	}
 	whole := j.Wide(j.Key)
 	if at := whole.Index(by); at >= 0 && !strings.HasSuffix(by, "_difference") {
-		slices.SortStableFunc(whole.Rows, func(x, y []report.Value) int { return report.Compare(x[at], y[at]) })
+		sort.SliceStable(whole.Rows, func(i, j int) bool { return report.Compare(whole.Rows[i][at], whole.Rows[j][at]) < 0 })
 	}
 	columns = append(columns, "in")
 	for _, name := range numbers {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/codec"
@@ -43,7 +44,7 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 				threads = append(threads, t)
 			}
 		}
-		slices.SortFunc(threads, func(x, y *thread) int { return cmp.Compare(x.number, y.number) })
+		sort.Slice(threads, func(i, j int) bool { return threads[i].number < threads[j].number })
 		calls = a.counts.list()
 	}
 	codec.Slice(c, &threads, 6, func(t **thread) {
@@ -119,8 +120,9 @@ func (c *counts) list() (list []made) {
 	for key, at := range c.otherAt {
 		list = append(list, made{key, c.other[at]})
 	}
-	slices.SortFunc(list, func(x, y made) int {
-		return cmp.Or(cmp.Compare(x.caller, y.caller), cmp.Compare(x.function, y.function))
+	sort.Slice(list, func(i, j int) bool {
+		x, y := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(x.caller, y.caller), cmp.Compare(x.function, y.function)) < 0
 	})
 	return list
 }

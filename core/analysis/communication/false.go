@@ -3,6 +3,7 @@ package communication
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -35,8 +36,9 @@ func (a *Analysis) falseSharing() []profile.FalseSharing {
 		s.Threads = mostOf(s.threads, comparePairs)
 		list = append(list, s.FalseSharing)
 	}
-	slices.SortFunc(list, func(x, y profile.FalseSharing) int {
-		return cmp.Or(cmp.Compare(y.Misses, x.Misses), cmp.Compare(x.Object, y.Object), comparePairs(x.Sites, y.Sites))
+	sort.Slice(list, func(i, j int) bool {
+		x, y := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(y.Misses, x.Misses), cmp.Compare(x.Object, y.Object), comparePairs(x.Sites, y.Sites)) < 0
 	})
 	return foldFalse(list)
 }

@@ -1,11 +1,11 @@
 package counters
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/codec"
 )
@@ -62,7 +62,7 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 	var by []touchedBy
 	if !c.Reads() {
 		by = slices.Clone(p.by) // their order shows who was last
-		slices.SortFunc(by, func(x, y touchedBy) int { return cmp.Compare(x.function, y.function) })
+		sort.Slice(by, func(i, j int) bool { return by[i].function < by[j].function })
 	}
 	codec.Slice(c, &by, 1+64, func(x *touchedBy) {
 		c.U32(&x.function)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sites"
@@ -118,8 +119,10 @@ func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 			sums[at][g] += n
 		}
 	}
-	list := slices.SortedFunc(maps.Keys(sums), func(x, y place) int {
-		return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.data, y.data), cmp.Compare(x.bin, y.bin))
+	list := slices.Collect(maps.Keys(sums))
+	sort.Slice(list, func(i, j int) bool {
+		x, y := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.data, y.data), cmp.Compare(x.bin, y.bin)) < 0
 	})
 	codec.Slice(w, &list, 3+groups, func(x *place) {
 		w.U32s(&x.code, &x.data)

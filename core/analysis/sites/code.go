@@ -1,7 +1,6 @@
 package sites
 
 import (
-	"slices"
 	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
@@ -270,7 +269,9 @@ func (s *strides) walksOf(thread uint32, slots int, starts bool) *walks {
 	if s.latest >= len(s.list) || s.list[s.latest].thread != thread {
 		s.latest = sort.Search(len(s.list), func(i int) bool { return s.list[i].thread >= thread })
 		if s.latest == len(s.list) || s.list[s.latest].thread != thread {
-			s.list = slices.Insert(s.list, s.latest, walks{thread: thread})
+			s.list = append(s.list, walks{})
+			copy(s.list[s.latest+1:], s.list[s.latest:])
+			s.list[s.latest] = walks{thread: thread}
 		}
 	}
 	w := &s.list[s.latest]

@@ -65,9 +65,9 @@ func (s *summary) code() []profile.Site {
 	for slot := range list[1:] {
 		s.order = append(s.order, uint32(slot+1))
 	}
-	slices.SortFunc(s.order, func(i, j uint32) int {
-		x, y := &list[i], &list[j]
-		return cmp.Or(cmp.Compare(x.number, y.number), cmp.Compare(x.pc, y.pc), cmp.Compare(x.kind, y.kind))
+	sort.Slice(s.order, func(a, b int) bool {
+		x, y := &list[s.order[a]], &list[s.order[b]]
+		return cmp.Or(cmp.Compare(x.number, y.number), cmp.Compare(x.pc, y.pc), cmp.Compare(x.kind, y.kind)) < 0
 	})
 	s.codeAt = make([]uint32, len(list))
 	for i, slot := range s.order {

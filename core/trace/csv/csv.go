@@ -303,7 +303,7 @@ var kindLetters = func() (table [256]trace.Kind) {
 
 // equalFold reports whether field is word, in lower case, in any case.
 func equalFold(field []byte, word string) bool {
-	return len(field) == len(word) && strings.EqualFold(string(field), word)
+	return len(field) == len(word) && strings.ToLower(string(field)) == word
 }
 
 // most is the number of columns that a table may have.
