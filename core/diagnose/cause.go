@@ -76,7 +76,7 @@ func (r *run) sharing() {
 				continue
 			}
 			finding.Saved, finding.Tried = saved, true
-			finding.How = "The times that threads took a line from each other for words that the other one did not write were counted."
+			finding.How = "Counted: how often a thread took the line from another one for a word that the other one had not written."
 		}
 		for _, of := range among {
 			r.taken[of] = max(r.taken[of], share(of.coherence, of.wait))
@@ -106,7 +106,7 @@ func (r *run) trueSharing(of *counts) {
 			f.Saved, f.Least, f.Most = left/carefully, 0, left
 			f.Why = "this loads what another thread has stored since, so each such access fetches the line from another core"
 			f.Fix = "let the thread that stores the data be the one that loads them: divide both loops between the threads in the same way, and order the elements so that those which are used together belong to one thread"
-			f.How = "Not tried: the saving is a bound."
+			f.How = untried
 			r.add(at, f)
 			continue
 		}
@@ -221,7 +221,7 @@ func (r *run) causes() {
 			continue
 		}
 		level := r.Machine.Levels[at.level].Name
-		how := "Not tried: the saving is a bound."
+		how := untried
 		used := r.utilisation(at)
 		f := Finding{Cost: left, How: how}
 		switch {
@@ -235,7 +235,7 @@ func (r *run) causes() {
 			f.Kind = PointerChasing
 			f.Least, f.Most = packed/2, left*(1-1/overlapSequence)
 			f.Saved = f.Most
-			f.Why = chased(level)
+			f.Why = chased(r.behind(at.level))
 			f.Fix = "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers"
 			f.More = "sites --by line"
 		case 2*at.crossing > float64(at.references):
@@ -268,7 +268,7 @@ func (r *run) causes() {
 			f.Kind = Streaming
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
-			f.Why = "the lines come in order and are not used again, so the loop runs at the speed of what is behind " + level
+			f.Why = "the lines come in order and are not used again, so the loop runs at the speed of " + r.behind(at.level)
 			f.Fix = "use a smaller type, or do more with each element while it is in the cache: combine this pass with the one before or after"
 			f.More = "sites --by object"
 		case r.tried[at] && r.swept[at] < oftenSwept: // and no change helped
@@ -337,9 +337,29 @@ func (r *run) utilisation(at *place) float64 {
 	return share(float64(used), float64(fetched)*float64(r.p.Sites.LineBytes))
 }
 
-func percent(of float64) string { return report.Ratio(of).Human() }
+// percent writes a share for sentences: in whole per cent, and below ten with a digit more.
+func percent(of float64) string {
+	switch {
+	case of > 0 && of < 0.001:
+		return "less than 0.1 %"
+	case of > 0 && of < 0.0995:
+		return number(100*of) + " %"
+	}
+	return percent2(of)
+}
 
-func ratio(part, whole uint64) string { return report.Share(part, whole).Human() }
+func ratio(part, whole uint64) string { return percent(share(float64(part), float64(whole))) }
+
+// behind is the name of what serves the misses of a level.
+func (r *run) behind(level int) string {
+	if level+1 < len(r.Machine.Levels) {
+		return r.Machine.Levels[level+1].Name
+	}
+	return "memory"
+}
+
+// untried says how a saving was found that was not tried.
+const untried = "Not tried, so the saving is a range: at most the cycles that the run waits here."
 
 func bytesOf(n int64) string {
 	if n == 1 {

@@ -55,9 +55,8 @@ func (r *run) chasing() {
 			continue
 		}
 		r.taken[at] = 1
-		level := r.Machine.Levels[at.level].Name
 		r.add(at, Finding{Kind: PointerChasing, Cost: cost, Saved: t.saved * share(saved, all), Tried: true, Before: t.before, After: t.after,
-			Why:       chased(level),
+			Why:       chased(r.behind(at.level)),
 			Fix:       "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers",
 			How:       "The elements were laid out in the order in which this loop first comes to them, and the caches were run again with the changed addresses.",
 			IllegalIf: "code that needs the elements where they are: pointers to them that are kept elsewhere, or an order of visits that changes while the program runs",
@@ -66,8 +65,8 @@ func (r *run) chasing() {
 	r.take(t)
 }
 
-func chased(level string) string {
-	return "each load takes its address from the load before, and the addresses follow no order, so the core waits for one line after the other from behind " + level
+func chased(from string) string {
+	return "each load takes its address from the load before, and the addresses follow no order, so the core waits for one line after the other from " + from
 }
 
 // translations adds places that wait for translations of addresses more than for lines.

@@ -321,7 +321,7 @@ func (r *run) nest(g *group) {
 		f.Fix += "; the statements beside the inner loop move into it: add to memory instead of to a local variable"
 	}
 	if r.nestRecurrence(b.nest, g, b.change) > 0 {
-		f.How += " The sum no longer waits for the one before, so the loop takes what its ports need."
+		f.How += " Additions no longer wait for each other, so the loop is limited only by how many instructions the core starts in a cycle."
 	}
 	f.Why = r.why(f.Kind, loop, worst)
 	if _, ok := b.change.(change.Split); ok {

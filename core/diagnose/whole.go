@@ -62,7 +62,7 @@ func (r *run) whole() error {
 		conflicts[k] = wait * share(inSets, misses)
 		capacity[k] = wait * max(0, share(misses-cold-inSets-lost, misses))
 	}
-	const how = "Not tried: the trace does not say which place in the code misses. The saving is a bound."
+	const how = "Not tried: the trace does not say which place in the code misses. The saving is a range: at most the cycles that these misses wait."
 	if k, cost := largest(conflicts); cost > 0 {
 		level := h.Levels[k].Name
 		r.add(&place{}, Finding{Kind: Conflict, Cost: cost, Saved: cost / 2, Most: cost, How: how,

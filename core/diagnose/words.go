@@ -23,13 +23,23 @@ func (d *Diagnosis) Verdict() string {
 	switch saved := d.Saved(); {
 	case len(d.Findings) == 0:
 		return text + "; no change that would save 1 % of the cycles was found"
-	case len(d.Findings) == 1 && !(d.littleFound() && d.most() > 2*saved):
-		return text + "; one change would save about " + percent2(saved)
+	case len(d.Findings) == 1 && !d.Findings[0].Tried && d.most() > 2*saved:
+		return text + "; one change that could not be tried may save up to " + percent2(d.most())
+	case len(d.Findings) == 1:
+		return text + "; one change would save about " + percent2(saved) + d.more(saved, waiting)
 	case d.littleFound() && d.most() > 2*saved:
 		return text + "; changes that could not be tried may save up to " + percent2(d.most())
 	default:
-		return text + "; " + strconv.Itoa(len(d.Findings)) + " changes would save about " + percent2(saved) + " together"
+		return text + "; " + strconv.Itoa(len(d.Findings)) + " changes would save about " + percent2(saved) + " together" + d.more(saved, waiting)
 	}
+}
+
+// more says why changes can save more than the run waits for memory.
+func (d *Diagnosis) more(saved, waiting float64) string {
+	if saved > waiting+0.01 {
+		return ", because operations would wait less for each other, too"
+	}
+	return ""
 }
 
 // small is the share of cycles below which memory is not worth a change.
