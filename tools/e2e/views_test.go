@@ -88,6 +88,10 @@ func (p *tab) everywhere(look func(state string)) {
 	for _, v := range views {
 		p.openView(v.key, v.shows)
 		look("a result, " + v.name)
+		if p.has("#facts:not([open])") {
+			p.click("#facts > summary")
+			look("the facts, " + v.name)
+		}
 		for _, chart := range eval[[]string](p, `Array.from(document.querySelectorAll("sg-chart, sg-heatmap"), (c) => c.getAttribute("chart"))`) {
 			p.click("#" + chart + "-table")
 			p.waitFor("#table-" + chart + " tbody tr")
