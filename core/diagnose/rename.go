@@ -111,12 +111,6 @@ const retried = "The addresses of all recorded references were changed as the co
 // newData is where data go that a change moves: no program has addresses there.
 const newData trace.Addr = 1 << 47
 
-// elements are the pieces that data are moved in: allocated blocks, or elements of a larger block.
-type elements struct {
-	blocks []block // ascending
-	grain  map[int]uint64
-}
-
 // block is allocated memory.
 type block struct{ addr, bytes trace.Addr }
 

@@ -53,9 +53,9 @@ func parsePresets(text string) ([]Hierarchy, error) {
 // Preset returns the preset of that name, ignoring case. The error is a [*trace.OptionError]
 // with similar names.
 func Preset(name string) (Hierarchy, error) {
-	presets := Presets()
+	presets, lower := Presets(), strings.ToLower(name)
 	for _, h := range presets {
-		if strings.ToLower(h.Name) == strings.ToLower(name) {
+		if strings.ToLower(h.Name) == lower {
 			return h, nil
 		}
 	}
