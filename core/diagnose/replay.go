@@ -92,8 +92,8 @@ type line struct {
 	sharers, lost, seen uint64   // bits of cores
 	writer              [8]uint8 // of each word: 1 + the thread that stored to it last
 	owner               [8]uint8 // of each word: 1 + the only thread that stored to it, or several
-	hot                 bool // cores took it from each other
-	honest              bool // for words that both use
+	hot                 bool     // cores took it from each other
+	honest              bool     // for words that both use
 }
 
 const several = 255
