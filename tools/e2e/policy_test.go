@@ -151,12 +151,13 @@ var actions = []struct {
 // everyView goes to every view of a result.
 func (p *tab) everyView(there func()) {
 	p.t.Helper()
-	keys := eval[[]string](p, `Array.from(document.querySelectorAll(".tabs a"), (a) => a.dataset.key)`)
-	if len(keys) < 5 {
-		p.t.Fatalf("the views are %q\n%s", keys, p.screen())
+	tabs := eval[[]string](p, `Array.from(document.querySelectorAll(".tabs a"), (a) => a.id)`)
+	if len(tabs) < 5 {
+		p.t.Fatalf("the views are %q\n%s", tabs, p.screen())
 	}
-	for _, key := range keys {
-		p.openView(key, "main")
+	for _, tab := range tabs {
+		p.click("#" + tab)
+		p.wait(tab, `document.getElementById(`+quote(tab)+`).ariaCurrent === "page" && document.querySelector("main")`)
 		p.drawn()
 		there()
 	}
