@@ -14,7 +14,7 @@ import (
 // views are the views of a result that have content, and one that has none, by
 // their keys.
 var views = []struct{ key, name, shows string }{
-	{"1", "diagnosis", "#diagnosis"},
+	{"1", "diagnosis", "#findings"},
 	{"2", "locality", "#chart-histogram canvas"},
 	{"3", "caches", "#level-1"},
 	{"4", "associativity", "sg-heatmap canvas[data-ready]"},
