@@ -4313,7 +4313,7 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		}
 		addText(vgparent, "\n\t")
 		if !c.live() {
-			vgn = addElement(vgparent, "details\x00class\x00facts-of-run\x00id\x00facts")
+			vgn = addElement(vgparent, "details\x00class\x00facts-of-run\x00id\x00facts\x00open\x00")
 			{
 				vgparent := vgn
 				_ = vgparent

@@ -36,7 +36,7 @@ func TestCode(t *testing.T) {
 	p.click("#demo-array-list")
 	p.finished()
 	p.press("1")
-	p.click("#facts > summary")
+	p.waitFor("#finding-worst-line")
 	p.click("#finding-worst-line a")
 	p.waitFor("#code-rows tbody td")
 	p.shoot("code")

@@ -42,7 +42,6 @@ func TestScreenshots(t *testing.T) {
 	p.drop(p.multiplied())
 	p.waitFor("#digest")
 	p.openView("1", "#finding-operations")
-	p.click("#facts > summary")
 	shoot("counted-facts")
 	p.openView("0", "#counters")
 	shoot("counters-program")

@@ -183,7 +183,6 @@ func TestFalseSharing(t *testing.T) {
 		t.Errorf("the link leads to %q", title)
 	}
 	p.openView("1", "#finding-false-sharing")
-	p.click("#facts > summary")
 	p.click("#finding-false-sharing a")
 	p.waitFor("#false-1")
 }
