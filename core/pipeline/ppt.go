@@ -5,10 +5,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stackglass/stackglass/core/trace/ppt/hardware"
 )
 
 // pptClasses are the classes of PPT's hardware files.
 var pptClasses = []Class{IAdd, FAdd, IDiv, FDiv, IMul, FMul, Load, Store, ALU, Branch, Unknown}
+
+// pptNames are the names of the dictionaries of a hardware file.
+var pptNames = []string{"pipelinecounts", "pipelinelatencies", "pipelinethroughputs"}
 
 // A pptClass is what a hardware file says of a class.
 type pptClass struct {
@@ -23,7 +28,7 @@ func isPPT(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(line, " \t'\"{")
 		line = strings.TrimPrefix(line, "self.")
-		if strings.HasPrefix(line, "pipelinecounts") || strings.HasPrefix(line, "pipelinelatencies") || strings.HasPrefix(line, "pipelinethroughputs") {
+		if slices.ContainsFunc(pptNames, func(name string) bool { return strings.HasPrefix(line, name) }) {
 			return true
 		}
 	}
@@ -41,38 +46,36 @@ func readPPT(text string) (*Processor, error) {
 	for _, class := range pptClasses {
 		classes[class] = &pptClass{latency: -1, throughput: -1}
 	}
-	s := pptScanner{text: text, line: 1}
-	for s.next() {
-		switch s.name {
-		case "clockspeed", "clock_speed":
-			if hertz, ok := s.number(); ok && hertz > 0 {
-				p.ClockGHz, s.clock = hertz/1e9, hertz
+	values := hardware.Read(text)
+	for _, name := range []string{"clockspeed", "clock_speed"} {
+		if v := values[name]; v.Kind == hardware.Number && v.Numbers[0] > 0 {
+			p.ClockGHz = v.Numbers[0] / 1e9
+		}
+	}
+	for _, name := range pptNames {
+		v, found := values[name]
+		if found && len(v.Members) == 0 {
+			return nil, &Error{v.Line, name + " has no numbers, want a dictionary of classes"}
+		}
+		for _, m := range v.Members {
+			c := classes[Class(m.Key)]
+			switch {
+			case m.Value.Kind != hardware.Number:
+				return nil, &Error{m.Value.Line, "the value of " + strconv.Quote(clip(m.Key)) + " is no number"}
+			case c == nil:
+				return nil, &Error{m.Value.Line, "class " + strconv.Quote(clip(m.Key)) + " is not one of PPT's: iadd, fadd, idiv, fdiv, imul, fmul, load, store, alu, br, unknown"}
 			}
-		case "pipelinecounts", "pipelinelatencies", "pipelinethroughputs":
-			name, first := s.name, s.line
-			n, err := s.dictionary(func(key string, x float64, line int) error {
-				c := classes[Class(key)]
-				if c == nil {
-					return &Error{line, "class " + strconv.Quote(clip(key)) + " is not one of PPT's: iadd, fadd, idiv, fdiv, imul, fmul, load, store, alu, br, unknown"}
-				}
-				if x < 0 || x > mostCycles || math.IsNaN(x) {
-					return &Error{line, name + " of " + key + " is " + decimal(x) + ", want 0 to 1000000"}
-				}
-				switch c.line = line; name {
-				case "pipelinecounts":
-					c.pipelines = x
-				case "pipelinelatencies":
-					c.latency = x
-				default:
-					c.throughput = x
-				}
-				return nil
-			})
-			if err != nil {
-				return nil, err
+			x := m.Value.Numbers[0]
+			if x < 0 || x > mostCycles || math.IsNaN(x) {
+				return nil, &Error{m.Value.Line, name + " of " + m.Key + " is " + decimal(x) + ", want 0 to 1000000"}
 			}
-			if n == 0 {
-				return nil, &Error{first, name + " has no numbers, want a dictionary of classes"}
+			switch c.line = m.Value.Line; name {
+			case "pipelinecounts":
+				c.pipelines = x
+			case "pipelinelatencies":
+				c.latency = x
+			default:
+				c.throughput = x
 			}
 		}
 	}
@@ -130,160 +133,4 @@ func (p *Processor) takePPT(classes map[Class]*pptClass) error {
 		p.Notes = append(p.Notes, "classes without numbers:"+names)
 	}
 	return p.check()
-}
-
-// pptScanner finds what a Python file gives names: `name = value` and `'name': value`.
-type pptScanner struct {
-	text  string
-	at    int
-	line  int
-	name  string
-	clock float64 // in hertz, once it was there
-	depth int     // of brackets
-}
-
-// next goes to the next value that a name is given.
-func (s *pptScanner) next() bool {
-	for s.at < len(s.text) {
-		switch c := s.text[s.at]; {
-		case c == '#':
-			for s.at < len(s.text) && s.text[s.at] != '\n' {
-				s.at++
-			}
-		case c == '\n':
-			s.line++
-			s.at++
-		case isNameByte(c):
-			from := s.at
-			for s.at < len(s.text) && isNameByte(s.text[s.at]) {
-				s.at++
-			}
-			s.name = s.text[from:s.at]
-			s.blank(`"']`)
-			if s.at < len(s.text) && (s.text[s.at] == '=' || s.text[s.at] == ':') {
-				s.at++
-				return true
-			}
-		default:
-			s.at++
-		}
-	}
-	return false
-}
-
-func isNameByte(c byte) bool {
-	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-}
-
-// blank goes over blanks, comments, ends of lines, and some bytes more.
-func (s *pptScanner) blank(more string) {
-	for s.at < len(s.text) {
-		switch c := s.text[s.at]; {
-		case c == '\n':
-			s.line++
-		case c == '#':
-			for s.at+1 < len(s.text) && s.text[s.at+1] != '\n' {
-				s.at++
-			}
-		case strings.IndexByte(" \t\r\\"+more, c) >= 0:
-		default:
-			return
-		}
-		s.at++
-	}
-}
-
-// number reads a number, or a product or power of numbers (2.5*10**9).
-func (s *pptScanner) number() (float64, bool) {
-	x, ok := s.power()
-	for ok {
-		s.blank("")
-		if s.at >= len(s.text) || s.text[s.at] != '*' && s.text[s.at] != '/' {
-			break
-		}
-		by := s.text[s.at]
-		s.at++
-		if by == '*' && strings.HasPrefix(s.text[s.at:], "*") {
-			return x, false
-		}
-		var y float64
-		if y, ok = s.power(); by == '/' {
-			y = 1 / y
-		}
-		x *= y
-	}
-	return x, ok
-}
-
-func (s *pptScanner) power() (float64, bool) {
-	s.blank("")
-	if s.at < len(s.text) && s.text[s.at] == '(' {
-		if s.depth++; s.depth > 32 {
-			return 0, false
-		}
-		s.at++
-		x, ok := s.number()
-		s.depth--
-		s.blank("")
-		if ok = ok && s.at < len(s.text) && s.text[s.at] == ')'; ok {
-			s.at++
-		}
-		return x, ok
-	}
-	if strings.HasPrefix(s.text[s.at:], "clockspeed") && s.clock > 0 {
-		s.at += len("clockspeed")
-		return s.clock, true
-	}
-	from := s.at
-	for s.at < len(s.text) {
-		c := s.text[s.at]
-		sign := (c == '-' || c == '+') && (s.at == from || s.text[s.at-1] == 'e' || s.text[s.at-1] == 'E')
-		if !sign && c != '.' && c != 'e' && c != 'E' && (c < '0' || c > '9') {
-			break
-		}
-		s.at++
-	}
-	x, err := strconv.ParseFloat(s.text[from:s.at], 64)
-	if err != nil {
-		return 0, false
-	}
-	before, line := s.at, s.line
-	if s.blank(""); strings.HasPrefix(s.text[s.at:], "**") {
-		s.at += 2
-		y, ok := s.power()
-		return math.Pow(x, y), ok
-	}
-	s.at, s.line = before, line
-	return x, true
-}
-
-// dictionary reads {"iadd": 4, …} and counts its numbers.
-func (s *pptScanner) dictionary(each func(key string, x float64, line int) error) (n int, err error) {
-	s.blank("")
-	if s.at >= len(s.text) || s.text[s.at] != '{' {
-		return 0, nil
-	}
-	s.at++
-	for n <= 64 {
-		s.blank(`,"'`)
-		from := s.at
-		for s.at < len(s.text) && isNameByte(s.text[s.at]) {
-			s.at++
-		}
-		key := s.text[from:s.at]
-		if key == "" {
-			break
-		}
-		line := s.line
-		s.blank(`"':`)
-		x, ok := s.number()
-		if !ok {
-			return n, &Error{line, "the value of " + strconv.Quote(clip(key)) + " is no number"}
-		}
-		if err := each(key, x, line); err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
 }
