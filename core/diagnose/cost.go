@@ -11,6 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -148,7 +149,6 @@ func (r *run) price() error {
 	}
 	c.steps = stepsOf(r)
 	c.run = c.measureOf(r.p)
-	r.exact()
 	if len(r.p.Blocks) > 0 {
 		if err := c.code(r); err != nil {
 			return err
@@ -157,7 +157,14 @@ func (r *run) price() error {
 		c.base = withoutCode * float64(r.p.Totals.AllReferences())
 		r.out.Notes = append(r.out.Notes, "the trace holds no code: each reference is taken to cost one cycle; compile the program with stackglass cc to know its own cycles")
 	}
-	r.replays()
+	parallel.Each(2, func(i int) {
+		if i == 0 {
+			r.count()
+		} else {
+			r.replays()
+		}
+	})
+	r.exact()
 	if c.site, err = c.waits(r, &c.run); err != nil {
 		return err
 	}
@@ -211,9 +218,7 @@ func (r *run) replays() {
 	if !threads && !split && lines <= secondPages || !r.canReplay() {
 		return
 	}
-	if c.replay = r.again(nil, pageShift); c.replay != nil && threads {
-		c.run.misses, c.run.coherence = c.replay.misses, c.replay.coherence
-	}
+	c.replay = r.again(nil, pageShift)
 }
 
 // others are the cycles that are not waits for lines: for translations, for references across
@@ -255,14 +260,24 @@ func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
 	return plain > 0 && sum(site[i]) > dependentFrom*plain
 }
 
-// exact takes the misses of sites from the folded trace where that counts them, which is
-// exact in sets too. Threads on cores of their own do not share caches as its loops do.
+// count counts the misses of the folded trace.
+func (r *run) count() {
+	if r.loops != nil {
+		r.counted = loopcount.CountMisses(r.loops, r.Machine.Levels, r.GoOn)
+	}
+}
+
+// exact replaces the misses of sites by exact ones: with threads by those of the replay, otherwise by
+// those of the folded trace, in which all references share the caches.
 func (r *run) exact() {
 	c := r.cost
-	if r.loops == nil {
+	if len(r.p.Totals.Threads) > 1 {
+		if c.replay != nil {
+			c.run.misses, c.run.coherence = c.replay.misses, c.replay.coherence
+		}
 		return
 	}
-	if r.counted = loopcount.Count(r.loops, r.Machine.Levels, r.GoOn); r.counted == nil || len(r.p.Totals.Threads) > 1 {
+	if r.counted == nil {
 		return
 	}
 	number := map[*profile.Site]int{}

@@ -131,7 +131,7 @@ type Options struct {
 	Machine   hierarchy.Hierarchy
 	Processor *pipeline.Processor
 	Readable  func(string) string // makes a function's name readable; nil leaves it
-	GoOn      func() bool         // asked now and then whether to go on; nil: yes
+	GoOn      func() bool         // asked now and then, by several goroutines, whether to continue; nil: yes
 }
 
 // run is a run that is being diagnosed.
@@ -140,6 +140,7 @@ type run struct {
 	p        *profile.Profile
 	loops    *answers.Loops    // nil: the profile has none
 	counted  *loopcount.Misses // of the loops in each level; nil: not counted
+	full     map[int][]float64 // misses of the loops in caches of the size of a level without sets
 	cost     *costs
 	places   []*place
 	taken    map[*place]float64 // share of a place's waits that findings have, 0 to 1
@@ -159,7 +160,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	if o.Readable == nil {
 		o.Readable = func(name string) string { return name }
 	}
-	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, swept: map[*place]uint64{}, out: &Diagnosis{}}
+	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, swept: map[*place]uint64{}, full: map[int][]float64{}, out: &Diagnosis{}}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
 		if err != nil {

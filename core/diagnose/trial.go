@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/answers/loopcount"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/change"
 	"github.com/stackglass/stackglass/core/loops/misses"
@@ -277,7 +278,11 @@ func (r *run) nest(g *group) {
 			r.tried[of] = true
 		}
 	}
-	if saved := r.conflictWaits(g); r.conflicts(loop, worst) && saved > Least*r.out.Cycles &&
+	saved := 0.0
+	if r.conflicts(loop, worst) {
+		saved = r.conflictWaits(g)
+	}
+	if saved > Least*r.out.Cycles &&
 		(best < 0 || 1.3*saved > tried[best].saved*r.ease(tried[best].change, loop, worst) && kindOf(tried[best].change) != Conflict) {
 		if r.addConflict(g, saved, worst, false) {
 			return
@@ -560,7 +565,7 @@ func (r *run) conflictWaits(g *group) (cycles float64) {
 		misses, conflicts := 0.0, 0.0
 		for _, loop := range g.loops {
 			misses += float64(m.ByLoop[loop].Misses)
-			conflicts += float64(max(0, m.ByLoop[loop].Conflict()))
+			conflicts += r.conflictMisses(loop, k)
 		}
 		cycles += wait * min(1, share(conflicts, misses))
 	}
@@ -757,9 +762,29 @@ func (r *run) ease(c change.Change, loop, level int) float64 {
 func (r *run) conflicts(loop, level int) bool { return r.conflict(loop, level, 2) }
 
 // conflict reports whether more than one of so many misses is a conflict.
-func (r *run) conflict(loop, level int, of int64) bool {
+func (r *run) conflict(loop, level int, of float64) bool {
 	m := r.counted.Levels[level]
-	return m.Result != nil && of*m.ByLoop[loop].Conflict() > int64(m.ByLoop[loop].Misses)
+	return m.Result != nil && of*r.conflictMisses(loop, level) > float64(m.ByLoop[loop].Misses)
+}
+
+// conflictMisses are the misses of a loop in a level beyond those of a cache of its size without sets. The
+// level was counted.
+func (r *run) conflictMisses(loop, level int) float64 {
+	full, ok := r.full[level]
+	if !ok {
+		c := r.Machine.Levels[level]
+		c.Ways = 0
+		if m := loopcount.CountMisses(r.loops, []hierarchy.Cache{c}, r.GoOn); m != nil {
+			for i := range m.Levels[0].ByLoop {
+				full = append(full, float64(m.Levels[0].ByLoop[i].Misses))
+			}
+		}
+		r.full[level] = full
+	}
+	if full == nil { // it was stopped
+		return 0
+	}
+	return max(0, float64(r.counted.Levels[level].ByLoop[loop].Misses)-full[loop])
 }
 
 func kindOf(c change.Change) Kind {
@@ -787,8 +812,8 @@ func (r *run) why(kind Kind, loop, level int) string {
 		counts = ratio(c.Misses, c.Accesses) + " of the accesses in this loop miss in " + name
 		switch {
 		case c.Misses == 0:
-		case kind == Conflict && c.Conflict() > 0:
-			counts += "; " + ratio(uint64(c.Conflict()), c.Misses) + " of these would hit if the cache had no sets: lines that are used together share few of them"
+		case kind == Conflict && r.conflictMisses(loop, level) > 0:
+			counts += "; " + ratio(uint64(r.conflictMisses(loop, level)), c.Misses) + " of these would hit if the cache had no sets: lines that are used together share few of them"
 		case kind == Capacity:
 			counts += ", because the loop comes back to its data after " + name + " has replaced them"
 		case kind == Fusion:

@@ -10,9 +10,11 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/loops/outline"
 	"github.com/stackglass/stackglass/core/papers/sma"
+	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -31,27 +33,38 @@ type LevelMisses struct {
 	Problem string          // why there is no result, or a warning about it
 }
 
-// Count counts the misses of levels. It returns nil if goOn, which may be nil, returns false.
+// Count counts the misses of levels. It returns nil if goOn, which may be nil, returns false. It may call
+// goOn from several goroutines.
 func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
-	m := &Misses{of: l}
-	for _, c := range levels {
-		of, ok := count(l, c, goOn)
-		if !ok {
-			return nil
-		}
-		m.Levels = append(m.Levels, of)
+	return countBy(misses.RunAsking, l, levels, goOn)
+}
+
+// CountMisses is [Count] without the kinds of misses. It takes less than half as long.
+func CountMisses(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
+	return countBy(misses.CountAsking, l, levels, goOn)
+}
+
+// counting is [misses.RunAsking] or [misses.CountAsking].
+type counting func(*loops.Tree, misses.Cache, func() bool) (*misses.Result, error)
+
+func countBy(run counting, l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
+	m := &Misses{of: l, Levels: make([]LevelMisses, len(levels))}
+	done := make([]bool, len(levels))
+	parallel.Each(len(levels), func(i int) { m.Levels[i], done[i] = count(run, l, levels[i], goOn) })
+	if slices.Contains(done, false) {
+		return nil
 	}
 	return m
 }
 
-func count(l *answers.Loops, c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok bool) {
+func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok bool) {
 	of.Cache = c
 	cache, ok := CacheOf(c)
 	if !ok {
 		of.Problem = c.Name + " does not choose sets by the low bits of a line's number, so its misses are not counted by loop."
 		return of, true
 	}
-	r, err := misses.RunAsking(l.Tree(), cache, goOn)
+	r, err := run(l.Tree(), cache, goOn)
 	switch {
 	case err == misses.ErrStopped:
 		return of, false

@@ -1,0 +1,36 @@
+// Package parallel makes independent calls on all processors.
+package parallel
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Each calls do with each number below n, in ascending order, and returns after the last call. Several calls
+// run at a time if there are several processors. The browser has one.
+func Each(n int, do func(i int)) {
+	workers := min(n, runtime.GOMAXPROCS(0))
+	if workers < 2 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			do(i)
+		}
+	}
+	var others sync.WaitGroup
+	for range workers - 1 {
+		others.Add(1)
+		go func() {
+			defer others.Done()
+			work()
+		}()
+	}
+	work()
+	others.Wait()
+}

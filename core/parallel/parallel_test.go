@@ -1,0 +1,33 @@
+package parallel
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+)
+
+// TestEach: every number is called once, with one processor in order.
+func TestEach(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, processors := range []int{1, 2, 5} {
+		runtime.GOMAXPROCS(processors)
+		for _, n := range []int{0, 1, 2, 100} {
+			calls := make([]atomic.Int32, n)
+			last := -1
+			Each(n, func(i int) {
+				calls[i].Add(1)
+				if processors == 1 {
+					if i != last+1 {
+						t.Errorf("%d after %d", i, last)
+					}
+					last = i
+				}
+			})
+			for i := range calls {
+				if got := calls[i].Load(); got != 1 {
+					t.Errorf("%d processors, %d of %d: %d calls", processors, i, n, got)
+				}
+			}
+		}
+	}
+}
