@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -41,7 +42,8 @@ func TestScreenshots(t *testing.T) {
 	shoot("first")
 	p.drop(p.multiplied())
 	p.waitFor("#digest")
-	p.openView("1", "#finding-operations")
+	p.openView("1", "#diagnosis")
+	p.unfoldFacts()
 	shoot("counted-facts")
 	p.openView("0", "#counters")
 	shoot("counters-program")
@@ -95,7 +97,7 @@ func (p *tab) shoot(view string) {
 	if dir == "" {
 		return
 	}
-	for _, width := range []int64{320, 1440} {
+	for _, width := range []int64{320, 768, 1440} {
 		p.viewport(width, 900)
 		for _, scheme := range []string{"dark", "light"} {
 			p.theme(scheme)
@@ -114,6 +116,8 @@ func (p *tab) drawn() {
 // picture writes a picture of the whole page.
 func (p *tab) picture(path string) {
 	p.t.Helper()
+	// A picture of the whole page has no scroll bar, whose width would be cut off.
+	call(p, emulation.SetScrollbarsHidden, emulation.SetScrollbarsHiddenParams{Hidden: true})
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
