@@ -4210,7 +4210,7 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span\x00class\x00kind")
-									vgn.SetInnerHTML(p.Kind)
+									vgn.SetInnerHTML(p.Rank + ". " + p.Kind)
 									addText(vgparent, " ")
 									vgn = addElement(vgparent, "a\x00class\x00where")
 									vgn.AddAttrInterface("href", c.App.hrefOfLine(p.File, p.Line))
@@ -4270,7 +4270,7 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				addText(vgparent, "\n\t\t")
-				if c.unfolded() {
+				if c.lacksLoops() {
 					vgn = addElement(vgparent, "p\x00class\x00note")
 					{
 						vgparent := vgn
@@ -4313,18 +4313,34 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		}
 		addText(vgparent, "\n\t")
 		if !c.live() {
-			vgn = addElement(vgparent, "details\x00class\x00facts-of-run\x00id\x00facts\x00open\x00")
+			vgn = addElement(vgparent, "section\x00class\x00facts-of-run\x00id\x00facts\x00aria-label\x00Facts about the run")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "summary")
-				vgn.SetInnerHTML(vugu.HTML("Facts about the run"))
+				addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00facts-open")
+				vgn.AddAttrInterface("aria-expanded", c.expanded())
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.toggle() })
 				{
-					var vgcomp vugu.Builder = c.Facts
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "Facts about the run")
+				}
+				addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.unfolded() {
+						{
+							var vgcomp vugu.Builder = c.Facts
+							if vgcomp != nil {
+								addComponent(vgin, vgout, vgparent, vgcomp)
+							}
+						}
 					}
 				}
+				addText(vgparent, "\n\t")
 			}
 		}
 		addText(vgparent, "\n")

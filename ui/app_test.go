@@ -161,6 +161,13 @@ func fileWith(name string, content []byte) File {
 }
 
 // html renders the page as it stands.
+// facts is the address of the diagnosis with the facts of the run unfolded.
+func facts(s state.Screen) string {
+	s = s.With(state.TabDiagnosis)
+	s.Facts = true
+	return "#" + s.Hash()
+}
+
 func (d *desk) html() string {
 	d.t.Helper()
 	d.app.Env.RLock()
@@ -226,11 +233,13 @@ func TestDemoToResult(t *testing.T) {
 		t.Error("a link leads to the view that it is in")
 	}
 	for tab, want := range map[state.Tab]string{
-		state.TabDiagnosis: `id="finding-footprint"`, state.TabLocality: `id="capacities"`, state.TabCode: `id="code"`, state.TabThreads: `id="missing"`,
+		state.TabDiagnosis: `id="facts-open"`, state.TabLocality: `id="capacities"`, state.TabCode: `id="code"`, state.TabThreads: `id="missing"`,
 	} {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
 	}
+	d.app.Navigate(facts(d.app.Screen))
+	d.wants(`id="finding-footprint"`)
 	key := d.app.Screen.Open
 	d.app.Navigate("")
 	d.wants(`data-name="Matrix multiplication"`, "66.6 k", `id="open-`+key+`"`)
@@ -697,7 +706,7 @@ func TestLookElsewhereDuringARun(t *testing.T) {
 	d.app.Navigate(kept)
 	d.wants(`class="chip complete"`, `id="run-cancel"`)
 	d.app.Navigate(running)
-	d.wants(`class="chip growing"`, `id="level-1"`)
+	d.wants(`class="chip growing"`, `id="finding-footprint"`)
 	d.app.Navigate(kept)
 	d.act(d.app.Cancel)
 	<-done
@@ -762,6 +771,7 @@ func TestWithoutStore(t *testing.T) {
 func TestCounters(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("product.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters})))
+	d.app.Navigate(facts(d.app.Screen))
 	d.wants(`id="finding-operations"`, "moves 16 bytes for each flop", `id="tab-counters"`)
 	s := d.app.Screen
 	d.app.Navigate("#" + s.With(state.TabCounters).Hash())
@@ -876,7 +886,7 @@ func TestRehearse(t *testing.T) {
 	if _, err := profile.Decode(walked()); err != nil {
 		t.Error(err)
 	}
-	for i, want := range []string{`id="level-1"`, `id="finding-footprint"`, `id="capacities"`} {
+	for i, want := range []string{`id="facts-open"`, `id="level-1"`, `id="capacities"`} {
 		if i >= len(pages) || !strings.Contains(pages[i], want) {
 			t.Errorf("rehearsal %d of %d lacks %s", i, len(pages), want)
 		}

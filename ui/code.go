@@ -226,7 +226,7 @@ func (a *App) sourceNote(f *state.Source) string {
 	v := a.codeView()
 	switch {
 	case a.result == nil:
-		return f.Name + " is source code: it is shown in the Code view of a result that names it. Drop a trace."
+		return f.Name + " is source code. Results that name it show its lines in Diagnosis and Code."
 	case v == nil:
 		return f.Name + " is source code; this result does not tell of any."
 	case len(v.FilesNamed(f.Name)) == 0:

@@ -115,7 +115,7 @@ func TestMeasuredHierarchy(t *testing.T) {
 	if got := first(); !strings.Contains(got, "≈") {
 		t.Errorf("an estimate reads %s", got)
 	}
-	d.app.Navigate("#" + d.app.Screen.With(state.TabDiagnosis).Hash())
+	d.app.Navigate(facts(d.app.Screen))
 	d.wants("misses in L1 of 16 KiB, 8 ways: ≈")
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
 

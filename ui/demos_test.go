@@ -97,7 +97,7 @@ func TestDemoLinks(t *testing.T) {
 	until(t, func() bool { return strings.Contains(d.html(), "SETSxWAYS") })
 	d.app.Navigate("#demo=matmul-naive&view=diagnosis&preset=i7-6700")
 	d.arrives("demo-matmul-naive")
-	until(t, func() bool { return strings.Contains(d.html(), `id="findings"`) })
+	until(t, func() bool { return strings.Contains(d.html(), `id="diagnosis"`) })
 	if s := d.app.Screen; s.Tab != state.TabDiagnosis || s.Levels != nil || s.Preset != "i7-6700" || len(d.entries()) != len(demos) {
 		t.Errorf("with words of its own, the link opens %+v; %d analyses are kept", s, len(d.entries()))
 	}

@@ -37,7 +37,9 @@ func (c *Diagnosis) Placed() bool { return true }
 // Draw is part of [View].
 func (c *Diagnosis) Draw() {
 	c.App.askDiagnosis()
-	c.App.draw(c.App.result.View.MissCurve(nil))
+	if c.live() || c.unfolded() {
+		c.App.draw(c.App.result.View.MissCurve(nil))
+	}
 }
 
 // Table is part of [View].
@@ -89,10 +91,27 @@ func (c *Diagnosis) assumptions() string {
 	return state.Plural(uint64(len(c.notes())), "assumption", "assumptions") + " of these estimates"
 }
 
-// unfolded reports whether the loops of the run in view could be folded, and are not.
-func (c *Diagnosis) unfolded() bool {
+// lacksLoops reports whether the loops of the run in view could be folded, and are not.
+func (c *Diagnosis) lacksLoops() bool {
 	r := c.App.result
-	return r != nil && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil && c.App.diagnosis.reply != nil
+	return r != nil && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil && c.App.diagnosis.reply != nil && c.App.CanRepeat()
+}
+
+// unfolded reports whether the facts of a complete run are shown: the reader unfolded them, or
+// a link leads to a table among them.
+func (c *Diagnosis) unfolded() bool { return c.App.Screen.Facts || c.App.Screen.Table != "" }
+
+func (c *Diagnosis) expanded() string {
+	if c.unfolded() {
+		return "true"
+	}
+	return "false"
+}
+
+func (c *Diagnosis) toggle() {
+	s := c.App.Screen.Toggle("")
+	s.Facts = !c.unfolded()
+	c.App.goTo(s, true)
 }
 
 // hrefOf is the address of a view of the result.

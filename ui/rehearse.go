@@ -44,7 +44,7 @@ func Rehearse(build func(vugu.Builder)) []func() {
 		chart("histogram", (*state.View).HistogramChart),
 		chart("time", func(v *state.View) *state.Chart { return v.OverTime(a.capacities()) }),
 	)
-	for _, tab := range []state.Tab{state.TabCaches, state.TabDiagnosis, state.TabLocality} {
+	for _, tab := range []state.Tab{state.TabDiagnosis, state.TabCaches, state.TabLocality} {
 		steps = append(steps, func() {
 			a.Screen.Tab = tab
 			build(root)

@@ -68,7 +68,7 @@ func (a *App) demoOf(r *Result) *Demo {
 	return nil
 }
 
-// Findings are the sentences of the overview, made when the view or the hierarchy in
+// Findings are sentences about the run, made when the view or the hierarchy in
 // question change.
 func (a *App) Findings() []state.Finding {
 	r, h := a.result, a.Machine()

@@ -254,7 +254,7 @@ func TestFalseSharingNamed(t *testing.T) {
 	if !strings.Contains(f.Text, "false-sharing.c:") || !strings.Contains(f.Fix, "alignas(64)") || f.PingPongs != 8189 {
 		t.Errorf("%+v", f)
 	}
-	d.app.Navigate("#" + d.app.Screen.With(state.TabDiagnosis).Hash())
+	d.app.Navigate(facts(d.app.Screen))
 	d.wants(`id="finding-false-sharing"`, `id="finding-coherence"`, `id="finding-flow"`)
 	d = at(t, "ring", state.TabCommunication)
 	if page := d.html(); len(d.app.communication().FalseFindings()) == 0 && !strings.Contains(page, "No false sharing") {

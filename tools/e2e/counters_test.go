@@ -14,6 +14,7 @@ func TestCounters(t *testing.T) {
 	p := openPage(t)
 	p.drop(p.multiplied())
 	p.waitFor("#digest")
+	p.unfoldFacts()
 	if text := p.text("#finding-operations"); !strings.Contains(text, "bytes for each flop") {
 		t.Errorf("the overview says %q", text)
 	}

@@ -1,45 +1,68 @@
 package e2e
 
 import (
-	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
-// The overview of a result begins with the diagnosis: the verdict, and the first finding with
-// its place and what to change, without a click.
+// diagnosed waits for the diagnosis of the result in view.
+func (p *tab) diagnosed() {
+	p.t.Helper()
+	p.wait("the diagnosis", `document.querySelector("#diagnosis")?.getAttribute("aria-busy") === "false" && !/^Looking/.test(document.querySelector("#verdict").textContent)`)
+}
+
+// TestDiagnosis: the first view of a result begins with the verdict, and with the first finding,
+// its source line and its fix.
 func TestDiagnosis(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	shots := os.Getenv("STACKGLASS_SHOTS") != ""
-	for _, demo := range []struct{ name, kind, place string }{
-		{"false-sharing", "false-sharing", "false-sharing.c:31"},
-		{"array-list", "", ""},
-		{"matmul-naive", "", ""},
+	for _, demo := range []struct{ name, kind, place, fix string }{
+		{"false-sharing", "1. False sharing", "false-sharing.c:31", "alignas(64)"},
+		{"array-list", "", "", ""},
+		{"matmul-naive", "", "", ""},
 	} {
 		p.click("#demo-" + demo.name)
 		p.finished()
 		p.openView("1", "#diagnosis")
-		p.wait("the diagnosis of "+demo.name, `document.querySelector("#diagnosis").getAttribute("aria-busy") === "false" && !/^Looking/.test(document.querySelector("#verdict").textContent)`)
+		p.diagnosed()
 		t.Log(p.text("#diagnosis"))
-		if demo.kind != "" {
-			if text := p.text("#advice-1"); !strings.Contains(text, demo.kind) || !strings.Contains(text, demo.place) || !strings.Contains(text, "alignas(64)") {
-				t.Errorf("%s: %s", demo.name, text)
-			}
+		if text := p.text("#advice-1"); !strings.Contains(text, demo.kind) || !strings.Contains(text, demo.place) || !strings.Contains(text, demo.fix) {
+			t.Errorf("%s: %s", demo.name, text)
 		}
-		if shots {
-			p.shoot("diagnosis-" + demo.name)
-		}
-		if p.has("#diagnose-loops") && demo.name == "matmul-naive" {
-			p.click("#diagnose-loops")
-			p.finished()
-			p.openView("1", "#diagnosis")
-			p.wait("changes that were tried", `document.querySelector("#advice-1") && /interchange/.test(document.querySelector("#advice-1").textContent)`)
-			if shots {
-				p.shoot("diagnosis-loops")
-			}
-		}
+		p.shoot("diagnosis-" + demo.name)
 		p.click("#back")
 		p.waitFor("#kept .open")
 	}
+}
+
+// TestDiagnosisOfDroppedTrace drops a trace of “stackglass cc” with its source. One pass, and no
+// click, lead to the first finding with its source line. The facts below unfold by a key.
+func TestDiagnosisOfDroppedTrace(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	kernel := filepath.Join(root, "core", "simulate", "testdata", "kernels", "multiply")
+	p.drop(absolute(t, kernel+".sgt"), absolute(t, kernel+".c"))
+	p.finished()
+	p.waitFor("#advice-1 .source")
+	p.shoot("diagnosis-dropped")
+	const line = 23
+	want := strings.TrimSpace(strings.Split(string(p.read(kernel+".c")), "\n")[line-1])
+	if where, source := p.text("#advice-1 .where"), p.text("#advice-1 .source"); !strings.HasPrefix(where, "multiply.c:23 ") || source != want {
+		t.Errorf("the first finding is at %q, with the source line %q, want %q", where, source, want)
+	}
+
+	if p.has("#findings") {
+		t.Error("the facts are unfolded")
+	}
+	p.tabTo("the button", `document.activeElement.id === "facts-open"`)
+	p.press(kb.Enter)
+	p.wait("the facts", `document.querySelector('#facts-open[aria-expanded="true"]') && document.querySelector("#findings") && document.querySelector("#chart-curve canvas")`)
+	p.reload()
+	p.waitFor("#findings")
+	p.tabTo("the button", `document.activeElement.id === "facts-open"`)
+	p.press(" ")
+	p.waitGone("#findings")
 }

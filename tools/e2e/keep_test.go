@@ -149,8 +149,8 @@ func TestDemos(t *testing.T) {
 		if got != want.Digest {
 			t.Errorf("%s: digest %s, the command's is %s", d.Name, got, want.Digest)
 		}
-		p.press("1")
-		p.waitFor("#table-kinds")
+		p.openView("1", "#diagnosis")
+		p.unfoldFacts()
 		total := eval[uint64](p, `Array.from(document.querySelectorAll("#table-kinds tbody td:nth-child(2)"))
 			.map((cell) => Number(cell.textContent.replace(/\D/g, ""))).reduce((a, b) => a + b)`)
 		if total != d.References || want.References != d.References {

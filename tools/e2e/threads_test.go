@@ -182,7 +182,8 @@ func TestFalseSharing(t *testing.T) {
 	if title := p.text("#place-title"); !strings.HasPrefix(title, "false-sharing.c:") {
 		t.Errorf("the link leads to %q", title)
 	}
-	p.openView("1", "#finding-false-sharing")
+	p.openView("1", "#diagnosis")
+	p.unfoldFacts()
 	p.click("#finding-false-sharing a")
 	p.waitFor("#false-1")
 }

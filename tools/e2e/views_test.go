@@ -14,7 +14,7 @@ import (
 // views are the views of a result that have content, and one that has none, by
 // their keys.
 var views = []struct{ key, name, shows string }{
-	{"1", "diagnosis", "#findings"},
+	{"1", "diagnosis", ".overviewed"},
 	{"2", "locality", "#chart-histogram canvas"},
 	{"3", "caches", "#level-1"},
 	{"4", "associativity", "sg-heatmap canvas[data-ready]"},
@@ -34,6 +34,13 @@ func (p *tab) openView(key, shows string) {
 	p.t.Helper()
 	p.press(key)
 	p.wait("view "+key, `document.querySelector('[data-key="`+key+`"]').ariaCurrent === "page" && document.querySelector(`+quote(shows)+`)`)
+}
+
+// unfoldFacts shows the facts below a diagnosis.
+func (p *tab) unfoldFacts() {
+	p.t.Helper()
+	p.click(`#facts-open[aria-expanded="false"]`)
+	p.waitFor("#findings")
 }
 
 // theme sets what the system says it prefers.
@@ -88,8 +95,8 @@ func (p *tab) everywhere(look func(state string)) {
 	for _, v := range views {
 		p.openView(v.key, v.shows)
 		look("a result, " + v.name)
-		if p.has("#facts:not([open])") {
-			p.click("#facts > summary")
+		if p.has("#facts") {
+			p.unfoldFacts()
 			look("the facts, " + v.name)
 		}
 		for _, chart := range eval[[]string](p, `Array.from(document.querySelectorAll("sg-chart, sg-heatmap"), (c) => c.getAttribute("chart"))`) {

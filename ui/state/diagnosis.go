@@ -37,7 +37,7 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	for _, row := range t.Rows[:min(most, len(t.Rows))] {
 		text := func(key string) string { return row[t.Index(key)].Plain() }
 		number := func(key string) float64 { x, _ := row[t.Index(key)].Number(); return x }
-		a := Advice{Rank: text("rank"), Kind: text("kind"), File: text("file"), Line: uint32(number("line")), Why: upper(text("why")) + ".", Fix: upper(text("fix")) + ".",
+		a := Advice{Rank: text("rank"), Kind: kindTitle(text("kind")), File: text("file"), Line: uint32(number("line")), Why: upper(text("why")) + ".", Fix: upper(text("fix")) + ".",
 			How: text("how"), Share: number("saved_share"), Misses: missesOf(reply.Table("misses"), text("rank"))}
 		if a.Where = a.File; a.Line > 0 {
 			a.Where += ":" + strconv.FormatUint(uint64(a.Line), 10)
@@ -60,9 +60,18 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 		if a.Saves = "saves " + wholePercent(a.Share); row[t.Index("tried")].Plain() != "true" && top > least {
 			a.Saves = "saves " + wholePercent(least) + " to " + wholePercent(top)
 		}
+		a.Saves += " of the cycles"
 		list = append(list, a)
 	}
 	return verdict, list
+}
+
+// kindTitle is the name of a kind of problem as a title.
+func kindTitle(kind string) string {
+	if kind == "tlb" || kind == "numa" {
+		return strings.ToUpper(kind)
+	}
+	return upper(strings.ReplaceAll(kind, "-", " "))
 }
 
 // missesOf says how the misses of each level change with the finding of a rank.
@@ -76,7 +85,7 @@ func missesOf(t *report.Table, rank string) string {
 			continue
 		}
 		shown := func(key string) string { return row[t.Index(key)].Shown(words) }
-		levels = append(levels, row[t.Index("level")].Plain()+" "+shown("misses_before")+" → "+shown("misses_after"))
+		levels = append(levels, row[t.Index("level")].Plain()+nbsp+shown("misses_before")+nbsp+"→"+nbsp+shown("misses_after"))
 	}
 	if levels == nil {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Finding is one sentence of the overview.
+// Finding is one sentence about the run.
 type Finding struct {
 	ID    string // stable, for tests and links
 	Title string // the matter, in two or three words

@@ -16,6 +16,7 @@ type Screen struct {
 	Other     string // key of the analysis that it is compared with; "": none
 	Demo      string // the demo that a link leads to, by its name; an open one has Open
 	Tab       Tab
+	Facts     bool              // the facts below the diagnosis are unfolded
 	LineBytes uint32            // 0: the profile's default
 	Levels    []hierarchy.Cache // nil: the preset
 	Memory    hierarchy.Memory  // behind Levels
@@ -69,6 +70,12 @@ type setting struct {
 var settings = []setting{
 	word("open", func(s *Screen) *string { return &s.Open }),
 	{"view", func(s *Screen) string { return s.Tab.Slug() }, func(s *Screen, text string) { s.Tab = TabOf(text) }},
+	{"facts", func(s *Screen) string {
+		if s.Facts {
+			return "1"
+		}
+		return ""
+	}, func(s *Screen, text string) { s.Facts = text == "1" }},
 	word("with", func(s *Screen) *string { return &s.Other }),
 	{"line", func(s *Screen) string { return positive(uint64(s.LineBytes)) }, func(s *Screen, text string) { s.LineBytes = uint32(parse(text, 13)) }},
 	word("preset", func(s *Screen) *string { return &s.Preset }),
@@ -248,9 +255,9 @@ func safeKey(key string) string {
 }
 
 // Anew is the screen of an analysis that begins: of the one before, it keeps the
-// hierarchy in question, which the analysis measures, and the processor.
+// hierarchy in question, which the analysis measures, and the processor. It begins with the diagnosis.
 func (s Screen) Anew(key string) Screen {
-	return Screen{Open: key, Tab: TabCaches, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
+	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
 
 // With gives the screen on another tab, its table closed. What rows are sorted by
