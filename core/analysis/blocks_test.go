@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/stack/stacktest"
@@ -681,14 +681,17 @@ func TestWindowsOfBlocks(t *testing.T) {
 		}
 		exact := decodedRun(t, got).Reuse(got.Sites)
 		sample := func(batch int) []blocks.SampledReuse {
-			s := branches.NewWindowSampler(64, seed, func() *trace.Program { return p })
+			s, err := blocksample.New(blocksample.Options{LineBytes: 64, Seed: seed}, func() *trace.Program { return p })
+			if err != nil {
+				t.Fatal(err)
+			}
 			r, b := reading(p, whole, batch), trace.NewBatch(0)
 			for r.Next(b) == nil {
 				if err := s.Consume(b); err != nil {
 					t.Fatal(err)
 				}
 			}
-			return s.Result()
+			return s.Result()[0].Sampled()
 		}
 		list := sample(4096)
 		if again := sample(100); !reflect.DeepEqual(again, list) {
@@ -705,12 +708,12 @@ func TestWindowsOfBlocks(t *testing.T) {
 			switch {
 			case n != exact[b].References: // each has one reference
 				t.Fatalf("seed %d: block %d ran %d times, want %d", seed, b, n, exact[b].References)
-			case s.Windows < min(n, branches.LeastWindows) || s.Windows != s.References || n < 1000 && s.Windows > branches.LeastWindows:
-				t.Fatalf("seed %d: %d windows with %d references of %d", seed, s.Windows, s.References, n)
-			case n <= branches.LeastWindows && blocks.Accuracy(&s.Reuse.Reuse, &exact[b].Reuse) != 1:
+			case s.Windows < min(n, blocksample.LeastWindows) || s.Windows != s.Accesses() || n < 1000 && s.Windows > blocksample.LeastWindows:
+				t.Fatalf("seed %d: %d windows with %d accesses of %d", seed, s.Windows, s.Accesses(), n)
+			case n <= blocksample.LeastWindows && blocks.Accuracy(&s.Reuse, &exact[b].Reuse) != 1:
 				t.Fatalf("seed %d: block %d has all windows, and %v for %v", seed, b, s.Reuse, exact[b])
-			case n > 2000 && blocks.Accuracy(&s.Reuse.Reuse, &exact[b].Reuse) < 0.5:
-				t.Errorf("seed %d: block %d has an accuracy of %v", seed, b, blocks.Accuracy(&s.Reuse.Reuse, &exact[b].Reuse))
+			case n > 2000 && blocks.Accuracy(&s.Reuse, &exact[b].Reuse) < 0.5:
+				t.Errorf("seed %d: block %d has an accuracy of %v", seed, b, blocks.Accuracy(&s.Reuse, &exact[b].Reuse))
 			}
 		}
 	}

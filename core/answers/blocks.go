@@ -205,7 +205,7 @@ func (b *Blocks) Sampled(most int) report.Table {
 	for _, n := range first(list, most) {
 		all, some := &b.Reuse[n], &b.Windows[n]
 		t.Add(report.TextOf(b.functionName(p.Blocks[n].Function)), report.TextOf(b.label(uint32(n))), report.Count(some.Executions), report.Count(some.Windows),
-			report.Ratio(blocks.Accuracy(&all.Reuse, &some.Reuse.Reuse)), report.Share(all.Misses(lines), all.Accesses()), report.Share(some.Misses(lines), some.Accesses()))
+			report.Ratio(blocks.Accuracy(&all.Reuse, &some.Reuse)), report.Share(all.Misses(lines), all.Accesses()), report.Share(some.Misses(lines), some.Accesses()))
 	}
 	return t
 }

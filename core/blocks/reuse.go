@@ -12,18 +12,6 @@ type Reuse struct {
 	profile.Reuse // binned distances: misses of caches at the edge of a bin are exact
 }
 
-// Misses returns the misses in a fully associative LRU cache. They are exact at the edge of a
-// bin, such as a power of two lines, otherwise a little too many.
-func (r *Reuse) Misses(lines uint64) uint64 {
-	n := r.Cold
-	for _, b := range r.Bins {
-		if b.Count > 0 && profile.SiteBinFrom(int(b.Bin)+1) > lines {
-			n += b.Count
-		}
-	}
-	return n
-}
-
 // Reuse returns the reuse of every block of the run: the sum over the block's sites.
 func (r *Run) Reuse(s *profile.Sites) []Reuse {
 	blocks := make([]Reuse, len(r.Program.Blocks))
@@ -69,7 +57,7 @@ func addBins(a, b []profile.BinCount) []profile.BinCount {
 type SampledReuse struct {
 	Executions uint64 // of the block, with references
 	Windows    uint64 // in the sample
-	Reuse
+	profile.Reuse
 }
 
 // Accuracy returns 1 − E/2, where E is the sum over bins of the absolute difference of

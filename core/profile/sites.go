@@ -134,6 +134,18 @@ func offAt(list []BinCount, lines uint64) (off uint64) {
 // PreviousFrom is the least stack distance for Reuse.Before: nearer reuse hits in any cache.
 const PreviousFrom = 16
 
+// Misses returns the misses in a fully associative LRU cache. They are exact at the edge of a
+// bin, such as a power of two lines, otherwise a little too many.
+func (r *Reuse) Misses(lines uint64) uint64 {
+	n := r.Cold
+	for _, b := range r.Bins {
+		if SiteBinFrom(int(b.Bin)+1) > lines {
+			n += b.Count
+		}
+	}
+	return n
+}
+
 // Accesses returns the number of line accesses.
 func (r *Reuse) Accesses() uint64 { return r.Cold + counted(r.Bins) }
 

@@ -293,16 +293,13 @@ func (u Utilisation) fits(low, high uint64, lineBytes uint32) bool {
 
 // missBounds returns the least and the most misses at a capacity that the bins allow.
 func (r *Reuse) missBounds(capacityLines uint64) (low, high uint64) {
-	low, high = r.Cold, r.Cold
+	low = r.Cold
 	for _, b := range r.Bins {
 		if SiteBinFrom(int(b.Bin)) >= capacityLines {
 			low += b.Count
 		}
-		if SiteBinFrom(int(b.Bin)+1) > capacityLines {
-			high += b.Count
-		}
 	}
-	return low, high
+	return low, r.Misses(capacityLines)
 }
 
 func (s *Sites) checkBefore(r *Reuse, far uint64) error {

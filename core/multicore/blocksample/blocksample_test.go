@@ -3,17 +3,14 @@ package blocksample
 import (
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/papers/sasmm"
-	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
@@ -237,7 +234,7 @@ func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trac
 
 const cold = stack.Cold
 
-// algorithm3 is the paper's, with windows chosen as branches.WindowNumber says: the distances of
+// algorithm3 is the paper's, with windows chosen as windowNumber says: the distances of
 // each block's windows, cold ones as stack.Cold, and how many windows there are of it.
 func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, seed uint64) (reuseDists [][]uint32, wins []uint64, executions []uint64) {
 	type memRef struct {
@@ -288,7 +285,7 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 		var bbWins []numbered
 		for w, of := range bbOf {
 			if of == uint32(bb) {
-				bbWins = append(bbWins, numbered{branches.WindowNumber(seed, of, uint64(len(bbWins))), w})
+				bbWins = append(bbWins, numbered{windowNumber(seed, of, uint64(len(bbWins))), w})
 			}
 		}
 		executions[bb] = uint64(len(bbWins))
@@ -351,41 +348,6 @@ func TestAsAlgorithm3(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestOneThreadAsBefore: on one thread the windows are those of package analysis/branches.
-func TestOneThreadAsBefore(t *testing.T) {
-	rng := rand.New(rand.NewPCG(4, 4))
-	p, whole := random(rng, 1, 30_000, 500, false)
-	other := branches.NewWindowSampler(64, 11, func() *trace.Program { return p })
-	if err := other.Consume(whole); err != nil {
-		t.Fatal(err)
-	}
-	s := collect(t, Options{LineBytes: 64, Seed: 11}, p, whole, 0)[0]
-	for b, want := range other.Result() {
-		if b >= len(s.Blocks) {
-			break
-		}
-		x := &s.Blocks[b]
-		got := profile.Reuse{}
-		if x.groups != nil {
-			for _, c := range x.all() {
-				if c.distance == stack.Cold {
-					got.Cold += c.n
-					continue
-				}
-				bin := uint8(profile.SiteBin(c.distance))
-				if n := len(got.Bins); n > 0 && got.Bins[n-1].Bin == bin {
-					got.Bins[n-1].Count += c.n
-				} else {
-					got.Bins = append(got.Bins, profile.BinCount{Bin: bin, Count: c.n})
-				}
-			}
-		}
-		if x.Windows != want.Windows || x.Executions != want.Executions || !reflect.DeepEqual(got, want.Reuse.Reuse) {
-			t.Errorf("block %d: %d of %d windows, %v; want %d of %d, %v", b, x.Windows, x.Executions, got, want.Windows, want.Executions, want.Reuse.Reuse)
-		}
-	}
 }
 
 var caches = []hierarchy.Cache{
@@ -567,11 +529,15 @@ func TestWrong(t *testing.T) {
 		b.Kind[b.Len()-1], b.Bytes = trace.Load, slices.Clone(b.Bytes)
 		b.Bytes[b.Len()-1] = 8
 		change(b)
-		c, err := New(Options{LineBytes: 64}, func() *trace.Program { return p })
+		c, err := New(Options{LineBytes: 64, SharedBy: 1}, func() *trace.Program { return p })
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Consume(b); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+		c, _ = New(Options{LineBytes: 64}, func() *trace.Program { return p }) // one stack takes any thread
+		if err := c.Consume(b); (err == nil) != (b.Thread[b.Len()-1] == 70_000) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"sort"
 	"strconv"
 
-	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/stack"
@@ -42,7 +41,7 @@ func (l Looked) WithDefaults() Looked {
 		l.Rate = 0.01
 	}
 	if l.Least == 0 {
-		l.Least = branches.LeastWindows
+		l.Least = LeastWindows
 	}
 	return l
 }
@@ -63,7 +62,7 @@ func (l Looked) Check() error {
 func (l Looked) below() uint64 {
 	switch l.Rate {
 	case 0.01:
-		return branches.OneInHundred
+		return (1 << 64) / 100
 	case 1:
 		return math.MaxUint64
 	}
@@ -93,7 +92,16 @@ type running struct {
 	began bool
 }
 
-// MostThreads is the most threads that a trace may have.
+// LeastWindows are looked at of each block by default, or all if there are fewer.
+const LeastWindows = 30
+
+// windowNumber hashes an execution of a block. It alone decides which windows are looked at.
+func windowNumber(seed uint64, block uint32, before uint64) uint64 {
+	return index.Hash(seed ^ index.Hash(uint64(block)<<32^index.Hash(before)))
+}
+
+// MostThreads is the most threads that have stacks of their own. Where all have one stack, further
+// threads count as the last one.
 const MostThreads = 1 << 8
 
 // New makes a collector. program gives what the trace has told of its code so far. The error
@@ -156,6 +164,9 @@ func (c *Collector) Consume(b *trace.Batch) error {
 		thread, site := uint32(0), b.Site[i]
 		if b.Thread != nil {
 			thread = b.Thread[i]
+		}
+		if c.o.SharedBy == 0 {
+			thread = min(thread, MostThreads-1)
 		}
 		if uint64(thread) >= uint64(len(c.threads)) {
 			if err := c.meet(thread); err != nil {
@@ -235,7 +246,7 @@ func (c *Collector) access(t *running, site uint32, first, last trace.Line) {
 			g.blocks = append(g.blocks, make([]sampled, max(64, min(len(g.blocks), 1<<16)))...)
 		}
 		s := &g.blocks[t.block]
-		t.began, t.now = true, c.window(s, branches.WindowNumber(g.seed, t.block, s.executions))
+		t.began, t.now = true, c.window(s, windowNumber(g.seed, t.block, s.executions))
 		if s.executions++; c.depth > 0 {
 			s.parallel++
 		}

@@ -35,7 +35,7 @@
 //     Weight eq. 7 to the letter.
 //   - "Typically we randomly select 1 % samples of basic block windows" is none for a block that
 //     ran fifty times, and the authors' program takes ten of each block. Here it is one in a
-//     hundred and at least 30, chosen as in package analysis/branches, or as in [Looked].
+//     hundred and at least 30, or as in [Looked].
 //   - get_rd searches the trace. Distances here are exact, from a stack of all references;
 //     sampling selects those that count.
 //   - A call interrupts a window: the code after it is a block of its own ([trace.Block]).

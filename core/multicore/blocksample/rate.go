@@ -4,8 +4,10 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/blocks/memory"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -41,6 +43,29 @@ func (c *Conditional) Profile() *memory.Profile {
 		}
 	}
 	return p
+}
+
+// Sampled returns the reuse profiles of the blocks.
+func (s *Stack) Sampled() []blocks.SampledReuse {
+	list := make([]blocks.SampledReuse, len(s.Blocks))
+	for b := range s.Blocks {
+		c, of := &s.Blocks[b], &list[b]
+		of.Executions, of.Windows = c.Executions, c.Windows
+		if len(c.groups) == 0 {
+			continue
+		}
+		for _, x := range c.all() {
+			bin := uint8(profile.SiteBin(x.distance))
+			if n := len(of.Bins); x.distance == stack.Cold {
+				of.Cold = x.n
+			} else if n > 0 && of.Bins[n-1].Bin == bin {
+				of.Bins[n-1].Count += x.n
+			} else {
+				of.Bins = append(of.Bins, profile.BinCount{Bin: bin, Count: x.n})
+			}
+		}
+	}
+	return list
 }
 
 // all is the sum of the groups, added up in pairs.

@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/ask/program"
+	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/byfl"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -163,12 +164,14 @@ func hideSample(cmd *cobra.Command) { hide(cmd, "sample", "sample-seed") }
 // blocks can print a branch-probability file, and samples executions while it reads a trace.
 func (a *app) blocks(cmd *cobra.Command, o *asking) {
 	hideSample(cmd)
-	var sampled *branches.WindowSampler
+	var sampled *blocksample.Collector
 	template := cmd.Flags().Bool("template", false, "print all branches and what is known of them, for --probabilities, and nothing else")
 	o.check = func(q ask.Question) error {
 		if q.Is("windows") {
 			o.r.besides = func(program func() *trace.Program) func(*trace.Batch) error {
-				sampled = branches.NewWindowSampler(analysis.DefaultLineBytes, q.Number("window-seed"), program)
+				var err error
+				sampled, err = blocksample.New(blocksample.Options{LineBytes: analysis.DefaultLineBytes, Seed: q.Number("window-seed")}, program)
+				must(err)
 				return sampled.Consume
 			}
 		}
@@ -176,7 +179,10 @@ func (a *app) blocks(cmd *cobra.Command, o *asking) {
 	}
 	o.prepare = func(_ *answerable, run *ask.Run) error {
 		if sampled != nil {
-			run.Windows = sampled.Result()
+			run.Windows = []blocks.SampledReuse{}
+			for _, stack := range sampled.Result() {
+				run.Windows = stack.Sampled()
+			}
 		}
 		return nil
 	}
