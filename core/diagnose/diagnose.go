@@ -41,7 +41,10 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -131,7 +134,7 @@ type Options struct {
 	Machine   hierarchy.Hierarchy
 	Processor *pipeline.Processor
 	Readable  func(string) string // makes a function's name readable; nil leaves it
-	GoOn      func() bool         // asked now and then, by several goroutines, whether to continue; nil: yes
+	GoOn      func() bool         // asked now and then whether to continue; nil: yes
 }
 
 // run is a run that is being diagnosed.
@@ -141,6 +144,7 @@ type run struct {
 	loops    *answers.Loops    // nil: the profile has none
 	counted  *loopcount.Misses // of the loops in each level; nil: not counted
 	full     map[int][]float64 // misses of the loops in caches of the size of a level without sets
+	plain    map[plainNest]float64
 	cost     *costs
 	places   []*place
 	taken    map[*place]float64 // share of a place's waits that findings have, 0 to 1
@@ -152,15 +156,21 @@ type run struct {
 	out      *Diagnosis
 }
 
+// plainNest is a nest as it is in a cache; the map has its misses.
+type plainNest struct {
+	nest  *loops.Nest
+	cache misses.Cache
+}
+
 // Run diagnoses the run of a profile. The error says why that cannot be done.
 func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
-	if o.GoOn == nil {
+	if o.GoOn = parallel.OneAtATime(o.GoOn); o.GoOn == nil {
 		o.GoOn = func() bool { return true }
 	}
 	if o.Readable == nil {
 		o.Readable = func(name string) string { return name }
 	}
-	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, swept: map[*place]uint64{}, full: map[int][]float64{}, out: &Diagnosis{}}
+	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, swept: map[*place]uint64{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, out: &Diagnosis{}}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
 		if err != nil {

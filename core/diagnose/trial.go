@@ -11,6 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops/change"
 	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -237,7 +238,10 @@ func (r *run) nest(g *group) {
 		}
 	}
 	if cache, ok := loopcount.CacheOf(r.Machine.Levels[worst]); ok && wait > leastWait*r.out.Cycles {
-		found, _, _ := change.Search(t.Nest, cache, mostChanges, r.GoOn)
+		found, _, _ := change.Search(t.Nest, cache, mostChanges, func(by change.Change) bool {
+			_, pad := by.(change.Pad)
+			return r.applies(t.Nest, by) && !(pad && r.byChance(loop, worst))
+		}, r.GoOn)
 		for _, o := range found {
 			try(t.Nest, false, o.Change)
 		}
@@ -245,14 +249,15 @@ func (r *run) nest(g *group) {
 	if n, runs := r.repeatedNest(loop); n != nil && wait > leastWait*r.out.Cycles {
 		if cache, ok := loopcount.CacheOf(r.Machine.Levels[worst]); ok {
 			g.repeated = float64(runs)
-			found, _, _ := change.Search(n, cache, mostChanges, r.GoOn)
+			found, _, _ := change.Search(n, cache, mostChanges, func(by change.Change) bool {
+				c, ok := by.(change.Tile)
+				return ok && len(c.Outer) == 1 && c.Trips[0] == 0 && r.applies(n, by)
+			}, r.GoOn)
 			for _, o := range found {
-				if c, ok := o.Change.(change.Tile); ok && len(c.Outer) == 1 && c.Trips[0] == 0 {
-					before := len(tried)
-					try(n, false, c)
-					for i := before; i < len(tried); i++ {
-						tried[i].runs = runs
-					}
+				before := len(tried)
+				try(n, false, o.Change)
+				for i := before; i < len(tried); i++ {
+					tried[i].runs = runs
 				}
 			}
 			g.repeated = 1
@@ -266,9 +271,6 @@ func (r *run) nest(g *group) {
 	}
 	best := -1
 	for i := range tried {
-		if _, ok := tried[i].change.(change.Pad); ok && !r.conflict(loop, worst, 4) { // it helps by chance
-			continue
-		}
 		if best < 0 || tried[i].saved*r.ease(tried[i].change, loop, worst) > tried[best].saved*r.ease(tried[best].change, loop, worst) {
 			best = i
 		}
@@ -432,20 +434,22 @@ func evenly(a, b, c []loops.Item, depth int) bool {
 // not apply or saves nothing.
 func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	waits := g.waits
-	if fuse, ok := by.(change.Fuse); repeats(n, by) || ok && r.sameSource(n, fuse) {
+	changed := n.Clone()
+	if !r.applies(n, by) || by.Apply(changed) != nil {
 		return nil
 	}
 	out := &trial{change: by, nest: n, sunk: sunk}
+	var caches []misses.Cache
 	for _, level := range r.Machine.Levels {
 		cache, ok := loopcount.CacheOf(level)
 		if !ok {
 			return nil
 		}
-		o, err := change.Try(n, cache, r.GoOn, by)
-		if err != nil {
-			return nil
-		}
-		out.before, out.after = append(out.before, float64(o.Before)), append(out.after, float64(o.After))
+		caches = append(caches, cache)
+	}
+	ok := false
+	if out.before, out.after, ok = r.missesOf(n, changed, caches); !ok {
+		return nil
 	}
 	// Alone, the nest begins with empty caches; in the run it may find data there, or find those
 	// gone that it used the last time. So the change is taken off the misses in the run.
@@ -469,18 +473,56 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	}
 	out.saved += r.nestRecurrence(n, g, by) + r.fusedWork(n, by, g)
 	if g.pages > leastPages*r.out.Cycles {
-		before, after := 0.0, 0.0
-		for _, b := range translations {
-			o, err := change.Try(n, b.cache, r.GoOn, by)
-			if err != nil {
-				return out
+		if before, after, ok := r.missesOf(n, changed, []misses.Cache{translations[0].cache, translations[1].cache}); ok {
+			for i, b := range translations {
+				before[i] *= b.cycles
+				after[i] *= b.cycles
 			}
-			before += b.cycles * float64(o.Before)
-			after += b.cycles * float64(o.After)
+			out.saved += g.pages * (1 - min(1, share(sum(after), sum(before))))
 		}
-		out.saved += g.pages * (1 - min(1, share(after, before)))
 	}
 	return out
+}
+
+// applies reports whether a change is one that a person would make.
+func (r *run) applies(n *loops.Nest, by change.Change) bool {
+	fuse, ok := by.(change.Fuse)
+	return !repeats(n, by) && !(ok && r.sameSource(n, fuse))
+}
+
+// byChance reports whether padding can help a loop by chance only: it has few conflicts.
+func (r *run) byChance(loop, level int) bool { return !r.conflict(loop, level, 4) }
+
+// missesOf counts the misses of a nest in caches, as it is and changed; ok is false if they cannot be
+// counted.
+func (r *run) missesOf(n, changed *loops.Nest, caches []misses.Cache) (before, after []float64, ok bool) {
+	const unknown = -1.0
+	counted := make([]float64, 2*len(caches))
+	for i, cache := range caches {
+		before, known := r.plain[plainNest{n, cache}]
+		if counted[2*i+1] = unknown; known {
+			counted[2*i+1] = before
+		}
+	}
+	parallel.Each(len(counted), func(i int) {
+		of := changed
+		if i%2 == 1 {
+			if of = n; counted[i] != unknown {
+				return
+			}
+		}
+		counted[i] = unknown
+		if m, err := change.Misses(of, caches[i/2], r.GoOn); err == nil {
+			counted[i] = float64(m)
+		}
+	})
+	for i, cache := range caches {
+		after, before = append(after, counted[2*i]), append(before, counted[2*i+1])
+		if before[i] != unknown {
+			r.plain[plainNest{n, cache}] = before[i]
+		}
+	}
+	return before, after, !slices.Contains(counted, unknown)
 }
 
 // sameSource reports whether two loops are one in the source, which runs twice in a row or

@@ -34,3 +34,16 @@ func Each(n int, do func(i int)) {
 	work()
 	others.Wait()
 }
+
+// OneAtATime returns ask for several goroutines: it waits for other calls to end. It may be nil.
+func OneAtATime(ask func() bool) func() bool {
+	if ask == nil {
+		return nil
+	}
+	var mutex sync.Mutex
+	return func() bool {
+		mutex.Lock()
+		defer mutex.Unlock()
+		return ask()
+	}
+}

@@ -33,8 +33,7 @@ type LevelMisses struct {
 	Problem string          // why there is no result, or a warning about it
 }
 
-// Count counts the misses of levels. It returns nil if goOn, which may be nil, returns false. It may call
-// goOn from several goroutines.
+// Count counts the misses of levels. It returns nil if goOn, which may be nil, returns false.
 func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.RunAsking, l, levels, goOn)
 }
@@ -50,6 +49,7 @@ type counting func(*loops.Tree, misses.Cache, func() bool) (*misses.Result, erro
 func countBy(run counting, l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	m := &Misses{of: l, Levels: make([]LevelMisses, len(levels))}
 	done := make([]bool, len(levels))
+	goOn = parallel.OneAtATime(goOn)
 	parallel.Each(len(levels), func(i int) { m.Levels[i], done[i] = count(run, l, levels[i], goOn) })
 	if slices.Contains(done, false) {
 		return nil

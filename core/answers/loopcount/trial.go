@@ -274,7 +274,7 @@ func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (tabl
 	if !ok {
 		return table, false, &trace.OptionError{Option: "cache", Got: level.Name, Want: "one that chooses sets by the low bits of a line's number"}
 	}
-	found, stopped, err := change.Search(t.Nest, cache, most, goOn)
+	found, stopped, err := change.Search(t.Nest, cache, most, nil, goOn)
 	for i := range found {
 		addTrial(&table, found[i].Change.Words(t.Names()), level.Name, &found[i], found[i].Change.Illegal())
 	}

@@ -2,10 +2,13 @@ package change
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"sync"
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/misses"
+	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -29,81 +32,126 @@ func (o *Outcome) Saved() float64 {
 // the error is [misses.ErrStopped]. Other errors are an [*Error], a [*loops.NestError] or
 // a [*trace.OptionError].
 func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o Outcome, err error) {
-	if o.Before, err = count(n, c, goOn); err != nil {
+	if o.Before, err = Misses(n, c, goOn); err != nil {
 		return o, err
 	}
-	return after(n, c, goOn, o.Before, changes...)
-}
-
-func after(n *loops.Nest, c misses.Cache, goOn func() bool, before uint64, changes ...Change) (o Outcome, err error) {
-	o.Before = before
-	changed := n.Clone()
 	for _, by := range changes {
-		if err := by.Apply(changed); err != nil {
-			return o, err
-		}
 		o.Change = by
 	}
-	o.After, err = count(changed, c, goOn)
+	o.After, err = Misses(n, c, goOn, changes...)
 	return o, err
 }
 
-func count(n *loops.Nest, c misses.Cache, goOn func() bool) (uint64, error) {
+// Misses counts the misses of a nest with changes, as [Try] does.
+func Misses(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (uint64, error) {
+	return count(n, c, func(uint64) bool { return goOn == nil || goOn() }, changes...)
+}
+
+func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
+	if len(changes) > 0 {
+		n = n.Clone()
+	}
+	for _, by := range changes {
+		if err := by.Apply(n); err != nil {
+			return 0, err
+		}
+	}
 	tree, err := n.Build()
 	if err != nil {
 		return 0, err
 	}
-	if goOn == nil {
-		goOn = func() bool { return true }
-	}
-	r, err := misses.CountAsking(tree, c, goOn)
-	if err != nil {
-		return 0, err
-	}
-	return r.Total.Misses, nil
+	return misses.Total(tree, c, goOn)
 }
 
 // Search tries interchanges, tiles, pads, alignments, fusions and arrays of structures on
 // a nest, one at a time, and gives those that save at least a fiftieth of the misses, the
 // best first, most of them at most. Of changes of one kind to the same loops or arrays
-// only the best is given. When goOn says no, it gives what it has found, and says that it
-// was stopped.
-func Search(n *loops.Nest, c misses.Cache, most int, goOn func() bool) (found []Outcome, stopped bool, err error) {
-	before, err := count(n, c, goOn)
+// only the best is given. It leaves out changes that are not wanted; nil: it tries all. When goOn
+// says no, it gives what it has found, and says that it was stopped.
+func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
+	if goOn == nil {
+		goOn = func() bool { return true }
+	}
+	before, err := Misses(n, c, goOn)
 	if err == misses.ErrStopped {
 		return nil, true, nil
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	for _, alternatives := range candidates(n, c) {
-		var best Outcome
+	s := search{nest: n, cache: c, goOn: goOn, most: most, before: before}
+	var jobs []job
+	for list, alternatives := range candidates(n, c) {
+		s.best = append(s.best, Outcome{Before: before, After: math.MaxUint64})
+		s.from = append(s.from, 0)
 		for _, by := range alternatives {
-			if goOn != nil && !goOn() { // most are counted before the count would ask
-				stopped = true
-				break
-			}
-			o, err := after(n, c, goOn, before, by)
-			if err == misses.ErrStopped {
-				stopped = true
-				break
-			}
-			if err != nil { // it does not apply
-				continue
-			}
-			if best.Change == nil || o.After < best.After {
-				best = o
+			if wanted == nil || wanted(by) {
+				jobs = append(jobs, job{list, len(jobs), by})
 			}
 		}
-		if best.Change != nil && best.Saved() >= worthwhile {
-			found = append(found, best)
-		}
-		if stopped {
-			break
+	}
+	parallel.Each(len(jobs), func(i int) { s.try(jobs[i]) })
+	for _, o := range s.best {
+		if o.Change != nil && o.Saved() >= worthwhile {
+			found = append(found, o)
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Outcome) int { return cmp.Compare(a.After, b.After) })
-	return found[:min(most, len(found))], stopped, nil
+	return found[:min(most, len(found))], s.stopped, nil
+}
+
+// search is a search that is under way. Its result does not depend on the order in which jobs end.
+type search struct {
+	nest   *loops.Nest
+	cache  misses.Cache
+	goOn   func() bool
+	most   int
+	before uint64
+
+	mutex   sync.Mutex // of what follows, and of calls of goOn
+	best    []Outcome  // of each list of candidates
+	from    []int      // their jobs
+	stopped bool
+}
+
+// job is a candidate to try.
+type job struct {
+	list, number int
+	by           Change
+}
+
+// try counts the misses of a candidate, as long as it may be among the results.
+func (s *search) try(j job) {
+	promising := func(least uint64) bool {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		s.stopped = s.stopped || !s.goOn()
+		return !s.stopped && least <= s.limit(j.list)
+	}
+	if !promising(0) { // most are counted before the count would ask
+		return
+	}
+	after, err := count(s.nest, s.cache, promising, j.by)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if best := &s.best[j.list]; err == nil && (after < best.After || after == best.After && j.number < s.from[j.list]) {
+		best.Change, best.After, s.from[j.list] = j.by, after, j.number
+	}
+}
+
+// limit is the most misses with which a candidate of a list may still be among the results.
+func (s *search) limit(list int) uint64 {
+	least := uint64(float64(s.before)*(1-worthwhile)) + 1
+	least = min(least, s.best[list].After)
+	if len(s.best) > s.most {
+		after := make([]uint64, len(s.best))
+		for i := range s.best {
+			after[i] = s.best[i].After
+		}
+		slices.Sort(after)
+		least = min(least, after[max(0, s.most-1)])
+	}
+	return least
 }
 
 const (

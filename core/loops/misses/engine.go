@@ -310,6 +310,10 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 
 // stretch runs iterations of a loop over references.
 func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
+	if e.few != nil && e.open == 0 && !b.wilds {
+		e.stretchFew(b, cur, iterations, at)
+		return
+	}
 	items, cur, steps := b.items, cur[:len(b.items)], b.steps[:len(b.items)]
 	for range iterations {
 		for j := range items {
@@ -335,6 +339,50 @@ func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
 			}
 		}
 	}
+}
+
+// stretchFew is stretch without the queue, for a cache of few ways.
+func (e *engine) stretchFew(b *block, cur []uint64, iterations uint64, at int) {
+	e.flush()
+	f, t, ways := e.few, &e.tally, e.few.ways
+	t.weight = e.weight
+	items, cur, steps := b.items, cur[:len(b.items)], b.steps[:len(b.items)]
+	made, references := uint64(0), uint64(0)
+	for j := range items {
+		if items[j].counted {
+			t.counts[at+1+j].accesses += iterations * e.weight
+			references++
+		}
+	}
+	for range iterations {
+		for j := range items {
+			it := &items[j]
+			addr := cur[j]
+			cur[j] = addr + steps[j]
+			if !it.counted {
+				continue
+			}
+			line, last := addr>>e.shift, (addr+it.bytes-1)>>e.shift
+			if set := int(f.set(line)) * ways; f.held[set] != line {
+				f.use(&access{line, uint32(at + 1 + j), e.columns[it.ref]}, f.held[set:set+ways], t)
+			}
+			for line < last {
+				line++
+				made++
+				t.counts[at+1+j].accesses += e.weight
+				if set := int(f.set(line)) * ways; f.held[set] != line {
+					f.use(&access{line, uint32(at + 1 + j), e.columns[it.ref]}, f.held[set:set+ways], t)
+				}
+			}
+		}
+		if made += references; made >= pauseEvery {
+			e.done += made
+			e.spend(int(made))
+			made = 0
+		}
+	}
+	e.done += made
+	e.spend(int(made))
 }
 
 // advance changes parameters as so many iterations do.

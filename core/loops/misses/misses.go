@@ -252,8 +252,44 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
+// Total returns the misses of a tree. It calls goOn as RunAsking does, with a lower bound of the result.
+func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error) {
+	e, err := prepare(t, c)
+	if err != nil {
+		return 0, err
+	}
+	e.pauses.ask = func() bool { return goOn(e.least()) }
+	if e.run(); e.over {
+		return 0, ErrStopped
+	}
+	return e.least(), nil
+}
+
+// least is a lower bound of the misses of the whole run, and the misses at its end.
+func (e *engine) least() (misses uint64) {
+	if e.open > 0 { // the counters may be of a block that a series only tries
+		return 0
+	}
+	for i := range e.tally.counts {
+		misses += e.tally.counts[i].misses
+	}
+	return misses
+}
+
 // count runs a tree through a cache.
 func count(t *loops.Tree, c Cache, goOn func() bool) (*engine, error) {
+	e, err := prepare(t, c)
+	if err != nil {
+		return nil, err
+	}
+	e.pauses.ask = goOn
+	if e.run(); e.over {
+		return nil, ErrStopped
+	}
+	return e, nil
+}
+
+func prepare(t *loops.Tree, c Cache) (*engine, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -261,10 +297,7 @@ func count(t *loops.Tree, c Cache, goOn func() bool) (*engine, error) {
 		return nil, errMany
 	}
 	e := newEngine(newLayout(t, c.LineBytes), c.Sets, c.Ways)
-	e.pauses = &pauses{ask: goOn, left: pauseEvery}
-	if e.run(); e.over {
-		return nil, ErrStopped
-	}
+	e.pauses = &pauses{left: pauseEvery}
 	return e, nil
 }
 
