@@ -17,26 +17,8 @@ var granularities = []string{"word", "line", "page"}
 
 // communication prints what threads write and other threads use.
 var _ = Add(&Verb{
-	Name:  "communication",
-	Title: "What threads write and others use, and false sharing",
-	Help: manual(`Print what goes between the threads of a trace. An event is a reference to a word,
-line or page that another thread wrote last; a transfer is the first load by a thread
-of a value that another one wrote since: the least that has to be moved, as messages
-would. --by tells it by flow (thread to thread), site (what wrote, what used), object
-(data structure), owner (parts of data and the threads they belong to) or window
-(over the run).
-
-False sharing is a line in which several threads write different words, so that they
-take it from each other. Data structures are ranked by how often their lines change
-hands: those that were taken back in this run, and then those whose threads did not
-overlap ("possible"). Below 1 % of the transfers of lines they are left out, and so are
-lines that one thread fills and others read. --false-sharing prints that table alone,
-with what to change. --cache L1=32KiB,full tells for private caches how many
-transfers come from the other cache, and how many from memory.
-
-csv is one table, with all rows; json has all tables.`),
-	Example: manual("  stackglass communication app.sgt\n  stackglass communication app.sgt --false-sharing\n" +
-		"  stackglass communication app.sgt --by flow --granularity line --format csv\n  stackglass communication app.sgt --cache L1=32KiB,full"),
+	Name:    "communication",
+	Title:   "What threads write and others use, and false sharing",
 	Machine: SomeCaches,
 	Args: []Arg{
 		{Name: "granularity", Default: "word", Words: granularities, Help: "of flows: " + strings.Join(granularities, ", ")},

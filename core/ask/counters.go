@@ -17,15 +17,6 @@ const ByflFormat = "byfl"
 var _ = Add(&Verb{
 	Name:  "counters",
 	Title: "Operations, bytes, branches and calls of a program, its functions or blocks",
-	Help: manual(`Print what a program's instructions add up to, whatever the machine: bytes and
-flops, integer operations, branches, calls, and how much memory is used how often.
-Every number is defined in the documentation of core/analysis/counters.
-
-FILE is a trace of a program compiled by "stackglass cc", which tells its blocks
-and instructions; any other trace, which tells its loads and stores only; a
-profile with counters (analyze --analyses locality,counters); or a result of Byfl
-(.byfl).`),
-	Example: manual("  stackglass counters app.sgt --by function --sort flops\n  stackglass counters app.sgp --format json\n  stackglass counters a.out.byfl --by function"),
 	Args: []Arg{
 		{Name: "by", Default: string(answers.ByProgram), Words: []string{"program", "function", "block"}, Help: manual("what to sum up by: program, function or block")},
 		{Name: "sort", Help: manual("the `COLUMN` to sort functions or blocks by, as csv names it; numbers fall (default: bytes)")},

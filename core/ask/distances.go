@@ -16,13 +16,8 @@ import (
 
 // histogram counts accesses by LRU stack distance: F(Δ).
 var _ = Add(&Verb{
-	Name:  "histogram",
-	Title: "Count the accesses with each stack distance",
-	Help: manual(`Print the histogram of LRU stack distances: the number of distinct lines touched
-between two accesses to the same line, from 0; inf is the first access to a line.
-
-csv and json have every distance; table and md sum them up in powers of two.`),
-	Example: manual("  stackglass histogram app.lackey.lz4 --format csv\n  stackglass histogram app.sgp --line 128 --svg app.svg"),
+	Name:    "histogram",
+	Title:   "Count the accesses with each stack distance",
 	Args:    []Arg{Line},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
@@ -56,13 +51,8 @@ func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) 
 
 // curve prints the misses of a fully associative LRU cache of every capacity: m(C).
 var _ = Add(&Verb{
-	Name:  "curve",
-	Title: "Miss-ratio curve: the misses of a cache of every capacity",
-	Help: manual(`Print the misses of a fully associative LRU cache of every capacity, exactly.
-
-csv and json have every breakpoint: each capacity at which the misses change,
-from one line on. table and md have powers of two.`),
-	Example: manual("  stackglass curve app.lackey.lz4\n  stackglass curve app.sgp --format csv --svg curve.svg"),
+	Name:    "curve",
+	Title:   "Miss-ratio curve: the misses of a cache of every capacity",
 	Args:    []Arg{Line},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
@@ -95,20 +85,13 @@ from one line on. table and md have powers of two.`),
 
 // sets prints the misses of set-associative LRU caches.
 var _ = Add(&Verb{
-	Name:  "sets",
-	Title: "Misses of set-associative caches of every number of sets and ways",
-	Help: manual(`Print the misses of LRU caches of 2^0 to 2^16 sets and 1 to 32 ways, exactly.
-A cache of S sets and W ways holds S × W lines.
-
-csv and json have every number of ways; for one set, which is a fully associative
-cache, beyond 32 too, wherever the misses change, as curve does. table and md have
-miss ratios, with a row for each number of sets.`),
-	Example: manual("  stackglass sets app.lackey.lz4\n  stackglass sets app.sgp --line 128 --format csv"),
-	Args:    []Arg{Line},
-	Needs:   needs(analysis.Sets),
-	Lines:   oneLine,
-	Spills:  true,
-	Sums:    true,
+	Name:   "sets",
+	Title:  "Misses of set-associative caches of every number of sets and ways",
+	Args:   []Arg{Line},
+	Needs:  needs(analysis.Sets),
+	Lines:  oneLine,
+	Spills: true,
+	Sums:   true,
 	Missing: func(p *profile.Profile) string {
 		if why := noDistances(p); why != "" || p.Sampled != nil || p.Locality[0].Sets != nil {
 			return why
@@ -185,17 +168,8 @@ func (r *Run) Locality(q Question) (*profile.Locality, error) {
 
 // footprint prints how many distinct lines a window of any length accesses.
 var _ = Add(&Verb{
-	Name:  "footprint",
-	Title: "Distinct lines that a window of any length accesses, on average",
-	Help: manual(`Print, for windows of 1, 2, 3, 4, 6, 8, … accesses, how many distinct lines the
-program accesses in such a window: the mean of all windows of the run, exactly (Xiang et
-al., PACT 2011). A program fills a cache in a window whose footprint is as large as the
-cache, and takes that much of a cache that it shares.
-
-growth is the number of lines that one more access adds. It predicts the miss ratio of a
-fully associative LRU cache as large as the footprint (Xiang et al., ASPLOS 2013); the
-command curve has the exact ratio.`),
-	Example: manual("  stackglass footprint app.lackey.lz4\n  stackglass analyze app.sgt --analyses default,footprint -o app.sgp"),
+	Name:    "footprint",
+	Title:   "Distinct lines that a window of any length accesses, on average",
 	Needs:   needs(analysis.Footprint),
 	Missing: lacks(func(p *profile.Profile) bool { return p.Footprint == nil || p.Footprint.Accesses == 0 }, "the profile holds no footprint"),
 	Answer: func(r *Run, q Question, d *report.Document) error {

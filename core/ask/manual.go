@@ -5,5 +5,3 @@ package ask
 // manual is text for the command's users. The page does without it: help is a large part of the
 // verbs.
 func manual(text string) string { return text }
-
-func manualOf(text func() string) string { return text() }

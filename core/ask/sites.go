@@ -17,31 +17,9 @@ import (
 
 // sites ranks source locations or data by misses.
 var _ = Add(&Verb{
-	Name:  "sites",
-	Use:   "[--cache NAME=SIZE,WAYS[,LINE] …]",
-	Title: "Which lines of source, functions or data miss",
-	Help: manual(`Rank lines of source by their misses in a cache: share of all misses, references,
-miss ratio, how their addresses go (stride: zero, unit, constant or irregular), and
-how much of the lines that they fetch is used before these are gone (of traces; in the
-caches asked about, or those that --utilisation names). --by sums up by site
-(a load or store in the code), line, function or object (data structure: heap blocks
-by the place that allocated them, global and local variables).
-
-Rows that together make --share of the misses are shown, 100 at most, or --top N;
-the others are one row, and sums are always those of what-if. csv and json have all rows. Misses of
-the caches that utilisation is measured for are exact, and those in fully associative
-ones at the edges of bins; others are estimates, tied to the level's total.
-
-Where the trace has several threads, each runs on a core of its own, as in what-if
-(--cores puts some on one), and "of coherence" counts the misses of private caches that
-are there because another core's store took the line.
-
-FILE is a trace that tells sites or instruction addresses, as "stackglass cc" and
-"stackglass trace" make them, or a profile of one. --source names folders or files
-whose text is shown beside the lines. --symbols names the program of a trace that
-has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`),
-	Example: manual("  stackglass sites app.sgt --source src\n  stackglass sites app.sgt --cache L1=48KiB,12 --cache L2=2MiB,16 --by object\n" +
-		"  stackglass sites app.sgp --by function --top 10 --sort references"),
+	Name:    "sites",
+	Use:     "[--cache NAME=SIZE,WAYS[,LINE] …]",
+	Title:   "Which lines of source, functions or data miss",
 	Machine: UsualCaches,
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []Arg{

@@ -13,28 +13,9 @@ import (
 
 // threads prints how threads use private and shared caches.
 var _ = Add(&Verb{
-	Name:  "threads",
-	Use:   "[--cache NAME=SIZE,WAYS[,LINE][,shared=CORES] …]",
-	Title: "What threads miss in caches of their own, and in caches that they share",
-	Help: manual(`Print, core by core, what the threads of a trace miss in private caches, which
-other cores' stores take lines from, and in caches that cores share; each cache is
-asked about by itself (what-if has hierarchies). A thread is a core, unless --cores
-groups them, as in --cores 0,1/2,3. All cores share a cache with shared=all; groups of
-them, as in --domains 0-3/4-7, with shared=4.
-
-Misses in a private cache are cold, capacity (or conflict), or coherence misses, which
-would have hit, had no other core stored to the line. In a cache that cores share, the
-effective share is the size of a cache of its own in which a core would miss as often.
-Sharing changes stack distances: others' lines come in between (dilated), some of which
-the core uses too (overlapped); another core touches the line itself in between
-(intercepted), or touched it first (brought).
-
---curve prints the misses of each core in fully associative LRU caches of every
-capacity: private (undisturbed), coherent, and concurrent (shared by all). csv and json
-have every capacity at which they change; table and md have powers of two.
-csv is one table, that of --by; json has all.`),
-	Example: manual("  stackglass threads app.sgt\n  stackglass threads app.sgt --cache L1=32KiB,8 --cache L2=1MiB,16,shared=2 --domains 0,1/2,3\n" +
-		"  stackglass threads app.sgt --by change --format csv\n  stackglass threads app.sgp --curve --format csv"),
+	Name:    "threads",
+	Use:     "[--cache NAME=SIZE,WAYS[,LINE][,shared=CORES] …]",
+	Title:   "What threads miss in caches of their own, and in caches that they share",
 	Machine: UsualCaches,
 	Usual:   []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}, // of each core, and of all
 	Args: []Arg{

@@ -1,9 +1,9 @@
 // Package ask lists the questions about a run, and answers them. The command, the page, exports
 // and comparisons all ask here, so that one question has one answer.
 //
-//  1. A [Verb] is a kind of question, such as what-if: its name, help, arguments with defaults
+//  1. A [Verb] is a kind of question, such as what-if: its name, arguments with defaults
 //     and allowed values, the analyses that it needs, and the function that answers. [Verbs]
-//     lists them; the command makes its options and help from the list.
+//     lists them; the command makes its options from the list.
 //  2. A [Question] is a verb with values for its arguments and with a hierarchy of caches. Its
 //     words are the same on the command line, in an address of the page and in a message to a
 //     worker, as in "threads by=core line=64".
@@ -12,9 +12,9 @@
 //  4. [Run.Answer] returns a [report.Document]: tables with units, facts of the input, and
 //     warnings.
 //
-// To add a verb, write a file that adds it: see windows.go, the smallest one. Verbs whose
-// answers need much code are in package ask/program, which the page's first program does not
-// import.
+// To add a verb, write a file that adds it: see windows.go, the smallest one. Its help is a text of
+// the command, in tools/stackglass/internal/command/help. Verbs whose answers need much code are in
+// package ask/program, which the page's first program does not import.
 package ask
 
 import (
@@ -31,8 +31,6 @@ type Verb struct {
 	Name    string // on the command line and in addresses: "what-if"
 	Use     string // the rest of a command line, after the name and FILE
 	Title   string // in one line
-	Help    string // in paragraphs
-	Example string // command lines, one a line
 	Args    []Arg
 	Machine Machine  // whether it is about caches
 	Usual   []string // default caches, for UsualCaches

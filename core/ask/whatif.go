@@ -15,47 +15,9 @@ import (
 
 // whatIf predicts hits and misses of a hierarchy of caches.
 var _ = Add(&Verb{
-	Name:  "what-if",
-	Use:   "--cache NAME=SIZE,WAYS[,LINE] …",
-	Title: "Hits and misses of a hierarchy of caches",
-	Help: manualOf(func() string {
-		return `Predict hits and misses of each level of a hierarchy, first level first. SIZE is
-32KiB, 32KB or 32K, all the same (units are powers of 1024), or a number of
-bytes; WAYS a number or full (fully associative), LINE 64 unless said.
-
-Behind these may stand, with commas: latency=CYCLES (from a load to the use of
-what hits), bandwidth=BYTES a cycle (to the level above), shared=CORES, and the
-words hashed, plru, random, inclusive, exclusive, write-through and
-no-allocate. Memory and clock are given in the same way: --cache
-memory=latency=230,bandwidth=8 --cache clock=3.5. With all latencies known, the
-answer has the average access time.
-
---hierarchy takes a preset (` + presetLines() + `)
-or a file: JSON or YAML (core/hierarchy/config/hierarchy.schema.json says which
-keys), a PPT hardware file, a drcachesim configuration, or one cache a line.
-
-The method of a level is exact (from stack distances or set tables), independent
-(as if it saw every access, not only the misses of the one above), as-lru (another
-policy, taken for LRU), or sdcm: a model of sets. Where sets are exact, what SDCM
-would have said stands beside it. MPKR and MPKI are misses a thousand references
-and a thousand instructions.
-
-Where the trace has several threads, each runs on its own core. --one-core puts all on
-one core; --cores, with a trace, puts some on one. Levels are private to a core unless shared=CORES or shared=all says
-how many have one in common; other cores' stores take lines from private ones, and
-the misses that come of that are told apart. --by core has the numbers of each core.
-The cores that share a cache are those whose threads appear one after the other, as in
-simulate, unless --domains or --cores says otherwise; a profile (.sgp) has only the
-groups that it was made with.
---share 0=4MiB,1=2MiB parts the last shared level between the threads' cores.
-
---fail-if states a budget, as in L2.misses>1e6, on accesses, hits, misses or
-miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`
-	}),
-	Example: manual("  stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full\n" +
-		"  stackglass what-if app.sgp --hierarchy i7-4770K\n" +
-		"  stackglass what-if app.sgp --cache L1=32KiB,8,latency=4 --cache memory=latency=200\n" +
-		"  stackglass what-if app.sgp --cache L1=32KiB,8 --fail-if 'L1.miss_ratio>0.05'"),
+	Name:    "what-if",
+	Use:     "--cache NAME=SIZE,WAYS[,LINE] …",
+	Title:   "Hits and misses of a hierarchy of caches",
 	Machine: AllCaches,
 	Args: []Arg{
 		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("print what each core asks of each level: level or core")},
@@ -155,19 +117,4 @@ func shares(q Question) (list []hierarchy.Share, err error) {
 		}
 	}
 	return list, nil
-}
-
-// presetLines lists the presets, a few a line.
-func presetLines() string {
-	text := ""
-	for i, h := range hierarchy.Presets() {
-		switch {
-		case i > 0 && i%6 == 0:
-			text += ",\n"
-		case i > 0:
-			text += ", "
-		}
-		text += h.Name
-	}
-	return text
 }

@@ -9,19 +9,12 @@ import (
 
 // windows follows the working set and the misses over the run.
 var _ = Add(&Verb{
-	Name:  "windows",
-	Title: "Working set and misses over time",
-	Help: manual(`Print, for each window of the run, its accesses, its working set (the distinct lines
-that it touches; Denning, CACM 1968) where that was counted, and the misses of fully
-associative LRU caches of each power of two of lines. A phase is a stretch of windows
-with like numbers. A longer run has wider windows, never more than 1,024.
-
-table and md leave out small caches that miss as much as the next larger one.`),
-	Example: manual("  stackglass windows app.lackey.lz4\n  stackglass windows app.sgp --line 128 --format csv"),
-	Args:    []Arg{Line},
-	Needs:   needs(analysis.Locality),
-	Lines:   oneLine,
-	Spills:  true,
+	Name:   "windows",
+	Title:  "Working set and misses over time",
+	Args:   []Arg{Line},
+	Needs:  needs(analysis.Locality),
+	Lines:  oneLine,
+	Spills: true,
 	Missing: func(p *profile.Profile) string {
 		if why := noDistances(p); why != "" || len(p.Locality[0].Windows.Rows) > 0 {
 			return why

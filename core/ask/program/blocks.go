@@ -27,26 +27,6 @@ var blockTables = []string{"function", "block", "branch", "opcode"}
 var Blocks = ask.Add(&ask.Verb{
 	Name:  "blocks",
 	Title: "How often blocks run and branches are taken, of a run or of LLVM IR alone",
-	Help: `Print what the functions and blocks of a program execute, and its branches: how often
-each way is taken, and what that means to the number of all instructions. Sensitivity
-1 is a branch whose trip count, or odds, in proportion change as many instructions.
-
-FILE is a trace of a program compiled by "stackglass cc", or a profile that was made
-with "analyze --analyses blocks": counts are those of the run, exactly, and each block
-tells how its references find their lines.
-
-Or FILE is the text of LLVM IR (.ll), as clang -S -emit-llvm writes it: then the counts
-follow from how likely the ways of each branch are. --prof takes that from the weights
-that a compiler's profile has left in it, which are near the truth and never exact;
-what is not known is guessed: loops run ten times, other ways are alike. The program
-begins in main, once, or where --enter says.
-
---template prints all branches with their source lines, and how often each goes which
-way, as a text to be changed: probabilities, weights, trip counts, and expressions of
-parameters, as in trip n/4. --probabilities reads it, for the program of a run or for
-LLVM IR, and --set n=1000 says what its parameters are.`,
-	Example: "  stackglass blocks app.sgt\n  stackglass blocks app.sgp --by branch --top 5\n  stackglass blocks app.ll --template > app.txt\n" +
-		"  stackglass blocks app.ll --probabilities app.txt --set n=1000 --format csv",
 	Args: []ask.Arg{
 		{Name: "by", Words: blockTables, Help: "print one table alone, and all of it: " + strings.Join(blockTables, ", ") + " (csv: function)"},
 		ask.TopRows,

@@ -13,21 +13,8 @@ import (
 
 // Diagnose finds what makes a run slow.
 var Diagnose = ask.Add(&ask.Verb{
-	Name:  "diagnose",
-	Title: "What is wrong, where, what it costs, and what to change",
-	Help: `Print what share of the run's cycles is spent waiting for memory, and at most five
-findings, ranked by the cycles that a change would save: the kind of problem, the line,
-the data, why, and what to change. Cycles are estimated for one machine: the caches of
---hierarchy or --cache and the core of --processor.
-
-Changes of loops (their order, tiles, padding, fusion, arrays of structures) are tried:
-made on the recorded loops, and the misses of every level counted again. What cannot be
-tried has a range instead, and says so.
-
-Record the program with "stackglass cc" for a full diagnosis. A trace without code has
-causes for the run as a whole only. Without loops, no change can be tried.`,
-	Example: "  stackglass diagnose app.sgt\n  stackglass diagnose app.sgt --hierarchy epyc-9654 --processor znver4\n" +
-		"  stackglass diagnose app.sgp --format json",
+	Name:    "diagnose",
+	Title:   "What is wrong, where, what it costs, and what to change",
 	Machine: ask.UsualCaches,
 	Usual:   []string{"L1=48KiB,12,latency=4", "L2=1MiB,16,latency=14", "L3=32MiB,16,latency=47,shared=all", "memory=latency=300"},
 	Places:  true,

@@ -30,39 +30,8 @@ var changeKinds = []ask.Arg{
 
 // Loops lists the loop nests of a run.
 var Loops = ask.Add(&ask.Verb{
-	Name:  "loops",
-	Title: "The loop nests of a run, and the arrays that each goes over",
-	Help: `Fold a trace into its loops, and print them: where in the source, how often each runs
-and with how many iterations (trips; 1–512 where they change), and what share of all
-references is made in it. Loops are numbered as chapters are: 2.1 is the first loop in
-nest 2. Nests that differ in addresses and trip counts only are one that runs several
-times. What is folded is lossless; counts are exact.
-
---arrays prints the arrays of each loop, --loop 2.1 those of one: base, extent, stride
-for each loop from the outermost in, the bytes that its first run touches, and how much
-of the lines they lie in that is. Accesses without a pattern are irregular.
-
---cache counts misses by loop and cause, and who evicts whom: exactly, with LRU, on the
-folded trace, at a cost that hardly grows with trip counts. Each level is counted as if
-it saw every access; threads share it. The last row has the misses of the whole run, as
-simulate counts them for the level alone. Arrays get their class in the first level, as
-ScalaMemAnalysis has them, from exact counts.
-
-What if the code were different: --pad, --interchange, --tile, --align, --fuse and
---array-of-structs change one nest (--nest) in the order given here, and the misses of
-the caches given by --cache or --hierarchy are counted again, exactly; --propose tries
-many such changes and prints those that save most. Loops go by their numbers, or as i,
-j, k, …: the outermost loop of the nest, the first in it, and so on. Arrays go by their
-names, or by an address in them. Whether the program still means the same is not
-checked; each change says what would make it illegal.
-
-Loops that make less than --share of the references are left out; csv and json have
-all. FILE is a trace, a folded one (.sgl), which may stand for more rows than can be
-unfolded, or a profile that was made with "analyze --analyses loops". Loops
-are those of the program where the trace tells sites and blocks, as "stackglass cc"
-makes it; with addresses of instructions they mostly are; without both, little folds.`,
-	Example: "  stackglass loops app.sgt\n  stackglass loops app.sgt --loop 1.1\n  stackglass loops app.sgp --arrays --format csv\n" +
-		"  stackglass loops app.sgt --propose 3 --cache L1=32KiB,8\n  stackglass loops app.sgt --pad b=+64 --tile i=32,j=32 --cache L1=32KiB,8",
+	Name:    "loops",
+	Title:   "The loop nests of a run, and the arrays that each goes over",
 	Machine: ask.SomeCaches,
 	Args: append([]ask.Arg{
 		{Name: "loop", Help: "print the arrays of this loop, by its `NUMBER`, as in 1.2"},

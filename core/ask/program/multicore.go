@@ -15,48 +15,9 @@ var coreTables = []string{"rates", "speedup", "work", "cores", "loops", "samplin
 
 // Multicore predicts what the threads of a sequential run would do.
 var Multicore = ask.Add(&ask.Verb{
-	Name:  "multicore",
-	Use:   "--cores N,… --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
-	Title: "Hit rates and speed-up on any number of cores, from a run with one thread",
-	Help: `Predict what the threads of an OpenMP program would do to private and shared caches,
-and how much sooner they would be done, from the trace of a run with one thread:
-
-  stackglass cc -- clang -O2 -g -fopenmp app.c -o app && OMP_NUM_THREADS=1 ./app
-
-The work of parallel regions is divided as OpenMP would, by the iterations of its
-loops and their schedules, and what is private to a thread lies apart for each. The
-threads' references go through the caches, kept coherent, one after the other: that is
-exact for the threads as they are mimicked ("simulated"). "sampled-sdcm" is the stack
-distance cache model of the same threads, as PPT-SASMM has it, from a sample of their
-lines, and "windowed-sdcm" from windows: some executions of each block, as the paper's
-Algorithm 3 has it, one in a hundred and 30 at least, or as --sdcm windows,rate=0.05,
-least=100 says. P(BB), how much a block counts, is counted, or by the paper's equations:
-weights=corrected or weights=printed. ± is half of the interval that has the truth in 95
-of 100 samples; --by sampling tells what was looked at. Local rates are of what comes to a level, global ones of all accesses; the mean
-weighs all caches of a level the same.
-
---division region or printed divides the executions of each block instead, as the paper
-does. --schedule stands in for those of the program. --interleave is the order of the
-cores' references, which nobody knows.
-
---processor adds times: what the blocks of each core take, with loads at the latency of
-where their lines are, and what is lost to serial work, imbalance, work that all do
-again, slower loads and the bandwidth of memory. They are against one core.
-
---at predicts hit rates at an input that nobody ran, from runs at two or more small ones:
-how often blocks run on each core goes on by laws, as "scale" has it, and the reuse of
-each block is kept as in the largest run, as in PPT-SASMM, or followed from run to run.
-Take sizes that the cores divide alike. --check holds it against a run.
-
-Block-labelled traces of PPT tell no loops: --division is region or printed. Which blocks
-are parallel, and which hold shared variables, is told by their names, in the trace or
-in the table that Byfl prints (--ppt-blocks); other files of PPT are held against it.
-
--o keeps the profile of the threads of one number of cores, which all other verbs take.`,
-	Example: "  stackglass multicore app.sgt --cores 1,2,4,8,16 --hierarchy sasmm\n" +
-		"  stackglass multicore app.sgt --cores 8 --schedule dynamic,4 --cache L1=32KiB,8 --cache L2=1MiB,16,shared=all -o app-8.sgp\n" +
-		"  stackglass multicore app.sgt --cores 2,4,8 --hierarchy i7-4770K --processor skylake-avx512 --by speedup\n" +
-		"  stackglass multicore --at n=512 n=64:a.sgt n=96:b.sgt n=128:c.sgt --cores 1,4,16 --hierarchy sasmm",
+	Name:    "multicore",
+	Use:     "--cores N,… --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
+	Title:   "Hit rates and speed-up on any number of cores, from a run with one thread",
 	Machine: ask.AllCaches,
 	Args: []ask.Arg{
 		{Name: "cores", Default: "1,2,4,8,16", Help: "the `NUMBERS` of cores, each up to 64"},

@@ -15,25 +15,8 @@ import (
 
 // Pipeline predicts what the blocks of a program take on a processor.
 var Pipeline = ask.Add(&ask.Verb{
-	Name:  "pipeline",
-	Title: "Cycles of functions and blocks on a processor, and what limits them",
-	Help: `Print how many cycles a program takes on the core of a processor: by function, by block
-of one function, and for one block what its loop waits for and its schedule on ports.
-
-FILE is a trace of a program compiled by "stackglass cc", a profile that was made with
-"analyze --analyses default,blocks", or the text of LLVM IR (.ll). Of a run, --cache or
---hierarchy say where loads find their lines: each takes the average latency of its
-place in the code. A latency that they do not state is the processor's, or a usual one,
-and a warning names it. Without them every load hits in the first level.
---module gives the LLVM IR of a program beside its trace.
-
-A loop's iteration takes the largest of three bounds: ports, micro-ops that enter the
-core, and values of the iteration before. It is a model: what it leaves out is said.
-
---processor is one of ` + strings.Join(pipeline.Processors(), ", ") + `,
-or a file with a description of one, in the same form or in PPT's.`,
-	Example: "  stackglass pipeline app.sgt --hierarchy ryzen-9950x\n  stackglass pipeline app.ll --processor neoverse-v2 --probabilities app.txt --set n=1000\n" +
-		"  stackglass pipeline app.sgt --function solve --format csv",
+	Name:    "pipeline",
+	Title:   "Cycles of functions and blocks on a processor, and what limits them",
 	Machine: ask.SomeCaches,
 	Places:  true,
 	Args: []ask.Arg{

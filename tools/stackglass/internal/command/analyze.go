@@ -28,27 +28,7 @@ func (a *app) analyze() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "analyze FILE… [-o PROFILE.sgp]",
 		Short: "Read traces once and keep their profiles",
-		Long: `Read each trace once, print a summary of its profile, and keep the profile with -o.
-A profile holds no file name, path or time: the same trace and options give the
-same bytes, here and in the browser.
-
-A pass that is interrupted, or whose trace is cut off, keeps the profile of what
-it read, marked as partial; it replaces no complete profile, but is kept beside
-it as PROFILE.partial.sgp.
-
---sample estimates stack distances from a part of the accesses, and says how far they
-may be off; counters stay exact, and sets are answered by a model. Sites and threads
-follow every sample, communication lines (--sample space=0.01, lines=8192), or stretches
-of the run (onoff=1e6/1e8).
-
-With --checkpoint DIR the state of the pass is kept in a folder now and then. When the
-pass is ended, by an interrupt, a kill or a power cut, the same command goes on from
-there, and gives the same bytes as if nothing had happened. The folder is empty again
-when the analysis is over.
-
-FILE may be a profile too: its summary is printed again, and -o copies it.`,
-		Example: "  stackglass analyze app.lackey.lz4 -o app.sgp --lines 32,64,128\n  zcat huge.din.gz | stackglass analyze - -o huge.sgp",
-		Args:    someFiles,
+		Args:  someFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
 			sizes, err := parseLines(lines)
 			if err != nil {

@@ -42,9 +42,9 @@ func (a *app) verb(v *ask.Verb) *cobra.Command {
 	o := &asking{verb: v}
 	cmd := &cobra.Command{
 		Use:   strings.TrimSpace(v.Name + " FILE " + v.Use),
-		Short: v.Title, Long: v.Help, Example: v.Example,
-		Args: oneFile,
-		RunE: func(_ *cobra.Command, args []string) error { return a.ask(o, args[0]) },
+		Short: v.Title,
+		Args:  oneFile,
+		RunE:  func(_ *cobra.Command, args []string) error { return a.ask(o, args[0]) },
 	}
 	o.r = addOptions(cmd, v.Needs != nil)
 	if v.Spills {

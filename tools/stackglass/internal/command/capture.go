@@ -20,48 +20,8 @@ import (
 // cc stands in for a compiler.
 func (a *app) cc() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "cc -- COMPILER ARGUMENTS…",
-		Short: "Compile a program so that it traces itself",
-		Long: `Compile and link with clang, clang++ or flang as ever; what comes out records its
-memory references while it runs, in the file PROGRAM.sgt where it is run. It behaves
-as before. On a terminal it also reports, at its end, how many references the trace
-has. Optimisation is the compiler's own: what is traced is the optimised program.
-
-  CC='stackglass cc -- clang' ./configure && make
-  make CC='stackglass cc -- clang-19' CXX='stackglass cc -- clang++-19'
-  cmake -DCMAKE_C_COMPILER=clang -DCMAKE_C_COMPILER_LAUNCHER='stackglass;cc;--' \
-        -DCMAKE_C_LINKER_LAUNCHER='stackglass;cc;--' .
-
-A traced shared library needs the runtime, which is in a program that is traced. In
-one that is not, such as an interpreter of which it is an extension, it needs the
-runtime beside it:
-  LD_PRELOAD=$(stackglass cc --preload -- clang) python3 …
-
-Code that is not recompiled (libraries, assembly) is not in the trace; sources that
-cannot be instrumented are compiled as they are, with a note. Stack frames grow a
-little: where very deep recursion ends by a signal, ulimit -s unlimited helps.
-
-The environment of the traced program:
-  STACKGLASS_OUT=FILE        where the trace goes; %p stands for the process's number
-  STACKGLASS_MAX_BYTES=N     the trace ends there, the program does not (1.5G; K, M, G, T)
-  STACKGLASS_START=off       record only between stackglass_begin("…") and
-                             stackglass_end() of stackglass.h (--header prints it)
-  STACKGLASS_REGION=NAME     record only in the parts of that name
-  STACKGLASS_ORDER=sliced    of several threads: in order only from one slice of time
-                             to the next, which is faster; else exact
-  STACKGLASS_FORK=file       a child of fork writes FILE.NUMBER; else it is not traced
-  STACKGLASS_VERBOSE=1       report the trace on standard error even if that is no terminal
-  STACKGLASS_QUIET=1         do not report it at all; errors are always reported
-
-A program that a signal ends leaves a complete trace. After SIGKILL, the trace is cut
-short: it has everything up to the last part that was written. If the program has a
-handler of its own for a signal that ends it, the handler comes first, and the trace
-is complete if the handler ends in exit() or _exit(). Where the runtime cannot
-complete the trace within a few seconds, as when nobody reads the pipe that the trace
-goes to, the signal ends the program all the same.`,
-		Example: `  stackglass cc -- clang -O2 -o app app.c -lm
-  ./app && stackglass analyze app.sgt
-  stackglass cc --header > stackglass.h`,
+		Use:                "cc -- COMPILER ARGUMENTS…",
+		Short:              "Compile a program so that it traces itself",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch line := slices.Index(args, "--"); {
@@ -115,17 +75,6 @@ func (a *app) trace() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace [-o OUT.sgt] -- PROGRAM [ARGUMENT…]",
 		Short: "Run a program as it is and record its trace",
-		Long: `Run a program as it is, without compiling it anew, and write the trace of its
-memory references to OUT.sgt (PROGRAM.sgt unless named). Everything that runs in
-its process is in it, libraries too; functions, source lines and global variables
-are named as far as the files have symbols (compile with -g).
-
-The program is run by QEMU (apt-get install qemu-user), whose plugin is compiled
-once by a C compiler, or where that is not installed by Valgrind, a hundred times
-slower. It has the standard streams and the environment of this command, which
-exits as it does: with its status, or 128 and the number of the signal that ended
-it.`,
-		Example: "  stackglass trace -- ./prog input.txt\n  stackglass trace -o sort.sgt -- sort -n numbers.txt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("give a program to run, as in: stackglass trace -- ./prog input.txt")

@@ -83,15 +83,9 @@ type app struct {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:     "stackglass",
-		Version: Version,
-		Short:   "Trace once, ask about any cache",
-		Long: `Analyse memory traces. One pass over a trace gives its profile: exact LRU stack
-distances, independent of any machine. The profile answers questions about any
-cache, without reading the trace again.
-
-FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
-- is standard input, and demo:NAME an embedded demo (see: stackglass demo).`,
+		Use:           "stackglass",
+		Version:       Version,
+		Short:         "Trace once, ask about any cache",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -110,6 +104,9 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 	)
 	for _, v := range ask.Verbs() {
 		root.AddCommand(a.verb(v))
+	}
+	for _, verb := range append(root.Commands(), root) {
+		describe(verb)
 	}
 	return root
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"github.com/stackglass/stackglass/site"
@@ -123,6 +124,26 @@ func TestUsageErrors(t *testing.T) {
 				t.Errorf("stdout: %s", got.stdout)
 			}
 		})
+	}
+}
+
+// TestHelp: every verb of package ask has help with examples, and every text is of a verb.
+func TestHelp(t *testing.T) {
+	root := new(app).root()
+	for _, v := range ask.Verbs() {
+		if verb, _, _ := root.Find([]string{v.Name}); verb.Long == "" || verb.Example == "" || strings.Contains(verb.Long, "{") {
+			t.Errorf("%s: help %q, examples %q", v.Name, verb.Long, verb.Example)
+		}
+	}
+	texts, err := helpTexts.ReadDir("help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		name := strings.TrimSuffix(text.Name(), ".txt")
+		if verb, _, err := root.Find([]string{name}); name != root.Name() && (err != nil || verb.Name() != name) {
+			t.Errorf("help/%s is of no verb", text.Name())
+		}
 	}
 }
 

@@ -42,28 +42,8 @@ func (a *app) compare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B [--on VERB]",
 		Short: "Two runs side by side: A, B, difference",
-		Long: `Ask two traces or profiles the same question and print both answers: A, B, the
-difference B - A, and the change as a share of A. --on says which question: that of a
-verb, with its options if it has some, as in --on "communication by=flow".
-
-Rows belong together by what names them: a distance, a capacity, a level, and
-functions and places in the code by their names in the sources, so that two
-builds of a program, or two programs, can be compared. A row that is only in A or
-only in B says so. A difference of shares is in percentage points. Blocks and bounds of
-pipeline are those of one function and block: --on "pipeline function=solve block=loop".
-
-csv and json have a line for every number of every row; table and md leave out
-columns that tell nothing, and have one number of each row where rows are many: the
-one that --sort names.
-
---fail-if states a budget on a difference, as in 'L1.misses.difference>1%': the
-row's name, the number's name as json has it, and a bound on the difference, or,
-with a %, on the change. * is any row. Beyond it the exit code is 1.`,
-		Example: "  stackglass compare demo:matmul-naive demo:matmul-blocked\n" +
-			"  stackglass compare old.sgp new.sgp --on what-if --cache L1=32KiB,8 --fail-if 'L1.misses.difference>1%'\n" +
-			"  stackglass compare old.sgt new.sgt --on \"blocks by=function\" --sort instructions",
-		Args: twoFiles,
-		RunE: func(_ *cobra.Command, args []string) error { return a.runCompare(c, args) },
+		Args:  twoFiles,
+		RunE:  func(_ *cobra.Command, args []string) error { return a.runCompare(c, args) },
 	}
 	c.r = addReading(cmd)
 	f := cmd.Flags()

@@ -22,19 +22,7 @@ func (a *app) convert() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert FILE -o OUT.sgt",
 		Short: "Write a trace, or a part of it, in another format",
-		Long: `Write the trace FILE to OUT as a container (.sgt): smaller than any packed text,
-several times faster to read, and nothing of what FILE tells is lost. A container
-is written anew in the order in which its threads ran, with its blocks and
-tables.
-
---to writes a format of other tools instead, with what it has room for: din has
-kinds and addresses; lackey also sizes, and threads, and an instruction's address
-where it is fetched; csv has sizes, threads and instructions, as far as FILE.
-
-OUT appears when it is whole. Of a FILE that is cut or damaged, what can be read
-is written, and the exit code is 3.`,
-		Example: "  stackglass convert app.lackey.lz4 -o app.sgt\n  stackglass convert app.sgt -o loads.sgt --kinds load --limit 1000000\n  stackglass convert app.sgt --to din -o - | dineroIV -informat d …",
-		Args:    oneFile,
+		Args:  oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !slices.Contains(pass.WrittenFormats, to) {
 				return usagef("--to ", to, ", want ", strings.Join(pass.WrittenFormats, ", "))
@@ -208,15 +196,7 @@ func (a *app) fold() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fold FILE -o OUT.sgl",
 		Short: "Fold a trace without loss into its loops",
-		Long: `Fold the trace FILE into a tree of loops and references, and write it to OUT: a file
-whose size hangs on how regular the program is, and not on how long it ran. Nothing is
-lost: unfold gives every row back in its order, and every verb takes OUT in place of
-FILE. How regular a trace is, leaves and bytes per reference tell.
-
-OUT appears when it is whole. Of a FILE that is cut or damaged, what can be read
-is folded, and the exit code is 3.`,
-		Example: "  stackglass fold app.sgt -o app.sgl\n  stackglass loops app.sgl",
-		Args:    oneFile,
+		Args:  oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if window < 0 || window > 1<<20 {
 				return usagef("--window, want a number of nodes from 1 to 1048576")
@@ -249,14 +229,7 @@ func (a *app) unfold() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unfold FILE.sgl -o OUT.sgt",
 		Short: "Write the trace that a folded one stands for",
-		Long: `Write every row of the folded trace FILE, in its order, to OUT, a container (.sgt). A
-program that was told of, as by "stackglass cc", is told of again.
-
-A file of a few bytes may stand for more rows than any disk holds: more than ` + mostUnfoldedText + ` are
-refused, unless --limit says how many are wanted. No other verb needs it unfolded:
-loops counts in it as it is.`,
-		Example: "  stackglass unfold app.sgl -o app.sgt\n  stackglass unfold app.sgl -o begin.sgt --limit 1000000",
-		Args:    oneFile,
+		Args:  oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.rewrite(r, args[0], "OUT.sgt", pass.ConvertOptions{To: pass.Unfolded})
 		},

@@ -24,10 +24,6 @@ func (a *app) demo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo [NAME]",
 		Short: "Small real traces with a question each",
-		Long: `Without a name, list the embedded demos. With one, ask its question, print its
-miss-ratio curve and what it teaches; with -o write its trace, with --source its
-C program (to standard output, or to -o). Every verb takes demo:NAME for a FILE.`,
-		Example: "  stackglass demo\n  stackglass demo matmul-blocked\n  stackglass histogram demo:array-list",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return demoNames(), cobra.ShellCompDirectiveNoFileComp
 		},

@@ -39,33 +39,8 @@ func (a *app) export() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FILE --to FORM [-o OUT]",
 		Short: "Write the answers for other tools, or as a report",
-		Long: `Write what a trace or a profile tells in the form of another tool:
-
-  html       a report in one file: no scripts, nothing to load
-  pprof      places in the code, for go tool pprof (packed if OUT ends in .gz)
-  callgrind  the same, for callgrind_annotate and KCachegrind
-  folded     the same, a stack a line, for flame graphs of one --event
-  csv        every table; OUT is a folder, or --table names one
-  json       every table, in one object
-
-html, csv and json have the answer of every verb that FILE has one for, the diagnosis
-first. A trace that does not fold has no loops: ask for them with
-"analyze --analyses default,loops,blocks" and export the profile.
-
-With --cache or --hierarchy places have their misses in each level, and html, csv
-and json the answers about the hierarchy. What is exported adds up to the numbers
-of the whole run: pprof and callgrind add up costs, so they get the sum of stack
-distances, which over accesses less cold ones is their mean.
-
-OUT appears when it is whole; without -o it is standard output. A pass that ends
-early replaces nothing: what it read is exported beside OUT, as in app.partial.html.
-A folder's input.csv tells what its tables are of, and takes with it those of an
-earlier export that this one does not have.`,
-		Example: "  stackglass export app.sgt --to html --hierarchy i7-6700 -o app.html\n" +
-			"  stackglass export app.sgp --to pprof --cache L1=32KiB,8 -o app.pb.gz && go tool pprof -top app.pb.gz\n" +
-			"  stackglass export app.sgp --to folded --cache L1=32KiB,8 --event L1_misses | flamegraph.pl > app.svg",
-		Args: oneFile,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runExport(cmd, e, args[0]) },
+		Args:  oneFile,
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.runExport(cmd, e, args[0]) },
 	}
 	e.r = addReading(cmd)
 	f := cmd.Flags()

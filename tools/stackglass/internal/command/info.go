@@ -43,10 +43,6 @@ func (a *app) info() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info FILE",
 		Short: "What a file is: its format, or what a profile covers",
-		Long: `Say what FILE is. Of a trace: its format, how it is packed, and facts of its
-first ` + strconv.Itoa(infoReferences) + ` references. Of a container (.sgt): how it was made and how the run ended, its
-threads and chunks, and what it knows of the program. Of a profile: what it
-covers, and its digest.`,
 	}
 	return a.ofFile(cmd, func(ctx context.Context, in *pass.Input, inputFormat, format string) error {
 		if in.IsProfile {
@@ -300,11 +296,6 @@ func (a *app) check() *cobra.Command {
 	return a.ofFile(&cobra.Command{
 		Use:   "check FILE",
 		Short: "Whether a file is whole, and what is wrong with it",
-		Long: `Read all of FILE, a trace or a profile, and say what is wrong with it, and where.
-Of a container (.sgt) every checksum, table, step and ticket is verified, and
-whether its index and its end tell what is in it. The exit code is 3 if anything
-is wrong.`,
-		Example: "  stackglass check app.sgt\n  stackglass check app.lackey.lz4 --format json",
 	}, func(ctx context.Context, in *pass.Input, inputFormat, format string) error {
 		checked, err := in.Check(ctx, inputFormat)
 		if err == nil {

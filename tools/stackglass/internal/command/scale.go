@@ -50,31 +50,8 @@ func (a *app) scale() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale --at n=512 n=64:FILE n=96:FILE …",
 		Short: "A larger input predicted from runs at smaller ones",
-		Long: `Predict what a program does at an input that it was not run at, from runs at two or more
-small ones: how often each block runs, as a law of the input's parameters; what
-instructions, flops and bytes that makes; how its references find their lines; and
-with --cache or --hierarchy the misses and the runtime on --processor.
-
-Each FILE is a trace of the same build of a program compiled by "stackglass cc", or a
-profile made with "analyze --analyses default,blocks". Before it stand the parameters
-of its input, as in n=64:FILE or n=64,steps=10:FILE. --at has those to predict for.
-
-Laws are polynomials with rational coefficients that meet every run, where there are
-such. Each says what it stands on: "checked" has met runs beyond those that its
-coefficients are of, "unchecked" has as many terms as there were runs, and wants one
-more. "remainder" gives no whole number there: the input leaves another rest than
-those of the runs, by the compiler's vectors. "fitted" is a law by least squares, of
-counts that hang on data, and "one run" is a block that ran in one of the runs alone.
-
---check FILE holds all that against a run that was made at --at: counts, misses, and
-the runtime that the same model gives for it.
-
---processor is as for the verb pipeline, and so is the runtime.`,
-		Example: "  stackglass scale --at n=512 n=64:a.sgp n=96:b.sgp n=128:c.sgp --hierarchy ryzen-9950x\n" +
-			"  stackglass scale --at n=1000,m=50 n=64,m=8:a.sgt n=96,m=8:b.sgt n=64,m=16:c.sgt n=96,m=24:d.sgt --by law\n" +
-			"  stackglass scale --at n=512 n=64:a.sgp n=96:b.sgp n=128:c.sgp --check d.sgp --format csv --by check",
-		Args: someFiles,
-		RunE: func(_ *cobra.Command, args []string) error { return a.runScale(r, &o, args) },
+		Args:  someFiles,
+		RunE:  func(_ *cobra.Command, args []string) error { return a.runScale(r, &o, args) },
 	}
 	r = addReading(cmd)
 	f := cmd.Flags()

@@ -30,9 +30,7 @@ func (a *app) serve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the page on this machine and open it",
-		Long: `Serve the page on a loopback address and open it in the browser. Traces are
-analysed in the browser; the server only hands out the page.`,
-		Args: nothing,
+		Args:  nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			listener, err := listen(address, !cmd.Flags().Changed("http"))
 			if err != nil {

@@ -43,29 +43,8 @@ func (a *app) simulate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
 		Short: "Hits and misses of a hierarchy, by simulating it exactly",
-		Long: `Run a trace through a hierarchy of caches, one access after the other, and count
-what happens. what-if predicts the same from a profile, for any hierarchy; this
-reads the trace for each, and knows more policies. Properties of a cache:
-
-  lru, plru, random                    what leaves a full set (plru: a tree of bits)
-  non-inclusive, inclusive, exclusive  what it has of the levels above it
-  write-back, write-through            when stores go on down
-  no-allocate                          stores that miss pass it by
-  hashed                               its set is chosen by a hash
-  shared=CORES, shared=all             so many cores, one after the other, have one
-
-The default is lru, non-inclusive, write-back, private to a core. Each thread runs
-on a core of its own, or --cores puts some on one. Private caches are kept coherent
-by snooping: a store takes the line from all other cores, and misses that come of
-that are told apart. --protocol mesi or msi differ in what goes over the bus.
-
-Accesses are demand: of the first level, those of the trace; of each other one, the
-misses above it. Write-backs are counted apart, and those at the end, when all that
-is dirty is written back, apart from them. --fail-if is that of what-if.`,
-		Example: "  stackglass simulate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16\n" +
-			"  stackglass simulate app.lackey.lz4 --cache L1=32KiB,8,plru --format csv",
-		Args: oneFile,
-		RunE: func(_ *cobra.Command, args []string) error { return a.runSimulate(s, args[0]) },
+		Args:  oneFile,
+		RunE:  func(_ *cobra.Command, args []string) error { return a.runSimulate(s, args[0]) },
 	}
 	s = newSimulation(cmd, "L2.misses>1e6")
 	return cmd

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"embed"
 	"errors"
 	"slices"
 	"strconv"
@@ -11,10 +12,41 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
+
+// helpTexts contains a file for each verb: paragraphs, then "Examples:" and command lines.
+//
+//go:embed help/*.txt
+var helpTexts embed.FS
+
+// describe sets the long help of a verb and its examples.
+func describe(verb *cobra.Command) {
+	text, err := helpTexts.ReadFile("help/" + verb.Name() + ".txt")
+	if err != nil {
+		return // one line is enough for it
+	}
+	filled := strings.NewReplacer("{presets}", presetLines(), "{processors}", strings.Join(pipeline.Processors(), ", "),
+		"{references}", strconv.Itoa(infoReferences), "{most}", mostUnfoldedText).Replace(string(text))
+	verb.Long, verb.Example, _ = strings.Cut(strings.TrimSuffix(filled, "\n"), "\n\nExamples:\n")
+}
+
+// presetLines lists the hierarchies that have a name, six a line.
+func presetLines() string {
+	var lines []string
+	for six := range slices.Chunk(hierarchy.Presets(), 6) {
+		var names []string
+		for _, h := range six {
+			names = append(names, h.Name)
+		}
+		lines = append(lines, strings.Join(names, ", "))
+	}
+	return strings.Join(lines, ",\n")
+}
 
 // oneFile checks that there is one trace or profile.
 func oneFile(cmd *cobra.Command, args []string) error {

@@ -26,50 +26,6 @@ func (a *app) validate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
 		Short: "By how much what-if is off the exact simulation",
-		Long: `Read a trace once, predict the accesses and misses of each level of a hierarchy as
-what-if does, and simulate the same hierarchy exactly, as simulate does. The
-difference is what was predicted less what was simulated: in misses, and as a
-share of the level's simulated demand misses. Where sets are exact, the share by
-which SDCM would be off stands beside it. Warnings say where differences come from.
-
-Of a trace with several threads, each on a core of its own or as --cores puts them,
-private levels are compared model by model: private (no other core's store disturbs),
-Anger's formula, and coherent (stores take lines from others), which is exact for one
-private level; and core by core.
-
---fail-if states a budget on the share, whichever its sign: L2.difference>0.01
-exits 1 if the prediction is off by more than 1 %.
-
---sampling holds samples against the analysis of every access instead: how alike the
-histograms are, 1 - E/2 where E is by how much the shares of accesses in powers of two
-of distance differ, how much was analysed and in which time, and the misses of caches of
-every power of two with their intervals. It reads the trace once for each, three times
-where that is short.
-
---loops folds the trace into its loops, and holds two ways to count misses on them
-against simulation: ScalaMemAnalysis (SMA), which estimates them from the arrays that are
-in the cache, and the exact one. The measures are those of the SMA thesis: misses, miss
-rate, and the average latency with --hit-cycles and --miss-cycles. Each --cache is one
-by itself, LRU; all threads share it. DineroIV stands beside where it is installed. Then
-follow the arrays of the largest loops, numbered in the order of the trace, with SMA's
-class of each and the one that exact counts give; there SMA has each loop begin with an
-empty cache, as it composes them, and exact counts are of the whole run. Without TRACE,
-known kernels are validated, and DineroIV's counts are those on record.
-
---multicore takes the trace of an OpenMP program's run with one thread, and those of runs
-with several, each as it is or as THREADS=TRACE. It predicts each number of cores from the
-first, as multicore does, and simulates the threads of the others, in the same order
-between barriers. Differences are in percentage points of hit rates: of the division of
-work, and what SDCM adds, and windows of blocks in the place of all references (with half
-of the interval that has that in 95 of 100 samples; --windows says which), and what is
-added where stores take no lines from other cores.
---cachegrind puts Cachegrind's counts of the program's own source files beside them.`,
-		Example: "  stackglass validate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16\n" +
-			"  stackglass validate app.lackey.lz4 --hierarchy i7-4770K --fail-if 'L2.difference>0.01'\n" +
-			"  stackglass validate app.sgt --sampling space=0.01,time=1e6\n" +
-			"  stackglass validate app.sgt --loops --cache L1=16KiB,1 --cache L1=32KiB,8\n" +
-			"  stackglass validate --loops\n" +
-			"  stackglass validate --multicore app.1.sgt 4=app.4.sgt 8=app.8.sgt --cache L1=8KiB,8 --cache L2=128KiB,16,shared=all",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.on && len(args) == 0, m.on && len(args) > 1:
