@@ -5294,29 +5294,38 @@ var _ log.Logger
 
 // LoopChanges asks what other code would do to the misses of a nest.
 type LoopChanges struct {
-	App             *App
-	Tried, Proposed vugu.Builder
+	App      *App
+	Proposed vugu.Builder
+	tried    []vugu.Builder // tables of changes
 }
 
-func (c *LoopChanges) of() *changeState {
-	if s := c.App.changes(); s != nil {
-		return s
-	}
-	return &changeState{}
-}
+func (c *LoopChanges) of() *changeState { return c.App.changes() }
 
 func (c *LoopChanges) title() string {
-	return "What if nest " + strconv.Itoa(c.of().nest+1) + " were different"
+	return "What if nest " + c.App.loops().Label(c.of().nest) + " were different"
 }
-func (c *LoopChanges) refused() string  { return c.of().refused }
-func (c *LoopChanges) problem() string  { return c.of().problem }
-func (c *LoopChanges) kind() string     { return c.of().kind }
-func (c *LoopChanges) text() string     { return c.of().text }
-func (c *LoopChanges) busy() bool       { return c.of().busy }
-func (c *LoopChanges) doubts() []string { return c.of().doubts }
-func (c *LoopChanges) any() bool        { return len(c.of().tried) > 0 || c.of().search }
-func (c *LoopChanges) hint() string     { return state.ChangeKindOf(c.kind()).Example }
-func (c *LoopChanges) about() string    { return state.ChangeKindOf(c.kind()).About }
+func (c *LoopChanges) refused() string { return c.App.changesRefused() }
+func (c *LoopChanges) problem() string { return c.of().problem }
+func (c *LoopChanges) kind() string    { return c.of().kind }
+func (c *LoopChanges) text() string    { return c.of().text }
+func (c *LoopChanges) busy() bool      { return c.of().busy }
+func (c *LoopChanges) any() bool       { return c.of().wanted() }
+func (c *LoopChanges) hint() string    { return state.ChangeKindOf(c.kind()).Example }
+func (c *LoopChanges) about() string   { return state.ChangeKindOf(c.kind()).About }
+
+// tables are those of the changes that are counted.
+func (c *LoopChanges) tables() (list []vugu.Builder) {
+	for i := range c.of().tried {
+		name := "tried-" + strconv.Itoa(i+1)
+		if i == len(c.tried) {
+			c.tried = append(c.tried, newTable(c.App, name))
+		}
+		if c.App.changeTable(name) != nil {
+			list = append(list, c.tried[i])
+		}
+	}
+	return list
+}
 
 func (c *LoopChanges) proposeWord() string {
 	if s := c.of(); s.busy && s.search {
@@ -5464,11 +5473,20 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			if c.App.changeTable("tried") != nil {
+			for vgiterkeyt, t := range c.tables() {
+				var vgiterkey interface{} = vgiterkeyt
+				_ = vgiterkey
+				t := t
+				_ = t
+				vgn = addElement(vgparent, "div")
 				{
-					var vgcomp vugu.Builder = c.Tried
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
+					vgparent := vgn
+					_ = vgparent
+					{
+						var vgcomp vugu.Builder = t
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
+						}
 					}
 				}
 			}
@@ -5492,7 +5510,7 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			for vgiterkeyt, d := range c.doubts() {
+			for vgiterkeyt, d := range c.App.changeDoubts() {
 				var vgiterkey interface{} = vgiterkeyt
 				_ = vgiterkey
 				d := d
@@ -5525,14 +5543,9 @@ func (c *LoopsView) picked() int { return c.App.pickedLoop() }
 
 func (c *LoopsView) advice() string { return c.loops().Advice(c.picked()) }
 
-func (c *LoopsView) counted() *answers.Reply { return c.App.loopMisses() }
-
-func (c *LoopsView) how() []string { return state.HowCounted(c.counted()) }
+func (c *LoopsView) counted() bool { return c.App.loopsCounted() }
 
 func (c *LoopsView) waiting() string {
-	if c.App.result.Live {
-		return "Misses by loop are counted once the trace is read."
-	}
 	if failed := c.App.nests.failed; failed != "" {
 		return failed
 	}
@@ -5551,240 +5564,266 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		vgparent := vgn
 		_ = vgparent
 		addText(vgparent, "\n\t")
-		vgn = addElement(vgparent, "div\x00class\x00code-head")
-		{
-			vgparent := vgn
-			_ = vgparent
-			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loops-summary")
-			vgn.SetInnerHTML(c.loops().Summary())
-			addText(vgparent, "\n\t\t")
-			vgn = addElement(vgparent, "span\x00class\x00actions")
+		if c.loops() == nil {
+			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-pending")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-copy")
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("loops") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "copy")
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-csv")
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("loops") })
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "CSV")
-				}
-				addText(vgparent, "\n\t\t")
+				addText(vgparent, "Listing the loops …")
 			}
-			addText(vgparent, "\n\t")
 		}
 		addText(vgparent, "\n\t")
-		vgn = addElement(vgparent, "sg-table")
-		vgn.AddAttrInterface("id", "table-loops")
-		vgn.AddAttrInterface("table", "loops")
-		addText(vgparent, "\n\t")
-		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-method")
-		vgn.SetInnerHTML(c.loops().Method())
-		addText(vgparent, "\n\t")
-		vgn = addElement(vgparent, "div\x00class\x00columns halves\x00id\x00loop-halves")
-		{
-			vgparent := vgn
-			_ = vgparent
-			addText(vgparent, "\n\t")
-			vgn = addElement(vgparent, "div\x00class\x00slot")
+		if c.loops() != nil {
+			vgn = addElement(vgparent, "div")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
-				if c.picked() >= 0 {
-					vgn = addElement(vgparent, "section\x00id\x00loop\x00aria-labelledby\x00loop-title")
+				addText(vgparent, "\n\t")
+				vgn = addElement(vgparent, "div\x00class\x00code-head")
+				{
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "\n\t\t")
+					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loops-summary")
+					vgn.SetInnerHTML(c.loops().Summary())
+					addText(vgparent, "\n\t\t")
+					vgn = addElement(vgparent, "span\x00class\x00actions")
 					{
 						vgparent := vgn
 						_ = vgparent
 						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "h2\x00id\x00loop-title")
-						vgn.SetInnerHTML("Loop " + c.loops().Title(c.picked()))
-						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loop-sentence")
-						vgn.SetInnerHTML(c.loops().Sentence(c.picked()))
-						addText(vgparent, "\n\t\t\t")
-						if c.advice() != "" {
-							vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00loop-advice")
-							vgn.SetInnerHTML(c.advice())
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-copy")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("loops") })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "copy")
 						}
 						addText(vgparent, "\n\t\t\t")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-csv")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("loops") })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "CSV")
+						}
+						addText(vgparent, "\n\t\t\t")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-json")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("loops") })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "JSON")
+						}
+						addText(vgparent, "\n\t\t")
+					}
+					addText(vgparent, "\n\t")
+				}
+				addText(vgparent, "\n\t")
+				vgn = addElement(vgparent, "sg-table")
+				vgn.AddAttrInterface("id", "table-loops")
+				vgn.AddAttrInterface("table", "loops")
+				addText(vgparent, "\n\t")
+				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-method")
+				vgn.SetInnerHTML(c.loops().Method())
+				addText(vgparent, "\n\t")
+				vgn = addElement(vgparent, "div\x00class\x00columns halves\x00id\x00loop-halves")
+				{
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "\n\t")
+					vgn = addElement(vgparent, "div\x00class\x00slot")
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "\n\t\t")
+						if c.picked() >= 0 {
+							vgn = addElement(vgparent, "section\x00id\x00loop\x00aria-labelledby\x00loop-title")
+							{
+								vgparent := vgn
+								_ = vgparent
+								addText(vgparent, "\n\t\t\t")
+								vgn = addElement(vgparent, "h2\x00id\x00loop-title")
+								vgn.SetInnerHTML("Loop " + c.loops().Title(c.picked()))
+								addText(vgparent, "\n\t\t\t")
+								vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loop-sentence")
+								vgn.SetInnerHTML(c.loops().Sentence(c.picked()))
+								addText(vgparent, "\n\t\t\t")
+								if c.advice() != "" {
+									vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00loop-advice")
+									vgn.SetInnerHTML(c.advice())
+								}
+								addText(vgparent, "\n\t\t\t")
+								vgn = addElement(vgparent, "div\x00class\x00slot")
+								{
+									vgparent := vgn
+									_ = vgparent
+									if c.Table("arrays") != nil {
+										{
+											var vgcomp vugu.Builder = c.Arrays
+											if vgcomp != nil {
+												addComponent(vgin, vgout, vgparent, vgcomp)
+											}
+										}
+									}
+								}
+								addText(vgparent, "\n\t\t\t")
+								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
+								vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are from the outermost loop of the nest to the innermost around the references; “irregular” has none. Classes are those of ScalaMemAnalysis, from exact counts: FIRST_MISS: each line misses once; CAP_MISS: lines miss again because the cache is too small; CONF_MISS: lines miss again because their set has too few ways."))
+								addText(vgparent, "\n\t\t")
+							}
+						}
+						addText(vgparent, "\n\t")
+					}
+					addText(vgparent, "\n\t")
+					vgn = addElement(vgparent, "section\x00aria-labelledby\x00loop-caches")
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00figure-head")
+						vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\x3Ch2 id=\"loop-caches\"\x3EMisses by loop\x3C/h2\x3E\n\t\t"))
+						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
 							_ = vgparent
-							if c.Table("arrays") != nil {
-								{
-									var vgcomp vugu.Builder = c.Arrays
-									if vgcomp != nil {
-										addComponent(vgin, vgout, vgparent, vgcomp)
-									}
-								}
-							}
-						}
-						addText(vgparent, "\n\t\t\t")
-						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
-						vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are from the outermost loop of the nest to the innermost around the references; “irregular” has none. Classes are those of ScalaMemAnalysis, from exact counts: first miss: each line misses once; cap miss: lines miss again because the cache is too small; conf miss: lines miss again because their set has too few ways."))
-						addText(vgparent, "\n\t\t")
-					}
-				}
-				addText(vgparent, "\n\t")
-			}
-			addText(vgparent, "\n\t")
-			vgn = addElement(vgparent, "section\x00aria-labelledby\x00loop-caches")
-			{
-				vgparent := vgn
-				_ = vgparent
-				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "div\x00class\x00figure-head")
-				vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\x3Ch2 id=\"loop-caches\"\x3EMisses by loop\x3C/h2\x3E\n\t\t"))
-				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "div\x00class\x00slot")
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
-					for i, l := range c.App.Levels() {
-						var vgiterkey interface{} = i
-						_ = vgiterkey
-						i := i
-						_ = i
-						l := l
-						_ = l
-						vgn = addElement(vgparent, "div\x00class\x00level-set")
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t")
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
-							addText(vgparent, "\n\t\t\t\t")
-							vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
-							vgn.AddAttrInterface("aria-label", l.Name+" size")
-							vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.SizeBytes))
-							vgn.AddAttrInterface("id", c.id("size", i))
-							vgn.AddAttrInterface("max", c.last(l))
-							addProperty(vgn, "value", c.index(l))
-							addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
-							addText(vgparent, "\n\t\t\t\t")
-							vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
-							vgn.AddAttrInterface("aria-label", l.Name+" associativity")
-							{
-								vgparent := vgn
-								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t\t")
-								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
-								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, -1)))
-								vgn.AddAttrInterface("id", c.id("ways-less", i))
-								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "−")
-								}
-								addText(vgparent, "\n\t\t\t\t\t")
-								vgn = addElement(vgparent, "output")
-								vgn.AddAttrInterface("id", c.id("ways", i))
-								vgn.SetInnerHTML(state.WaysText(l.Ways))
-								addText(vgparent, "\n\t\t\t\t\t")
-								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
-								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, 1)))
-								vgn.AddAttrInterface("id", c.id("ways-more", i))
-								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "+")
-								}
-								addText(vgparent, "\n\t\t\t\t")
-							}
 							addText(vgparent, "\n\t\t\t")
-						}
-					}
-					addText(vgparent, "\n\t\t")
-				}
-				addText(vgparent, "\n\t\t")
-				vgn = addElement(vgparent, "div\x00class\x00slot")
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
-					if c.counted() == nil {
-						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-counting")
-						vgn.SetInnerHTML(c.waiting())
-					}
-					addText(vgparent, "\n\t\t\t")
-					if c.counted() != nil {
-						vgn = addElement(vgparent, "div\x00id\x00loops-counted")
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t")
-							if c.Table("loop-misses") != nil {
-								{
-									var vgcomp vugu.Builder = c.Misses
-									if vgcomp != nil {
-										addComponent(vgin, vgout, vgparent, vgcomp)
-									}
-								}
-							}
-							addText(vgparent, "\n\t\t\t\t")
-							if c.Table("evictions") != nil {
-								{
-									var vgcomp vugu.Builder = c.Evictions
-									if vgcomp != nil {
-										addComponent(vgin, vgout, vgparent, vgcomp)
-									}
-								}
-							}
-							addText(vgparent, "\n\t\t\t\t")
-							if c.Table("evictions") == nil {
-								vgn = addElement(vgparent, "p\x00class\x00second")
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "No line is evicted in the first level.")
-								}
-							}
-							addText(vgparent, "\n\t\t\t\t")
-							for vgiterkeyt, h := range c.how() {
-								var vgiterkey interface{} = vgiterkeyt
+							for i, l := range c.App.Levels() {
+								var vgiterkey interface{} = i
 								_ = vgiterkey
-								h := h
-								_ = h
-								vgn = addElement(vgparent, "p\x00class\x00second")
-								vgn.SetInnerHTML(h)
+								i := i
+								_ = i
+								l := l
+								_ = l
+								vgn = addElement(vgparent, "div\x00class\x00level-set")
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, "\n\t\t\t\t")
+									vgn = addElement(vgparent, "span")
+									vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
+									addText(vgparent, "\n\t\t\t\t")
+									vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
+									vgn.AddAttrInterface("aria-label", l.Name+" size")
+									vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.SizeBytes))
+									vgn.AddAttrInterface("id", c.id("size", i))
+									vgn.AddAttrInterface("max", c.last(l))
+									addProperty(vgn, "value", c.index(l))
+									addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
+									addText(vgparent, "\n\t\t\t\t")
+									vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
+									vgn.AddAttrInterface("aria-label", l.Name+" associativity")
+									{
+										vgparent := vgn
+										_ = vgparent
+										addText(vgparent, "\n\t\t\t\t\t")
+										vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
+										vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, -1)))
+										vgn.AddAttrInterface("id", c.id("ways-less", i))
+										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
+										{
+											vgparent := vgn
+											_ = vgparent
+											addText(vgparent, "−")
+										}
+										addText(vgparent, "\n\t\t\t\t\t")
+										vgn = addElement(vgparent, "output")
+										vgn.AddAttrInterface("id", c.id("ways", i))
+										vgn.SetInnerHTML(state.WaysText(l.Ways))
+										addText(vgparent, "\n\t\t\t\t\t")
+										vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
+										vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, 1)))
+										vgn.AddAttrInterface("id", c.id("ways-more", i))
+										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
+										{
+											vgparent := vgn
+											_ = vgparent
+											addText(vgparent, "+")
+										}
+										addText(vgparent, "\n\t\t\t\t")
+									}
+									addText(vgparent, "\n\t\t\t")
+								}
+							}
+							addText(vgparent, "\n\t\t")
+						}
+						addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00slot")
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "\n\t\t\t")
+							if !c.counted() {
+								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-counting")
+								vgn.SetInnerHTML(c.waiting())
 							}
 							addText(vgparent, "\n\t\t\t")
+							if c.counted() {
+								vgn = addElement(vgparent, "div\x00id\x00loops-counted")
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, "\n\t\t\t\t")
+									if c.Table("loop-misses") != nil {
+										{
+											var vgcomp vugu.Builder = c.Misses
+											if vgcomp != nil {
+												addComponent(vgin, vgout, vgparent, vgcomp)
+											}
+										}
+									}
+									addText(vgparent, "\n\t\t\t\t")
+									if c.Table("evictions") != nil {
+										{
+											var vgcomp vugu.Builder = c.Evictions
+											if vgcomp != nil {
+												addComponent(vgin, vgout, vgparent, vgcomp)
+											}
+										}
+									}
+									addText(vgparent, "\n\t\t\t\t")
+									if c.Table("evictions") == nil {
+										vgn = addElement(vgparent, "p\x00class\x00second")
+										{
+											vgparent := vgn
+											_ = vgparent
+											addText(vgparent, "No line is evicted in the first level.")
+										}
+									}
+									addText(vgparent, "\n\t\t\t\t")
+									for vgiterkeyt, n := range c.loops().Notes() {
+										var vgiterkey interface{} = vgiterkeyt
+										_ = vgiterkey
+										n := n
+										_ = n
+										vgn = addElement(vgparent, "p\x00class\x00second")
+										vgn.SetInnerHTML(n)
+									}
+									addText(vgparent, "\n\t\t\t")
+								}
+							}
+							addText(vgparent, "\n\t\t")
 						}
+						addText(vgparent, "\n\t")
 					}
-					addText(vgparent, "\n\t\t")
+					addText(vgparent, "\n\t")
 				}
 				addText(vgparent, "\n\t")
-			}
-			addText(vgparent, "\n\t")
-		}
-		addText(vgparent, "\n\t")
-		vgn = addElement(vgparent, "div\x00class\x00slot")
-		{
-			vgparent := vgn
-			_ = vgparent
-			if c.picked() >= 0 && !c.App.result.Live {
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
-					var vgcomp vugu.Builder = c.Changes
-					if vgcomp != nil {
-						addComponent(vgin, vgout, vgparent, vgcomp)
+					vgparent := vgn
+					_ = vgparent
+					if c.picked() >= 0 {
+						{
+							var vgcomp vugu.Builder = c.Changes
+							if vgcomp != nil {
+								addComponent(vgin, vgout, vgparent, vgcomp)
+							}
+						}
 					}
 				}
+				addText(vgparent, "\n\t")
 			}
 		}
 		addText(vgparent, "\n")

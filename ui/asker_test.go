@@ -53,7 +53,7 @@ func TestAsker(t *testing.T) {
 			took <- err.Error()
 			return
 		}
-		took <- r.Part
+		took <- r.Problem
 	}}
 	ask := func(name string) { d.act(func() { x.ask(answers.Question{Of: name}, nil) }) }
 	busy := func() (yes bool) { d.act(func() { yes = x.busy() }); return yes }
@@ -79,12 +79,12 @@ func TestAsker(t *testing.T) {
 	if q.Of != "two" || !busy() {
 		t.Errorf("it asks %q", q.Of)
 	}
-	reply(job, answers.Reply{Part: "first", More: true})
+	reply(job, answers.Reply{Problem: "first", More: true})
 	wants("first")
 	if !busy() {
 		t.Error("not busy, although more follows")
 	}
-	reply(job, answers.Reply{Part: "last"})
+	reply(job, answers.Reply{Problem: "last"})
 	wants("last")
 	if busy() {
 		t.Error("busy after the last reply")
@@ -93,8 +93,8 @@ func TestAsker(t *testing.T) {
 	old, _ := question(t, c)
 	ask("four")
 	job, _ = question(t, c)
-	reply(old, answers.Reply{Part: "late"})
-	reply(job, answers.Reply{Part: "of four"})
+	reply(old, answers.Reply{Problem: "late"})
+	reply(job, answers.Reply{Problem: "of four"})
 	wants("of four")
 	_ = c.Send(workers.Message{Type: workers.TypeAnswer, Job: job, Body: []byte("nonsense")})
 	wants("answer message: byte 0: want version 6 of the protocol; page and worker are of different builds: reload the page")

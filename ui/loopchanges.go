@@ -2,57 +2,83 @@ package ui
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// changeState are changes to the code that are tried on a nest.
+// changeState are changes to the code that are tried on a nest, each by a question of its own.
 type changeState struct {
-	nest    int
-	refused string // why nothing can be tried on the nest, a sentence
+	nest int // its first loop
 
-	kind, text string // in the form
-	problem    string // with what is in the form, a sentence
-	tried      []answers.NestChange
-	search     bool // proposals are wanted
-	busy       bool // being counted
+	kind, text string   // in the form
+	problem    string   // with what is in the form, a sentence
+	tried      []string // arguments of the verb loops, as in pad=b=+8
+	search     bool     // proposals are wanted
+	busy       bool     // being counted
 
-	outcomes *state.Table // of tried
-	proposed *state.Table
-	doubts   []string
+	replies map[string]*answers.Reply // by the words of the questions
+	tables  map[*answers.Reply]*state.Table
 }
 
 // changes are those to the nest of the picked loop. The caller holds the lock.
 func (a *App) changes() *changeState {
-	l, picked := a.loops(), a.pickedLoop()
-	if l == nil || picked < 0 {
-		return nil
-	}
-	s := &a.nests.changes
+	s, picked := &a.nests.changes, a.pickedLoop()
 	if s.kind == "" {
 		s.kind = state.ChangeKinds()[0].Kind
 	}
-	if nest := l.Outline.Loops[picked].Nest; s.nest != nest {
-		*s = changeState{nest: nest, kind: s.kind}
+	if picked < 0 {
+		return s
+	}
+	if nest := a.loops().Nest(picked); s.nest != nest || s.replies == nil {
+		*s = changeState{nest: nest, kind: s.kind, replies: map[string]*answers.Reply{}, tables: map[*answers.Reply]*state.Table{}}
 	}
 	return s
+}
+
+// wanted reports whether changes are tried or searched for.
+func (s *changeState) wanted() bool { return len(s.tried) > 0 || s.search }
+
+// proposals is how many changes a search lists.
+const proposals = "propose=5"
+
+// questions are those about the changes.
+func (a *App) changeQuestions() (list []answers.Question) {
+	s := a.changes()
+	args := s.tried
+	if s.search {
+		args = append(slices.Clone(args), proposals)
+	}
+	for _, arg := range args {
+		list = append(list, state.LoopsQuestion(a.Levels(), "nest="+a.loops().Label(s.nest), arg))
+	}
+	return list
+}
+
+func keyOf(words []string) string { return strings.Join(words, "\n") }
+
+// changeQuestion is the next question about the changes that is not answered.
+func (a *App) changeQuestion() (q answers.Question, wanted bool) {
+	for _, q := range a.changeQuestions() {
+		if a.changes().replies[keyOf(q.Words)] == nil {
+			return q, true
+		}
+	}
+	return q, false
 }
 
 // TryChange tries what is in the form.
 func (a *App) TryChange() {
 	s := a.changes()
-	if s == nil || s.refused != "" {
+	if a.changesRefused() != "" {
 		return
 	}
 	s.problem = ""
-	s.tried = append(s.tried, answers.NestChange{Kind: s.kind, Text: s.text})
-	a.recount()
-}
-
-// recount has asked what is wanted now.
-func (a *App) recount() {
-	a.nests.changes.busy = a.nests.failed == ""
+	if arg := s.kind + "=" + s.text; !slices.Contains(s.tried, arg) {
+		s.tried = append(s.tried, arg)
+	}
 	a.askLoops()
 	a.touch()
 }
@@ -60,60 +86,106 @@ func (a *App) recount() {
 // ProposeChanges searches for changes that save misses, or ends that.
 func (a *App) ProposeChanges() {
 	s := a.changes()
-	if s == nil || s.refused != "" {
+	if a.changesRefused() != "" {
 		return
 	}
 	if s.busy && s.search {
 		s.search = false
+		a.stopLoops()
 		a.Port.Announce("The search was ended.")
 	} else {
 		s.search = true
 	}
-	a.recount()
+	a.askLoops()
+	a.touch()
+}
+
+// stopLoops gives up what is being counted.
+func (a *App) stopLoops() {
+	a.nests.asker.end()
+	a.nests.asker, a.nests.asked = nil, nil
 }
 
 // ForgetChanges empties the tables.
 func (a *App) ForgetChanges() {
-	if s := a.changes(); s != nil {
-		*s = changeState{nest: s.nest, kind: s.kind, refused: s.refused}
-		a.askLoops()
-		a.touch()
-		a.Port.Focus("change-kind")
+	s := a.changes()
+	if s.busy {
+		a.stopLoops()
 	}
+	*s = changeState{nest: s.nest, kind: s.kind}
+	a.askLoops()
+	a.touch()
+	a.Port.Focus("change-kind")
 }
 
-// takeChanges takes what came of the changes. One that cannot be made goes back to the
-// form. The caller holds the lock.
-func (a *App) takeChanges(reply *answers.Reply) {
-	s := a.changes()
-	if s == nil {
-		return
+// changesRefused says why nothing can be tried on the nest, in a sentence; "" if it can.
+func (a *App) changesRefused() string {
+	l := a.loops()
+	switch {
+	case l == nil || l.Len() == 0:
+		return "There is no loop to change."
+	case l.Irregular(a.changes().nest):
+		return "Nest " + l.Label(a.changes().nest) + " has irregular references, whose addresses no loop tells; where they would go after a change is not known."
 	}
-	asked := len(s.tried) > 0 || s.search
-	s.refused, s.busy, s.doubts = reply.Problem, false, reply.Notes
-	s.outcomes, s.proposed = state.ChangesTable(reply.Table("tried")), state.ChangesTable(reply.Table("proposed"))
-	for i, wrong := range slices.Backward(state.WrongChanges(reply)) {
-		if wrong != "" && i < len(s.tried) {
-			s.problem, s.tried = wrong, slices.Delete(s.tried, i, i+1)
-			a.nests.asked.Changes = slices.Clone(s.tried)
+	return ""
+}
+
+// takeChange takes the answer about a change. One that cannot be made goes back to the form.
+// The caller holds the lock.
+func (a *App) takeChange(reply *answers.Reply) {
+	s := a.changes()
+	s.replies[keyOf(a.nests.asked)] = reply
+	for i, q := range a.changeQuestions() {
+		if i < len(s.tried) && reply.Problem != "" && slices.Equal(q.Words, a.nests.asked) {
+			s.problem, s.tried = state.Sentence(reply.Problem), slices.Delete(s.tried, i, i+1)
+			a.Port.Announce(s.problem)
+			return
 		}
 	}
-	switch {
-	case s.problem != "":
-		a.Port.Announce(s.problem)
-	case asked:
+	if _, more := a.changeQuestion(); !more {
 		a.Port.Announce("The changes are counted.")
 	}
 }
 
-// changeTable gives a table of changes, or nil.
+// changeTable is a table of changes: "proposed", or "tried-1" and so on; nil where there is none.
 func (a *App) changeTable(chart string) *state.Table {
-	s := a.changes()
-	if s == nil {
+	if a.loops() == nil {
 		return nil
 	}
-	if chart == "tried" {
-		return s.outcomes
+	s := a.changes()
+	for i, q := range a.changeQuestions() {
+		name := "tried-" + strconv.Itoa(i+1)
+		if i == len(s.tried) {
+			name = "proposed"
+		}
+		if reply := s.replies[keyOf(q.Words)]; name == chart && reply != nil {
+			if s.tables[reply] == nil {
+				s.tables[reply] = state.ChangesTable(reply)
+			}
+			return s.tables[reply]
+		}
 	}
-	return s.proposed
+	return nil
+}
+
+// changeDoubts are the warnings of the answers about the changes, and why there is none.
+func (a *App) changeDoubts() (list []string) {
+	if a.loops() == nil {
+		return nil
+	}
+	for _, q := range a.changeQuestions() {
+		reply := a.changes().replies[keyOf(q.Words)]
+		if reply == nil {
+			continue
+		}
+		if reply.Problem != "" {
+			list = append(list, state.Sentence(reply.Problem))
+		}
+		for _, note := range reply.Notes {
+			if text := state.Sentence(note); !slices.Contains(a.loops().Notes(), text) && !slices.Contains(list, text) {
+				list = append(list, text)
+			}
+		}
+	}
+	return list
 }

@@ -1,43 +1,44 @@
 package ui
 
 import (
-	"errors"
 	"slices"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
 )
 
-// loopState is what the Loops view holds beyond the address: the loops that were read
-// last, and what the program that counts said of them.
+// loopState is what the Loops view holds beyond the address: the answers of the verb loops about
+// the run in view.
 type loopState struct {
-	of      *profile.Profile
-	loops   *state.Loops
-	problem string // why there are none, in a sentence
+	of     *profile.Profile
+	asker  *asker       // nil: nothing was asked
+	asked  []string     // last
+	loops  *state.Loops // the last answer, of whatever hierarchy; nil: none yet
+	failed string       // why there is none, in a sentence
 
-	asker   *asker               // nil: nothing was asked
-	asked   answers.LoopQuestion // last
-	counted *answers.Reply       // what is said of it; nil: not yet
-	machine []string             // that the last counts are of
-	counts  *answers.Reply       // the last ones, of whatever loop and machine
-	failed  string               // why nothing can be counted, in a sentence
-	tables  map[string]*state.Table
-	picked  int // that tables are of
+	tables map[string]*state.Table
+	picked int // that tables are of
 
 	changes changeState
 }
 
 func newLoops(a *App) View {
 	return &LoopsView{controls: controls{a}, Arrays: newTable(a, "arrays"), Misses: newTable(a, "loop-misses"), Evictions: newTable(a, "evictions"),
-		Changes: &LoopChanges{App: a, Tried: newTable(a, "tried"), Proposed: newTable(a, "proposed")}}
+		Changes: &LoopChanges{App: a, Proposed: newTable(a, "proposed")}}
 }
 
 // Waits is part of [View].
 func (c *LoopsView) Waits() string {
 	why := c.App.uncounted()
-	if why == "" && c.loops() == nil {
-		why = c.App.nests.problem
+	switch {
+	case why != "":
+	case c.App.result.Live:
+		return "Loops are listed once the trace is read."
+	case c.App.loops() == nil:
+		return c.App.nests.failed
 	}
 	return why
 }
@@ -53,35 +54,32 @@ func (c *LoopsView) Repeat() (words string, analyse func()) {
 // Draw hands the tree over, and has misses counted.
 func (c *LoopsView) Draw() {
 	a, s := c.App, &c.App.nests
+	l := a.loops()
 	a.askLoops()
-	s.tables, s.loops.Levels = nil, a.Levels()
-	counted := s.counts // of every loop
-	if !slices.Equal(s.machine, a.loopQuestion().Machine) {
-		counted = nil
+	if s.tables = nil; l != nil {
+		a.Port.Grid(l.Grid(c.picked(), a.Levels()))
 	}
-	a.Port.Grid(c.loops().Grid(c.picked(), counted))
 }
 
 // Table is part of [View].
 func (c *LoopsView) Table(name string) *state.Table {
-	if name == "tried" || name == "proposed" {
-		return c.App.changeTable(name)
+	if t := c.App.changeTable(name); t != nil {
+		return t
 	}
 	l, picked, s := c.loops(), c.picked(), &c.App.nests
 	if picked < 0 {
 		return nil
 	}
 	if s.tables == nil || s.picked != picked {
-		m := c.counted()
-		s.tables, s.picked = map[string]*state.Table{"loops": l.Grid(-1, nil).Table, "arrays": l.ArraysTable(picked, m)}, picked
-		if m != nil {
-			s.tables["loop-misses"], s.tables["evictions"] = l.MissesTable(m, picked), l.EvictionsTable(m)
+		s.tables, s.picked = map[string]*state.Table{"loops": l.Grid(-1, nil).Table, "arrays": l.ArraysTable(picked)}, picked
+		if c.counted() {
+			s.tables["loop-misses"], s.tables["evictions"] = l.MissesTable(picked), l.EvictionsTable()
 		}
 	}
 	return s.tables[name]
 }
 
-// loops are those of the result in view; nil where there are none.
+// loops are those of the result in view; nil while there is no answer.
 func (a *App) loops() *state.Loops {
 	r := a.result
 	if r == nil || r.Profile == nil {
@@ -90,7 +88,6 @@ func (a *App) loops() *state.Loops {
 	if s := &a.nests; s.of != r.Profile {
 		s.asker.end()
 		*s = loopState{of: r.Profile}
-		s.loops, s.problem = state.NewLoops(r.Profile)
 	}
 	return a.nests.loops
 }
@@ -101,69 +98,53 @@ func (a *App) pickedLoop() int {
 	if l == nil {
 		return -1
 	}
-	if n := a.Screen.Loop; n > 0 && n <= len(l.Outline.Loops) {
+	if n := a.Screen.Loop; n > 0 && n <= l.Len() {
 		return n - 1
 	}
 	return l.Hottest()
 }
 
-// loopMisses are the misses of the hierarchy in question; nil while they are counted.
-func (a *App) loopMisses() *answers.Reply {
-	if s := &a.nests; s.counted != nil && s.sameCounts(a.loopQuestion()) {
-		return s.counted
-	}
-	return nil
+// loopsCounted reports whether the misses in the hierarchy in question are known.
+func (a *App) loopsCounted() bool {
+	l := a.loops()
+	return l != nil && l.Counted(a.Levels())
 }
 
-// sameCounts tells whether another question is answered by the same counts.
-func (s *loopState) sameCounts(q answers.LoopQuestion) bool {
-	return slices.Equal(s.asked.Machine, q.Machine) && s.asked.Loop == q.Loop
-}
-
-// loopQuestion is all that is wanted at present.
-func (a *App) loopQuestion() answers.LoopQuestion {
-	q := answers.LoopQuestion{Loop: uint32(max(0, a.pickedLoop()))}
-	for _, c := range a.Levels() {
-		q.Machine = append(q.Machine, c.String())
+// loopQuestion is the next of the questions whose answers are wanted and not known: the loops,
+// their misses, and what changes to a nest would save.
+func (a *App) loopQuestion() (q answers.Question, wanted bool) {
+	switch {
+	case a.nests.loops == nil:
+		return state.LoopsQuestion(nil), true
+	case !a.loopsCounted():
+		return state.LoopsQuestion(a.Levels()), true
 	}
-	if c := a.changes(); c != nil {
-		q.Nest, q.Changes, q.Propose = uint32(c.nest), slices.Clone(c.tried), c.search
-	}
-	return q
+	return a.changeQuestion()
 }
 
 // askLoops asks what is wanted, unless that was asked last. What is counted meanwhile is
 // given up. The caller holds the lock.
 func (a *App) askLoops() {
 	s := &a.nests
-	if a.result.Live || len(s.loops.Outline.Loops) == 0 || s.failed != "" {
+	if a.result == nil || a.result.Live || a.loops() == nil && s.failed != "" {
 		return
 	}
-	q := a.loopQuestion()
-	same := s.asker != nil && s.sameCounts(q)
-	if same && slices.Equal(q.Question().Words, s.asked.Question().Words) {
+	q, wanted := a.loopQuestion()
+	s.changes.busy = wanted && a.changes().wanted()
+	if !wanted || slices.Equal(q.Words, s.asked) {
 		return
 	}
-	if !same {
-		s.counted = nil
-	}
-	s.changes.busy = len(q.Changes) > 0 || q.Propose
-	if s.asked = q; s.asker == nil {
+	if s.asked = q.Words; s.asker == nil {
 		part := *s.of
 		part.Blocks = nil // large, and not asked about
-		s.asker = &asker{app: a, subject: subjectOf(&part, nil), take: a.takeLoops}
+		name, subject := a.result.Name, subjectOf(&part, nil)
+		s.asker = &asker{app: a, take: a.takeLoops, subject: func() workers.Subject {
+			of := subject()
+			of.Name = name
+			return of
+		}}
 	}
-	s.asker.ask(q.Question(), nil)
-}
-
-// loopsFailed says why nothing is counted. The caller holds the lock.
-func (a *App) loopsFailed(err error) {
-	s := &a.nests
-	s.asker.end()
-	s.asker = nil
-	s.failed = "Misses by loop could not be counted: " + err.Error() + ". Reload the page to try once more."
-	s.changes.busy = false
-	a.Port.Announce(s.failed)
+	s.asker.ask(q, nil)
 }
 
 // takeLoops takes an answer. The caller holds the lock.
@@ -171,21 +152,29 @@ func (a *App) takeLoops(reply *answers.Reply, err error) {
 	s := &a.nests
 	switch {
 	case err != nil:
-		a.loopsFailed(err)
-	case reply.Part == answers.PartChanges:
-		a.takeChanges(reply)
+		s.asker.end()
+		s.asker, s.asked = nil, nil
+		s.failed = "Loops could not be counted: " + err.Error() + ". Reload the page to try once more."
+		s.changes.busy = false
+		a.Port.Announce(s.failed)
+		a.drawAgain(state.TabLoops)
+		return
+	case slices.ContainsFunc(s.asked, func(word string) bool { return strings.HasPrefix(word, "nest=") }):
+		a.takeChange(reply)
 	case reply.Problem != "":
-		a.loopsFailed(errors.New(reply.Problem))
+		s.failed = "Loops could not be counted: " + reply.Problem + "."
+		a.Port.Announce(s.failed)
 	default:
-		s.counted, s.counts, s.machine = reply, reply, s.asked.Machine
+		s.loops, s.failed = state.NewLoops(s.of, s.asked, reply), ""
 	}
 	a.drawAgain(state.TabLoops)
+	a.askLoops()
 }
 
 // pickLoop takes a row of the tree that was picked. The caller holds the lock.
 func (a *App) pickLoop(row int) {
 	l := a.loops()
-	if l == nil || a.comparing() || row < 0 || row >= len(l.Outline.Loops) {
+	if l == nil || a.comparing() || row < 0 || row >= l.Len() {
 		return
 	}
 	s := a.Screen

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"cmp"
-	"errors"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/export"
@@ -91,35 +90,11 @@ func (a *App) sumUp() {
 	}
 }
 
-// export has the table behind a chart taken, once the second program has answered with its
-// document where that is not at hand.
+// export has the table behind a chart taken.
 func (a *App) export(chart string, take func(t *state.Table, name string)) {
-	t := a.table(chart)
-	if t == nil || !t.Exports() {
-		return
+	if t := a.table(chart); t != nil && t.Exports() {
+		take(t, FileName(a.result.Name)+"-"+chart)
 	}
-	r, name := a.result, FileName(a.result.Name)+"-"+chart
-	q, ask := t.Asked()
-	if !ask {
-		take(t, name)
-		return
-	}
-	a.Note = "Making the file …"
-	a.touch()
-	go func() {
-		reply, err := a.askOnce(workers.Subject{Name: r.Name, Profile: r.Profile.Encode()}, q)
-		if err == nil && reply.Problem != "" {
-			err = errors.New(reply.Problem)
-		}
-		a.update(func() {
-			if a.Note = ""; err != nil {
-				a.trouble("The file could not be made: " + err.Error() + ".")
-				return
-			}
-			t.Take(reply)
-			take(t, name)
-		})
-	}()
 }
 
 // SaveJSON downloads the document of the table behind a chart.

@@ -50,7 +50,7 @@ func (a *asking) wants(job uint32, part, problem string) {
 	if err != nil || m.Type != workers.TypeAnswer || m.Job != job {
 		a.Fatal(m, err)
 	}
-	if got, err := workers.DecodeReply(m.Body); err != nil || got.Part != part || got.Problem != problem {
+	if got, err := workers.DecodeReply(m.Body); err != nil || string(got.Bytes) != part || got.Problem != problem {
 		a.Errorf("%+v, %v, want part %q, problem %q", got, err, part, problem)
 	}
 }
@@ -75,7 +75,7 @@ func TestAnswerHost(t *testing.T) {
 				if len(q.Words) == 0 || attachment != uint32(5) {
 					return errors.New("nothing is asked")
 				}
-				give(&answers.Reply{Part: s.Name + q.Words[0]})
+				give(&answers.Reply{Bytes: []byte(s.Name + q.Words[0])})
 				return nil
 			}, nil
 		},
@@ -111,7 +111,7 @@ func TestAnswerHostAnswersTheLatest(t *testing.T) {
 	a := askOf(t, map[string]func(workers.Subject) (workers.Answerer, error){
 		"long": func(workers.Subject) (workers.Answerer, error) {
 			return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
-				give(&answers.Reply{Part: "first", More: true})
+				give(&answers.Reply{Bytes: []byte("first"), More: true})
 				if len(q.Words) > 0 {
 					<-asked
 					for q.Words[0] == "endless" {
@@ -124,13 +124,13 @@ func TestAnswerHostAnswersTheLatest(t *testing.T) {
 						t.Error("a question of another name ends this one")
 					}
 				}
-				give(&answers.Reply{Part: "last"})
+				give(&answers.Reply{Bytes: []byte("last")})
 				return nil
 			}, nil
 		},
 		"short": func(workers.Subject) (workers.Answerer, error) {
 			return func(_ answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
-				give(&answers.Reply{Part: "short"})
+				give(&answers.Reply{Bytes: []byte("short")})
 				return nil
 			}, nil
 		},

@@ -409,7 +409,6 @@ func DecodeReply(data []byte) (*answers.Reply, error) {
 }
 
 func codeReply(a *answers.Reply, b *body) {
-	b.text(&a.Part, "the part")
 	b.flag(&a.More, "the flag of more")
 	b.text(&a.Problem, "the problem")
 	b.texts(&a.Notes, "the notes")

@@ -77,7 +77,7 @@ func TestEveryFieldSurvives(t *testing.T) {
 	subject := Subject{Profile: []byte("a profile"), Name: "a.ll", Module: []byte("a module")}
 	check("subject", &subject, func() (any, error) { return DecodeSubject(subject.Encode()) })
 	reply := answers.Reply{
-		Part: "part", More: true, Problem: "problem", Notes: []string{"one", ""}, Unmodelled: []string{"caches"}, Bytes: []byte("a file"),
+		More: true, Problem: "problem", Notes: []string{"one", ""}, Unmodelled: []string{"caches"}, Bytes: []byte("a file"),
 		Tables: []report.Table{{Key: "blocks", Columns: []report.Column{{Key: "n"}}, Rows: [][]report.Value{{report.Count(3)}}}, {Key: "none"}},
 	}
 	check("answer", &reply, func() (any, error) {

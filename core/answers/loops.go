@@ -41,19 +41,6 @@ func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 	return l, nil
 }
 
-// Large keeps the nests that make at least a share of the references, or all if there is none.
-func (l *Loops) Large(least float64) {
-	large := 0
-	for i := range l.Outline.Loops {
-		if o := &l.Outline.Loops[i]; o.Depth == 0 && l.Share(o.References) >= least {
-			large++
-		}
-	}
-	if large > 0 && large < l.Nests {
-		l.Outline = outline.New(l.Tree(), large)
-	}
-}
-
 // PlacesOf finds the sites of references in a profile.
 func PlacesOf(p *profile.Profile) func(loops.Reference) *profile.Site {
 	type key struct {

@@ -40,11 +40,7 @@ func TestQuestionsComeBack(t *testing.T) {
 	if got, err := ReadMulticoreQuestion(c.Question().Words); err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	l := LoopQuestion{Machine: []string{"L1=32KiB,8"}, Loop: 1, Nest: 2, Changes: []NestChange{{"pad", "b = +8"}, {"twist", ""}, {}}, Propose: true}
-	if got, err := ReadLoopQuestion(l.Question().Words); err != nil || !reflect.DeepEqual(got, l) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if words := (LoopQuestion{}).Question().Words; len(words) != 0 {
+	if words := (ModelQuestion{}).Question().Words; len(words) != 0 {
 		t.Errorf("nothing is asked in words: %q", words)
 	}
 }

@@ -11,7 +11,7 @@ func (p *tab) tryChanges(text string) {
 	p.t.Helper()
 	p.tabTo("the form", `document.activeElement.id === "change-text"`)
 	p.press(text + kb.Enter)
-	p.wait("the change", `document.querySelector("#table-tried tbody tr") && !document.getElementById("changes-counting")`)
+	p.wait("the change", `document.querySelector("#table-tried-1 tbody tr") && !document.getElementById("changes-counting")`)
 	p.click("#propose")
 	p.wait("proposals", `document.querySelector("#table-proposed tbody tr") && !document.getElementById("changes-counting")`)
 }
@@ -25,7 +25,7 @@ func TestLoopChanges(t *testing.T) {
 	p.openView("8", "#table-loop-misses tbody tr")
 	p.shrinkL1("4 KiB")
 	p.tryChanges("b=+8")
-	row := func(n string) string { return p.text("#table-tried tbody tr:nth-child(1) td:nth-child(" + n + ")") }
+	row := func(n string) string { return p.text("#table-tried-1 tbody tr:nth-child(1) td:nth-child(" + n + ")") }
 	if got := row("1"); got != "pad each row of b by 1 element (8 bytes)" {
 		t.Errorf("the change is %q", got)
 	}
@@ -40,6 +40,6 @@ func TestLoopChanges(t *testing.T) {
 	p.click("#change-try")
 	p.wait("why not", `document.getElementById("change-problem")?.textContent.includes("does not hold the next one alone")`)
 	p.click("#changes-forget")
-	p.waitGone("#table-tried")
+	p.waitGone("#table-tried-1")
 	p.wait("the focus", `document.activeElement.id === "change-kind"`)
 }

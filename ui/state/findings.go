@@ -212,6 +212,9 @@ func kindPlural(kind string) string {
 	return kind + "s"
 }
 
+// Sentence makes a sentence of a clause.
+func Sentence(clause string) string { return upper(strings.TrimSuffix(clause, ".")) + "." }
+
 func upper(s string) string {
 	if s == "" {
 		return s

@@ -1,8 +1,6 @@
 package state
 
-import (
-	"github.com/stackglass/stackglass/core/report"
-)
+import "github.com/stackglass/stackglass/core/answers"
 
 // ChangeKind is a kind of change to the code, as the page offers it.
 type ChangeKind struct {
@@ -35,12 +33,12 @@ func ChangeKindOf(kind string) ChangeKind {
 	return ChangeKind{}
 }
 
-// ChangesTable is what changes do to misses; nil for none.
-func ChangesTable(of *report.Table) *Table {
-	if of == nil {
+// ChangesTable is what a change of a nest does to its misses, or what changes would do most; nil
+// for none.
+func ChangesTable(reply *answers.Reply) *Table {
+	t := reply.Table("changes")
+	if t == nil || len(t.Rows) == 0 {
 		return nil
 	}
-	whole := *of
-	whole.Key = "changes"
-	return newReportTable("stackglass.loops", whole, whole, "", words)
+	return show(t, words, nil).unsorted().answered(reply, t.Key)
 }

@@ -2,82 +2,130 @@ package state
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/loops/outline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Loops are the loop nests of a run, as the Loops view shows them.
+// Loops are the loop nests of a run as the Loops view shows them: the answer of the verb loops,
+// with misses if the question was about caches.
 type Loops struct {
-	*answers.Loops
 	Profile *profile.Profile
-	Levels  []hierarchy.Cache // whose misses the document has
-	bytes   int               // of the folded trace
-
-	arrays map[int][]outline.Array // of loops that were looked at
+	asked   []string
+	reply   *answers.Reply
+	loops   *report.Table
+	levels  []string         // whose misses are known
+	misses  [][]report.Value // by loop, in the order of levels
+	labels  map[string]int
 }
 
-// NewLoops reads the loops of a profile, which has some. problem says in a sentence why
-// they cannot be shown.
-func NewLoops(p *profile.Profile) (l *Loops, problem string) {
-	made, err := answers.NewLoops(p, answers.MostNests)
-	if err != nil {
-		return nil, "The loops of this profile are damaged: " + err.Error() + ". Analyse its trace again."
-	}
-	if made == nil {
-		return nil, ""
-	}
-	made.Large(answers.LeastNest)
-	return &Loops{Loops: made, Profile: p, bytes: len(p.Loops), arrays: map[int][]outline.Array{}}, ""
+// LoopsQuestion asks about the loops of a run and their misses in a hierarchy, with more
+// arguments of the verb.
+func LoopsQuestion(levels []hierarchy.Cache, args ...string) answers.Question {
+	return VerbQuestion("loops", hierarchy.Hierarchy{Levels: levels}, args...)
 }
 
-// question asks the command's verb for the document of the loops.
-func (l *Loops) question() answers.Question {
-	return VerbQuestion("loops", hierarchy.Hierarchy{Levels: l.Levels})
+// NewLoops reads the answer to a question, given by its words, about the loops of a profile.
+func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
+	l := &Loops{Profile: p, asked: asked, reply: reply, loops: reply.Table("loops"), labels: map[string]int{}}
+	if l.loops == nil {
+		l.loops = new(report.Table)
+	}
+	l.misses = make([][]report.Value, l.Len())
+	for i := range l.misses {
+		l.labels[l.Label(i)] = i
+	}
+	t := reply.Table("misses")
+	for i := range rowsOf(t) {
+		if loop, is := l.labels[cell(t, i, "loop").Plain()]; is {
+			if loop == 0 {
+				l.levels = append(l.levels, cell(t, i, "level").Plain())
+			}
+			l.misses[loop] = append(l.misses[loop], cell(t, i, "misses"))
+		}
+	}
+	return l
+}
+
+// Len is the number of loops.
+func (l *Loops) Len() int { return len(l.loops.Rows) }
+
+// Notes are the warnings of the answer, in sentences.
+func (l *Loops) Notes() (list []string) {
+	for _, note := range l.reply.Notes {
+		list = append(list, Sentence(note))
+	}
+	return list
+}
+
+// Counted reports whether the misses in a hierarchy are known.
+func (l *Loops) Counted(levels []hierarchy.Cache) bool {
+	return l.reply.Table("misses") != nil && slices.Equal(l.asked, LoopsQuestion(levels).Words)
+}
+
+func (l *Loops) text(loop int, key string) string { return cell(l.loops, loop, key).Plain() }
+
+func (l *Loops) number(loop int, key string) uint64 { return uint64(number(cell(l.loops, loop, key))) }
+
+// own is how many references a loop makes outside of the loops in it.
+func (l *Loops) own(loop int) uint64 {
+	n, depth := l.number(loop, "references"), l.number(loop, "depth")
+	for i := loop + 1; i < l.Len() && l.number(i, "depth") > depth; i++ {
+		if l.number(i, "depth") == depth+1 {
+			n -= l.number(i, "references")
+		}
+	}
+	return n
 }
 
 // Hottest is the loop that makes most references itself, or -1 where there is none.
 func (l *Loops) Hottest() int {
-	best := -1
-	for i := range l.Outline.Loops {
-		if best < 0 || l.Outline.Loops[i].Own > l.Outline.Loops[best].Own {
-			best = i
+	best, most := -1, uint64(0)
+	for i := range l.Len() {
+		if own := l.own(i); best < 0 || own > most {
+			best, most = i, own
 		}
 	}
 	return best
 }
 
+// Nest is the first loop of the nest that a loop is in.
+func (l *Loops) Nest(loop int) int {
+	for l.number(loop, "depth") > 0 {
+		loop--
+	}
+	return loop
+}
+
 // Summary says in sentences what there is.
 func (l *Loops) Summary() string {
-	all := l.Outline.Loops
-	if len(all) == 0 {
-		return "Nothing repeats: no loop was found in " + Plural(l.References, "reference", "references") + "."
+	references := l.Profile.Totals.AllReferences()
+	if l.Len() == 0 {
+		return "Nothing repeats: no loop was found in " + Plural(references, "reference", "references") + "."
 	}
-	in := l.References - l.Straight
-	text := Plural(uint64(len(all)), "loop", "loops") + " in " + Plural(uint64(l.Nests), "nest", "nests")
-	if l.LeftOut > 0 {
-		text += ", the largest of " + Exact(uint64(l.Nests)+l.LeftOut) + ","
-		in -= l.LeftOutReferences
+	in, nests := uint64(0), uint64(0)
+	for i := range l.Len() {
+		if l.number(i, "depth") == 0 {
+			in, nests = in+l.number(i, "references"), nests+1
+		}
 	}
-	if len(all) == 1 {
+	text := Plural(uint64(l.Len()), "loop", "loops") + " in " + Plural(nests, "nest", "nests")
+	if l.Len() == 1 {
 		text += " makes "
 	} else {
 		text += " make "
 	}
-	text += Percent(Ratio(in, l.References)) + " of " + Plural(l.References, "reference", "references") + ". "
 	hot := l.Hottest()
-	return text + "Most are made in loop " + l.Title(hot) + ": " + Percent(Ratio(all[hot].Own, l.References)) + "."
+	return text + Percent(Ratio(in, references)) + " of " + Plural(references, "reference", "references") + ". " +
+		"Most are made in loop " + l.Title(hot) + ": " + Percent(Ratio(l.own(hot), references)) + "."
 }
 
 // Method says how they were found.
 func (l *Loops) Method() string {
-	t := l.Outline.Tree()
-	text := "Folded without loss: " + Plural(t.Rows(), "row", "rows") + " of the trace are " + Bytes(uint64(l.bytes)) + " in the profile. Counts are exact. " +
+	text := "Folded without loss to " + Bytes(uint64(len(l.Profile.Loops))) + " in the profile. Counts are exact. " +
 		"Loops are numbered as chapters are; nests that differ in addresses and trip counts only are one that runs several times."
 	if l.Profile.Sites == nil && !l.Profile.Input.Header.PCs {
 		text += " The trace tells neither sites nor addresses of instructions: little folds, and these are not the loops of the program."
@@ -85,60 +133,81 @@ func (l *Loops) Method() string {
 	return text
 }
 
-// Title names a loop: 1.1.1, matmul-naive.c:20, main.
-func (l *Loops) Title(i int) string {
-	w := l.Where(i)
-	text := l.Label(i)
-	if s := w.Source(); s != "" {
-		text += ", " + s
+// Label numbers a loop.
+func (l *Loops) Label(loop int) string { return l.text(loop, "loop") }
+
+// source is where a loop is, as in file.c:12–20.
+func (l *Loops) source(loop int) string {
+	text, first, last := l.text(loop, "file"), l.text(loop, "first_line"), l.text(loop, "last_line")
+	if first != "" {
+		text += ":" + first
 	}
-	if w.Function != "" {
-		text += ", " + w.Function
+	if last != first {
+		text += "–" + last
+	}
+	return text
+}
+
+// Title names a loop: 1.1.1, matmul-naive.c:20, main.
+func (l *Loops) Title(loop int) string {
+	text := l.Label(loop)
+	for _, more := range []string{l.source(loop), l.text(loop, "function")} {
+		if more != "" {
+			text += ", " + more
+		}
 	}
 	return text
 }
 
 // trips writes how often a loop runs each time, with thousands apart.
-func trips(o *outline.Loop) string {
-	if o.Least == o.Most {
-		return Exact(o.Most)
+func (l *Loops) trips(loop int) string {
+	least, most := Exact(l.number(loop, "least_trips")), Exact(l.number(loop, "most_trips"))
+	if least == most {
+		return most
 	}
-	return Exact(o.Least) + "–" + Exact(o.Most)
+	return least + "–" + most
 }
 
 // Sentence says how a loop runs.
-func (l *Loops) Sentence(i int) string {
-	o := &l.Outline.Loops[i]
-	text := "It begins " + Plural(o.Runs, "time", "times") + ", with " + trips(o) + " iterations"
-	if o.Runs > 1 {
-		text += " each, " + Exact(o.Trips) + " in all"
+func (l *Loops) Sentence(loop int) string {
+	runs, references, own := l.number(loop, "runs"), l.number(loop, "references"), l.own(loop)
+	text := "It begins " + Plural(runs, "time", "times") + ", with " + l.trips(loop) + " iterations"
+	if runs > 1 {
+		text += " each, " + Exact(l.number(loop, "iterations")) + " in all"
 	}
-	text += ". It makes " + Plural(o.References, "reference", "references") + ", " + Percent(l.Share(o.References)) + " of the run"
-	if o.Own < o.References {
-		text += "; " + Exact(o.Own) + " of them outside of the loops in it"
+	text += ". It makes " + Plural(references, "reference", "references") + ", " + cell(l.loops, loop, "share").Shown(words) + " of the run"
+	if own < references {
+		text += "; " + Exact(own) + " of them outside of the loops in it"
 	}
 	return text + "."
 }
 
-// Grid is the tree as a table; picked is a loop, counted are the misses in it, nil while they are
-// not known.
-func (l *Loops) Grid(picked int, counted *answers.Reply) *Grid {
-	t := (&Table{Caption: "Loops", Rows: len(l.Outline.Loops)}).from(l.question(), "loops")
+// Grid is the tree as a table, with the misses in a hierarchy as far as they are known; picked is
+// a loop.
+func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
+	t := (&Table{Caption: "Loops", Rows: l.Len()}).answered(l.reply, "loops")
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
-	for _, c := range l.Levels {
+	for _, c := range levels {
 		t.Columns = append(t.Columns, Column{Name: c.Name + " misses"})
 	}
+	counted := l.Counted(levels)
 	t.Row = func(i int) []string {
-		o, w := &l.Outline.Loops[i], l.Where(i)
-		cells := []string{strings.TrimSuffix(l.Label(i)+" · "+w.Source(), " · "), orDash(w.Function), trips(o), Exact(o.Runs), Exact(o.References), Percent(l.Share(o.References))}
-		for k := range l.Levels {
-			cells = append(cells, MissesCell(counted, k, i))
+		cells := []string{strings.TrimSuffix(l.Label(i)+" · "+l.source(i), " · "), orDash(l.text(i, "function")), l.trips(i)}
+		for _, key := range []string{"runs", "references", "share"} {
+			cells = append(cells, cell(l.loops, i, key).Shown(words))
+		}
+		for _, c := range levels {
+			misses := "…"
+			if counted {
+				misses = l.Misses(i, c.Name)
+			}
+			cells = append(cells, misses)
 		}
 		return cells
 	}
-	depths := make([]int, len(l.Outline.Loops))
+	depths := make([]int, l.Len())
 	for i := range depths {
-		depths[i] = l.Outline.Loops[i].Depth + 1
+		depths[i] = int(l.number(i, "depth")) + 1
 	}
 	hot := l.Hottest()
 	return &Grid{Table: t, ID: "loops", Order: "loops", Selected: picked, Depths: depths, Mark: func(i int) string {
@@ -149,6 +218,16 @@ func (l *Loops) Grid(picked int, counted *answers.Reply) *Grid {
 	}}
 }
 
+// Misses are those of a loop in a level, where they were counted.
+func (l *Loops) Misses(loop int, level string) string {
+	for k, name := range l.levels {
+		if name == level {
+			return l.misses[loop][k].Shown(words)
+		}
+	}
+	return "–"
+}
+
 func orDash(s string) string {
 	if s == "" {
 		return "–"
@@ -156,151 +235,86 @@ func orDash(s string) string {
 	return s
 }
 
-// Arrays are those of a loop.
-func (l *Loops) Arrays(i int) []outline.Array {
-	if l.arrays[i] == nil {
-		l.arrays[i] = l.Loops.Arrays(i)
+// loopWords write sizes with their units.
+var loopWords = report.Words{Count: Exact, Size: Bytes, Real: significant, Share: Percent}
+
+// shown is a table of the answer with some of its columns, of the rows that say so in the column
+// loop; nil where it has none.
+func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...string) *Table {
+	whole := l.reply.Table(key)
+	if whole == nil {
+		return nil
 	}
-	return l.arrays[i]
+	part := *whole
+	if part.Rows = nil; loops == nil {
+		part.Rows = whole.Rows
+	}
+	for i, row := range whole.Rows {
+		if loops[cell(whole, i, "loop").Plain()] {
+			part.Rows = append(part.Rows, row)
+		}
+	}
+	if len(part.Rows) == 0 {
+		return nil
+	}
+	t := show(&part, loopWords, nil, columns...).unsorted().answered(l.reply, key)
+	t.Caption = caption
+	return t
 }
 
-// mostArrays is how many arrays of a loop people get.
-const mostArrays = 100
-
-// ArraysTable is what a loop goes over, with the class of each array where misses were
-// counted, or nil.
-func (l *Loops) ArraysTable(i int, counted *answers.Reply) *Table {
-	var classes *report.Table
-	if counted != nil {
-		classes = counted.Table("classes")
-	}
-	if classes != nil && len(classes.Rows) != len(l.Arrays(i)) { // of another loop
-		classes = nil
-	}
-	brief := report.Table{Title: "Arrays of loop " + l.Label(i), Columns: []report.Column{
-		{Label: "array"}, {Label: "references"}, {Label: "stores"}, {Label: "strides, bytes"},
-		{Label: "extent"}, {Label: "touched"}, {Label: "line utilisation, one run"}, {Label: "base"},
-	}}
-	if classes != nil {
-		brief.Columns = slices.Insert(brief.Columns, 1, classes.Columns[0])
-	}
-	for n, a := range l.Arrays(i) {
-		if n == mostArrays {
-			brief.Title += ", the first " + strconv.Itoa(mostArrays)
-			break
-		}
-		row := []report.Value{report.TextOf(orDash(a.Name)), report.Count(a.References), report.Count(a.Stores)}
-		if classes != nil {
-			row = slices.Insert(row, 1, report.TextOf(orDash(strings.ToLower(strings.ReplaceAll(classes.Rows[n][0].Shown(words), "_", " ")))))
-		}
-		if a.Wild {
-			brief.Add(append(row, report.TextOf("irregular"), report.None(), report.None(), report.None(), report.None())...)
-			continue
-		}
-		touched := Bytes(a.Touched)
-		if !a.Exact {
-			touched = "≤ " + touched
-		}
-		brief.Add(append(row, report.TextOf(strings.ReplaceAll(answers.Strides(&a), "-", "−")), report.TextOf(Bytes(a.Extent)), report.TextOf(touched),
-			report.Ratio(a.Utilisation(uint64(l.LineBytes))), report.TextOf("0x"+strconv.FormatUint(a.Base, 16)))...)
-	}
-	return show(&brief, words, nil).unsorted().from(l.question(), "arrays")
+// ArraysTable is what a loop goes over, with the class of each array where misses were counted.
+func (l *Loops) ArraysTable(loop int) *Table {
+	return l.shown("arrays", "Arrays of loop "+l.Label(loop), map[string]bool{l.Label(loop): true},
+		"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base")
 }
 
 // Advice says what is striking about the arrays of a loop; "" for nothing.
-func (l *Loops) Advice(i int) string {
-	for _, a := range l.Arrays(i) {
-		if a.Wild || !a.Exact || a.Lines < 8 || a.References < a.Lines {
+func (l *Loops) Advice(loop int) string {
+	t := l.reply.Table("arrays")
+	for i := range rowsOf(t) {
+		of := func(key string) string { return cell(t, i, key).Plain() }
+		lines, used := number(cell(t, i, "lines")), number(cell(t, i, "utilisation"))
+		if of("loop") != l.Label(loop) || of("exact") != "true" || lines < 8 || number(cell(t, i, "references")) < lines || used > 0.5 {
 			continue
 		}
-		if used := a.Utilisation(uint64(l.LineBytes)); used <= 0.5 {
-			name := "one of its arrays"
-			if a.Name != "" {
-				name = "“" + a.Name + "”"
-			}
-			inner := a.Strides[len(a.Strides)-1]
-			return "One run of this loop uses " + Percent(used) + " of the " + Plural(a.Lines, "line", "lines") + " of " + name + " that it touches, because the innermost loop strides by " +
-				strings.Replace(strconv.FormatInt(inner, 10), "-", "−", 1) + " bytes. More of a line is used if it stays in a cache until the next run: Code shows the line utilisation over the whole run of the program."
+		name := "one of its arrays"
+		if array := of("array"); array != "" {
+			name = "“" + array + "”"
 		}
+		strides := strings.Fields(strings.TrimSuffix(of("stride_bytes"), " and others"))
+		inner := strings.Replace(strings.TrimPrefix(strides[len(strides)-1], "+"), "-", "−", 1)
+		return "One run of this loop uses " + Percent(used) + " of the " + Plural(uint64(lines), "line", "lines") + " of " + name + " that it touches, because the innermost loop strides by " +
+			inner + " bytes. More of a line is used if it stays in a cache until the next run: Code shows the line utilisation over the whole run of the program."
 	}
 	return ""
 }
 
-// MissesCell are the misses of a loop in a level, by their numbers.
-func MissesCell(m *answers.Reply, level, loop int) string {
-	if m == nil || m.Table("by_loop") == nil {
-		return "…"
+// Irregular reports whether a nest has references that no loop tells the addresses of.
+func (l *Loops) Irregular(nest int) bool {
+	t := l.reply.Table("arrays")
+	for i := range rowsOf(t) {
+		if cell(t, i, "loop").Plain() == l.Label(nest) && cell(t, i, "stride_bytes").Plain() == "irregular" {
+			return true
+		}
 	}
-	t := m.Table("by_loop")
-	switch {
-	case loop >= len(t.Rows) || level >= len(t.Rows[loop]):
-		return "–"
-	}
-	return t.Rows[loop][level].Shown(words)
+	return false
 }
 
-// WrongChanges says what is wrong with each change, in a sentence; "" for nothing.
-func WrongChanges(m *answers.Reply) (list []string) {
-	for _, row := range rowsOf(m.Table("wrong")) {
-		list = append(list, row[0].Plain())
-	}
-	return list
+// MissesTable is the misses of a loop, of all references outside loops and of the run by cause,
+// level by level; nil where none are known.
+func (l *Loops) MissesTable(loop int) *Table {
+	return l.shown("misses", "Misses in loop "+l.Label(loop)+" and in the whole run (exact, LRU; each level sees every access)",
+		map[string]bool{l.Label(loop): true, "(outside loops)": true, "(total)": true})
 }
-
-// MissesTable is the misses of a loop, of all other accesses and of the run by cause, level
-// by level; nil where none are known.
-func (l *Loops) MissesTable(m *answers.Reply, loop int) *Table {
-	t := m.Table("misses")
-	if t == nil {
-		return nil
-	}
-	made := show(t, words, nil).unsorted().from(l.question(), "misses")
-	made.Caption = "Misses in loop " + l.Label(loop) + " and in the whole run"
-	return made
-}
-
-// mostEvicting is how many pairs of arrays people get.
-const mostEvicting = 12
 
 // EvictionsTable tells whose lines went because whose came, in the first level, over the
 // whole run; nil where no level was counted, or nothing went.
-func (l *Loops) EvictionsTable(m *answers.Reply) *Table {
-	t := m.Table("evictions")
-	if t == nil || len(t.Rows) == 0 {
+func (l *Loops) EvictionsTable() *Table {
+	t := l.reply.Table("evictions")
+	if t == nil {
 		return nil
 	}
-	brief := *t
-	if len(brief.Rows) > mostEvicting {
-		brief.Rows = brief.Rows[:mostEvicting]
-		brief.Title += ", the first " + strconv.Itoa(mostEvicting)
-	}
-	return show(&brief, words, nil).unsorted().from(l.question(), "evictions")
-}
-
-// HowCounted says of the misses how they were counted, with what is in the way.
-func HowCounted(m *answers.Reply) (list []string) {
-	levels := rowsOf(m.Table("levels"))
-	for _, row := range levels {
-		name, problem, counts := row[0].Plain(), row[1].Plain(), row[2:]
-		var n [4]uint64 // sets, ways, accesses, jumped over
-		for k := range n {
-			n[k] = uint64(number(counts[k]))
-		}
-		if n[0] == 0 {
-			list = append(list, problem)
-			continue
-		}
-		text := name + ": exact, LRU, " + Plural(n[0], "set", "sets") + " of " + Plural(n[1], "line", "lines") + "; " +
-			Percent(Ratio(n[3], n[2])) + " of " + Plural(n[2], "line access", "line accesses") + " were jumped over, because what comes repeats."
-		if problem != "" {
-			text += " " + problem
-		}
-		list = append(list, text)
-	}
-	if len(levels) > 1 {
-		list = append(list, "Each level is counted as if it saw every access (the independent-level model), and threads share it.")
-	}
-	return list
+	return l.shown("evictions", t.Title, nil)
 }
 
 // missingLoops says why a profile has no loops.

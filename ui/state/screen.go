@@ -134,7 +134,7 @@ var settings = []setting{
 	counted("from", 16, func(s *Screen) *int { return &s.Flow[0] }),
 	counted("to", 16, func(s *Screen) *int { return &s.Flow[1] }),
 	counted("owner", 16, func(s *Screen) *int { return &s.Owner }),
-	counted("loop", 16, func(s *Screen) *int { return &s.Loop }),
+	counted("loop", 31, func(s *Screen) *int { return &s.Loop }),
 	counted("function", 31, func(s *Screen) *int { return &s.Function }),
 	counted("block", 31, func(s *Screen) *int { return &s.Block }),
 	{"cores", func(s *Screen) string { return positive(uint64(s.Cores)) }, func(s *Screen, text string) { s.Cores = int(min(parse(text, 16), MostPredicted)) }},

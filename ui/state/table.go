@@ -31,9 +31,8 @@ type Table struct {
 
 	inBoth bool // a row of a comparison is in both runs
 
-	document func() *report.Document // that it shows a table of; nil: see asked
-	asked    answers.Question        // that the second program answers with the document; without Words there is nothing to export
-	reply    *answers.Reply          // to that; nil: none yet
+	document func() *report.Document // that it shows a table of; nil: see reply
+	reply    *answers.Reply          // of the second program, with that document; nil: there is nothing to export
 	key      string                  // of the table in the document
 }
 
@@ -148,22 +147,13 @@ func (t *Table) Page(page int) (rows [][]string, first int) {
 }
 
 // Exports reports whether the table can be exported.
-func (t *Table) Exports() bool { return t.document != nil || t.asked.Words != nil }
+func (t *Table) Exports() bool { return t.document != nil || t.reply != nil }
 
-// from says what the second program is asked for the document, and the key of the table there.
-func (t *Table) from(q answers.Question, key string) *Table {
-	t.document, t.asked, t.key = nil, q, key
+// answered says which reply to a verb the table is a part of.
+func (t *Table) answered(reply *answers.Reply, key string) *Table {
+	t.document, t.reply, t.key = nil, reply, key
 	return t
 }
-
-// Asked is what the second program is asked for the document of the table; ok is false where
-// the document is at hand.
-func (t *Table) Asked() (q answers.Question, ok bool) {
-	return t.asked, t.document == nil && t.reply == nil
-}
-
-// Take takes the second program's reply.
-func (t *Table) Take(reply *answers.Reply) { t.reply = reply }
 
 // Source returns the table that this one shows, with all rows and columns; nil where there
 // is none.
@@ -173,17 +163,15 @@ func (t *Table) Source() *report.Table {
 		if i := slices.IndexFunc(d.Tables, func(of report.Table) bool { return of.Key == t.key }); i >= 0 {
 			return &d.Tables[i]
 		}
+	} else if t.reply != nil {
+		return t.reply.Table(t.key)
 	}
 	return nil
 }
 
 // CSV returns all rows and columns as the command does.
 func (t *Table) CSV() []byte {
-	source := t.Source()
-	if t.reply != nil {
-		source = t.reply.Table(t.key)
-	}
-	if source != nil {
+	if source := t.Source(); source != nil {
 		return source.CSV()
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/ask"
 	_ "github.com/stackglass/stackglass/core/ask/program" // its verbs can be asked
 	"github.com/stackglass/stackglass/core/costmodel"
@@ -27,7 +26,6 @@ type OpenTrace func(name, format string, attachment any) (trace.Reader, io.Close
 func All(open OpenTrace) map[string]func(workers.Subject) (workers.Answerer, error) {
 	return map[string]func(workers.Subject) (workers.Answerer, error){
 		answers.OfModels:      models,
-		answers.OfLoops:       loops,
 		answers.OfCores:       func(workers.Subject) (workers.Answerer, error) { return cores(open), nil },
 		answers.OfExport:      exports,
 		answers.OfVerb:        verbs,
@@ -41,17 +39,6 @@ func models(s workers.Subject) (workers.Answerer, error) {
 		words, err := answers.ReadModelQuestion(q.Words)
 		if err == nil {
 			give(m.Answer(words))
-		}
-		return err
-	}, err
-}
-
-func loops(s workers.Subject) (workers.Answerer, error) {
-	c, err := loopcount.Open(s.Profile)
-	return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
-		words, err := answers.ReadLoopQuestion(q.Words)
-		if err == nil {
-			c.Answer(words, goOn, give)
 		}
 		return err
 	}, err

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
@@ -382,52 +381,88 @@ func (p *paged) counters() {
 	}
 }
 
+// answer gives what the page's second program answers.
+func (p *paged) answer(q answers.Question) (reply *answers.Reply) {
+	p.Helper()
+	answer, err := answerers.All(nil)[q.Of](workers.Subject{Name: p.file, Profile: p.view.Profile.Encode()})
+	if err == nil {
+		err = answer(q, nil, func() bool { return true }, func(r *answers.Reply) { reply = r })
+	}
+	if err != nil {
+		p.Fatalf("%s: %v", q.Words, err)
+	}
+	return reply
+}
+
+// loops compares the tables of the Loops view, cell by cell as they are shown, and their
+// documents, byte by byte.
 func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
-	l, problem := state.NewLoops(p.view.Profile)
-	if problem != "" {
+	if len(p.view.Profile.Loops) == 0 {
 		return
 	}
 	options = slices.DeleteFunc(slices.Clone(options), func(text string) bool { return text == "--one-core" })
-	d := p.command("loops", options...)
-	l.Levels = h.Levels
-	p.answered(l.Grid(0, nil).Table, "loops", options...)
-	p.answered(l.ArraysTable(0, nil), "loops", options...)
-	shown := map[string]int{} // loops of the page, which leaves out the smallest
-	for i := range l.Outline.Loops {
-		shown[l.Label(i)] = i
-	}
-	machine := h
-	machine.Threads = hierarchy.OnOwnCores
-	var counted *answers.Reply
-	counter, err := loopcount.Open(p.view.Profile.Encode())
-	if err != nil {
-		p.Fatal(err)
-	}
-	counter.Answer(answers.LoopQuestion{Machine: machine.Lines()}, func() bool { return true }, func(r *answers.Reply) {
-		if r.Part == "" {
-			counted = r
+	q := state.LoopsQuestion(h.Levels)
+	l := state.NewLoops(p.view.Profile, q.Words, p.answer(q))
+	grid := l.Grid(0, h.Levels)
+	p.document(grid.Table, "loops", options...)
+	for _, t := range []*state.Table{l.ArraysTable(0), l.MissesTable(0), l.EvictionsTable()} {
+		if t != nil {
+			p.document(t, "loops", options...)
 		}
-	})
+	}
+	d := p.command("loops", options...)
+	at := map[string]int{}
+	for i, row := range rows(d, "loops") {
+		at[row["loop"].(string)] = i
+		cells := grid.Row(i)
+		source, _ := row["file"].(string)
+		if !strings.HasPrefix(cells[0], row["loop"].(string)) || !strings.Contains(cells[0], source) || source != "" && row["function"] != nil && cells[1] != row["function"] {
+			p.Errorf("loop %d: the page shows %q, the command %v", i, cells, row)
+		}
+		for k, key := range []string{"runs", "references"} {
+			p.same("loop "+cells[0]+" "+key, cells[3+k], row[key], state.Count)
+		}
+	}
+	if len(at) != grid.Rows {
+		p.Errorf("the page shows %d loops, the command %d", grid.Rows, len(at))
+	}
 	for _, row := range rows(d, "misses") {
-		at := slices.IndexFunc(counted.Table("by_loop").Columns, func(c report.Column) bool { return c.Key == row["level"] })
-		if i, is := shown[fmt.Sprint(row["loop"])]; is && at >= 0 && !report.Equal(counted.Table("by_loop").Rows[i][at], report.None()) {
-			p.same(fmt.Sprint("misses of loop ", row["loop"]), state.MissesCell(counted, at, i), row["misses"], state.Count)
+		if i, is := at[row["loop"].(string)]; is {
+			level := slices.IndexFunc(h.Levels, func(c hierarchy.Cache) bool { return c.Name == row["level"] })
+			p.same(fmt.Sprint("misses of loop ", row["loop"]), grid.Row(i)[6+level], row["misses"], state.Count)
+		}
+	}
+	if l.Len() == 0 || l.Irregular(0) {
+		return
+	}
+	changes := []string{"align=64", "propose=5"}
+	for _, change := range changes {
+		reply := p.answer(state.LoopsQuestion(h.Levels, "nest="+l.Label(0), change))
+		name, value, _ := strings.Cut(change, "=")
+		args := append(slices.Clone(options), "--nest", l.Label(0), "--"+name, value)
+		if reply.Problem != "" { // as where no set is chosen by the low bits
+			if got := stackglass(append(append([]string{"loops", p.file}, args...), "--format", "json")...); got.code == exitOK || !strings.Contains(got.stderr, reply.Problem) {
+				p.Errorf("%s: the page says %q, the command %s", change, reply.Problem, got)
+			}
+			continue
+		}
+		if t := state.ChangesTable(reply); t != nil {
+			p.document(t, "loops", args...)
+		} else if list := rows(p.command("loops", args...), "changes"); len(list) > 0 {
+			p.Errorf("%s: the page shows nothing, the command %v", change, list)
 		}
 	}
 }
 
-// answered compares what the second program answers for a table with what the command prints.
-func (p *paged) answered(t *state.Table, verb string, options ...string) {
+// document compares the document of a table, and what the table shows of it, with what the
+// command prints.
+func (p *paged) document(t *state.Table, verb string, options ...string) {
 	p.Helper()
-	q, _ := t.Asked()
-	answer, err := answerers.All(nil)[q.Of](workers.Subject{Name: p.file, Profile: p.view.Profile.Encode()})
-	if err == nil {
-		err = answer(q, nil, func() bool { return true }, t.Take)
-	}
-	if err != nil || len(t.CSV()) == 0 {
-		p.Fatal(err)
-	}
 	p.printed(t.JSON(), verb, append(slices.Clone(options), "--format", "json")...)
+	source := t.Source()
+	if source == nil || t.Rows > len(source.Rows) || len(t.CSV()) == 0 {
+		p.Errorf("%s: the page shows %d rows of %v", t.Caption, t.Rows, source)
+	}
 }
 
 func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
