@@ -86,20 +86,16 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00map-shows")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Show"))
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "label")
 				{
 					vgparent := vgn
@@ -123,34 +119,26 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(vugu.HTML("conflict misses"))
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Map
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-labelledby\x00cell-title")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h2\x00id\x00cell-title")
 			vgn.SetInnerHTML(c.title())
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00second")
 			vgn.SetInnerHTML(c.size())
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "dl\x00class\x00numbers\x00id\x00cell")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, f := range c.facts() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -175,12 +163,9 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cell-says")
 			vgn.SetInnerHTML(c.says())
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
 				vgparent := vgn
@@ -193,9 +178,7 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					addText(vgparent, "ask about it as the first level")
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -252,16 +235,13 @@ func (c *Bar) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "progress\x00id\x00run-progress\x00max\x001")
 		vgn.AddAttrInterface("aria-label", "Share of "+c.App.run.name+" that has been read")
 		vgn.AddAttrInterface("value", c.value())
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00bar-line")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "a\x00id\x00run-name")
 			vgn.AddAttrInterface("href", c.href())
 			vgn.SetInnerHTML(c.App.run.name)
@@ -316,9 +296,7 @@ func (c *Bar) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Cancel() })
 				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -389,12 +367,10 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if c.problem() != "" {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00blocks-problem")
 				{
@@ -416,7 +392,6 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			if c.problem() == "" && c.blocks() == nil {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00blocks-pending")
 				{
@@ -430,9 +405,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -442,22 +415,17 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "div\x00class\x00code-head")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00blocks-summary")
 						vgn.SetInnerHTML(c.blocks().Summary())
-						addText(vgparent, "\n\t")
 					}
-					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t")
 						if c.blocks().Problem != "" {
 							vgn = addElement(vgparent, "p\x00class\x00note warning\x00id\x00blocks-wrong")
 							{
@@ -470,12 +438,10 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.SetInnerHTML(c.blocks().Problem)
 							}
 						}
-						addText(vgparent, "\n\t\t")
 						if len(c.blocks().Unmodelled) > 0 {
 							vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00blocks-unmodelled")
 							vgn.SetInnerHTML(c.unmodelled())
 						}
-						addText(vgparent, "\n\t\t")
 						if len(c.blocks().Notes) > 0 {
 							vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00blocks-notes\x00open\x00")
 							{
@@ -493,17 +459,13 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 							}
 						}
-						addText(vgparent, "\n\t")
 					}
-					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00parameters")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "legend\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Parameters"))
-						addText(vgparent, "\n\t\t")
 						for vgiterkeyt, p := range c.blocks().Parameters() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -534,26 +496,20 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addProperty(vgn, "value", c.App.models.named)
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.NameNumber(event.PropString("target", "value")) })
 						}
-						addText(vgparent, "\n\t")
 					}
-					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "sg-table")
 					vgn.AddAttrInterface("id", "table-functions")
 					vgn.AddAttrInterface("table", "functions")
-					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "section\x00id\x00function\x00aria-labelledby\x00function-title")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00code-head")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "h2\x00id\x00function-title")
 							vgn.SetInnerHTML("Function " + c.blocks().FunctionName())
-							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "span\x00class\x00actions")
 							{
 								vgparent := vgn
@@ -594,24 +550,19 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 								addText(vgparent, "\n\t\t\t")
 							}
-							addText(vgparent, "\n\t\t")
 						}
-						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00columns halves")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
 									_ = vgparent
-									addText(vgparent, "\n\t\t\t\t\t")
 									if c.blocks().Graph != nil {
 										vgn = addElement(vgparent, "sg-graph")
 										vgn.AddAttrInterface("graph", "function")
@@ -626,16 +577,12 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											addText(vgparent, "This function has too many blocks to be drawn: they are in the table.")
 										}
 									}
-									addText(vgparent, "\n\t\t\t\t")
 								}
-								addText(vgparent, "\n\t\t\t")
 							}
-							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
@@ -657,15 +604,12 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											{
 												vgparent := vgn
 												_ = vgparent
-												addText(vgparent, "\n\t\t\t\t\t")
 												vgn = addElement(vgparent, "thead")
 												vgn.SetInnerHTML(vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Ebranch\x3C/th\x3E\x3Cth scope=\"col\"\x3Ehow often\x3C/th\x3E\x3Cth scope=\"col\"\x3Eto\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eslider\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E"))
-												addText(vgparent, "\n\t\t\t\t\t")
 												vgn = addElement(vgparent, "tbody")
 												{
 													vgparent := vgn
 													_ = vgparent
-													addText(vgparent, "\n\t\t\t\t\t\t")
 													for i, r := range c.rows() {
 														var vgiterkey interface{} = i
 														_ = vgiterkey
@@ -677,10 +621,8 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 														{
 															vgparent := vgn
 															_ = vgparent
-															addText(vgparent, "\n\t\t\t\t\t\t\t")
 															vgn = addElement(vgparent, "td\x00class\x00words")
 															vgn.SetInnerHTML(r.Head)
-															addText(vgparent, "\n\t\t\t\t\t\t\t")
 															vgn = addElement(vgparent, "td")
 															{
 																vgparent := vgn
@@ -694,13 +636,10 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 																	addListener(vgn, "change", func(event vugu.DOMEvent) { c.set(r, event.PropString("target", "value")) })
 																}
 															}
-															addText(vgparent, "\n\t\t\t\t\t\t\t")
 															vgn = addElement(vgparent, "td\x00class\x00words")
 															vgn.SetInnerHTML(r.To)
-															addText(vgparent, "\n\t\t\t\t\t\t\t")
 															vgn = addElement(vgparent, "td\x00class\x00number")
 															vgn.SetInnerHTML(state.Percent(r.Share))
-															addText(vgparent, "\n\t\t\t\t\t\t\t")
 															vgn = addElement(vgparent, "td")
 															{
 																vgparent := vgn
@@ -712,45 +651,33 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 																addProperty(vgn, "value", c.slider(r))
 																addListener(vgn, "input", func(event vugu.DOMEvent) { c.slide(r, event.PropString("target", "value")) })
 															}
-															addText(vgparent, "\n\t\t\t\t\t\t")
 														}
 													}
-													addText(vgparent, "\n\t\t\t\t\t")
 												}
-												addText(vgparent, "\n\t\t\t\t")
 											}
 										}
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t")
 								if c.more() != "" {
 									vgn = addElement(vgparent, "p\x00class\x00second")
 									vgn.SetInnerHTML(c.more())
 								}
-								addText(vgparent, "\n\t\t\t")
 							}
-							addText(vgparent, "\n\t\t")
 						}
-						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "sg-table")
 						vgn.AddAttrInterface("id", "table-blocks")
 						vgn.AddAttrInterface("table", "blocks")
-						addText(vgparent, "\n\t")
 					}
-					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "section\x00id\x00block\x00aria-labelledby\x00block-title")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "h2\x00id\x00block-title")
 						vgn.SetInnerHTML("Block " + c.blocks().BlockName())
-						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00columns halves")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
@@ -769,12 +696,10 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 							}
-							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
@@ -788,7 +713,6 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										}
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
@@ -799,17 +723,12 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.AddAttrInterface("table", "block-source")
 									}
 								}
-								addText(vgparent, "\n\t\t\t")
 							}
-							addText(vgparent, "\n\t\t")
 						}
-						addText(vgparent, "\n\t")
 					}
-					addText(vgparent, "\n\t")
 				}
 			}
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -891,19 +810,16 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Curve
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -917,7 +833,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -931,24 +846,19 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Common
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-labelledby\x00hierarchy-title")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00figure-head")
 			vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\x3Ch2 id=\"hierarchy-title\"\x3EHierarchy\x3C/h2\x3E\n\t\t"))
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
 				vgparent := vgn
@@ -974,26 +884,21 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addText(vgparent, "A alone")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Threads
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot\x00id\x00access-time")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				if c.answer().Problem != "" {
 					vgn = addElement(vgparent, "p\x00class\x00note problem\x00id\x00caches-problem")
 					vgn.SetInnerHTML(c.answer().Problem)
 				}
-				addText(vgparent, "\n\t\t\t")
 				if c.answer().Missing != nil && c.App.CanRepeat() {
 					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
@@ -1008,7 +913,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				if c.answer().Missing != nil && !c.App.CanRepeat() {
 					vgn = addElement(vgparent, "p\x00class\x00second")
 					{
@@ -1017,7 +921,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addText(vgparent, "The trace is no longer at hand: go back, and drop it again.")
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				if c.answer().Average != "" {
 					vgn = addElement(vgparent, "p\x00id\x00average")
 					{
@@ -1030,19 +933,15 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(vugu.HTML("average access time"))
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				if c.answer().Unknown != "" {
 					vgn = addElement(vgparent, "p\x00id\x00average-unknown\x00class\x00second")
 					vgn.SetInnerHTML("Average access time: " + c.answer().Unknown + ".")
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				for i, l := range c.answer().Levels {
 					var vgiterkey interface{} = i
 					_ = vgiterkey
@@ -1055,7 +954,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "h3")
 						{
 							vgparent := vgn
@@ -1086,12 +984,10 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 							}
 						}
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
 							vgn.AddAttrInterface("aria-label", l.Cache.Name+" size")
 							vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.Cache.SizeBytes))
@@ -1131,14 +1027,11 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 								addText(vgparent, "\n\t\t\t\t\t")
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							if len(c.App.LineSizes()) > 1 {
 								vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
 								vgn.AddAttrInterface("aria-label", l.Cache.Name+" line size")
@@ -1189,9 +1082,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("cycles"))
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
@@ -1201,13 +1092,11 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.SetInnerHTML(l.Note)
 							}
 						}
-						addText(vgparent, "\n\t\t\t\t")
 						if l.Misses != "" {
 							vgn = addElement(vgparent, "dl\x00class\x00numbers")
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1217,7 +1106,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00accesses")
 									vgn.SetInnerHTML(l.Accesses)
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1227,7 +1115,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00hits")
 									vgn.SetInnerHTML(l.Hits)
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1237,7 +1124,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00misses")
 									vgn.SetInnerHTML(l.Misses)
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 								if l.Lost != "" {
 									vgn = addElement(vgparent, "div")
 									{
@@ -1249,7 +1135,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML(l.Lost)
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1264,7 +1149,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML(l.Ratio)
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1274,7 +1158,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00global")
 									vgn.SetInnerHTML(l.Global)
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1284,7 +1167,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00rate")
 									vgn.SetInnerHTML(l.Rate)
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 								if l.RateOps != "" {
 									vgn = addElement(vgparent, "div")
 									{
@@ -1296,7 +1178,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML(l.RateOps)
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 								if l.Time != "" {
 									vgn = addElement(vgparent, "div")
 									{
@@ -1308,7 +1189,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML(l.Time)
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1318,7 +1198,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00method")
 									vgn.SetInnerHTML(l.Method)
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
@@ -1328,15 +1207,11 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "dd\x00class\x00method model")
 									vgn.SetInnerHTML(cmp.Or(l.Model, "–"))
 								}
-								addText(vgparent, "\n\t\t\t\t")
 							}
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -1356,26 +1231,21 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				if c.answer().Memory != "" {
 					vgn = addElement(vgparent, "div\x00class\x00level\x00id\x00memory")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "h3")
 						vgn.SetInnerHTML(vugu.HTML("\x3Cspan class=\"square memory\" aria-hidden=\"true\"\x3E\x3C/span\x3E Memory"))
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "label\x00class\x00latency")
 							{
 								vgparent := vgn
@@ -1405,14 +1275,11 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("GHz"))
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "dl\x00class\x00numbers")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
@@ -1422,7 +1289,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "dd\x00class\x00accesses")
 								vgn.SetInnerHTML(c.answer().Memory)
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
@@ -1432,7 +1298,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "dd\x00class\x00traffic")
 								vgn.SetInnerHTML(c.answer().Traffic)
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 							if c.answer().Least != "" {
 								vgn = addElement(vgparent, "div")
 								{
@@ -1444,25 +1309,19 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn.SetInnerHTML(c.answer().Least)
 								}
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				if c.machine().Title != "" {
 					vgn = addElement(vgparent, "div\x00id\x00preset-about")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "p\x00class\x00second")
 						{
 							vgparent := vgn
@@ -1473,7 +1332,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.machine().About)
 						}
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "details")
 						{
 							vgparent := vgn
@@ -1494,17 +1352,13 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 							}
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, w := range c.answer().Warnings {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -1521,11 +1375,8 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(w)
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -1600,20 +1451,16 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00code-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00code-by")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, by := range c.choices() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -1633,9 +1480,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(by.Name())
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "label\x00class\x00search")
 			{
 				vgparent := vgn
@@ -1677,30 +1522,23 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00code-summary")
 		vgn.SetInnerHTML(c.view().Summary())
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "sg-table")
 		vgn.AddAttrInterface("id", "table-code")
 		vgn.AddAttrInterface("table", "code")
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00code-method")
 		vgn.SetInnerHTML(c.view().Method())
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if c.view().Estimates() != "" {
 				vgn = addElement(vgparent, "div\x00class\x00note\x00id\x00code-estimates")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(c.view().Estimates())
 					addText(vgparent, "\n\t\t\t")
@@ -1722,26 +1560,20 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addText(vgparent, "Drop the trace here again: it is analysed with this hierarchy, and then they are counted.")
 						}
 					}
-					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if len(c.doubts()) > 0 {
 				vgn = addElement(vgparent, "details\x00id\x00code-doubts")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "summary")
 					vgn.SetInnerHTML(vugu.HTML("What is doubtful about the levels"))
-					addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, w := range c.doubts() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -1750,44 +1582,34 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn = addElement(vgparent, "p\x00class\x00second")
 						vgn.SetInnerHTML(w)
 					}
-					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if c.place() >= 0 {
 				vgn = addElement(vgparent, "section\x00id\x00place\x00aria-labelledby\x00place-title")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "h2\x00id\x00place-title")
 					vgn.SetInnerHTML(c.view().Place(c.place()))
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00place-sentence")
 					vgn.SetInnerHTML(c.view().Sentence(c.place()))
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "div\x00class\x00columns halves")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "section\x00aria-label\x00Source")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.file() == "" {
 									vgn = addElement(vgparent, "div\x00class\x00empty")
 									{
@@ -1801,13 +1623,11 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										}
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.file() != "" && !c.shown() {
 									vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00source-wanted")
 									{
 										vgparent := vgn
 										_ = vgparent
-										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										vgn = addElement(vgparent, "p")
 										{
 											vgparent := vgn
@@ -1817,7 +1637,6 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											vgn.SetInnerHTML(c.file())
 											addText(vgparent, " here to see the line and the misses of its neighbours. The file stays in this tab's memory; the page fetches and keeps none.")
 										}
-										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										vgn = addElement(vgparent, "p")
 										{
 											vgparent := vgn
@@ -1840,16 +1659,13 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												}
 											}
 										}
-										addText(vgparent, "\n\t\t\t\t\t\t")
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.shown() {
 									vgn = addElement(vgparent, "div\x00id\x00source")
 									{
 										vgparent := vgn
 										_ = vgparent
-										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if len(c.files()) > 1 {
 											vgn = addElement(vgparent, "label\x00class\x00choices")
 											{
@@ -1857,13 +1673,11 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												_ = vgparent
 												vgn = addElement(vgparent, "span")
 												vgn.SetInnerHTML(vugu.HTML("Which one was compiled?"))
-												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												vgn = addElement(vgparent, "select\x00id\x00source-which")
 												addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
 												{
 													vgparent := vgn
 													_ = vgparent
-													addText(vgparent, "\n\t\t\t\t\t\t\t\t\t")
 													for i, f := range c.files() {
 														var vgiterkey interface{} = i
 														_ = vgiterkey
@@ -1876,9 +1690,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 														addProperty(vgn, "selected", c.isChosen(i))
 														vgn.SetInnerHTML(f.Label(i + 1))
 													}
-													addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												}
-												addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
 										addText(vgparent, "\n\t\t\t\t\t\t\t")
@@ -1890,31 +1702,24 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn = addElement(vgparent, "sg-table")
 										vgn.AddAttrInterface("id", "table-source")
 										vgn.AddAttrInterface("table", "source")
-										addText(vgparent, "\n\t\t\t\t\t\t")
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "section\x00aria-label\x00Reuse")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							{
 								var vgcomp vugu.Builder = c.Distances
 								if vgcomp != nil {
 									addComponent(vgin, vgout, vgparent, vgcomp)
 								}
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.Table("before") != nil {
 									{
 										var vgcomp vugu.Builder = c.Before
@@ -1923,7 +1728,6 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										}
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.Table("before") == nil {
 									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing")
 									{
@@ -1932,16 +1736,11 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										addText(vgparent, "Who touched the line before was not noted in this pass: “Note who touched a line before” in the settings does.")
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
-					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			if c.place() < 0 {
 				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00place-none")
 				{
@@ -1950,9 +1749,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					addText(vgparent, "Pick a row to see its stack distances and its source: a click, or the arrow keys and Enter.")
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -2028,17 +1825,14 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, d := range c.view().Doubts() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -2055,20 +1849,15 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(d)
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00communication-sentence")
 			vgn.SetInnerHTML(c.view().Sentence())
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00flow-measures")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Count"))
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, m := range state.FlowMeasures() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -2087,17 +1876,13 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(string(m))
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00flow-granules")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("By"))
-				addText(vgparent, "\n\t\t\t")
 				for i := range c.view().Granules {
 					var vgiterkey interface{} = i
 					_ = vgiterkey
@@ -2116,14 +1901,11 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(c.view().GranuleName(i))
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				if len(c.view().Windows) > 1 {
 					vgn = addElement(vgparent, "div\x00class\x00level-set")
 					{
@@ -2142,53 +1924,43 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(c.windowName())
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Flows
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h2\x00id\x00pairs-title")
 			vgn.SetInnerHTML(vugu.HTML("Who writes what others use"))
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00flow-sentence")
 			vgn.SetInnerHTML(c.view().FlowSentence(c.App.granule(), c.App.window(), c.App.flow()))
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Pairs
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				if c.App.owner() >= 0 {
 					vgn = addElement(vgparent, "div\x00id\x00ownership")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "label\x00class\x00choices")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(vugu.HTML("Data structure"))
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "select\x00id\x00owner-object")
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.owners(event.PropString("target", "value")) })
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t\t\t")
 								for vgiterkeyt, i := range c.view().Objects() {
 									var vgiterkey interface{} = vgiterkeyt
 									_ = vgiterkey
@@ -2199,9 +1971,7 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									addProperty(vgn, "selected", i == c.App.owner())
 									vgn.SetInnerHTML(c.view().OwnerName(i))
 								}
-								addText(vgparent, "\n\t\t\t\t\t")
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
 						addText(vgparent, "\n\t\t\t\t")
 						{
@@ -2210,60 +1980,45 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h2\x00id\x00classes-title")
 			vgn.SetInnerHTML(vugu.HTML("How memory is shared"))
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Classes
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00false-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00false-title")
 				vgn.SetInnerHTML(vugu.HTML("False sharing"))
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00false-sentence")
 				vgn.SetInnerHTML(c.view().FalseSentence())
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t\t")
 					if len(c.view().FalseFindings()) > 0 {
 						vgn = addElement(vgparent, "div\x00class\x00finding\x00id\x00false-1")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "h3")
 							vgn.SetInnerHTML(c.worst().Name)
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "p")
 							vgn.SetInnerHTML(c.worst().Text)
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "p\x00class\x00note")
 							vgn.SetInnerHTML("To fix it, " + c.worst().Fix + ".")
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "p\x00class\x00actions")
 							{
 								vgparent := vgn
@@ -2280,17 +2035,13 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn.SetInnerHTML("the other store in Code")
 								}
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t\t")
 					if len(c.view().FalseFindings()) > 0 {
 						{
 							var vgcomp vugu.Builder = c.False
@@ -2299,19 +2050,14 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00sources-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00sources-title")
 				vgn.SetInnerHTML(vugu.HTML("From cache to cache, or from memory"))
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -2325,14 +2071,10 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "output")
 					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00source-sentence")
 				vgn.SetInnerHTML(c.view().SourceSentence(c.App.ownBytes()))
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -2447,23 +2189,19 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		if c.tab() == state.TabDiagnosis {
 			vgn = addElement(vgparent, "div\x00class\x00columns overview")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Largest differences")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00differences")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, f := range c.findings() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -2474,10 +2212,8 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "dt")
 								vgn.SetInnerHTML(f.Title)
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "dd")
 								{
 									vgparent := vgn
@@ -2492,19 +2228,15 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML(f.Tab.Name())
 									}
 								}
-								addText(vgparent, "\n\t\t\t\t")
 							}
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
-					addText(vgparent, "\n\t\t\t")
 					{
 						var vgcomp vugu.Builder = c.Facts
 						if vgcomp != nil {
 							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
@@ -2526,9 +2258,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t")
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section\x00class\x00answers")
 				{
 					vgparent := vgn
@@ -2540,16 +2270,13 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if c.tab() == state.TabLocality {
 			vgn = addElement(vgparent, "div\x00class\x00columns halves")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section")
 				{
 					vgparent := vgn
@@ -2561,12 +2288,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					{
 						var vgcomp vugu.Builder = c.Time
 						if vgcomp != nil {
@@ -2580,13 +2305,11 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("Cache size"))
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00compare-capacity")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.capacity(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, k := range c.App.result.View.Log2Lines() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -2597,22 +2320,16 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", k == c.App.comparedCapacity())
 								vgn.SetInnerHTML(state.Bytes(c.App.result.View.CapacityBytes(k)))
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
-					addText(vgparent, "\n\t\t")
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if c.tab() == state.TabCaches {
 			vgn = addElement(vgparent, "div\x00class\x00columns even")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section\x00class\x00evidence")
 				{
 					vgparent := vgn
@@ -2624,12 +2341,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-label\x00Levels")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
 						vgparent := vgn
@@ -2642,12 +2357,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addText(vgparent, "from a file …")
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						for i, l := range c.App.Levels() {
 							var vgiterkey interface{} = i
 							_ = vgiterkey
@@ -2659,7 +2372,6 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t\t")
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
 								addText(vgparent, "\n\t\t\t\t\t")
@@ -2702,19 +2414,15 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 									addText(vgparent, "\n\t\t\t\t\t")
 								}
-								addText(vgparent, "\n\t\t\t\t")
 							}
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
-					addText(vgparent, "\n\t\t\t")
 					{
 						var vgcomp vugu.Builder = c.Levels
 						if vgcomp != nil {
 							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
@@ -2736,26 +2444,20 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t")
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if c.tab() == state.TabCode && c.App.table("code-compared") != nil {
 			vgn = addElement(vgparent, "div\x00class\x00counters wide compared")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00compare-code-by")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "legend")
 					vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-					addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, by := range state.CodeBys() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -2775,16 +2477,13 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.SetInnerHTML(by.Name())
 						}
 					}
-					addText(vgparent, "\n\t\t")
 				}
-				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Code
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -2802,25 +2501,20 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if c.tab().Alone() != "" {
 			vgn = addElement(vgparent, "p\x00class\x00empty")
 			vgn.AddAttrInterface("id", "compare-"+c.tab().Slug())
 			vgn.SetInnerHTML(c.tab().Alone())
 		}
-		addText(vgparent, "\n\t")
 		if c.tab() == state.TabThreads && c.App.table("own-compared") != nil {
 			vgn = addElement(vgparent, "div\x00id\x00compare-threads")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("A cache for each thread"))
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -2836,20 +2530,16 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "output")
 					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(c.App.comparison().OwnSentence(c.App.ownBytes()))
-				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Own
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("A cache that all threads share"))
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -2865,32 +2555,25 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "output")
 					vgn.SetInnerHTML(state.Bytes(c.App.sharedBytes()))
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(c.App.comparison().SharedSentence(c.App.sharedBytes()))
-				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Shared
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if c.tab() == state.TabThreads && c.App.measuredThreads() != nil {
 			vgn = addElement(vgparent, "div\x00id\x00compare-cores")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("Predicted from one thread, and measured"))
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(vugu.HTML("A is a run with one thread. What its program\x26#39;s threads would do is predicted from its trace, and stands beside what the threads of B did. That tells something if B is the same program on the same input."))
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -2904,7 +2587,6 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -2914,42 +2596,33 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(c.coresWait())
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("A\x26#39;s threads are simulated, with one reference a core in turn; B\x26#39;s misses are answered from its stacks of threads, in the order in which they ran."))
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if c.tab() == state.TabCommunication && c.App.table("flows-compared") != nil {
 			vgn = addElement(vgparent, "div\x00id\x00compare-communication")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("From thread to thread"))
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(c.App.comparison().FlowSentence())
-				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Flows
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("Who writes what others use"))
-				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Pairs
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -2967,32 +2640,25 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("False sharing"))
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00compare-false")
 				vgn.SetInnerHTML(c.App.comparison().FalseSentence())
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if c.tab() == state.TabBlocks {
 			vgn = addElement(vgparent, "div\x00class\x00counters wide compared\x00id\x00compare-blocks")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					if c.blocks() == nil {
 						vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00compare-blocks-pending")
 						vgn.SetInnerHTML(c.blocksWait())
 					}
-					addText(vgparent, "\n\t\t\t")
 					if c.App.pair.problem != "" {
 						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
@@ -3007,14 +2673,11 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
 					if c.blocks() != nil {
 						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00compare-blocks-sentence")
 						vgn.SetInnerHTML(c.blocks().Sentence())
 					}
-					addText(vgparent, "\n\t\t")
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3024,7 +2687,6 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t")
 							{
 								var vgcomp vugu.Builder = c.Functions
 								if vgcomp != nil {
@@ -3038,13 +2700,11 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(vugu.HTML("function"))
-								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "select\x00id\x00compare-function")
 								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.PickFunction(event.PropString("target", "value")) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									addText(vgparent, "\n\t\t\t\t\t")
 									for vgiterkeyt, f := range c.blocks().Choices() {
 										var vgiterkey interface{} = vgiterkeyt
 										_ = vgiterkey
@@ -3055,11 +2715,8 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										addProperty(vgn, "selected", f.Title == c.blocks().A.FunctionName())
 										vgn.SetInnerHTML(f.Title)
 									}
-									addText(vgparent, "\n\t\t\t\t")
 								}
-								addText(vgparent, "\n\t\t\t")
 							}
-							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
@@ -3073,7 +2730,6 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 							}
-							addText(vgparent, "\n\t\t\t")
 							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
@@ -3096,28 +2752,22 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 							}
-							addText(vgparent, "\n\t\t")
 						}
 					}
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if c.tab() == state.TabCounters && c.counted() {
 			vgn = addElement(vgparent, "div\x00class\x00counters wide compared")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00compare-by")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "legend")
 					vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-					addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, by := range c.choices() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -3137,16 +2787,13 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.SetInnerHTML(by)
 						}
 					}
-					addText(vgparent, "\n\t\t")
 				}
-				addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Counters
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3164,10 +2811,8 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -3265,17 +2910,14 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				if !c.App.canPredict() {
 					vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00cores-gone")
 					{
@@ -3284,7 +2926,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addText(vgparent, "This run had one thread, and its program has parallel regions: what several cores would do is told by its trace, which is no longer at hand. Go back and drop it again.")
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				if c.failed() != "" {
 					vgn = addElement(vgparent, "p\x00class\x00note warning\x00id\x00cores-failed")
 					{
@@ -3297,7 +2938,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(c.failed())
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				if c.waits() {
 					vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00cores-wait")
 					{
@@ -3313,7 +2953,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				if c.pending() {
 					vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cores-pending")
 					{
@@ -3322,9 +2961,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addText(vgparent, "Reading the trace again …")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -3338,7 +2975,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -3352,7 +2988,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -3362,25 +2997,19 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn.SetInnerHTML(c.unmodelled())
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00cores-title")
 				vgn.SetInnerHTML(vugu.HTML("Predict cores"))
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("One thread did all the work. It is dealt out to cores as OpenMP would deal it out, and their references are put in one order."))
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -3397,25 +3026,21 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "output\x00id\x00cores-asked")
 					vgn.SetInnerHTML(strconv.Itoa(c.App.coresAsked()))
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00choices")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("schedule"))
-						addText(vgparent, "\n\t\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00cores-schedule")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.schedule(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Schedules() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -3426,9 +3051,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", o.Name == c.kind())
 								vgn.SetInnerHTML(o.Title)
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t\t")
 					}
 					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
@@ -3450,13 +3073,11 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("order"))
-						addText(vgparent, "\n\t\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00cores-interleave")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetInterleave(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Interleavings(c.clocks()) {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -3467,9 +3088,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", o.Name == c.App.Screen.Interleave)
 								vgn.SetInnerHTML(o.Title)
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t\t")
 					}
 					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
@@ -3478,13 +3097,11 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("division"))
-						addText(vgparent, "\n\t\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00cores-division")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetDivision(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Divisions() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -3495,9 +3112,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", o.Name == c.App.Screen.Division)
 								vgn.SetInnerHTML(o.Title)
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t\t")
 					}
 					addText(vgparent, "\n\t\t\t\t")
 					vgn = addElement(vgparent, "label")
@@ -3506,13 +3121,11 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("SDCM of"))
-						addText(vgparent, "\n\t\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00cores-model")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetModel(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Models() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -3523,13 +3136,9 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", o.Name == c.App.Screen.Model)
 								vgn.SetInnerHTML(o.Title)
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t\t")
 					}
-					addText(vgparent, "\n\t\t\t")
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3539,7 +3148,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(c.sentence())
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3553,7 +3161,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3563,7 +3170,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(c.sampled())
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3579,20 +3185,15 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("The private levels of each core are simulated, and those that cores share, coherent by MESI: exact for the threads as they are mimicked. SDCM, beside it, is the model that PPT-SASMM takes; its windows are executions of each block, 30 at least. What is kept is an analysis like any other: compare it with that of a run with so many threads."))
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00cores-work-title")
 				vgn.SetInnerHTML(vugu.HTML("Who does how much"))
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3606,7 +3207,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3620,7 +3220,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3643,11 +3242,8 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -3739,20 +3335,16 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Counters")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00counters-by")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, by := range c.choices() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -3772,14 +3364,11 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(by)
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, key := range c.keys(false) {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -3797,16 +3386,12 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-label\x00What follows")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			for vgiterkeyt, m := range c.missing() {
 				var vgiterkey interface{} = vgiterkeyt
 				_ = vgiterkey
@@ -3815,12 +3400,10 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn = addElement(vgparent, "p\x00class\x00note")
 				vgn.SetInnerHTML(m)
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, key := range c.keys(true) {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -3838,28 +3421,21 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "details\x00id\x00counters-definitions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "summary")
 				vgn.SetInnerHTML(vugu.HTML("What each number means"))
-				addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Definitions
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -3955,15 +3531,12 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00figure-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00caption")
 			vgn.SetInnerHTML(c.caption())
-			addText(vgparent, "\n\t\t")
 			if !c.Inside && c.table().Exports() {
 				vgn = addElement(vgparent, "span\x00class\x00actions")
 				{
@@ -4002,21 +3575,17 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region")
 		vgn.AddAttrInterface("aria-label", c.caption())
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "table")
 			vgn.AddAttrInterface("aria-label", c.caption())
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "thead")
 				{
 					vgparent := vgn
@@ -4055,12 +3624,10 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "tbody")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t\t")
 					for vgiterkeyt, row := range c.rows() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -4083,19 +3650,14 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		if c.pages() > 1 {
 			vgn = addElement(vgparent, "p\x00class\x00pages")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-first")
 				vgn.AddAttrInterface("disabled", c.page() == 0)
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(-c.page()) })
@@ -4134,10 +3696,8 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					addText(vgparent, "last")
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -4168,7 +3728,6 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		if c.live() {
 			{
 				var vgcomp vugu.Builder = c.Facts
@@ -4177,23 +3736,19 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		addText(vgparent, "\n\t")
 		if !c.live() {
 			vgn = addElement(vgparent, "section\x00class\x00diagnosis\x00id\x00diagnosis\x00aria-label\x00Diagnosis")
 			vgn.AddAttrInterface("aria-busy", c.busy())
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00verdict\x00id\x00verdict")
 				vgn.SetInnerHTML(c.verdict())
-				addText(vgparent, "\n\t\t")
 				if len(c.advice()) > 0 {
 					vgn = addElement(vgparent, "ol")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t")
 						for _, p := range c.advice() {
 							var vgiterkey interface{} = p.Rank
 							_ = vgiterkey
@@ -4204,7 +3759,6 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "h3")
 								{
 									vgparent := vgn
@@ -4219,15 +3773,12 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "span\x00class\x00saves")
 									vgn.SetInnerHTML(p.Saves)
 								}
-								addText(vgparent, "\n\t\t\t\t")
 								if c.App.sourceLine(p.File, p.Line) != "" {
 									vgn = addElement(vgparent, "pre\x00class\x00source")
 									vgn.SetInnerHTML(c.App.sourceLine(p.File, p.Line))
 								}
-								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "p")
 								vgn.SetInnerHTML(p.Why)
-								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "p\x00class\x00fix")
 								{
 									vgparent := vgn
@@ -4238,12 +3789,10 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(p.Fix)
 								}
-								addText(vgparent, "\n\t\t\t\t")
 								if p.Misses != "" {
 									vgn = addElement(vgparent, "p\x00class\x00second")
 									vgn.SetInnerHTML(p.Misses)
 								}
-								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "p\x00class\x00second")
 								{
 									vgparent := vgn
@@ -4263,13 +3812,10 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.SetInnerHTML("See " + p.Tab.Name())
 									}
 								}
-								addText(vgparent, "\n\t\t\t")
 							}
 						}
-						addText(vgparent, "\n\t\t")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				if c.lacksLoops() {
 					vgn = addElement(vgparent, "p\x00class\x00note")
 					{
@@ -4285,7 +3831,6 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t\t")
 				if len(c.notes()) > 0 {
 					vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00diagnosis-notes")
 					{
@@ -4308,16 +3853,13 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if !c.live() {
 			vgn = addElement(vgparent, "section\x00class\x00facts-of-run\x00id\x00facts\x00aria-label\x00Facts about the run")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00facts-open")
 				vgn.AddAttrInterface("aria-expanded", c.expanded())
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.toggle() })
@@ -4326,7 +3868,6 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					addText(vgparent, "Facts about the run")
 				}
-				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -4340,10 +3881,8 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -4373,17 +3912,14 @@ func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Findings")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00findings")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, f := range c.App.Findings() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -4394,10 +3930,8 @@ func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "dt")
 						vgn.SetInnerHTML(f.Title)
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "dd")
 						{
 							vgparent := vgn
@@ -4412,41 +3946,31 @@ func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.SetInnerHTML(f.Tab.Name())
 							}
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Kinds
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Curve
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h3")
 			vgn.SetInnerHTML(vugu.HTML("How it was computed"))
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00second")
 			vgn.SetInnerHTML(vugu.HTML("Every stack distance of every access is counted exactly, in one pass: the number of other lines used between two uses of the same line. A fully associative cache with LRU replacement hits exactly the accesses whose distance is below its number of lines. What assumes more than that says so where it stands."))
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -4522,15 +4046,12 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00figure-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h2")
 			vgn.SetInnerHTML(c.title())
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "span")
 			vgn.AddAttrInterface("class", c.chip())
 			vgn.SetInnerHTML(c.how())
@@ -4608,9 +4129,7 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		if c.Matrix {
 			vgn = addElement(vgparent, "sg-matrix")
 			vgn.AddAttrInterface("chart", c.ID)
@@ -4628,11 +4147,9 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn.AddAttrInterface("chart", c.ID)
 			vgn.AddAttrInterface("id", "chart-"+c.ID)
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00summary")
 		vgn.AddAttrInterface("id", c.ID+"-summary")
 		vgn.SetInnerHTML(c.summary())
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00popover\x00auto\x00class\x00help")
 		vgn.AddAttrInterface("id", c.ID+"-help")
 		{
@@ -4641,12 +4158,10 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = addElement(vgparent, "p")
 			vgn.SetInnerHTML(c.Help)
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if c.open() {
 				{
 					var vgcomp vugu.Builder = c.Table
@@ -4655,9 +4170,7 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -4719,7 +4232,6 @@ func (c *Footprint) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section")
 		{
 			vgparent := vgn
@@ -4731,7 +4243,6 @@ func (c *Footprint) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section")
 		{
 			vgparent := vgn
@@ -4750,7 +4261,6 @@ func (c *Footprint) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -4827,15 +4337,12 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "h2\x00id\x00kept-title\x00tabindex\x00-1")
 		vgn.SetInnerHTML(vugu.HTML("Kept on this computer"))
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if !c.listed() {
 				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00kept-reading")
 				{
@@ -4844,31 +4351,25 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					addText(vgparent, "Reading the list …")
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			if c.listed() && len(c.App.Rows()) == 0 {
 				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00kept-empty")
 				vgn.SetInnerHTML(c.empty())
 			}
-			addText(vgparent, "\n\t\t")
 			if len(c.App.Rows()) > 0 {
 				vgn = addElement(vgparent, "div\x00class\x00scroll")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "table\x00class\x00kept")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "thead")
 						vgn.SetInnerHTML(vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Eanalysis\x3C/th\x3E\x3Cth scope=\"col\"\x3Ewhen\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Esize\x3C/th\x3E\x3Cth scope=\"col\"\x3Estate\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eactions\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E"))
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "tbody")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, row := range c.App.Rows() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -4880,19 +4381,16 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "th\x00scope\x00row")
 									{
 										vgparent := vgn
 										_ = vgparent
-										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.editing == row.Key {
 											vgn = addElement(vgparent, "form")
 											addListener(vgn, "submit", func(event vugu.DOMEvent) { event.PreventDefault(); c.App.Rename() })
 											{
 												vgparent := vgn
 												_ = vgparent
-												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												vgn = addElement(vgparent, "input\x00id\x00rename-input\x00type\x00text")
 												vgn.AddAttrInterface("aria-label", "New name for "+row.Name)
 												vgn.AddAttrInterface("value", row.Name)
@@ -4909,7 +4407,6 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 													_ = vgparent
 													addText(vgparent, "cancel")
 												}
-												addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
 										addText(vgparent, "\n\t\t\t\t\t\t\t")
@@ -4917,18 +4414,13 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											vgn = addElement(vgparent, "span")
 											vgn.SetInnerHTML(row.Name)
 										}
-										addText(vgparent, "\n\t\t\t\t\t\t")
 									}
-									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "td")
 									vgn.SetInnerHTML(row.When)
-									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "td\x00class\x00number")
 									vgn.SetInnerHTML(row.References)
-									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "td\x00class\x00number")
 									vgn.SetInnerHTML(row.Size)
-									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "td")
 									{
 										vgparent := vgn
@@ -4938,12 +4430,10 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn.AddAttrInterface("title", row.Reason)
 										vgn.SetInnerHTML(c.state(row))
 									}
-									addText(vgparent, "\n\t\t\t\t\t\t")
 									vgn = addElement(vgparent, "td\x00class\x00row-actions")
 									{
 										vgparent := vgn
 										_ = vgparent
-										addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.doomed == row.Key {
 											vgn = addElement(vgparent, "span")
 											{
@@ -5064,32 +4554,23 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
-										addText(vgparent, "\n\t\t\t\t\t\t")
 									}
-									addText(vgparent, "\n\t\t\t\t\t")
 								}
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
-					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if len(c.parts()) > 0 {
 				vgn = addElement(vgparent, "div\x00id\x00storage")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p")
 					{
 						vgparent := vgn
@@ -5098,12 +4579,10 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn = addElement(vgparent, "b\x00id\x00storage-total")
 						vgn.SetInnerHTML(c.total())
 					}
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "ul")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, p := range c.parts() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -5125,14 +4604,10 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.SetInnerHTML(p.Name)
 							}
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
-					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5210,7 +4685,6 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section")
 		{
 			vgparent := vgn
@@ -5222,27 +4696,22 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Time
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00capacities")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Cache sizes to show over time, up to three"))
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, k := range c.App.result.View.Log2Lines() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -5262,9 +4731,7 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(state.Bytes(c.App.result.View.CapacityBytes(k)))
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
@@ -5278,9 +4745,7 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5359,29 +4824,23 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "h2\x00id\x00changes-title")
 		vgn.SetInnerHTML(c.title())
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words")
 		vgn.SetInnerHTML(vugu.HTML("Changes are tried on what was traced: the misses of the nest alone, in caches that are empty at first, exactly. Whether the program would still mean the same is not checked: each says what would make it illegal."))
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if c.refused() != "" {
 				vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00changes-refused")
 				vgn.SetInnerHTML(c.refused())
 			}
-			addText(vgparent, "\n\t\t")
 			if c.refused() == "" {
 				vgn = addElement(vgparent, "div\x00class\x00change-form")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00propose")
 					vgn.SetInnerHTML(c.proposeWord())
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ProposeChanges() })
@@ -5392,13 +4851,11 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("or try:"))
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00change-kind")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, k := range state.ChangeKinds() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -5409,9 +4866,7 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", k.Kind == c.kind())
 								vgn.SetInnerHTML(k.Words)
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "label")
@@ -5446,20 +4901,15 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addText(vgparent, "forget all")
 						}
 					}
-					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00change-hint")
 		vgn.SetInnerHTML(c.about())
-		addText(vgparent, "\n\t")
 		if c.problem() != "" {
 			vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00change-problem")
 			vgn.SetInnerHTML(c.problem())
 		}
-		addText(vgparent, "\n\t")
 		if c.busy() {
 			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-counting")
 			{
@@ -5468,7 +4918,6 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				addText(vgparent, "Trying …")
 			}
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5491,7 +4940,6 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5505,7 +4953,6 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5519,7 +4966,6 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn.SetInnerHTML(d)
 			}
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5563,7 +5009,6 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		if c.loops() == nil {
 			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-pending")
 			{
@@ -5572,21 +5017,17 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				addText(vgparent, "Listing the loops …")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if c.loops() != nil {
 			vgn = addElement(vgparent, "div")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t")
 				vgn = addElement(vgparent, "div\x00class\x00code-head")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t")
 					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loops-summary")
 					vgn.SetInnerHTML(c.loops().Summary())
-					addText(vgparent, "\n\t\t")
 					vgn = addElement(vgparent, "span\x00class\x00actions")
 					{
 						vgparent := vgn
@@ -5617,43 +5058,33 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 						addText(vgparent, "\n\t\t")
 					}
-					addText(vgparent, "\n\t")
 				}
-				addText(vgparent, "\n\t")
 				vgn = addElement(vgparent, "sg-table")
 				vgn.AddAttrInterface("id", "table-loops")
 				vgn.AddAttrInterface("table", "loops")
-				addText(vgparent, "\n\t")
 				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-method")
 				vgn.SetInnerHTML(c.loops().Method())
-				addText(vgparent, "\n\t")
 				vgn = addElement(vgparent, "div\x00class\x00columns halves\x00id\x00loop-halves")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t")
 						if c.picked() >= 0 {
 							vgn = addElement(vgparent, "section\x00id\x00loop\x00aria-labelledby\x00loop-title")
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "\n\t\t\t")
 								vgn = addElement(vgparent, "h2\x00id\x00loop-title")
 								vgn.SetInnerHTML("Loop " + c.loops().Title(c.picked()))
-								addText(vgparent, "\n\t\t\t")
 								vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loop-sentence")
 								vgn.SetInnerHTML(c.loops().Sentence(c.picked()))
-								addText(vgparent, "\n\t\t\t")
 								if c.advice() != "" {
 									vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00loop-advice")
 									vgn.SetInnerHTML(c.advice())
 								}
-								addText(vgparent, "\n\t\t\t")
 								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
@@ -5667,28 +5098,21 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										}
 									}
 								}
-								addText(vgparent, "\n\t\t\t")
 								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
 								vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are from the outermost loop of the nest to the innermost around the references; “irregular” has none. Classes are those of ScalaMemAnalysis, from exact counts: FIRST_MISS: each line misses once; CAP_MISS: lines miss again because the cache is too small; CONF_MISS: lines miss again because their set has too few ways."))
-								addText(vgparent, "\n\t\t")
 							}
 						}
-						addText(vgparent, "\n\t")
 					}
-					addText(vgparent, "\n\t")
 					vgn = addElement(vgparent, "section\x00aria-labelledby\x00loop-caches")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00figure-head")
 						vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\x3Ch2 id=\"loop-caches\"\x3EMisses by loop\x3C/h2\x3E\n\t\t"))
-						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t")
 							for i, l := range c.App.Levels() {
 								var vgiterkey interface{} = i
 								_ = vgiterkey
@@ -5700,7 +5124,6 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									addText(vgparent, "\n\t\t\t\t")
 									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
 									addText(vgparent, "\n\t\t\t\t")
@@ -5743,28 +5166,22 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										}
 										addText(vgparent, "\n\t\t\t\t")
 									}
-									addText(vgparent, "\n\t\t\t")
 								}
 							}
-							addText(vgparent, "\n\t\t")
 						}
-						addText(vgparent, "\n\t\t")
 						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t")
 							if !c.counted() {
 								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-counting")
 								vgn.SetInnerHTML(c.waiting())
 							}
-							addText(vgparent, "\n\t\t\t")
 							if c.counted() {
 								vgn = addElement(vgparent, "div\x00id\x00loops-counted")
 								{
 									vgparent := vgn
 									_ = vgparent
-									addText(vgparent, "\n\t\t\t\t")
 									if c.Table("loop-misses") != nil {
 										{
 											var vgcomp vugu.Builder = c.Misses
@@ -5773,7 +5190,6 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											}
 										}
 									}
-									addText(vgparent, "\n\t\t\t\t")
 									if c.Table("evictions") != nil {
 										{
 											var vgcomp vugu.Builder = c.Evictions
@@ -5782,7 +5198,6 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											}
 										}
 									}
-									addText(vgparent, "\n\t\t\t\t")
 									if c.Table("evictions") == nil {
 										vgn = addElement(vgparent, "p\x00class\x00second")
 										{
@@ -5791,7 +5206,6 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 											addText(vgparent, "No line is evicted in the first level.")
 										}
 									}
-									addText(vgparent, "\n\t\t\t\t")
 									for vgiterkeyt, n := range c.loops().Notes() {
 										var vgiterkey interface{} = vgiterkeyt
 										_ = vgiterkey
@@ -5800,16 +5214,11 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn = addElement(vgparent, "p\x00class\x00second")
 										vgn.SetInnerHTML(n)
 									}
-									addText(vgparent, "\n\t\t\t")
 								}
 							}
-							addText(vgparent, "\n\t\t")
 						}
-						addText(vgparent, "\n\t")
 					}
-					addText(vgparent, "\n\t")
 				}
-				addText(vgparent, "\n\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -5823,10 +5232,8 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5952,12 +5359,10 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00result-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "a\x00id\x00back\x00href\x00#\x00aria-label\x00Back to the analyses")
 			vgn.AddAttrInterface("title", "Esc")
 			{
@@ -5965,21 +5370,17 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				addText(vgparent, "←")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h1\x00id\x00result-title\x00tabindex\x00-1")
 			vgn.SetInnerHTML(c.name())
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				if c.App.comparing() {
 					vgn = addElement(vgparent, "dl\x00class\x00sides\x00id\x00sides")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div")
 						{
 							vgparent := vgn
@@ -5997,7 +5398,6 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn = addElement(vgparent, "dd")
 							vgn.SetInnerHTML(c.App.sideName(0))
 						}
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "div")
 						{
 							vgparent := vgn
@@ -6015,16 +5415,13 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn = addElement(vgparent, "dd")
 							vgn.SetInnerHTML(c.App.sideName(1))
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.comparing() {
 					vgn = addElement(vgparent, "p\x00class\x00facts")
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, f := range c.summary().Facts {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
@@ -6059,17 +5456,13 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.AddAttrInterface("title", "SHA-256 of the profile: "+c.summary().Whole)
 							vgn.SetInnerHTML(c.summary().Digest)
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				if c.has() && len(c.App.result.Profile.Locality) > 1 {
 					vgn = addElement(vgparent, "label")
 					{
@@ -6077,13 +5470,11 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00second")
 						vgn.SetInnerHTML(vugu.HTML("line size"))
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00line-size")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.pickLine(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, l := range c.App.result.Profile.Locality {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -6094,9 +5485,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", uint64(l.LineBytes) == c.App.result.View.LineBytes)
 								vgn.SetInnerHTML(int(l.LineBytes))
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
 				addText(vgparent, "\n\t\t\t")
@@ -6107,13 +5496,11 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00second")
 						vgn.SetInnerHTML(vugu.HTML("hierarchy"))
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00preset")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							if c.App.Screen.Levels != nil {
 								vgn = addElement(vgparent, "option\x00value\x00")
 								addProperty(vgn, "selected", true)
@@ -6123,7 +5510,6 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									addText(vgparent, "own sizes")
 								}
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, p := range c.App.Presets() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -6134,9 +5520,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", c.App.Screen.Levels == nil && c.App.preset().Name == p.Name)
 								vgn.SetInnerHTML(p.Name)
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
 				addText(vgparent, "\n\t\t\t")
@@ -6147,13 +5531,11 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00second")
 						vgn.SetInnerHTML(vugu.HTML("core"))
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00processor")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, p := range c.processors() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -6164,9 +5546,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", p.Name == c.processor)
 								vgn.SetInnerHTML(p.Title)
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
 				addText(vgparent, "\n\t\t\t")
@@ -6177,13 +5557,11 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Compare with"))
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00compare-with")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.CompareWith(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "option\x00value\x00")
 							addProperty(vgn, "selected", true)
 							{
@@ -6191,7 +5569,6 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								addText(vgparent, "compare with …")
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, e := range c.App.Candidates() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -6201,7 +5578,6 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.AddAttrInterface("value", e.Key)
 								vgn.SetInnerHTML(e.Name)
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "option")
 							vgn.AddAttrInterface("value", otherFile)
 							{
@@ -6209,9 +5585,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								addText(vgparent, "a file of yours …")
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
 				addText(vgparent, "\n\t\t\t")
@@ -6242,13 +5616,11 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Export as"))
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00export-as")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ExportAs(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "option\x00value\x00")
 							addProperty(vgn, "selected", true)
 							{
@@ -6256,7 +5628,6 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								addText(vgparent, "export as …")
 							}
-							addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, f := range c.App.Forms() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -6266,9 +5637,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.AddAttrInterface("value", f.Name)
 								vgn.SetInnerHTML(f.Title + " (" + f.Ending + ")")
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
 				addText(vgparent, "\n\t\t\t")
@@ -6281,16 +5650,12 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addText(vgparent, "export .sgp")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "nav\x00class\x00tabs\x00aria-label\x00Views")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			for vgiterkeyt, t := range state.Tabs() {
 				var vgiterkey interface{} = vgiterkeyt
 				_ = vgiterkey
@@ -6321,23 +5686,18 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing() == "" {
 				vgn = addElement(vgparent, "section\x00class\x00lesson\x00id\x00lesson\x00aria-labelledby\x00lesson-title")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "h2\x00id\x00lesson-title")
 					vgn.SetInnerHTML(c.App.result.demo.Question)
-					addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, s := range c.App.result.demo.Lesson {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -6357,12 +5717,9 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -6376,24 +5733,19 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot\x00id\x00view")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if c.missing() != "" {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00missing")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "h2")
 					vgn.SetInnerHTML(c.App.Screen.Tab.Name())
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p")
 					vgn.SetInnerHTML(c.missing())
-					addText(vgparent, "\n\t\t\t")
 					if c.repeats() != "" {
 						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
@@ -6405,22 +5757,17 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addListener(vgn, "click", func(event vugu.DOMEvent) { c.repeat() })
 						}
 					}
-					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			if c.missing() == "" && c.waits() != "" {
 				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00pending")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "p")
 					vgn.SetInnerHTML(c.waits())
-					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			if c.shows() {
 				{
 					var vgcomp vugu.Builder = c.App.view()
@@ -6429,9 +5776,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -6467,18 +5812,15 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if c.App.Problem != "" {
 				vgn = addElement(vgparent, "div\x00class\x00note problem\x00role\x00alert\x00id\x00problem")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, p := range state.Problems(c.App.Problem) {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -6488,7 +5830,6 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t")
 							vgn = addElement(vgparent, "p")
 							{
 								vgparent := vgn
@@ -6499,7 +5840,6 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(p.Text)
 							}
-							addText(vgparent, "\n\t\t\t\t")
 							if p.Details != "" {
 								vgn = addElement(vgparent, "details")
 								{
@@ -6516,7 +5856,6 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 							}
-							addText(vgparent, "\n\t\t\t")
 						}
 					}
 					addText(vgparent, "\n\t\t\t")
@@ -6527,10 +5866,8 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						addText(vgparent, "dismiss")
 					}
-					addText(vgparent, "\n\t\t")
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			if c.App.Waiting() != "" {
 				vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00waiting")
 				{
@@ -6540,7 +5877,6 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn.SetInnerHTML(c.App.Waiting())
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			if c.App.Note != "" {
 				vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00note")
 				{
@@ -6558,14 +5894,11 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if c.App.run != nil {
 				{
 					var vgcomp vugu.Builder = c.Bar
@@ -6574,14 +5907,11 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			if c.App.Screen.Open == "" {
 				{
 					var vgcomp vugu.Builder = c.Kept
@@ -6590,7 +5920,6 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			if c.App.Screen.Open != "" {
 				{
 					var vgcomp vugu.Builder = c.Result
@@ -6599,9 +5928,7 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -6631,7 +5958,6 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		if c.App.threadsLine() != "" {
 			vgn = addElement(vgparent, "p\x00class\x00second")
 			{
@@ -6647,13 +5973,11 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Cores that threads run on"))
-						addText(vgparent, "\n\t\t\t")
 						vgn = addElement(vgparent, "select\x00id\x00threads-on-choice")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.PlaceThreads(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t")
 							for vgiterkeyt, p := range c.App.placements() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
@@ -6664,15 +5988,11 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addProperty(vgn, "selected", c.App.Screen.ThreadsOn(p.Name).Threads == c.App.Screen.Threads)
 								vgn.SetInnerHTML(p.Title)
 							}
-							addText(vgparent, "\n\t\t\t")
 						}
-						addText(vgparent, "\n\t\t")
 					}
 				}
-				addText(vgparent, "\n\t")
 			}
 		}
-		addText(vgparent, "\n\t")
 		if c.Hint && c.App.placements() != nil {
 			vgn = addElement(vgparent, "p\x00class\x00second")
 			{
@@ -6681,7 +6001,6 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				addText(vgparent, "To put other threads on one core, fill in “Threads that share a private cache” in the settings, and analyse the trace again.")
 			}
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -6777,17 +6096,14 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, d := range c.threads().Doubts() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -6804,17 +6120,13 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(d)
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00stacks")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Caches"))
-				addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, s := range state.Stacks() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -6833,30 +6145,23 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn.SetInnerHTML(s.Name())
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Cores
 				if vgcomp != nil {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "h2\x00id\x00each-title")
 			vgn.SetInnerHTML(vugu.HTML("Each thread by itself"))
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00second")
 			vgn.SetInnerHTML(vugu.HTML("Three curves each: a cache of its own as if nobody else stored, the same cache with other threads\x26#39; stores taking lines away, and one cache for all threads."))
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "p\x00class\x00legend second\x00aria-hidden\x00true")
 			vgn.SetInnerHTML(vugu.HTML("\x3Cspan\x3E\x3Cspan class=\"square level1\"\x3E\x3C/span\x3E private\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level2\"\x3E\x3C/span\x3E coherent\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level3\"\x3E\x3C/span\x3E shared, dashed\x3C/span\x3E"))
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "div\x00class\x00smalls\x00id\x00each\x00aria-labelledby\x00each-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				for i := range c.drawn() {
 					var vgiterkey interface{} = i
 					_ = vgiterkey
@@ -6866,7 +6171,6 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "figcaption")
 						{
 							vgparent := vgn
@@ -6877,36 +6181,27 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn = addElement(vgparent, "span\x00class\x00second")
 							vgn.SetInnerHTML(c.about(i))
 						}
-						addText(vgparent, "\n\t\t\t\t")
 						vgn = addElement(vgparent, "sg-chart\x00small\x001")
 						vgn.AddAttrInterface("chart", state.CoreChartID(i))
 						vgn.AddAttrInterface("id", "chart-"+state.CoreChartID(i))
-						addText(vgparent, "\n\t\t\t")
 					}
 				}
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			if c.drawn() < len(c.threads().Cores) {
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML("Drawn are " + strconv.Itoa(c.drawn()) + " of " + strconv.Itoa(len(c.threads().Cores)) + "; the tables have all.")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n\t")
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00own-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00own-title")
 				vgn.SetInnerHTML(vugu.HTML("A cache for each thread"))
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -6920,30 +6215,23 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "output\x00id\x00own-bytes")
 					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00own-sentence")
 				vgn.SetInnerHTML(c.threads().OwnSentence(c.App.ownBytes()))
-				addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Own
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("Coherence misses are those that would hit, had no other thread stored to the line since. Sizes are of fully associative caches with LRU replacement, counted exactly."))
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00shared-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00shared-title")
 				vgn.SetInnerHTML(vugu.HTML("Caches that threads share"))
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -6957,12 +6245,10 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "output\x00id\x00shared-bytes")
 					vgn.SetInnerHTML(state.Bytes(c.App.sharedBytes()))
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00groups\x00id\x00groups\x00role\x00group\x00aria-label\x00Which threads share a cache")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t\t")
 					for g, members := range c.groups() {
 						var vgiterkey interface{} = g
 						_ = vgiterkey
@@ -6977,7 +6263,6 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "span\x00class\x00second")
 							vgn.SetInnerHTML(c.boxName(members, g))
 							addText(vgparent, "\n\t\t\t\t\t")
@@ -7002,26 +6287,20 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									addListener(vgn, "change", func(event vugu.DOMEvent) { c.move(core, event.PropString("target", "value")) })
 								}
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00shared-sentence")
 				vgn.SetInnerHTML(c.threads().SharedSentence(c.App.groups(), c.App.sharedBytes()))
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "\n\t\t\t\t")
 					if !c.known() {
 						vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00groups-unknown")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "\n\t\t\t\t\t")
 							if c.App.CanRepeat() {
 								vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00groups-again")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Repeat() })
@@ -7040,46 +6319,34 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									addText(vgparent, "The trace is no longer at hand: go back, drop it again, choose these groups here, and then analyse it again with them.")
 								}
 							}
-							addText(vgparent, "\n\t\t\t\t")
 						}
 					}
-					addText(vgparent, "\n\t\t\t")
 				}
-				addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Shared
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("The effective share is the size of a cache of its own in which the thread would miss no more often; there is none where other threads bring it lines."))
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t\t")
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "h2\x00id\x00change-title")
 				vgn.SetInnerHTML(vugu.HTML("Why sharing changes distances"))
-				addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Change
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words")
 				vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Eit grew less, because some of those lines were used by this thread too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the very line in between, which brings it nearer\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another one had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
-				addText(vgparent, "\n\t\t")
 			}
-			addText(vgparent, "\n\t")
 		}
-		addText(vgparent, "\n")
 	}
 	return vgout
 }

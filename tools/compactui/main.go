@@ -1,6 +1,6 @@
 // Compactui rewrites the Go code that vugugen makes of components, so that it compiles to fewer bytes:
 // functions of the package (ui/nodes.go) replace the statements for each node, listener and property. The
-// nodes are the same.
+// nodes are the same, except for white space that a browser does not show (space.go).
 //
 //	compactui FILE
 //
@@ -71,7 +71,11 @@ func compact(source string) ([]byte, error) {
 	source = component.ReplaceAllString(source, "addComponent(vgin, vgout, vgparent, vgcomp)\n")
 	source = property.ReplaceAllString(source, "addProperty(vgn, $2, $1)\n")
 	source = unused.ReplaceAllString(source, "$1$2")
-	return format.Source([]byte(source))
+	formatted, err := format.Source([]byte(source))
+	if err != nil {
+		return nil, err
+	}
+	return []byte(withoutSpace(string(formatted))), nil
 }
 
 // unquoted returns the value of a literal.

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// White space between elements is nine tenths of the text nodes that vugugen makes. withoutSpace leaves it out
+// where a browser does not show it: at the borders of blocks, and around them.
+
+// blocks are the elements that begin and end lines, and those that ignore white space in them.
+var blocks = []string{
+	"dd", "details", "div", "dl", "dt", "fieldset", "figcaption", "figure", "form", "h1", "h2", "h3", "legend", "li",
+	"nav", "ol", "option", "p", "pre", "section", "select", "summary", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}
+
+// keepsSpace is the element whose white space is shown.
+const keepsSpace = "pre"
+
+var (
+	space      = regexp.MustCompile(`^addText\(vgparent, "(?:\\n|\\t| )+"\)$`)
+	anyElement = regexp.MustCompile(`addElement\(vgparent, "([a-z0-9]+)|Type: vugu\.VGNodeType\(3\), Namespace: "", Data: "([a-z0-9]+)"`)
+)
+
+// child is a node that a statement adds to another.
+type child struct {
+	line  int
+	depth int    // of statements around it, such as if and for
+	name  string // of an element; "" for white space
+}
+
+// Names of other children.
+const (
+	aText      = "#text"
+	aComponent = "#component" // a block
+)
+
+func (c child) block() bool { return c.name == aComponent || slices.Contains(blocks, c.name) }
+
+// withoutSpace returns formatted source without the statements for white space that is not shown.
+func withoutSpace(source string) string {
+	s := &spaces{lines: strings.Split(source, "\n"), unseen: map[int]bool{}}
+	for i := 0; i < len(s.lines); i++ {
+		i, _ = s.statements(i, 0)
+	}
+	var left []string
+	for i, line := range s.lines {
+		if !s.unseen[i] {
+			left = append(left, line)
+		}
+	}
+	return strings.Join(left, "\n")
+}
+
+type spaces struct {
+	lines  []string
+	unseen map[int]bool // numbers of lines
+}
+
+// statements reads the statements of a block. It returns the line that ends them, and the children that they
+// add to their node.
+func (s *spaces) statements(i, depth int) (end int, found []child) {
+	element := ""
+	add := func(name string) { found = append(found, child{line: i, depth: depth, name: name}) }
+	for ; i < len(s.lines); i++ {
+		line := strings.TrimSpace(s.lines[i])
+		opens := strings.HasSuffix(line, "{")
+		if strings.HasPrefix(line, "}") && !opens { // otherwise an else
+			return i, found
+		}
+		switch names := anyElement.FindStringSubmatch(line); {
+		case space.MatchString(line):
+			add("")
+		case strings.HasPrefix(line, "addText("):
+			add(aText)
+		case strings.HasPrefix(line, "addComponent("):
+			add(aComponent)
+		case names != nil:
+			element = names[1] + names[2]
+			add(element)
+		case opens:
+			var inner []child
+			ofElement := strings.TrimSpace(s.lines[i+1]) == "vgparent := vgn"
+			i, inner = s.statements(i+1, depth+1)
+			if ofElement {
+				s.choose(element, inner)
+			} else {
+				found = append(found, inner...)
+			}
+		}
+	}
+	return i, found
+}
+
+// choose chooses the white space among the children of an element that is not shown.
+func (s *spaces) choose(parent string, all []child) {
+	if parent == keepsSpace {
+		return
+	}
+	onlyBlocks := !slices.ContainsFunc(all, func(c child) bool { return c.name != "" && !c.block() })
+	border := func(i, other int) bool {
+		if other < 0 || other == len(all) {
+			return slices.Contains(blocks, parent)
+		}
+		return all[other].block() && all[other].depth == all[i].depth
+	}
+	for i, c := range all {
+		if c.name == "" && (onlyBlocks || border(i, i-1) || border(i, i+1)) {
+			s.unseen[c.line] = true
+		}
+	}
+}
