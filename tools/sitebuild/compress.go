@@ -25,8 +25,8 @@ var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".
 // initial are the files that a first visit transfers before the page can be used; the others follow later,
 // for offline use.
 var initial = []string{
-	"index.html", "app.css", "uplot.css", "theme.js", "boot.js", "charts.js", "tables.js", "heatmap.js", "uplot.js", "vugu.js",
-	"wasm_exec.js", "worker.js", "start.js", "app.wasm", "icon.svg", "manifest.webmanifest",
+	"index.html", "page.css", "theme.js", "boot.js", "page.js", "wasm_exec.js", "worker.js", "app.wasm", "icon.svg",
+	"manifest.webmanifest",
 }
 
 // compressAll writes the .br and .gz siblings and reports the size of a first visit.

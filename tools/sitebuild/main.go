@@ -10,7 +10,7 @@
 //  4. uplot.js and uplot.css, and graph.js with dagre in it, from the npm packages that
 //     site/package-lock.json pins;
 //  5. the files of site/static and site/demos, and index.html from site/index.tmpl with a card for
-//     every demo;
+//     every demo. Scripts and styles of the page are joined to page.js and page.css;
 //  6. _headers with the content security policy, and precache.js, the list of files and hashes by
 //     which the service worker takes the whole site offline;
 //  7. .br and .gz siblings of every file that compresses.
