@@ -33,6 +33,7 @@ type Reader struct {
 	bare    bool        // Next returns the entries of bare blocks, as BareBlock
 
 	batch  *trace.Batch // of in
+	keep   []int32      // scratch memory: rows to keep
 	at     int          // current row
 	begun  bool
 	err    error
@@ -120,24 +121,12 @@ func (m *Reader) Header() trace.Header {
 	if h.Program == nil {
 		return h
 	}
-	var thread trace.Thread
-	if len(h.Program.Threads) > 0 {
-		thread = h.Program.Threads[0]
-	}
 	m.program = *h.Program
-	m.program.Threads = make([]trace.Thread, m.options.Cores)
-	for c := range m.program.Threads {
-		t := &m.program.Threads[c]
-		*t = thread
-		t.Number = uint32(c)
-		if c > 0 {
-			t.ID, t.Name = 0, ""
-		}
-		if thread.StackLow < thread.StackHigh && len(m.private.ranges) == 0 && m.private.shared == nil {
-			t.StackLow += m.private.distance(c)
-			t.StackHigh += m.private.distance(c)
-		}
+	var moved func(addr trace.Addr, core int) trace.Addr
+	if len(m.private.ranges) == 0 && m.private.shared == nil {
+		moved = func(addr trace.Addr, core int) trace.Addr { return addr + m.private.distance(core) }
 	}
+	m.program.Threads = h.Program.LikeFirst(m.options.Cores, moved)
 	h.Program = &m.program
 	return h
 }
@@ -282,26 +271,17 @@ func (m *Reader) filter(b *trace.Batch) {
 	if !m.kept.Has(trace.BlockEntry) || m.wanted.Has(trace.BlockEntry) {
 		return
 	}
-	to := 0
+	m.keep = m.keep[:0]
 	for i, k := range b.Kind {
 		if k == trace.BlockEntry {
 			if !m.bare || !m.isBare(b.Site[i]) {
 				continue
 			}
-			k = trace.BareBlock
+			b.Kind[i] = trace.BareBlock
 		}
-		if b.Kind[to] = k; to < i {
-			b.Addr[to], b.Bytes[to], b.Thread[to], b.Site[to] = b.Addr[i], b.Bytes[i], b.Thread[i], b.Site[i]
-			if b.PC != nil {
-				b.PC[to] = b.PC[i]
-			}
-			if b.Arg != nil {
-				b.Arg[to] = b.Arg[i]
-			}
-		}
-		to++
+		m.keep = append(m.keep, int32(i))
 	}
-	b.Resize(to)
+	b.Select(m.keep)
 }
 
 func (m *Reader) isBare(block uint32) bool {
@@ -323,42 +303,9 @@ func (m *Reader) pass(b *trace.Batch, from, to int) {
 			}
 			end++
 		}
-		m.copy(b, from, end)
+		n := b.Len()
+		b.AppendRows(m.batch, from, end)
+		clear(b.Thread[n:])
 		from = end
 	}
-}
-
-func (m *Reader) copy(b *trace.Batch, from, to int) {
-	n := b.Len()
-	b.Resize(n + to - from)
-	copy(b.Addr[n:], m.batch.Addr[from:to])
-	copy(b.Bytes[n:], m.batch.Bytes[from:to])
-	copy(b.Kind[n:], m.batch.Kind[from:to])
-	copy(b.Site[n:], m.batch.Site[from:to])
-	clear(b.Thread[n:])
-	if b.Arg != nil {
-		copyOr(b.Arg[n:], m.batch.Arg, from, to)
-	}
-	if b.PC != nil {
-		copyOr(b.PC[n:], m.batch.PC, from, to)
-	}
-}
-
-// copyRow copies row i of from to row n of b.
-func (m *Reader) copyRow(b *trace.Batch, n int, from *trace.Batch, i int) {
-	b.Addr[n], b.Bytes[n], b.Kind[n], b.Site[n] = from.Addr[i], from.Bytes[i], from.Kind[i], from.Site[i]
-	if b.Arg != nil {
-		copyOr(b.Arg[n:n+1], from.Arg, i, i+1)
-	}
-	if b.PC != nil {
-		copyOr(b.PC[n:n+1], from.PC, i, i+1)
-	}
-}
-
-func copyOr(into, column []uint64, from, to int) {
-	if column == nil {
-		clear(into)
-		return
-	}
-	copy(into, column[from:to])
 }

@@ -405,10 +405,8 @@ func (m *Reader) holdReference() {
 	}
 	held := m.reduction
 	m.columns(held)
-	n := held.Len()
-	held.Resize(n + 1)
-	m.copyRow(held, n, m.batch, m.at)
-	if n+1 == mostSummed {
+	held.AppendRows(m.batch, m.at, m.at+1)
+	if held.Len() == mostSummed {
 		m.releaseReferences()
 	}
 }
@@ -423,25 +421,24 @@ func (m *Reader) releaseReferences() {
 	if held == nil || held.Len() == 0 {
 		return
 	}
-	to := 0
+	m.keep = m.keep[:0]
 	for i, k := range held.Kind {
-		if k == trace.Store && m.makesModify(held, to, i) {
-			continue
+		if k != trace.Store || !m.makesModify(held, i) {
+			m.keep = append(m.keep, int32(i))
 		}
-		m.copyRow(held, to, held, i)
-		to++
 	}
-	m.record(held, 0, to)
+	held.Select(m.keep)
+	m.record(held, 0, held.Len())
 	held.Reset()
 }
 
-// makesModify finds the load, before row n, of what row i stores, and turns it into a modification.
-func (m *Reader) makesModify(held *trace.Batch, n, i int) bool {
+// makesModify finds the last load of what row i stores, and turns it into a modification.
+func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	if m.private.has(held.Site[i], held.Addr[i]) {
 		return false
 	}
-	for ; n > 0; n-- {
-		if j := n - 1; held.Kind[j] == trace.Load && held.Addr[j] == held.Addr[i] && held.Bytes[j] == held.Bytes[i] {
+	for j := i - 1; j >= 0; j-- {
+		if held.Kind[j] == trace.Load && held.Addr[j] == held.Addr[i] && held.Bytes[j] == held.Bytes[i] {
 			held.Kind[j], held.Site[j] = trace.Modify, held.Site[i]
 			return true
 		}

@@ -164,6 +164,26 @@ type Thread struct {
 	StackHigh Addr
 }
 
+// LikeFirst returns as many threads, numbered from 0, like the program's first one, whose names and
+// identifiers are unknown. moved returns where an address of its stack is in another thread; nil: they
+// all have the same stack.
+func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr) []Thread {
+	list := make([]Thread, threads)
+	for n := range list {
+		t := &list[n]
+		if len(p.Threads) > 0 {
+			*t = p.Threads[0]
+		}
+		if t.Number = uint32(n); n > 0 {
+			t.ID, t.Name = 0, ""
+		}
+		if moved != nil && t.StackLow < t.StackHigh {
+			t.StackLow, t.StackHigh = moved(t.StackLow, n), moved(t.StackHigh, n)
+		}
+	}
+	return list
+}
+
 // IsBare reports whether a block has no loads, stores and modifies that show that it was entered.
 func (p *Program) IsBare(block uint32) bool {
 	if uint64(block) >= uint64(len(p.Blocks)) {

@@ -114,22 +114,12 @@ func (r *Reader) Header() trace.Header {
 	if h.Program == nil {
 		return h
 	}
-	var thread trace.Thread
-	if len(h.Program.Threads) > 0 {
-		thread = h.Program.Threads[0]
-	}
 	r.program = *h.Program
-	r.program.Threads = make([]trace.Thread, r.options.Cores)
-	for c := range r.program.Threads {
-		t := &r.program.Threads[c]
-		*t = thread
-		if t.Number = uint32(c); c > 0 {
-			t.ID, t.Name = 0, ""
-		}
-		if thread.StackLow < thread.StackHigh && r.options.Ranges == nil && r.options.Shared == nil {
-			t.StackLow, t.StackHigh = moved(t.StackLow, c), moved(t.StackHigh, c)
-		}
+	private := moved
+	if r.options.Ranges != nil || r.options.Shared != nil {
+		private = nil
 	}
+	r.program.Threads = h.Program.LikeFirst(r.options.Cores, private)
 	h.Program = &r.program
 	return h
 }
