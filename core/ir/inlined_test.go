@@ -65,7 +65,7 @@ done:
 		"app.cpp:33", // an accessor
 		"app.h:15",   // a function with code on two lines
 		"app.h:21",   // a loop on one line
-		"app.cpp:41", // an accessor of the same file
+		"app.cpp:33", // an accessor of the same file
 	}
 	if len(r.Program.Sites) != len(want) {
 		t.Fatalf("%d sites, want %d", len(r.Program.Sites), len(want))

@@ -50,7 +50,7 @@
 // different ones come together, it has none.
 //
 // A site is located where its code is written. Code that was inlined from a system header or from an
-// accessor in another file, a function with code on one line, is located at its call.
+// accessor, a function with code on one line and no loop, is located at its call.
 package ir
 
 import (

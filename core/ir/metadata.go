@@ -225,9 +225,9 @@ func (m *metadata) fileName(n int) string {
 const mostInlined = 256
 
 // place returns the source location of location n. Code that was inlined from a system header, or from an
-// accessor in another file, is located at its call: that is the line that uses the data. An accessor is a
-// function with code on one line only. isLoop reports whether a location belongs to the loop around the
-// code; such a function is no accessor.
+// accessor, is located at its call: that is the line that uses the data. An accessor is a function with code
+// on one line only. isLoop reports whether a location belongs to the loop around the code; such a function
+// is no accessor.
 func (m *metadata) place(n int, isLoop func(l *location) bool) trace.Place {
 	l := m.location(n)
 	for range mostInlined {
@@ -235,7 +235,7 @@ func (m *metadata) place(n int, isLoop func(l *location) bool) trace.Place {
 			break
 		}
 		call := m.location(l.inlinedAt)
-		accessor := call.file != l.file && m.isAccessor(l.function) && !isLoop(l)
+		accessor := m.isAccessor(l.function) && !isLoop(l)
 		if call.line == 0 || !accessor && !isSystemHeader(l.file) {
 			break
 		}
