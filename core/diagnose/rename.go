@@ -165,7 +165,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 	to := map[trace.Addr]trace.Addr{}
 	next := newData
 	index := siteIndex(r.p)
-	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team, creates: r.creates()}
+	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team, creates: r.creates(), joins: r.joins()}
 	s.take = func(w *row) {
 		if !w.kind.IsReference() || w.addr < low || w.addr > high {
 			return

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -228,7 +229,7 @@ func (r *run) again(to rename, pageShift uint) *counts {
 	}
 	s := &replay{counts: c, to: to, shift: uint(bits.TrailingZeros32(r.p.Sites.LineBytes)), pageShift: pageShift, levels: r.Machine.Levels,
 		caches: make([][]*lru, levels), last: make([]lastOf, n*min(c.team, mostCores))}
-	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, joined: s.join, forked: s.begin, goOn: r.GoOn, threads: c.team, creates: r.creates()}
+	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, joined: s.join, forked: s.begin, goOn: r.GoOn, threads: c.team, creates: r.creates(), joins: r.joins()}
 	s.index = siteIndex(r.p)
 	if c.team > 1 {
 		c.pages, c.lines = map[trace.Addr]*page{}, map[trace.Line]*line{}
@@ -275,17 +276,31 @@ func (r *run) again(to rename, pageShift uint) *counts {
 
 // creates tells blocks that end with a call that makes a thread.
 func (r *run) creates() func(uint32) bool {
+	return r.calls("pthread_create", "thrd_create", "_ZNSt6thread15_M_start_thread")
+}
+
+// joins tells blocks that end with a call that waits for the end of a thread.
+func (r *run) joins() func(uint32) bool {
+	return r.calls("pthread_join", "thrd_join", "_ZNSt6thread4joinEv")
+}
+
+// calls tells blocks that end with a call of a function whose name begins with one of some;
+// nil: there is none.
+func (r *run) calls(names ...string) func(uint32) bool {
 	p := r.cost.program
 	if p == nil {
 		return nil
 	}
-	return func(b uint32) bool {
-		if int64(b) >= int64(len(p.Blocks)) {
-			return false
-		}
+	does := func(b uint32) bool {
 		callee := p.Blocks[b].Callee
-		return callee == "pthread_create" || callee == "thrd_create" || strings.HasPrefix(callee, "_ZNSt6thread15_M_start_thread")
+		return callee != "" && slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(callee, name) })
 	}
+	for b := range p.Blocks {
+		if does(uint32(b)) {
+			return func(b uint32) bool { return int64(b) < int64(len(p.Blocks)) && does(b) }
+		}
+	}
+	return nil
 }
 
 // siteIndex finds the site of a reference in the profile.
@@ -536,11 +551,11 @@ func (s *replay) share(core uint8, at trace.Line, addr trace.Addr, bytes uint64,
 		}
 		if store {
 			of.writer[w] = core + 1
-			switch of.owner[w] {
-			case 0:
+			switch {
+			case !s.open: // one thread alone, as before the others begin
+			case of.owner[w] == 0:
 				of.owner[w] = core + 1
-			case core + 1:
-			default:
+			case of.owner[w] != core+1:
 				of.owner[w] = several
 			}
 		}

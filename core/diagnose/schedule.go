@@ -53,6 +53,8 @@ type schedule struct {
 	started int
 	created int               // threads that their creator asked for
 	creates func(uint32) bool // blocks that end with a call that makes a thread
+	joins   func(uint32) bool // blocks that end with a call that waits for a thread; nil: not known
+	joining bool              // such a call was made since the threads began
 	members [mostCores]member
 	rows    int
 	full    int            // rows at which they are given
@@ -65,6 +67,7 @@ type member struct {
 	at     int
 	phases []int // numbers of rows at which its phases begin
 	phase  int   // that the first row is in
+	ended  bool
 }
 
 // run gives all rows; it reports whether it was not stopped.
@@ -118,7 +121,7 @@ func (s *schedule) add(r *row) {
 	case s.regions && r.kind == trace.ParallelBegin && !s.open,
 		!s.regions && r.kind == trace.ThreadStart && len(s.numbers) > 1 && !s.open:
 		s.flush(true)
-		s.open, s.master, s.alive = true, r.thread, 0
+		s.open, s.master, s.alive, s.joining = true, r.thread, 0, false
 		if r.kind == trace.ThreadStart {
 			s.master = 0 // the thread that the program began with
 		}
@@ -131,6 +134,12 @@ func (s *schedule) add(r *row) {
 	}
 	if !s.regions && s.creates != nil && (r.kind == trace.BlockEntry || r.kind == trace.BareBlock) && s.creates(r.site) {
 		s.created++
+	}
+	if s.open && !s.regions && s.joins != nil && (r.kind == trace.BlockEntry || r.kind == trace.BareBlock) && s.joins(r.site) {
+		s.joining = true
+		if s.alive <= 0 && s.started >= s.created {
+			s.flush(true)
+		}
 	}
 	if !s.regions && r.kind == trace.ThreadStart && len(s.numbers) > 1 {
 		s.alive++
@@ -155,8 +164,10 @@ func (s *schedule) add(r *row) {
 		s.flush(true)
 		return
 	case r.kind == trace.ThreadEnd && !s.regions:
-		// A thread may end before the next one starts: a busy machine runs them in turn.
-		if s.alive--; s.alive <= 0 && s.started >= s.created {
+		m.ended = true
+		// A thread may end before the next one is created or starts: a busy machine runs them in
+		// turn. So the threads belong together until the program waits for one of them.
+		if s.alive--; s.alive <= 0 && s.started >= s.created && (s.joining || s.joins == nil) {
 			s.flush(true)
 			return
 		}
@@ -182,7 +193,7 @@ func (s *schedule) flush(last bool) {
 		end = all
 	}
 	for phase := first; phase < end; phase++ {
-		s.merge(phase)
+		s.merge(phase, !last && s.rows < mostAhead)
 		if (phase+1 < end || last) && s.joined != nil {
 			s.joined()
 			s.meet()
@@ -199,23 +210,18 @@ func (s *schedule) flush(last bool) {
 		if len(m.phases) == 0 {
 			continue
 		}
-		if done := end - m.phase; done < len(m.phases) { // the rest is for later
-			from := m.phases[done]
-			m.rows = append(m.rows[:0], m.rows[from:]...)
-			m.phases = append(m.phases[:0], m.phases[done:]...)
-			for j := range m.phases {
-				m.phases[j] -= from
-			}
-			m.phase = end
-			// The rows of the phase before are given; it goes on for others.
-		} else {
-			m.phase += len(m.phases) - 1
-			m.phases, m.rows = append(m.phases[:0], 0), m.rows[:0]
+		// The last phase goes on, and what was not given of it is for later.
+		done := min(end-1-m.phase, len(m.phases)-1)
+		m.rows = append(m.rows[:0], m.rows[m.at:]...)
+		m.phases = append(m.phases[:0], m.phases[done:]...)
+		for j := range m.phases {
+			m.phases[j] = max(0, m.phases[j]-m.at)
 		}
+		m.phase += done
 		m.at = 0
 		s.rows += len(m.rows)
 	}
-	s.full = max(mostBuffered, 2*s.rows)
+	s.full = min(max(mostBuffered, 2*s.rows), mostAhead)
 	if last {
 		s.open = false
 	}
@@ -234,23 +240,34 @@ func (s *schedule) meet() {
 	s.worked = 0
 }
 
-// merge gives the rows of all threads in a phase.
-func (s *schedule) merge(phase int) {
+// merge gives the rows of all threads in a phase. hold: where a thread has more to do in it than
+// was read so far, what comes later stays.
+func (s *schedule) merge(phase int, hold bool) {
 	var running []int
 	var to [mostCores]int
+	members := 0
+	var more [mostCores]bool // threads of which the phase has more rows than were read
 	for i := range s.members {
 		m := &s.members[i]
 		at := phase - m.phase
 		if at < 0 || at >= len(m.phases) {
 			continue
 		}
+		members++
 		m.at, to[i] = m.phases[at], len(m.rows)
+		more[i] = at+1 == len(m.phases) && !m.ended && (s.regions || i != int(s.master))
 		if at+1 < len(m.phases) {
 			to[i] = m.phases[at+1]
 		}
-		if m.at < to[i] {
+		switch {
+		case m.at < to[i]:
 			running = append(running, i)
+		case hold && more[i]:
+			return
 		}
+	}
+	if hold && (s.regions && members < s.threads || !s.regions && s.started < s.created) {
+		return // some did not begin yet
 	}
 	for len(running) > 0 {
 		next := 0
@@ -274,8 +291,11 @@ func (s *schedule) merge(phase int) {
 		if s.clock[i] <= before {
 			s.clock[i] = before + leastTurn // it is another one's turn
 		}
-		if m.at >= to[i] {
-			running = append(running[:next], running[next+1:]...)
+		if m.at < to[i] {
+			continue
+		}
+		if running = append(running[:next], running[next+1:]...); hold && more[i] {
+			return
 		}
 	}
 }
