@@ -225,7 +225,7 @@ func (r *run) causes() {
 		used := r.utilisation(at)
 		f := Finding{Cost: left, How: how}
 		switch {
-		case at.never > 0.8*at.wait && at.stores > at.wait/2: // it fills data for the first time
+		case at.fills():
 			continue
 		case at.dependent > at.wait/2:
 			packed := left * (1 - share(used, 1))
@@ -285,6 +285,9 @@ func (r *run) causes() {
 		r.add(at, f)
 	}
 }
+
+// fills reports whether a place mostly stores to data for the first time.
+func (p *place) fills() bool { return p.never > 0.8*p.wait && p.stores > p.wait/2 }
 
 // prefetches reports whether the function around a place has instructions to prefetch.
 func (r *run) prefetches(at *place) bool {

@@ -26,37 +26,46 @@ func (r *run) compute() {
 		if k.Function != trace.NoFunction {
 			at.function = r.Readable(r.cost.program.Functions[k.Function].Name)
 		}
-		waits, dependent := 0.0, 0.0
+		waits, dependent, instead := 0.0, 0.0, ""
 		for _, of := range r.places {
 			if !r.refersFrom(of, k) {
 				continue
 			}
 			waits += of.wait
 			dependent += of.dependent
+			if text := r.instead[of]; text != "" {
+				instead = "; or " + text + ", so that each iteration of the innermost loop has another sum"
+			}
 			if of.line > 0 {
 				at.file, at.line = of.file, of.line
 			}
 		}
-		loads, floats := r.chain(b)
-		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || waits > t.Cycles || dependent > 0 || r.found(k) || loads == floats {
+		chain := r.chain(b)
+		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || waits > t.Cycles || dependent > 0 || r.found(k, saved) || chain.loads == chain.floats || chain.number >= partialSums {
 			continue
 		}
-		if loads {
-			r.add(at, Finding{Kind: PointerChasing, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
-				Why:  "each iteration takes its address from a load of the one before: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
-				Fix:  "keep the elements in an array, whose addresses do not depend on loads",
-				How:  "Modelled: what the loop would take if its ports were the limit.",
-				More: "pipeline"})
-			continue
+		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
+			Why: "each iteration waits for a result of the one before: that takes " + number(t.Steady.Cycles) + " cycles, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
+			Fix: "split the chain into several that do not need each other, such as four partial sums; for floating point, allow the compiler to reorder (-ffast-math or an OpenMP simd reduction)",
+			How: "Modelled: what the loop would take if its ports were the limit.", IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
+			More: "pipeline"}
+		switch {
+		case chain.loads:
+			f.Kind, f.IllegalIf = PointerChasing, ""
+			f.Why = "each iteration takes its address from a load of the one before: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
+			f.Fix = "keep the elements in an array, whose addresses do not depend on loads"
+		case chain.used: // as of a running sum: it takes more than partial sums to do without the chain
+			f.Fix, instead = "compute the value of each iteration from its index instead of from the iteration before, or work on several independent sequences at a time", ""
 		}
-		r.add(at, Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
-			Why:       "each iteration waits for a result of the one before: that takes " + number(t.Steady.Cycles) + " cycles, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
-			Fix:       "split the chain into several that do not need each other, such as four partial sums; for floating point, allow the compiler to reorder (-ffast-math or an OpenMP simd reduction)",
-			How:       "Modelled: what the loop would take if its ports were the limit.",
-			IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
-			More:      "pipeline"})
+		if f.Kind == Compute {
+			f.Fix += instead
+		}
+		r.add(at, f)
 	}
 }
+
+// partialSums is how many chains are enough that a loop does not wait for them.
+const partialSums = 4
 
 // refersFrom reports whether a block holds a reference of a place. Lines would not do: code
 // that was inlined can be of another file than the place that it counts for.
@@ -70,33 +79,63 @@ func (r *run) refersFrom(at *place, k *trace.Block) bool {
 // leastCompute is the smallest share of the run's cycles of a block that is looked at.
 const leastCompute = 0.05
 
-// found reports whether a finding about memory is in the lines of a block.
-func (r *run) found(k *trace.Block) bool {
+// found reports whether a finding in the lines of a block saves more than half of so many cycles.
+func (r *run) found(k *trace.Block, saved float64) bool {
 	for i := range r.out.Findings {
 		f := &r.out.Findings[i]
-		if f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine && f.Saved > Least*r.out.Cycles {
+		if f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine && f.Saved > saved/2 {
 			return true
 		}
 	}
 	return false
 }
 
-// chain tells what the recurrence of a block goes through: a load, and operations on
-// floating-point numbers.
-func (r *run) chain(b int) (loads, floats bool) {
+// chained is what the recurrence of a block goes through.
+type chained struct {
+	loads  bool
+	floats bool // operations on floating-point numbers
+	used   bool // other instructions of each iteration need its results
+	number int  // of chains of the same kind in the block
+}
+
+// isFloat reports whether an operation is an addition or a multiplication of floating-point numbers.
+func isFloat(opcode string) bool {
+	return opcode == "fadd" || opcode == "fsub" || opcode == "fmul" || strings.HasPrefix(opcode, "llvm.fm")
+}
+
+// chain tells what the recurrence of a block goes through.
+func (r *run) chain(b int) (c chained) {
 	k := &r.cost.program.Blocks[b]
+	in := map[int32]bool{}
 	for _, op := range r.cost.hits.Blocks[b].Steady.Cycle {
 		if int(op) >= len(k.Instrs) {
 			continue
 		}
-		switch in := &k.Instrs[op]; {
-		case in.Opcode == "store": // it keeps a sum in memory, as code does that was not optimised
-			return false, false
-		case in.Opcode == "load" && in.Type == "ptr":
-			loads = true
-		case in.Opcode == "fadd" || in.Opcode == "fsub" || in.Opcode == "fmul" || strings.HasPrefix(in.Opcode, "llvm.fm"):
-			floats = true
+		in[int32(op)] = true
+		switch i := &k.Instrs[op]; {
+		case i.Opcode == "store": // it keeps a sum in memory, as code does that was not optimised
+			return chained{}
+		case i.Opcode == "load" && i.Type == "ptr":
+			c.loads = true
+		case isFloat(i.Opcode):
+			c.floats = true
 		}
 	}
-	return loads, floats
+	carried := map[int32]bool{} // results that the next iteration needs
+	for i := range k.Instrs {
+		for _, use := range k.Instrs[i].Uses {
+			from := use
+			if use <= -2 {
+				from = -2 - use
+				carried[from] = from < int32(len(k.Instrs)) && isFloat(k.Instrs[from].Opcode)
+			}
+			c.used = c.used || in[from] && !in[int32(i)] && k.Instrs[i].Opcode != "phi"
+		}
+	}
+	for _, same := range carried {
+		if same {
+			c.number++
+		}
+	}
+	return c
 }

@@ -39,6 +39,11 @@ func (r *run) chasing() {
 	for _, at := range list {
 		all += max(0, t.savedAt(at))
 	}
+	for i, saved := range t.bySite { // a loop over all elements goes over them as they lie, in either layout
+		if saved < 0 && !r.cost.run.scattered[i] {
+			t.saved -= saved
+		}
+	}
 	for len(list) > 0 {
 		at := list[0]
 		saved, cost, wait := 0.0, 0.0, 0.0
@@ -181,7 +186,7 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 		return false
 	}
 	t := r.retry(to, pageShift)
-	if t == nil || t.saved < Least*r.out.Cycles || t.saved < at.wait/8 {
+	if t == nil || t.saved < Least*r.out.Cycles || t.saved < at.wait/8 || r.onlyFilled(t) {
 		return false
 	}
 	if f == nil {
@@ -207,6 +212,18 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	r.take(t)
 	r.add(at, *f)
 	return true
+}
+
+// onlyFilled reports whether most of what a retrial saves is at code that fills data for the first
+// time: it has to store them somewhere, and pages that are new come through the caches anyway.
+func (r *run) onlyFilled(t *retrial) bool {
+	filled := 0.0
+	for _, at := range r.places {
+		if at.fills() {
+			filled += r.leftAt(t, at)
+		}
+	}
+	return filled > t.saved/2
 }
 
 // align tries to have the elements of an array begin at lines, or not lie across two.

@@ -152,6 +152,7 @@ type run struct {
 	untried  []func()           // add findings where no other is
 	moved    []record           // arrays that a finding lays out anew
 	swept    map[*place]uint64  // runs of the loops around a place
+	instead  map[*place]string  // change of the order of loops that divides a chain of results, too
 	replayed uint64             // rows
 	out      *Diagnosis
 }
@@ -170,7 +171,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	if o.Readable == nil {
 		o.Readable = func(name string) string { return name }
 	}
-	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, swept: map[*place]uint64{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, out: &Diagnosis{}}
+	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, out: &Diagnosis{}}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
 		if err != nil {

@@ -51,6 +51,7 @@ func (r *run) retry(to rename, pageShift uint) *retrial {
 	for k := range of.misses {
 		t.before, t.after = append(t.before, sum(of.misses[k])), append(t.after, sum(changed.misses[k]))
 	}
+	r.untake(t)
 	return t
 }
 
@@ -82,11 +83,24 @@ func (t *retrial) savedAt(at *place) (cycles float64) {
 	return cycles
 }
 
+// leftAt is what a retrial saves at a place that no finding has yet.
+func (r *run) leftAt(t *retrial, at *place) float64 {
+	saved := t.savedAt(at)
+	return saved - max(0, saved)*r.taken[at]
+}
+
+// untake takes off a retrial what other findings save already.
+func (r *run) untake(t *retrial) {
+	for _, at := range r.places {
+		t.saved -= max(0, t.savedAt(at)) * r.taken[at]
+	}
+}
+
 // heaviest is the place where a retrial saves most.
 func (r *run) heaviest(t *retrial, at *place) *place {
-	most := t.savedAt(at)
+	most := r.leftAt(t, at)
 	for _, of := range r.places {
-		if saved := t.savedAt(of); saved > most {
+		if saved := r.leftAt(t, of); saved > most {
 			at, most = of, saved
 		}
 	}
@@ -299,7 +313,7 @@ func padding(arrays []record, lineBytes uint64) rename {
 	next := newData
 	for j, a := range arrays {
 		begins = append(begins, next+uint64(j)*5*lineBytes+a.low%lineBytes)
-		next += (2*(a.high-a.low) + 1<<21) &^ (1<<21 - 1) << 1
+		next += (a.high-a.low)*5/4&^(1<<pageShift-1) + 2<<pageShift
 	}
 	return func(w *row, _ int) trace.Addr {
 		for j := range arrays {

@@ -27,7 +27,7 @@ const (
 	pageShift      = 12
 	hugeShift      = 21
 	firstPages     = 64
-	firstPageWays  = 4
+	firstPageWays  = firstPages
 	secondPages    = 2048
 	secondPageWays = 16
 
@@ -357,6 +357,10 @@ func (s *replay) row(r *row) {
 	}
 	addr := r.addr
 	if s.to != nil {
+		if r.bytes > 2<<s.shift {
+			s.scattered(r, i)
+			return
+		}
 		addr = s.to(r, i)
 	}
 	c := &s.sites[i]
@@ -371,6 +375,23 @@ func (s *replay) row(r *row) {
 	for at := first; at <= last && at-first < 1<<20; at++ {
 		s.access(c, i, r, at, addr, bytes)
 	}
+}
+
+// scattered takes a range of memory, as a copy or a fill, whose words a change moves apart.
+func (s *replay) scattered(r *row, i int) {
+	const word = 8
+	at := *r
+	var lately [2]trace.Line
+	for at.addr = r.addr; at.addr-r.addr < uint64(r.bytes); at.addr += word {
+		addr := s.to(&at, i)
+		line := addr >> s.shift
+		if line == lately[0] || line == lately[1] {
+			continue
+		}
+		lately[0], lately[1] = line, lately[0]
+		s.access(&s.sites[i], i, &at, line, addr, word)
+	}
+	s.classify(&s.sites[i], i, r, s.to(r, i))
 }
 
 // splits is how many accesses of a reference lie across two lines; the machine makes them in

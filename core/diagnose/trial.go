@@ -33,6 +33,7 @@ type trial struct {
 	before, after []float64
 	saved         float64 // cycles
 	runs          uint64  // of a nest that follow each other, and that the change is of; 0: it is of one
+	unchained     bool    // what it saves of the chain of results is left out
 }
 
 // nests tries changes on the nests that wait most, and adds the best of each as a finding.
@@ -271,6 +272,16 @@ func (r *run) nest(g *group) {
 	}
 	best := -1
 	for i := range tried {
+		// Where the data stay in the first level, the chain of results is the problem, not the order of
+		// loops: see compute.
+		if chain := r.nestRecurrence(tried[i].nest, g, tried[i].change); chain > 2*(tried[i].saved-chain) && tried[i].before[0] < 2*tried[i].before[len(tried[i].before)-1] {
+			tried[i].saved -= chain
+			tried[i].unchained = true
+			r.instead[g.at] = tried[i].change.Words(names)
+			if tried[i].after[0] > 0.9*tried[i].before[0] {
+				continue
+			}
+		}
 		if best < 0 || tried[i].saved*r.ease(tried[i].change, loop, worst) > tried[best].saved*r.ease(tried[best].change, loop, worst) {
 			best = i
 		}
@@ -307,13 +318,17 @@ func (r *run) nest(g *group) {
 	}
 	b := &tried[best]
 	kind := kindOf(b.change)
-	if (kind == Layout || kind == Conflict || kind == Alignment) && g.pages > wait { // translations are what it waits for
+	if (kind == Layout || kind == Conflict || kind == Alignment) && (g.pages > wait || g.at.fills()) { // another layout does not help
 		return
 	}
 	if kind == Stride && r.strideWords(loop) == "" { // the order of loops only brings uses of the same data together
 		kind = Capacity
 	}
-	f := Finding{Kind: kind, Cost: wait + g.pages + r.nestRecurrence(b.nest, g, b.change), Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal(),
+	chain := r.nestRecurrence(b.nest, g, b.change)
+	if b.unchained {
+		chain = 0
+	}
+	f := Finding{Kind: kind, Cost: wait + g.pages + chain, Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal(),
 		Fix:  b.change.Words(names),
 		How:  "The change was made on the recorded loops, and the misses of every level were counted again.",
 		More: "loops --propose 5"}
@@ -327,7 +342,7 @@ func (r *run) nest(g *group) {
 	if b.sunk {
 		f.Fix += "; the statements beside the inner loop move into it: add to memory instead of to a local variable"
 	}
-	if r.nestRecurrence(b.nest, g, b.change) > 0 {
+	if chain > 0 {
 		f.How += " Additions no longer wait for each other, so the loop is limited only by how many instructions the core starts in a cycle."
 	}
 	f.Why = r.why(f.Kind, loop, worst)
@@ -336,7 +351,7 @@ func (r *run) nest(g *group) {
 			return
 		}
 	}
-	if r.nestRecurrence(b.nest, g, b.change) > 0 {
+	if chain > 0 {
 		f.Why += "; each iteration also waits for the sum of the one before"
 	}
 	for _, nest := range g.loops {

@@ -50,7 +50,8 @@
 // different ones come together, it has none.
 //
 // A site is located where its code is written. Code that was inlined from a system header or from an
-// accessor, a function with code on one line and no loop, is located at its call.
+// accessor is located at its call. An accessor is a function with code on one line and no loop, and, if it is
+// of the same file, at most two loads and stores.
 package ir
 
 import (

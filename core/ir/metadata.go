@@ -226,16 +226,21 @@ const mostInlined = 256
 
 // place returns the source location of location n. Code that was inlined from a system header, or from an
 // accessor, is located at its call: that is the line that uses the data. An accessor is a function with code
-// on one line only. isLoop reports whether a location belongs to the loop around the code; such a function
-// is no accessor.
-func (m *metadata) place(n int, isLoop func(l *location) bool) trace.Place {
+// on one line only. does reports whether a location belongs to the loop around the code, and how many
+// loads and stores the inlined function has there: one with a loop is no accessor, nor is one of the same
+// file with more than two, which computes.
+func (m *metadata) place(n int, does func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
 	for range mostInlined {
 		if l.inlinedAt < 0 {
 			break
 		}
 		call := m.location(l.inlinedAt)
-		accessor := m.isAccessor(l.function) && !isLoop(l)
+		accessor := false
+		if m.isAccessor(l.function) {
+			loop, references := does(l)
+			accessor = !loop && (call.file != l.file || references <= 2)
+		}
 		if call.line == 0 || !accessor && !isSystemHeader(l.file) {
 			break
 		}

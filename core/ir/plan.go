@@ -39,7 +39,8 @@ type plan struct {
 	loops  loops
 	task   bool // the function is a task's body
 
-	loopFrames map[loopFrame]bool // nil: not asked for yet
+	loopFrames map[loopFrame]bool // nil: not asked for yet, as inlined
+	inlined    map[inlined]int    // loads and stores
 
 	returnings []returning // by basic block
 

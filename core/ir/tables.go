@@ -395,35 +395,41 @@ func (t *tables) addSite(p *plan, s *site, block uint32) {
 
 func (p *plan) place(s *site) trace.Place {
 	header := p.loops.header[p.basicOf(s.inst)]
-	return p.f.m.metadata.place(int(p.f.insts[s.inst].debug), func(l *location) bool {
-		switch {
-		case !s.kind.IsReference(): // allocations and the like stay where they are written
-			return true
-		case header < 0:
-			return false
-		case p.loopFrames == nil:
-			p.findLoopFrames()
+	return p.f.m.metadata.place(int(p.f.insts[s.inst].debug), func(l *location) (loop bool, references int) {
+		if p.inlined == nil {
+			p.findInlined()
 		}
-		return p.loopFrames[loopFrame{header, l.function, l.inlinedAt}]
+		of := inlined{l.function, l.inlinedAt}
+		// Allocations and the like stay where they are written.
+		return !s.kind.IsReference() || header >= 0 && p.loopFrames[loopFrame{header, of}], p.inlined[of]
 	})
 }
 
-// loopFrame is a loop, by the basic block that heads it, and a function that one of its jumps
-// is in: by its DISubprogram and the call that the function was inlined at.
+// inlined is a function, by its DISubprogram, and the call that it was inlined at.
+type inlined struct{ function, at int }
+
+// loopFrame is a loop, by the basic block that heads it, and a function that one of its jumps is in.
 type loopFrame struct {
-	header              int32
-	function, inlinedAt int
+	header int32
+	inlined
 }
 
-func (p *plan) findLoopFrames() {
-	p.loopFrames = map[loopFrame]bool{}
-	for basic := range p.f.blocks {
-		header := p.loops.header[basic]
-		if header < 0 || int32(basic) != header && !p.loops.latch[basic] {
-			continue
+// findInlined finds the functions that loops are in, and counts the loads and stores of each.
+func (p *plan) findInlined() {
+	p.loopFrames, p.inlined = map[loopFrame]bool{}, map[inlined]int{}
+	frame := func(i int32) inlined {
+		l := p.f.m.metadata.location(int(p.f.insts[i].debug))
+		return inlined{l.function, l.inlinedAt}
+	}
+	for i := range p.f.insts {
+		if op := p.f.insts[i].op; op == opLoad || op == opStore || op == opModify {
+			p.inlined[frame(int32(i))]++
 		}
-		end := p.f.m.metadata.location(int(p.f.insts[p.f.blocks[basic].last-1].debug))
-		p.loopFrames[loopFrame{header, end.function, end.inlinedAt}] = true
+	}
+	for basic := range p.f.blocks {
+		if header := p.loops.header[basic]; header >= 0 && (int32(basic) == header || p.loops.latch[basic]) {
+			p.loopFrames[loopFrame{header, frame(int32(p.f.blocks[basic].last - 1))}] = true
+		}
 	}
 }
 
