@@ -79,11 +79,11 @@ func (r *run) refersFrom(at *place, k *trace.Block) bool {
 // leastCompute is the smallest share of the run's cycles of a block that is looked at.
 const leastCompute = 0.05
 
-// found reports whether a finding in the lines of a block saves more than half of so many cycles.
+// found reports whether a finding in the lines of a block may save more than half of so many cycles.
 func (r *run) found(k *trace.Block, saved float64) bool {
 	for i := range r.out.Findings {
 		f := &r.out.Findings[i]
-		if f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine && f.Saved > saved/2 {
+		if f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine && max(f.Saved, f.Most) > saved/2 {
 			return true
 		}
 	}
