@@ -2,6 +2,7 @@ package answers
 
 import (
 	"cmp"
+	_ "embed" // for the keys
 	"slices"
 	"strconv"
 	"strings"
@@ -18,52 +19,9 @@ import (
 // Sites and functions of two programs belong together by what the sources call them: numbers
 // in a trace's tables and addresses change with every build. The rows of a table with a ! are
 // problems.
-const keys = `kinds+ kind
-histogram+ distance
-curve capacity_bytes capacity_lines
-levels name size_bytes ways line_bytes | sdcm_misses sdcm_off
-traffic name | bytes_per_cycle
-times name | latency_cycles
-sets sets ways line
-sites+ function file line column kind variable | source type size number pc module offset
-sites+ name kind function | file line source
-sites+ function file line | source kind variable type
-objects+ name kind function | file line source
-cores core name | threads
-functions+ function file | line
-blocks+ function block | file line last_line operations
-types+ kind type bytes
-instruction_mix+ opcode
-vectors+ lanes bits type
-calls+ function
-windows+ first_reference from to
-sites+ producer producer_file producer_line consumer consumer_file consumer_line from to | consumer_kind object
-objects+ object
-owners+ object offset
-flows+ from to
-cores cores core level
-cores level core | threads
-domains level cores core | threads
-changes core | cores threads
-changes change level | illegal
-curves core view capacity_lines | cores threads
-functions+ function | source
-blocks+ block | source
-branches+ function block to | file line
-opcodes+ opcode
-loops cores source
-rates cores level method | low high
-sampling cores level method
-work cores core
-loops loop function | depth file first_line last_line
-arrays loop array | base
-misses loop level
-evictions+ comes goes
-verdict | verdict
-findings! kind function data | rank file line tried why fix how illegal_if more
-misses kind function data level | rank
-waits+ level
-`
+//
+//go:embed keys.txt
+var keys string
 
 // KeyOf says what names the rows of a table: for one that is not known here its
 // first column.
