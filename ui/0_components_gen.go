@@ -311,8 +311,8 @@ var _ log.Logger
 // BlocksView is a program's blocks with how often they run, and what they take on a
 // processor.
 type BlocksView struct {
-	App              *App
-	Schedule, Bounds vugu.Builder
+	App                                 *App
+	Schedule, Bounds, Branches, Opcodes vugu.Builder
 }
 
 func (c *BlocksView) blocks() *state.Blocks { return c.App.blocks() }
@@ -523,6 +523,14 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									addText(vgparent, "CSV")
 								}
 								addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00blocks-json")
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("blocks") })
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, "JSON")
+								}
+								addText(vgparent, "\n\t\t\t\t")
 								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00functions-csv")
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("functions") })
 								{
@@ -721,6 +729,58 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgn = addElement(vgparent, "sg-table")
 										vgn.AddAttrInterface("id", "block-source-rows")
 										vgn.AddAttrInterface("table", "block-source")
+									}
+								}
+							}
+						}
+					}
+					if c.Table("opcodes") != nil {
+						vgn = addElement(vgparent, "section\x00id\x00executed\x00aria-labelledby\x00executed-title")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "h2\x00id\x00executed-title")
+							vgn.SetInnerHTML(vugu.HTML("What the run executed"))
+							vgn = addElement(vgparent, "p\x00class\x00second")
+							vgn.SetInnerHTML(vugu.HTML("Counts of the run as it was traced, whatever is changed above. Sensitivity 1 is a branch whose trip count, or odds, in proportion change as many instructions."))
+							vgn = addElement(vgparent, "div\x00class\x00columns halves")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, "div")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = addElement(vgparent, "div\x00class\x00slot")
+									{
+										vgparent := vgn
+										_ = vgparent
+										if c.Table("branches") != nil {
+											{
+												var vgcomp vugu.Builder = c.Branches
+												if vgcomp != nil {
+													addComponent(vgin, vgout, vgparent, vgcomp)
+												}
+											}
+										}
+									}
+								}
+								vgn = addElement(vgparent, "div")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = addElement(vgparent, "div\x00class\x00slot")
+									{
+										vgparent := vgn
+										_ = vgparent
+										if c.Table("opcodes") != nil {
+											{
+												var vgcomp vugu.Builder = c.Opcodes
+												if vgcomp != nil {
+													addComponent(vgin, vgout, vgparent, vgcomp)
+												}
+											}
+										}
 									}
 								}
 							}
@@ -2597,7 +2657,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("A\x26#39;s threads are simulated, with one reference a core in turn; B\x26#39;s misses are answered from its stacks of threads, in the order in which they ran."))
+				vgn.SetInnerHTML(vugu.HTML("A\x26#39;s threads make one reference a core in turn, B\x26#39;s are in the order in which they ran. Both are asked as “what-if” asks, so differences are those of the threads."))
 			}
 		}
 		if c.tab() == state.TabCommunication && c.App.table("flows-compared") != nil {
@@ -3850,6 +3910,36 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "li")
 								vgn.SetInnerHTML(n)
 							}
+						}
+					}
+				}
+				if c.App.diagnosis.table("findings") != nil {
+					vgn = addElement(vgparent, "p\x00class\x00actions second")
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00findings-copy")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("findings") })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "copy")
+						}
+						addText(vgparent, "\n\t\t\t")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00findings-csv")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("findings") })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "CSV")
+						}
+						addText(vgparent, "\n\t\t\t")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00findings-json")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("findings") })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "JSON")
 						}
 					}
 				}

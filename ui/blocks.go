@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
@@ -24,6 +25,8 @@ type modelState struct {
 	saving  string        // the name that the file of probabilities in the answer shall have; "": it has none
 	problem string        // why there is none, in a sentence
 	tables  map[string]*state.Table
+
+	executed verbAnswer // to the verb blocks, of the run as it was
 
 	file       []string // lines of a file of probabilities that was given
 	named      string   // in the field for a new parameter, where it was not understood
@@ -78,7 +81,8 @@ func (a *App) modelQuestion() answers.ModelQuestion {
 }
 
 func newBlocks(a *App) View {
-	return &BlocksView{App: a, Schedule: newTable(a, "schedule"), Bounds: newTable(a, "bounds")}
+	return &BlocksView{App: a, Schedule: newTable(a, "schedule"), Bounds: newTable(a, "bounds"),
+		Branches: newTable(a, "branches"), Opcodes: newTable(a, "opcodes")}
 }
 
 // Placed is part of [placed].
@@ -118,6 +122,9 @@ func (c *BlocksView) Draw() {
 	if b == nil {
 		return
 	}
+	if r.Profile.Totals.AllReferences() > 0 { // it is not of a module alone
+		m.executed.ask(a, r, state.VerbQuestion("blocks", hierarchy.Hierarchy{}), func() { m.tables = nil })
+	}
 	m.tables = nil
 	for _, g := range []*state.Grid{b.Functions(), b.OfFunction()} {
 		if g != nil {
@@ -155,6 +162,8 @@ func (c *BlocksView) Table(name string) *state.Table {
 			m.tables[name] = b.Shown(name, "Cycles and ports, one pass of "+b.BlockName())
 		case "bounds":
 			m.tables[name] = b.Shown(name, "What "+b.BlockName()+" takes")
+		case "branches", "opcodes":
+			m.tables[name] = m.executed.table(name)
 		}
 	}
 	return m.tables[name]
@@ -163,6 +172,7 @@ func (c *BlocksView) Table(name string) *state.Table {
 // endModels ends the program that answers. The caller holds the lock.
 func (a *App) endModels() {
 	a.models.asker.end()
+	a.models.executed.asker.end()
 	a.models = modelState{}
 }
 

@@ -279,7 +279,7 @@ func (v *CompareView) Table(chart string) *state.Table {
 		}
 		return p.OfFunction(a.Screen.Sort)
 	case "cores-compared":
-		return a.besideMeasured()
+		return once(keyOf(a.coresQuestion().Question().Words), a.besideMeasured)
 	case "own-compared":
 		return c.Own(a.ownBytes(), a.Screen.Sort)
 	case "shared-compared":

@@ -18,6 +18,7 @@ type coreState struct {
 	known  *state.Cores              // the answers to asked, of whatever numbers of cores
 	begun  bool                      // the reader wants it, though it takes long
 	keep   int                       // the number of cores whose threads are to be kept; 0: none
+	beside *state.View               // the threads that were predicted beside measured ones; nil: not yet
 	failed string                    // why nothing is predicted, in a sentence
 	tables map[string]*state.Table
 }
@@ -126,13 +127,17 @@ func (a *App) askCores() {
 	q, chosen := a.coresQuestion(), a.coresAsked()
 	running := s.asker.busy()
 	if s.asker == nil || !sameCores(q, s.asked) {
-		s.known, running = new(state.Cores), false
+		s.known, s.beside, running = new(state.Cores), nil, false
 	}
-	if running && (s.known.Known(chosen) || s.asked.Cores[0] == uint32(chosen)) && s.keep == int(s.asked.Keep) {
+	keep := s.keep
+	if a.comparing() && s.beside == nil {
+		keep = chosen
+	}
+	if running && (s.known.Known(chosen) || s.asked.Cores[0] == uint32(chosen)) && keep == int(s.asked.Keep) {
 		return // it will come
 	}
-	if !s.known.Known(chosen) || s.keep != 0 {
-		q.Cores, q.Keep = append(q.Cores, uint32(chosen)), uint32(s.keep)
+	if !s.known.Known(chosen) || keep != 0 {
+		q.Cores, q.Keep = append(q.Cores, uint32(chosen)), uint32(keep)
 	}
 	for _, n := range state.PredictedCores() {
 		if n != chosen && !a.comparing() && !s.known.Known(n) {
@@ -165,10 +170,19 @@ func (a *App) takeCores(reply *answers.Reply, err error) {
 		a.coresFailed(err)
 		return
 	}
-	if reply.Bytes != nil && s.keep > 0 {
-		name := a.result.Name + ", predicted for " + strconv.Itoa(s.keep) + " cores"
-		s.keep, s.asked.Keep = 0, 0
-		go a.importData(name+".sgp", reply.Bytes, state.TabThreads)
+	if n := s.asked.Keep; n > 0 && reply.Bytes != nil {
+		name := a.result.Name + ", predicted for " + strconv.Itoa(int(n)) + " cores"
+		s.asked.Keep = 0
+		if s.keep > 0 {
+			s.keep = 0
+			go a.importData(name+".sgp", reply.Bytes, state.TabThreads)
+		} else if p, err := profile.Decode(reply.Bytes); err == nil {
+			if s.beside = state.NewView(p, a.Screen.LineBytes); s.beside == nil {
+				a.coresFailed(errors.New("the predicted threads have no stack distances"))
+				return
+			}
+			s.beside.Answers = state.NewAnswers(name, p)
+		}
 	}
 	before := s.known.Known(a.coresAsked())
 	s.known.Take(reply)
@@ -180,14 +194,16 @@ func (a *App) takeCores(reply *answers.Reply, err error) {
 	a.drawAgain(state.TabThreads)
 }
 
-// besideMeasured is the prediction level by level beside what threads did; nil while there
-// is none.
+// besideMeasured compares the threads that are predicted with what threads did; nil while they
+// are not known.
 func (a *App) besideMeasured() *state.Table {
-	k, t := a.predicted(), a.measuredThreads()
-	if k == nil || t == nil {
+	if a.cores.beside == nil || a.predicted() == nil || a.measuredThreads() == nil {
 		return nil
 	}
-	return k.Beside(a.other.Profile, a.Machine(), a.coresAsked())
+	c := state.Comparison{A: a.cores.beside, B: a.other.View}
+	t := c.Levels(a.Machine())
+	t.Caption = "Levels, A predicted and B measured"
+	return t
 }
 
 // coresTable gives a table of the prediction, or nil.

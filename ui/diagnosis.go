@@ -1,11 +1,8 @@
 package ui
 
 import (
-	"slices"
 	"strings"
 
-	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -14,14 +11,10 @@ const mostProblems = 5
 
 // diagnosisState is what was said of the run in view.
 type diagnosisState struct {
-	of    *profile.Profile
-	asker *asker // nil: nothing was asked
-	asked []string
-	reply *answers.Reply // nil: not yet
+	verbAnswer
 	// What the reply says.
 	verdict string
 	advice  []state.Advice
-	failed  string // why there is none, in a sentence
 }
 
 func newDiagnosis(a *App) View {
@@ -50,7 +43,7 @@ func (c *Diagnosis) Table(name string) *state.Table {
 	case "kinds":
 		return c.App.result.View.KindsTable()
 	}
-	return nil
+	return c.App.diagnosis.table(name)
 }
 
 // live reports whether the trace is still being read, before there is a diagnosis.
@@ -66,8 +59,8 @@ func (c *Diagnosis) busy() string {
 func (c *Diagnosis) verdict() string {
 	s := &c.App.diagnosis
 	switch {
-	case s.failed != "":
-		return s.failed
+	case s.err != nil:
+		return "No diagnosis could be made: " + s.err.Error() + ". Reload the page to try once more."
 	case s.reply == nil:
 		return "Looking for what costs most …"
 	case s.reply.Problem != "":
@@ -149,8 +142,7 @@ func (a *App) askDiagnosis() {
 		return
 	}
 	if s.of != r.Profile {
-		s.asker.end()
-		*s = diagnosisState{of: r.Profile}
+		s.verdict, s.advice = "", nil
 		if r.demo != nil && r.demo.Source != "" {
 			a.fetchSource(r.demo.Source, func(file File) {
 				if f, problem := readSource(file); problem == "" {
@@ -163,25 +155,9 @@ func (a *App) askDiagnosis() {
 	if a.Screen.Processor != "" {
 		args = []string{"processor=" + a.Screen.Processor}
 	}
-	q := state.VerbQuestion("diagnose", a.Machine(), args...)
-	if s.failed != "" || slices.Equal(q.Words, s.asked) {
-		return
-	}
-	if s.asked = q.Words; s.asker == nil {
-		s.asker = &asker{app: a, subject: subjectOf(r.Profile, nil), take: a.takeDiagnosis}
-	}
-	s.asker.ask(q, nil)
-}
-
-// takeDiagnosis takes an answer. The caller holds the lock.
-func (a *App) takeDiagnosis(reply *answers.Reply, err error) {
-	s := &a.diagnosis
-	if err != nil {
-		s.asker.end()
-		s.asker = nil
-		s.failed = "No diagnosis could be made: " + err.Error() + ". Reload the page to try once more."
-		return
-	}
-	s.reply = reply
-	s.verdict, s.advice = state.Diagnosis(reply, mostProblems)
+	s.ask(a, r, state.VerbQuestion("diagnose", a.Machine(), args...), func() {
+		if s.reply != nil {
+			s.verdict, s.advice = state.Diagnosis(s.reply, mostProblems)
+		}
+	})
 }

@@ -160,9 +160,11 @@ func (a *App) changeTable(chart string) *state.Table {
 		}
 		if reply := s.replies[keyOf(q.Words)]; name == chart && reply != nil {
 			if s.tables[reply] == nil {
-				s.tables[reply] = state.ChangesTable(reply)
+				s.tables[reply] = state.AnsweredTable(reply, "changes")
 			}
-			return s.tables[reply]
+			if t := s.tables[reply]; t != nil && t.Rows > 0 {
+				return t
+			}
 		}
 	}
 	return nil

@@ -98,6 +98,6 @@ func TestCoresBesideThreads(t *testing.T) {
 	p.finished()
 	key := eval[string](p, `new URLSearchParams(location.hash.slice(1)).get("open")`)
 	eval[bool](p, `(location.hash = `+quote(alone+"&with="+key+"&view=threads")+`, true)`)
-	p.wait("both", `document.querySelector("#compare-cores table tbody tr")?.cells.length === 4`)
+	p.wait("both", `document.querySelector("#compare-cores .caption")?.textContent.includes("A predicted and B measured") && document.querySelector("#compare-cores table tbody tr")`)
 	p.shoot("cores-compared")
 }

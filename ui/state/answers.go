@@ -92,6 +92,15 @@ func (a *Answers) table(caption string, q ask.Question, where map[string]string,
 	return t
 }
 
+// AnsweredTable shows a table of the second program's answer to a verb; nil where it has none.
+func AnsweredTable(reply *answers.Reply, key string) *Table {
+	t := reply.Table(key)
+	if t == nil {
+		return nil
+	}
+	return show(t, words, nil).unsorted().answered(reply, key)
+}
+
 // VerbQuestion asks a verb of the second program about a hierarchy; args are name=value.
 func VerbQuestion(verb string, h hierarchy.Hierarchy, args ...string) answers.Question {
 	words := append([]string{verb}, args...)

@@ -358,36 +358,6 @@ func (c *Cores) document(key string) func() *report.Document {
 	}
 }
 
-// Beside puts what a number of cores was predicted to do beside what the threads of a run
-// did, level by level: misses of all accesses to the first level. Nil while it is not known.
-func (c *Cores) Beside(measured *profile.Profile, h hierarchy.Hierarchy, cores int) *Table {
-	if !c.Known(cores) {
-		return nil
-	}
-	t := report.Table{Key: "beside", Title: "Misses of all accesses with " + Plural(uint64(cores), "core", "cores"), Columns: []report.Column{
-		{Key: "level", Label: "level"}, {Key: "predicted", Label: "A, predicted"}, {Key: "measured", Label: "B, measured"}, {Key: "points", Label: "B − A, points"},
-	}}
-	answer, _, err := hierarchy.NewAsker(measured).Predict(h, nil)
-	if err != nil || len(answer.Levels) == 0 || answer.Levels[0].Accesses == 0 {
-		return nil
-	}
-	all := answer.Levels[0].Accesses
-	for _, s := range c.Rates("global_rate") {
-		if isModel(s.Method) {
-			continue
-		}
-		for _, p := range s.Points {
-			for i := range answer.Levels {
-				if l := &answer.Levels[i]; p.Cores == cores && l.Cache.Name == s.Name {
-					of := l.Misses / all
-					t.Add(report.TextOf(s.Name), report.Ratio(1-p.Value), report.Ratio(of), report.TextOf(strings.Replace(strconv.FormatFloat(100*(of-1+p.Value), 'f', 3, 64), "-", "−", 1)))
-				}
-			}
-		}
-	}
-	return newReportTable("stackglass.multicore", t, t, "", words)
-}
-
 // Processors lists the processors of an answer, with the one that is taken.
 func Processors(t *report.Table) (list []Choice, chosen string) {
 	if t == nil {

@@ -1,7 +1,5 @@
 package state
 
-import "github.com/stackglass/stackglass/core/answers"
-
 // ChangeKind is a kind of change to the code, as the page offers it.
 type ChangeKind struct {
 	Kind    string // as the command has it
@@ -31,14 +29,4 @@ func ChangeKindOf(kind string) ChangeKind {
 		}
 	}
 	return ChangeKind{}
-}
-
-// ChangesTable is what a change of a nest does to its misses, or what changes would do most; nil
-// for none.
-func ChangesTable(reply *answers.Reply) *Table {
-	t := reply.Table("changes")
-	if t == nil || len(t.Rows) == 0 {
-		return nil
-	}
-	return show(t, words, nil).unsorted().answered(reply, t.Key)
 }

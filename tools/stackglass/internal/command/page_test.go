@@ -22,6 +22,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
@@ -170,6 +171,7 @@ func TestPageAndCommand(t *testing.T) {
 				p.code(h, options)
 				p.loops(h, options)
 				p.blocks(h, options)
+				p.diagnosis(h, options)
 				p.exports(h, options)
 				p.compare(other, h, options)
 			}
@@ -446,11 +448,7 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 			}
 			continue
 		}
-		if t := state.ChangesTable(reply); t != nil {
-			p.document(t, "loops", args...)
-		} else if list := rows(p.command("loops", args...), "changes"); len(list) > 0 {
-			p.Errorf("%s: the page shows nothing, the command %v", change, list)
-		}
+		p.document(state.AnsweredTable(reply, "changes"), "loops", args...)
 	}
 }
 
@@ -462,6 +460,29 @@ func (p *paged) document(t *state.Table, verb string, options ...string) {
 	source := t.Source()
 	if source == nil || t.Rows > len(source.Rows) || len(t.CSV()) == 0 {
 		p.Errorf("%s: the page shows %d rows of %v", t.Caption, t.Rows, source)
+	}
+}
+
+// diagnosis compares what the page shows first with what the command prints.
+func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
+	reply := p.answer(state.VerbQuestion("diagnose", h))
+	for _, key := range []string{"verdict", "findings"} {
+		if t := state.AnsweredTable(reply, key); t != nil {
+			p.document(t, "diagnose", options...)
+		} else if key == "verdict" {
+			p.Errorf("the page has no verdict: %+v", reply)
+		}
+	}
+	const all = 1 << 30
+	verdict, list := state.Diagnosis(reply, all)
+	d := p.command("diagnose", options...)
+	if want := rows(d, "verdict")[0]["verdict"]; verdict != fmt.Sprint(want, ".") || len(list) != len(rows(d, "findings")) {
+		p.Errorf("the page says %q and has %d findings, the command %v", verdict, len(list), d)
+	}
+	for i, row := range rows(d, "findings") {
+		if line, is := row["line"].(float64); row["file"] != nil && list[i].File != row["file"] || is && float64(list[i].Line) != line || list[i].Fix != state.Sentence(row["fix"].(string)) {
+			p.Errorf("finding %d: the page has %+v, the command %v", i, list[i], row)
+		}
 	}
 }
 
@@ -480,6 +501,10 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	for f := range functions.Rows {
 		name := functions.Rows[f][functions.Index("function")].Plain()
 		p.printed(p.modelled(h, b.Number("functions", f)).OfFunction().JSON(), "pipeline", append(slices.Clone(options), "--function", name, "--format", "json")...)
+	}
+	counts := p.answer(state.VerbQuestion("blocks", hierarchy.Hierarchy{}))
+	for _, t := range counts.Tables {
+		p.document(state.AnsweredTable(counts, t.Key), "blocks")
 	}
 	var page, command [][]float64 // executions and instructions of blocks that run, whose order differs
 	number := func(t *report.Table, row int, key string) float64 {
@@ -549,7 +574,36 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 			p.printed(table.CSV(), "multicore", append(slices.Clone(list), "--format", "csv")...)
 		}
 	}
-	p.printed(cores.PredictedTable("speedup", 0, "").CSV(), "multicore", append(options, "--by", "speedup", "--format", "csv")...)
+	p.printed(cores.PredictedTable("speedup", 0, "").CSV(), "multicore", append(slices.Clone(options), "--by", "speedup", "--format", "csv")...)
+	p.predictedBesideMeasured(h, options[:len(options)-4])
+}
+
+// predictedBesideMeasured compares threads that are predicted with threads that ran: the page's
+// document is what the command prints of the two profiles.
+func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string) {
+	q := state.Screen{}.CoresQuestion(h)
+	q.Name, q.Cores, q.Keep = p.file, []uint32{4}, 4
+	var kept []byte
+	predict.Answer(q, func() (trace.Reader, io.Closer, error) {
+		in, err := pass.Open(p.Context(), p.file, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		r, err := open.Open(in.Name, in, open.Options{})
+		return r, in, err
+	}, func() bool { return true }, func(r *answers.Reply) { kept = r.Bytes })
+	predicted, err := profile.Decode(kept)
+	if err != nil {
+		p.Fatal(err)
+	}
+	measured := openPaged(p.T, "demo:openmp-stencil", []hierarchy.Hierarchy{h})
+	a := state.NewView(predicted, 64)
+	a.Answers = state.NewAnswers(filepath.Join(p.TempDir(), "predicted.sgp"), predicted)
+	if err := os.WriteFile(a.Run.Name, kept, 0o644); err != nil {
+		p.Fatal(err)
+	}
+	t := (&state.Comparison{A: a, B: measured.view}).Levels(h)
+	(&paged{T: p.T, file: a.Run.Name}).exported(t, "compare", append([]string{measured.file, "--on", "what-if"}, options...)...)
 }
 
 // exports compares the page's exports with the command's, byte by byte. The page knows the

@@ -1,0 +1,54 @@
+package ui
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// verbAnswer is the second program's last answer to a verb about the run in view. The caller of
+// its methods holds the lock.
+type verbAnswer struct {
+	of    *profile.Profile
+	asker *asker // nil: nothing was asked
+	asked []string
+	reply *answers.Reply // nil: not yet
+	err   error          // why there is none
+}
+
+// ask asks about a complete result, unless that was asked last. take is called with the lock after
+// each answer.
+func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
+	if x.of != r.Profile {
+		x.asker.end()
+		*x = verbAnswer{of: r.Profile}
+	}
+	if x.err != nil || slices.Equal(q.Words, x.asked) {
+		return
+	}
+	if x.asked = q.Words; x.asker == nil {
+		name, subject := r.Name, subjectOf(r.Profile, nil)
+		x.asker = &asker{app: a, subject: func() workers.Subject {
+			s := subject()
+			s.Name = name
+			return s
+		}, take: func(reply *answers.Reply, err error) {
+			if x.reply, x.err = reply, err; err != nil {
+				x.asker = nil
+			}
+			take()
+		}}
+	}
+	x.asker.ask(q, nil)
+}
+
+// table shows a table of the answer; nil where there is none.
+func (x *verbAnswer) table(key string) *state.Table {
+	if x.reply == nil {
+		return nil
+	}
+	return state.AnsweredTable(x.reply, key)
+}
