@@ -25,7 +25,7 @@ type Checkpoint struct {
 const typeCheckpoint Type = 255
 
 // checkpointTag begins every stored checkpoint; its number changes with the form.
-const checkpointTag = "stackglass checkpoint 2"
+const checkpointTag = "stackglass checkpoint 3"
 
 // encodeTo writes the stored form, which is like a message's body, and the state by a function.
 func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {

@@ -8,6 +8,7 @@ type lists struct {
 	least int     // and sets of down to 2^least are put together from them
 	turn  []uint8 // by place: how often its list was turned
 	pages []*listPage
+	late  [2]uint64 // lines that were at MaxWays or deeper; of these marked ones
 }
 
 // listPage are neighbouring lists. Those that are combined are in the same page.
@@ -18,19 +19,26 @@ const pageLists = 128
 // have writes to new memory before it is read. The system maps what is read first twice, and
 // the second time interrupts the other processors.
 func (p *listPage) have() {
-	const each = 4096 / (4 * MaxWays) // lists in a page of the system
+	const each = 4096 / (8 * MaxWays) // lists in a page of the system
 	for i := 0; i < pageLists; i += each {
 		p[i][0] = 0
 	}
 }
 
-// list has the entries of a set in order; 0 stands for none, older than any. It is
+// list has the entries of a set in order: the number of the move, and the last bits of the line. 0
+// stands for none, older than any. It is
 // a ring: where it is full and gets another entry, the oldest makes way and the list
 // turns by one, which is a single store. It turns only then, so that the newest half
 // of a list that is not full keeps to one line of the cache.
-type list [MaxWays]uint32
+type list [MaxWays]uint64
 
-const half = MaxWays / 2
+const (
+	half      = MaxWays / 2
+	numberBit = 32 // of an entry: where the number of its move begins
+)
+
+// entryOf returns the entry of a line that moved.
+func entryOf(number, line uint32) uint64 { return uint64(number)<<numberBit | uint64(uint16(line)) }
 
 // makeLists makes empty lists. Only pages of few sets are made at once.
 func makeLists(least, most int) lists {
@@ -54,7 +62,7 @@ func (l *lists) of(line uint32) (place uint32) {
 
 // beside returns how many newer lines a set of 2^b has outside of the set of 2^(b+1) that is
 // part of it and has n: several lists are combined.
-func (l *lists) beside(p *listPage, place uint32, b, n int, after uint32) (beside int) {
+func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (beside int) {
 	step := uint32(1) << (b - l.least)
 	for k := step; k < 1<<(l.most-l.least) && n+beside < MaxWays; k += 2 * step {
 		list, turn := &p[(place^k)%pageLists], l.turn[place^k]
@@ -76,7 +84,7 @@ func at(turn uint8, k int) int { return (int(turn) + half - 1 - k) & (MaxWays - 
 
 // newer counts the entries from after on: in one half, by quarters and then within one, without
 // branches, which would be hard to predict.
-func (l *list) newer(turn uint8, after uint32) int {
+func (l *list) newer(turn uint8, after uint64) int {
 	first := 0
 	if l[at(turn, half-1)] >= after {
 		if l[at(turn, MaxWays-1)] >= after {
@@ -115,10 +123,10 @@ func (l *list) newer(turn uint8, after uint32) int {
 
 // since is 1 if an entry is from after on, else 0. It is arithmetic, because for WebAssembly
 // the compiler branches for what the address of a load depends on.
-func since(entry, after uint32) int { return int((uint64(after) - 1 - uint64(entry)) >> 63) }
+func since(entry, after uint64) int { return int((after - 1 - entry) >> 63) }
 
 // insert puts an entry in front of the n newest ones, in place of the next.
-func (l *list) insert(turn uint8, n int, entry uint32) {
+func (l *list) insert(turn uint8, n int, entry uint64) {
 	p := at(turn, n)
 	for ; n > 0; n-- {
 		next := (p + 1) & (MaxWays - 1)
@@ -128,83 +136,61 @@ func (l *list) insert(turn uint8, n int, entry uint32) {
 	l[p] = entry
 }
 
-// toFront is newer and insert in one, for a list whose newest half has the place: it rewrites
-// that half, without branches.
-func (l *list) toFront(turn uint8, entry, after uint32) (n int) {
-	for k := 0; k < half; k += 4 {
-		pa, pb, pc, pd := at(turn, k), at(turn, k+1), at(turn, k+2), at(turn, k+3)
-		a, b, c, d := l[pa], l[pb], l[pc], l[pd]
-		carry := d
-		if a >= after {
-			n++
-		}
-		if b >= after {
-			n++
-		}
-		if c >= after {
-			n++
-		}
-		if d >= after {
-			n++
-		}
-		if c >= after {
-			d = c
-		}
-		if b >= after {
-			c = b
-		}
-		if a >= after {
-			b = a
-		}
-		if entry >= after {
-			a = entry
-		}
-		l[pa], l[pb], l[pc], l[pd] = a, b, c, d
-		entry = carry
+// above returns the number of newer entries, which are fewer than MaxWays, and in lanes of [finer]
+// in which sets their lines meet a line.
+func (l *list) above(turn uint8, line uint32, after uint64) (n int, lanes uint64) {
+	for e := l[at(turn, 0)]; e >= after; e = l[at(turn, n)] {
+		lanes += finer[common(uint64(line), e)]
+		n++
 	}
-	return n
+	return n, lanes
+}
+
+// toFront is above and insert in one.
+func (l *list) toFront(turn uint8, entry, after uint64) (n int, lanes uint64) {
+	for carry := entry; ; n++ {
+		p := at(turn, n)
+		e := l[p]
+		l[p] = carry
+		if e < after {
+			return n, lanes
+		}
+		lanes += finer[common(entry, e)]
+		carry = e
+	}
 }
 
 // push puts an entry in front of a list in place of the oldest.
-func (l *lists) push(p *listPage, place, entry uint32) {
+func (l *lists) push(p *listPage, place uint32, entry uint64) {
 	turn := l.turn[place] + 1
 	l.turn[place] = turn
 	p[place%pageLists][at(turn, 0)] = entry
 }
 
-// move moves a line to the front. It reports whether it was not there.
-func (l *lists) move(place, after, now uint32) bool {
-	p, turn := l.pages[place/pageLists], l.turn[place]
-	list := &p[place%pageLists]
-	if newest := &list[at(turn, 0)]; *newest < after {
-		first := *newest == 0
-		*newest = now
-		return first
-	}
-	if n := list.newer(turn, after); n < MaxWays {
-		list.insert(turn, n, now)
-	} else {
-		l.push(p, place, now)
-	}
-	return true
-}
-
-// touch loads what a visit to a list will read, and to lists combined with it if these are
-// many. It makes their page.
-func (l *lists) touch(place uint32, beside bool) (sink uint32) {
+// touch loads what a visit to a list will read. It makes the list's page.
+func (l *lists) touch(place uint32) (sink uint64) {
 	p := l.pages[place/pageLists]
 	if p == nil {
 		p = new(listPage)
 		p.have()
 		l.pages[place/pageLists] = p
 	}
-	n := uint32(1)
-	if beside && l.most > nearGroup {
-		n <<= l.most - l.least
+	list, turn := &p[place%pageLists], l.turn[place]
+	return list[at(turn, 0)] + list[at(turn, half-1)]
+}
+
+// copyTo copies lists with these turns to lists of more sets, which have nothing of them.
+func (p *listPage) copyTo(more *lists, turns []uint8) {
+	for i := range min(len(turns), pageLists) {
+		for k := range MaxWays {
+			entry := p[i][at(turns[i], k)]
+			if entry == 0 {
+				break
+			}
+			place := more.of(uint32(entry))
+			more.touch(place)
+			list := &more.pages[place/pageLists][place%pageLists]
+			list[at(0, list.newer(0, never<<numberBit))] = entry // turns are of full lists
+		}
 	}
-	for k := range n {
-		list, turn := &p[(place^k)%pageLists], l.turn[place^k]
-		sink += list[at(turn, 0)] + list[at(turn, half-1)]
-	}
-	return sink
 }

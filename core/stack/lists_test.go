@@ -19,22 +19,22 @@ func TestNewer(t *testing.T) {
 		var l list
 		want := 0
 		for k, entry := range entries {
-			l[at(turn, k)] = entry
+			l[at(turn, k)] = entryOf(entry, 7)
 			if entry >= after {
 				want++
 			}
 		}
-		if got := l.newer(turn, after); got != want {
+		if got := l.newer(turn, uint64(after)<<numberBit); got != want {
 			t.Errorf("%d of %v are from %d on, want %d", got, entries, after, want)
 		}
 	})
 }
 
-// A model of few lines has few pages of lists, and one of many lines all.
+// A model of few lines has few pages of lists: finer ones are made when the coarser ones overflow.
 func TestListsGrow(t *testing.T) {
 	for _, c := range []struct {
-		lines, most int // pages
-	}{{100, 24}, {10_000, 330}, {1 << setBits, 3 + 32 + 128 + 512}} {
+		lines, want int // pages
+	}{{100, 1}, {600, 1 + 2}, {10_000, 1 + 2 + 32}, {1 << setBits, 1 + 2 + 32}, {3 << setBits, 1 + 2 + 32 + 512}} {
 		m := NewSets()
 		lines, out := make([]uint64, 2*c.lines), make([]uint32, 2*c.lines)
 		for i := range lines {
@@ -50,8 +50,8 @@ func TestListsGrow(t *testing.T) {
 				}
 			}
 		}
-		if pages > c.most || c.lines == 1<<setBits && pages < c.most {
-			t.Errorf("%d lines in a row: %d pages of lists, want at most %d", c.lines, pages, c.most)
+		if pages != c.want {
+			t.Errorf("%d lines in a row: %d pages of lists, want %d", c.lines, pages, c.want)
 		}
 	}
 }

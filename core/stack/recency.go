@@ -15,9 +15,14 @@ package stack
 // in front of x's set then, so it has moved there. For the same reason x's own entry is the
 // first one that is not newer.
 //
-// Only some numbers of sets have lists. The sets of the numbers between are combined from them,
-// and their newer entries add up: a line in front of a kept set, which did not move with more
-// sets, has its last move there, and with fewer sets nobody else moved in between.
+// Only some numbers of sets have lists. A line that is in one of them is in all lists of fewer
+// sets; the newer entries of its list have the last bits of their lines, which tell in how many of
+// the finer sets they meet it. Coarser sets between two kept numbers are combined from lists, whose
+// newer entries add up: a line in front of a kept set, which did not move with more sets, has its
+// last move there, and with fewer sets nobody else moved in between. So one list answers for all
+// numbers of sets where fewer than MaxWays lines are newer, and only where as many are newer the
+// next lists are asked. Those are made when a list overflows: until then the coarser ones have
+// every line.
 //
 // Pending visits go through the lists of one number of sets after the other, so that the lists
 // in use stay in the cache, and the loads of different visits overlap.
@@ -26,9 +31,10 @@ type recency struct {
 	accesses []access // pending, while they follow accesses
 
 	lists  [len(kept)]lists
+	active int                                // how many of the lists are made
 	depths [setBits + 1][2 * depthRoom]uint64 // those of marked lines from depthRoom on
 
-	sink uint32 // keeps touches from being optimised away
+	sink uint64 // keeps touches from being optimised away
 }
 
 // visit asks how many lines of a set are newer than a line, or moves it to the front.
@@ -53,24 +59,41 @@ const (
 	visitRoom = 1024
 	depthRoom = 64 // more than a list has entries and a lane counts, a power of two
 	nearLists = 10 // lists of up to 2^10 sets are near enough without touching
-	nearGroup = 12 // and of up to 2^12 those that are put together
 	nearby    = 32 // accesses whose lists are touched at once
+
+	fineBits = 5 // of a lane that counts fewer than MaxWays lines
+	fineMask = 1<<fineBits - 1
 )
 
-// kept are the numbers of sets, 2^4, 2^8, …, that lists are kept of: closer together where a line
-// that comes back from a large footprint is still in a list, so that few are put together.
-var kept = [...]int{4, 8, 12, 14, setBits}
+// kept are the numbers of sets, 2^4, 2^8, …, that lists are kept of.
+var kept = [...]int{4, 8, 12, setBits}
+
+// finer[n] adds one to the depths in more than 2^kept[0] and up to 2^n sets.
+var finer = func() (lanes [setBits + 1]uint64) {
+	for n := kept[0] + 1; n <= setBits; n++ {
+		lanes[n] = lanes[n-1] | 1<<((n-kept[0]-1)*fineBits)
+	}
+	return lanes
+}()
 
 func (r *recency) reset() {
 	if r.visits == nil {
 		r.visits, r.accesses = make([]visit, 0, visitRoom), make([]access, 0, visitRoom)
 	}
 	r.visits, r.accesses = r.visits[:0], r.accesses[:0]
+	r.lists, r.active = [len(kept)]lists{}, 0
+	r.open()
+}
+
+// open makes the next lists.
+func (r *recency) open() *lists {
 	least := 1
-	for k, most := range kept {
-		r.lists[k] = makeLists(least, most)
-		least = most + 1
+	if r.active > 0 {
+		least = kept[r.active-1] + 1
 	}
+	r.active++
+	r.lists[r.active-1] = makeLists(least, kept[r.active-1])
+	return &r.lists[r.active-1]
 }
 
 func (r *recency) visit(v visit) {
@@ -87,26 +110,47 @@ func (r *recency) access(v access) {
 
 // settle passes what is pending through all lists.
 func (r *recency) settle() {
-	visits := r.visits
-	for k := range r.lists {
+	visits, accesses := r.visits, r.accesses
+	for k := 0; k < r.active; k++ {
 		l := &r.lists[k]
-		r.sink += l.touchVisits(visits)
-		visits = visits[:r.visitLists(l, visits)]
-		for at := 0; at < len(r.accesses); at += nearby {
-			r.accessLists(l, r.accesses[at:min(at+nearby, len(r.accesses))])
+		if len(visits) > 0 {
+			r.sink += l.touchVisits(visits)
+			visits = visits[:r.visitLists(l, visits)]
 		}
+		if len(accesses) > 0 {
+			accesses = accesses[:r.accessLists(l, accesses)]
+		}
+		for b := l.least; b <= l.most; b++ {
+			r.depths[b][MaxWays] += l.late[0]
+			r.depths[b][MaxWays+depthRoom] += l.late[1]
+		}
+		l.late = [2]uint64{}
 	}
 	r.visits, r.accesses = r.visits[:0], r.accesses[:0]
 }
 
+// overflow makes the lists of more sets, before the first list of l loses an entry. It reports
+// whether they were not made before; then they have what went through l until now.
+func (r *recency) overflow(l *lists) (made bool) {
+	if l.most != kept[r.active-1] || r.active == len(kept) {
+		return false
+	}
+	more := r.open()
+	for i, p := range l.pages {
+		if p != nil {
+			p.copyTo(more, l.turn[i*pageLists:])
+		}
+	}
+	return true
+}
+
 // touchVisits touches what visits will read, so that the cache misses overlap.
-func (l *lists) touchVisits(visits []visit) (sink uint32) {
+func (l *lists) touchVisits(visits []visit) (sink uint64) {
 	if l.near() {
 		return 0
 	}
 	for i := range visits {
-		v := &visits[i]
-		sink += l.touch(l.of(v.line), v.now == 0)
+		sink += l.touch(l.of(visits[i].line))
 	}
 	return sink
 }
@@ -115,99 +159,105 @@ func (l *lists) touchVisits(visits []visit) (sink uint32) {
 func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
 	for i := range visits {
 		v := &visits[i]
-		goes := false
-		if v.now == 0 {
-			goes = r.count(l, v)
-		} else {
-			goes = l.move(l.of(v.line), v.after, v.now)
-		}
-		if goes {
-			if stay != i {
-				visits[stay] = *v
+		place, after := l.of(v.line), uint64(v.after)<<numberBit
+		p, turn := l.pages[place/pageLists], l.turn[place]
+		list := &p[place%pageLists]
+		newest, full := &list[at(turn, 0)], list[at(turn, MaxWays-1)] >= after
+		switch {
+		case v.now == 0 && !full:
+			n, lanes := list.above(turn, v.line, after)
+			r.count(l, p, place, n, lanes, v)
+			continue
+		case v.now == 0:
+			l.late[apart(v.line)/depthRoom]++
+		case *newest < after:
+			first := *newest == 0
+			*newest = entryOf(v.now, v.line)
+			if !first {
+				continue
 			}
-			stay++
+		case full:
+			if r.overflow(l) {
+				stay = 0
+			}
+			l.push(p, place, entryOf(v.now, v.line))
+		default:
+			list.insert(turn, list.newer(turn, after), entryOf(v.now, v.line))
 		}
+		if stay != i {
+			visits[stay] = *v
+		}
+		stay++
 	}
 	return stay
 }
 
-// count counts the newer lines for one number of sets, and for the fewer ones that are combined
-// from it. It reports whether there are any in the former.
-func (r *recency) count(l *lists, v *visit) bool {
-	a, place := l.most, l.of(v.line)
-	p, lanes := l.pages[place/pageLists], v.above>>((a-1)*laneBits)
-	n, apart := p[place%pageLists].newer(l.turn[place], v.after), apart(v.line)
-	if n == 0 {
-		r.finish(a, lanes, apart)
-	} else {
-		r.depths[a][(n+int(lanes&laneMask))%depthRoom+apart]++
-	}
-	all := n
+// count counts a line that n entries of its list are newer than, fewer than MaxWays. In lanes are
+// those of them that it meets in more sets.
+func (r *recency) count(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {
+	a, above, after, apart := l.most, v.above, uint64(v.after)<<numberBit, apart(v.line)
+	r.depths[a][n+int(above>>((a-1)*laneBits)&laneMask)+apart]++
 	for b := a - 1; b >= l.least; b-- {
-		all += l.beside(p, place, b, all, v.after)
-		lanes := v.above >> ((b - 1) * laneBits)
-		r.depths[b][min(all, MaxWays)+int(lanes&laneMask)+apart]++
+		n = min(n+l.beside(p, place, b, n, after), MaxWays)
+		r.depths[b][n+int(above>>((b-1)*laneBits)&laneMask)+apart]++
 	}
-	return n > 0
-}
-
-// finish counts, from 2^a sets on, a line that nothing in its lists is newer than.
-func (r *recency) finish(a int, lanes uint64, apart int) {
-	for ; lanes != 0; a++ {
-		r.depths[a][int(lanes&laneMask)+apart]++
-		lanes >>= laneBits
+	lanes >>= (a - kept[0]) * fineBits
+	above >>= a * laneBits
+	for a++; lanes|above != 0; a++ {
+		r.depths[a][int(lanes&fineMask)+int(above&laneMask)+apart]++
+		lanes >>= fineBits
+		above >>= laneBits
 	}
 }
 
 // apart returns where the depths of a line begin: 0, or depthRoom if it is marked.
 func apart(line uint32) int { return int(line & marked / (marked / depthRoom)) }
 
-func (l *lists) touchAccesses(accesses []access) (sink uint32) {
+func (l *lists) touchAccesses(accesses []access) (sink uint64) {
 	if l.near() {
 		return 0
 	}
 	for i := range accesses {
-		sink += l.touch(l.of(accesses[i].line), true)
+		sink += l.touch(l.of(accesses[i].line))
 	}
 	return sink
 }
 
-// accessLists makes accesses on the lists of one number of sets. It is a single loop without
-// calls, because traces with long distances spend their time here.
-func (r *recency) accessLists(l *lists, accesses []access) {
-	r.sink += l.touchAccesses(accesses)
-	var late [2]uint64 // those that are marked apart
+// accessLists makes accesses on the lists of one number of sets. Accesses that continue to more
+// sets stay.
+func (r *recency) accessLists(l *lists, accesses []access) (stay int) {
 	for i := range accesses {
-		v := &accesses[i]
-		place, after := l.of(v.line), v.after
+		if i%nearby == 0 {
+			r.sink += l.touchAccesses(accesses[i:min(i+nearby, len(accesses))])
+		}
+		v := accesses[i]
+		place, after := l.of(v.line), uint64(v.after)<<numberBit
 		p, turn := l.pages[place/pageLists], l.turn[place]
-		list := &p[place%pageLists]
-		n := 0
-		switch {
-		case list[at(turn, half-1)] < after:
-			n = list.toFront(turn, v.now, after)
+		list, entry := &p[place%pageLists], entryOf(v.now, v.line)
+		n, lanes := 0, uint64(0)
+		stays := true
+		switch newest := &list[at(turn, 0)]; {
+		case *newest < after:
+			stays = *newest == 0
+			*newest = entry
 		case list[at(turn, MaxWays-1)] >= after:
-			l.push(p, place, v.now)
-			late[apart(v.line)/depthRoom] += uint64(^v.line >> 31)
-			continue
-		default:
-			n = list.newer(turn, after)
-			list.insert(turn, n, v.now)
-		}
-		if v.line&uncounted != 0 {
-			continue
-		}
-		apart := apart(v.line)
-		for b := l.most; ; {
-			r.depths[b][n%depthRoom+apart]++
-			if b--; b < l.least {
-				break
+			if r.overflow(l) {
+				stay = 0
 			}
-			n = min(n+l.beside(p, place, b, n, after), MaxWays)
+			l.push(p, place, entry)
+			l.late[apart(v.line)/depthRoom] += uint64(^v.line >> 31)
+			n = MaxWays
+		default:
+			n, lanes = list.toFront(turn, entry, after)
+		}
+		if n < MaxWays && v.line&uncounted == 0 {
+			r.count(l, p, place, n, lanes, &visit{after: v.after, line: v.line})
+			v.line |= uncounted
+		}
+		if stays {
+			accesses[stay] = v
+			stay++
 		}
 	}
-	for b := l.least; b <= l.most; b++ {
-		r.depths[b][MaxWays] += late[0]
-		r.depths[b][MaxWays+depthRoom] += late[1]
-	}
+	return stay
 }

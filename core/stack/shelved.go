@@ -349,7 +349,7 @@ type shelvedSets struct {
 	at     int
 }
 
-const listBytes = 12 << 20 // of the lists, about
+const listBytes = 18 << 20 // of the lists, about
 
 func (s *shelvedSets) begin(joined []touched) {
 	s.order = slices.Grow(s.order[:0], len(joined))[:len(joined)]
@@ -394,7 +394,7 @@ func (s *shelvedSets) adopt(lines []touched) {
 // lines whose number is not that of their last access stays.
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
-	for k := range s.recent.lists {
+	for k := range s.recent.lists[:s.recent.active] {
 		for _, page := range s.recent.lists[k].pages {
 			if page != nil {
 				page.renumber(before)
@@ -407,7 +407,7 @@ func (p *listPage) renumber(before *stamps) {
 	for i := range p {
 		for j, number := range p[i] {
 			if number != 0 {
-				p[i][j] = before.rank(number-1) + 1
+				p[i][j] = entryOf(before.rank(uint32(number>>numberBit)-1)+1, uint32(number))
 			}
 		}
 	}
@@ -452,10 +452,7 @@ func (m *Shelved) code(c *codec.Coder) {
 	codec.Below(c, &m.lines, limit)
 	codec.Below(c, &m.stamps.next, limit)
 	if m.sets != nil {
-		m.sets.recent.settle()
-		for k := range m.sets.recent.lists {
-			m.sets.recent.lists[k].code(c, m.stamps.next)
-		}
+		m.sets.recent.code(c, m.stamps.next)
 	}
 }
 
@@ -531,9 +528,21 @@ func (m *Shelved) readStamps(next uint32) error {
 	}
 }
 
+func (r *recency) code(c *codec.Coder, next uint32) {
+	r.settle()
+	active := r.active
+	codec.Below(c, &active, uint64(len(kept))+1)
+	for r.active < active {
+		r.open()
+	}
+	for k := range r.lists[:r.active] {
+		r.lists[k].code(c, next)
+	}
+}
+
 // code codes the lists that have entries: the place and 1, and the entries, newest first
-// and below next, each as the difference from the one before, down to 0. A place of 0 is
-// behind the last list.
+// and below next, each as the difference from the one before, down to 0, and the last bits of the
+// line. A place of 0 is behind the last list.
 func (l *lists) code(c *codec.Coder, next uint32) {
 	for number := 0; ; { // of the list before
 		if !c.Reads() {
@@ -544,19 +553,22 @@ func (l *lists) code(c *codec.Coder, next uint32) {
 		}
 		place := number - 1
 		if c.Reads() {
-			l.touch(uint32(place), false) // makes its page
+			l.touch(uint32(place)) // makes its page
 		}
 		list, turn := &l.pages[place/pageLists][place%pageLists], l.turn[place]
-		last := list[at(turn, 0)]
+		last := uint32(list[at(turn, 0)] >> numberBit)
 		codec.Below(c, &last, uint64(next)+1)
 		c.Check(last != 0, ErrShelvedState.Error())
 		for i := range MaxWays {
+			line := uint32(uint16(list[at(turn, i)]))
+			codec.Below(c, &line, 1<<setBits)
+			c.Check(l.of(line) == uint32(place), ErrShelvedState.Error())
 			if c.Reads() {
-				list[at(turn, i)] = last
+				list[at(turn, i)] = entryOf(last, line)
 			}
 			older := uint32(0)
 			if i+1 < MaxWays {
-				older = list[at(turn, i+1)]
+				older = uint32(list[at(turn, i+1)] >> numberBit)
 			}
 			step := last - older
 			codec.Below(c, &step, uint64(last)+1)
