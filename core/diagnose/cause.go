@@ -21,7 +21,7 @@ func (r *run) sharing() {
 	c := &answers.Communication{Profile: r.p, Name: r.Readable}
 	list, _ := c.FalseFindings()
 	of := r.cost.replay
-	if of != nil && of.lines == nil {
+	if of != nil && of.pages == nil {
 		of = nil
 	}
 	var tried *retrial

@@ -359,7 +359,7 @@ func stepsOf(r *run) []uint64 {
 	index := siteIndex(r.p)
 	byRef := make([]int, len(r.loops.Tree().References()))
 	for n, ref := range r.loops.Tree().References() {
-		byRef[n] = index(&row{site: ref.Site, pc: ref.PC, kind: ref.Kind})
+		byRef[n] = int(index(ref.Site, ref.PC, ref.Kind))
 	}
 	var walk func(n loops.Node, times float64)
 	walk = func(n loops.Node, times float64) {

@@ -178,13 +178,12 @@ func (r *run) traversal(sites map[int]bool) rename {
 	}
 	to := map[trace.Addr]trace.Addr{}
 	next := newData
-	index := siteIndex(r.p)
-	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team, creates: r.creates(), joins: r.joins()}
+	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team, creates: r.creates(), joins: r.joins(), index: siteIndex(r.p)}
 	s.take = func(w *row) {
 		if !w.kind.IsReference() || w.addr < low || w.addr > high {
 			return
 		}
-		if i := index(w); i < 0 || !sites[i] {
+		if w.index < 0 || !sites[int(w.index)] {
 			return
 		}
 		if begin, bytes := element(w.addr); len(to) < mostShared {
@@ -435,12 +434,20 @@ func apart(of *counts, shift uint, copies bool) rename {
 		line  trace.Line
 		owner uint8
 	}
+	var contended lineTable
+	for slot, g := range of.lines.groups {
+		for i := 0; g != nil && i < len(g); i++ {
+			if g[i].contended {
+				*contended.need((of.lines.keys[slot]-1)<<groupShift + uint64(i)) = g[i]
+			}
+		}
+	}
 	to := map[key]trace.Addr{}
 	next := newData
 	return func(w *row, _ int) trace.Addr {
 		at := w.addr >> shift
-		l := of.contended[at]
-		if l == nil {
+		l := contended.find(at)
+		if l == nil || !l.contended {
 			return w.addr
 		}
 		owner := l.owner[w.addr>>3&7]

@@ -45,16 +45,14 @@ const remoteExtra = 0.7
 // counts is what a replay counts.
 type counts struct {
 	sites     []siteCounts
-	misses    [][]float64 // by level and site
-	coherence [][]float64 // of these, after another core's store
-	falsely   []float64   // of these in the first level, by site, at words that nobody else wrote
-	idle      []waiting   // of threads for others
-	blocks    []block     // that were allocated, ascending
-	pages     map[trace.Addr]*page
-	contended map[trace.Line]*line
-	lines     map[trace.Line]*line
-	team      int     // threads
-	busy      float64 // cycles of all threads together
+	misses    [][]float64          // by level and site
+	coherence [][]float64          // of these, after another core's store
+	falsely   []float64            // of these in the first level, by site, at words that nobody else wrote
+	idle      []waiting            // of threads for others
+	blocks    []block              // that were allocated, ascending
+	pages     map[trace.Addr]*page // nil: there is one thread
+	lines     lineTable
+	team      int // threads
 }
 
 // siteCounts are those of a site.
@@ -93,11 +91,71 @@ type line struct {
 	sharers, lost, seen uint64   // bits of cores
 	writer              [8]uint8 // of each word: 1 + the thread that stored to it last
 	owner               [8]uint8 // of each word: 1 + the only thread that stored to it, or several
-	hot                 bool     // cores took it from each other
+	contended           bool     // cores took it from each other
 	honest              bool     // for words that both use
+	page                *page
 }
 
 const several = 255
+
+// lineTable finds lines by their numbers: groups of neighbours, with open addressing.
+type lineTable struct {
+	keys   []uint64 // 1 + the group's number; 0: none
+	groups []*lineGroup
+	count  int // groups
+	unused []lineGroup
+}
+
+// lineGroup is lines of consecutive numbers.
+type lineGroup [1 << groupShift]line
+
+const groupShift = 2
+
+// slot is where a group is, or would be. The table is not empty.
+func (t *lineTable) slot(number uint64) int {
+	mask := len(t.keys) - 1
+	for slot := int(number*0x9e3779b97f4a7c15>>32) & mask; ; slot = (slot + 1) & mask {
+		if key := t.keys[slot]; key == number+1 || key == 0 {
+			return slot
+		}
+	}
+}
+
+// find returns a line, or nil if no line of its group is there.
+func (t *lineTable) find(at trace.Line) *line {
+	if t.count == 0 {
+		return nil
+	}
+	if g := t.groups[t.slot(at>>groupShift)]; g != nil {
+		return &g[at&(1<<groupShift-1)]
+	}
+	return nil
+}
+
+// need returns a line, which is new if it was not there.
+func (t *lineTable) need(at trace.Line) *line {
+	if of := t.find(at); of != nil {
+		return of
+	}
+	if 2*t.count >= len(t.keys) {
+		keys, groups := t.keys, t.groups
+		t.keys, t.groups = make([]uint64, max(64, 2*len(keys))), make([]*lineGroup, max(64, 2*len(keys)))
+		for i, key := range keys {
+			if key != 0 {
+				slot := t.slot(key - 1)
+				t.keys[slot], t.groups[slot] = key, groups[i]
+			}
+		}
+	}
+	if len(t.unused) == 0 {
+		t.unused = make([]lineGroup, 64)
+	}
+	slot := t.slot(at >> groupShift)
+	t.keys[slot], t.groups[slot] = at>>groupShift+1, &t.unused[0]
+	t.unused = t.unused[1:]
+	t.count++
+	return &t.groups[slot][at&(1<<groupShift-1)]
+}
 
 // lru is a cache of one level: sets of line numbers, each plus one, the last used first.
 type lru struct {
@@ -134,14 +192,28 @@ func (c *lru) use(line uint64) bool {
 		return true
 	}
 	last := tag
-	for i := range set {
+	for i := range set[:min(fewWays, len(set))] {
 		set[i], last = last, set[i]
 		if last == tag {
 			return true
 		}
 	}
-	return false
+	if len(set) <= fewWays {
+		return false
+	}
+	set = set[fewWays:]
+	at := slices.Index(set, tag)
+	found := at >= 0
+	if !found {
+		at = len(set) - 1
+	}
+	copy(set[1:at+1], set[:at])
+	set[0] = last
+	return found
 }
+
+// fewWays is how many ways are moved one by one.
+const fewWays = 16
 
 // drop takes a line away.
 func (c *lru) drop(line uint64) {
@@ -162,32 +234,42 @@ type rename func(r *row, site int) trace.Addr
 type replay struct {
 	*counts
 	schedule
-	index     func(*row) int // of the site of a reference; -1: none
-	to        rename         // nil: as it is
-	shift     uint           // of lines
+	to        rename // nil: as it is
+	shift     uint   // of lines
 	pageShift uint
 	levels    []hierarchy.Cache
 	caches    [][]*lru // by level and number
 	group     []int    // cores that share a cache of each level
 	private   int      // levels that no other core shares
-	buffers   [mostCores][2]*lru
-	near      [mostCores][nearLines + 1]uint64
-	latest    [mostCores]uint64  // page that was used last, plus one
-	last      []lastOf           // by site and thread
-	perFetch  [][]float64        // cycles of a fetch, by site and level
-	perVisit  []float64          // cycles of a block
-	perMiss   float64            // coherence
-	remote    []float64          // by site
-	native    []uint64           // bytes of the widest access of the machine, by site
-	work      [mostCores]float64 // cycles of blocks
-	waited    [mostCores]float64 // cycles for lines that no other core took
-	began     [mostCores]float64 // both when the threads met last
-	awaited   [mostCores]float64
+	used      int      // lines
+	cores     [mostCores]core
+	last      []lastOf  // by site and thread
+	perFetch  []float64 // cycles of a fetch, by site and level
+	perVisit  []float64 // cycles of a block
+	perMiss   float64   // coherence
+	remote    []float64 // by site
+	native    []uint64  // bytes of the widest access of the machine, by site
 	fork      uint32
 	dynamic   bool
-	longest   [mostCores]map[uint32]float64 // cycles by block since the threads met
-	block     [mostCores]uint32
 	broken    bool
+}
+
+// core is what a core has.
+type core struct {
+	near    [nearLines + 1]uint64 // lines that were used last, plus one
+	line    *line                 // the first of them; nil: there is one thread
+	caches  []*lru                // by level
+	buffers [2]*lru               // of translations
+	latest  uint64                // page that was used last, plus one
+
+	work    float64   // cycles of blocks
+	waited  float64   // cycles for lines that no other core took
+	began   float64   // work when the threads met last
+	awaited float64   // waited when the threads met last
+	longest []float64 // cycles by block since the threads met
+	ran     []bool    // by block: it is one of blocks
+	blocks  []uint32  // that ran since then
+	block   uint32
 }
 
 type lastOf struct {
@@ -229,10 +311,12 @@ func (r *run) again(to rename, pageShift uint) *counts {
 	}
 	s := &replay{counts: c, to: to, shift: uint(bits.TrailingZeros32(r.p.Sites.LineBytes)), pageShift: pageShift, levels: r.Machine.Levels,
 		caches: make([][]*lru, levels), last: make([]lastOf, n*min(c.team, mostCores))}
-	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, joined: s.join, forked: s.begin, goOn: r.GoOn, threads: c.team, creates: r.creates(), joins: r.joins()}
-	s.index = siteIndex(r.p)
+	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, index: siteIndex(r.p), joined: s.join, forked: s.begin, goOn: r.GoOn, threads: c.team, creates: r.creates(), joins: r.joins()}
 	if c.team > 1 {
-		c.pages, c.lines = map[trace.Addr]*page{}, map[trace.Line]*line{}
+		c.pages = map[trace.Addr]*page{}
+	}
+	if to == nil {
+		s.alloc = s.allocated
 	}
 	s.private = levels
 	for k, l := range r.Machine.Levels {
@@ -245,16 +329,14 @@ func (r *run) again(to rename, pageShift uint) *counts {
 	memory := r.cost.latency[levels-1]
 	for i := range n {
 		of := &r.p.Sites.Code[i]
-		var per []float64
 		for k := range levels {
 			wait := r.cost.latency[k] / r.cost.run.overlap[i]
 			if k > 0 {
 				wait -= r.cost.latency[k-1] / r.cost.run.overlap[i]
 			}
-			per = append(per, wait)
+			s.perFetch = append(s.perFetch, wait)
 		}
 		s.native = append(s.native, nativeBytes(r.cost.program, of))
-		s.perFetch = append(s.perFetch, per)
 		s.remote = append(s.remote, remoteExtra*memory/r.cost.run.overlap[i])
 	}
 	s.perMiss = r.handOver()
@@ -268,9 +350,6 @@ func (r *run) again(to rename, pageShift uint) *counts {
 		return nil
 	}
 	c.blocks = sortBlocks(c.blocks)
-	for _, clock := range s.clock {
-		c.busy += clock
-	}
 	return c
 }
 
@@ -303,8 +382,8 @@ func (r *run) calls(names ...string) func(uint32) bool {
 	return nil
 }
 
-// siteIndex finds the site of a reference in the profile.
-func siteIndex(p *profile.Profile) func(*row) int {
+// siteIndex finds the site of a reference in the profile; -1: none.
+func siteIndex(p *profile.Profile) func(site uint32, pc trace.Addr, kind trace.Kind) int32 {
 	var byNumber []int32
 	type key struct {
 		pc   uint64
@@ -330,16 +409,16 @@ func siteIndex(p *profile.Profile) func(*row) int {
 		byNumber[s.Number] = int32(i)
 	}
 	if byNumber == nil {
-		return func(r *row) int {
-			if i, ok := byPC[key{r.pc, r.kind}]; ok {
-				return i
+		return func(_ uint32, pc trace.Addr, kind trace.Kind) int32 {
+			if i, ok := byPC[key{pc, kind}]; ok {
+				return int32(i)
 			}
 			return -1
 		}
 	}
-	return func(r *row) int {
-		if int(r.site) < len(byNumber) {
-			return int(byNumber[r.site])
+	return func(site uint32, _ trace.Addr, _ trace.Kind) int32 {
+		if int(site) < len(byNumber) {
+			return byNumber[site]
 		}
 		return -1
 	}
@@ -351,7 +430,7 @@ func (s *replay) row(r *row) {
 		s.event(r)
 		return
 	}
-	i := s.index(r)
+	i := int(r.index)
 	if i < 0 {
 		return
 	}
@@ -372,9 +451,15 @@ func (s *replay) row(r *row) {
 		c.split += n
 		s.clock[r.thread] += splitCycles * float64(n)
 	}
+	store := r.stores()
 	for at := first; at <= last && at-first < 1<<20; at++ {
-		s.access(c, i, r, at, addr, bytes)
+		s.access(c, i, r.thread, at, addr, bytes, store)
 	}
+}
+
+// stores reports whether a reference stores.
+func (r *row) stores() bool {
+	return r.kind == trace.Store || r.kind == trace.Modify || r.kind == trace.RangeWrite
 }
 
 // scattered takes a range of memory, as a copy or a fill, whose words a change moves apart.
@@ -389,7 +474,7 @@ func (s *replay) scattered(r *row, i int) {
 			continue
 		}
 		lately[0], lately[1] = line, lately[0]
-		s.access(&s.sites[i], i, &at, line, addr, word)
+		s.access(&s.sites[i], i, r.thread, line, addr, word, r.stores())
 	}
 	s.classify(&s.sites[i], i, r, s.to(r, i))
 }
@@ -431,130 +516,113 @@ func (s *replay) classify(c *siteCounts, i int, r *row, addr trace.Addr) {
 		class = profile.ConstantStride
 	}
 	c.strides[class]++
-	if by != l.stride && l.seen {
-		c.grain = gcd(c.grain, uint64(magnitude(by)))
+	if by != l.stride && l.seen && c.grain != 1 {
+		c.grain = gcd(uint64(magnitude(by)), c.grain)
 	}
 	l.addr, l.stride, l.seen = addr, by, true
 }
 
 // access is one of a line.
-func (s *replay) access(c *siteCounts, i int, r *row, at trace.Line, addr trace.Addr, bytes uint64) {
+func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr trace.Addr, bytes uint64, store bool) {
 	c.accesses++
-	core := r.thread
-	near := &s.near[core]
+	k := &s.cores[number]
 	tag := at + 1
-	store := r.kind == trace.Store || r.kind == trace.Modify || r.kind == trace.RangeWrite
-	if near[0] == tag && s.threads < 2 {
+	lost := false
+	of := k.line
+	if s.threads > 1 {
+		if k.near[0] != tag {
+			if of = s.lines.need(at); of.sharers == 0 {
+				if s.used++; s.used > mostShared {
+					s.broken = true
+					return
+				}
+			}
+		}
+		lost = s.share(of, number, at, addr, bytes, store)
+	}
+	if k.near[0] == tag && !lost {
 		c.near++
 		return
 	}
-	lost := false
-	var of *line
-	if s.threads > 1 {
-		of, lost = s.share(core, at, addr, bytes, store)
-		if s.broken {
-			return
-		}
-		if near[0] == tag && !lost {
+	position := len(k.near) - 1
+	for j := range k.near {
+		if k.near[j] == tag {
 			c.near++
-			return
-		}
-	}
-	position := len(near) - 1
-	for k := range near {
-		if near[k] == tag {
-			c.near++
-			position = k
+			position = j
 			break
 		}
 	}
-	copy(near[1:position+1], near[:position])
-	near[0] = tag
+	copy(k.near[1:position+1], k.near[:position])
+	k.near[0], k.line = tag, of
+	clock := &s.clock[number]
 	if lost {
-		for k := range s.private {
-			s.coherence[k][i]++
+		for level := range s.private {
+			s.coherence[level][i]++
 		}
-		s.clock[core] += s.perMiss
+		*clock += s.perMiss
 		if !of.honest {
 			s.falsely[i]++
 		}
 	}
+	if k.caches == nil {
+		s.start(int(number))
+	}
 	missed := false
-	for k := range s.caches {
-		cache := s.cache(k, core)
+	for level, cache := range k.caches {
 		if cache.use(at) {
 			continue
 		}
-		s.misses[k][i]++
-		missed = k == len(s.caches)-1
+		s.misses[level][i]++
+		missed = level == len(k.caches)-1
 		if !lost {
-			s.clock[core] += s.perFetch[i][k]
-			s.waited[core] += s.perFetch[i][k]
+			cycles := s.perFetch[i*len(k.caches)+level]
+			*clock += cycles
+			k.waited += cycles
 		}
 	}
-	s.translate(c, core, addr)
+	if page := addr >> s.pageShift; k.latest != page+1 {
+		k.latest = page + 1
+		first, second := k.buffers[0].use(page), k.buffers[1].use(page)
+		switch {
+		case first:
+		case second:
+			c.second++
+		default:
+			c.walks++
+		}
+	}
 	if s.pages != nil {
-		s.place(r, i, at, of, store, missed, lost)
+		s.place(number, i, at, of, store, missed, lost)
 	}
 }
 
-// cache is that of a core in a level.
-func (s *replay) cache(k int, core uint8) *lru {
-	number := int(core) / s.group[k]
-	for len(s.caches[k]) <= number {
-		s.caches[k] = append(s.caches[k], nil)
+// start gives a core its caches.
+func (s *replay) start(number int) {
+	k := &s.cores[number]
+	for level, l := range s.levels {
+		n := number / s.group[level]
+		for len(s.caches[level]) <= n {
+			s.caches[level] = append(s.caches[level], nil)
+		}
+		if s.caches[level][n] == nil {
+			ways := uint64(l.Ways)
+			if l.Full() {
+				ways = l.Lines()
+			}
+			s.caches[level][n] = newLRU(l.Lines(), ways)
+		}
+		k.caches = append(k.caches, s.caches[level][n])
 	}
-	c := s.caches[k][number]
-	if c == nil {
-		c = s.make(k)
-		s.caches[k][number] = c
-	}
-	return c
-}
-
-func (s *replay) make(k int) *lru {
-	l := s.levels[k]
-	ways := uint64(l.Ways)
-	if l.Full() {
-		ways = l.Lines()
-	}
-	return newLRU(l.Lines(), ways)
-}
-
-// translate looks the page of an access up.
-func (s *replay) translate(c *siteCounts, core uint8, addr trace.Addr) {
-	page := addr >> s.pageShift
-	if s.latest[core] == page+1 {
-		return
-	}
-	s.latest[core] = page + 1
-	b := &s.buffers[core]
-	if b[0] == nil {
-		b[0], b[1] = newLRU(firstPages, firstPageWays), newLRU(secondPages, secondPageWays)
-	}
-	first, second := b[0].use(page), b[1].use(page)
-	switch {
-	case first:
-	case second:
-		c.second++
-	default:
-		c.walks++
-	}
+	k.buffers = [2]*lru{newLRU(firstPages, firstPageWays), newLRU(secondPages, secondPageWays)}
 }
 
 // share keeps a line coherent: a store takes it from the other cores. lost tells that this core
 // had it until another one stored to it.
-func (s *replay) share(core uint8, at trace.Line, addr trace.Addr, bytes uint64, store bool) (of *line, lost bool) {
-	of = s.lines[at]
-	if of == nil {
-		if len(s.lines) == mostShared {
-			s.broken = true
-			return nil, false
-		}
-		of = &line{}
-		s.lines[at] = of
-	}
+func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, bytes uint64, store bool) (lost bool) {
 	me := uint64(1) << core
+	if !store && of.sharers&me != 0 {
+		return false // a core that lost a line is not among its sharers
+	}
 	lost = of.lost&me != 0
 	honest := false
 	from := at << s.shift
@@ -582,72 +650,63 @@ func (s *replay) share(core uint8, at trace.Line, addr trace.Addr, bytes uint64,
 		}
 	}
 	if lost {
-		of.hot = true
-		of.honest = honest
-		s.contend(at, of)
+		of.contended, of.honest = true, honest
 	}
 	of.lost &^= me
 	if store && of.sharers&^me != 0 {
 		for others := of.sharers &^ me; others != 0; others &= others - 1 {
 			other := bits.TrailingZeros64(others)
 			of.lost |= 1 << other
-			for k := range s.private {
-				if n := other / s.group[k]; n < len(s.caches[k]) && s.caches[k][n] != nil {
-					s.caches[k][n].drop(at)
-				}
+			k := &s.cores[other]
+			for level := range s.private {
+				k.caches[level].drop(at)
 			}
-			for j := range s.near[other] {
-				if s.near[other][j] == at+1 {
-					s.near[other][j] = 0
+			for j := range k.near {
+				if k.near[j] == at+1 {
+					k.near[j] = 0
 				}
 			}
 		}
 		of.sharers = 0
 	}
 	of.sharers |= me
-	return of, lost
-}
-
-func (s *replay) contend(at trace.Line, of *line) {
-	if s.contended == nil {
-		s.contended = map[trace.Line]*line{}
-	}
-	s.contended[at] = of
+	return lost
 }
 
 // place counts who uses a page, and what memory of another socket would cost.
-func (s *replay) place(r *row, i int, at trace.Line, of *line, store, missed, lost bool) {
-	number := at << s.shift >> pageShift
-	p := s.pages[number]
+func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, missed, lost bool) {
+	p := of.page
 	if p == nil {
-		if !store {
-			return
+		number := at << s.shift >> pageShift
+		if p = s.pages[number]; p == nil {
+			if !store {
+				return
+			}
+			p = &page{first: thread, firstSite: int32(i), owner: thread, user: int32(i)}
+			s.pages[number] = p
 		}
-		p = &page{first: r.thread, firstSite: int32(i), owner: r.thread, user: int32(i)}
-		s.pages[number] = p
+		of.page = p
 	}
-	p.shared = p.shared || p.first != r.thread
+	p.shared = p.shared || p.first != thread
 	switch {
 	case !p.shared: // it fills the page
-	case p.owner == r.thread:
+	case p.owner == thread:
 		p.lead++
 		p.user = int32(i)
 	case p.lead == 0:
-		p.owner, p.lead, p.user = r.thread, 1, int32(i)
+		p.owner, p.lead, p.user = thread, 1, int32(i)
 	default:
 		p.lead--
 	}
-	if p.first == r.thread {
+	if p.first == thread {
 		return
 	}
 	if missed {
 		p.far += s.remote[i]
-	} else if !lost && of != nil && of.seen&(1<<r.thread) == 0 {
+	} else if !lost && of.seen&(1<<thread) == 0 {
 		p.moved += s.remote[i]
 	}
-	if of != nil {
-		of.seen |= 1 << r.thread
-	}
+	of.seen |= 1 << thread
 }
 
 // event takes a row that is no reference.
@@ -656,28 +715,37 @@ func (s *replay) event(r *row) {
 	case trace.BlockEntry, trace.BareBlock:
 		if int(r.site) < len(s.perVisit) {
 			cycles := s.perVisit[r.site]
+			k := &s.cores[r.thread]
 			s.clock[r.thread] += cycles
-			s.work[r.thread] += cycles
-			s.block[r.thread] = r.site
+			k.work += cycles
+			k.block = r.site
 			if s.threads > 1 && s.open {
-				if s.longest[r.thread] == nil {
-					s.longest[r.thread] = map[uint32]float64{}
+				if k.longest == nil {
+					k.longest = make([]float64, len(s.perVisit))
+					k.ran = make([]bool, len(s.perVisit))
 				}
-				s.longest[r.thread][r.site] += cycles
+				if !k.ran[r.site] {
+					k.ran[r.site] = true
+					k.blocks = append(k.blocks, r.site)
+				}
+				k.longest[r.site] += cycles
 			}
 		}
 	case trace.ParallelBegin:
 		if s.fork = r.site; s.fork == 0 {
-			s.fork = s.block[r.thread]
-		}
-	case trace.Alloc:
-		if len(s.blocks) < mostShared && s.to == nil {
-			s.blocks = append(s.blocks, block{r.addr, r.arg})
+			s.fork = s.cores[r.thread].block
 		}
 	case trace.LoopBegin:
 		s.dynamic = s.dynamic || !static(r.addr)
 	case trace.TaskBegin:
 		s.dynamic = true
+	}
+}
+
+// allocated takes an allocation.
+func (s *replay) allocated(addr trace.Addr, bytes uint64) {
+	if len(s.blocks) < mostShared {
+		s.blocks = append(s.blocks, block{addr, bytes})
 	}
 }
 
@@ -696,13 +764,14 @@ func (s *replay) join() {
 		if s.worked>>i&1 == 0 {
 			continue
 		}
-		own := s.work[i] - s.began[i]
+		k := &s.cores[i]
+		own := k.work - k.began
 		if !s.regions && uint8(i) == s.master { // it waits for those that it started
 			continue
 		}
 		working++
 		sum += own
-		waited += s.waited[i] - s.awaited[i]
+		waited += k.waited - k.awaited
 		if own > latest {
 			slowest, latest = i, own
 		}
@@ -710,22 +779,32 @@ func (s *replay) join() {
 	if working > 1 {
 		w := waiting{cycles: (float64(working)*latest - sum) * (1 + share(waited, sum)), slowest: uint8(slowest), fork: s.fork, dynamic: s.dynamic}
 		most := -1.0
-		for b, cycles := range s.longest[slowest] {
-			if cycles > most || cycles == most && b < w.block {
+		k := &s.cores[slowest]
+		for _, b := range k.blocks {
+			if cycles := k.longest[b]; cycles > most || cycles == most && b < w.block {
 				w.block, most = b, cycles
 			}
 		}
 		s.idle = append(s.idle, w)
 	}
-	for i := range s.longest {
-		clear(s.longest[i])
+	for i := range s.cores {
+		k := &s.cores[i]
+		for _, b := range k.blocks {
+			k.longest[b], k.ran[b] = 0, false
+		}
+		k.blocks = k.blocks[:0]
 	}
 	s.dynamic = false
 	s.begin()
 }
 
 // begin has the threads begin.
-func (s *replay) begin() { s.began, s.awaited = s.work, s.waited }
+func (s *replay) begin() {
+	for i := range s.cores {
+		k := &s.cores[i]
+		k.began, k.awaited = k.work, k.waited
+	}
+}
 
 // nativeLeast is what every machine of today accesses at a time.
 const nativeLeast = 16

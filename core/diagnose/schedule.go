@@ -16,12 +16,11 @@ import (
 // row is a reference or an event of the replayed trace.
 type row struct {
 	addr   trace.Addr
-	arg    uint64
 	site   uint32 // of a reference in the tables of the trace; of a block entry the block
+	index  int32  // of the site of a reference in the profile; -1: none
 	bytes  uint32
 	thread uint8 // number of its core
 	kind   trace.Kind
-	pc     trace.Addr
 }
 
 // mostBuffered is how many rows of a parallel region are put in order at a time.
@@ -38,8 +37,10 @@ const mostCores = 64
 type schedule struct {
 	tree    *loops.Tree
 	take    func(*row)
-	joined  func() // all threads have met
-	forked  func() // they begin
+	index   func(site uint32, pc trace.Addr, kind trace.Kind) int32 // nil: -1
+	alloc   func(addr trace.Addr, bytes uint64)                     // takes allocations, in the order of the trace; nil: nobody does
+	joined  func()                                                  // all threads have met
+	forked  func()                                                  // they begin
 	goOn    func() bool
 	clock   [mostCores]float64 // that take advances
 	met     float64            // clock at which the threads met last
@@ -78,7 +79,7 @@ func (s *schedule) run() bool {
 	}
 	e, b := s.tree.Expand(), trace.NewBatch(0)
 	thread, number := ^uint32(0), uint8(0)
-	var r row
+	r, pc := row{index: -1}, trace.Addr(0)
 	for {
 		if err := e.Next(b); err == io.EOF {
 			s.flush(true)
@@ -91,11 +92,14 @@ func (s *schedule) run() bool {
 			if b.Site != nil {
 				r.site = b.Site[i]
 			}
-			if b.PC != nil {
-				r.pc = b.PC[i]
-			}
-			if b.Arg != nil {
-				r.arg = b.Arg[i]
+			switch {
+			case s.index != nil && kind.IsReference():
+				if b.PC != nil {
+					pc = b.PC[i]
+				}
+				r.index = s.index(r.site, pc, kind)
+			case s.alloc != nil && kind == trace.Alloc && b.Arg != nil:
+				s.alloc(r.addr, b.Arg[i])
 			}
 			if b.Thread != nil && b.Thread[i] != thread {
 				thread = b.Thread[i]
@@ -117,6 +121,13 @@ func (s *schedule) run() bool {
 
 // add takes a row of a run with threads.
 func (s *schedule) add(r *row) {
+	if m := &s.members[r.thread]; s.open && r.kind.IsReference() && len(m.phases) > 0 {
+		m.rows = append(m.rows, *r)
+		if s.rows++; s.rows >= max(s.full, mostBuffered) {
+			s.flush(false)
+		}
+		return
+	}
 	switch {
 	case s.regions && r.kind == trace.ParallelBegin && !s.open,
 		!s.regions && r.kind == trace.ThreadStart && len(s.numbers) > 1 && !s.open:
@@ -285,9 +296,9 @@ func (s *schedule) merge(phase int, hold bool) {
 				break
 			}
 			s.take(r)
-			s.worked |= 1 << i
 			m.at++
 		}
+		s.worked |= 1 << i
 		if s.clock[i] <= before {
 			s.clock[i] = before + leastTurn // it is another one's turn
 		}

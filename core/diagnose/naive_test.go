@@ -1,0 +1,160 @@
+package diagnose
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// naive is a replay of one site with plain lists and maps: a private level and one that pairs of cores share.
+type naive struct {
+	near      map[uint8][]trace.Line // the last used first
+	caches    [2]map[uint8]map[trace.Line][]trace.Line
+	sharers   map[trace.Line]map[uint8]bool
+	lost      map[trace.Line]map[uint8]bool
+	writer    map[trace.Addr]uint8 // of a word: 1 + the core
+	contended map[trace.Line]bool
+
+	nears, coherence, falsely float64
+	misses                    [2]float64
+}
+
+// naiveSets and naiveWays are those of both levels.
+const naiveSets, naiveWays = 4, 2
+
+const blank = ^trace.Line(0)
+
+// remove reports whether a line is in a list, and returns the others.
+func remove(list []trace.Line, at trace.Line) (bool, []trace.Line) {
+	i := slices.Index(list, at)
+	if i < 0 {
+		return false, list
+	}
+	return true, append(slices.Clone(list[:i]), list[i+1:]...)
+}
+
+// access returns whether the core goes to the caches.
+func (n *naive) access(core uint8, addr trace.Addr, store bool) {
+	at, word := addr/64, addr/8
+	if n.sharers[at] == nil {
+		n.sharers[at], n.lost[at] = map[uint8]bool{}, map[uint8]bool{}
+	}
+	lost := n.lost[at][core]
+	honest := n.writer[word] != 0 && n.writer[word] != core+1
+	delete(n.lost[at], core)
+	if store {
+		n.writer[word] = core + 1
+		for other := range n.sharers[at] {
+			if other != core {
+				n.lost[at][other] = true
+				delete(n.sharers[at], other)
+				if i := slices.Index(n.near[other], at); i >= 0 {
+					n.near[other][i] = blank
+				}
+				_, n.caches[0][other][at%naiveSets] = remove(n.caches[0][other][at%naiveSets], at)
+			}
+		}
+	}
+	n.sharers[at][core] = true
+	if len(n.near[core]) > 0 && n.near[core][0] == at && !lost {
+		n.nears++
+		return
+	}
+	was, others := remove(n.near[core], at)
+	if was {
+		n.nears++
+	}
+	n.near[core] = append([]trace.Line{at}, others...)
+	n.near[core] = n.near[core][:min(len(n.near[core]), nearLines+1)]
+	if lost {
+		n.contended[at] = true
+		n.coherence++
+		if !honest {
+			n.falsely++
+		}
+	}
+	for level := range n.caches {
+		owner := core / uint8(1+level)
+		if n.caches[level][owner] == nil {
+			n.caches[level][owner] = map[trace.Line][]trace.Line{}
+		}
+		set := n.caches[level][owner]
+		was, others := remove(set[at%naiveSets], at)
+		if !was {
+			n.misses[level]++
+		}
+		set[at%naiveSets] = append([]trace.Line{at}, others...)
+		set[at%naiveSets] = set[at%naiveSets][:min(len(set[at%naiveSets]), naiveWays)]
+	}
+}
+
+// TestReplay compares a replay with four cores with the naive one.
+func TestReplay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},
+			misses: [][]float64{{0}, {0}}, coherence: [][]float64{{0}, {0}}}
+		level := hierarchy.Cache{SizeBytes: 64 * naiveSets * naiveWays, Ways: naiveWays, LineBytes: 64}
+		s := &replay{counts: c, shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level, level}, caches: make([][]*lru, 2),
+			group: []int{1, 2}, private: 1, last: make([]lastOf, 4), perFetch: []float64{1, 2}, remote: []float64{1}, native: []uint64{16}}
+		s.schedule = schedule{threads: 4}
+		n := &naive{near: map[uint8][]trace.Line{}, sharers: map[trace.Line]map[uint8]bool{}, lost: map[trace.Line]map[uint8]bool{},
+			writer: map[trace.Addr]uint8{}, contended: map[trace.Line]bool{}}
+		for level := range n.caches {
+			n.caches[level] = map[uint8]map[trace.Line][]trace.Line{}
+		}
+		lines := rapid.Uint64Range(1, 5).Draw(t, "lines") * rapid.SampledFrom([]uint64{1, 1, 100}).Draw(t, "apart")
+		for range rapid.IntRange(1, 300).Draw(t, "accesses") {
+			core, store := rapid.Uint8Range(0, 3).Draw(t, "core"), rapid.IntRange(0, 2).Draw(t, "store") == 0
+			addr := 1<<20 + rapid.Uint64Range(0, lines-1).Draw(t, "line")*64 + 8*rapid.Uint64Range(0, 7).Draw(t, "word")
+			kind := trace.Load
+			if store {
+				kind = trace.Store
+			}
+			s.row(&row{addr: addr, bytes: 8, thread: core, kind: kind})
+			n.access(core, addr, store)
+		}
+		contended := 0
+		for slot, g := range c.lines.groups {
+			for i := 0; g != nil && i < len(g); i++ {
+				if at := (c.lines.keys[slot]-1)<<groupShift + uint64(i); g[i].contended {
+					contended++
+					if !n.contended[at] {
+						t.Errorf("line %d is contended", at)
+					}
+				}
+			}
+		}
+		if got := float64(c.sites[0].near); got != n.nears {
+			t.Errorf("%v accesses to near lines, want %v", got, n.nears)
+		}
+		if contended != len(n.contended) || c.coherence[0][0] != n.coherence || c.falsely[0] != n.falsely || c.misses[0][0] != n.misses[0] || c.misses[1][0] != n.misses[1] {
+			t.Errorf("%+v, %d lines contended; want %v and %v misses, %v lost, %v of these falsely, %d lines", c, contended, n.misses[0], n.misses[1], n.coherence, n.falsely, len(n.contended))
+		}
+	})
+}
+
+// TestLineTable: a table finds the lines that it has, and no others.
+func TestLineTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var table lineTable
+		want := map[trace.Line]uint64{}
+		by := rapid.SampledFrom([]uint64{1, 3, 64, 1 << 40}).Draw(t, "by")
+		for i := range rapid.Uint64Range(0, 500).Draw(t, "lines") {
+			at := by * rapid.Uint64Range(0, 300).Draw(t, "line")
+			table.need(at).seen = i + 1
+			want[at] = i + 1
+		}
+		for i := range uint64(400) {
+			got := uint64(0)
+			if of := table.find(by * i); of != nil {
+				got = of.seen
+			}
+			if got != want[by*i] {
+				t.Errorf("line %d: %d, want %d", by*i, got, want[by*i])
+			}
+		}
+	})
+}
