@@ -158,3 +158,20 @@ func TestLineTable(t *testing.T) {
 		}
 	})
 }
+
+// TestWideLRU: narrow and wide sets keep the lines that were used last.
+func TestWideLRU(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ways := rapid.SampledFrom([]uint64{1, 2, fewWays, fewWays + 1, 64}).Draw(t, "ways")
+		c := newLRU(ways, ways)
+		var held []trace.Line
+		for i, at := range rapid.SliceOf(rapid.Uint64Range(0, ways+ways/4)).Draw(t, "lines") {
+			was, others := remove(held, at)
+			held = append([]trace.Line{at}, others...)
+			held = held[:min(len(held), int(ways))]
+			if got := c.use(at); got != was {
+				t.Fatalf("access %d: %t, want %t", i, got, was)
+			}
+		}
+	})
+}
