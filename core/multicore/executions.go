@@ -11,9 +11,7 @@ import (
 // take equally long.
 func (o *Options) Printed() sasmm.Options {
 	p := sasmm.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order, Shared: o.Private.Shared}
-	for _, r := range o.Private.Ranges {
-		p.Ranges = append(p.Ranges, sasmm.Range(r))
-	}
+	p.Ranges = append(p.Ranges, o.Private.Ranges...)
 	if s := o.Schedule; s != nil {
 		p.Chunk, p.Guided = s.Chunk, s.Kind == Guided
 		if s.Kind == Dynamic {

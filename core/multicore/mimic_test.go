@@ -204,7 +204,7 @@ func TestMimicIsTheModel(t *testing.T) {
 				return r.kind.IsReference() && (int(r.site) >= len(o.Private.Shared) || !o.Private.Shared[r.site])
 			}
 		case 1:
-			o.Private.Ranges = []Range{{0x10000, 0x10040}, {0x10100, 0x10108}}
+			o.Private.Ranges = []Range{{Low: 0x10000, High: 0x10040}, {Low: 0x10100, High: 0x10108}}
 			private = func(r row) bool {
 				return moves.Has(r.kind) && (r.addr >= 0x10000 && r.addr < 0x10040 || r.addr >= 0x10100 && r.addr < 0x10108)
 			}

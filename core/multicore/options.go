@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/interleave"
+	"github.com/stackglass/stackglass/core/papers/sasmm"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -125,7 +126,7 @@ type Private struct {
 }
 
 // Range is the addresses [Low, High).
-type Range struct{ Low, High trace.Addr }
+type Range = sasmm.Range
 
 // Check tests the options. The error is a *trace.OptionError.
 func (o *Options) Check() error {

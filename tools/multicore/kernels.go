@@ -139,7 +139,7 @@ type file struct {
 func (f *file) Close() error { return f.of.Close() }
 
 // open opens a trace.
-func open(path string) (trace.Reader, error) {
+func open(path string) (*file, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -149,13 +149,10 @@ func open(path string) (trace.Reader, error) {
 
 // mimicked is a source of the threads that a trace of one thread is divided among.
 func mimicked(path string) predict.Source {
-	return func(o multicore.Options) (predict.Threads, error) {
+	return predict.Mimic(func() (trace.Reader, io.Closer, error) {
 		r, err := open(path)
-		if err != nil {
-			return nil, err
-		}
-		return multicore.Mimic(r, o, nil)
-	}
+		return r, r, err
+	})
 }
 
 // printedThreads is a source of threads as the paper divides the executions of blocks:

@@ -23,6 +23,22 @@ func (t threadsOf) Close() error { return t.file.Close() }
 // Unwrap returns the threads.
 func (t threadsOf) Unwrap() Threads { return t.Threads }
 
+// Mimic returns a source of threads that are synthesised from the trace of a run with one thread.
+func Mimic(open func() (trace.Reader, io.Closer, error)) Source {
+	return func(o multicore.Options) (Threads, error) {
+		r, file, err := open()
+		if err != nil {
+			return nil, err
+		}
+		threads, err := multicore.Mimic(r, o, nil)
+		if err != nil {
+			_ = file.Close()
+			return nil, err
+		}
+		return threadsOf{threads, file}, nil
+	}
+}
+
 // Answer calls reply after each number of cores, until the question is answered or proceed
 // returns false. The trace is opened once for each pass.
 func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), proceed func() bool, reply func(*answers.Reply)) {
@@ -43,18 +59,7 @@ func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Close
 		tell(&answers.Reply{}, err)
 		return
 	}
-	run, err := New(q, func(o multicore.Options) (Threads, error) {
-		r, file, err := open()
-		if err != nil {
-			return nil, err
-		}
-		threads, err := multicore.Mimic(r, o, nil)
-		if err != nil {
-			_ = file.Close()
-			return nil, err
-		}
-		return threadsOf{threads, file}, nil
-	})
+	run, err := New(q, Mimic(open))
 	if err != nil {
 		tell(&answers.Reply{}, err)
 		return

@@ -89,11 +89,15 @@ func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names 
 	if len(q.Windows) > 0 {
 		d.Input = append(d.Input, report.Fact{Key: "windows", Label: "windows", Value: report.TextOf(q.Windows[0].String())})
 	}
+	one := predict.Mimic(func() (trace.Reader, io.Closer, error) {
+		r, err := rowsOf(ctx, names[0])
+		return r, r, err
+	})
 	t := o.table()
 	for _, real := range traces {
 		q.Cores = []int{real.cores}
 		var program *trace.Program
-		row, err := validate.Compare(q, mimickedFrom(ctx, names[0]), validate.Truth(func() (trace.Reader, error) {
+		row, err := validate.Compare(q, one, validate.Truth(func() (trace.Reader, error) {
 			return rowsOf(ctx, real.name)
 		}))
 		if err != nil {
@@ -201,27 +205,6 @@ func rowsOf(ctx context.Context, name string) (*pass.Rows, error) {
 		return nil, usagef(name, ": ", err.Error())
 	}
 	return r, err
-}
-
-// closingThreads are synthesised threads with the trace to close.
-type closingThreads struct {
-	*multicore.Reader
-	io.Closer
-}
-
-func mimickedFrom(ctx context.Context, name string) predict.Source {
-	return func(o multicore.Options) (predict.Threads, error) {
-		r, err := rowsOf(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		m, err := multicore.Mimic(r, o, nil)
-		if err != nil {
-			r.Close()
-			return nil, err
-		}
-		return &closingThreads{m, r}, nil
-	}
 }
 
 // readGrind reads Cachegrind's counts of the source files that the trace names.

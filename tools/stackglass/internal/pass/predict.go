@@ -137,9 +137,7 @@ func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, err
 				return nil, err
 			}
 		}
-		for _, x := range sasmm.Ranges(shared) {
-			p.private = append(p.private, multicore.Range(x))
-		}
+		p.private = append(p.private, sasmm.Ranges(shared)...)
 	}
 	if o.Private.Ranges == nil {
 		o.Private.Ranges = p.private
