@@ -58,25 +58,14 @@ func command(name string, args ...string) error {
 // compile makes the IR after optimisation, and the assembly of exactly that IR.
 func (b *build) compile(s source) error {
 	stem := filepath.Join(b.dir, strings.TrimSuffix(s.file, ".c"))
-	if err := command(clangProgram, b.optimise(filepath.Join(b.testdata, s.file), stem+".ll", s.flags)...); err != nil {
-		return err
-	}
-	text, err := os.ReadFile(stem + ".ll")
+	module, counted, err := b.module(s, stem)
 	if err != nil {
-		return err
-	}
-	module, err := ir.Read(text)
-	if err != nil {
-		return err
-	}
-	if err := b.generate(stem+".ll", stem+".s"); err != nil {
 		return err
 	}
 	assembly, err := os.ReadFile(stem + ".s")
 	if err != nil {
 		return err
 	}
-	counted := string(text)
 	program := module.Program
 	for f := range program.Functions {
 		name := program.Functions[f].Name
@@ -95,8 +84,32 @@ func (b *build) compile(s source) error {
 			return err
 		}
 	}
-	counted += "\n@pipelines_count = external global i64\n"
-	if err := os.WriteFile(stem+".counted.ll", []byte(counted), 0o644); err != nil {
+	return b.generateCounted(stem, counted+"\n@pipelines_count = external global i64\n")
+}
+
+// module compiles a source to stem.ll, and that to stem.s. It returns the IR, and as text.
+func (b *build) module(s source, stem string) (m *ir.Module, text string, err error) {
+	content, err := irOf(stem+".ll", b.optimise(filepath.Join(b.testdata, s.file), s.flags)...)
+	if err != nil {
+		return nil, "", err
+	}
+	if m, err = ir.Read(content); err != nil {
+		return nil, "", err
+	}
+	return m, string(content), b.generate(stem+".ll", stem+".s")
+}
+
+// irOf compiles to LLVM IR in a file, and returns it.
+func irOf(file string, args ...string) ([]byte, error) {
+	if err := command(clangProgram, append(args, "-S", "-emit-llvm", "-o", file)...); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+}
+
+// generateCounted makes assembly of IR that counts how often blocks run.
+func (b *build) generateCounted(stem, text string) error {
+	if err := os.WriteFile(stem+".counted.ll", []byte(text), 0o644); err != nil {
 		return err
 	}
 	return b.generate(stem+".counted.ll", stem+".counted.s")

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/stackglass/stackglass/core/ir"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -30,30 +28,16 @@ type whole struct {
 // wholes compares runtimes of functions, which takes measured times.
 func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	stem := filepath.Join(b.dir, "runs")
-	args := b.optimise(filepath.Join(b.testdata, "runs.c"), stem+".ll", nil)
-	if err := command(clangProgram, args...); err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(stem + ".ll")
+	module, text, err := b.module(source{file: "runs.c"}, stem)
 	if err != nil {
-		return nil, err
-	}
-	module, err := ir.Read(text)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.generate(stem+".ll", stem+".s"); err != nil {
 		return nil, err
 	}
 	t := module.Program
-	counted, err := countAll(string(text), t)
+	counted, err := countAll(text, t)
+	if err == nil {
+		err = b.generateCounted(stem, counted)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(stem+".counted.ll", []byte(counted), 0o644); err != nil {
-		return nil, err
-	}
-	if err := b.generate(stem+".counted.ll", stem+".counted.s"); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -174,11 +158,11 @@ var wholeNotes = map[string]string{
 }
 
 // optimise is how a source is made IR.
-func (b *build) optimise(from, to string, flags []string) []string {
+func (b *build) optimise(from string, flags []string) []string {
 	args := []string{"-O2", "-march=" + b.machine, "-fno-math-errno", "-fno-discard-value-names"}
 	args = append(args, flags...)
 	// Wide divisions are divisions, without a branch that looks for small numbers first.
-	return append(args, "-Xclang", "-target-feature", "-Xclang", "-idivq-to-divl", "-S", "-emit-llvm", from, "-o", to)
+	return append(args, "-Xclang", "-target-feature", "-Xclang", "-idivq-to-divl", from)
 }
 
 func (b *build) names() (names []string) {

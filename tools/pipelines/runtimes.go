@@ -91,12 +91,9 @@ func buildKernels(dir, testdata, machine string) (*kernelBuild, error) {
 	if k.processor, err = pipeline.Named(machine + "-measured"); err != nil {
 		return nil, err
 	}
-	source, module, object, driver := filepath.Join(testdata, "sizes.c"), filepath.Join(dir, "sizes.ll"), filepath.Join(dir, "sizes.o"), filepath.Join(dir, "main.o")
+	source, object, driver := filepath.Join(testdata, "sizes.c"), filepath.Join(dir, "sizes.o"), filepath.Join(dir, "main.o")
 	flags := runtimeFlags(t.cpu)
-	if err := command(clangProgram, append(flags, source, "-S", "-emit-llvm", "-o", module)...); err != nil {
-		return nil, err
-	}
-	if k.module, err = os.ReadFile(module); err != nil {
+	if k.module, err = irOf(filepath.Join(dir, "sizes.ll"), append(flags, source)...); err != nil {
 		return nil, err
 	}
 	if err := command(clangProgram, "-O2", "-I", testdata, filepath.Join(testdata, "sizes_main.c"), "-c", "-o", driver); err != nil {
@@ -127,17 +124,11 @@ func record(args ...string) error {
 // predict traces a run and asks for its time as `stackglass pipeline --processor … --module …`
 // does.
 func (k *kernelBuild) predict(o *outcome) error {
-	file := filepath.Join(k.dir, "run.sgt")
-	cmd := exec.Command(k.traced, o.kernel.name, strconv.Itoa(o.size.n), "once")
-	cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+file, "STACKGLASS_QUIET=1")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %.600s", o.kernel.name, err, text)
-	}
-	p, err := profileOf(file, analysis.Sites|analysis.Sets|analysis.Blocks)
+	p, err := profileOf(analysis.Sites|analysis.Sets|analysis.Blocks, k.traced, o.kernel.name, strconv.Itoa(o.size.n), "once")
 	if err != nil {
 		return err
 	}
-	models, err := costmodel.Open(p.Encode(), "sizes.ll", k.module)
+	models, err := costmodel.New(p, "sizes.ll", k.module)
 	if err != nil {
 		return err
 	}
@@ -145,8 +136,14 @@ func (k *kernelBuild) predict(o *outcome) error {
 	return err
 }
 
-// profileOf analyses a trace.
-func profileOf(name string, analyses analysis.Analyses) (*profile.Profile, error) {
+// profileOf runs a traced program, and analyses its trace.
+func profileOf(analyses analysis.Analyses, program string, args ...string) (*profile.Profile, error) {
+	name := program + ".sgt"
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+name, "STACKGLASS_QUIET=1")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w: %.600s", program, err, text)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err

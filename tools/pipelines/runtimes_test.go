@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/tools/capture"
@@ -207,7 +208,7 @@ func TestBothLoadsWaitForTheLine(t *testing.T) {
 		if status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, clangProgram, append(flags, source, "-o", traced)); err != nil || status != 0 {
 			t.Fatalf("%v\n%s", err, said.Bytes())
 		}
-		run, err := tracedRun(traced, nodes)
+		run, err := profileOf(analysis.Sites|analysis.Blocks, traced, strconv.Itoa(nodes))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/stackglass/stackglass/core/blocks/scaling"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/pipeline"
-	"github.com/stackglass/stackglass/core/profile"
 )
 
 // scaled are the kernels whose runtime at larger inputs is predicted from small ones: the
@@ -65,16 +64,13 @@ func compareScaled(w io.Writer, machine string) error {
 		if err := command(clangProgram, append(flags, "-DSOURCE=\""+source+"\"", "-DRUN="+k.run, filepath.Join(loopsDir, "scale_main.c"), "-o", timed)...); err != nil {
 			return err
 		}
-		if err := command(clangProgram, append(flags, "-fno-discard-value-names", "-S", "-emit-llvm", source, "-o", timed+".ll")...); err != nil {
-			return err
-		}
-		text, err := os.ReadFile(timed + ".ll")
+		text, err := irOf(timed+".ll", append(flags, "-fno-discard-value-names", source)...)
 		if err != nil {
 			return err
 		}
 		var inputs []scaling.Input
 		for _, n := range scaledSmall {
-			of, err := tracedRun(traced, n)
+			of, err := profileOf(analysis.Sites|analysis.Blocks, traced, strconv.FormatInt(n, 10))
 			if err != nil {
 				return err
 			}
@@ -99,11 +95,11 @@ func compareScaled(w io.Writer, machine string) error {
 			}
 			run, off := "", ""
 			if i == 0 {
-				of, err := tracedRun(traced, n)
+				of, err := profileOf(analysis.Sites|analysis.Blocks, traced, strconv.FormatInt(n, 10))
 				if err != nil {
 					return err
 				}
-				if models, err = costmodel.Open(of.Encode(), source, text); err != nil {
+				if models, err = costmodel.New(of, source, text); err != nil {
 					return err
 				}
 				same, _, err := functionOf(models, p, k.function)
@@ -125,15 +121,4 @@ func compareScaled(w io.Writer, machine string) error {
 	}
 	fmt.Fprintf(w, "\nnot modelled: %s\n", strings.Join(pipeline.NotModelled(), "; "))
 	return nil
-}
-
-// tracedRun traces the program at n.
-func tracedRun(program string, n int64) (*profile.Profile, error) {
-	file := program + ".sgt"
-	cmd := exec.Command(program, strconv.FormatInt(n, 10))
-	cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+file)
-	if err := cmd.Run(); err != nil {
-		return nil, err
-	}
-	return profileOf(file, analysis.Sites|analysis.Blocks)
 }
