@@ -74,9 +74,8 @@ type costs struct {
 	pages   []float64   // cycles that each site waits for translations of addresses
 	split   []float64   // cycles of each site for references across two lines
 	idle    float64     // cycles that threads wait for each other
-	follows map[int]bool
-	steps   []uint64 // bytes that each site goes on by in its innermost loop; 0: not known
-	replay  *counts  // of the run as it is, in caches; nil: not needed, or not possible
+	steps   []uint64    // bytes that each site goes on by in its innermost loop; 0: not known
+	replay  *counts     // of the run as it is, in caches; nil: not needed, or not possible
 }
 
 // measure is what the waits of sites follow from.
@@ -465,8 +464,8 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range c.pointers(r) {
-		if !of.scattered[i] {
+	for i := range r.p.Sites.Code {
+		if !of.scattered[i] || !c.chasing(&r.p.Sites.Code[i]) {
 			continue
 		}
 		for k, lines := range of.fetches(i) {
@@ -500,46 +499,10 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	return out, nil
 }
 
-// pointers has loads wait for each other on lines of source that load a pointer from an
-// irregular address into a variable in memory, and load through that: such code follows
-// pointers, and was not optimised. The pipeline sees that where the pointer is in a register.
-func (c *costs) pointers(r *run) map[int]bool {
-	if c.follows != nil {
-		return c.follows
-	}
-	c.follows = map[int]bool{}
-	type at struct {
-		function, file string
-		line           uint32
-	}
-	type variable struct{ function, name string }
-	stored := map[variable]bool{}
-	for i := range r.p.Sites.Code {
-		if s := &r.p.Sites.Code[i]; s.Kind == trace.Store && s.Type == "ptr" && s.Variable != "" && (s.Stride() == profile.ZeroStride || c.onStack(s)) {
-			stored[variable{s.Function, s.Variable}] = true
-		}
-	}
-	follows := map[at]bool{} // with the lines beside: a loop's head may hold the pointer, its body the value
-	for i := range r.p.Sites.Code {
-		s := &r.p.Sites.Code[i]
-		if s.Kind == trace.Load && s.Type == "ptr" && s.Stride() == profile.IrregularStride && s.Line > 0 && stored[variable{s.Function, s.Variable}] {
-			for line := s.Line - 1; line <= s.Line+1; line++ {
-				follows[at{s.Function, s.File, line}] = true
-			}
-		}
-	}
-	for i := range r.p.Sites.Code {
-		s := &r.p.Sites.Code[i]
-		if follows[at{s.Function, s.File, s.Line}] && s.Kind == trace.Load && scattered(s) {
-			c.follows[i] = true
-		}
-	}
-	return c.follows
-}
-
-// onStack reports whether a site's data are a local variable.
-func (c *costs) onStack(s *profile.Site) bool {
-	return int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.StackSite != 0
+// chasing reports whether the address of a site's loads comes from loads of iterations before. The
+// pipeline sees that only in loops of one block, of which the variables are in registers.
+func (c *costs) chasing(s *profile.Site) bool {
+	return int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.ChasingSite != 0
 }
 
 // sourceOf is the line of a site. Where the compiler gives none, because it made one access of

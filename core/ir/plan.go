@@ -41,6 +41,7 @@ type plan struct {
 
 	loopFrames map[loopFrame]bool // nil: not asked for yet, as inlined
 	inlined    map[inlined]int    // loads and stores
+	stored     map[int32][]int32  // stores to each local variable; nil: not asked for yet
 
 	returnings []returning // by basic block
 

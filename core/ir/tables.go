@@ -383,6 +383,9 @@ func (t *tables) addSite(p *plan, s *site, block uint32) {
 		Kind: s.kind, Bytes: s.bytes, Block: block, Type: s.typ, Object: s.object, Flags: s.flags,
 		Place: p.place(s),
 	}
+	if p.chases(s) {
+		site.Flags |= trace.ChasingSite
+	}
 	t.program.Sites = append(t.program.Sites, site)
 	t.scale = append(t.scale, scaleOf(s))
 	for range s.n - 1 {

@@ -127,6 +127,8 @@ const (
 	GlobalSite // its object is a global variable
 	// NoSize sites come from traces without sizes: Bytes of their rows is 0.
 	NoSize
+	// ChasingSite loads have an address that comes from a load of an iteration before, as in a list.
+	ChasingSite
 )
 
 // Values is the number of values in a record of the site.

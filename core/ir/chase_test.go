@@ -1,0 +1,105 @@
+package ir
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// TestChases: loads are told whose addresses come from loads of iterations before.
+func TestChases(t *testing.T) {
+	r, err := Instrument([]byte(`
+define i64 @list(ptr %head, i64 %key) {
+entry:
+  br label %loop
+loop:
+  %p = phi ptr [ %head, %entry ], [ %next, %more ]
+  %k = load i64, ptr %p
+  %found = icmp eq i64 %k, %key
+  br i1 %found, label %done, label %more
+more:
+  %link = getelementptr i8, ptr %p, i64 8
+  %next = load ptr, ptr %link
+  %end = icmp eq ptr %next, null
+  br i1 %end, label %done, label %loop
+done:
+  ret i64 0
+}
+define i64 @search(ptr %a, i64 %n, i64 %key) {
+entry:
+  br label %loop
+loop:
+  %lo = phi i64 [ 0, %entry ], [ %low, %loop ]
+  %hi = phi i64 [ %n, %entry ], [ %high, %loop ]
+  %sum = add i64 %lo, %hi
+  %mid = lshr i64 %sum, 1
+  %at = getelementptr i64, ptr %a, i64 %mid
+  %v = load i64, ptr %at
+  %less = icmp ult i64 %v, %key
+  %low = select i1 %less, i64 %mid, i64 %lo
+  %high = select i1 %less, i64 %hi, i64 %mid
+  %go = icmp ult i64 %low, %high
+  br i1 %go, label %loop, label %done
+done:
+  ret i64 %lo
+}
+define i64 @gather(ptr %a, ptr %index, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %j, %loop ]
+  %where = getelementptr i64, ptr %index, i64 %i
+  %k = load i64, ptr %where
+  %at = getelementptr i64, ptr %a, i64 %k
+  %v = load i64, ptr %at
+  %j = add i64 %i, 1
+  %go = icmp ult i64 %j, %n
+  br i1 %go, label %loop, label %done
+done:
+  ret i64 0
+}
+define i32 @offsets(ptr %arena, i32 %head) {
+entry:
+  %off = alloca i32
+  %t = alloca ptr
+  store i32 %head, ptr %off
+  br label %loop
+loop:
+  %o = load i32, ptr %off
+  %end = icmp eq i32 %o, 0
+  br i1 %end, label %done, label %body
+body:
+  %o2 = load i32, ptr %off
+  %wide = zext i32 %o2 to i64
+  %at = getelementptr i8, ptr %arena, i64 %wide
+  store ptr %at, ptr %t
+  %t2 = load ptr, ptr %t
+  %next = load i32, ptr %t2
+  store i32 %next, ptr %off
+  br label %loop
+done:
+  ret i32 0
+}
+`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]bool{"list": {true, true}, "search": {false}, "gather": {false, false}, "offsets": {true}}
+	got := map[string][]bool{}
+	for _, s := range r.Program.Sites {
+		if s.Kind == trace.Load && s.Flags&trace.StackSite == 0 {
+			name := r.Program.Functions[r.Program.Blocks[s.Block].Function].Name
+			got[name] = append(got[name], s.Flags&trace.ChasingSite != 0)
+		}
+	}
+	for name, list := range want {
+		if len(got[name]) != len(list) {
+			t.Fatalf("%s: %v, want %v", name, got[name], list)
+		}
+		for i := range list {
+			if got[name][i] != list[i] {
+				t.Errorf("%s: %v, want %v", name, got[name], list)
+			}
+		}
+	}
+}
