@@ -53,7 +53,7 @@ SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/site
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
 .PHONY: help setup run build site zip single edge wasm test check format vet staticcheck generated unit wasmtest e2e e2e-first e2e-second e2e-needs \
-	pipelines runtimes multicore processors probes lint generate fuzz soak bench bench-wasm demos shot golden beam beamtest tests clean
+	pipelines runtimes multicore speed processors probes lint generate fuzz soak bench bench-wasm demos shot golden beam beamtest tests clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -232,6 +232,10 @@ bench: ## benchmarks, native (BENCH=Stack picks some)
 
 bench-wasm: bin/wasmtest ## the same benchmarks in Chromium
 	$(WASM) $(GO) test -run='^$$' -bench='$(BENCH)' -exec="$(CURDIR)/bin/wasmtest" ./core/stack/... ./core/trace/...
+
+speed: ## tools/speed/SPEED.md: what a user waits for, on programs of many kinds (clang-19; STACKGLASS_BASELINE names the folder of the baseline)
+	@$(NEED) $(CAPTURE_NEEDS)
+	$(GO) run ./tools/speed
 
 pipelines: ## cycles of loop bodies by the model, by llvm-mca, and measured (llvm-19, clang-19)
 	@$(NEED) $(PIPELINE_NEEDS)
