@@ -6,7 +6,7 @@
 // and with the names of functions, source lines and global variables by package symbols, if the files can
 // still be read.
 //
-// Chunks are copied except for the numbers of blocks in them; see renumberer.
+// Chunks are copied except for the numbers of blocks in them; see [sgt.Renumberer].
 package arrange
 
 import (
@@ -85,10 +85,10 @@ func (s *Summary) count(p *trace.Program) {
 }
 
 func (s *Summary) copyChunks(w *sgt.Writer, recorded io.ReaderAt, chunks []sgt.RecordedChunk, number []uint32) error {
-	n, threads := newRenumberer(number), map[uint32]bool{}
+	n, threads := sgt.NewRenumberer(number), map[uint32]bool{}
 	for i := range chunks {
 		c := &chunks[i]
-		frame, err := n.chunk(recorded, c)
+		frame, err := n.Chunk(recorded, c)
 		if err != nil {
 			return &ChunkError{Chunk: i, Offset: c.Offset, Err: err}
 		}

@@ -250,36 +250,6 @@ func TestParseLabel(t *testing.T) {
 	}
 }
 
-func TestPrefixVarints(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		v := rapid.Uint64().Draw(t, "v") >> rapid.IntRange(0, 63).Draw(t, "less")
-		text := appendPrefix(nil, v)
-		if got, n := prefix(append(text, 0xff)); got != v || n != len(text) {
-			t.Fatalf("%d: got %d in %d of %d bytes", v, got, n, len(text))
-		}
-		for cut := range text {
-			if _, n := prefix(text[:cut]); n != 0 {
-				t.Fatalf("%x is taken for whole", text[:cut])
-			}
-		}
-	})
-}
-
-func FuzzTranslate(f *testing.F) {
-	f.Add([]byte{0x03, 0x15, 0x0b, 0x07}, uint64(40))
-	f.Fuzz(func(t *testing.T, control []byte, steps uint64) {
-		r := newRenumberer([]uint32{0, 2, 1})
-		if r.translate(control, steps%(1<<20)) != nil {
-			return
-		}
-		there := bytes.Clone(r.control)
-		back := newRenumberer([]uint32{0, 2, 1})
-		if err := back.translate(there, steps%(1<<20)); err != nil {
-			t.Fatalf("what it made of %x, %x, makes no sense: %v", control, there, err)
-		}
-	})
-}
-
 func FuzzFinish(f *testing.F) {
 	r := newRecorder()
 	r.site(trace.Load, 8, 0x10)

@@ -1,0 +1,21 @@
+package sgt
+
+import (
+	"bytes"
+	"testing"
+)
+
+func FuzzTranslate(f *testing.F) {
+	f.Add([]byte{0x03, 0x15, 0x0b, 0x07}, uint64(40))
+	f.Fuzz(func(t *testing.T, control []byte, steps uint64) {
+		r := NewRenumberer([]uint32{0, 2, 1})
+		if r.translate(append(bytes.Clone(control), make([]byte, slack)...), len(control), steps%(1<<20)) != nil {
+			return
+		}
+		there := bytes.Clone(r.made)
+		back := NewRenumberer([]uint32{0, 2, 1})
+		if err := back.translate(append(there, make([]byte, slack)...), len(there), steps%(1<<20)); err != nil {
+			t.Fatalf("what it made of %x, %x, makes no sense: %v", control, there, err)
+		}
+	})
+}
