@@ -27,29 +27,11 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 		of := &blocks[b]
 		of.References += site.References()
 		of.Cold += site.Reuse.Cold
-		of.Bins = addBins(of.Bins, site.Reuse.Bins)
+		of.Bins = profile.Union(of.Bins, site.Reuse.Bins,
+			func(x, y *profile.BinCount) int { return int(x.Bin) - int(y.Bin) },
+			func(x, y *profile.BinCount) { x.Count += y.Count })
 	}
 	return blocks
-}
-
-// addBins adds two lists of bins.
-func addBins(a, b []profile.BinCount) []profile.BinCount {
-	if len(a) == 0 {
-		return append(a, b...)
-	}
-	sum := make([]profile.BinCount, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		switch x, y := a[0], b[0]; {
-		case x.Bin < y.Bin:
-			sum, a = append(sum, x), a[1:]
-		case y.Bin < x.Bin:
-			sum, b = append(sum, y), b[1:]
-		default:
-			x.Count += y.Count
-			sum, a, b = append(sum, x), a[1:], b[1:]
-		}
-	}
-	return append(append(sum, a...), b...)
 }
 
 // SampledReuse is the conditional reuse profile of a block from a sample of its executions,

@@ -220,27 +220,28 @@ func compareBlocks(x, y *BlockCounters) int { return cmp.Compare(x.Number, y.Num
 func (c *Counters) add(b *Counters) (same bool) {
 	c.Blocks, c.Ops, c.Touched = c.Blocks || b.Blocks, c.Ops || b.Ops, c.Touched || b.Touched
 	same = true
-	c.Functions = union(c.Functions, b.Functions, compareFunctions, func(x, y *FunctionCounters) {
+	c.Functions = Union(c.Functions, b.Functions, compareFunctions, func(x, y *FunctionCounters) {
 		same = same && x.Name == y.Name && x.File == y.File && x.Line == y.Line
 		x.Invocations += y.Invocations
 		x.Loose.Add(&y.Loose)
 	})
-	c.Code = union(c.Code, b.Code, compareBlocks, func(x, y *BlockCounters) {
+	c.Code = Union(c.Code, b.Code, compareBlocks, func(x, y *BlockCounters) {
 		same = same && x.Function == y.Function && x.Label == y.Label && x.File == y.File
 		x.Executions += y.Executions
 		x.Counts.Add(&y.Counts)
 	})
-	c.Tallies = union(c.Tallies, b.Tallies, CompareTallies, func(x, y *Tally) {
+	c.Tallies = Union(c.Tallies, b.Tallies, CompareTallies, func(x, y *Tally) {
 		x.Count += y.Count
 		x.Bytes += y.Bytes
 	})
 	return same
 }
 
-// union merges two ascending lists into a new one. Equal members are added.
-func union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
+// Union merges two ascending lists into a new one. Equal members are added. The union of two empty
+// lists is a.
+func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	if len(a)+len(b) == 0 {
-		return nil
+		return a
 	}
 	sum := make([]T, 0, max(len(a), len(b)))
 	for len(a) > 0 && len(b) > 0 {

@@ -22,16 +22,16 @@ func joinCommunication(to, from *profile.Communication) {
 			c.Granules, c.References, c.Events = c.Granules+n.Granules, c.References+n.References, c.Events+n.Events
 		}
 	}
-	to.Pairs = joinSorted(to.Pairs, from.Pairs, profile.ComparePairs, func(a, b *profile.SitePair) {
+	to.Pairs = profile.Union(to.Pairs, from.Pairs, profile.ComparePairs, func(a, b *profile.SitePair) {
 		a.Events, a.Transfers = a.Events+b.Events, a.Transfers+b.Transfers
 	})
 	for i := range min(len(to.Windows), len(from.Windows)) {
 		to.Windows[i].Flows = joinFlows(to.Windows[i].Flows, from.Windows[i].Flows)
 	}
-	to.Owners = joinSorted(to.Owners, from.Owners, func(a, b *profile.Ownership) int { return cmp.Compare(a.Object, b.Object) }, joinOwners)
+	to.Owners = profile.Union(to.Owners, from.Owners, func(a, b *profile.Ownership) int { return cmp.Compare(a.Object, b.Object) }, joinOwners)
 	to.False = joinFalse(to.False, from.False)
 	to.LineSharing = joinLineSharing(to.LineSharing, from.LineSharing)
-	to.Sources = joinSorted(to.Sources, from.Sources, func(a, b *profile.SourceDistances) int {
+	to.Sources = profile.Union(to.Sources, from.Sources, func(a, b *profile.SourceDistances) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	}, func(a, b *profile.SourceDistances) {
 		a.Distances.Merge(&b.Distances)
@@ -39,28 +39,8 @@ func joinCommunication(to, from *profile.Communication) {
 	})
 }
 
-// joinSorted merges two sorted lists; equal members are added.
-func joinSorted[T any](a, b []T, order func(a, b *T) int, add func(a, b *T)) []T {
-	out := make([]T, 0, max(len(a), len(b)))
-	for len(a) > 0 && len(b) > 0 {
-		switch n := order(&a[0], &b[0]); {
-		case n < 0:
-			out, a = append(out, a[0]), a[1:]
-		case n > 0:
-			out, b = append(out, b[0]), b[1:]
-		default:
-			add(&a[0], &b[0])
-			out, a, b = append(out, a[0]), a[1:], b[1:]
-		}
-	}
-	if out = append(append(out, a...), b...); len(out) == 0 {
-		return a // nil where it was
-	}
-	return out
-}
-
 func joinFlows(a, b []profile.Flow) []profile.Flow {
-	return joinSorted(a, b, func(a, b *profile.Flow) int {
+	return profile.Union(a, b, func(a, b *profile.Flow) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	}, func(a, b *profile.Flow) {
 		a.Events, a.Transfers, a.Bytes = a.Events+b.Events, a.Transfers+b.Transfers, a.Bytes+b.Bytes
