@@ -644,12 +644,20 @@ func crossing(s *profile.Site, lineBytes uint32) uint64 {
 	return s.Reuse.Accesses() - min(s.References(), s.Reuse.Accesses())
 }
 
+// named is the name of a variable as far as it says which data they are.
+func named(variable string) string {
+	if variable == "this" {
+		return ""
+	}
+	return variable
+}
+
 // dataOf names the variables of a place, that with the largest waits first.
 func (r *run) dataOf(at *place) string {
 	waits := map[string]float64{}
 	var names []string
 	for _, i := range at.sites {
-		name := r.p.Sites.Code[i].Variable
+		name := named(r.p.Sites.Code[i].Variable)
 		if name == "" {
 			continue
 		}

@@ -64,7 +64,7 @@ func (r *run) chasing() {
 			Why:       chased(r.behind(at.level)),
 			Fix:       "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers",
 			How:       "The elements were laid out in the order in which this loop first comes to them, and the caches were run again with the changed addresses.",
-			IllegalIf: "code that needs the elements where they are: pointers to them that are kept elsewhere, or an order of visits that changes while the program runs",
+			IllegalIf: "other code needs the elements where they are because it keeps pointers to them, or the order of visits changes while the program runs",
 			More:      "sites --by line"})
 	}
 	r.take(t)
@@ -192,7 +192,7 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	if f == nil {
 		f = &Finding{Kind: Layout,
 			Fix:       "keep the fields that this loop uses together: split the structure, or make an array of each field",
-			IllegalIf: "code that takes the fields to lie together: a pointer to a structure that is passed on, a copy of one as a whole, a file or another program that has the same form",
+			IllegalIf: "other code needs the fields together: it passes on a pointer to a structure, copies whole structures, or shares them with a file or another program",
 			More:      "sites --by object --utilisation 48KiB,12"}
 	}
 	used := uint64(0)
@@ -273,7 +273,7 @@ func (r *run) align(at *place, a record) bool {
 	r.taken[at] = 1
 	r.add(at, Finding{Kind: Alignment, Cost: max(at.wait+at.split, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
 		Why: why, Fix: fix, How: retried,
-		IllegalIf: "code that relies on where the elements lie now: a file or another program that has the same form",
+		IllegalIf: "other code relies on where the elements lie now: a file or another program with the same layout",
 		More:      "sites --by line"})
 	r.take(t)
 	return true
@@ -370,7 +370,7 @@ func (r *run) merge(at *place) bool {
 		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no order, so it fetches a line for each",
 		Fix:       "make one array of structures of these arrays, so that what has the same index lies in one line",
 		How:       retried,
-		IllegalIf: "code that takes one of the arrays as a whole or goes through it with a pointer",
+		IllegalIf: "other code uses one of the arrays as a whole or goes through it with a pointer",
 		More:      "sites --by object --utilisation 48KiB,12"})
 	r.take(t)
 	return true

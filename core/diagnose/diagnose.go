@@ -91,7 +91,7 @@ type Finding struct {
 	Why       string // what happens, in a sentence
 	Fix       string // what to change
 	How       string // how the saving was predicted
-	IllegalIf string // what must not be there for the change to be allowed; "" where nothing is known
+	IllegalIf string // a clause: when the change is not allowed; "" where nothing is known
 	More      string // the command's words that show more
 
 	also []uint32 // other lines that it is about
@@ -171,6 +171,8 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	if o.Readable == nil {
 		o.Readable = func(name string) string { return name }
 	}
+	readable := o.Readable
+	o.Readable = func(name string) string { return shortName(readable(name)) }
 	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, out: &Diagnosis{}}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
@@ -319,6 +321,54 @@ func sourceFunction(name string) string {
 		}
 	}
 	return name
+}
+
+// shortName leaves out of the name of a C++ function what a line of source does not show: template
+// arguments, parameters, and the type that it returns.
+func shortName(name string) string {
+	out := make([]byte, 0, len(name))
+	angles, parens, operator := 0, 0, false
+	for i := 0; i < len(name); i++ {
+		if rest := name[i:]; angles == 0 && parens == 0 && strings.HasPrefix(rest, "operator") {
+			n := len("operator")
+			for n < len(rest) && strings.IndexByte("<>=!+-*/%^&|~,[]", rest[n]) >= 0 {
+				n++
+			}
+			if strings.HasPrefix(rest[n:], "()") {
+				n += len("()")
+			}
+			out, operator = append(out, rest[:n]...), true
+			i += n - 1
+			continue
+		} else if angles == 0 && parens == 0 && strings.HasPrefix(rest, "(anonymous namespace)::") {
+			i += len("(anonymous namespace)::") - 1
+			continue
+		}
+		switch c := name[i]; {
+		case c == '<':
+			angles++
+		case c == '>' && angles > 0:
+			angles--
+		case angles > 0:
+		case c == '(' || c == '{':
+			if parens++; c == '{' && parens == 1 {
+				out = append(out, "lambda"...)
+			}
+		case c == ')' || c == '}':
+			parens--
+		case parens > 0:
+		case c == ' ' && (operator || name[i:] == " const"):
+		case c == ' ':
+			out = out[:0] // it ends the type
+		default:
+			out = append(out, c)
+		}
+	}
+	text := strings.TrimSuffix(string(out), "const")
+	if text = strings.Trim(text, ":&*[]"); text == "" || angles != 0 || parens != 0 {
+		return name
+	}
+	return text
 }
 
 func share(part, whole float64) float64 {

@@ -2,8 +2,10 @@ package diagnose
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -149,7 +151,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			Why:       r.why(Fusion, order[i], worst),
 			Fix:       "make one loop of this one and the one before it, " + first.source(),
 			How:       "The change was made on the recorded loops, and the misses of every level were counted again.",
-			IllegalIf: by.Illegal(), More: "loops --propose 5"})
+			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: "loops --propose 5"})
 	}
 }
 
@@ -226,6 +228,17 @@ func (r *run) nest(g *group) {
 		return
 	}
 	names := t.Names()
+	number := names.Loop
+	names.Loop = func(p change.Path) string {
+		line, innermost := r.lineOf(loop, p, g.at.file)
+		if line > 0 {
+			return "the loop at line " + strconv.FormatUint(uint64(line), 10)
+		}
+		if innermost {
+			return "the innermost loop"
+		}
+		return number(p)
+	}
 	worst := 0
 	for k := range waits {
 		if waits[k] > waits[worst] {
@@ -328,7 +341,7 @@ func (r *run) nest(g *group) {
 	if b.unchained {
 		chain = 0
 	}
-	f := Finding{Kind: kind, Cost: wait + g.pages + chain, Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal(),
+	f := Finding{Kind: kind, Cost: wait + g.pages + chain, Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal() + r.storedIn(loop, b.change),
 		Fix:  b.change.Words(names),
 		How:  "The change was made on the recorded loops, and the misses of every level were counted again.",
 		More: "loops --propose 5"}
@@ -336,8 +349,8 @@ func (r *run) nest(g *group) {
 		f.Fix = "this loop goes over the same data " + strconv.FormatUint(runs, 10) + " times in a row: cut it into parts that fit in " + r.Machine.Levels[0].Name + ", and do all " + strconv.FormatUint(runs, 10) + " for one part before the next"
 	}
 	if a := r.strided(loop); a != nil && kind == Stride {
-		f.Fix += ", so that " + cmp.Or(a.Name, "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
-		f.Data = a.Name
+		f.Fix += ", so that " + cmp.Or(named(a.Name), "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
+		f.Data = named(a.Name)
 	}
 	if b.sunk {
 		f.Fix += "; the statements beside the inner loop move into it: add to memory instead of to a local variable"
@@ -360,6 +373,74 @@ func (r *run) nest(g *group) {
 		}
 	}
 	r.add(g.at, f)
+}
+
+// storedIn says what a change of order has to be checked for: the arrays that a nest stores to.
+func (r *run) storedIn(nest int, by change.Change) string {
+	switch by.(type) {
+	case change.Interchange, change.Tile, change.Fuse:
+	default:
+		return ""
+	}
+	var names []string
+	for loop := nest; loop < r.loops.Loops[nest].End; loop++ {
+		for _, a := range r.loops.Arrays(loop) {
+			if a.Stores > 0 && named(a.Name) != "" && !slices.Contains(names, a.Name) {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; check the stores to " + strings.Join(names, ", ")
+}
+
+// lineOf is the first line of a file that belongs to a loop of a nest, and to no loop in it; 0: not
+// known. Loops of the code are those around the references, from the innermost one; that their
+// iterations are as many says that they are the same.
+func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermost bool) {
+	l, program := r.loops, r.cost.program
+	loop := nest
+	for _, sibling := range p[1:] {
+		for loop++; sibling > 0 && l.Loops[loop].Depth > 0; sibling-- {
+			loop = l.Loops[loop].End
+		}
+		if loop >= len(l.Loops) {
+			return 0, false
+		}
+	}
+	if program == nil || loop >= l.Loops[nest].End {
+		return 0, false
+	}
+	innermost = l.Loops[loop].End == loop+1
+	for _, b := range r.blocksOf(loop) {
+		for head := program.Blocks[b].Loop; head > 0; head = r.outer(head) {
+			visits, trips := r.cost.visits[head-1], float64(l.Loops[loop].Trips)
+			if visits < trips || visits > trips+float64(l.Loops[loop].Runs) {
+				continue
+			}
+			for k := range program.Blocks {
+				if of := &program.Blocks[k]; of.Loop == head && path.Base(of.File) == path.Base(file) && of.FirstLine > 0 && (line == 0 || of.FirstLine < line) {
+					line = of.FirstLine
+				}
+			}
+			return line, innermost
+		}
+	}
+	return 0, innermost
+}
+
+// outer is the loop around a loop, both as 1 + the block that heads it; 0: there is none.
+func (r *run) outer(head uint32) uint32 {
+	blocks := r.cost.program.Blocks
+	for b := range blocks {
+		k := &blocks[b]
+		if k.Depth+1 == blocks[head-1].Depth && k.Loop != head && slices.Contains(k.Successors, head-1) {
+			return k.Loop
+		}
+	}
+	return 0
 }
 
 // mostRepeats is how many runs of a nest changes are tried on together.
@@ -891,7 +972,7 @@ func (r *run) strideWords(nest int) string {
 	if a == nil {
 		return ""
 	}
-	return "the address in " + cmp.Or(a.Name, "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
+	return "the address in " + cmp.Or(named(a.Name), "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
 }
 
 // strided is the array that goes furthest in an innermost loop of a nest; nil: none does.

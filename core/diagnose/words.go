@@ -83,7 +83,7 @@ func (d *Diagnosis) Tables() []report.Table {
 		{Key: "rank", Label: "rank"}, {Key: "kind", Label: "kind"}, {Key: "function", Label: "function"}, {Key: "file", Label: "file"}, {Key: "line", Label: "line"}, {Key: "data", Label: "data"},
 		{Key: "cost_share", Label: "costs"}, {Key: "saved_share", Label: "saves"}, {Key: "saved_least_share", Label: "at least"}, {Key: "saved_most_share", Label: "at most"},
 		{Key: "saved_cycles", Label: "cycles saved"}, {Key: "tried", Label: "tried"}, {Key: "why", Label: "why"}, {Key: "fix", Label: "fix"},
-		{Key: "how", Label: "how predicted"}, {Key: "illegal_if", Label: "not allowed if there is"}, {Key: "more", Label: "see also"}}}
+		{Key: "how", Label: "how predicted"}, {Key: "illegal_if", Label: "not allowed if"}, {Key: "more", Label: "see also"}}}
 	misses := report.Table{Key: "misses", Title: "Misses of the changed loops, before and after", Columns: []report.Column{
 		{Key: "rank", Label: "rank"}, {Key: "kind", Label: "kind"}, {Key: "function", Label: "function"}, {Key: "data", Label: "data"}, {Key: "level", Label: "level"}, {Key: "misses_before", Label: "misses before"}, {Key: "misses_after", Label: "after"}, {Key: "change_ratio", Label: "change"}}}
 	for i := range d.Findings {
@@ -142,7 +142,7 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 		add("why", f.Why)
 		add("fix", f.Fix)
 		add("predicted", f.How)
-		add("not allowed if there is", f.IllegalIf)
+		add("not allowed if", f.IllegalIf)
 		add("see also", "stackglass "+f.More)
 		list = append(list, t)
 	}

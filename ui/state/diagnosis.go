@@ -52,7 +52,7 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 			a.Where = "the whole run"
 		}
 		if illegal := text("illegal_if"); illegal != "" {
-			a.Illegal = "Not allowed if there is " + illegal + "."
+			a.Illegal = "Not allowed if " + illegal + "."
 		}
 		verb, _, _ := strings.Cut(text("more"), " ")
 		a.Tab = tabsOfVerbs[verb]

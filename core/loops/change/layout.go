@@ -20,7 +20,7 @@ type Pad struct {
 
 // Illegal implements [Change].
 func (Pad) Illegal() string {
-	return "code that takes the rows to lie right behind each other: one loop over all of the array, a copy of it as a whole, a file or another program that has the same form"
+	return "other code needs the rows right behind each other: one loop over the whole array, a copy of it, or a file or another program with the same layout"
 }
 
 // Words implements [Change].
@@ -234,7 +234,7 @@ type Align struct {
 
 // Illegal implements [Change].
 func (Align) Illegal() string {
-	return "code that relies on where the array begins now (its allocation or declaration has to ask for the alignment)"
+	return "other code relies on where the array begins now (its allocation or declaration has to ask for the alignment)"
 }
 
 // Words implements [Change].
@@ -291,7 +291,7 @@ type Records struct {
 
 // Illegal implements [Change].
 func (Records) Illegal() string {
-	return "code that takes one of the arrays as a whole or goes through it with a pointer, elements of unequal sizes, arrays of unequal lengths"
+	return "other code uses one of the arrays as a whole or goes through it with a pointer, or the arrays have different lengths"
 }
 
 // Words implements [Change].

@@ -62,9 +62,12 @@ type Interchange struct {
 	Below int // levels from the outer to the inner one, at least 1
 }
 
+// needed says when another order of iterations is illegal.
+const needed = "an iteration needs a value that another iteration stores, and in the new order that comes too late"
+
 // Illegal implements [Change].
 func (Interchange) Illegal() string {
-	return "an iteration that needs what one with a smaller outer and a larger inner index has written, or the other way round"
+	return needed
 }
 
 // Words implements [Change].
@@ -145,7 +148,7 @@ type Tile struct {
 
 // Illegal implements [Change].
 func (Tile) Illegal() string {
-	return "an iteration that needs what one with a larger index in any of these loops has written"
+	return needed
 }
 
 // Words implements [Change].
@@ -279,7 +282,7 @@ type Fuse struct {
 
 // Illegal implements [Change].
 func (Fuse) Illegal() string {
-	return "an iteration of the second loop that needs what a later one of the first writes, or writes what a later one of the first needs"
+	return "iteration i of the second loop needs a value that the first loop stores in a later iteration, as b[i+1], or overwrites a value that the first loop still needs"
 }
 
 // Words implements [Change].

@@ -16,7 +16,7 @@ type Split struct {
 
 // Illegal implements [Change].
 func (Split) Illegal() string {
-	return "code that takes the fields to lie together: a pointer to a structure that is passed on, a copy of one as a whole, a file or another program that has the same form"
+	return "other code needs the fields together: it passes on a pointer to a structure, copies whole structures, or shares them with a file or another program"
 }
 
 // Words implements [Change].
