@@ -743,7 +743,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.SetInnerHTML(vugu.HTML("What the run executed"))
 							vgn = addElement(vgparent, "p\x00class\x00second")
 							vgn.SetInnerHTML(vugu.HTML("Counts of the run as it was traced, whatever is changed above. Sensitivity 1 is a branch whose trip count, or odds, in proportion change as many instructions."))
-							vgn = addElement(vgparent, "div\x00class\x00columns halves")
+							vgn = addElement(vgparent, "div\x00class\x00columns")
 							{
 								vgparent := vgn
 								_ = vgparent

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/ui/state"
@@ -11,8 +10,8 @@ import (
 // Fit makes what is about to be rendered such that the renderer can. It shortens texts
 // that there is no room for: the renderer gives up where one has more than 16 KiB, and
 // names of functions can be as long as whoever wrote the trace likes. And it puts a text
-// into slots that are empty: of an element without content the renderer leaves what was
-// in it before, which is right for those that hold what others draw.
+// into containers that are empty: the renderer does not remove what was in an element before if
+// that has no content now, which is right only for elements that hold what others draw.
 func Fit(r *vugu.BuildResults) { fitAll(r, r.Out) }
 
 func fitAll(r *vugu.BuildResults, out *vugu.BuildOut) {
@@ -30,7 +29,7 @@ func fitNode(r *vugu.BuildResults, n *vugu.VGNode) {
 		return
 	}
 	n.Data = state.Fit(n.Data)
-	if n.Type == vugu.ElementNode && n.FirstChild == nil && n.InnerHTML == nil && slices.ContainsFunc(n.Attr, isSlot) {
+	if n.Type == vugu.ElementNode && n.FirstChild == nil && n.InnerHTML == nil && strings.Contains(containers, " "+n.Data+" ") {
 		n.AppendChild(&vugu.VGNode{Type: vugu.TextNode, Data: "\n"})
 	}
 	for i := range n.Attr {
@@ -46,4 +45,5 @@ func fitNode(r *vugu.BuildResults, n *vugu.VGNode) {
 	}
 }
 
-func isSlot(a vugu.VGAttribute) bool { return a.Key == "class" && a.Val == "slot" }
+// containers are the elements that may lack all their children.
+const containers = " dd details div dl fieldset label li nav ol p section select span tbody td tr ul "

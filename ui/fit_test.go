@@ -96,6 +96,16 @@ func TestMaliciousNames(t *testing.T) {
 	}
 }
 
+// An element without content would keep what was in it before.
+func TestFitFillsContainers(t *testing.T) {
+	parent := &vugu.VGNode{Type: vugu.ElementNode, Data: "div"}
+	empty, drawn := addElement(parent, "div\x00class\x00slot threads-on"), addElement(parent, "sg-chart")
+	Fit(&vugu.BuildResults{Out: &vugu.BuildOut{Out: []*vugu.VGNode{parent}}})
+	if empty.FirstChild == nil || drawn.FirstChild != nil {
+		t.Errorf("the container has %v, what scripts fill %v", empty.FirstChild, drawn.FirstChild)
+	}
+}
+
 func TestFit(t *testing.T) {
 	for _, text := range []string{"", "short", strings.Repeat("x", state.MostText)} {
 		if got := state.Fit(text); got != text {

@@ -27,6 +27,14 @@
     });
   };
 
+  // A render removes attributes that are not in its tree. Whether a part of the page is unfolded
+  // is the reader's choice, and stays.
+  const remove = NamedNodeMap.prototype.removeNamedItem;
+  NamedNodeMap.prototype.removeNamedItem = function (name) {
+    const attribute = rendering && name === "open" && this.getNamedItem(name);
+    return attribute && attribute.ownerElement.localName === "details" ? attribute : remove.call(this, name);
+  };
+
   const fail = (text) => window.stackglass.fail(text);
 
   async function start() {

@@ -57,9 +57,13 @@ func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	if p.has("#findings") {
 		t.Error("the facts are unfolded")
 	}
+	p.click("#diagnosis-notes summary")
 	p.tabTo("the button", `document.activeElement.id === "facts-open"`)
 	p.press(kb.Enter)
 	p.wait("the facts", `document.querySelector('#facts-open[aria-expanded="true"]') && document.querySelector("#findings") && document.querySelector("#chart-curve canvas")`)
+	if !p.has("#diagnosis-notes[open]") {
+		t.Error("a render folded the assumptions")
+	}
 	p.reload()
 	p.waitFor("#findings")
 	p.tabTo("the button", `document.activeElement.id === "facts-open"`)

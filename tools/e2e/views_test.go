@@ -223,6 +223,35 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
+// TestViewsLeaveNothing goes from each view to each other one: a view shows what it shows after a
+// reload, and nothing of the view before.
+func TestViewsLeaveNothing(t *testing.T) {
+	needStage(t)
+	const shown = `Array.from(document.querySelectorAll("#view .figure, #view .datatable, #view sg-table, #view .threads-on"), (e) => e.id || e.className).join()`
+	p := openPage(t)
+	p.click("#demo-matmul-naive")
+	p.finished()
+	keys := []string{"1", "2", "3", "4", "5", "6", "7", "0"}
+	alone := map[string]string{}
+	for _, key := range keys {
+		p.openView(key, "#view")
+		p.reload()
+		p.waitFor("#digest")
+		p.drawn()
+		alone[key] = eval[string](p, shown)
+	}
+	for _, from := range keys {
+		for _, to := range keys {
+			p.openView(from, "#view")
+			p.openView(to, "#view")
+			p.drawn()
+			if got := eval[string](p, shown); got != alone[to] {
+				t.Errorf("from view %s to view %s: the page shows %s, after a reload %s", from, to, got, alone[to])
+			}
+		}
+	}
+}
+
 // runAxe keeps what axe found by its rules, or by some of them, and gives the number of
 // rules that hold.
 func runAxe(rules string) string {
