@@ -90,6 +90,13 @@ func advice(head []byte) string {
 		{"BZh", "this is packed with bzip2: unpack it first, with bunzip2"},
 		{"\x7fELF", "this is a program, not a trace: run it under a tracer"},
 		{"7z\xbc\xaf", "this is a 7z archive: take the trace out of it"},
+		{"\x89PNG\r\n", "this is a PNG picture, not a trace"},
+		{"\xff\xd8\xff", "this is a JPEG picture, not a trace"},
+		{"GIF8", "this is a GIF picture, not a trace"},
+		{"%PDF", "this is a PDF document, not a trace"},
+		{"<!DOCTYPE", "this is a web page, not a trace"},
+		{"<!doctype", "this is a web page, not a trace"},
+		{"PERFILE", "this is a recording of perf, not a trace"},
 	} {
 		if strings.HasPrefix(string(head), known.magic) {
 			return known.what

@@ -55,34 +55,10 @@ func newProblem(text string) Problem {
 	if inside != "" {
 		name += "," + inside + ","
 	}
-	what := contentOf(list)
-	about, isKnown := strings.CutPrefix(advice, "this is ")
-	switch {
-	case what != "":
-		p.Text = name + " is " + what + ", not a trace."
-	case isKnown:
+	if about, isKnown := strings.CutPrefix(advice, "this is "); isKnown {
 		p.Text = name + " is " + about + "."
-	default:
+	} else {
 		p.Text = name + " is in no format that is read here. " + upper(advice) + "."
 	}
 	return p
-}
-
-// contentOf names what is no trace and is dropped by mistake, by its first bytes
-// in hexadecimal; "" for anything else.
-func contentOf(hex string) string {
-	for _, known := range []struct{ magic, what string }{
-		{"89 50 4e 47 0d 0a", "a PNG picture"},
-		{"ff d8 ff", "a JPEG picture"},
-		{"47 49 46 38", "a GIF picture"},
-		{"25 50 44 46", "a PDF document"},
-		{"3c 21 44 4f 43 54 59 50 45", "a web page"},
-		{"3c 21 64 6f 63 74 79 70 65", "a web page"},
-		{"50 45 52 46 49 4c 45", "a recording of perf"},
-	} {
-		if strings.HasPrefix(hex, known.magic) {
-			return known.what
-		}
-	}
-	return ""
 }
