@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/site"
 	"github.com/stackglass/stackglass/site/policy"
 )
@@ -42,13 +43,7 @@ func (b *build) writeIndex() error {
 }
 
 // count formats a number with groups of thousands.
-func count(n uint64) string {
-	digits := strconv.FormatUint(n, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "\u202f" + digits[i:]
-	}
-	return digits
-}
+func count(n uint64) string { return spaced(report.Count(n).Human()) }
 
 var (
 	thousands = regexp.MustCompile(`(\d),(\d{3})\b`)

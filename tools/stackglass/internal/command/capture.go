@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/tools/capture"
 	"github.com/stackglass/stackglass/tools/capture/qemu"
 	"github.com/stackglass/stackglass/tools/capture/record"
@@ -136,7 +137,7 @@ func tracesItself(program string) bool {
 
 // recorded describes a trace in a sentence.
 func recorded(path string, r record.Result) string {
-	s := path + " has " + grouped(r.References) + " references of " + plural(uint64(r.Threads), "thread")
+	s := path + " has " + report.Count(r.References).Human() + " references of " + plural(uint64(r.Threads), "thread")
 	if r.Sites > 0 {
 		s += "; of " + strconv.Itoa(r.Sites) + " places in the code, " + strconv.Itoa(r.Named) + " have a line of source"
 		if r.Named == 0 {
@@ -150,16 +151,7 @@ func recorded(path string, r record.Result) string {
 		s += "; it ends where the program became another one, which is not in it"
 	}
 	if r.End.Lost > 0 {
-		s += "; " + grouped(r.End.Lost) + " steps were lost"
+		s += "; " + report.Count(r.End.Lost).Human() + " steps were lost"
 	}
 	return s
-}
-
-// grouped writes a number with commas between thousands.
-func grouped(n uint64) string {
-	digits := strconv.FormatUint(n, 10)
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
 }

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/stackglass/stackglass/core/report"
 )
 
 func TestTraceUsage(t *testing.T) {
@@ -56,7 +58,7 @@ func TestTrace(t *testing.T) {
 
 func TestGrouped(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", 123456: "123,456"} {
-		if got := grouped(n); got != want {
+		if got := report.Count(n).Human(); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}
