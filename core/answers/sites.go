@@ -437,7 +437,7 @@ func (s *Sites) Before(top int) report.Table {
 			return cmp.Or(cmp.Compare(counts[others[j]], counts[others[i]]), cmp.Compare(others[i], others[j])) < 0
 		})
 		for _, other := range others[:min(3, len(others))] {
-			t.Add(report.TextOf(s.place(&s.rows[n])), report.TextOf(code.place(&code.rows[other])),
+			t.Add(report.TextOf(s.Place(&s.rows[n])), report.TextOf(code.Place(&code.rows[other])),
 				report.Count(counts[other]), report.Ratio(float64(counts[other])/float64(total)))
 		}
 	}
@@ -459,8 +459,8 @@ func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
 	return list
 }
 
-// place names a row in a few words.
-func (s *Sites) place(r *attribution.Row) string {
+// Place names a row in a few words.
+func (s *Sites) Place(r *attribution.Row) string {
 	name := r.Function
 	if s.Name != nil {
 		name = s.Name(name)

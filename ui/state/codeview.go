@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
@@ -322,34 +323,21 @@ func (v *CodeView) DistancesTable(place int) *Table {
 	return newReportTable("stackglass.sites", t, t, "", words)
 }
 
-// Before lists who touched a line before the accesses of a place did, the most
-// first; nil where that was not noted.
+// Before lists who touched the lines of a place before it did, most often first; nil where that
+// was not noted.
 func (v *CodeView) Before(place int) *Table {
-	if !v.Sites.Previous {
+	if !v.Sites.Previous || v.Document == nil {
 		return nil
 	}
-	by := map[string]uint64{}
-	var total uint64
-	v.reuses(place, func(r *profile.Reuse) {
-		for _, c := range r.Before {
-			by[siteName(&v.Sites.Code[c.Site])] += c.Count
-			total += c.Count
-		}
-	})
-	names := make([]string, 0, len(by))
-	for name := range by {
-		names = append(names, name)
+	d := v.Document()
+	at := slices.IndexFunc(d.Tables, func(t report.Table) bool { return t.Key == "before" })
+	if at < 0 {
+		return nil
 	}
-	sort.Slice(names, func(i, j int) bool {
-		x, y := names[i], names[j]
-		return by[x] > by[y] || by[x] == by[y] && x < y
-	})
-	t := report.Table{Key: "before", Title: "Who touched the line before, where the distance was " + strconv.Itoa(profile.PreviousFrom) + " or more",
-		Columns: []report.Column{{Key: "place", Label: "place"}, {Key: "count", Label: "accesses"}, {Key: "share", Label: "share"}}}
-	for _, name := range names {
-		t.Add(report.TextOf(name), report.Count(by[name]), report.Share(by[name], total))
-	}
-	return newReportTable("stackglass.sites", t, t, "", words)
+	named := answers.Sites{Profile: &profile.Profile{Sites: v.Sites}, By: v.By.attributed()}
+	t := show(&d.Tables[at], words, map[string]string{"of": named.Place(&v.rows[place])}, "place", "accesses", "share").unsorted().of(v.Document)
+	t.Caption = "Who touched the lines before, at distances of " + strconv.Itoa(profile.PreviousFrom) + " lines or more"
+	return t
 }
 
 // SourceGrid is a file of source code, which sites name so, with the misses of each

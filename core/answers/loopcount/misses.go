@@ -1,5 +1,5 @@
 // Package loopcount counts the misses of caches in the loops of a loop-compressed trace, and the
-// misses after changes to the code. It answers the command and the page (answers.LoopQuestion).
+// misses after changes to the code, for the verbs loops and diagnose.
 package loopcount
 
 import (

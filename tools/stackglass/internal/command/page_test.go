@@ -76,7 +76,12 @@ func pagedOptions(lines string) (options []string, h hierarchy.Hierarchy, err er
 // profile to a file for the command.
 func openPaged(t *testing.T, trace string, hierarchies []hierarchy.Hierarchy) *paged {
 	t.Helper()
-	spec, err := state.Settings{Loops: true}.Spec()
+	return openPagedWith(t, trace, state.Settings{Loops: true}, hierarchies)
+}
+
+func openPagedWith(t *testing.T, trace string, settings state.Settings, hierarchies []hierarchy.Hierarchy) *paged {
+	t.Helper()
+	spec, err := settings.Spec()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -526,6 +531,32 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	}
 	if a, b := numbersOf(page), numbersOf(command); !slices.Equal(a, b) {
 		p.Errorf("blocks differ: the page has\n%s\nthe command\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
+	}
+}
+
+// TestPageAndCommandBefore: who touched the lines of a place before is what the command prints, too.
+func TestPageAndCommandBefore(t *testing.T) {
+	options, h, err := pagedOptions(pagedHierarchies[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := openPagedWith(t, "demo:array-list", state.Settings{Reuse: true}, []hierarchy.Hierarchy{h})
+	levels, _, err := p.view.Ranker().Attribute(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for by, name := range map[state.CodeBy]string{state.ByLine: "line", state.BySite: "site", state.ByFunction: "function", state.ByObject: "object"} {
+		view := state.NewCodeView(state.NewCode(p.view.Profile.Sites, p.view.Ranker(), by, levels), "", "")
+		view.Document = p.view.SitesDocument(by, h)
+		shown := 0
+		for place := range view.Rows() {
+			table := view.Before(place)
+			p.document(table, "sites", append(slices.Clone(options), "--by", name)...)
+			shown += table.Rows
+		}
+		if n := len(rows(p.command("sites", append(slices.Clone(options), "--by", name)...), "before")); shown < n || n == 0 {
+			t.Errorf("by %s: the page shows %d rows, the command %d", name, shown, n)
+		}
 	}
 }
 
