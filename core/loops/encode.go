@@ -82,8 +82,12 @@ func (w *encoder) meet(ref uint32) bool {
 // withHead appends the head and then what was written, the nodes or the records, to dst.
 func (w *encoder) withHead(dst []byte) []byte {
 	body := w.dst
-	w.dst = dst
 	t := w.tree
+	bytes := len(body)
+	for i := range t.streams {
+		bytes += len(t.streams[i].packed)
+	}
+	w.dst = slices.Grow(dst, bytes)
 	columns := t.columnBits()
 	if w.plain {
 		w.uv(plainVersion)

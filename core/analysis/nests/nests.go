@@ -24,10 +24,10 @@ const (
 	// same rows however the trace is read.
 	lookEvery = 1 << 18
 	// An unpredicted row costs about ten times as much as a predicted one. A trace folds if
-	// at most a quarter of its rows are unpredicted, apart from allowedRows, which bounds
-	// what is spent on a trace that does not.
-	unpredictedOf = 4
-	allowedRows   = 1 << 20
+	// at most an eighth of its rows are unpredicted, apart from allowedRows, which bounds
+	// what is spent on a trace that does not. Programs with loops have far fewer.
+	unpredictedOf = 8
+	allowedRows   = 1 << 19
 )
 
 // Options limit what is folded.

@@ -48,7 +48,7 @@ func analysed(t *testing.T, o nests.Options, parts ...*trace.Batch) (*nests.Anal
 	return a, p
 }
 
-// TestIfRegular gives up on what does not fold, but not before a million rows of it, and on
+// TestIfRegular gives up on what does not fold, but not before half a million rows of it, and on
 // what has no code, and on nothing else.
 func TestIfRegular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
