@@ -199,23 +199,37 @@ func (f *Folder) Finish() *Tree {
 
 // predicted skips the rows from i on that the running loop predicts, and returns the first other row.
 func (f *Folder) predicted(c *rows, i int) int {
-	w := &f.walk
-	for ; i < len(c.Addr) && w.depth > 0 && !w.stuck; i++ {
+	w, refs, addrs := &f.walk, f.tree.refs, c.Addr
+	n := len(addrs)
+	sites, kinds, sizes, pcs, threads, args := c.Site[:n], c.Kind[:n], c.Bytes[:n], c.PC[:n], c.Thread[:n], c.Arg[:n]
+	habits := f.habits
+	for i < n && w.depth > 0 && !w.stuck {
 		t := &w.frames[w.depth-1]
-		it := &t.items[t.pos]
-		if !c.is(i, &f.tree.refs[it.ref]) {
-			break
+		items, cur, pos, at := t.items, t.cur, t.pos, t.at
+		more := true
+		for more && i < n {
+			it := &items[pos]
+			r := &refs[it.ref]
+			if sites[i] != r.Site || kinds[i] != r.Kind || sizes[i] != r.Bytes || pcs[i] != r.PC || threads[i] != r.Thread || args[i] != r.Arg {
+				t.pos, t.at = pos, at
+				return i
+			}
+			addr := addrs[i]
+			if it.wild {
+				f.tree.streams[it.ref].add(addr)
+			} else if addr != cur[at] {
+				t.pos, t.at = pos, at
+				return i
+			}
+			h := &habits[it.ref]
+			h.seen++
+			h.last = addr
+			i++
+			at++
+			pos++
+			more = pos < len(items) && !items[pos].loop
 		}
-		if it.wild {
-			f.tree.streams[it.ref].add(c.Addr[i])
-		} else if c.Addr[i] != t.cur[t.at] {
-			break
-		}
-		h := &f.habits[it.ref]
-		h.seen++
-		h.last = c.Addr[i]
-		t.pos++
-		if t.at++; t.pos == len(t.items) || t.items[t.pos].loop {
+		if t.pos, t.at = pos, at; !more {
 			w.settle(f.tree.shapes.all)
 		}
 	}
@@ -225,23 +239,37 @@ func (f *Folder) predicted(c *rows, i int) int {
 // predictedIn is predicted for rows with contexts. It is apart because contexts would take a third of
 // the time of the loop for a trace without calls.
 func (f *Folder) predictedIn(c *rows, i int) int {
-	w := &f.walk
-	for ; i < len(c.Addr) && w.depth > 0 && !w.stuck; i++ {
+	w, refs, addrs := &f.walk, f.tree.refs, c.Addr
+	n := len(addrs)
+	sites, kinds, sizes, pcs, threads, args := c.Site[:n], c.Kind[:n], c.Bytes[:n], c.PC[:n], c.Thread[:n], c.Arg[:n]
+	contexts := c.context[:n]
+	for i < n && w.depth > 0 && !w.stuck {
 		t := &w.frames[w.depth-1]
-		it := &t.items[t.pos]
-		if !c.is(i, &f.tree.refs[it.ref]) {
-			break
+		items, cur, pos, at := t.items, t.cur, t.pos, t.at
+		more := true
+		for more && i < n {
+			it := &items[pos]
+			r := &refs[it.ref]
+			if sites[i] != r.Site || kinds[i] != r.Kind || sizes[i] != r.Bytes || pcs[i] != r.PC || threads[i] != r.Thread || args[i] != r.Arg {
+				t.pos, t.at = pos, at
+				return i
+			}
+			addr := addrs[i]
+			if it.wild {
+				f.tree.streams[it.ref].add(addr)
+			} else if addr != cur[at] {
+				t.pos, t.at = pos, at
+				return i
+			}
+			h := f.habit(it.ref, contexts[i])
+			h.seen++
+			h.last = addr
+			i++
+			at++
+			pos++
+			more = pos < len(items) && !items[pos].loop
 		}
-		if it.wild {
-			f.tree.streams[it.ref].add(c.Addr[i])
-		} else if c.Addr[i] != t.cur[t.at] {
-			break
-		}
-		h := f.habit(it.ref, c.context[i])
-		h.seen++
-		h.last = c.Addr[i]
-		t.pos++
-		if t.at++; t.pos == len(t.items) || t.items[t.pos].loop {
+		if t.pos, t.at = pos, at; !more {
 			w.settle(f.tree.shapes.all)
 		}
 	}
