@@ -169,20 +169,24 @@ func (a *Analysis) addEntry(block uint32) error {
 
 // pass counts the references of each site, and the blocks without references.
 func (a *Analysis) pass(b *trace.Batch) error {
-	rows, kinds := a.rows, b.Kind[:len(b.Site)]
+	rows, executions, kinds := a.rows, a.executions, b.Kind[:len(b.Site)]
 	for i, site := range b.Site {
-		if kinds[i] >= trace.RangeRead {
+		if k := kinds[i]; k >= trace.RangeRead {
+			if (k == trace.BareBlock || k == trace.BlockEntry) && uint64(site) < uint64(len(executions)) {
+				executions[site]++
+				continue
+			}
 			if err := a.passOther(b, i); err != nil {
 				return err
 			}
-			rows = a.rows
+			rows, executions = a.rows, a.executions
 			continue
 		}
 		if uint64(site) >= uint64(len(rows)) {
 			if err := a.grow("site", site); err != nil {
 				return err
 			}
-			rows = a.rows
+			rows, executions = a.rows, a.executions
 		}
 		rows[site]++
 	}

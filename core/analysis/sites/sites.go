@@ -209,8 +209,10 @@ func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) in
 	blocks := a.memory.blocks
 	for i, addr := range addrs {
 		if kinds[i] >= trace.NumKinds {
-			a.event(b, lo+i, true)
-			blocks = a.memory.blocks
+			if contract.LayoutEvents.Has(kinds[i]) {
+				a.event(b, lo+i, true)
+				blocks = a.memory.blocks
+			}
 			continue
 		}
 		slot := slots[i]
