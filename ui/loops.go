@@ -7,7 +7,6 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/ui/state"
-	"github.com/stackglass/stackglass/workers"
 )
 
 // loopState is what the Loops view holds beyond the address: the answers of the verb loops about
@@ -137,12 +136,7 @@ func (a *App) askLoops() {
 	if s.asked = q.Words; s.asker == nil {
 		part := *s.of
 		part.Blocks = nil // large, and not asked about
-		name, subject := a.result.Name, subjectOf(&part, nil)
-		s.asker = &asker{app: a, take: a.takeLoops, subject: func() workers.Subject {
-			of := subject()
-			of.Name = name
-			return of
-		}}
+		s.asker = &asker{app: a, take: a.takeLoops, subject: namedSubject(a.result.Name, &part)}
 	}
 	s.asker.ask(q, nil)
 }

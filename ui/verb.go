@@ -30,12 +30,7 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 		return
 	}
 	if x.asked = q.Words; x.asker == nil {
-		name, subject := r.Name, subjectOf(r.Profile, nil)
-		x.asker = &asker{app: a, subject: func() workers.Subject {
-			s := subject()
-			s.Name = name
-			return s
-		}, take: func(reply *answers.Reply, err error) {
+		x.asker = &asker{app: a, subject: namedSubject(r.Name, r.Profile), take: func(reply *answers.Reply, err error) {
 			if x.reply, x.err = reply, err; err != nil {
 				x.asker = nil
 			}
@@ -43,6 +38,11 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 		}}
 	}
 	x.asker.ask(q, nil)
+}
+
+// namedSubject is a profile that answers name so.
+func namedSubject(name string, p *profile.Profile) func() workers.Subject {
+	return func() workers.Subject { return workers.Subject{Name: name, Profile: p.Encode()} }
 }
 
 // table shows a table of the answer; nil where there is none.
