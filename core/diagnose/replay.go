@@ -346,7 +346,14 @@ func (r *run) again(to rename, pageShift uint) *counts {
 			s.perVisit[b] = share(r.cost.hits.Blocks[b].Cycles, r.cost.visits[b])
 		}
 	}
-	if !s.schedule.run() || s.broken {
+	for i := range r.buffers {
+		s.members[i].rows = r.buffers[i]
+	}
+	done := s.schedule.run()
+	for i := range r.buffers {
+		r.buffers[i] = s.members[i].rows[:0]
+	}
+	if !done || s.broken {
 		return nil
 	}
 	c.blocks = sortBlocks(c.blocks)

@@ -912,7 +912,11 @@ func (r *run) conflictMisses(loop, level int) float64 {
 	if !ok {
 		c := r.Machine.Levels[level]
 		c.Ways = 0
-		if m := loopcount.CountMisses(r.loops, []hierarchy.Cache{c}, r.GoOn); m != nil {
+		count := loopcount.CountMisses
+		if l := r.p.LocalityAt(c.LineBytes); l != nil && r.p.Sampled == nil && l.Lines() <= c.Lines() {
+			count = loopcount.CountFirst // such a cache keeps all lines
+		}
+		if m := count(r.loops, []hierarchy.Cache{c}, r.GoOn); m != nil {
 			for i := range m.Levels[0].ByLoop {
 				full = append(full, float64(m.Levels[0].ByLoop[i].Misses))
 			}

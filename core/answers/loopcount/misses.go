@@ -43,6 +43,11 @@ func CountMisses(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *
 	return countBy(misses.CountAsking, l, levels, goOn)
 }
 
+// CountFirst is [CountMisses] in caches that keep all lines, and leaves accesses out.
+func CountFirst(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
+	return countBy(misses.FirstAsking, l, levels, goOn)
+}
+
 // counting is [misses.RunAsking] or [misses.CountAsking].
 type counting func(*loops.Tree, misses.Cache, func() bool) (*misses.Result, error)
 

@@ -252,6 +252,28 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
+// FirstAsking is [CountAsking] for a cache that keeps all lines, but leaves accesses out. If the tree touches
+// more lines than c has or half a billion, it is CountAsking.
+func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
+	e, err := prepare(t, c)
+	if err != nil {
+		return nil, err
+	}
+	e.pauses.ask = goOn
+	cold, sum := firstTouches(e.layout, e.pauses), uint64(0)
+	for i, n := range cold {
+		e.tally.counts[i].misses = n
+		sum += n
+	}
+	switch {
+	case e.over:
+		return nil, ErrStopped
+	case cold == nil || sum > c.Lines() || c.Sets > 1:
+		return CountAsking(t, c, goOn)
+	}
+	return e.result(c, nil, nil), nil
+}
+
 // Total returns the misses of a tree. It calls goOn as RunAsking does, with a lower bound of the result.
 func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error) {
 	e, err := prepare(t, c)
