@@ -45,6 +45,8 @@ func (r *run) imbalance() {
 		at := r.placeOfBlock(g.worst.block)
 		if line := r.forkedAt(fork, at); line > 0 {
 			at = &place{function: at.function, file: at.file, line: line}
+		} else if line := r.outermost(g.worst.block, at.file); line > 0 {
+			at.line = line
 		}
 		r.add(at, Finding{Kind: Imbalance, Cost: g.cycles, Saved: g.cycles, Tried: true,
 			Why:  "the work of this parallel region is divided unevenly: the other threads wait " + percent2(share(g.cycles, r.out.Cycles)) + " of all cycles for the slowest one",
@@ -66,6 +68,20 @@ func (r *run) placeOfBlock(b uint32) *place {
 		at.function = r.Readable(r.cost.program.Functions[k.Function].Name)
 	}
 	return at
+}
+
+// outermost is the first line of the outermost loop around a block, which divides the work of a thread;
+// 0: there is none.
+func (r *run) outermost(b uint32, file string) (line uint32) {
+	if int(b) >= len(r.cost.program.Blocks) {
+		return 0
+	}
+	for head := r.cost.program.Blocks[b].Loop; head > 0; head = r.outer(head) {
+		if of := r.firstLine(head, file); of > 0 {
+			line = of
+		}
+	}
+	return line
 }
 
 // forkedAt is the line of the call that forks, if that is in the same file; 0: not known.

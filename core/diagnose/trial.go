@@ -420,15 +420,21 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 			if visits < trips || visits > trips+float64(l.Loops[loop].Runs) {
 				continue
 			}
-			for k := range program.Blocks {
-				if of := &program.Blocks[k]; of.Loop == head && path.Base(of.File) == path.Base(file) && of.FirstLine > 0 && (line == 0 || of.FirstLine < line) {
-					line = of.FirstLine
-				}
-			}
-			return line, innermost
+			return r.firstLine(head, file), innermost
 		}
 	}
 	return 0, innermost
+}
+
+// firstLine is the first line of a file that belongs to a loop, 1 + the block that heads it, and to no
+// loop in it.
+func (r *run) firstLine(head uint32, file string) (line uint32) {
+	for b := range r.cost.program.Blocks {
+		if k := &r.cost.program.Blocks[b]; k.Loop == head && path.Base(k.File) == path.Base(file) && k.FirstLine > 0 && (line == 0 || k.FirstLine < line) {
+			line = k.FirstLine
+		}
+	}
+	return line
 }
 
 // outer is the loop around a loop, both as 1 + the block that heads it; 0: there is none.
