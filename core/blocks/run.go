@@ -19,13 +19,10 @@ type Run struct {
 // Profile is a compiler's profile in a module that was not run: by block and by function, see
 // ir.Module.
 type Profile struct {
-	Weights [][]uint64 // by block: nil, or as many as its successors
-	Entries []uint64   // by function: invocations; 0 if unknown
-	Flow    []Flow     // values that pass between blocks of a function
+	Weights [][]uint64   // by block: nil, or as many as its successors
+	Entries []uint64     // by function: invocations; 0 if unknown
+	Flow    []trace.Flow // values that pass between blocks of a function
 }
-
-// Flow is ir.Flow.
-type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
 // The binary form, the section BLCK of profiles. Integers are uv, as in package
 // profile, a list is its length and then its members, and a string is its length and
@@ -144,7 +141,7 @@ func (r *Profile) code(c *codec.Coder, p *trace.Program) {
 		}
 	})
 	codeSome(c, r.Entries)
-	codec.Slice(c, &r.Flow, 5, func(f *Flow) {
+	codec.Slice(c, &r.Flow, 5, func(f *trace.Flow) {
 		c.U32s(&f.Block, &f.Instr, &f.FromBlock, &f.FromInstr, &f.Before)
 		c.Check(max(uint64(f.Block), uint64(f.FromBlock)) < uint64(len(p.Blocks)), otherProgram)
 	})

@@ -75,7 +75,7 @@ func TestProfilesOfModulesAreReadAsWritten(t *testing.T) {
 	r := &Run{Program: twoModules()}
 	r.Edges = NewEdges(r.Program)
 	for _, want := range []*Profile{
-		{Weights: [][]uint64{nil, nil, {3, 1 << 40}, {7}}, Entries: []uint64{0, 12}, Flow: []Flow{{3, 1, 2, 0, 1}, {1, 0, 0, 4, 0}}},
+		{Weights: [][]uint64{nil, nil, {3, 1 << 40}, {7}}, Entries: []uint64{0, 12}, Flow: []trace.Flow{{Block: 3, Instr: 1, FromBlock: 2, Before: 1}, {Block: 1, FromInstr: 4}}},
 		{Weights: make([][]uint64, 4), Entries: make([]uint64, 2)},
 	} {
 		r.Profile = want

@@ -48,7 +48,7 @@ type Models struct {
 	system     *blocks.System // with them
 	counts     *blocks.Solution
 
-	carried   []pipeline.Carry // from a module
+	carried   []trace.Flow // from a module
 	memory    references
 	processor *pipeline.Processor
 	own       *pipeline.Processor // see Use
@@ -106,18 +106,13 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 		m.join()
 	case m.module != nil:
 		m.program = m.module.Program
-		m.weights = &blocks.Profile{Weights: m.module.Weights, Entries: m.module.Entries}
-		for _, f := range m.module.Flow {
-			m.weights.Flow = append(m.weights.Flow, blocks.Flow(f))
-		}
+		m.weights = &blocks.Profile{Weights: m.module.Weights, Entries: m.module.Entries, Flow: m.module.Flow}
 		m.kept = m.keep()
 	case m.program == nil:
 		return nil, errors.New("this profile tells of no blocks: its trace does not, or it was analysed without them; a program compiled with stackglass cc tells them")
 	}
 	if m.weights != nil {
-		for _, f := range m.weights.Flow {
-			m.carried = append(m.carried, pipeline.Carry(f))
-		}
+		m.carried = append(m.carried, m.weights.Flow...)
 	}
 	if err := m.begin(); err != nil {
 		return nil, err
@@ -159,7 +154,8 @@ func (m *Models) join() {
 	}
 	for _, f := range m.module.Flow {
 		if to, from := match.Blocks[f.Block], match.Blocks[f.FromBlock]; to >= 0 && from >= 0 {
-			m.carried = append(m.carried, pipeline.Carry{Block: uint32(to), Instr: f.Instr, FromBlock: uint32(from), FromInstr: f.FromInstr, Before: f.Before})
+			f.Block, f.FromBlock = uint32(to), uint32(from)
+			m.carried = append(m.carried, f)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package ir
 import (
 	"sort"
 	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // memory finds, within a piece, the stores that loads read from: dependences that values do not show. Two
@@ -158,14 +160,8 @@ func (p *plan) stays(q *piece, value int32) bool {
 	return true
 }
 
-// Flow is a value that goes from one block of a function to another, or around a loop of several blocks:
-// instruction Instr of block Block uses the result of instruction FromInstr of block FromBlock, Before
-// iterations ago of the loop that Block heads (1 for a phi's value from a latch, else 0). It does not
-// repeat trace.Instr.Uses.
-type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
-
 // addFlow appends the values that go between a function's blocks, whose instructions are numbered.
-func (p *plan) addFlow(list []Flow) []Flow {
+func (p *plan) addFlow(list []trace.Flow) []trace.Flow {
 	f := p.f
 	for i := range p.pieces {
 		q := &p.pieces[i]
@@ -191,7 +187,7 @@ func (p *plan) addFlow(list []Flow) []Flow {
 					continue // in Uses; or, before its definition, unreachable
 				}
 				if from := p.pieceOf(d); from >= 0 {
-					list = append(list, Flow{q.number, uint32(p.local[k]), p.pieces[from].number, uint32(p.local[d]), before})
+					list = append(list, trace.Flow{Block: q.number, Instr: uint32(p.local[k]), FromBlock: p.pieces[from].number, FromInstr: uint32(p.local[d]), Before: before})
 				}
 			}
 		}

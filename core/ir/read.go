@@ -24,7 +24,7 @@ type Module struct {
 	Entries []uint64 // by function: invocations in the same profile, or 0
 	Entered []bool   // by function: whether Entries is known
 
-	Flow    []Flow         // values that go between blocks of a function
+	Flow    []trace.Flow   // values that go between blocks of a function
 	Skipped []trace.Missed // functions and lines that were not understood, with where and why
 
 	Compiler string // "clang version 19.1.7"

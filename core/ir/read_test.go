@@ -418,17 +418,17 @@ exit:
   ret i64 %l
 }
 `)
-	want := []Flow{
-		{1, 0, 3, 1, 1}, // i: next
-		{1, 1, 0, 0, 0}, // s: first
-		{1, 1, 3, 0, 1}, // s: t
-		{2, 0, 1, 1, 0}, // m: s
-		{2, 0, 1, 0, 0}, // m: i
-		{3, 0, 1, 1, 0}, // t: s
-		{3, 0, 2, 0, 0}, // t: m
-		{3, 1, 1, 0, 0}, // next: i
-		{4, 0, 3, 0, 0}, // k: t
-		{5, 0, 4, 1, 0}, // ret: l
+	want := []trace.Flow{
+		{Block: 1, Instr: 0, FromBlock: 3, FromInstr: 1, Before: 1}, // i: next
+		{Block: 1, Instr: 1, FromBlock: 0, FromInstr: 0, Before: 0}, // s: first
+		{Block: 1, Instr: 1, FromBlock: 3, FromInstr: 0, Before: 1}, // s: t
+		{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 1, Before: 0}, // m: s
+		{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 0, Before: 0}, // m: i
+		{Block: 3, Instr: 0, FromBlock: 1, FromInstr: 1, Before: 0}, // t: s
+		{Block: 3, Instr: 0, FromBlock: 2, FromInstr: 0, Before: 0}, // t: m
+		{Block: 3, Instr: 1, FromBlock: 1, FromInstr: 0, Before: 0}, // next: i
+		{Block: 4, Instr: 0, FromBlock: 3, FromInstr: 0, Before: 0}, // k: t
+		{Block: 5, Instr: 0, FromBlock: 4, FromInstr: 1, Before: 0}, // ret: l
 	}
 	if !slices.Equal(m.Flow, want) {
 		t.Errorf("%v, want %v", m.Flow, want)

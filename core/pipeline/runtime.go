@@ -37,17 +37,10 @@ type Run struct {
 	// Carried are values that pass between blocks; nil if unknown. Without them, loops of several
 	// blocks have no recurrence, and short inner loops do not overlap with their next
 	// execution ([Body.SteadyOver]).
-	Carried []Carry
+	Carried []trace.Flow
 	// Entries are the entries of loops from outside, by the loop's head; nil: the executions of
 	// the blocks before it, which may be too many.
 	Entries []float64
-}
-
-// Carry is a value that passes from one block of a loop to another, or to the next iteration,
-// as ir.Flow. Blocks are numbers of the program.
-type Carry struct {
-	Block, Instr, FromBlock, FromInstr uint32
-	Before                             uint32 // iterations of the loop ago
 }
 
 // Runtime is the time of a run.
@@ -169,7 +162,7 @@ func (m *maker) loops() {
 		}
 		of[head] = append(of[head], uint32(b))
 	}
-	carried := map[uint32][]Carry{}
+	carried := map[uint32][]trace.Flow{}
 	m.from = map[place][]place{}
 	for _, c := range m.r.Carried {
 		to := place{c.Block, c.Instr}
@@ -221,7 +214,7 @@ func (m *maker) inOrder(head uint32, blocks []uint32) []uint32 {
 }
 
 // chain computes the time of a loop.
-func (m *maker) chain(head uint32, blocks []uint32, carried []Carry) {
+func (m *maker) chain(head uint32, blocks []uint32, carried []trace.Flow) {
 	blocks = m.inOrder(head, blocks)
 	var list []Carried
 	for _, c := range carried {

@@ -75,7 +75,7 @@ func TestRuntimeOfBranches(t *testing.T) {
 	if len(r.Missing) != 1 || r.Missing[0].Block != 3 || r.Missing[0].Class != IDiv {
 		t.Errorf("missing %+v, want the division of block 3", r.Missing)
 	}
-	run.Carried = []Carry{{Block: 1, Instr: 0, FromBlock: 1, FromInstr: 0, Before: 1}}
+	run.Carried = []trace.Flow{{Block: 1, Instr: 0, FromBlock: 1, FromInstr: 0, Before: 1}}
 	if r, err = p.Runtime(run); err != nil || math.Abs(r.Cycles-300) > 1e-9 {
 		t.Errorf("%v cycles (%v), want 300: each addition waits for the one before", r.Cycles, err)
 	}
@@ -92,7 +92,7 @@ func TestShortLoops(t *testing.T) {
 	q := program()
 	q.Blocks[1].Depth = 2
 	q.Blocks[1].Instrs = sum // 4 micro-ops, 3 cycles an iteration
-	run := Run{Program: q, Visits: []float64{100, 1000, 100}, Carried: []Carry{{Block: 1, Instr: 1, FromBlock: 0, FromInstr: 0}}}
+	run := Run{Program: q, Visits: []float64{100, 1000, 100}, Carried: []trace.Flow{{Block: 1, Instr: 1, FromBlock: 0, FromInstr: 0}}}
 	r, err := p.Runtime(run)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestShortLoops(t *testing.T) {
 	if b := r.Blocks[1]; math.Abs(b.Steady.Recurrence-3*(40.0/100)) > 1e-9 {
 		t.Errorf("rounds of 10 iterations that begin anew: %+v, want 1.2 cycles", b.Steady)
 	}
-	run.Carried = append(run.Carried, Carry{Block: 0, Instr: 0, FromBlock: 2, FromInstr: 0}, Carry{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 4})
+	run.Carried = append(run.Carried, trace.Flow{Block: 0, Instr: 0, FromBlock: 2, FromInstr: 0}, trace.Flow{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 4})
 	if r, err = p.Runtime(run); err != nil || r.Blocks[1].Steady.Recurrence != 3 {
 		t.Errorf("rounds that go on from each other: %+v (%v), want 3 cycles", r.Blocks[1].Steady, err)
 	}

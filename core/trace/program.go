@@ -166,6 +166,12 @@ type Thread struct {
 	StackHigh Addr
 }
 
+// Flow is a value that goes from one block of a function to another, or around a loop of several blocks:
+// instruction Instr of block Block uses the result of instruction FromInstr of block FromBlock, Before
+// iterations ago of the loop that Block heads (1 for a phi's value from a latch, else 0). It does not
+// repeat [Instr.Uses].
+type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
+
 // LikeFirst returns as many threads, numbered from 0, like the program's first one, whose names and
 // identifiers are unknown. moved returns where an address of its stack is in another thread; nil: they
 // all have the same stack.

@@ -55,10 +55,6 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	if err != nil {
 		return nil, err
 	}
-	var carried []pipeline.Carry
-	for _, f := range module.Flow {
-		carried = append(carried, pipeline.Carry(f))
-	}
 	var list []whole
 	for _, name := range names {
 		for k := range t.Blocks { // what is behind a call runs as often: none of these throws
@@ -66,7 +62,7 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 				counts[name][k] = counts[name][k-1]
 			}
 		}
-		r := pipeline.Run{Program: t, Visits: counts[name], Carried: carried}
+		r := pipeline.Run{Program: t, Visits: counts[name], Carried: module.Flow}
 		steady, err := p.Runtime(r)
 		if err != nil {
 			return nil, err
