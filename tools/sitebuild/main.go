@@ -11,9 +11,10 @@
 //     site/package-lock.json pins;
 //  5. the files of site/static and site/demos, and index.html from site/index.tmpl with a card for
 //     every demo. Scripts and styles of the page are joined to page.js and page.css;
-//  6. _headers with the content security policy, and precache.js, the list of files and hashes by
+//  6. docs/, the manual, from site/docs: goldmark renders the Markdown;
+//  7. _headers with the content security policy, and precache.js, the list of files and hashes by
 //     which the service worker takes the whole site offline;
-//  7. .br and .gz siblings of every file that compresses.
+//  8. .br and .gz siblings of every file that compresses.
 //
 // Scripts, styles and programs get names with hashes: see names.go. build/app.wasm.sizes.txt lists the size
 // of the code of each package in the program. The same sources make the same bytes. Compressed files are

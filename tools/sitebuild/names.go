@@ -95,7 +95,7 @@ func (b *build) writeHeaders() error {
 	cache := func(how string) policy.Header { return policy.Header{Name: "Cache-Control", Value: how} }
 	rule("/*", policy.Headers()...)
 	rule("/"+policy.Hashed+"*", cache(policy.Forever))
-	for _, path := range []string{"", "index.html", "sw.js", "precache.js", "demos/*"} {
+	for _, path := range []string{"", "index.html", "sw.js", "precache.js", "demos/*", "docs/*"} {
 		rule("/"+path, cache(policy.Ask))
 	}
 	return b.write("_headers", []byte(text.String()))

@@ -42,6 +42,7 @@ var (
 	policyText   = regexp.MustCompile(`(<code id="policy">)[^<]*(</code>\. It lets scripts connect to) this site only`)
 	styleLink    = regexp.MustCompile(`<link rel="stylesheet" href="([^"]+)">`)
 	iconLink     = regexp.MustCompile(`(<link rel="icon" href=")([^"]+)"`)
+	manualLink   = regexp.MustCompile(` *<a href="docs/[^>]*>[^<]*</a>\n`)
 	manifestLink = regexp.MustCompile(`<link rel="manifest"[^>]*>\n?`)
 	scriptTag    = regexp.MustCompile(`<script src="([^"]+)"( defer)?></script>\n?`)
 	hashInName   = regexp.MustCompile(`\.[0-9a-f]{16}(\.[a-z]+)$`)
@@ -106,6 +107,7 @@ func (s *single) inlineStyles() error {
 
 func (s *single) inlineIcon() error {
 	s.page = manifestLink.ReplaceAllString(s.page, "")
+	s.page = manualLink.ReplaceAllString(s.page, "") // it is not in the file
 	return s.replace(iconLink, func(parts []string) (string, error) {
 		picture, err := s.read(parts[2])
 		return parts[1] + "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(picture) + `"`, err

@@ -105,7 +105,7 @@ func made(t *testing.T) *build {
 			t.Fatal(err)
 		}
 	}
-	for _, step := range []func() error{b.copyStatic, b.joinParts, b.copyDemos, b.writeIndex, b.writeHeaders, b.writePrecache} {
+	for _, step := range []func() error{b.copyStatic, b.joinParts, b.copyDemos, b.writeIndex, b.writeManual, b.writeHeaders, b.writePrecache} {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
