@@ -1,4 +1,4 @@
-// Package site embeds the page and the demos, for the command's serve and demo verbs.
+// Package site embeds the page, the demos and the manual, for the command.
 //
 // tools/sitebuild makes the page in site/dist; a program that was built before that has no page: see [Dist].
 package site
@@ -15,6 +15,12 @@ var dist embed.FS
 
 //go:embed demos/demos.json demos/*.sgt demos/*.c
 var demos embed.FS
+
+//go:embed docs/*.md
+var manual embed.FS
+
+// ManualPage returns a page of the manual, in Markdown.
+func ManualPage(name string) ([]byte, error) { return manual.ReadFile("docs/" + name + ".md") }
 
 // ErrNotBuilt reports that the program was built without the page in site/dist.
 var ErrNotBuilt = errors.New("this program was built without the page; run `make site build` in the source folder and use the new bin/stackglass")

@@ -147,6 +147,19 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestHelpTopics: pages of the manual are help, too.
+func TestHelpTopics(t *testing.T) {
+	for _, topic := range []string{"index", "record", "ask", "predict", "host"} {
+		page, err := site.ManualPage(topic)
+		if got := stackglass("help", topic); err != nil || got.code != exitOK || got.stdout != string(page) {
+			t.Errorf("help %s: %s, %v", topic, got, err)
+		}
+		if !strings.Contains(stackglass("help").stdout, topic) {
+			t.Errorf("help does not name %s", topic)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	want := "stackglass " + Version + "\n"
 	for _, line := range []string{"version", "--version", "-v"} {

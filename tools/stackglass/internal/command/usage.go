@@ -16,6 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/site"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
@@ -98,17 +99,22 @@ func verbs(root *cobra.Command) (names []string) {
 	return names
 }
 
-// help is the verb of that name. Unlike Cobra's own, it fails for an unknown verb.
+// help is the verb of that name. Unlike Cobra's own, it prints pages of the manual, and fails for an unknown
+// verb.
 func (a *app) help() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [VERB]",
-		Short: "Help about any command",
+		Use:   "help [VERB or TOPIC]",
+		Short: "Help about any command, or a page of the manual",
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return verbs(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, _, err := cmd.Root().Find(args)
 			if err != nil {
+				if page, err := site.ManualPage(strings.Join(args, " ")); err == nil {
+					_, err = cmd.OutOrStdout().Write(page)
+					return err
+				}
 				return unknownVerb(cmd.Root(), args)
 			}
 			about.InitDefaultHelpFlag()
