@@ -22,7 +22,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/pierrec/lz4/v4"
@@ -59,15 +58,8 @@ const (
 	line     = 64
 )
 
-// leastMemory is the least that can be measured, in bytes: Linux counts for a program what the process had
-// that began it.
-const leastMemory = 130e6
-
 // cost is what a run took.
-type cost struct {
-	cpu, wall time.Duration
-	memory    int64 // bytes at most
-}
+type cost struct{ cpu, wall time.Duration }
 
 type program struct {
 	name, kind string
@@ -285,9 +277,6 @@ func spend(name string, words ...string) (cost, error) {
 		return cost{}, fmt.Errorf("%s: %w: %s", strings.Join(words, " "), err, out)
 	}
 	c := cost{wall: time.Since(begun), cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
-	if usage, is := cmd.ProcessState.SysUsage().(*syscall.Rusage); is {
-		c.memory = usage.Maxrss << 10
-	}
 	return c, nil
 }
 
@@ -338,16 +327,6 @@ func write(w io.Writer, measured []*program, rounds int, compared bool) {
 	table("Seconds by the clock", func(add func(string, func(*program) string)) {
 		for _, q := range every {
 			add(q.name, func(p *program) string { return fmt.Sprintf("%.2f", p.median[q.name].wall.Seconds()) })
-		}
-	})
-	table("Memory at most, MB", func(add func(string, func(*program) string)) {
-		for _, q := range every {
-			add(q.name, func(p *program) string {
-				if memory := p.median[q.name].memory; memory > leastMemory {
-					return fmt.Sprintf("%.0f", float64(memory)/1e6)
-				}
-				return fmt.Sprintf("< %d", int(leastMemory/1e6))
-			})
 		}
 	})
 }
