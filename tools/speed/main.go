@@ -257,7 +257,8 @@ func (p *program) measure(command, plain string, rounds int) error {
 			}
 			c, err := spend(command, words...)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", p.name, q.name, err)
+				fmt.Fprintf(os.Stderr, "speed: %s, %s: %v\n", p.name, q.name, err)
+				continue // a table has no number there
 			}
 			taken[q.name] = append(taken[q.name], c)
 		}
@@ -282,7 +283,7 @@ func spend(name string, words ...string) (cost, error) {
 
 // write writes the page.
 func write(w io.Writer, measured []*program, rounds int, compared bool) {
-	fmt.Fprintf(w, "# Speed\n\n`make speed` makes this page. %s, %s; processor time of whole runs, medians of %d.\n", runtime.Version(), processor(), rounds)
+	fmt.Fprintf(w, "# Speed\n\n`make speed` makes this page. %s, %s; processor time of whole runs, medians of %d. A\nratio above 1 is faster than what it is compared with. There is no number where the command has no answer.\n", runtime.Version(), processor(), rounds)
 	if compared {
 		fmt.Fprintf(w, "The baseline is the textbook's method in C++, a hash table and a Fenwick tree, which reads bare numbers of lines.\n")
 	}
@@ -311,6 +312,9 @@ func write(w io.Writer, measured []*program, rounds int, compared bool) {
 				continue
 			}
 			add(q.name+" ÷ "+q.of, func(p *program) string {
+				if p.median[q.name].cpu == 0 {
+					return "–"
+				}
 				return fmt.Sprintf("%.2f", p.median[q.of].cpu.Seconds()/p.median[q.name].cpu.Seconds())
 			})
 		}
@@ -321,14 +325,22 @@ func write(w io.Writer, measured []*program, rounds int, compared bool) {
 	}
 	table("Seconds of a processor", func(add func(string, func(*program) string)) {
 		for _, q := range every {
-			add(q.name, func(p *program) string { return fmt.Sprintf("%.2f", p.median[q.name].cpu.Seconds()) })
+			add(q.name, func(p *program) string { return seconds(p.median[q.name].cpu) })
 		}
 	})
 	table("Seconds by the clock", func(add func(string, func(*program) string)) {
 		for _, q := range every {
-			add(q.name, func(p *program) string { return fmt.Sprintf("%.2f", p.median[q.name].wall.Seconds()) })
+			add(q.name, func(p *program) string { return seconds(p.median[q.name].wall) })
 		}
 	})
+}
+
+// seconds formats a time; 0: there was no answer.
+func seconds(t time.Duration) string {
+	if t == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", t.Seconds())
 }
 
 // processor names the machine.
