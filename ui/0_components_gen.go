@@ -742,7 +742,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn = addElement(vgparent, "h2\x00id\x00executed-title")
 							vgn.SetInnerHTML(vugu.HTML("What the run executed"))
 							vgn = addElement(vgparent, "p\x00class\x00second")
-							vgn.SetInnerHTML(vugu.HTML("Counts of the run as it was traced, whatever is changed above. Sensitivity 1 is a branch whose trip count, or odds, in proportion change as many instructions."))
+							vgn.SetInnerHTML(vugu.HTML("These are the counts of the traced run; the sliders above do not change them. At sensitivity 1, changing a branch\x26#39;s trip count or odds by 1 % changes the number of instructions by 1 %."))
 							vgn = addElement(vgparent, "div\x00class\x00columns")
 							{
 								vgparent := vgn
@@ -2657,7 +2657,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("A\x26#39;s threads make one reference a core in turn, B\x26#39;s are in the order in which they ran. Both are asked as “what-if” asks, so differences are those of the threads."))
+				vgn.SetInnerHTML(vugu.HTML("The threads of A are predicted: the cores take turns, one reference each. The threads of B ran in the recorded order. Both use the same caches, so all differences come from the threads."))
 			}
 		}
 		if c.tab() == state.TabCommunication && c.App.table("flows-compared") != nil {
@@ -5189,7 +5189,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
-								vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are from the outermost loop of the nest to the innermost around the references; “irregular” has none. Classes are those of ScalaMemAnalysis, from exact counts: FIRST_MISS: each line misses once; CAP_MISS: lines miss again because the cache is too small; CONF_MISS: lines miss again because their set has too few ways."))
+								vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis come from exact counts: FIRST_MISS: each line misses once; CAP_MISS: lines miss again because the cache is too small; CONF_MISS: lines miss again because their set has too few ways."))
 							}
 						}
 					}

@@ -194,8 +194,7 @@ func (a *App) takeCores(reply *answers.Reply, err error) {
 	a.drawAgain(state.TabThreads)
 }
 
-// besideMeasured compares the threads that are predicted with what threads did; nil while they
-// are not known.
+// besideMeasured compares the predicted threads with the measured ones; nil while either is unknown.
 func (a *App) besideMeasured() *state.Table {
 	if a.cores.beside == nil || a.predicted() == nil || a.measuredThreads() == nil {
 		return nil

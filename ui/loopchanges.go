@@ -14,7 +14,7 @@ type changeState struct {
 	nest int // its first loop
 
 	kind, text string   // in the form
-	problem    string   // with what is in the form, a sentence
+	problem    string   // with the contents of the form, a sentence
 	tried      []string // arguments of the verb loops, as in pad=b=+8
 	search     bool     // proposals are wanted
 	busy       bool     // being counted
@@ -100,7 +100,7 @@ func (a *App) ProposeChanges() {
 	a.touch()
 }
 
-// stopLoops gives up what is being counted.
+// stopLoops cancels the count in progress.
 func (a *App) stopLoops() {
 	a.nests.asker.end()
 	a.nests.asker, a.nests.asked = nil, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// loopState is what the Loops view holds beyond the address: the answers of the verb loops about
+// loopState is the state of the Loops view that is not in the address: the answers of the verb loops about
 // the run in view.
 type loopState struct {
 	of     *profile.Profile

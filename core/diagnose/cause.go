@@ -353,7 +353,7 @@ func percent(of float64) string {
 
 func ratio(part, whole uint64) string { return percent(share(float64(part), float64(whole))) }
 
-// behind is the name of what serves the misses of a level.
+// behind returns the name of the next level, which serves the misses of a level.
 func (r *run) behind(level int) string {
 	if level+1 < len(r.Machine.Levels) {
 		return r.Machine.Levels[level+1].Name

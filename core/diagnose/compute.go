@@ -90,7 +90,7 @@ func (r *run) found(k *trace.Block, saved float64) bool {
 	return false
 }
 
-// chained is what the recurrence of a block goes through.
+// chained describes the recurrence (chain of dependent results) of a block.
 type chained struct {
 	loads  bool
 	floats bool // operations on floating-point numbers
@@ -103,7 +103,7 @@ func isFloat(opcode string) bool {
 	return opcode == "fadd" || opcode == "fsub" || opcode == "fmul" || strings.HasPrefix(opcode, "llvm.fm")
 }
 
-// chain tells what the recurrence of a block goes through.
+// chain describes the recurrence of block b.
 func (r *run) chain(b int) (c chained) {
 	k := &r.cost.program.Blocks[b]
 	in := map[int32]bool{}

@@ -74,7 +74,7 @@ type costs struct {
 	pages   []float64   // cycles that each site waits for translations of addresses
 	split   []float64   // cycles of each site for references across two lines
 	idle    float64     // cycles that threads wait for each other
-	steps   []uint64    // bytes that each site goes on by in its innermost loop; 0: not known
+	steps   []uint64    // stride of each site in its innermost loop, in bytes; 0: unknown
 	replay  *counts     // of the run as it is, in caches; nil: not needed, or not possible
 }
 
@@ -266,8 +266,8 @@ func (r *run) count() {
 	}
 }
 
-// exact replaces the misses of sites by exact ones: with threads by those of the replay, otherwise by
-// those of the folded trace, in which all references share the caches.
+// exact replaces the estimated misses of sites by exact ones. With threads they come from the replay;
+// otherwise from the loop-compressed trace, in which all references share the caches.
 func (r *run) exact() {
 	c := r.cost
 	if len(r.p.Totals.Threads) > 1 {

@@ -214,8 +214,8 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	return true
 }
 
-// onlyFilled reports whether most of what a retrial saves is at code that fills data for the first
-// time: it has to store them somewhere, and pages that are new come through the caches anyway.
+// onlyFilled reports whether a retrial saves most cycles in code that fills data for the first time. Such
+// code must store the data somewhere, and the caches must fetch new pages anyway.
 func (r *run) onlyFilled(t *retrial) bool {
 	filled := 0.0
 	for _, at := range r.places {

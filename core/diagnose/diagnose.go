@@ -324,8 +324,7 @@ func sourceFunction(name string) string {
 	return name
 }
 
-// shortName leaves out of the name of a C++ function what a line of source does not show: template
-// arguments, parameters, and the type that it returns.
+// shortName removes template arguments, parameters and the return type from the name of a C++ function.
 func shortName(name string) string {
 	out := make([]byte, 0, len(name))
 	angles, parens, operator := 0, 0, false

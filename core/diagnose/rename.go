@@ -83,13 +83,13 @@ func (t *retrial) savedAt(at *place) (cycles float64) {
 	return cycles
 }
 
-// leftAt is what a retrial saves at a place that no finding has yet.
+// leftAt returns the cycles that a retrial saves at a source location and that no finding contains yet.
 func (r *run) leftAt(t *retrial, at *place) float64 {
 	saved := t.savedAt(at)
 	return saved - max(0, saved)*r.taken[at]
 }
 
-// untake takes off a retrial what other findings save already.
+// untake subtracts from a retrial the cycles that other findings save already.
 func (r *run) untake(t *retrial) {
 	for _, at := range r.places {
 		t.saved -= max(0, t.savedAt(at)) * r.taken[at]

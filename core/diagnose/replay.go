@@ -46,8 +46,8 @@ const remoteExtra = 0.7
 type counts struct {
 	sites     []siteCounts
 	misses    [][]float64          // by level and site
-	coherence [][]float64          // of these, after another core's store
-	falsely   []float64            // of these in the first level, by site, at words that nobody else wrote
+	coherence [][]float64          // misses after another core's store, by level and site
+	falsely   []float64            // such misses in the first level at words that no other core wrote, by site
 	idle      []waiting            // of threads for others
 	blocks    []block              // that were allocated, ascending
 	pages     map[trace.Addr]*page // nil: there is one thread
@@ -254,7 +254,7 @@ type replay struct {
 	broken    bool
 }
 
-// core is what a core has.
+// core is the state of a core: its caches, and the last lines that it used.
 type core struct {
 	near    [nearLines + 1]uint64 // lines that were used last, plus one
 	line    *line                 // the first of them; nil: there is one thread
@@ -365,13 +365,13 @@ func (r *run) creates() func(uint32) bool {
 	return r.calls("pthread_create", "thrd_create", "_ZNSt6thread15_M_start_thread")
 }
 
-// joins tells blocks that end with a call that waits for the end of a thread.
+// joins returns a function that reports whether a block ends with a call that waits for a thread to end.
 func (r *run) joins() func(uint32) bool {
 	return r.calls("pthread_join", "thrd_join", "_ZNSt6thread4joinEv")
 }
 
-// calls tells blocks that end with a call of a function whose name begins with one of some;
-// nil: there is none.
+// calls returns a function that reports whether a block ends with a call of a function whose name begins
+// with one of names; nil if no block does.
 func (r *run) calls(names ...string) func(uint32) bool {
 	p := r.cost.program
 	if p == nil {
@@ -603,7 +603,7 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 	}
 }
 
-// start gives a core its caches.
+// start makes the caches of a core.
 func (s *replay) start(number int) {
 	k := &s.cores[number]
 	for level, l := range s.levels {

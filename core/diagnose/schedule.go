@@ -38,7 +38,7 @@ type schedule struct {
 	tree    *loops.Tree
 	take    func(*row)
 	index   func(site uint32, pc trace.Addr, kind trace.Kind) int32 // nil: -1
-	alloc   func(addr trace.Addr, bytes uint64)                     // takes allocations, in the order of the trace; nil: nobody does
+	alloc   func(addr trace.Addr, bytes uint64)                     // called for each allocation, in trace order; may be nil
 	joined  func()                                                  // all threads have met
 	forked  func()                                                  // they begin
 	goOn    func() bool
@@ -221,7 +221,7 @@ func (s *schedule) flush(last bool) {
 		if len(m.phases) == 0 {
 			continue
 		}
-		// The last phase goes on, and what was not given of it is for later.
+		// The last phase continues: keep its rows that were not replayed yet.
 		done := min(end-1-m.phase, len(m.phases)-1)
 		m.rows = append(m.rows[:0], m.rows[m.at:]...)
 		m.phases = append(m.phases[:0], m.phases[done:]...)
@@ -251,8 +251,8 @@ func (s *schedule) meet() {
 	s.worked = 0
 }
 
-// merge gives the rows of all threads in a phase. hold: where a thread has more to do in it than
-// was read so far, what comes later stays.
+// merge replays the rows of all threads in a phase. With hold it stops as soon as a thread has replayed all
+// rows that were read of an unfinished phase.
 func (s *schedule) merge(phase int, hold bool) {
 	var running []int
 	var to [mostCores]int

@@ -35,7 +35,7 @@ type trial struct {
 	before, after []float64
 	saved         float64 // cycles
 	runs          uint64  // of a nest that follow each other, and that the change is of; 0: it is of one
-	unchained     bool    // what it saves of the chain of results is left out
+	unchained     bool    // the saving excludes the shorter chain of results
 }
 
 // nests tries changes on the nests that wait most, and adds the best of each as a finding.
@@ -375,7 +375,8 @@ func (r *run) nest(g *group) {
 	r.add(g.at, f)
 }
 
-// storedIn says what a change of order has to be checked for: the arrays that a nest stores to.
+// storedIn names the arrays that a nest stores to. A change of order is illegal if it breaks a dependence
+// on one of them.
 func (r *run) storedIn(nest int, by change.Change) string {
 	switch by.(type) {
 	case change.Interchange, change.Tile, change.Fuse:

@@ -8,7 +8,7 @@ type lists struct {
 	least int     // and sets of down to 2^least are put together from them
 	turn  []uint8 // by place: how often its list was turned
 	pages []*listPage
-	late  [2]uint64 // lines that were at MaxWays or deeper; of these marked ones
+	late  [2]uint64 // visits with depth MaxWays or more: unmarked, marked
 }
 
 // listPage are neighbouring lists. Those that are combined are in the same page.
@@ -167,7 +167,7 @@ func (l *lists) push(p *listPage, place uint32, entry uint64) {
 	p[place%pageLists][at(turn, 0)] = entry
 }
 
-// touch loads what a visit to a list will read. It makes the list's page.
+// touch prefetches the entries that a visit to a list reads, and makes the list's page.
 func (l *lists) touch(place uint32) (sink uint64) {
 	p := l.pages[place/pageLists]
 	if p == nil {

@@ -15,13 +15,12 @@ package stack
 // in front of x's set then, so it has moved there. For the same reason x's own entry is the
 // first one that is not newer.
 //
-// Only some numbers of sets have lists. A line that is in one of them is in all lists of fewer
-// sets; the newer entries of its list have the last bits of their lines, which tell in how many of
-// the finer sets they meet it. Coarser sets between two kept numbers are combined from lists, whose
-// newer entries add up: a line in front of a kept set, which did not move with more sets, has its
-// last move there, and with fewer sets nobody else moved in between. So one list answers for all
-// numbers of sets where fewer than MaxWays lines are newer, and only where as many are newer the
-// next lists are asked. Those are made when a list overflows: until then the coarser ones have
+// Only some numbers of sets have lists. A line in one list is in all lists with fewer sets. Each entry
+// contains the last bits of its line, so a list also shows which newer lines share a finer set. The depth in
+// a coarser set between two kept numbers is the sum over the lists that the set combines: a line that is
+// first in a kept set made its last move there, and no other line of the coarser set moved since. One list
+// therefore answers for every number of sets in which fewer than MaxWays lines are newer. Only deeper lines
+// need the next list. The next list is made when a list overflows; until then the coarser list contains
 // every line.
 //
 // Pending visits go through the lists of one number of sets after the other, so that the lists
@@ -130,7 +129,7 @@ func (r *recency) settle() {
 }
 
 // overflow makes the lists of more sets, before the first list of l loses an entry. It reports
-// whether they were not made before; then they have what went through l until now.
+// whether it made them; they then contain the entries that went through l so far.
 func (r *recency) overflow(l *lists) (made bool) {
 	if l.most != kept[r.active-1] || r.active == len(kept) {
 		return false
@@ -192,8 +191,8 @@ func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
 	return stay
 }
 
-// count counts a line that n entries of its list are newer than, fewer than MaxWays. In lanes are
-// those of them that it meets in more sets.
+// count counts a visit for which n entries of the list are newer than the line, with n below MaxWays. lanes
+// contains how many of the n are in the line's set, for each finer number of sets.
 func (r *recency) count(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {
 	a, above, after, apart := l.most, v.above, uint64(v.after)<<numberBit, apart(v.line)
 	r.depths[a][n+int(above>>((a-1)*laneBits)&laneMask)+apart]++

@@ -32,7 +32,7 @@ import (
 
 // question is a run of the command that is measured.
 type question struct {
-	name, of string // of: what it is a ratio to, another question or the baseline
+	name, of string // of: the denominator of its ratio, another question or the baseline
 	words    string // $TRACE and others are files of the program
 }
 
@@ -58,7 +58,7 @@ const (
 	line     = 64
 )
 
-// cost is what a run took.
+// cost is the time of a run.
 type cost struct{ cpu, wall time.Duration }
 
 type program struct {
@@ -270,7 +270,7 @@ func (p *program) measure(command, plain string, rounds int) error {
 	return nil
 }
 
-// spend runs a program and returns what it took.
+// spend runs a program and returns its time.
 func spend(name string, words ...string) (cost, error) {
 	cmd := exec.Command(name, words...)
 	begun := time.Now()

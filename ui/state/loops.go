@@ -218,7 +218,7 @@ func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 	}}
 }
 
-// Misses are those of a loop in a level, where they were counted.
+// Misses returns the misses of a loop in a level, where they were counted.
 func (l *Loops) Misses(loop int, level string) string {
 	for k, name := range l.levels {
 		if name == level {
@@ -262,7 +262,7 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 	return t
 }
 
-// ArraysTable is what a loop goes over, with the class of each array where misses were counted.
+// ArraysTable lists the arrays that a loop accesses, with the class of each where misses were counted.
 func (l *Loops) ArraysTable(loop int) *Table {
 	return l.shown("arrays", "Arrays of loop "+l.Label(loop), map[string]bool{l.Label(loop): true},
 		"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base")
@@ -289,7 +289,7 @@ func (l *Loops) Advice(loop int) string {
 	return ""
 }
 
-// Irregular reports whether a nest has references that no loop tells the addresses of.
+// Irregular reports whether a nest has references whose addresses follow no loop.
 func (l *Loops) Irregular(nest int) bool {
 	t := l.reply.Table("arrays")
 	for i := range rowsOf(t) {

@@ -25,7 +25,7 @@ const (
 	lookEvery = 1 << 18
 	// An unpredicted row costs about ten times as much as a predicted one. A trace folds if
 	// at most an eighth of its rows are unpredicted, apart from allowedRows, which bounds
-	// what is spent on a trace that does not. Programs with loops have far fewer.
+	// the time lost on a trace that does not fold. Programs with loops have far fewer unpredicted rows.
 	unpredictedOf = 8
 	allowedRows   = 1 << 19
 )

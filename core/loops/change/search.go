@@ -66,8 +66,8 @@ func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 // Search tries interchanges, tiles, pads, alignments, fusions and arrays of structures on
 // a nest, one at a time, and gives those that save at least a fiftieth of the misses, the
 // best first, most of them at most. Of changes of one kind to the same loops or arrays
-// only the best is given. It leaves out changes that are not wanted; nil: it tries all. When goOn
-// says no, it gives what it has found, and says that it was stopped.
+// only the best is given. It skips changes for which wanted returns false; a nil wanted
+// skips none. When goOn returns false, it returns the outcomes so far, and stopped is true.
 func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }
@@ -108,7 +108,7 @@ type search struct {
 	most   int
 	before uint64
 
-	mutex   sync.Mutex // of what follows, and of calls of goOn
+	mutex   sync.Mutex // guards the fields below, and calls of goOn
 	best    []Outcome  // of each list of candidates
 	from    []int      // their jobs
 	stopped bool
