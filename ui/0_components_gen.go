@@ -5189,7 +5189,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
-								vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis come from exact counts: FIRST_MISS: each line misses once; CAP_MISS: lines miss again because the cache is too small; CONF_MISS: lines miss again because their set has too few ways."))
+								vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis come from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways."))
 							}
 						}
 					}
