@@ -293,7 +293,6 @@ static bool equip(struct sg_thread *t)
 	static uint32_t last;
 	sg_acquire(&t->lock);
 	t->number = __atomic_add_fetch(&last, 1, __ATOMIC_SEQ_CST);
-	t->hot = &__sg_thread;
 	t->recording = sg_load(&sg_run.recording);
 	t->id = sg_my_id();
 	t->stack = sg_my_stack();
@@ -304,8 +303,20 @@ static bool equip(struct sg_thread *t)
 		spoil(t->buffer, t->buffer + SG_MOST_WORDS);
 	if (sg_run.file)
 		t->encoder = sg_encoder_new(sg_run.file, t->number);
+	bool equipped = t->buffer;
+	if (!equipped)
+		leave_node(t);
 	sg_release(&t->lock);
-	return t->buffer;
+	return equipped;
+}
+
+// The cursor and t->from come to point into the buffer at once, for whoever drains it.
+static void open_buffer(struct sg_thread *t)
+{
+	sg_acquire(&t->lock);
+	give_buffer(t);
+	sg_store(&t->hot, &__sg_thread);
+	sg_release(&t->lock);
 }
 
 static void begin_thread(void)
@@ -320,7 +331,7 @@ static void begin_thread(void)
 	sg_signal_stack(t, true);
 	self = t;
 	outside = false;
-	give_buffer(t);
+	open_buffer(t);
 	if (t->recording)
 		sg_step(&sg_own[sg_thread_start], sg_parent ? sg_parent : t->number);
 }
