@@ -49,10 +49,23 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 		return WebAssembly.instantiate(await response.arrayBuffer(), imports);
 	});
 
+	const tellDeath = (err) => self.postMessage({ exited: -1, why: String(err && err.message || err) });
+
 	const run = async () => {
 		const go = new Go();
 		let code = 2; // a program that dies without a word exits so
 		go.exit = (c) => { code = c; };
+		// What is thrown out of the program at a promise is no error of the worker: whoever started
+		// it would wait for ever.
+		const resume = go._resume;
+		go._resume = () => {
+			try {
+				return resume.call(go);
+			} catch (err) {
+				tellDeath(err);
+				throw err;
+			}
+		};
 		const { module, instance } = self.name === "helper" ? await instantiate(go.importObject) :
 			await load(settings.get("wasm") || "app.wasm", go.importObject);
 		self.program = module;
@@ -63,6 +76,6 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 
 	run().then(
 		(code) => self.postMessage({ exited: code, why: lastWords.split("\n", 1)[0] }),
-		(err) => self.postMessage({ exited: -1, why: String(err && err.message || err) }),
+		tellDeath,
 	);
 }

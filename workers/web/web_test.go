@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 		time.Sleep(100 * time.Millisecond)
 		js.Global().Call("close")
 		<-make(chan struct{}) // the program does not end, its worker does
+	case "throws":
+		throwInPromise()
 	case "poisons":
 		for _, poison := range poisons() {
 			js.Global().Call("postMessage", poison)
@@ -54,6 +56,16 @@ func outOfMemory() {
 		all = append(all, make([]byte, 256<<20))
 		_ = all
 	}
+}
+
+// throwInPromise takes the clock away, asks for it when a promise is kept, and waits
+// for promises only: what a promise's function throws is no error of the worker.
+func throwInPromise() {
+	throws := map[string]any{"value": js.Global().Get("JSON").Get("parse")} // does, of nothing
+	object, performance := js.Global().Get("Object"), js.Global().Get("performance")
+	take := object.Get("defineProperty").Call("bind", object, performance, "now", throws)
+	js.Global().Get("Promise").Call("resolve").Call("then", take).Call("then", Function(func([]js.Value) { time.Now() }))
+	<-make(chan struct{})
 }
 
 // busy computes, yielding every 20 ms, until it is told to stop; then it says
@@ -122,6 +134,10 @@ func TestPanicIsReported(t *testing.T) { wantDead(t, spawn(t, "panics"), 2, "pan
 
 func TestOutOfMemoryIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "out of memory"), 2, "out of memory")
+}
+
+func TestThrownInAPromiseIsReported(t *testing.T) {
+	wantDead(t, spawn(t, "throws"), -1, "JSON")
 }
 
 // A worker that ends without a message, as one that the browser ends, is dead.
