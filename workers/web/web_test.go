@@ -64,7 +64,7 @@ func throwInPromise() {
 	throws := map[string]any{"value": js.Global().Get("JSON").Get("parse")} // does, of nothing
 	object, performance := js.Global().Get("Object"), js.Global().Get("performance")
 	take := object.Get("defineProperty").Call("bind", object, performance, "now", throws)
-	js.Global().Get("Promise").Call("resolve").Call("then", take).Call("then", Function(func([]js.Value) { time.Now() }))
+	js.Global().Get("Promise").Call("resolve").Call("then", take).Call("then", Function(func([]js.Value) { _ = time.Now() }))
 	<-make(chan struct{})
 }
 
