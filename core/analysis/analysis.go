@@ -9,7 +9,7 @@
 //  3. [Runner.Profile] collects the results while running, [Runner.Finish] at the end.
 //
 // A run can be interrupted: [Runner.Save] between two batches and [Runner.Restore] give the
-// same bytes in the end. And it can be split: [Append] joins segments of a trace exactly
+// same bytes in the end. And it can be split: [JoinSegments] joins segments of a trace exactly
 // (MODELS §9). So [Divided] shares a run among processors, or workers of a browser, that read
 // parts of a trace on their own; and [Parallel] among processors, of a trace that can only be
 // read from front to back.
@@ -33,7 +33,7 @@ type Spec struct {
 	Threads   []uint32    // threads to analyse, ascending; nil: all
 	LineBytes []uint32    // line sizes, ascending, powers of two from 8 to 4,096; nil: 64
 	SkipBad   uint64      // bad records to tolerate
-	Mergeable bool        // keep what Append needs (addresses) in the profile
+	Mergeable bool        // keep the state of the run (addresses) in the profile
 	Analyses  Analyses    // which to run; 0: those of [Default]
 
 	// Utilisation are the capacities in bytes of the LRU caches in which sites measure line

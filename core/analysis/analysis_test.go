@@ -238,7 +238,7 @@ func TestAppend(t *testing.T) {
 		whole := random(rng, n)
 		spec := specs(rng, n)
 		spec.Kinds, spec.Threads, spec.Skip, spec.Limit, spec.Mergeable = trace.AllKinds, nil, 0, 0, true
-		want := run(t, spec, tracetest.NewReader(whole, 4096))
+		want := analysis.AsSegment(run(t, spec, tracetest.NewReader(whole, 4096)))
 
 		var parts []*profile.Profile
 		for lo := 0; lo < n; {
@@ -250,13 +250,13 @@ func TestAppend(t *testing.T) {
 		}
 		for len(parts) > 1 { // join any two neighbours
 			i := rng.IntN(len(parts) - 1)
-			joined, err := analysis.Append(parts[i], parts[i+1])
+			joined, err := analysis.Append(spec, parts[i], parts[i+1])
 			if err != nil {
 				t.Fatal(err)
 			}
 			parts = slices.Replace(parts, i, i+2, checked(t, joined))
 		}
-		if !bytes.Equal(parts[0].Encode(), want.Encode()) {
+		if !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the joined profile differs from the whole one's", seed)
 		}
 	}
@@ -269,45 +269,18 @@ func TestAppendRefuses(t *testing.T) {
 	a := run(t, spec, tracetest.NewReader(whole, 10))
 	for name, next := range map[string]analysis.Spec{
 		"a gap":           {Mergeable: true, Start: 5000},
-		"other kinds":     {Mergeable: true, Start: a.Totals.AllReferences(), Kinds: trace.AllKinds},
-		"other lines":     {Mergeable: true, Start: a.Totals.AllReferences(), LineBytes: []uint32{32}},
-		"another skip":    {Mergeable: true, Start: a.Totals.AllReferences(), Skip: 1},
 		"not a mergeable": {},
 	} {
 		b := run(t, next, tracetest.NewReader(whole, 10))
-		if _, err := analysis.Append(a, b); err == nil {
+		if _, err := analysis.JoinSegments(spec, a, b); err == nil {
 			t.Errorf("%s: joined, want an error", name)
 		}
 	}
-	b := run(t, analysis.Spec{Mergeable: true, Start: a.Totals.AllReferences()}, tracetest.NewReader(whole, 10))
-	b.Locality[0].Sets = nil
-	if _, err := analysis.Append(a, checked(t, b)); err == nil {
-		t.Error("set tables in one of both: joined, want an error")
-	}
-	b.Segment.Lines[0].FirstTouches = nil // as a saved run has it
-	if _, err := analysis.Append(a, checked(t, b)); err == nil {
-		t.Error("without first touches: joined, want an error")
-	}
 }
 
-// Profiles that were made before there were set tables are joined without, and
-// saved runs without are not gone on with.
+// A saved run without set tables is not continued with them.
 func TestWithoutSets(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(2, 1)), 9000)
-	spec := analysis.Spec{Mergeable: true}
-	old := func(spec analysis.Spec, lo, hi int) *profile.Profile {
-		p := run(t, spec, tracetest.NewReader(whole.View(new(trace.Batch), lo, hi), 100))
-		p.Locality[0].Sets, p.Sharing, p.Segment.Sharing = nil, nil, nil
-		return p
-	}
-	a := old(spec, 0, 5000)
-	joined, err := analysis.Append(a, old(analysis.Spec{Mergeable: true, Start: a.Totals.AllReferences()}, 5000, 9000))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := old(spec, 0, 9000); !bytes.Equal(joined.Encode(), want.Encode()) {
-		t.Error("joined without set tables, the profile differs from the whole one's")
-	}
 	saver, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Locality}, tracetest.NewReader(whole, 100))
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func TestAppendDemos(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whole, p := demo(t, name)
 			spec := analysis.Spec{Mergeable: true}
-			want := passed(t, spec, tracetest.NewProgramReader(p, whole, 4096))
+			want := analysis.AsSegment(passed(t, spec, tracetest.NewProgramReader(p, whole, 4096)))
 			if len(want.Sharing) == 0 {
 				t.Fatal("nothing is told of threads")
 			}
@@ -70,7 +70,7 @@ func TestAppendDemos(t *testing.T) {
 							sums = append(sums, parts[i])
 							continue
 						}
-						joined, err := analysis.Append(parts[i], parts[i+1])
+						joined, err := analysis.Append(spec, parts[i], parts[i+1])
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -94,29 +94,24 @@ func TestAppendDemos(t *testing.T) {
 func FuzzAppend(f *testing.F) {
 	p := allocating()
 	rows := tracetest.Rows(p, sharingSteps(rand.New(rand.NewPCG(1, 69)), p, 120, 3)...)
-	spec := analysis.Spec{Analyses: analysis.Communication | analysis.Sharing, Mergeable: true, LineBytes: []uint32{128}}
+	spec := analysis.Spec{Analyses: analysis.Sites | analysis.Sharing, Mergeable: true, LineBytes: []uint32{128}}
 	var parts [2]*profile.Profile
 	parts[0] = passedBy(f, spec, p, tracetest.Part(rows, 0, 60))
 	spec.Start = parts[0].Totals.AllReferences()
 	parts[1] = passedBy(f, spec, p, tracetest.Part(rows, 60, rows.Len()))
 	for i := range parts {
-		f.Add(i == 1, false, parts[i].Segment.Sharing)
-		f.Add(i == 1, true, parts[i].Segment.Communication)
+		f.Add(i == 1, parts[i].Segment.Sharing)
 	}
-	f.Fuzz(func(t *testing.T, second, communication bool, state []byte) {
+	f.Fuzz(func(t *testing.T, second bool, state []byte) {
 		segments := parts
 		i := 0
 		if second {
 			i = 1
 		}
 		changed, segment := *parts[i], *parts[i].Segment
-		if changed.Segment = &segment; communication {
-			segment.Communication = state
-		} else {
-			segment.Sharing = state
-		}
+		changed.Segment, segment.Sharing = &segment, state
 		segments[i] = &changed
-		if joined, err := analysis.Append(segments[0], segments[1]); err == nil {
+		if joined, err := analysis.Append(spec, segments[0], segments[1]); err == nil {
 			joined.Encode()
 		}
 	})

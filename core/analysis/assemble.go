@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"io"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
@@ -177,10 +178,10 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 		return first, nil
 	}
 	spec = spec.WithDefaults()
-	_, lone := find[contract.MultiCore](table(spec, spec.has(Sets), noProgram))
 	if first.Segment != nil {
 		spec.Start = first.Segment.Start
 	}
+	lone := !slices.ContainsFunc(segments, func(p *profile.Profile) bool { return p.Segment != nil && p.Segment.Sharing != nil })
 	return join(spec.segmentTable(noProgram, lone), first, segments[1:]...)
 }
 

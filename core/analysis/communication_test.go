@@ -1010,75 +1010,6 @@ func TestCommunicationSaveRestore(t *testing.T) {
 	}
 }
 
-// Segments of any lengths, joined in any order, give the same bytes as the whole; and
-// that has what a run has that is not to be appended to, but for distances of sources.
-func TestAppendCommunication(t *testing.T) {
-	program := allocating()
-	rapid.Check(t, func(t *rapid.T) {
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 68))
-		steps := sharingSteps(rng, program, rapid.IntRange(1, 400).Draw(t, "steps"), uint32(rapid.IntRange(1, 5).Draw(t, "threads")))
-		steps = slices.DeleteFunc(steps, func(s tracetest.Step) bool { return !program.Sites[s.Block].Kind.IsReference() })
-		if long := rapid.IntRange(0, 15).Draw(t, "long"); long == 0 {
-			steps = slices.Repeat(steps, 1+70_000/(1+len(steps))) // windows double
-		}
-		whole := tracetest.Rows(program, steps...)
-		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{rapid.SampledFrom([]uint32{64, 8, 256, 4096}).Draw(t, "line")}}
-		if rapid.Bool().Draw(t, "default") {
-			spec.Analyses = analysis.Default
-		} else {
-			choose(t, &spec, max(1, whole.Len()))
-		}
-		plain := passedBy(t, spec, program, whole)
-		spec.Mergeable = true
-		want := passedBy(t, spec, program, whole)
-		if (plain.Communication == nil) != (want.Communication == nil) {
-			t.Fatal("there is communication, or none, if results can be appended to")
-		}
-		if plain.Communication != nil {
-			plain.Communication.Sources = nil
-			equalCommunication(t, want.Communication, plain.Communication)
-		}
-		var parts []*profile.Profile
-		for lo, n := 0, whole.Len(); lo < n || len(parts) == 0; {
-			hi := lo + rapid.IntRange(0, n-lo).Draw(t, "length")
-			parts = append(parts, passedBy(t, spec, program, tracetest.Part(whole, lo, hi)))
-			spec.Start += parts[len(parts)-1].Totals.AllReferences()
-			lo = hi
-		}
-		for len(parts) > 1 {
-			i := rapid.IntRange(0, len(parts)-2).Draw(t, "pair")
-			joined, err := analysis.Append(parts[i], parts[i+1])
-			if err == nil {
-				err = joined.Check()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			parts = slices.Replace(parts, i, i+2, joined)
-		}
-		if got := parts[0]; !bytes.Equal(got.Encode(), want.Encode()) {
-			if got.Communication != nil && want.Communication != nil {
-				equalCommunication(t, got.Communication, want.Communication)
-			}
-			t.Fatalf("the joined result differs from that of the whole; equal digests: %t, states of communication: %t", got.Digest() == want.Digest(),
-				bytes.Equal(got.Segment.Communication, want.Segment.Communication))
-		}
-	})
-}
-
-// choose has a spec take a part of the references, or all.
-func choose(t *rapid.T, spec *analysis.Spec, references int) {
-	if rapid.IntRange(0, 3).Draw(t, "some kinds") == 0 {
-		spec.Kinds = trace.Kinds(rapid.IntRange(1, int(trace.AllKinds)).Draw(t, "kinds"))
-	}
-	if rapid.IntRange(0, 3).Draw(t, "some threads") == 0 {
-		spec.Threads = []uint32{5, 6, 8}
-	}
-	if rapid.IntRange(0, 3).Draw(t, "limited") == 0 {
-		spec.Limit = uint64(rapid.IntRange(1, references).Draw(t, "limit"))
-	}
-}
-
 // passedBy runs rows of a program.
 func passedBy(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trace.Batch) *profile.Profile {
 	t.Helper()
@@ -1187,9 +1118,6 @@ func TestCommunicationByDefault(t *testing.T) {
 		asked := passed(t, analysis.Spec{Analyses: analysis.Communication | analysis.Sharing}, tracetest.NewProgramReader(program, whole, 0))
 		by := passed(t, analysis.Spec{}, tracetest.NewProgramReader(program, whole, 100))
 		equalCommunication(t, by.Communication, asked.Communication)
-	}
-	if p := passed(t, analysis.Spec{Mergeable: true}, tracetest.NewProgramReader(program, whole, 0)); p.Communication != nil {
-		t.Errorf("to be joined: %+v", p.Communication)
 	}
 }
 

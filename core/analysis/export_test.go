@@ -1,6 +1,24 @@
 package analysis
 
-import "github.com/stackglass/stackglass/core/profile"
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Append joins segments of runs with a spec to what one run gives, but for communication.
+func Append(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
+	spec = spec.WithDefaults()
+	spec.Start = segments[0].Segment.Start
+	analyses := slices.DeleteFunc(table(spec, spec.has(Sets), noProgram), func(m member) bool { return m.tag == Communication })
+	return join(analyses, segments[0], segments[1:]...)
+}
+
+// AsSegment removes from a profile what segments do not have.
+func AsSegment(p *profile.Profile) *profile.Profile {
+	p.Communication, p.NoCommunication, p.Segment.Communication = nil, profile.AbsenceUnknown, nil
+	return p
+}
 
 // LimitLoops has trees of loops take no more than so many bytes, until undo is called.
 func LimitLoops(bytes uint64) (undo func()) {
@@ -23,7 +41,6 @@ func Register(name string, newAnalysis func() Analysis) (tag Analyses, undo func
 			}
 			return newAnalysis()
 		},
-		found: func(*profile.Profile) bool { return false },
 	}))
 	return tag, func() { register(registrations()) }
 }

@@ -166,6 +166,14 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	return p
 }
 
+// forGood removes the state that only a saved run needs from a profile to keep.
+func forGood(p *profile.Profile) *profile.Profile {
+	if p.Segment != nil {
+		p.Segment.Communication = nil
+	}
+	return p
+}
+
 // settle completes the results. It fails if a spill store does.
 func (f *feed) settle() error {
 	for _, a := range f.analyses {

@@ -365,7 +365,7 @@ func (p *Parallel) Progress() Progress {
 
 // Profile returns the result so far. It shares nothing with the running analyses.
 func (p *Parallel) Profile(state profile.State) *profile.Profile {
-	return p.profile(state, p.spec.Mergeable)
+	return forGood(p.profile(state, p.spec.Mergeable))
 }
 
 func (p *Parallel) profile(state profile.State, segment bool) *profile.Profile {

@@ -46,17 +46,7 @@ type registration struct {
 	// no [contract.LayoutFollower].
 	layout func(s Spec, program func() *trace.Program) contract.LayoutFollower
 
-	// The rest may be nil: found where ask looks for the result, and the others where there
-	// is nothing to do. Append uses the first three, for mergeable profiles.
-
-	// found reports whether a profile has its result.
-	found func(p *profile.Profile) bool
-	// alike reports whether two segments were analysed with the same options.
-	alike func(a, b *profile.Profile) bool
-	// ask adds the analysis and its options, as two segments have them, to the spec of the
-	// analyses that join these.
-	ask func(s *Spec, a, b *profile.Profile) error
-	// finish is called when p has all results, to say why one is missing.
+	// finish is called when p has all results, to say why one is missing; nil if there is nothing to say.
 	finish func(s Spec, p *profile.Profile)
 }
 
@@ -100,8 +90,7 @@ func register(list []registration) {
 // several threads, how they share caches, and what they communicate if its tables
 // or its index tell of these threads, or two of them appear soon (see communication.Expects); and, where
 // it tells of code, sites, and of the counters those that cost little. How often each
-// byte is accessed is left out. Where the result is to be appended to, communication is
-// of traces whose tables list several threads, and without the distances of sources.
+// byte is accessed is left out.
 const Default Analyses = 0
 
 // None are no analyses: a pass only counts, and feeds what stands beside it.
@@ -285,17 +274,3 @@ func (s Spec) newLayout(program func() *trace.Program) contract.LayoutFollower {
 	i := slices.IndexFunc(registered, func(r registration) bool { return r.layout != nil })
 	return registered[i].layout(s, program)
 }
-
-// analysesOf returns the analyses that a mergeable profile shows to have been asked for.
-func analysesOf(p *profile.Profile) (found Analyses) {
-	listed := p.Counters != nil && p.Counters.Touched // which Default leaves out
-	for i := range registered {
-		if r := &registered[i]; r.found != nil && (listed || r.beside) && r.found(p) {
-			found |= r.tag
-		}
-	}
-	return found
-}
-
-// hasSets reports whether a profile has set tables, which all or none of the line sizes have.
-func hasSets(p *profile.Profile) bool { return len(p.Locality) > 0 && p.Locality[0].Sets != nil }

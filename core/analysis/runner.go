@@ -129,7 +129,7 @@ func (r *Runner) Progress() Progress {
 
 // Profile returns the result so far. It shares nothing with the running analyses.
 func (r *Runner) Profile(state profile.State) *profile.Profile {
-	p := r.profile(state, r.spec.Mergeable)
+	p := forGood(r.profile(state, r.spec.Mergeable))
 	if r.stretches != nil {
 		p.Sampled = r.stretches.Sampled()
 	}

@@ -690,7 +690,7 @@ func TestSitesAppend(t *testing.T) {
 			}
 			return tracetest.NewProgramReader(p, b, 1+rng.IntN(500))
 		}
-		want := passed(t, spec, reader(whole))
+		want := analysis.AsSegment(passed(t, spec, reader(whole)))
 		var parts []*profile.Profile
 		for lo := 0; lo < whole.Len(); {
 			hi := min(whole.Len(), lo+rng.IntN(2+whole.Len()/2)) // maybe without a row
@@ -701,14 +701,14 @@ func TestSitesAppend(t *testing.T) {
 		}
 		for len(parts) > 1 {
 			i := rng.IntN(len(parts) - 1)
-			joined, err := analysis.Append(parts[i], parts[i+1])
+			joined, err := analysis.Append(spec, parts[i], parts[i+1])
 			if err != nil {
 				t.Fatal(err)
 			}
 			parts = slices.Replace(parts, i, i+2, checked(t, joined))
 		}
 		equalSites(t, fmt.Sprint("seed ", seed), parts[0].Sites, want.Sites)
-		if !bytes.Equal(parts[0].Encode(), want.Encode()) {
+		if !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the joined profile differs from the whole one's", seed)
 		}
 	}
@@ -726,7 +726,7 @@ func TestSitesOfFilesOfOneName(t *testing.T) {
 		p.Objects[0].Place.File, p.Objects[2].Place.File = folder+"a/table.h", folder+"b/table.h"
 		whole := tracetest.Rows(p, allocatingSteps(rand.New(rand.NewPCG(1, 30)), p, 2000)...)
 		spec := analysis.Spec{Kinds: trace.AllKinds, Mergeable: true}
-		got := passed(t, spec, tracetest.NewProgramReader(p, whole, 100))
+		got := analysis.AsSegment(passed(t, spec, tracetest.NewProgramReader(p, whole, 100)))
 		for i := range got.Sites.Code {
 			s := &got.Sites.Code[i]
 			if want := strings.TrimPrefix(p.Sites[s.Number].Place.File, folder); s.File != want {
@@ -749,7 +749,7 @@ func TestSitesOfFilesOfOneName(t *testing.T) {
 		for _, cut := range []int{1, 700, whole.Len() - 1} {
 			behind := spec
 			behind.Start = references(whole, cut)
-			joined, err := analysis.Append(passed(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, 0, cut), 100)),
+			joined, err := analysis.Append(spec, passed(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, 0, cut), 100)),
 				passed(t, behind, tracetest.NewProgramReader(p, tracetest.Part(whole, cut, whole.Len()), 100)))
 			if err != nil {
 				t.Fatal(err)

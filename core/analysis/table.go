@@ -1,8 +1,6 @@
 package analysis
 
 import (
-	"slices"
-
 	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/analysis/contract"
@@ -61,21 +59,16 @@ func registrations() []registration {
 			layout: func(s Spec, program func() *trace.Program) contract.LayoutFollower {
 				return sites.New(s.sites(), program)
 			},
-			alike: sameSites, ask: (*Spec).askSites,
 		},
 		{
 			tag: Communication, name: "communication", needs: Sites, estimated: true, byLine: true, inSample: Sampling.KeepsLines,
 			make: func(m *maker) Analysis {
-				if m.part.is {
-					return nil // parts are of runs that have given it up
+				if m.part.is || m.spec.Start > 0 {
+					return nil // segments are of runs that have given it up
 				}
-				a := communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.decides(m.program))
-				if m.spec.Mergeable {
-					a.Mergeable(m.spec.Start)
-				}
-				return a
+				return communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.decides(m.program))
 			},
-			ask: (*Spec).askCommunication, finish: Spec.explainCommunication,
+			finish: Spec.explainCommunication,
 		},
 		{
 			tag: Sharing, name: "sharing", needs: Sets, estimated: true, byLine: true,
@@ -87,12 +80,11 @@ func registrations() []registration {
 				if bySite, ok := m.get(Sites).(*sites.Analysis); ok {
 					a.FeedSites(m.spec.SiteLineBytes(), bySite)
 				}
-				if communicated, ok := m.get(Communication).(*communication.Analysis); ok && !m.spec.Mergeable {
+				if communicated, ok := m.get(Communication).(*communication.Analysis); ok {
 					communicated.Follow(a)
 				}
 				return a
 			},
-			alike: sameSharing, ask: (*Spec).askSharing,
 		},
 		{
 			tag: Locality, name: "locality", estimated: true,
@@ -102,18 +94,15 @@ func registrations() []registration {
 				}
 				return locality.New(m.spec.LineBytes, m.spec.Start, m.spec.Mergeable, m.sets)
 			},
-			found: func(p *profile.Profile) bool { return len(p.Locality) > 0 },
 		},
 		{
 			tag: Sets, name: "sets", needs: Locality, inSample: func(Sampling) bool { return false },
-			found: hasSets,
 		},
 		{
 			tag: Counters, name: "counters",
 			make: func(m *maker) Analysis {
 				return counters.New(m.spec.Kinds, m.spec.Analyses&Counters == 0, m.program)
 			},
-			found: func(p *profile.Profile) bool { return p.Counters != nil && p.Counters.Touched },
 		},
 		{
 			tag: Operations, name: "operations", needs: Counters, bounded: true,
@@ -127,7 +116,6 @@ func registrations() []registration {
 				}
 				return a
 			},
-			found: func(p *profile.Profile) bool { return p.Blocks != nil },
 		},
 		{
 			tag: Loops, name: "loops", beside: true, bounded: true,
@@ -138,7 +126,6 @@ func registrations() []registration {
 				}
 				return nests.New(nests.Options{MostBytes: loopBytes, IfRegular: m.spec.has(Regular)})
 			},
-			found: func(p *profile.Profile) bool { return p.Loops != nil },
 		},
 		{
 			tag: Regular, name: "regular", needs: Loops, beside: true, bounded: true,
@@ -153,7 +140,6 @@ func registrations() []registration {
 				}
 				return footprint.New(m.spec.LineBytes[0])
 			},
-			found: func(p *profile.Profile) bool { return p.Footprint != nil },
 		},
 	}
 }
@@ -209,89 +195,14 @@ func (s Spec) sites() sites.Options {
 	return o
 }
 
-// sameSites reports whether sites were analysed alike, or in one of both there
-// was nothing to analyse.
-func sameSites(a, b *profile.Profile) bool {
-	if a.Sites == nil || b.Sites == nil {
-		return a.Sites == b.Sites || !hasReferences(a) || !hasReferences(b)
-	}
-	return a.Sites.LineBytes == b.Sites.LineBytes && a.Sites.Previous == b.Sites.Previous && slices.Equal(a.Sites.Capacities, b.Sites.Capacities) &&
-		slices.Equal(a.Sites.Ways, b.Sites.Ways)
-}
-
-// askSites has a spec ask for sites as the segments did. They leave nothing where there was
-// nothing to analyse.
-func (s *Spec) askSites(a, b *profile.Profile) error {
-	of := a.Sites
-	if of == nil {
-		of = b.Sites
-	}
-	if of == nil {
-		return nil
-	}
-	if with := a; !s.isDefault() {
-		if !hasReferences(a) {
-			with = b
-		}
-		if with.Sites != nil {
-			s.Analyses |= Sites
-		}
-	}
-	s.Previous, s.UtilisationWays = of.Previous, of.Ways
-	for _, lines := range of.Capacities {
-		s.Utilisation = append(s.Utilisation, lines*uint64(of.LineBytes))
-	}
-	return nil
-}
-
-// askCommunication has a spec ask for communication as the segments did.
-func (s *Spec) askCommunication(a, b *profile.Profile) error {
-	if !s.isDefault() && (a.Segment.Communication != nil || b.Segment.Communication != nil) {
-		s.Analyses |= Communication
-	}
-	return nil
-}
-
-// sameSharing reports whether sharing was analysed alike, or in one of both there was
-// nothing to analyse.
-func sameSharing(a, b *profile.Profile) bool {
-	if !hasReferences(a) || !hasReferences(b) {
-		return true
-	}
-	if a.Segment.Sharing == nil || b.Segment.Sharing == nil {
-		return a.Segment.Sharing == nil && b.Segment.Sharing == nil
-	}
-	cores, domains, err := sharing.Groups(a.Segment.Sharing)
-	otherCores, otherDomains, otherErr := sharing.Groups(b.Segment.Sharing)
-	same := func(x, y [][]uint32) bool { return slices.EqualFunc(x, y, slices.Equal[[]uint32]) }
-	return err == nil && otherErr == nil && same(cores, otherCores) && same(domains, otherDomains)
-}
-
-// askSharing has a spec ask for sharing as the segments did.
-func (s *Spec) askSharing(a, b *profile.Profile) (err error) {
-	state := a.Segment.Sharing
-	if state == nil {
-		state = b.Segment.Sharing
-	}
-	if state == nil {
-		return nil
-	}
-	if !s.isDefault() {
-		s.Analyses |= Sharing
-	}
-	s.Cores, s.Domains, err = sharing.Groups(state)
-	return err
-}
-
 // explainCommunication records in a result why it has no communication although there are
 // several threads, or may be once another result is appended to it.
 func (s Spec) explainCommunication(p *profile.Profile) { p.NoCommunication = s.absence(p) }
 
 func (s Spec) absence(p *profile.Profile) profile.Absence {
-	several := len(p.Totals.Threads) > 1 || s.Mergeable && len(p.Totals.Threads) == 1
 	asked := s.isDefault() || s.Analyses&Communication != 0
 	switch {
-	case p.Communication != nil || !several:
+	case p.Communication != nil || len(p.Totals.Threads) < 2:
 		return profile.AbsenceUnknown
 	case s.Budget != nil && asked:
 		return profile.BeyondMemory
@@ -299,8 +210,6 @@ func (s Spec) absence(p *profile.Profile) profile.Absence {
 		return profile.NotInSample
 	case !s.has(Communication):
 		return profile.NotAnalysed
-	case s.Mergeable:
-		return profile.UnlistedThreads
 	}
 	return profile.LateThread
 }

@@ -104,9 +104,6 @@ func (r *Run) noCommunication() error {
 // aboutCaches refuses caches without an answer, and returns warnings about the others.
 func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
 	if len(caches) > 0 && r.Profile.Communication.Sources == nil {
-		if len(r.Profile.Sharing) > 0 {
-			return nil, r.Cannot("--cache: what comes from other caches is left out of profiles that can be appended to; analyze the trace again without --mergeable")
-		}
 		return nil, r.Cannot("--cache: the profile has no stacks of threads; analyze the trace again with --analyses communication,sharing")
 	}
 	for _, cache := range caches {

@@ -28,7 +28,7 @@ type Communication struct {
 	// LineSharing ranks data structures by the cost of their layout; nil: an earlier version
 	// made the profile.
 	LineSharing []LineSharing
-	Sources     []SourceDistances // by from, to; nil if stacks were not kept, or the result can be appended to
+	Sources     []SourceDistances // by from, to; nil if stacks were not kept
 	Messages    uint64            // least number of bytes that a message-passing version has to send
 
 	Off *CommunicationOff // nil if the counts are exact
@@ -43,7 +43,7 @@ const (
 	NotAnalysed                    // it was not among the analyses
 	BeyondMemory                   // the lines did not fit in memory
 	NotInSample                    // all sampled lines belong to one thread, or lines do not stay in the sample
-	UnlistedThreads                // the result can be appended to, and the trace does not say how many threads it has
+	UnlistedThreads                // of older profiles: the result can be appended to, and the trace does not say how many threads it has
 	LateThread                     // the trace does not say so, and the second thread came too late
 	numAbsences
 )

@@ -491,9 +491,6 @@ func (c *Communication) Sentence() string {
 // SourceSentence says, for a private cache of some size, where transfers of lines
 // come from.
 func (c *Communication) SourceSentence(bytes uint64) string {
-	if c.Sources == nil && len(c.view.Profile.Sharing) > 0 {
-		return "Where lines come from is left out of results that can be appended to: analyse the trace again without “mergeable”."
-	}
 	if c.Sources == nil {
 		return "Where lines come from was not counted: analyse the trace again with “sharing” among its analyses."
 	}

@@ -38,17 +38,6 @@
 // Threads have slots, in the order of their first references. There are at most 64; threads
 // behind the 63rd share the last one, except in questions about the caches of cores, which
 // may differ.
-//
-// # Segments
-//
-// Segments of a trace are joined exactly (MODELS §9): a segment keeps the references whose
-// sources depend on what was before it (pending.go), and append.go finds these. Their number
-// grows with the words that are used before they are written, times the sites that use them.
-//
-// Results that can be appended to lack the distances of sources. An event at a line that the
-// segment has not written is at the depth of the line on the stack of an unknown thread, which
-// changes all the time: keeping it for each line and possible writer would grow with the
-// references.
 package communication
 
 import (
@@ -80,8 +69,6 @@ type Analysis struct {
 	sites     *sites.Analysis
 	program   func() *trace.Program // tells of threads that may come; nil: to be followed to the end
 	off       bool                  // given up
-	mergeable bool                  // keeps what Append needs
-	start     uint64                // references before the segment
 
 	threads threads
 	memory  memory
@@ -90,7 +77,6 @@ type Analysis struct {
 	owners  owners
 	windows windows
 	sources sources
-	pending pending
 
 	done  uint64 // references
 	among among
@@ -135,14 +121,6 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, tru
 
 // Close implements analysis.Analysis: results need all there is.
 func (a *Analysis) Close() {}
-
-// Mergeable keeps what Append needs, of a segment that begins behind start references. If a
-// program is given, the analysis is given up unless that lists several threads by the first
-// batch, which is the same in all segments.
-func (a *Analysis) Mergeable(start uint64) {
-	a.mergeable, a.start, a.done, a.memory.sharesAll = true, start, start, true
-	a.windows.begin(start)
-}
 
 // Consume implements analysis.Analysis. It comes after that of sites.
 func (a *Analysis) Consume(b *trace.Batch) error {
@@ -210,8 +188,6 @@ func (a *Analysis) decide(b *trace.Batch) {
 		return
 	}
 	switch several, known := Expects(a.program()); {
-	case a.mergeable && !several: // the same in all segments
-		a.turnOff()
 	case len(a.threads.numbers) > 1 || several:
 		a.program = nil
 	case b.Thread == nil || known || a.coming(b.Len()-1) >= Trial && !a.another(b):
@@ -282,18 +258,13 @@ func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Ad
 
 func (a *Analysis) count() {
 	if a.windows.next == a.done {
-		if a.windows.turn(a.done, &a.flows[words]) {
-			a.pending.coarsen()
-		}
+		a.windows.turn(a.done, &a.flows[words])
 	}
 	a.done++
 }
 
 // follow refers to the bytes from first to last, inclusive.
 func (a *Analysis) follow(first, last trace.Addr) {
-	if a.mergeable {
-		a.pend(first, last)
-	}
 	if line := first >> a.lineShift; line == last>>a.lineShift {
 		l := a.memory.lineOf(line, a.at.thread)
 		events := a.line(l, first>>wordShift, last>>wordShift)

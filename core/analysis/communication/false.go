@@ -48,9 +48,6 @@ func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine)
 	places, threads, offsets := map[falseKey]uint64{}, map[falseKey]map[[2]uint32]uint64{}, map[falseKey]uint64{}
 	for n := s.tallies; n != 0; n = a.memory.tallies[n].next {
 		t := &a.memory.tallies[n]
-		if t.misses == 0 {
-			continue // it turned out to be none: see Append
-		}
 		code, data := a.user(t.pair)
 		key := falseKey{data, [2]uint32{a.code(t.site), code}}
 		if offset, met := offsets[key]; !met || t.offset < offset {
@@ -61,9 +58,6 @@ func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine)
 		}
 		places[key] += t.misses
 		threads[key][[2]uint32{a.threads.numbers[t.from], a.threads.numbers[t.to]}] += t.misses
-	}
-	if len(places) == 0 {
-		return
 	}
 	key, misses := mostOf(places, falseKey.compare), uint64(0)
 	for _, n := range places {

@@ -124,9 +124,6 @@ func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	var all uint64
 	for i := s.tallies; i != 0; i = a.memory.tallies[i].next {
 		t := &a.memory.tallies[i]
-		if t.misses == 0 {
-			continue
-		}
 		all += t.misses
 		suffered[t.to] += t.misses
 		caused[t.from] += t.misses

@@ -25,8 +25,6 @@ type memory struct {
 	}
 	linesOf arena[uint32] // of each page: 1 + the number of each line, 0 where there is none yet
 
-	sharesAll bool // lines are shared from the first reference on
-
 	tallies []tally  // from 1 on
 	tallyAt []uint32 // numbers of tallies by the hash of their keys, a power of two; 0: none
 }
@@ -91,6 +89,14 @@ func (u *usage) produce(thread uint8) {
 		u.producer = thread + 1
 	} else if u.producer != thread+1 {
 		u.producer = manyProducers
+	}
+}
+
+// join adds later usage.
+func (u *usage) join(next usage) {
+	u.several = u.several || next.several || u.first != next.first
+	if next.producer != 0 {
+		u.produce(next.producer - 1) // also if that stands for several
 	}
 }
 
@@ -202,9 +208,6 @@ func (m *memory) lineOf(number trace.Line, thread uint8) *line {
 	if *n == 0 {
 		*n = m.lines.add() + 1
 		*m.lines.at(*n - 1) = line{number: number, page: page, words: m.newPrivate(), owner: thread}
-		if m.sharesAll {
-			m.share(m.lines.at(*n - 1))
-		}
 	}
 	*seen = m.lines.at(*n - 1)
 	return *seen

@@ -16,8 +16,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
 		return
 	}
-	if state && !(a.mergeable && a.done == a.start) {
-		f := form{Coder: codec.Writer([]byte{}), sites: a.sites, ordered: a.mergeable}
+	if state {
+		f := form{Coder: codec.Writer([]byte{}), sites: a.sites}
 		a.all(&f)
 		p.Segment.Communication = f.Out
 	}

@@ -1,11 +1,9 @@
 package communication
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/codec"
@@ -21,7 +19,6 @@ type form struct {
 	sites   *sites.Analysis
 	threads int      // slots that there are
 	slots   *threads // these
-	ordered bool     // lists are written in an order that does not tell of how they were made
 }
 
 // hold fails while reading if a number is impossible.
@@ -160,14 +157,6 @@ func (f *form) owned(o *owned) {
 	f.U64(&o.first)
 	list(f, &o.parts, 1, f.part)
 	list(f, &o.counts, 1, func(counts *[]uint64) {
-		if f.ordered {
-			trimmed := *counts
-			for len(trimmed) > 0 && trimmed[len(trimmed)-1] == 0 {
-				trimmed = trimmed[:len(trimmed)-1]
-			}
-			list(f, &trimmed, 1, f.U64)
-			return
-		}
 		list(f, counts, 1, f.U64)
 		f.hold(len(*counts) <= len(o.parts))
 	})
@@ -193,7 +182,7 @@ func (f *form) sitePair(p *sitePair) {
 }
 
 // formVersion is added to the first number, so that states of earlier versions are refused.
-const formVersion = 16
+const formVersion = 17
 
 // all codes an analysis.
 func (a *Analysis) all(f *form) {
@@ -205,17 +194,11 @@ func (a *Analysis) all(f *form) {
 	for g := range a.flows {
 		f.flows(&a.flows[g])
 	}
-	pairs := f.inOrder(a.pairs.list)
-	if list(f, &pairs, 5, f.sitePair); f.Reads() {
-		a.pairs.list = pairs
-	}
+	list(f, &a.pairs.list, 5, f.sitePair)
 	f.U64s(&a.windows.size, &a.windows.next)
 	list(f, &a.windows.closed, 1, func(w *window) { list(f, (*[]placed)(w), 3, f.placed) })
 	a.owners.form(f)
 	a.memory.form(f)
-	if a.mergeable {
-		list(f, &a.pending.list, 8, f.use)
-	}
 	list(f, &a.sources.list, 3, func(d *distances) {
 		f.place(&d.place)
 		f.histogram(&d.events, a.sources.deepest(a.memory.lines.count))
@@ -253,9 +236,6 @@ func (o *owners) form(f *form) {
 		if len(o.objects[n].parts) > 0 {
 			numbers = append(numbers, uint32(n))
 		}
-	}
-	if f.ordered {
-		sort.Slice(numbers, func(i, j int) bool { return f.sites.Data(numbers[i])+1 < f.sites.Data(numbers[j])+1 })
 	}
 	list(f, &numbers, 5, func(n *uint32) {
 		f.object(n)
@@ -334,16 +314,13 @@ func (m *memory) sharedLine(f *form, number uint32) {
 	for n := s.tallies; n != 0 && !f.Reads(); n = m.tallies[n].next {
 		tallies = append(tallies, m.tallies[n])
 	}
-	if f.ordered {
-		tallies = f.talliesInOrder(tallies)
-	}
 	list(f, &tallies, 6, func(t *tally) {
 		f.site(&t.site)
 		f.pair(&t.pair)
 		f.thread(&t.from)
 		f.thread(&t.to)
 		f.U64s(&t.offset, &t.misses)
-		f.hold(t.site != 0)
+		f.hold(t.site != 0 && t.misses > 0)
 	})
 	if !f.Reads() {
 		return
@@ -411,8 +388,6 @@ var errState = errors.New("the state of the communication cannot be read; analys
 // Restore implements analysis.Analysis. It comes after that of sites.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
-	case a.mergeable && p.Totals.AllReferences() == 0:
-		return nil
 	case p.Segment.Communication == nil && a.program == nil:
 		return errState
 	case p.Segment.Communication == nil:
@@ -421,14 +396,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		}
 		return nil
 	}
-	if a.mergeable {
-		a.program = nil
-	}
-	return a.load(p.Segment.Communication)
-}
-
-func (a *Analysis) load(state []byte) error {
-	f := form{Coder: codec.Reader(state), sites: a.sites}
+	f := form{Coder: codec.Reader(p.Segment.Communication), sites: a.sites}
 	a.all(&f)
 	if f.Failed() || f.More() || !a.fits() {
 		return errState
@@ -436,18 +404,26 @@ func (a *Analysis) load(state []byte) error {
 	return nil
 }
 
+// Append implements analysis.Analysis, for a run that does without communication: see Joins.
+func (a *Analysis) Append(next *profile.Profile) error {
+	if !a.off && next.Totals.AllReferences() > 0 {
+		return errSegment
+	}
+	return nil
+}
+
+var errSegment = errors.New("who wrote what a segment uses depends on all that comes before it; analyse the whole trace at once, or without communication")
+
+// Joins reports whether a segment can be appended: only if communication was given up.
+func (a *Analysis) Joins([]uint32) (now, later bool) { return a.off, a.off || a.program != nil }
+
 // fits rebuilds what follows from the state, and reports whether its numbers are consistent.
 func (a *Analysis) fits() bool {
 	w := &a.windows
 	if w.size < leastWindow || w.size&(w.size-1) != 0 {
 		return false
 	}
-	if w.open = a.done > a.start; w.open {
-		w.first = w.next/w.size - 1 - uint64(len(w.closed))
-	}
-	if a.mergeable && !a.pending.follows(&a.memory) {
-		return false
-	}
+	w.open = a.done > 0
 	for i := range a.pairs.list {
 		p := &a.pairs.list[i]
 		if p.site == 0 {
@@ -462,59 +438,7 @@ func (a *Analysis) fits() bool {
 	for i := range a.sources.list {
 		a.sources.at[a.sources.list[i].place] = uint32(i)
 	}
-	return len(w.closed) < profile.MaxFlowWindows && a.done >= a.start &&
-		(!w.open && w.next == a.start || w.first == a.start/w.size && w.next%w.size == 0 && w.next >= a.done && w.next-w.size <= a.done)
-}
-
-// inOrder sorts pairs by what is written of them.
-func (f *form) inOrder(list []sitePair) []sitePair {
-	if !f.ordered {
-		return list
-	}
-	list = slices.Clone(list)
-	sort.Slice(list, func(i, j int) bool {
-		x, y := &list[i], &list[j]
-		return cmp.Or(f.compareSites(x.site, y.site, x.pair, y.pair), cmp.Compare(x.place, y.place)) < 0
-	})
-	return list
-}
-
-func (f *form) compareSites(site, otherSite, pair, otherPair uint32) int {
-	slot, object := f.sites.Pair(pair)
-	otherSlot, otherObject := f.sites.Pair(otherPair)
-	return cmp.Or(cmp.Compare(f.sites.Code(site-1)+1, f.sites.Code(otherSite-1)+1), cmp.Compare(f.sites.Code(slot)+1, f.sites.Code(otherSlot)+1),
-		cmp.Compare(f.sites.Data(object)+1, f.sites.Data(otherObject)+1))
-}
-
-// talliesInOrder sorts tallies in the same way, without those of no misses.
-func (f *form) talliesInOrder(list []tally) []tally {
-	list = slices.DeleteFunc(list, func(t tally) bool { return t.misses == 0 })
-	sort.Slice(list, func(i, j int) bool {
-		x, y := &list[i], &list[j]
-		return cmp.Or(f.compareSites(x.site, y.site, x.pair, y.pair), cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to), cmp.Compare(x.offset, y.offset)) < 0
-	})
-	return list
-}
-
-func (f *form) use(u *useCount) {
-	f.U64(&u.granule)
-	for _, v := range []*uint16{&u.first, &u.last, &u.closed} {
-		codec.Below(f.Coder, v, pageWords+1)
-	}
-	f.u8((*uint8)(&u.status))
-	for _, v := range []*bool{&u.isPage, &u.loads, &u.stores, &u.isFirst, &u.isMiss} {
-		f.Flag(v)
-	}
-	f.thread(&u.thread)
-	f.U64(&u.count)
-	if u.isPage {
-		return
-	}
-	f.pair(&u.pair)
-	f.U64(&u.begin)
-	f.U32(&u.window)
-	if u.status == closed {
-		f.site(&u.site)
-		f.thread(&u.from)
-	}
+	windows := uint64(len(w.closed))
+	return windows < profile.MaxFlowWindows &&
+		(!w.open && w.next == 0 || w.next%w.size == 0 && w.next/w.size == windows+1 && w.next >= a.done && w.next-w.size <= a.done)
 }

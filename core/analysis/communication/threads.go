@@ -124,7 +124,6 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 // profile.MaxFlowWindows.
 type windows struct {
 	size, next uint64   // references of a window; number of the first one behind the last window
-	first      uint64   // number of the first window: 0 but in later segments
 	open       bool     // there is one
 	counted    flows    // what those that are closed hold
 	closed     []window // but the last one
@@ -142,52 +141,27 @@ const leastWindow = 1024 // references
 
 func (w *windows) init() { w.size = leastWindow }
 
-// begin begins with the window of a reference.
-func (w *windows) begin(start uint64) {
-	w.size, w.next = sizeFor(start), start
-	w.first = start / w.size
-}
-
-// sizeFor returns the window size of a run that begins with reference 0 and has come to this one.
-func sizeFor(reference uint64) (size uint64) {
-	for size = leastWindow; reference/size >= profile.MaxFlowWindows; size *= 2 {
-	}
-	return size
-}
-
-// now returns the number of the current window.
-func (w *windows) now() uint32 { return uint32(w.next/w.size - 1) }
-
-// turn begins a window with reference number done. It reports whether windows doubled.
-func (w *windows) turn(done uint64, f *flows) (doubled bool) {
+// turn begins a window with reference number done.
+func (w *windows) turn(done uint64, f *flows) {
 	if w.open {
 		last := w.since(*f, w.room())
 		w.closed = append(w.closed, last)
 		w.count(last)
 	}
-	if doubled = w.first+uint64(len(w.closed)) == profile.MaxFlowWindows; doubled {
+	if len(w.closed) == profile.MaxFlowWindows {
 		w.double()
 	}
 	w.open, w.next = true, (done/w.size+1)*w.size
-	return doubled
 }
 
 // double joins windows in pairs.
 func (w *windows) double() {
-	first, to := w.first/2, 0
-	for i := 0; i < len(w.closed); to++ {
-		last := i
-		if (w.first+uint64(i))%2 == 0 && i+1 < len(w.closed) {
-			last++
-			x, y := w.closed[i], w.closed[last]
-			w.closed[to] = merged(w.room(), x, y)
-			w.spare = append(w.spare, x, y)
-		} else {
-			w.closed[to] = w.closed[i]
-		}
-		i = last + 1
+	for i := 0; i < len(w.closed); i += 2 {
+		x, y := w.closed[i], w.closed[i+1]
+		w.closed[i/2] = merged(w.room(), x, y)
+		w.spare = append(w.spare, x, y)
 	}
-	w.closed, w.first, w.size = w.closed[:to], first, 2*w.size
+	w.closed, w.size = w.closed[:len(w.closed)/2], 2*w.size
 }
 
 func (w *windows) count(last window) {

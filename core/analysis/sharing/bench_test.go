@@ -64,8 +64,8 @@ func TestAppendRealTraces(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		whole := interleaved(t, name, 4, false)
 		whole = whole.View(new(trace.Batch), 0, whole.Len()/8)
-		spec := analysis.Spec{Analyses: analysis.Sharing | analysis.Communication, Mergeable: true}
-		want := analyse(t, spec, tracetest.NewReader(whole, 0))
+		spec := analysis.Spec{Analyses: analysis.Sharing | analysis.Sites, Mergeable: true}
+		want := asSegment(analyse(t, spec, tracetest.NewReader(whole, 0)))
 		var sum *profile.Profile
 		for i := range 3 {
 			lo, hi := whole.Len()*i/3, whole.Len()*(i+1)/3
@@ -75,7 +75,7 @@ func TestAppendRealTraces(t *testing.T) {
 				sum = next
 				continue
 			}
-			sum = join(t, sum, next)
+			sum = join(t, spec, sum, next)
 		}
 		same(t, sum, want)
 	}
