@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -14,12 +15,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-func presetNames() (names []string) {
+// presetNames returns the names of the presets. Every verb's options and help list them, and
+// the presets are parsed once.
+var presetNames = sync.OnceValue(func() (names []string) {
 	for _, h := range hierarchy.Presets() {
 		names = append(names, h.Name)
 	}
 	return names
-}
+})
 
 // cacheUsage is the help of --cache if there is no default.
 const cacheUsage = "a level, as in L1=32KiB,8 (repeat for the next one)"

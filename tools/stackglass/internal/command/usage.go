@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
@@ -39,12 +38,8 @@ func describe(verb *cobra.Command) {
 // presetLines lists the hierarchies that have a name, six a line.
 func presetLines() string {
 	var lines []string
-	for six := range slices.Chunk(hierarchy.Presets(), 6) {
-		var names []string
-		for _, h := range six {
-			names = append(names, h.Name)
-		}
-		lines = append(lines, strings.Join(names, ", "))
+	for six := range slices.Chunk(presetNames(), 6) {
+		lines = append(lines, strings.Join(six, ", "))
 	}
 	return strings.Join(lines, ",\n")
 }
