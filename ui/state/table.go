@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/report"
@@ -186,4 +187,67 @@ func (t *Table) JSON() []byte {
 		return t.reply.Bytes
 	}
 	return nil
+}
+
+// Grid is a table of any length of which the browser draws only the rows in view
+// (site/static/tables.js): Row is called for these. It is not changed once it is
+// handed over.
+type Grid struct {
+	*Table
+	ID       string
+	Order    string // changes with the rows and their order: scrolling begins anew
+	Selected int    // the row that is picked; -1: none
+	// Mark gives a row's class in app.css; nil: none has one.
+	Mark func(i int) string
+	Code []bool // columns that are code: every blank counts
+	// Depths are, of a tree, how deep each row is in it, from 1; nil: it is none.
+	Depths []int
+}
+
+// Kind is the class of a column's cells.
+func (g *Grid) Kind(column int) string {
+	switch {
+	case column < len(g.Code) && g.Code[column]:
+		return "code"
+	case g.Columns[column].Words:
+		return "words"
+	}
+	return "number"
+}
+
+// View gives count rows from first on, as far as there are as many.
+func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
+	for i := max(first, 0); i < min(first+count, g.Rows); i++ {
+		mark := ""
+		if g.Mark != nil {
+			mark = g.Mark(i)
+		}
+		row := slices.Clone(g.Row(i))
+		for c := range row {
+			row[c] = Fit(row[c])
+		}
+		rows, marks = append(rows, row), append(marks, mark)
+	}
+	return rows, marks
+}
+
+// MostText is how many bytes of a text are shown. Names of C++ templates have some
+// thousands; others are no names that anybody reads.
+const MostText = 8000
+
+// Fit gives text, or the beginning of one that is too long to be shown, and how long
+// it is. Exports have all of it.
+func Fit(text string) string {
+	if len(text) <= MostText {
+		return text
+	}
+	end := MostText - 100
+	for !utf8.RuneStart(text[end]) && end > MostText-110 {
+		end--
+	}
+	// What stands for one letter in markup is not cut.
+	if amp := strings.LastIndexByte(text[end-10:end], '&'); amp >= 0 {
+		end += amp - 10
+	}
+	return text[:end] + "… (" + Exact(uint64(len(text))) + " bytes)"
 }
