@@ -345,9 +345,8 @@ func (r *Result) show(lineBytes uint32) {
 	}
 }
 
-// goTo changes the screen by way of the URL, so that the way back is in the
-// history; small changes replace the entry. A note was about what was in view
-// before.
+// goTo changes the screen by way of the URL, so that the way back is in the history; small changes
+// replace the entry. A note was about what was in view before.
 func (a *App) goTo(s state.Screen, replace bool) {
 	before := a.Screen
 	a.Note = ""

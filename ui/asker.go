@@ -78,8 +78,7 @@ func (x *asker) run() {
 	}
 }
 
-// openSubject starts the program that answers, and gives it what questions are about. It
-// waits.
+// openSubject starts the program that answers, and gives it what questions are about. It waits.
 func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
 	c, err := a.Port.Answerer()
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// codeState is what the Code view holds beyond the address: what is searched
-// for, the source files that the reader gave, and what was made for the view
-// last.
+// codeState is what the Code view holds beyond the address: what is searched for, the source files
+// that the reader gave, and what was made for the view last.
 type codeState struct {
 	search  string
 	sources state.Sources
@@ -196,8 +195,7 @@ func (a *App) takesSource(name string) bool {
 	return named
 }
 
-// takeSource keeps a file of source code in memory, to show it beside what it
-// makes.
+// takeSource keeps a file of source code in memory, to show it beside what it makes.
 func (a *App) takeSource(file File) {
 	f, problem := readSource(file)
 	a.update(func() {
@@ -253,8 +251,7 @@ func someNames(names []string) string {
 	return text
 }
 
-// TakeDemoSource gets the source of the demo in view, which is a file of this
-// site.
+// TakeDemoSource gets the source of the demo in view, which is a file of this site.
 func (a *App) TakeDemoSource() {
 	r := a.result
 	if r == nil || r.demo == nil || r.demo.Source == "" {

@@ -8,8 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// comparing tells that two analyses are side by side, or are to be once both are
-// there.
+// comparing tells that two analyses are side by side, or are to be once both are there.
 func (a *App) comparing() bool { return a.Screen.Other != "" }
 
 // comparison is what both say; nil while one is not there.
@@ -25,8 +24,7 @@ func (a *App) comparison() *state.Comparison {
 	return a.compared
 }
 
-// loadOther opens the analysis that the one in view is compared with. It waits
-// for the store.
+// loadOther opens the analysis that the one in view is compared with. It waits for the store.
 func (a *App) loadOther() {
 	var key string
 	var lineBytes uint32
@@ -86,8 +84,7 @@ func (a *App) Candidates() (list []profile.Entry) {
 // otherFile is what is chosen instead of a kept analysis.
 const otherFile = "-file"
 
-// CompareWith puts a kept analysis beside the one in view, or the next file that
-// the reader gives.
+// CompareWith puts a kept analysis beside the one in view, or the next file that the reader gives.
 func (a *App) CompareWith(key string) {
 	if key != otherFile {
 		a.against = ""

@@ -77,8 +77,7 @@ func sameCores(x, y answers.MulticoreQuestion) bool {
 	return slices.Equal(x.Question().Words, y.Question().Words)
 }
 
-// drawCores hands the charts over, and asks for what is missing in them. The caller holds
-// the lock.
+// drawCores hands the charts over, and asks for what is missing in them. The caller holds the lock.
 func (a *App) drawCores() {
 	if !a.predictable() {
 		return

@@ -186,8 +186,7 @@ func (a *App) analysesLinked(key string) bool {
 	return true
 }
 
-// analyseLinked analyses the demos of a screen that are not kept, and goes to the screen.
-// It waits.
+// analyseLinked analyses the demos of a screen that are not kept, and goes to the screen. It waits.
 func (a *App) analyseLinked(s state.Screen) {
 	for _, key := range []*string{&s.Open, &s.Other} {
 		d := a.demoOfKey(*key)

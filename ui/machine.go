@@ -60,8 +60,7 @@ func (a *App) Presets() []hierarchy.Hierarchy {
 	return a.presets
 }
 
-// answer is the prediction for the hierarchy in question, made when it or the
-// view change.
+// answer is the prediction for the hierarchy in question, made when it or the view change.
 func (a *App) answer() *state.Caches {
 	r := a.result
 	h := a.asked()
@@ -227,8 +226,7 @@ func (a *App) SetPreset(slug string) {
 	a.sayAnswer()
 }
 
-// PlaceThreads has the threads run on other cores, as a choice of state.Placements
-// names them.
+// PlaceThreads has the threads run on other cores, as a choice of state.Placements names them.
 func (a *App) PlaceThreads(choice string) {
 	a.goTo(a.Screen.ThreadsOn(choice), true)
 	a.Port.Announce(a.threadsLine())
@@ -296,9 +294,8 @@ func describes(name string) bool {
 	return false
 }
 
-// takeMachine takes a file that describes a hierarchy, in the view that shows
-// one, and tells whether it did: the reader asked for it, or it is named like
-// one. It waits.
+// takeMachine takes a file that describes a hierarchy, in the view that shows one, and tells
+// whether it did: the reader asked for it, or it is named like one. It waits.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&

@@ -1,9 +1,8 @@
 // Package ui is the page's program: what happens on drops, messages and clicks
 // ([App]), and the Vugu components that show it.
 //
-// Components hold no numbers of their own; they lay out what package state made
-// of a profile. The browser is behind [Port], so that everything here runs
-// natively in tests:
+// Components hold no numbers of their own; they lay out what package state made of a profile. The
+// browser is behind [Port], so that everything here runs natively in tests:
 //
 //	boot.js, charts.js ⇄ Port (wasm/app) ⇄ App ⇄ workers.Carrier ⇄ a web worker
 //	                                      ⇄ profile.Store
@@ -39,20 +38,16 @@ type Port interface {
 	Settings() state.Settings
 	// Demos lists the demos of the first screen.
 	Demos() []Demo
-	// Chart hands a chart to charts.js, which draws it where an sg-chart element
-	// has its id.
+	// Chart hands a chart to charts.js, which draws it where an sg-chart element has its id.
 	Chart(c *state.Chart)
-	// Grid hands a table to tables.js, which draws it where an sg-table element has
-	// its id.
+	// Grid hands a table to tables.js, which draws it where an sg-table element has its id.
 	Grid(g *state.Grid)
 	// Heat hands a map of sets and ways to heatmap.js, which draws it where an
 	// sg-heatmap element has its id.
 	Heat(m *state.HeatMap)
-	// Matrix hands a matrix to matrix.js, which draws it where an sg-matrix element
-	// has its id.
+	// Matrix hands a matrix to matrix.js, which draws it where an sg-matrix element has its id.
 	Matrix(m *state.Matrix)
-	// Graph hands a graph to graph.js, which draws it where an sg-graph element has its
-	// id.
+	// Graph hands a graph to graph.js, which draws it where an sg-graph element has its id.
 	Graph(g *state.Graph)
 	// SavePicture downloads a chart as it is drawn.
 	SavePicture(chart, name string)

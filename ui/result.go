@@ -67,8 +67,7 @@ func (a *App) demoOf(r *Result) *Demo {
 	return nil
 }
 
-// Findings are sentences about the run, made when the view or the hierarchy in
-// question change.
+// Findings are sentences about the run, made when the view or the hierarchy in question change.
 func (a *App) Findings() []state.Finding {
 	r, h := a.result, a.Machine()
 	if r.View != nil && (r.findings == nil || !state.SameMachine(r.foundFor, h)) {

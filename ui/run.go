@@ -25,8 +25,7 @@ const profileHead = 64
 // errWorkerEnded is why a profile is partial that its worker did not finish.
 var errWorkerEnded = errors.New("the worker died")
 
-// errLeft is why a run has ended of a page that was left and that the browser brings
-// back.
+// errLeft is why a run has ended of a page that was left and that the browser brings back.
 var errLeft = errors.New("the page was left, which ends what runs there")
 
 // run is one running analysis.
@@ -532,8 +531,7 @@ func (a *App) lost(err error) {
 	a.update(func() { a.fail(problem) })
 }
 
-// keepSnapshot stores what was last seen of a lost run, marked partial, and
-// says so.
+// keepSnapshot stores what was last seen of a lost run, marked partial, and says so.
 func (a *App) keepSnapshot(key, name string, snapshot []byte) string {
 	p, err := profile.Decode(snapshot)
 	if err != nil {

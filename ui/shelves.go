@@ -34,8 +34,7 @@ func (a *App) Sweep() {
 	}
 }
 
-// isNeeded tells that an interrupted analysis may go on, also where the store does not
-// say.
+// isNeeded tells that an interrupted analysis may go on, also where the store does not say.
 func (a *App) isNeeded(key string) bool {
 	entries, err := a.Store.List()
 	for _, e := range entries {

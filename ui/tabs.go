@@ -36,8 +36,7 @@ func (a *App) Heard(key string, progress []byte) {
 	}
 }
 
-// Refresh reads the list again: a tab that ended tells nothing. It waits for the
-// store.
+// Refresh reads the list again: a tab that ended tells nothing. It waits for the store.
 func (a *App) Refresh() {
 	open := false
 	a.update(func() { open = a.Screen.Open != "" })
@@ -107,8 +106,7 @@ func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	return release, false
 }
 
-// endRun ends a run that told nothing of its end, and opens its result; "": goes back
-// to the list.
+// endRun ends a run that told nothing of its end, and opens its result; "": goes back to the list.
 func (a *App) endRun(key string) {
 	a.update(func() {
 		inView := a.result != nil && a.result.Key == a.run.key

@@ -111,8 +111,7 @@ func (a *App) ownBytes() uint64 {
 	return a.lineMultiple(a.Screen.OwnBytes, a.Levels()[0].SizeBytes)
 }
 
-// sharedBytes is the size of shared caches in question: the last level's unless
-// another is chosen.
+// sharedBytes is the size of shared caches in question: the last level's unless another is chosen.
 func (a *App) sharedBytes() uint64 {
 	levels := a.Levels()
 	return a.lineMultiple(a.Screen.SharedBytes, levels[len(levels)-1].SizeBytes)

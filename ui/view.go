@@ -105,8 +105,7 @@ func (a *App) uncounted() string {
 	return "This profile holds no stack distances: no reference of the chosen kinds was analysed, or they were not asked for."
 }
 
-// drawCharts hands what the browser draws of the view in question over. The caller holds
-// the lock.
+// drawCharts hands what the browser draws of the view in question over. The caller holds the lock.
 func (a *App) drawCharts() {
 	a.charts = map[string]*state.Chart{}
 	r := a.result
@@ -122,8 +121,7 @@ func (a *App) drawCharts() {
 	}
 }
 
-// drawAgain draws a tab for which an answer came, if it is in view. The caller holds the
-// lock.
+// drawAgain draws a tab for which an answer came, if it is in view. The caller holds the lock.
 func (a *App) drawAgain(t state.Tab) {
 	if a.Screen.Tab == t {
 		a.drawCharts()

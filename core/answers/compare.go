@@ -16,15 +16,13 @@ import (
 // describe a row and are left out. Of several lines about a table the first counts whose
 // columns it has. The rows of a table with a + are counts (see [report.Key]).
 //
-// Sites and functions of two programs belong together by what the sources call them: numbers
-// in a trace's tables and addresses change with every build. The rows of a table with a ! are
-// problems.
+// Sites and functions of two programs belong together by what the sources call them: numbers in a
+// trace's tables and addresses change with every build. The rows of a table with a ! are problems.
 //
 //go:embed keys.txt
 var keys string
 
-// KeyOf says what names the rows of a table: for one that is not known here its
-// first column.
+// KeyOf says what names the rows of a table: for one that is not known here its first column.
 func KeyOf(t *report.Table) report.Key {
 	for line := range strings.Lines(keys) {
 		names, others, _ := strings.Cut(line, "|")
@@ -151,9 +149,8 @@ func (c *Compared) main() string {
 // ranked are the tables whose order says nothing about what differs.
 var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true}
 
-// Rank puts the rows first that differ most in the named number, or, where that
-// is "", in the main number of tables that have no order of their own. ok is
-// false where the table has no such number.
+// Rank puts the rows first that differ most in the named number, or, where that is "", in the main
+// number of tables that have no order of their own. ok is false where the table has no such number.
 func (c *Compared) Rank(number string) (ok bool) {
 	if number == "" && ranked[c.Key] {
 		number = c.main()
@@ -178,8 +175,7 @@ func (c *Compared) Brief(number string) report.Table {
 	return c.Pick(number).Brief(c.Key)
 }
 
-// CurveAt has the misses of fully associative LRU caches of these capacities, in
-// lines.
+// CurveAt has the misses of fully associative LRU caches of these capacities, in lines.
 func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Table {
 	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact", Columns: report.Columns(
 		"capacity_bytes=capacity", "capacity_lines=lines", "misses", "miss_ratio=miss ratio")}

@@ -89,8 +89,7 @@ func AverageTime(p hierarchy.Prediction) report.Table {
 	return withoutEmpty(t, "ns")
 }
 
-// Times has a row for each level and one for memory: its share of all accesses, and their
-// latency.
+// Times has a row for each level and one for memory: its share of all accesses, and their latency.
 func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: report.Columns(
 		"name=level", "latency_cycles=latency (cycles)", "served=of all accesses",

@@ -11,10 +11,9 @@ import (
 // threads of its OpenMP program would do to machines of several cores (package
 // multicore/predict). Words are those of the command line; "" is the default of each.
 //
-// A reply comes after each number of cores, and has all that those before had. Its Bytes are
-// the encoded profile of the threads of Keep cores, once they are known. These are its
-// tables, by their keys; every
-// one begins with a column cores, how many there are:
+// A reply comes after each number of cores, and has all that those before had. Its Bytes are the
+// encoded profile of the threads of Keep cores, once they are known. These are its tables, by their
+// keys; every one begins with a column cores, how many there are:
 //
 //	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
 //	         mean_rate (of the caches' local ones, each weighing the same), low, high (of the global one);

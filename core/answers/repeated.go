@@ -8,11 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// tellApart adds a file and line to the names of data objects that share their names, as blocks
-// do that one function allocates in two places. Otherwise a join would pair them in the order of
-// their misses, which differs between runs. Objects of the same line belong together. The
-// others are paired in the order of the code, if both tables have as many; doubt is a warning
-// about these.
+// tellApart adds a file and line to the names of data objects that share their names, as blocks do
+// that one function allocates in two places. Otherwise a join would pair them in the order of their
+// misses, which differs between runs. Objects of the same line belong together. The others are
+// paired in the order of the code, if both tables have as many; doubt is a warning about these.
 func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt string) {
 	if a.Key != "sites" && a.Key != "objects" || a.Index("name") < 0 || b.Index("name") < 0 || a.Index("line") < 0 || b.Index("line") < 0 {
 		return a, b, ""

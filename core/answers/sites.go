@@ -405,8 +405,7 @@ func identity(s *profile.Site) []report.Value {
 }
 
 // Before has rows for the first rows of the table: the three rows that most often touched their
-// lines before, at distances from profile.PreviousFrom on. For data objects these are source
-// lines.
+// lines before, at distances from profile.PreviousFrom on. For data objects these are source lines.
 func (s *Sites) Before(top int) report.Table {
 	t := report.Table{Key: "before", Title: "Who touched the lines before", Columns: report.Columns(
 		"of=accesses of", "place=line touched before by", "accesses", "share=of these")}

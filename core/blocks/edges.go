@@ -13,8 +13,7 @@ import (
 //	Visits[b] = Σ Taken into b + Resumed[b], and for the first block of a function + Entered + the calls of it
 //	Visits[b] = Σ Taken[b] + Left[b]
 //
-// The calls of a function are Visits - Unmade of the blocks that [Edges.Callees] gives it
-// for.
+// The calls of a function are Visits - Unmade of the blocks that [Edges.Callees] gives it for.
 type Edges struct {
 	Visits []uint64
 	// Taken[b][i] are from b to Successors[i]. The part of a basic block after a call is a

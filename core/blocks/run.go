@@ -24,9 +24,8 @@ type Profile struct {
 	Flow    []trace.Flow // values that pass between blocks of a function
 }
 
-// The binary form, the section BLCK of profiles. Integers are uv, as in package
-// profile, a list is its length and then its members, and a string is its length and
-// then its bytes.
+// The binary form, the section BLCK of profiles. Integers are uv, as in package profile, a list is
+// its length and then its members, and a string is its length and then its bytes.
 //
 //	version    1, or 2 where there is a profile
 //	bytes of the program, 0 where it is left out, and then

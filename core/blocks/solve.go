@@ -235,8 +235,7 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 	}
 }
 
-// factorKnown factorises the calls within a component whose solution is known, without
-// subtraction.
+// factorKnown factorises the calls within a component whose solution is known, without subtraction.
 func (k *component) factorKnown(ways [][]way, entries []float64) bool {
 	var bad int
 	k.factor, bad = eliminate(transposed(ways, k.known), slices.Clone(entries), nil)

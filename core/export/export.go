@@ -73,10 +73,9 @@ func (x *Export) Facts() []report.Fact {
 	return facts
 }
 
-// Tables is all that the run tells, each table under a key of its own: those of a line size
-// end in it, as in curve_64, and those of a verb that has several begin with it, as in
-// threads_cores. What has no rows is left out. The warnings are all that there are, those
-// of the export first.
+// Tables is all that the run tells, each table under a key of its own: those of a line size end in
+// it, as in curve_64, and those of a verb that has several begin with it, as in threads_cores. What
+// has no rows is left out. The warnings are all that there are, those of the export first.
 func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	p := x.Run.Profile
 	summarised := false
@@ -282,8 +281,7 @@ func (r *Request) Question() answers.Question {
 	return answers.Question{Of: answers.OfExport, Words: answers.WordsOf(r.fields(&lines))}
 }
 
-// ReadRequest reads the words of a question about a profile. The error is a
-// [*trace.OptionError].
+// ReadRequest reads the words of a question about a profile. The error is a [*trace.OptionError].
 func ReadRequest(words []string, encoded []byte) (*Request, error) {
 	r := &Request{Profile: encoded}
 	var lines []string

@@ -21,9 +21,8 @@ type Places struct {
 	Notes   []string                   // warnings
 }
 
-// NewSheet counts a profile's sites: accesses, references, misses of each level,
-// first accesses, and the sum of stack distances. Estimates are rounded so that they add up to
-// the rounded total.
+// NewSheet counts a profile's sites: accesses, references, misses of each level, first accesses,
+// and the sum of stack distances. Estimates are rounded so that they add up to the rounded total.
 func NewSheet(of *Places) *Sheet {
 	p, levels := of.Profile, of.Levels
 	s := &Sheet{Command: of.Command, Notes: of.Notes, Entries: make([]Entry, len(p.Sites.Code))}

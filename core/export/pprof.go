@@ -8,9 +8,8 @@ import (
 )
 
 // Pprof writes the sheet as a profile.proto message, uncompressed
-// (github.com/google/pprof/proto/profile.proto). Each entry is a sample with one
-// location, without callers; its kind of reference, datatype and variable are
-// labels.
+// (github.com/google/pprof/proto/profile.proto). Each entry is a sample with one location, without
+// callers; its kind of reference, datatype and variable are labels.
 //
 // pprof adds up the values of samples, so every event is a sum: there is no mean distance, but
 // the sum of the distances, and the first event is the number of accesses, by which

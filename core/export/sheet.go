@@ -10,8 +10,7 @@
 // locations in rows. Counts without a source location have a row of their own, so that every
 // event adds up to the exact number of the whole run.
 //
-// The same profile gives the same file anywhere: no file contains a time or the name of a
-// machine.
+// The same profile gives the same file anywhere: no file contains a time or the name of a machine.
 package export
 
 import (

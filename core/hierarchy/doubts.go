@@ -58,8 +58,7 @@ func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	}
 }
 
-// ProfileDoubts returns the caveats of every answer from a profile. Predictions begin with
-// them.
+// ProfileDoubts returns the caveats of every answer from a profile. Predictions begin with them.
 func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	if p.State.Partial {
 		warnings = append(warnings, Warning("the profile covers only a part of the trace: "+p.State.Reason))

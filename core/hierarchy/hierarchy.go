@@ -3,21 +3,19 @@
 //
 //   - A fully associative LRU level is exact, from the stack-distance histogram of its line
 //     size: hits are the accesses with a distance below its number of lines (MODELS §2).
-//   - A set-associative level is exact if the profile has a set table: for a power of two of
-//     sets up to 65,536, with up to 32 ways, selected by the low bits of the line number
-//     (MODELS §4). It is also exact if the profile measured utilisation for it, which
-//     simulates its sets.
+//   - A set-associative level is exact if the profile has a set table: for a power of two of sets
+//     up to 65,536, with up to 32 ways, selected by the low bits of the line number (MODELS §4). It
+//     is also exact if the profile measured utilisation for it, which simulates its sets.
 //   - Any other set-associative level follows SDCM, which computes the probability of a hit
 //     at each distance if lines fall into sets at random (MODELS §5). A warning says so.
 //     Exact answers come with SDCM's for comparison.
 //
-// Every level is asked about the whole stream of accesses (the independent-level model,
-// MODELS §3): level i sees misses_{i-1} accesses, and misses what a cache of its size would
-// miss of the whole stream, but no more than it sees. A real lower level sees only the
-// misses of the level above, in another order of use; a warning says so. Exclusive LRU
-// levels with as many sets as the first one are exact: together with those above they are
-// one cache with the sum of their ways. Package simulate models other replacement
-// policies, other exclusive levels and write policies.
+// Every level is asked about the whole stream of accesses (the independent-level model, MODELS §3):
+// level i sees misses_{i-1} accesses, and misses what a cache of its size would miss of the whole
+// stream, but no more than it sees. A real lower level sees only the misses of the level above, in
+// another order of use; a warning says so. Exclusive LRU levels with as many sets as the first one
+// are exact: together with those above they are one cache with the sum of their ways. Package
+// simulate models other replacement policies, other exclusive levels and write policies.
 //
 // If the profile has stacks of threads, private levels are answered from each core's own
 // stack, where other cores' stores invalidate lines, and shared levels from the stack of

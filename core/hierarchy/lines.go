@@ -10,9 +10,8 @@ import (
 // MostLevels is the most levels of a hierarchy that is described in words.
 const MostLevels = 16
 
-// Add adds what one line says: a cache as [ParseCache] takes it, memory= with
-// what [ParseMemory] takes, clock=GHZ, or threads=one-core. The error is a
-// [*trace.OptionError].
+// Add adds what one line says: a cache as [ParseCache] takes it, memory= with what [ParseMemory]
+// takes, clock=GHZ, or threads=one-core. The error is a [*trace.OptionError].
 func (h *Hierarchy) Add(line string) (err error) {
 	bad := func(want string) error { return &trace.OptionError{Option: "cache", Got: line, Want: want} }
 	name, value, _ := strings.Cut(line, "=")

@@ -7,21 +7,19 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// HitProbability is P(h|Δ), the chance that an access with stack distance
-// distance (in lines) hits in a cache of lines lines and ways ways, lines ≥
-// ways ≥ 1, when lines fall into sets at random: the stack distance cache model
-// (SDCM; SASMM §2.2, MODELS §5). It is 1 below ways, and for a fully
-// associative cache (ways = lines) 0 from there on. The absolute error is below
-// 1e-9 for distances up to 2^40.
+// HitProbability is P(h|Δ), the chance that an access with stack distance distance (in lines) hits
+// in a cache of lines lines and ways ways, lines ≥ ways ≥ 1, when lines fall into sets at random:
+// the stack distance cache model (SDCM; SASMM §2.2, MODELS §5). It is 1 below ways, and for a fully
+// associative cache (ways = lines) 0 from there on. The absolute error is below 1e-9 for distances
+// up to 2^40.
 //
 // It is the binomial chance that fewer than ways of the distance lines in
 // between fell into the same set, one line in p = ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //
-// summed by the recurrence between neighbouring terms, all positive. Where the
-// first term underflows, the sum starts from the largest term instead and goes
-// both ways.
+// summed by the recurrence between neighbouring terms, all positive. Where the first term
+// underflows, the sum starts from the largest term instead and goes both ways.
 func HitProbability(distance, lines, ways uint64) float64 {
 	switch {
 	case distance < ways:
@@ -115,10 +113,9 @@ const (
 // next before it is computed anew: rounding adds up to 1e-13 over as many.
 const stepsByRecurrence = 512
 
-// expectedHits is Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is
-// not fully associative. The chance falls with the distance, so both ends, where
-// it is 1 or 0, cost nothing. Between them, one more line in between takes away
-// exactly the chance that it is the one too many,
+// expectedHits is Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
+// associative. The chance falls with the distance, so both ends, where it is 1 or 0, cost nothing.
+// Between them, one more line in between takes away exactly the chance that it is the one too many,
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //

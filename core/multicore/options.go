@@ -32,8 +32,7 @@ type Options struct {
 type Division uint8
 
 const (
-	// ByIterations divides the iterations of worksharing loops by their schedules, as
-	// OpenMP does.
+	// ByIterations divides the iterations of worksharing loops by their schedules, as OpenMP does.
 	ByIterations Division = iota
 	// ByRegion divides the executions of each block, region by region (Algorithms 1 and 2, with
 	// instances counted per region).

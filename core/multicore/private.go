@@ -7,10 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// coreShift places the private addresses of core c c·2^48 bytes higher than in the
-// sequential run. No program's addresses are as high, so that they do not collide. The
-// distance is a multiple of every cache's sets × line, so that every reference stays in its
-// set.
+// coreShift places the private addresses of core c c·2^48 bytes higher than in the sequential run.
+// No program's addresses are as high, so that they do not collide. The distance is a multiple of
+// every cache's sets × line, so that every reference stays in its set.
 const coreShift = 48
 
 // stagger is an additional distance of each core's stack. Otherwise threads' stacks would
@@ -18,8 +17,7 @@ const coreShift = 48
 // thread's frames a line higher than those of the thread before (KMP_STKOFFSET).
 const stagger = 64
 
-// stackBytes is the assumed size of a stack, that of a main thread, if the trace does not
-// state it.
+// stackBytes is the assumed size of a stack, that of a main thread, if the trace does not state it.
 const stackBytes = 8 << 20
 
 // privacy decides which rows of a region move to addresses of the core's own.

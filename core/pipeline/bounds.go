@@ -69,15 +69,14 @@ func (b *Body) missBound() float64 {
 	return waits / max(1, n*float64(b.Processor.Window)/m)
 }
 
-// fetch sets the bound by lines that come to the first level: those in sequence, so many
-// cycles an iteration, and the scattered ones. While a line comes, loads and stores do not
-// get at that level: they and the lines take their time one after the other, and all else
-// goes on beside them. That is the ECM model (H. Stengel, J. Treibig, G. Hager and G.
-// Wellein, Quantifying performance bottlenecks of stencil computations using the
-// Execution-Cache-Memory model, ICS 2015, section 3), max(T_OL, T_nOL + T_data). Where a core
-// overlaps transfers with accesses, as AMD Zen does, T_data is a bound by itself (J. Hofmann, C.
-// Alappat, G. Hager, D. Fey and G. Wellein, Bridging the Architecture Gap: Abstracting
-// Performance-Relevant Properties of Modern Server Processors, 2020).
+// fetch sets the bound by lines that come to the first level: those in sequence, so many cycles an
+// iteration, and the scattered ones. While a line comes, loads and stores do not get at that level:
+// they and the lines take their time one after the other, and all else goes on beside them. That is
+// the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying performance
+// bottlenecks of stencil computations using the Execution-Cache-Memory model, ICS 2015, section 3),
+// max(T_OL, T_nOL + T_data). Where a core overlaps transfers with accesses, as AMD Zen does, T_data
+// is a bound by itself (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein, Bridging the
+// Architecture Gap: Abstracting Performance-Relevant Properties of Modern Server Processors, 2020).
 func (s *Steady) fetch(b *Body, cycles float64) {
 	accesses := Body{Processor: b.Processor}
 	for i := range b.Ops {
@@ -183,9 +182,8 @@ func (b *Body) demands() []demand {
 	return slices.DeleteFunc(list, func(d demand) bool { return d.cycles <= 0 || d.ports == 0 })
 }
 
-// portBound is the smallest load of the most loaded port, over all ways to spread the
-// demands on their ports, the set of ports that has this load, and each port's load in
-// one such way.
+// portBound is the smallest load of the most loaded port, over all ways to spread the demands on
+// their ports, the set of ports that has this load, and each port's load in one such way.
 //
 // By linear programming duality it is the largest, over sets S of ports, of the demand
 // that only ports of S can take, by the number of ports in S. It is found as Dinkelbach
@@ -253,9 +251,8 @@ func newFlow(list []demand, most float64) *flow {
 	return f
 }
 
-// run sends what it can, along shortest ways (Edmonds and Karp). Where something is
-// left, cut is the set of ports that can be reached from it: all are full, and only they
-// can take it.
+// run sends what it can, along shortest ways (Edmonds and Karp). Where something is left, cut is
+// the set of ports that can be reached from it: all are full, and only they can take it.
 func (f *flow) run() (cut uint64, whole bool) {
 	fromDemand := make([]int, f.ports)   // the demand that a port was reached from; -1: not yet
 	fromPort := make([]int, len(f.list)) // the port that a demand was reached from; -1: it has something left; -2: not yet
@@ -332,13 +329,12 @@ func (f *flow) loads(load []float64) {
 	}
 }
 
-// recurrence is the most cycles that an iteration waits for the one before: the largest,
-// over the cycles of the dependence graph, of the sum of their latencies by the iterations
-// that they go around in. Ways of values through one iteration are summed up first: only
-// operations whose results later iterations use remain, and between them the longest
-// ways. On that graph Karp's theorem gives the largest mean (R. Karp, A characterization of
-// the minimum cycle mean in a digraph, 1978); what goes back several iterations passes
-// operations that do nothing.
+// recurrence is the most cycles that an iteration waits for the one before: the largest, over the
+// cycles of the dependence graph, of the sum of their latencies by the iterations that they go
+// around in. Ways of values through one iteration are summed up first: only operations whose
+// results later iterations use remain, and between them the longest ways. On that graph Karp's
+// theorem gives the largest mean (R. Karp, A characterization of the minimum cycle mean in a
+// digraph, 1978); what goes back several iterations passes operations that do nothing.
 func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) {
 	r := newRounds(b)
 	if len(r.ends) == 0 {

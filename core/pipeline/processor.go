@@ -47,28 +47,25 @@
 //   - llvm.ctpop of a number without POPCNT, and, on any x86, llvm.minnum, llvm.maxnum and
 //     llvm.round;
 //   - llvm.fma without FMA, llvm.floor and other roundings without SSE 4.1, and on any x86
-//     llvm.lround: calls of the mathematical library, whose time is not modelled
-//     ([Body.Unknown]).
+//     llvm.lround: calls of the mathematical library, whose time is not modelled ([Body.Unknown]).
 //
 // Conversely, a product and a sum that -ffast-math or -ffp-contract=fast allow to be fused are one
 // multiply-add if there is FMA (trace.Contract). Code for a machine of another kind, or an
 // unknown one, counts as made for the processor.
 //
 // Not modelled are: vectors of llvm.ctpop, llvm.ctlz and llvm.cttz; shifts of vectors by vectors
-// without AVX2; conversions of unsigned and of vectors of 64-bit integers without AVX-512;
-// products of vectors of bytes, and of two 64-bit numbers to 128 bits, which count as two;
-// llvm.bitreverse, llvm.copysign and saturating sums; llvm.memcpy of few bytes, which counts as a
-// call; selections of floating-point numbers that become branches; minnum without NaNs; and
-// copies of registers without AVX, whose operations overwrite an operand: they need dispatch
-// slots, and no port.
+// without AVX2; conversions of unsigned and of vectors of 64-bit integers without AVX-512; products
+// of vectors of bytes, and of two 64-bit numbers to 128 bits, which count as two; llvm.bitreverse,
+// llvm.copysign and saturating sums; llvm.memcpy of few bytes, which counts as a call; selections
+// of floating-point numbers that become branches; minnum without NaNs; and copies of registers
+// without AVX, whose operations overwrite an operand: they need dispatch slots, and no port.
 //
 // # Differences to the slides
 //
-// The slides sum up one pass of each block. A real core overlaps many iterations, so that they
-// take a fraction of that: the steady state is summed up here, and [SlidesForm] is the slides'
-// sum. PPT has eleven classes; here there are more, which fall back on PPT's if a description
-// lacks them. Micro-ops select among ports, which classes share. [NotModelled] lists what is
-// left out.
+// The slides sum up one pass of each block. A real core overlaps many iterations, so that they take
+// a fraction of that: the steady state is summed up here, and [SlidesForm] is the slides' sum. PPT
+// has eleven classes; here there are more, which fall back on PPT's if a description lacks them.
+// Micro-ops select among ports, which classes share. [NotModelled] lists what is left out.
 //
 // # Descriptions
 //
@@ -258,8 +255,7 @@ func (p *Processor) Throughput(c Cost) float64 {
 	return s.Cycles
 }
 
-// Missing is a class that a processor's description has no number for, nor one that
-// could stand in.
+// Missing is a class that a processor's description has no number for, nor one that could stand in.
 type Missing struct {
 	Class Class
 	Type  string // of the first instruction

@@ -21,8 +21,7 @@ func Processors() (names []string) {
 	return names
 }
 
-// Description is the text of a description that comes with the package; nil: none of
-// that name.
+// Description is the text of a description that comes with the package; nil: none of that name.
 func Description(name string) []byte {
 	text, err := files.ReadFile("processors/" + name + ".yaml")
 	if err != nil {

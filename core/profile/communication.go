@@ -8,10 +8,9 @@ import (
 // Communication reports which values threads of a trace write and other threads use
 // (MODELS §7). Package analysis/communication makes it.
 //
-// The source of a reference to a granule is the last thread that wrote it, if that
-// is another one. An event is every reference that has a source (Kulkarni §3), a
-// store too; a transfer is the first load by a thread of a value that another one
-// wrote since: what has to be moved at least.
+// The source of a reference to a granule is the last thread that wrote it, if that is another one.
+// An event is every reference that has a source (Kulkarni §3), a store too; a transfer is the first
+// load by a thread of a value that another one wrote since: what has to be moved at least.
 type Communication struct {
 	Granules []Granule // ascending: words of 8 bytes, lines, pages
 
@@ -117,8 +116,7 @@ func (c SharingClass) String() string { return sharingClassNames[c] }
 // ClassCount counts the granules of a class, and the references to them.
 type ClassCount struct{ Granules, References, Events uint64 }
 
-// SitePair counts values that one site wrote in one thread and another site used in another
-// thread.
+// SitePair counts values that one site wrote in one thread and another site used in another thread.
 type SitePair struct {
 	Producer, Consumer uint32 // indexes in Sites.Code, or NoSite
 	Object             uint32 // index in Sites.Data, or NoSite
@@ -161,9 +159,8 @@ type OwnedPart struct {
 	Own        uint64 // of them by Most
 }
 
-// FalseSharing is a set of falsely shared lines that go back and forth, of the same data
-// object and the same two sites. A line that one thread fills and another continues with is
-// not among them.
+// FalseSharing is a set of falsely shared lines that go back and forth, of the same data object and
+// the same two sites. A line that one thread fills and another continues with is not among them.
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
 	Offset  uint64    // of the first of the lines in it, from its block's begin

@@ -25,8 +25,7 @@ type Counters struct {
 	Tallies   []Tally            // ascending: see [CompareTallies]
 
 	UniqueBytes uint64
-	// Usage is the least number of bytes that hold 5 %, 10 %, … 100 % of the
-	// bytes accessed.
+	// Usage is the least number of bytes that hold 5 %, 10 %, … 100 % of the bytes accessed.
 	Usage [UsageSteps]uint64
 }
 
@@ -191,8 +190,7 @@ func (c *Counters) FunctionAt(number uint32) int {
 }
 
 // AddCounters adds the counters of two parts of one trace; either may be nil. The sums have no
-// unique bytes and no Usage, which do not add up. It fails if the parts are of different
-// programs.
+// unique bytes and no Usage, which do not add up. It fails if the parts are of different programs.
 func AddCounters(a, b *Counters) (*Counters, error) {
 	if a == nil && b == nil {
 		return nil, nil

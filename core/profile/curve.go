@@ -5,9 +5,8 @@ import (
 	"sort"
 )
 
-// Curve is a miss-ratio curve: from a histogram of stack distances it computes the hits and
-// misses of a fully associative LRU cache of any capacity (MODELS §1):
-// m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
+// Curve is a miss-ratio curve: from a histogram of stack distances it computes the hits and misses
+// of a fully associative LRU cache of any capacity (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
 //
 // It refers to the histogram, which must not change, and takes 24 bytes for each of the
 // histogram's blocks, that is for up to 256 distances.

@@ -9,8 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Version is the newest version of the binary form that this package writes and
-// reads.
+// Version is the newest version of the binary form that this package writes and reads.
 const Version = 5
 
 const (

@@ -2,10 +2,9 @@
 // independent of any machine. Files, the browser's store, messages between workers, and
 // questions exchange profiles and nothing else.
 //
-// A profile answers every later question about the run: hierarchy.Predict reads a profile and
-// never the trace. It is exact (each stack distance has its own count), versioned and
-// checksummed. The same trace and options give the same bytes, wherever and however the
-// profile was made.
+// A profile answers every later question about the run: hierarchy.Predict reads a profile and never
+// the trace. It is exact (each stack distance has its own count), versioned and checksummed. The
+// same trace and options give the same bytes, wherever and however the profile was made.
 //
 //   - [Profile] and the types in it: the data.
 //   - [Curve]: the miss-ratio curve of a histogram, for any capacity at once.
@@ -57,8 +56,7 @@ type Input struct {
 	Threads []uint32    // the threads that were analysed, ascending; nil: all
 }
 
-// Totals counts what was read. A reference that crosses lines is several line accesses
-// (MODELS §1).
+// Totals counts what was read. A reference that crosses lines is several line accesses (MODELS §1).
 type Totals struct {
 	References [trace.NumKinds]uint64 // analysed references, by kind
 	Bytes      [trace.NumKinds]uint64 // bytes that they touched, by kind
@@ -98,11 +96,10 @@ type KindLocality struct {
 	Distances Histogram // F(Δ), Δ in distinct lines, from zero
 }
 
-// RoundDistances rounds the distances of p down to the given number of significant binary
-// digits if its histograms take more than most bytes of memory, and reports whether they
-// did. Miss counts of fully associative caches remain exact where the number of lines has
-// no more significant digits, as in every cache whose size is a power of two. The digest
-// changes.
+// RoundDistances rounds the distances of p down to the given number of significant binary digits if
+// its histograms take more than most bytes of memory, and reports whether they did. Miss counts of
+// fully associative caches remain exact where the number of lines has no more significant digits,
+// as in every cache whose size is a power of two. The digest changes.
 func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 	var bytes uint64
 	for _, l := range p.Locality {

@@ -108,10 +108,9 @@ package profile
 //	segl  when lines were last used, as package analysis/footprint draws it
 //	END.  32 bytes: the digest
 //
-// A section whose tag begins in lower case is optional: readers may skip it and
-// the digest does not cover it. The digest is the SHA-256 of the other sections
-// before END., each as tag, length and payload, in the order above and by line
-// size: the order in which they are always written.
+// A section whose tag begins in lower case is optional: readers may skip it and the digest does not
+// cover it. The digest is the SHA-256 of the other sections before END., each as tag, length and
+// payload, in the order above and by line size: the order in which they are always written.
 //
 // A profile of two accesses to one line, read from a din trace, begins
 //
@@ -231,8 +230,7 @@ func (p *Profile) writeLocality(w *writer) {
 	}
 }
 
-// readLocality reads the histograms of a line size, its windows or its set tables, in this
-// order.
+// readLocality reads the histograms of a line size, its windows or its set tables, in this order.
 func (p *Profile) readLocality(tag string, c *coder) {
 	n := len(p.Locality)
 	if tag == "LOCA" {

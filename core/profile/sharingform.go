@@ -209,8 +209,7 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 	return d.Foreign.checkWithin(sum, &d.Sets, 0, estimated)
 }
 
-// fits reports whether a member's accesses are those of its core, each with one
-// change of distance.
+// fits reports whether a member's accesses are those of its core, each with one change of distance.
 func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	accesses, _ := private.sum(^uint64(0))
 	finite, ok := summed(&m.Distances, accesses)

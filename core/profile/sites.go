@@ -70,8 +70,7 @@ type Site struct {
 // References returns the number of references that the site made.
 func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
-// Stride returns the most frequent class of the site's references, or the most regular of
-// several.
+// Stride returns the most frequent class of the site's references, or the most regular of several.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {

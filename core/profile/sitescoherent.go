@@ -118,8 +118,7 @@ type coherentSums struct {
 	bins, lost [SiteBins]uint64
 }
 
-// add adds a site's counts. It reports whether they are in order, and as many as its
-// accesses.
+// add adds a site's counts. It reports whether they are in order, and as many as its accesses.
 func (t *coherentSums) add(c *CoherentReuse, of *Reuse) bool {
 	all := counter{n: c.Cold}
 	t.cold += c.Cold

@@ -7,10 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// In section SITE a site is written as its difference from the previous one: a mask of the
-// numbers that are not as expected and of the texts that differ, and then these. Most
-// neighbours have the same function, file and line, so that a site takes a few bytes besides
-// its counts.
+// In section SITE a site is written as its difference from the previous one: a mask of the numbers
+// that are not as expected and of the texts that differ, and then these. Most neighbours have the
+// same function, file and line, so that a site takes a few bytes besides its counts.
 
 const (
 	siteNumbers = 7

@@ -99,8 +99,7 @@ type Pieces struct {
 	hash *xxhash.Digest
 }
 
-// NewPieces returns a writer that calls put with each piece, in order. put must not keep the
-// piece.
+// NewPieces returns a writer that calls put with each piece, in order. put must not keep the piece.
 func NewPieces(put func(i int, piece []byte) error) *Pieces {
 	return &Pieces{put: put, part: make([]byte, 0, PieceBytes), hash: xxhash.New()}
 }

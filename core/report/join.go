@@ -73,12 +73,10 @@ func (r *JoinedRow) Difference(cell int) Value { return Difference(r.A[cell], r.
 // Change is the difference as a share of A.
 func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell]) }
 
-// Join puts two tables of the same kind side by side, matching rows by name and
-// columns by key.
+// Join puts two tables of the same kind side by side, matching rows by name and columns by key.
 //
-// Where the rows of both tables rise by name, as distances do, so do the joined
-// ones. Otherwise they keep the order of a, and a row that is only in b follows
-// the one that it follows there.
+// Where the rows of both tables rise by name, as distances do, so do the joined ones. Otherwise
+// they keep the order of a, and a row that is only in b follows the one that it follows there.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title, problems: by.Problems}
 	switch {
@@ -228,8 +226,7 @@ func (j *Joined) fill() {
 // Cell is the index of the compared column with that key, or -1.
 func (j *Joined) Cell(key string) int { return (&Table{Columns: j.Cells}).Index(key) }
 
-// Pick leaves only these compared columns, in this order; keys that there are
-// not are passed over.
+// Pick leaves only these compared columns, in this order; keys that there are not are passed over.
 func (j *Joined) Pick(keys ...string) *Joined {
 	picked := &Joined{Title: j.Title, Columns: j.Columns, Rows: make([]JoinedRow, len(j.Rows)), problems: j.problems}
 	for i := range j.Rows {
@@ -257,14 +254,12 @@ func (j *Joined) SortByDifference(cell int) {
 	})
 }
 
-// Table has a row for every compared cell: the name of the row, in which tables
-// it is, the cell's key, A, B, the difference and the change. Words have a row
-// only where they differ.
+// Table has a row for every compared cell: the name of the row, in which tables it is, the cell's
+// key, A, B, the difference and the change. Words have a row only where they differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
-// Brief is Table without the columns that tell nothing here, for people: in
-// which tables a row is, if all are in both, and which cell it is, if there is
-// only one.
+// Brief is Table without the columns that tell nothing here, for people: in which tables a row is,
+// if all are in both, and which cell it is, if there is only one.
 func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {
@@ -342,9 +337,8 @@ func (j *Joined) allInBoth() bool {
 	return true
 }
 
-// Wide has a row for every row, and for each compared cell the columns A, B,
-// difference and change, their keys behind the cell's: misses_a, misses_b,
-// misses_difference, misses_change.
+// Wide has a row for every row, and for each compared cell the columns A, B, difference and change,
+// their keys behind the cell's: misses_a, misses_b, misses_difference, misses_change.
 func (j *Joined) Wide(key string) Table {
 	cells := j.worth()
 	t := Table{Key: key, Title: j.Title, Columns: append([]Column{}, j.Columns...)}

@@ -41,8 +41,7 @@ type Bus struct {
 	WriteBacksForReads, WriteBacksForWrites uint64
 }
 
-// bus connects caches that share the next level, or memory. A member includes all caches
-// above it.
+// bus connects caches that share the next level, or memory. A member includes all caches above it.
 type bus struct {
 	msi     bool
 	members []*level

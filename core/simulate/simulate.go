@@ -11,12 +11,11 @@
 //
 // # Demand
 //
-// Demand accesses of the first level are those of the trace. Misses are demanded of the next
-// level, so that a level's demand accesses are the misses of the level above (times the
-// number of lines that fill one there, if lines are smaller below). A line that is fetched
-// for a store is a read below; a store is a write below if the level above does not allocate
-// for it. Everything else that arrives is counted apart: write-backs, stores written
-// through, and victims.
+// Demand accesses of the first level are those of the trace. Misses are demanded of the next level,
+// so that a level's demand accesses are the misses of the level above (times the number of lines
+// that fill one there, if lines are smaller below). A line that is fetched for a store is a read
+// below; a store is a write below if the level above does not allocate for it. Everything else that
+// arrives is counted apart: write-backs, stores written through, and victims.
 //
 // # One access
 //
@@ -41,10 +40,9 @@
 //     least as large as those above.
 //   - A non-inclusive level, the default, keeps the lines that it fetched and invalidates
 //     nothing above. DineroIV, Cachegrind and drcachesim have such levels.
-//   - An exclusive level is filled with the lines, clean and dirty, that the level above
-//     evicts, and removes a line that is demanded of it; changes move up with the line. What
-//     is written through, or written back at the end, passes it by. Its lines are as large
-//     as those above.
+//   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts,
+//     and removes a line that is demanded of it; changes move up with the line. What is written
+//     through, or written back at the end, passes it by. Its lines are as large as those above.
 //
 // The first level's inclusion has no meaning.
 //
@@ -86,8 +84,7 @@
 // a cache is counted (remote, clean or dirty). If the caches on one bus have lines of
 // different sizes, the largest are kept coherent.
 //
-// For one private level, the misses of each core equal those of its coherent stack
-// (MODELS §6.4).
+// For one private level, the misses of each core equal those of its coherent stack (MODELS §6.4).
 //
 // # The end
 //

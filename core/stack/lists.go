@@ -26,10 +26,9 @@ func (p *listPage) have() {
 }
 
 // list has the entries of a set in order: the number of the move, and the last bits of the line. 0
-// stands for none, older than any. It is
-// a ring: where it is full and gets another entry, the oldest makes way and the list
-// turns by one, which is a single store. It turns only then, so that the newest half
-// of a list that is not full keeps to one line of the cache.
+// stands for none, older than any. It is a ring: where it is full and gets another entry, the
+// oldest makes way and the list turns by one, which is a single store. It turns only then, so that
+// the newest half of a list that is not full keeps to one line of the cache.
 type list [MaxWays]uint64
 
 const (

@@ -26,9 +26,8 @@ const shelfBlock = 2 << 20
 
 var errShelfBlock = errors.New("a part of the model that was moved out of memory is not as it was written; check the disk, and analyse the trace again")
 
-// shelfWriter writes lines in ascending order with their stamps. Both are stored as
-// differences to those before, so that a line next to one that was used just before
-// it takes two bytes.
+// shelfWriter writes lines in ascending order with their stamps. Both are stored as differences to
+// those before, so that a line next to one that was used just before it takes two bytes.
 //
 //	block   lines in it, a uvarint, behind a checksum of 8 bytes
 //	line    difference to the line before; to 0 for the first of a block: uvarint

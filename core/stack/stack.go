@@ -7,20 +7,18 @@
 //
 //  1. The topmost 16 lines are an array in order of use. Most accesses of real programs end
 //     there: a linear search that shifts while it looks, and the distance is the position.
-//  2. A line that falls off the array gets a time stamp. Below the array the order of use is
-//     the order of the stamps, so the distance of a line that comes back is 16 plus the number
-//     of live stamps newer than its own. A bitmap of live stamps with a tree of prefix counts
-//     (stamps.go) finds that number in a fixed, short walk; a hash table (table.go) finds the
-//     stamp.
+//  2. A line that falls off the array gets a time stamp. Below the array the order of use is the
+//     order of the stamps, so the distance of a line that comes back is 16 plus the number of live
+//     stamps newer than its own. A bitmap of live stamps with a tree of prefix counts (stamps.go)
+//     finds that number in a fixed, short walk; a hash table (table.go) finds the stamp.
 //
 // The array does not depend on the hash table, so accesses that miss it are queued and settled
 // in bursts: the table's slots are touched first, so that their cache misses overlap.
 //
-// Where most accesses miss the array, searching it is in vain, and two lines have to be looked
-// up: the one that comes back and the one that falls off. Then every line has a stamp
-// (exact.go), repeated accesses to one line are recognised by comparing, and any other access
-// is one look into the table. The array is updated once in a while, for the time when most
-// accesses hit it again.
+// Where most accesses miss the array, searching it is in vain, and two lines have to be looked up:
+// the one that comes back and the one that falls off. Then every line has a stamp (exact.go),
+// repeated accesses to one line are recognised by comparing, and any other access is one look into
+// the table. The array is updated once in a while, for the time when most accesses hit it again.
 //
 // When stamps run out the live ones are renumbered from zero; room for as many new ones keeps
 // that rare.

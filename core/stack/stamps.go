@@ -2,10 +2,9 @@ package stack
 
 import "math/bits"
 
-// stamps is an ordered set of time stamps: a bitmap of those that are live, and
-// above it a tree that counts them. It answers, for a live stamp, how many live
-// ones are newer, in a walk of a few words without a loop or a branch that
-// depends on the stamp.
+// stamps is an ordered set of time stamps: a bitmap of those that are live, and above it a tree
+// that counts them. It answers, for a live stamp, how many live ones are newer, in a walk of a few
+// words without a loop or a branch that depends on the stamp.
 //
 //	block   65,536 stamps: their bitmap, and five levels of nodes of fan-out 4,
 //	        which cover 256, 1,024, … 65,536 stamps. A node is a word of four
@@ -13,9 +12,8 @@ import "math/bits"
 //	        children before child c
 //	wide    levels of fan-out 4 above the blocks: nodes of four 32-bit lanes
 //
-// Lanes hold prefixes, not counts, so a query reads one lane a level. An update
-// adds one to every lane behind a child at once: that is a constant step,
-// shifted by the child's number.
+// Lanes hold prefixes, not counts, so a query reads one lane a level. An update adds one to every
+// lane behind a child at once: that is a constant step, shifted by the child's number.
 type stamps struct {
 	blocks []block
 	wide   [][][2]uint64

@@ -15,8 +15,7 @@
 //     service worker and caches begin empty.
 //  3. Every page and worker is watched. A console error, an exception, a
 //     violation of the policy or a request to another origin fails the test.
-//  4. Tests wait for conditions, as long as a slow machine needs; no time is
-//     asserted.
+//  4. Tests wait for conditions, as long as a slow machine needs; no time is asserted.
 //
 // Most tests take the page as the command serves it. hostings_test.go has the other
 // ways: a static host without headers, Cloudflare's runtime, the unzipped archive and

@@ -34,8 +34,7 @@ type kernel struct {
 	// the run with one thread does several at once that threads may have to do one by one.
 	// It is compiled without that, too.
 	vector bool
-	// runs is the number of runs whose mean is the truth, where who does what is not settled;
-	// 0: 1.
+	// runs is the number of runs whose mean is the truth, where who does what is not settled; 0: 1.
 	runs int
 }
 

@@ -90,9 +90,8 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 	return list, nil
 }
 
-// footprints are those that tell the caches' levels: half of each but the last one; four
-// times the last but one, of which next to nothing hits there; then larger ones up to what
-// is beyond them.
+// footprints are those that tell the caches' levels: half of each but the last one; four times the
+// last but one, of which next to nothing hits there; then larger ones up to what is beyond them.
 func footprints(caches []pipeline.Level) (list []uint64) {
 	for _, c := range caches[:max(1, len(caches)-1)] {
 		list = append(list, c.SizeBytes/2)

@@ -2,9 +2,8 @@ package state
 
 import "github.com/stackglass/stackglass/core/profile"
 
-// Bin counts the accesses whose stack distance is in a logarithmic bin: 0, 1,
-// 2–3, 4–7, ... The counts behind it stay exact in the profile; cold accesses
-// are a bin of their own.
+// Bin counts the accesses whose stack distance is in a logarithmic bin: 0, 1, 2–3, 4–7, ... The
+// counts behind it stay exact in the profile; cold accesses are a bin of their own.
 type Bin struct {
 	Low, High uint64 // distances, both included
 	Cold      bool

@@ -261,9 +261,8 @@ func WaysText(ways uint32) string {
 	return Plural(uint64(ways), "way", "ways")
 }
 
-// Sizes are the cache sizes to choose from: powers of two and one size between
-// each two, as real caches have them, from 1 KiB to 1 GiB. also is among them
-// even if it is neither.
+// Sizes are the cache sizes to choose from: powers of two and one size between each two, as real
+// caches have them, from 1 KiB to 1 GiB. also is among them even if it is neither.
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {
@@ -314,8 +313,7 @@ func Typed(x float64) string {
 	return hierarchy.FormatNumber(x)
 }
 
-// numbers are what an answer comes to, level by level and in sum, with times if they are
-// asked for.
+// numbers are what an answer comes to, level by level and in sum, with times if they are asked for.
 func (c *Caches) numbers(times bool) report.Table {
 	t, p := report.Table{Columns: []report.Column{{Key: "number", Label: "number"}, {Key: "value", Label: "value"}}}, &c.Prediction.Prediction
 	add := func(name string, value report.Value) { t.Add(report.TextOf(name), value) }
@@ -338,8 +336,7 @@ func (c *Caches) numbers(times bool) report.Table {
 	return t
 }
 
-// predicted is a number of accesses of a model, to whole ones; a count where it
-// is exact.
+// predicted is a number of accesses of a model, to whole ones; a count where it is exact.
 func predicted(x float64, exact bool) report.Value {
 	if exact {
 		return report.Count(uint64(math.Round(x)))
@@ -347,8 +344,7 @@ func predicted(x float64, exact bool) report.Value {
 	return report.Real(math.Round(x))
 }
 
-// Against has the answers for two hierarchies side by side: level by level, and
-// what they come to.
+// Against has the answers for two hierarchies side by side: level by level, and what they come to.
 func Against(nameA, nameB string, a, b *Caches) *Table {
 	times := a.Average != "" || b.Average != ""
 	joined := report.Join(a.numbers(times), b.numbers(times), report.Key{Columns: []string{"number"}})

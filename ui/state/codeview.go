@@ -14,8 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// CodeView is the Code view of one profile: places in an order, and the one that
-// is picked.
+// CodeView is the Code view of one profile: places in an order, and the one that is picked.
 type CodeView struct {
 	*Code
 	Sort, Search string
@@ -151,8 +150,7 @@ func (v *CodeView) Grid(picked int) *Grid {
 	}
 }
 
-// remainder is the row of the misses that are of no place; nil where there are
-// none.
+// remainder is the row of the misses that are of no place; nil where there are none.
 func (v *CodeView) remainder(columns []column) []string {
 	cells := make([]string, len(columns))
 	any := false

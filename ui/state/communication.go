@@ -149,8 +149,7 @@ func (c *Communication) Flows(granule, window int) []profile.Flow {
 	return c.Granules[granule].Flows
 }
 
-// Matrix is what matrix.js draws: a row for each thread that writes, a column for
-// each that uses.
+// Matrix is what matrix.js draws: a row for each thread that writes, a column for each that uses.
 type Matrix struct {
 	ID                  string
 	Title               string
@@ -386,8 +385,7 @@ func (c *Communication) OwnerName(i int) string {
 	return c.view.ObjectName(o.Object) + ", " + Plural(uint64(len(o.Parts)), "part", "parts") + " of " + Bytes(o.PartBytes)
 }
 
-// OwnerMap draws who touched each part of a data structure first, and who touches it
-// most.
+// OwnerMap draws who touched each part of a data structure first, and who touches it most.
 func (c *Communication) OwnerMap(i int) *Matrix {
 	return c.owned.once(i, func() *Matrix { return c.drawOwners(&c.Owners[i]) })
 }
@@ -488,8 +486,7 @@ func (c *Communication) Sentence() string {
 		Exact(transfers) + " of them are the first to load the new value. A version of the program with messages would have to send at least " + Bytes(c.Messages) + "."
 }
 
-// SourceSentence says, for a private cache of some size, where transfers of lines
-// come from.
+// SourceSentence says, for a private cache of some size, where transfers of lines come from.
 func (c *Communication) SourceSentence(bytes uint64) string {
 	if c.Sources == nil {
 		return "Where lines come from was not counted: analyse the trace again with “sharing” among its analyses."

@@ -141,9 +141,8 @@ func (c *Comparison) Histogram() *Chart {
 	return chart
 }
 
-// OverTime is the misses of both over the run in caches of 2^log2Lines lines.
-// The runs need not be equally long: they are drawn over the references, each
-// from its own first one.
+// OverTime is the misses of both over the run in caches of 2^log2Lines lines. The runs need not be
+// equally long: they are drawn over the references, each from its own first one.
 func (c *Comparison) OverTime(log2Lines int) *Chart {
 	var parts [2]*Chart
 	c.both(func(side int, v *View) { parts[side] = v.OverTime([]int{log2Lines}) })
@@ -481,8 +480,7 @@ func (c *Comparison) footprints() Finding {
 	return f
 }
 
-// worstSize is the cache size at which both differ most, in misses of all
-// accesses.
+// worstSize is the cache size at which both differ most, in misses of all accesses.
 func (c *Comparison) worstSize() Finding {
 	f := Finding{ID: "size", Title: "Largest difference", Tab: TabCaches}
 	var capacity uint64

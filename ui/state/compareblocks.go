@@ -68,8 +68,7 @@ func (p *BlocksPair) table(key, title, by string, q ask.Question, columns []stri
 	return a.byRow(title, blockWords, by, columns, numbers...)
 }
 
-// Same finds the function of B that is called as the one in question in A; 0: there is
-// none.
+// Same finds the function of B that is called as the one in question in A; 0: there is none.
 func (p *BlocksPair) Same() uint32 {
 	t := p.B.Table("functions")
 	for i := range rowsOf(t) {

@@ -5,8 +5,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Own compares private caches of a size by thread; nil where one run has no stacks
-// of threads.
+// Own compares private caches of a size by thread; nil where one run has no stacks of threads.
 func (c *Comparison) Own(bytes uint64, by string) *Table {
 	return c.threadsTable("core", bytes, "Misses in a cache of "+Bytes(bytes)+" for each thread, A and B", by, []string{"core"},
 		"misses", "coherence", "accesses")

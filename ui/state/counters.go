@@ -95,8 +95,7 @@ func CounterDefinitions(p *profile.Profile) *Table {
 	return newReportTable("stackglass.counters", t, t, "", words)
 }
 
-// MissingCounters says in sentences what a profile's counters leave out, and
-// why.
+// MissingCounters says in sentences what a profile's counters leave out, and why.
 func MissingCounters(p *profile.Profile) (list []string) {
 	for _, m := range answers.NotCounted(p) {
 		list = append(list, upper(m)+".")

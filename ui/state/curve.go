@@ -11,8 +11,7 @@ import (
 // pixels. The table behind it has them all.
 const curvePoints = 2000
 
-// MissCurve is the miss-ratio curve over the cache size, with the levels of a
-// hierarchy on it.
+// MissCurve is the miss-ratio curve over the cache size, with the levels of a hierarchy on it.
 func (v *View) MissCurve(levels []LevelCard) *Chart {
 	lowest := v.MissRatio(math.MaxUint64)
 	chart := &Chart{
@@ -71,8 +70,7 @@ func (v *View) marksSentence(levels []LevelCard) string {
 // hasLines tells whether a cache has lines of the size that is in view.
 func (v *View) hasLines(c hierarchy.Cache) bool { return uint64(c.LineBytes) == v.LineBytes }
 
-// unmarked says which levels are not marked, as their lines are of another size
-// than those in view.
+// unmarked says which levels are not marked, as their lines are of another size than those in view.
 func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 	for _, l := range levels {
 		if !v.hasLines(l) {
@@ -82,10 +80,9 @@ func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 	return text
 }
 
-// curvePoints fills the chart's At and gives the ratios. Where there are more
-// breakpoints than a screen can show, only the first and the last one of each
-// step of the axis are kept: the last one holds up to the next step, however far
-// that is. Each that is kept is exact.
+// curvePoints fills the chart's At and gives the ratios. Where there are more breakpoints than a
+// screen can show, only the first and the last one of each step of the axis are kept: the last one
+// holds up to the next step, however far that is. Each that is kept is exact.
 func (v *View) curvePoints(chart *Chart, most float64) []float64 {
 	step := 1.0
 	if v.Curve.Len() > curvePoints {

@@ -113,8 +113,7 @@ func (v *View) knees() []Finding {
 	return []Finding{{ID: "knees", Title: "Steps", Tab: TabCaches, Text: upper(text) + "."}}
 }
 
-// kneeWords names both ends of a fall: in lines where few make it, in bytes
-// where it is wide.
+// kneeWords names both ends of a fall: in lines where few make it, in bytes where it is wide.
 func (v *View) kneeWords(k Knee) string {
 	if k.Cliff() {
 		return "between " + Exact(k.Below) + " and " + Exact(k.Lines) + " lines (" + Bytes(k.Lines*v.LineBytes) + ")"

@@ -6,8 +6,7 @@
 // tested natively. The flow:
 //
 //  1. [NewView] sums a profile up for one line size.
-//  2. [View.Findings], [View.Bins], [CurveChart], ... make sentences, charts and
-//     tables of it.
+//  2. [View.Findings], [View.Bins], [CurveChart], ... make sentences, charts and tables of it.
 //  3. The components of package ui lay them out; a [Chart] goes to charts.js.
 package state
 
@@ -56,8 +55,7 @@ func SI(n uint64) string {
 	return scaled(float64(n), 1000, []string{"", "k", "M", "G", "T", "P", "E"})
 }
 
-// Bytes writes a number of bytes with three significant digits and a binary
-// prefix: 1.37 MiB.
+// Bytes writes a number of bytes with three significant digits and a binary prefix: 1.37 MiB.
 func Bytes(n uint64) string {
 	return scaled(float64(n), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"})
 }

@@ -63,9 +63,8 @@ func daysBetween(t, now time.Time) int {
 // StoragePart is a part of what this page keeps on the reader's disk.
 type StoragePart struct{ ID, Name, Size, Share string }
 
-// Storage tells what lies in the browser's storage, about: used bytes in all, 0: not
-// known, of which entries say theirs. running lie outside of memory for the analysis
-// of a key.
+// Storage tells what lies in the browser's storage, about: used bytes in all, 0: not known, of
+// which entries say theirs. running lie outside of memory for the analysis of a key.
 func Storage(entries []profile.Entry, used uint64, key string, running uint64) (parts []StoragePart, total string) {
 	var finished, checkpoints, outside uint64
 	for _, e := range entries {

@@ -11,9 +11,8 @@ import (
 // MaxLines is the most capacities that the view over time shows at once.
 const MaxLines = 3
 
-// Log2Lines are the capacities that the windows of the run can answer for and
-// that are of use: from 1 KiB to the first that holds the whole footprint, as
-// powers of two of lines.
+// Log2Lines are the capacities that the windows of the run can answer for and that are of use: from
+// 1 KiB to the first that holds the whole footprint, as powers of two of lines.
 func (v *View) Log2Lines() []int {
 	var list []int
 	low := max(bits.Len64(1024/v.LineBytes)-1, 0)
@@ -148,9 +147,8 @@ func (v *View) WorkingSetTable() *Table {
 	})
 }
 
-// LevelLog2Lines are the capacities over time that stand for levels: the largest
-// power of two of lines that each can hold. estimates names the levels that are
-// larger than that.
+// LevelLog2Lines are the capacities over time that stand for levels: the largest power of two of
+// lines that each can hold. estimates names the levels that are larger than that.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()
 	for _, l := range levels {

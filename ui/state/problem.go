@@ -40,9 +40,8 @@ func Problems(problems string) []Problem {
 	return list
 }
 
-// newProblem puts a sentence before the answer that lists what every format
-// said of a file. Its parts are those of [open.UnknownError], which reaches the
-// page as text.
+// newProblem puts a sentence before the answer that lists what every format said of a file. Its
+// parts are those of [open.UnknownError], which reaches the page as text.
 func newProblem(text string) Problem {
 	name, rest, ok := strings.Cut(text, ": unknown format")
 	inside, list, known := strings.Cut(rest, "; it begins with ")

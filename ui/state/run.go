@@ -63,8 +63,7 @@ func NewRunBar(p workers.Progress) RunBar {
 	return bar
 }
 
-// SameForm tells whether another bar has the same parts, and only says other things in
-// them.
+// SameForm tells whether another bar has the same parts, and only says other things in them.
 func (b RunBar) SameForm(other RunBar) bool {
 	return b.Known == other.Known && b.Paused == other.Paused && slices.EqualFunc(b.Facts, other.Facts, func(f, g Fact) bool {
 		return f.ID == g.ID && f.Name == g.Name && (f.Share == "") == (g.Share == "")

@@ -8,9 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Screen is what the URL's hash says: which analysis, which view of it, and
-// its settings. It holds no data: a link gives nothing away but the key of an
-// entry in the reader's own store.
+// Screen is what the URL's hash says: which analysis, which view of it, and its settings. It holds
+// no data: a link gives nothing away but the key of an entry in the reader's own store.
 type Screen struct {
 	Open      string // key of the analysis; "": the first screen
 	Other     string // key of the analysis that it is compared with; "": none
@@ -23,8 +22,7 @@ type Screen struct {
 	ClockGHz  float64           // of Levels
 	Preset    string            // "": the default one
 	Threads   hierarchy.Placement
-	// Beside is a hierarchy that was kept beside the one in question; without
-	// levels: none.
+	// Beside is a hierarchy that was kept beside the one in question; without levels: none.
 	Beside    hierarchy.Hierarchy
 	Cell      Cell               // sets × ways that are picked
 	Conflicts bool               // the map of these shows conflict misses
@@ -174,8 +172,7 @@ func parse(text string, bits int) uint64 {
 	return n
 }
 
-// Hash writes the screen for the URL, without "#". What is the default is left
-// out.
+// Hash writes the screen for the URL, without "#". What is the default is left out.
 func (s Screen) Hash() string {
 	if s.Open == "" {
 		return ""
@@ -260,8 +257,7 @@ func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
 
-// With gives the screen on another tab, its table closed. What rows are sorted by
-// is the tab's own.
+// With gives the screen on another tab, its table closed. What rows are sorted by is the tab's own.
 func (s Screen) With(t Tab) Screen {
 	if t != s.Tab {
 		s.Sort = ""
@@ -282,8 +278,7 @@ func (s Screen) SummedIn(by CodeBy) Screen {
 	return s
 }
 
-// Summed gives the screen with counters summed up by something else, in its own
-// order.
+// Summed gives the screen with counters summed up by something else, in its own order.
 func (s Screen) Summed(by answers.CountersBy) Screen {
 	if by == answers.ByProgram {
 		by = ""
@@ -307,9 +302,8 @@ func (s Screen) Toggle(chart string) Screen {
 	return s
 }
 
-// ToggleCapacity shows or hides a capacity in the view over time. shown are the
-// ones shown now; beyond [MaxLines] the first one makes room, and the last one
-// stays.
+// ToggleCapacity shows or hides a capacity in the view over time. shown are the ones shown now;
+// beyond [MaxLines] the first one makes room, and the last one stays.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	var list []int
 	found := false

@@ -95,8 +95,7 @@ type HeatMap struct {
 	LineBytes uint64
 	Rows      int
 	Columns   int
-	// Values are shares of all accesses, row by row. Signed ones are drawn to
-	// both sides of zero.
+	// Values are shares of all accesses, row by row. Signed ones are drawn to both sides of zero.
 	Values []float64
 	Signed bool
 	Least  float64 // of Values

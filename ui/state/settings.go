@@ -107,10 +107,9 @@ func (s Settings) sample(spec *analysis.Spec) error {
 	return nil
 }
 
-// Measure has the levels of a hierarchy measured by site, as far as their lines are
-// those at which sites are told apart, or are not analysed at all: whose the misses
-// in sets are, distances do not tell. Sets that a hash chooses cannot be measured,
-// nor can anything of a sample.
+// Measure has the levels of a hierarchy measured by site, as far as their lines are those at which
+// sites are told apart, or are not analysed at all: whose the misses in sets are, distances do not
+// tell. Sets that a hash chooses cannot be measured, nor can anything of a sample.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return

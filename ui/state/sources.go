@@ -59,9 +59,8 @@ func (s *Sources) Add(f *Source) {
 	s.files[f.Name] = append(s.files[f.Name], f)
 }
 
-// Of lists the files that may be the one that a profile names, those alone that
-// have most folders in common with it: more than one where it is not known which
-// it is.
+// Of lists the files that may be the one that a profile names, those alone that have most folders
+// in common with it: more than one where it is not known which it is.
 func (s *Sources) Of(name string) (list []*Source) {
 	most := 0
 	for _, f := range s.files[path.Base(name)] {
@@ -77,8 +76,7 @@ func (s *Sources) Of(name string) (list []*Source) {
 	return list
 }
 
-// Label tells files of one name apart: by the folder where it is known, else by
-// the length.
+// Label tells files of one name apart: by the folder where it is known, else by the length.
 func (f *Source) Label(number int) string {
 	if f.Path != "" && f.Path != f.Name {
 		return f.Path

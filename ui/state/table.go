@@ -37,10 +37,9 @@ type Table struct {
 	key      string                  // of the table in the document
 }
 
-// show returns the columns with these keys, as far as there are such, or all without keys.
-// Half of a confidence interval stands behind its number. "file,line,function" is one column
-// that says where something is. Of the rows it shows those with these values in the columns
-// with these keys.
+// show returns the columns with these keys, as far as there are such, or all without keys. Half of
+// a confidence interval stands behind its number. "file,line,function" is one column that says
+// where something is. Of the rows it shows those with these values in the columns with these keys.
 func show(t *report.Table, style report.Words, where map[string]string, keys ...string) *Table {
 	var columns [][]int // indices
 	add := func(key string) {
@@ -156,8 +155,7 @@ func (t *Table) answered(reply *answers.Reply, key string) *Table {
 	return t
 }
 
-// Source returns the table that this one shows, with all rows and columns; nil where there
-// is none.
+// Source returns the table that this one shows, with all rows and columns; nil where there is none.
 func (t *Table) Source() *report.Table {
 	if t.document != nil {
 		d := t.document()
@@ -190,8 +188,7 @@ func (t *Table) JSON() []byte {
 }
 
 // Grid is a table of any length of which the browser draws only the rows in view
-// (site/static/tables.js): Row is called for these. It is not changed once it is
-// handed over.
+// (site/static/tables.js): Row is called for these. It is not changed once it is handed over.
 type Grid struct {
 	*Table
 	ID       string

@@ -57,8 +57,7 @@ type coreCurves struct {
 	lost                      *profile.Curve // of coherence misses, by the depth at which they were lost
 }
 
-// Threads gives the view, or nil where the profile has no stacks of threads for the
-// line size.
+// Threads gives the view, or nil where the profile has no stacks of threads for the line size.
 func (v *View) Threads() *Threads {
 	if v.threads != nil {
 		return v.threads
@@ -205,9 +204,8 @@ func leastRatio(c *profile.Curve) float64 {
 	return c.MissRatio(math.MaxUint64)
 }
 
-// ratios gives the curves' ratios at common capacities: sixteen for each power of
-// two, and where there are fewer, every number of lines. Steps between are in the
-// table.
+// ratios gives the curves' ratios at common capacities: sixteen for each power of two, and where
+// there are fewer, every number of lines. Steps between are in the table.
 func ratios(chart *Chart, curves []*profile.Curve, lineBytes uint64) [][]float64 {
 	const each = 16
 	last := uint64(0)
@@ -437,8 +435,7 @@ func (t *Threads) Shared(g Groups, bytes uint64) []SharedGroup {
 	return list
 }
 
-// groupCurves are the members' curves on the group's stack, nil where the profile
-// has it not.
+// groupCurves are the members' curves on the group's stack, nil where the profile has it not.
 func (t *Threads) groupCurves(cores []uint32) map[int]*profile.Curve {
 	if len(cores) == 1 {
 		return map[int]*profile.Curve{int(cores[0]): t.cores[cores[0]].private}

@@ -47,8 +47,7 @@ func NewView(p *profile.Profile, lineBytes uint32) *View {
 	}
 }
 
-// MissRatio is the share of accesses that miss in a fully associative LRU cache
-// of sizeBytes.
+// MissRatio is the share of accesses that miss in a fully associative LRU cache of sizeBytes.
 func (v *View) MissRatio(sizeBytes uint64) float64 {
 	return v.Curve.MissRatio(sizeBytes / v.LineBytes)
 }
@@ -81,9 +80,8 @@ func (k Knee) Cliff() bool { return k.Lines-k.Below <= cliffWidth(k.Lines) }
 func cliffWidth(lines uint64) uint64 { return max(1, lines/64) }
 func slopeWidth(lines uint64) uint64 { return max(1, lines/4) }
 
-// Knees finds up to most falls of the curve that save at least 2 % of accesses:
-// first the cliffs, then the slopes within a factor of 4/3 that are away from
-// them, each the steepest first.
+// Knees finds up to most falls of the curve that save at least 2 % of accesses: first the cliffs,
+// then the slopes within a factor of 4/3 that are away from them, each the steepest first.
 func (v *View) Knees(most int) []Knee {
 	var knees []Knee
 	for _, width := range []func(uint64) uint64{cliffWidth, slopeWidth} {
@@ -130,8 +128,7 @@ func (v *View) steepest(others []Knee, width func(uint64) uint64) (best Knee, fo
 	return best, found
 }
 
-// tighten moves the lower end up to where the fall really begins: 19 parts in
-// 20 of it lie above.
+// tighten moves the lower end up to where the fall really begins: 19 parts in 20 of it lie above.
 func (k *Knee) tighten(c *profile.Curve) {
 	least := (k.From - k.To) * 0.95
 	first := sort.Search(c.Len(), func(i int) bool {

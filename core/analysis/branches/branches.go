@@ -1,6 +1,5 @@
-// Package branches counts how often each branch of a program is taken, from the blocks
-// that a trace says were entered. The result is the edges of a run, as core/blocks
-// defines them (MODELS §12).
+// Package branches counts how often each branch of a program is taken, from the blocks that a trace
+// says were entered. The result is the edges of a run, as core/blocks defines them (MODELS §12).
 //
 // A row says that a thread entered a block, and no more. Where it came from follows from a
 // call stack for each thread, which has the latest block of every active invocation:
@@ -17,9 +16,8 @@
 //     invocation whose latest block it follows, as where an exception lands. What follows a
 //     setjmp belongs to the topmost invocation of its function, and counts as resumed; so
 //     does any other block that fits nowhere. What is above was left.
-//  5. A block of a function without an invocation is resumed, and all others of the thread
-//     are left: so it is where a trace begins in the middle of a run, or programs change
-//     stacks.
+//  5. A block of a function without an invocation is resumed, and all others of the thread are
+//     left: so it is where a trace begins in the middle of a run, or programs change stacks.
 //
 // What is still on a stack at the end was left there: the program exited, or the trace ends.
 // The reuse of a block's references is the sum over its sites: see blocks.Run.Reuse.

@@ -11,9 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// The form in which a segment keeps the stacks of its threads, all of it uv: unsigned
-// LEB128 varints; a list is its length and then its members. Blocks are by number + 1, 0
-// for none.
+// The form in which a segment keeps the stacks of its threads, all of it uv: unsigned LEB128
+// varints; a list is its length and then its members. Blocks are by number + 1, 0 for none.
 //
 //	0, or 1 if the analysis was given up
 //	list of threads, ascending, each: number; flags: 1 based, 2 reached; returned; before;

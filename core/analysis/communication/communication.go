@@ -5,19 +5,17 @@
 // one. Two things are counted:
 //
 //   - events: every load or store that has a source;
-//   - transfers: the first load by a thread of a value that another one wrote. A store makes a
-//     new value, and what it overwrites need not be moved; a modify is a load and then a
-//     store, and one reference. So transfers are the least that has to be moved, as a version
-//     with messages would.
+//   - transfers: the first load by a thread of a value that another one wrote. A store makes a new
+//     value, and what it overwrites need not be moved; a modify is a load and then a store, and one
+//     reference. So transfers are the least that has to be moved, as a version with messages would.
 //
 // Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass. A reference
 // over several words is one to each of them. Over the whole run, a granule is
 //
 //   - private: one thread refers to it;
 //   - falsely shared, if it is a line or a page: more than half of its events are false, at
-//     references to words without a source (MODELS §7.2). Not all have to be false: a counter
-//     that is cleared before the threads begin, or printed when they are done, has a true
-//     event;
+//     references to words without a source (MODELS §7.2). Not all have to be false: a counter that
+//     is cleared before the threads begin, or printed when they are done, has a true event;
 //   - read-shared: several threads refer to it, and none uses what another wrote;
 //   - producer-consumer: others use the values of one thread;
 //   - migratory: others use the values of several threads.
@@ -28,16 +26,14 @@
 //
 // # Method
 //
-// Package sites, in the same pass, numbers the site and data object of each reference. While
-// one thread only refers to a line, its words need no more than a count and the site of the
-// last store, which whoever comes next may want to know. With the first reference of another
-// thread they become cells: the last writer, a bit for each thread that used its value, and
-// the class. So private data takes little memory, and the common reference costs one look
-// into a table of lines.
+// Package sites, in the same pass, numbers the site and data object of each reference. While one
+// thread only refers to a line, its words need no more than a count and the site of the last store,
+// which whoever comes next may want to know. With the first reference of another thread they become
+// cells: the last writer, a bit for each thread that used its value, and the class. So private data
+// takes little memory, and the common reference costs one look into a table of lines.
 //
-// Threads have slots, in the order of their first references. There are at most 64; threads
-// behind the 63rd share the last one, except in questions about the caches of cores, which
-// may differ.
+// Threads have slots, in the order of their first references. There are at most 64; threads behind
+// the 63rd share the last one, except in questions about the caches of cores, which may differ.
 package communication
 
 import (

@@ -34,9 +34,8 @@
 //     They are no loads or stores, as in Byfl.
 //   - Flops: fadd, fsub, fmul, fdiv, frem, fneg one each, fma and fmuladd two. Byfl calls
 //     comparisons and conversions flops too; here these are "other floating-point operations"
-//     (FloatOther), and fused operations are calls there. Square roots, absolute values and
-//     the like, which are compiler intrinsics, are in the instruction mix only; Byfl calls
-//     them calls.
+//     (FloatOther), and fused operations are calls there. Square roots, absolute values and the
+//     like, which are compiler intrinsics, are in the instruction mix only; Byfl calls them calls.
 //   - Integer operations: arithmetic, logic and shifts, comparisons, conversions, address
 //     arithmetic (getelementptr, one each), select, and instructions that take values or
 //     vectors apart or put them together. Byfl takes all that is neither a flop nor memory nor

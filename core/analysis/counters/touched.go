@@ -9,14 +9,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// touched counts how often each byte was accessed, and notes which functions
-// touched it.
+// touched counts how often each byte was accessed, and notes which functions touched it.
 //
-// Memory is in pages of 512 bytes, found by a hash table behind a small array of
-// those used last. A page counts accesses of whole aligned 8-byte words; parts
-// of words are counted apart, in counters that are only there where parts were
-// accessed: a byte's count is the sum of those of its word, its half word and
-// its own. Counters are 32 bits wide; one that wraps leaves its 2^32 in a map.
+// Memory is in pages of 512 bytes, found by a hash table behind a small array of those used last. A
+// page counts accesses of whole aligned 8-byte words; parts of words are counted apart, in counters
+// that are only there where parts were accessed: a byte's count is the sum of those of its word,
+// its half word and its own. Counters are 32 bits wide; one that wraps leaves its 2^32 in a map.
 type touched struct {
 	pages  map[uint64]*page
 	recent [recentPages]recentPage

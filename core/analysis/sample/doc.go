@@ -4,13 +4,12 @@
 //
 // # Lines
 //
-// A sample in space follows every access to some of the lines: those whose hash is at most
-// R·2^64. The distinct sampled lines between two accesses to a line are a share R of all, so
-// distances are the counted ones divided by R (Waldspurger, Park, Garthwaite and Ahmad,
-// SHARDS, FAST 2015). With a limit of lines, R is halved and lines are dropped whenever there
-// are more; earlier counts keep their weight. That alone is coarse: it cannot tell distances
-// below 1/R from zero, and depends on whether the few lines that most accesses go to are in
-// the sample. Two refinements:
+// A sample in space follows every access to some of the lines: those whose hash is at most R·2^64.
+// The distinct sampled lines between two accesses to a line are a share R of all, so distances are
+// the counted ones divided by R (Waldspurger, Park, Garthwaite and Ahmad, SHARDS, FAST 2015). With
+// a limit of lines, R is halved and lines are dropped whenever there are more; earlier counts keep
+// their weight. That alone is coarse: it cannot tell distances below 1/R from zero, and depends on
+// whether the few lines that most accesses go to are in the sample. Two refinements:
 //
 //  1. The 16 lines on top of the stack are kept for all accesses (front.go). Most accesses of
 //     real programs hit there, exactly and without a hash; the sample is of the others. Their
@@ -26,13 +25,12 @@
 //
 // # Accesses
 //
-// A sample in time follows single accesses until their line is used again (Kulkarni, section
-// 2.1). Each access is sampled with the same probability: the gaps are geometric and run over
-// all accesses, so samples overlap; starting a gap when the sample before ends would favour
-// short distances. While no sample is open, accesses are skipped. A sample that stays open
-// for a part of the mean gap counts only one line in 64 from then on, by hash. A sample whose
-// line is not used again represents a cold access: there are as many last accesses as first
-// ones.
+// A sample in time follows single accesses until their line is used again (Kulkarni, section 2.1).
+// Each access is sampled with the same probability: the gaps are geometric and run over all
+// accesses, so samples overlap; starting a gap when the sample before ends would favour short
+// distances. While no sample is open, accesses are skipped. A sample that stays open for a part of
+// the mean gap counts only one line in 64 from then on, by hash. A sample whose line is not used
+// again represents a cold access: there are as many last accesses as first ones.
 //
 // # Other analyses
 //
@@ -42,14 +40,13 @@
 //     accesses that the front holds, exactly. A sampled distance counts for the access that
 //     ends it. The number of all accesses of each site and object is known, so the rest is at
 //     the shortest distance (SHARDS-adj). bysitecores.go does the same for coherent stacks.
-//   - Threads (threads.go): each core, and each domain that shares a cache, has a stack of its
-//     own, with its front and times, or its samples of accesses. The coherent stack
-//     (MODELS §6.4) is exact at the top, and below has the sampled lines and holes: distances
-//     are those of the private stack, reduced as holes reduce them among the sampled lines. A
-//     sampled access ends at the next one of its core, which is a coherence miss if another
-//     core stored to the line; the depth at which it was lost is the number of lines since.
-//     SDCM replaces depths in sets. Changes of distances are not estimated, because rare
-//     intermediate accesses are not seen.
+//   - Threads (threads.go): each core, and each domain that shares a cache, has a stack of its own,
+//     with its front and times, or its samples of accesses. The coherent stack (MODELS §6.4) is
+//     exact at the top, and below has the sampled lines and holes: distances are those of the
+//     private stack, reduced as holes reduce them among the sampled lines. A sampled access ends at
+//     the next one of its core, which is a coherence miss if another core stored to the line; the
+//     depth at which it was lost is the number of lines since. SDCM replaces depths in sets.
+//     Changes of distances are not estimated, because rare intermediate accesses are not seen.
 //   - Communication (talk.go): all is known of sampled lines, so words and lines are estimated
 //     without bias. If the rate falls, lines are dropped with their counts. Pages are left
 //     out, because their last writer depends on all their lines. Parts of data without a
@@ -70,12 +67,11 @@
 //
 // # Intervals
 //
-// The sampled lines are 16 independent groups, by hash; single accesses are assigned to 16
-// groups in turn. The spread of the groups gives the standard deviation of the misses of each
-// core, site or flow (Student's t with 15 degrees of freedom; communication has 8 groups).
-// That of distances follows from how they were combined, and widens the interval to the
-// misses of neighbouring capacities. What is nowhere in the sample may have three draws (rule
-// of three). Where rows of a table sum several sites or flows, half-widths are added, because
-// all may be off to the same side. The histogram of single accesses is a binomial share
-// (Wilson's interval).
+// The sampled lines are 16 independent groups, by hash; single accesses are assigned to 16 groups
+// in turn. The spread of the groups gives the standard deviation of the misses of each core, site
+// or flow (Student's t with 15 degrees of freedom; communication has 8 groups). That of distances
+// follows from how they were combined, and widens the interval to the misses of neighbouring
+// capacities. What is nowhere in the sample may have three draws (rule of three). Where rows of a
+// table sum several sites or flows, half-widths are added, because all may be off to the same side.
+// The histogram of single accesses is a binomial share (Wilson's interval).
 package sample

@@ -22,8 +22,7 @@ import (
 //  3. The stacks of domains do so too. That of all cores is the one of the pass, which
 //     comes later, so that what it tells is counted as it resolves its first touches.
 //
-// Then the lines of the segment are put on top. A note stays if nothing of before has
-// answered it.
+// Then the lines of the segment are put on top. A note stays if nothing of before has answered it.
 
 // ErrManyCores reports that not all threads have a core of their own in all segments.
 var ErrManyCores = errors.New("the segments have more than 64 threads or groups of them together, and which of these share a core depends on the whole trace; " +

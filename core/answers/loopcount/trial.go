@@ -71,11 +71,10 @@ func (t *Trial) arrayAt(at trace.Addr) *outline.Array {
 	return nil
 }
 
-// Read reads a change, whose kind and text are an option of the command: pad a=+64,
-// interchange 1.1,1.1.1, tile 1.1=32,1.1.1=32, align 64 or a=64, fuse 1.1, and
-// array-of-structs x,y. Arrays are given by name or address; loops by number, as in 1.2, or as i,
-// j, k …: the outermost loop of the nest, the first loop in it, and so on. The error is a
-// [*trace.OptionError].
+// Read reads a change, whose kind and text are an option of the command: pad a=+64, interchange
+// 1.1,1.1.1, tile 1.1=32,1.1.1=32, align 64 or a=64, fuse 1.1, and array-of-structs x,y. Arrays are
+// given by name or address; loops by number, as in 1.2, or as i, j, k …: the outermost loop of the
+// nest, the first loop in it, and so on. The error is a [*trace.OptionError].
 func (t *Trial) Read(kind, text string) (change.Change, error) {
 	refuse := func(want string) error { return &trace.OptionError{Option: kind, Got: text, Want: want} }
 	switch kind {

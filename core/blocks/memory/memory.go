@@ -1,6 +1,5 @@
-// Package memory computes the average latency of memory accesses from the hit ratios of a
-// hierarchy (MODELS §13.1; Santhi and Chennupati, Compute Node Models, LA-UR-17-20754,
-// part 2).
+// Package memory computes the average latency of memory accesses from the hit ratios of a hierarchy
+// (MODELS §13.1; Santhi and Chennupati, Compute Node Models, LA-UR-17-20754, part 2).
 //
 //  1. A reuse profile P(Δ) counts accesses by stack distance ([Profile]). The profile of a
 //     program is the sum of its blocks' profiles, weighted by their accesses ([Mix]).
@@ -19,9 +18,8 @@
 //
 // # Errata of the slides
 //
-//   - They do not say that P_hit2 is conditional. With the ratio of all accesses in its
-//     place, as in P(hit) = Σ P(hit|d) P(d), hits in the first level would count again in
-//     the second.
+//   - They do not say that P_hit2 is conditional. With the ratio of all accesses in its place, as
+//     in P(hit) = Σ P(hit|d) P(d), hits in the first level would count again in the second.
 //   - P(BB_i) = N_i / Σ N_j weights a block by its executions. The average is over
 //     references, so that a block with r_i of them in an execution has the weight N_i r_i.
 //

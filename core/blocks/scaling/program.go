@@ -340,9 +340,8 @@ type Predicted struct {
 	Profile *profile.Profile
 }
 
-// Predict gives the run at parameters, with reuse scaled. The error is a
-// [*trace.OptionError], of parameters that cannot be, or an [*InputError], of counts below 0
-// or from 2^64 on.
+// Predict gives the run at parameters, with reuse scaled. The error is a [*trace.OptionError], of
+// parameters that cannot be, or an [*InputError], of counts below 0 or from 2^64 on.
 func (p *Program) Predict(at []int64) (*Predicted, error) {
 	prediction, err := p.Model.Predict(at, Scaled)
 	if err != nil {

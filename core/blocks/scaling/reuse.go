@@ -10,8 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// RunOf is the run that a trace recorded, at these parameters; nil sites: references are
-// not known.
+// RunOf is the run that a trace recorded, at these parameters; nil sites: references are not known.
 func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	run := Run{Parameters: slices.Clone(parameters), Counts: slices.Clone(r.Edges.Visits)}
 	if s == nil {
@@ -104,8 +103,7 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 	return c
 }
 
-// gaps are by what factor classes of distances are tried to be apart: a bin of distances
-// or more.
+// gaps are by what factor classes of distances are tried to be apart: a bin of distances or more.
 var gaps = [...]float64{1.25, 1.5, 2, 4}
 
 // mostClasses is how many classes are told apart.

@@ -56,8 +56,7 @@ const (
 	mostLevels = hierarchy.MostLevels
 )
 
-// Recognise tells the form of a description; what looks like nothing else is
-// taken for lines.
+// Recognise tells the form of a description; what looks like nothing else is taken for lines.
 func Recognise(text []byte) Form {
 	if strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
 		return JSON
@@ -163,8 +162,7 @@ func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// wantOf is what an option error wants, for messages that say where by
-// themselves.
+// wantOf is what an option error wants, for messages that say where by themselves.
 func wantOf(err error) string {
 	var option *trace.OptionError
 	if errors.As(err, &option) {

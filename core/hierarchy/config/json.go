@@ -179,8 +179,7 @@ func (p *jsonParser) quoted() string {
 	return ""
 }
 
-// escape writes what the letter behind a backslash stands for, and stops on the
-// last byte of it.
+// escape writes what the letter behind a backslash stands for, and stops on the last byte of it.
 func (p *jsonParser) escape(b *strings.Builder) {
 	if p.at >= len(p.text) {
 		p.fail("a quotation mark")

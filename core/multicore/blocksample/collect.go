@@ -69,9 +69,8 @@ func (l Looked) below() uint64 {
 	return uint64(l.Rate * (1 << 64))
 }
 
-// Collector looks at windows of a trace that goes by, on threads numbered from 0. Ask the
-// trace for references and BlockEntry rows; without the latter, sites that do not ascend
-// begin a window.
+// Collector looks at windows of a trace that goes by, on threads numbered from 0. Ask the trace for
+// references and BlockEntry rows; without the latter, sites that do not ascend begin a window.
 type Collector struct {
 	o       Options
 	shift   uint

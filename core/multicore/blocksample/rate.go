@@ -117,9 +117,8 @@ type Rate struct {
 	Method  hierarchy.Method
 }
 
-// Rate estimates the hit rate of a cache by itself: exact for a fully associative one, by
-// the stack distance cache model (eq. 5 and 6) for others. The error is a
-// *trace.OptionError.
+// Rate estimates the hit rate of a cache by itself: exact for a fully associative one, by the stack
+// distance cache model (eq. 5 and 6) for others. The error is a *trace.OptionError.
 func (s *Stack) Rate(weights []float64, c hierarchy.Cache) (Rate, error) {
 	if err := c.Check(); err != nil {
 		return Rate{}, err

@@ -1,9 +1,8 @@
 // Package predict predicts the cache misses and the runtime of an OpenMP program with several
 // cores from a trace with one thread (PPT-SASMM §3; MODELS §14.4).
 //
-//  1. For each number of cores, it reads the trace again and synthesises the threads'
-//     references (package multicore). It only keeps counts, so that memory does not grow with
-//     the trace.
+//  1. For each number of cores, it reads the trace again and synthesises the threads' references
+//     (package multicore). It only keeps counts, so that memory does not grow with the trace.
 //  2. They go through simulated private and shared caches, which MESI keeps coherent (package
 //     simulate). This is exact for the synthesised threads. If executions of blocks are
 //     divided, private caches have a reading of their own (apart.go).

@@ -95,8 +95,7 @@ func checkBudgetsOn(list []budget, value func(*budget) float64) error {
 	return nil
 }
 
-// shown writes a value that breaks the budget, with a few digits, or as many as show that it
-// does.
+// shown writes a value that breaks the budget, with a few digits, or as many as show that it does.
 func (b *budget) shown(value float64) string {
 	digits := 5
 	if value >= 1000 || value == math.Trunc(value) {
@@ -133,9 +132,8 @@ type bound struct {
 	percent bool   // the bound is on the change, not on the difference
 }
 
-// parseBounds reads ROW.NUMBER.difference OP BOUND, where OP is one of > >= < <= and BOUND
-// may end in %. The name of a row may contain these characters, so the text is read from its
-// end.
+// parseBounds reads ROW.NUMBER.difference OP BOUND, where OP is one of > >= < <= and BOUND may end
+// in %. The name of a row may contain these characters, so the text is read from its end.
 func parseBounds(texts []string) (list []bound, err error) {
 	for _, text := range texts {
 		b, ok := parseBound(text)

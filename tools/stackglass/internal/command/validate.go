@@ -200,11 +200,10 @@ func sortedCores(r simulate.Result) (cores [][]uint32) {
 	return cores
 }
 
-// views returns a row for each level and each model of MODELS §6 that answers for it,
-// beside the simulated misses. For private levels these are the private stacks
-// (MODELS §6.1), Anger's formula (MODELS §6.3) and the coherent stacks (MODELS §6.4); for
-// shared levels the concurrent stack (MODELS §6.2). Misses are limited to those of the
-// level above in the same model.
+// views returns a row for each level and each model of MODELS §6 that answers for it, beside the
+// simulated misses. For private levels these are the private stacks (MODELS §6.1), Anger's formula
+// (MODELS §6.3) and the coherent stacks (MODELS §6.4); for shared levels the concurrent stack
+// (MODELS §6.2). Misses are limited to those of the level above in the same model.
 func (v *validation) views(asker *hierarchy.Asker) report.Table {
 	t := report.Table{Key: "views", Title: "Misses of all cores by each model of coherence, and as simulated", Columns: report.Columns(
 		"name=level", "view=model", "predicted_misses=predicted misses", "misses", "difference",

@@ -76,8 +76,7 @@ func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }
 
-// sites adds the options of verbs about source lines, which can read the program and its
-// source.
+// sites adds the options of verbs about source lines, which can read the program and its source.
 func (a *app) sites(cmd *cobra.Command, o *asking) {
 	var (
 		places, symbols []string

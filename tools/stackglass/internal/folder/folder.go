@@ -45,8 +45,7 @@ func Open(dir string) (*Folder, error) {
 var ErrOwned = errors.New("another run of the same analysis keeps its checkpoints there; wait until it ends, or end it")
 
 // Own makes this process the only one that runs an analysis, until it calls release or ends. It
-// removes an unfinished file of an earlier process. The error is [ErrOwned], or one of the
-// system.
+// removes an unfinished file of an earlier process. The error is [ErrOwned], or one of the system.
 func (f *Folder) Own(key string) (release func(), err error) {
 	if err := check(key); err != nil {
 		return nil, err

@@ -17,8 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// WrittenFormats are the formats that traces are converted to, the default
-// first.
+// WrittenFormats are the formats that traces are converted to, the default first.
 var WrittenFormats = []string{"sgt", "lackey", "din", "csv"}
 
 // Folded is the format of loop-compressed traces. Unfolded is a container with every row of one,

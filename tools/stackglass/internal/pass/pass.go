@@ -2,8 +2,7 @@
 // progress. It ends in good order if it is interrupted, if the trace is damaged, or if memory
 // runs low. A file that is a profile is only read.
 //
-//  1. [Open] opens a file, standard input or an embedded demo, and recognises a profile or a
-//     trace.
+//  1. [Open] opens a file, standard input or an embedded demo, and recognises a profile or a trace.
 //  2. [Input.Analyze] returns the profile. [Result.Stopped] says why a pass ended early; then
 //     the profile is marked as partial.
 package pass

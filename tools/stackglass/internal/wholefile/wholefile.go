@@ -42,8 +42,7 @@ func Create(path string) (*File, error) {
 // Write appends to the file.
 func (w *File) Write(p []byte) (int, error) { return w.f.Write(p) }
 
-// Commit flushes the content to the disk and renames the file. After an error, no new file
-// remains.
+// Commit flushes the content to the disk and renames the file. After an error, no new file remains.
 func (w *File) Commit() error {
 	if w.temp == "" {
 		return w.f.Close()
