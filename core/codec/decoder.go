@@ -142,9 +142,3 @@ func (d *Decoder) Bytes() []byte { return d.bytes(d.Uint()) }
 
 // String reads a length and as many bytes.
 func (d *Decoder) String() string { return string(d.Bytes()) }
-
-// Stack reads what [Coder.Stack] wrote.
-func (d *Decoder) Stack() (list []uint64) {
-	(&Coder{In: d}).Stack(&list)
-	return list
-}

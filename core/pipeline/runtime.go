@@ -38,9 +38,6 @@ type Run struct {
 	// blocks have no recurrence, and short inner loops do not overlap with their next
 	// execution ([Body.SteadyOver]).
 	Carried []trace.Flow
-	// Entries are the entries of loops from outside, by the loop's head; nil: the executions of
-	// the blocks before it, which may be too many.
-	Entries []float64
 }
 
 // Runtime is the time of a run.
@@ -83,7 +80,7 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 		name   string
 		values []float64
 		needed bool
-	}{{"visits", r.Visits, true}, {"transfers", r.Transfers, false}, {"entries", r.Entries, false}} {
+	}{{"visits", r.Visits, true}, {"transfers", r.Transfers, false}} {
 		if (list.needed || list.values != nil) && len(list.values) != len(t.Blocks) {
 			return nil, errors.New(list.name + " of " + strconv.Itoa(len(list.values)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
 		}
@@ -276,9 +273,6 @@ func (m *maker) rounds(head uint32, blocks []uint32, iterations float64) float64
 
 // entries returns the entries of a loop from outside.
 func (m *maker) entries(head uint32, blocks []uint32) float64 {
-	if m.r.Entries != nil {
-		return m.r.Entries[head]
-	}
 	sum := 0.0
 	for b := range m.r.Program.Blocks {
 		if !slices.Contains(blocks, uint32(b)) && slices.Contains(m.r.Program.Blocks[b].Successors, head) {

@@ -12,9 +12,7 @@ type Schedule struct {
 	Cycles float64 // from the first dispatch to the last result
 	Starts []Start // by operation
 	Slots  []Slot  // in the order in which operations start
-	// Last is the operation that ends last, and Critical its critical path.
-	Last     uint32
-	Critical []uint32
+	Last   uint32  // the operation that ends last
 }
 
 // Start is the start of an operation and the time of its result.
@@ -45,7 +43,6 @@ func (b *Body) OnePass() Schedule {
 	s.s.Starts = make([]Start, len(b.Ops))
 	s.enter()
 	s.run()
-	s.critical()
 	return s.s
 }
 
@@ -216,29 +213,6 @@ func (s *scheduler) hold(slot Slot) {
 	for at := slot.Cycle; at < slot.Cycle+slot.Cycles; at++ {
 		s.busy[at] |= 1 << slot.Port
 	}
-}
-
-// critical computes the critical path.
-func (s *scheduler) critical() {
-	if len(s.b.Ops) == 0 {
-		return
-	}
-	way := []uint32{s.s.Last}
-	for at := s.s.Last; ; {
-		latest, from, found := 0.0, uint32(0), false
-		for _, w := range s.b.Ops[at].Waits {
-			if t := s.s.Starts[w.Op].Cycle + w.Cycles; w.Before == 0 && (!found || t > latest) {
-				latest, from, found = t, w.Op, true
-			}
-		}
-		if !found || latest < s.s.Starts[at].Cycle-1e-9 {
-			break
-		}
-		at = from
-		way = append(way, at)
-	}
-	slices.Reverse(way)
-	s.s.Critical = way
 }
 
 // Table returns the operation that holds each port in each cycle, or -1, for at most rows cycles.

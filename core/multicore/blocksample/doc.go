@@ -24,10 +24,11 @@
 //   - Eq. 1 counts executions. P(D) is over references, so that a block with r_i references per
 //     execution has the weight N_i r_i ([Corrected]). [Printed] is as printed.
 //   - Eq. 2 and 3 have different denominators, Σ_ser + Σ_par and Σ_ser + Σ_par/m, so that
-//     probabilities do not sum to one: with half of the executions parallel and four cores, to 1/2
-//     + (1/8)/(5/8) = 0.70. Core 0 has the serial blocks and a share of the parallel ones: both
-//     have the second denominator. Other cores have parallel blocks alone, which sum to one over
-//     Σ_par/m. The authors' program does so, too (reuse_profile_bb_i_shared_mem_…V8-all.py).
+//     probabilities do not sum to one: with half of the executions parallel and four cores,
+//     to 1/2 + (1/8)/(5/8) = 0.70. Core 0 has the serial blocks and a share of the parallel
+//     ones: both have the second denominator. Other cores have parallel blocks alone, which sum
+//     to one over Σ_par/m. The authors' program does so, too
+//     (reuse_profile_bb_i_shared_mem_…V8-all.py).
 //   - The equations do not say for which core they are. [Printed] gives serial blocks to core 0
 //     only: others have no window of them, and Algorithm 3 returns nothing. The weights then sum to
 //     less than one, and rates are divided by the sum; [Rate.Weight] is the sum, and HitRate ×
