@@ -33,6 +33,8 @@ type Folder struct {
 	latest  uint32                // reference of the last record that was not predicted
 	near    [1 << nearBits]uint32 // by hash of site and PC: the last such reference
 	scratch []uint64              // parameters of some iteration
+	ahead   walk                  // of an iteration that is foreseen
+	wilds   []int                 // rows of an iteration
 	zeros   []uint64              // for absent columns
 	zeros32 []uint32
 
@@ -96,6 +98,7 @@ func NewFolder(window int) *Folder {
 // rows are a batch with all of its columns.
 type rows struct {
 	trace.Batch
+	has     columns  // of the batch
 	context []uint32 // see calls; none: 0 for all
 }
 
@@ -104,8 +107,8 @@ func (f *Folder) rowsOf(b *trace.Batch) rows {
 	if n > len(f.zeros) {
 		f.zeros, f.zeros32 = make([]uint64, n), make([]uint32, n)
 	}
-	f.tree.has = f.tree.has.or(columns{b.Thread != nil, b.PC != nil, b.Site != nil, b.Arg != nil})
-	c := rows{Batch: *b}
+	c := rows{Batch: *b, has: columns{b.Thread != nil, b.PC != nil, b.Site != nil, b.Arg != nil}}
+	f.tree.has = f.tree.has.or(c.has)
 	c.PC, c.Arg = or(b.PC, f.zeros[:n]), or(b.Arg, f.zeros[:n])
 	c.Thread, c.Site = or(b.Thread, f.zeros32[:n]), or(b.Site, f.zeros32[:n])
 	if f.calls.now != nil {
@@ -164,12 +167,7 @@ func (f *Folder) consume(c *rows, i, end int) {
 	f.tree.rows += uint64(end - i)
 	part := c.upTo(end)
 	for i < end {
-		if len(part.context) > 0 {
-			i = f.predictedIn(&part, i)
-		} else {
-			i = f.predicted(&part, i)
-		}
-		if i < end {
+		if i = f.predicted(&part, i); i < end {
 			f.surprise(&part, i)
 			if f.calls.now == nil && c.Kind[i] == trace.Call { // the first one, which nothing predicts
 				c.context = f.calls.of(c, i)
@@ -182,7 +180,7 @@ func (f *Folder) consume(c *rows, i, end int) {
 
 func (c *rows) upTo(n int) (first rows) {
 	c.View(&first.Batch, 0, n)
-	first.context = c.context[:min(n, len(c.context))]
+	first.has, first.context = c.has, c.context[:min(n, len(c.context))]
 	return first
 }
 
@@ -202,7 +200,7 @@ func (f *Folder) predicted(c *rows, i int) int {
 	w, refs, addrs := &f.walk, f.tree.refs, c.Addr
 	n := len(addrs)
 	sites, kinds, sizes, pcs, threads, args := c.Site[:n], c.Kind[:n], c.Bytes[:n], c.PC[:n], c.Thread[:n], c.Arg[:n]
-	habits := f.habits
+	habits, contexts := f.habits, c.context
 	for i < n && w.depth > 0 && !w.stuck {
 		t := &w.frames[w.depth-1]
 		items, cur, pos, at := t.items, t.cur, t.pos, t.at
@@ -222,6 +220,10 @@ func (f *Folder) predicted(c *rows, i int) int {
 				return i
 			}
 			h := &habits[it.ref]
+			if i < len(contexts) && h.context != contexts[i] {
+				h = f.habit(it.ref, contexts[i])
+				habits = f.habits
+			}
 			h.seen++
 			h.last = addr
 			i++
@@ -230,47 +232,9 @@ func (f *Folder) predicted(c *rows, i int) int {
 			more = pos < len(items) && !items[pos].loop
 		}
 		if t.pos, t.at = pos, at; !more {
-			w.settle(f.tree.shapes.all)
-		}
-	}
-	return i
-}
-
-// predictedIn is predicted for rows with contexts. It is apart because contexts would take a third of
-// the time of the loop for a trace without calls.
-func (f *Folder) predictedIn(c *rows, i int) int {
-	w, refs, addrs := &f.walk, f.tree.refs, c.Addr
-	n := len(addrs)
-	sites, kinds, sizes, pcs, threads, args := c.Site[:n], c.Kind[:n], c.Bytes[:n], c.PC[:n], c.Thread[:n], c.Arg[:n]
-	contexts := c.context[:n]
-	for i < n && w.depth > 0 && !w.stuck {
-		t := &w.frames[w.depth-1]
-		items, cur, pos, at := t.items, t.cur, t.pos, t.at
-		more := true
-		for more && i < n {
-			it := &items[pos]
-			r := &refs[it.ref]
-			if sites[i] != r.Site || kinds[i] != r.Kind || sizes[i] != r.Bytes || pcs[i] != r.PC || threads[i] != r.Thread || args[i] != r.Arg {
-				t.pos, t.at = pos, at
-				return i
+			if w.settle(f.tree.shapes.all); w.begun > 0 {
+				i = f.sweep(c, i)
 			}
-			addr := addrs[i]
-			if it.wild {
-				f.tree.streams[it.ref].add(addr)
-			} else if addr != cur[at] {
-				t.pos, t.at = pos, at
-				return i
-			}
-			h := f.habit(it.ref, contexts[i])
-			h.seen++
-			h.last = addr
-			i++
-			at++
-			pos++
-			more = pos < len(items) && !items[pos].loop
-		}
-		if t.pos, t.at = pos, at; !more {
-			w.settle(f.tree.shapes.all)
 		}
 	}
 	return i

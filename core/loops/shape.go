@@ -168,6 +168,7 @@ func mix(x uint64) uint64 {
 type walk struct {
 	frames []frame // of the loops around the position, the outermost first
 	depth  int     // frames in use; 0: nowhere
+	begun  int     // frames up to the loop whose next iteration the last settle began; 0: none
 	stuck  bool    // at a loop that would not run, with no leaf beside it
 	skips  bool    // skips such loops, too
 }
@@ -183,6 +184,11 @@ type frame struct {
 	at    int      // its first parameter, in cur
 	done  uint64   // whole iterations before this one
 	trips uint64
+
+	counts   []int32    // trips of its shape
+	began    uint64     // number of the first row of this iteration, if it followed another one
+	foreseen bool       // rows is known
+	rows     []sweptRow // of each iteration; none: they are not equally many
 }
 
 // enter begins the first iteration of a loop; start are its body's parameters there.
@@ -194,19 +200,23 @@ func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	w.depth++
 	t.flat, t.leafy, t.items, t.steps, t.cur = s.flat, s.leafy, s.items, s.steps, append(t.cur[:0], start...)
 	t.pos, t.at, t.done, t.trips = 0, 0, 0, trips
+	t.counts, t.began, t.foreseen = s.trips, 0, false
 	return t
 }
 
 // settle moves from behind an item, or from before a loop, to the next leaf or to the end of the nest.
 func (w *walk) settle(all []shape) {
+	w.begun = 0
 	for w.depth > 0 {
 		t := &w.frames[w.depth-1]
 		if t.pos == len(t.items) {
 			if t.done++; t.done < t.trips {
 				t.again()
+				w.begun = w.depth
 				continue
 			}
 			w.depth--
+			w.begun = 0
 			if w.depth > 0 {
 				above := &w.frames[w.depth-1]
 				above.pos++

@@ -196,22 +196,30 @@ func (k *calls) of(c *rows, first int) []uint32 {
 	}
 	contexts := k.contexts[:len(c.Kind)]
 	clear(contexts[:first])
-	for i := first; i < len(contexts); i++ {
-		if c.Thread[i] != k.thread {
-			k.turnTo(c.Thread[i])
+	threads, sites := c.Thread[:len(contexts)], c.Site[:len(contexts)]
+	s, context := k.now, k.now.context
+	for i, kind := range c.Kind {
+		if i < first {
+			continue
+		}
+		if threads[i] != k.thread {
+			k.turnTo(threads[i])
+			s, context = k.now, k.now.context
+		}
+		if kind.IsReference() {
+			contexts[i] = context
+			continue
 		}
 		contexts[i] = 0
-		switch s := k.now; c.Kind[i] {
+		switch kind {
 		case trace.BlockEntry, trace.BareBlock:
-			s.before, s.block = s.block, c.Site[i]
+			s.before, s.block = s.block, sites[i]
 		case trace.Call:
-			s.enter(c.Site[i], k)
+			s.enter(sites[i], k)
+			context = s.context
 		case trace.Return:
 			s.leave()
-		default:
-			if c.Kind[i].IsReference() {
-				contexts[i] = s.context
-			}
+			context = s.context
 		}
 	}
 	return contexts
