@@ -1,31 +1,63 @@
 package ir
 
-import "github.com/stackglass/stackglass/core/trace"
+import (
+	"slices"
 
-// chases reports whether a load's address comes from a load of an iteration before: its address depends
-// on a variable of the loop around it, and that variable's next value depends on the variable through a
-// load, as a list's next element does. The links may be pointers, indices or offsets. Variables are phis,
-// and local variables in memory, which code has that was not optimised.
-func (p *plan) chases(s *site) bool {
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// chases returns [trace.LinkSite] and [trace.ChasingSite] if a variable of the loop around a load gets its
+// next value from its value now through this load, as the variable that goes through a list does.
+// It returns [trace.ChasingSite] if the load's address is such a variable, plus something that needs no
+// load: a field of the list's element. Links may be pointers, indices or offsets. Variables are phis, and
+// local variables in memory, which code has that was not optimised.
+func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	if s.kind != trace.Load {
-		return false
+		return 0
 	}
 	header := p.loops.header[p.basicOf(s.inst)]
 	if header < 0 {
-		return false
+		return 0
 	}
-	c := chase{p: p, header: header, seen: map[visit]bool{}, variable: -1}
-	c.value(p.f.insts[s.inst].address.id, false)
-	for i := 0; i < len(c.reached) && i < mostVariables; i++ {
-		clear(c.seen)
-		c.variable = c.reached[i]
-		c.next(c.variable, false)
-		if c.found {
-			return true
+	for _, near := range []bool{true, false} {
+		c := chase{p: p, header: header, seen: map[int32]bool{}, variable: -1, near: near}
+		c.value(p.f.insts[s.inst].address.id)
+		for _, variable := range c.reached[:min(len(c.reached), mostVariables)] {
+			switch links := p.links(header, variable); {
+			case slices.Contains(links, s.inst):
+				return trace.ChasingSite | trace.LinkSite
+			case near && len(links) > 0:
+				flags = trace.ChasingSite
+			}
 		}
 	}
-	return false
+	return flags
 }
+
+// links returns the loads through which a variable of a loop gets its next value from its value now.
+func (p *plan) links(header, variable int32) []int32 {
+	key := loopVariable{header, variable}
+	if list, known := p.linked[key]; known {
+		return list
+	}
+	c := chase{p: p, header: header, seen: map[int32]bool{}, variable: variable}
+	c.next(variable)
+	var list []int32
+	for _, load := range c.loads {
+		clear(c.seen)
+		c.found = false
+		if c.value(p.f.insts[load].address.id); c.found {
+			list = append(list, load)
+		}
+	}
+	if p.linked == nil {
+		p.linked = map[loopVariable][]int32{}
+	}
+	p.linked[key] = list
+	return list
+}
+
+type loopVariable struct{ header, variable int32 }
 
 // mostVariables and mostSteps bound the search.
 const (
@@ -33,28 +65,25 @@ const (
 	mostSteps     = 300
 )
 
-type visit struct {
-	value  int32
-	loaded bool
-}
-
 // chase follows values back through a loop.
 type chase struct {
 	p        *plan
 	header   int32
 	variable int32 // whose next value is followed back; -1: variables are looked for
+	near     bool  // loads are not followed, except those of local variables
 	reached  []int32
-	seen     map[visit]bool
-	found    bool
+	loads    []int32 // that were followed, but not those of local variables
+	seen     map[int32]bool
+	found    bool // the variable
 }
 
-// value follows a value back; loaded: through a load.
-func (c *chase) value(id int32, loaded bool) {
+// value follows a value back.
+func (c *chase) value(id int32) {
 	f := c.p.f
-	if id < 0 || c.found || c.seen[visit{id, loaded}] || len(c.seen) == mostSteps {
+	if id < 0 || c.seen[id] || len(c.seen) == mostSteps {
 		return
 	}
-	c.seen[visit{id, loaded}] = true
+	c.seen[id] = true
 	d := f.defs[id]
 	if d < 0 {
 		return
@@ -70,17 +99,20 @@ func (c *chase) value(id int32, loaded bool) {
 		return
 	case opPhi:
 		if basic == c.header {
-			c.meets(id, loaded)
+			c.meets(id)
 			return
 		}
 	case opLoad:
 		if v := in.address.id; v >= 0 && f.defs[v] >= 0 && f.insts[f.defs[v]].op == opAlloca {
-			if !c.meets(v, loaded) {
-				c.next(v, loaded) // a temporary of the iteration, if it is no variable of the loop
+			if !c.meets(v) {
+				c.next(v) // a temporary of the iteration, if it is no variable of the loop
 			}
 			return
 		}
-		c.value(in.address.id, true)
+		if !c.near {
+			c.loads = append(c.loads, d)
+			c.value(in.address.id)
+		}
 		return
 	}
 	switch {
@@ -90,31 +122,28 @@ func (c *chase) value(id int32, loaded bool) {
 		uses = uses[1:]
 	}
 	for _, use := range uses {
-		c.value(use, loaded)
+		c.value(use)
 	}
 }
 
 // meets takes note of a variable of the loop; it reports whether that is the one that was looked for.
-func (c *chase) meets(id int32, loaded bool) bool {
+func (c *chase) meets(id int32) bool {
 	if c.variable < 0 {
 		c.reached = append(c.reached, id)
 		return false
 	}
-	if id == c.variable {
-		c.found = c.found || loaded
-		return true
-	}
-	return false
+	c.found = c.found || id == c.variable
+	return id == c.variable
 }
 
 // next follows the values that a variable gets in the loop.
-func (c *chase) next(id int32, loaded bool) {
+func (c *chase) next(id int32) {
 	f := c.p.f
 	in := &f.insts[f.defs[id]]
 	if in.op == opPhi {
 		for k, use := range f.uses[in.uses:in.usesEnd] {
 			if from := f.blockOf[f.refs[in.refs+int32(k)].label]; from == c.header || c.p.loops.within(from, c.header) {
-				c.value(use, loaded)
+				c.value(use)
 			}
 		}
 		return
@@ -134,7 +163,7 @@ func (c *chase) next(id int32, loaded bool) {
 		}
 		for _, use := range f.uses[store.uses:store.usesEnd] {
 			if use != id {
-				c.value(use, loaded)
+				c.value(use)
 			}
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestChases: loads are told whose addresses come from loads of iterations before.
+// TestChases: loads of a list's elements are marked, and of these the ones that load the next address. Loads
+// of what an element points to are not: they can overlap.
 func TestChases(t *testing.T) {
 	r, err := Instrument([]byte(`
 define i64 @list(ptr %head, i64 %key) {
@@ -22,6 +23,28 @@ more:
   %next = load ptr, ptr %link
   %end = icmp eq ptr %next, null
   br i1 %end, label %done, label %loop
+done:
+  ret i64 0
+}
+define i64 @sometimes(ptr %head, ptr %data, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %p = phi ptr [ %head, %entry ], [ %then, %more ]
+  %i = phi i64 [ 0, %entry ], [ %j, %more ]
+  %a = load i64, ptr %p
+  %at = getelementptr i64, ptr %data, i64 %a
+  %v = load i64, ptr %at
+  %skip = icmp eq i64 %v, 0
+  br i1 %skip, label %more, label %step
+step:
+  %next = load ptr, ptr %p
+  br label %more
+more:
+  %then = phi ptr [ %p, %loop ], [ %next, %step ]
+  %j = add i64 %i, 1
+  %go = icmp ult i64 %j, %n
+  br i1 %go, label %loop, label %done
 done:
   ret i64 0
 }
@@ -84,12 +107,15 @@ done:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][]bool{"list": {true, true}, "search": {false}, "gather": {false, false}, "offsets": {true}}
-	got := map[string][]bool{}
+	const chases, links = trace.ChasingSite, trace.ChasingSite | trace.LinkSite
+	want := map[string][]trace.SiteFlags{
+		"list": {chases, links}, "sometimes": {chases, 0, links}, "search": {0}, "gather": {0, 0}, "offsets": {links},
+	}
+	got := map[string][]trace.SiteFlags{}
 	for _, s := range r.Program.Sites {
 		if s.Kind == trace.Load && s.Flags&trace.StackSite == 0 {
 			name := r.Program.Functions[r.Program.Blocks[s.Block].Function].Name
-			got[name] = append(got[name], s.Flags&trace.ChasingSite != 0)
+			got[name] = append(got[name], s.Flags&links)
 		}
 	}
 	for name, list := range want {

@@ -39,9 +39,10 @@ type plan struct {
 	loops  loops
 	task   bool // the function is a task's body
 
-	loopFrames map[loopFrame]bool // nil: not asked for yet, as inlined
-	inlined    map[inlined]int    // loads and stores
-	stored     map[int32][]int32  // stores to each local variable; nil: not asked for yet
+	loopFrames map[loopFrame]bool       // nil: not asked for yet, as inlined
+	inlined    map[inlined]int          // loads and stores
+	stored     map[int32][]int32        // stores to each local variable; nil: not asked for yet
+	linked     map[loopVariable][]int32 // results of links; nil: none yet
 
 	returnings []returning // by basic block
 

@@ -380,11 +380,8 @@ func (p *plan) usesByPosition(q *piece, i int32) []int32 {
 
 func (t *tables) addSite(p *plan, s *site, block uint32) {
 	site := trace.Site{
-		Kind: s.kind, Bytes: s.bytes, Block: block, Type: s.typ, Object: s.object, Flags: s.flags,
+		Kind: s.kind, Bytes: s.bytes, Block: block, Type: s.typ, Object: s.object, Flags: s.flags | p.chases(s),
 		Place: p.place(s),
-	}
-	if p.chases(s) {
-		site.Flags |= trace.ChasingSite
 	}
 	t.program.Sites = append(t.program.Sites, site)
 	t.scale = append(t.scale, scaleOf(s))

@@ -127,8 +127,11 @@ const (
 	GlobalSite // its object is a global variable
 	// NoSize sites come from traces without sizes: Bytes of their rows is 0.
 	NoSize
-	// ChasingSite loads have an address that comes from a load of an iteration before, as in a list.
+	// ChasingSite loads have an address that comes from a load of an iteration before, as those of the fields
+	// of a list's elements have.
 	ChasingSite
+	// LinkSite loads are ChasingSite loads from which the next address comes, as from the link of a list.
+	LinkSite
 )
 
 // Values is the number of values in a record of the site.
