@@ -64,8 +64,9 @@ type costs struct {
 	models  *costmodel.Models // nil: the trace holds no code
 	program *trace.Program
 	visits  []float64
-	hits    *pipeline.Runtime // every load hits in the first level
-	base    float64           // cycles without waits
+	hits    *pipeline.Runtime  // every load hits in the first level
+	links   map[uint32]float64 // by loop: how often its loads of next addresses run
+	base    float64            // cycles without waits
 	bySite  map[*profile.Site]*place
 	levels  []attribution.Attribution
 	latency []float64   // beyond a hit in the first level, of what comes from behind each level
@@ -164,6 +165,9 @@ func (r *run) price() error {
 		}
 	})
 	r.exact()
+	if r.estimated() {
+		r.out.Notes = append(r.out.Notes, "the profile does not contain the misses of each source line in caches with sets, so they are estimated, and findings may be missing: diagnose the trace itself, or analyse it with --utilisation and the size and ways of the first cache, such as 48KiB,12")
+	}
 	if c.site, err = c.waits(r, &c.run); err != nil {
 		return err
 	}
@@ -298,6 +302,12 @@ func (r *run) exact() {
 	}
 }
 
+// estimated reports whether the misses of sites follow from stack distances, as in caches without sets.
+func (r *run) estimated() bool {
+	level := r.Machine.Levels[0]
+	return len(r.p.Totals.Threads) < 2 && r.p.Sites.Measured(level.Lines(), level.Ways) < 0 && (r.counted == nil || r.counted.Levels[0].Result == nil)
+}
+
 // fetches are the lines that a site gets from behind each level.
 func (m *measure) fetches(i int) []float64 {
 	lines := make([]float64, len(m.misses))
@@ -425,7 +435,12 @@ func (c *costs) code(r *run) error {
 	if err != nil {
 		return err
 	}
-	c.models, c.program, c.visits = m, m.Program(), m.Visits()
+	c.models, c.program, c.visits, c.links = m, m.Program(), m.Visits(), map[uint32]float64{}
+	for i := range c.program.Sites {
+		if of := &c.program.Sites[i]; of.Flags&trace.LinkSite != 0 && int64(of.Block) < int64(len(c.visits)) {
+			c.links[c.program.Blocks[of.Block].Loop] += c.visits[of.Block]
+		}
+	}
 	first := r.Machine.Levels[0].LatencyCycles
 	if c.hits, err = m.Price(r.Processor, first, nil); err != nil {
 		return err
@@ -465,11 +480,12 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 		return nil, err
 	}
 	for i := range r.p.Sites.Code {
-		if !of.scattered[i] || !c.chasing(&r.p.Sites.Code[i]) {
+		follows := c.follows(&r.p.Sites.Code[i])
+		if !of.scattered[i] || follows == 0 {
 			continue
 		}
 		for k, lines := range of.fetches(i) {
-			out[i][k] = max(out[i][k], lines*c.latency[k])
+			out[i][k] += follows * max(0, lines*c.latency[k]-out[i][k])
 		}
 	}
 	for b := range c.program.Blocks {
@@ -499,10 +515,22 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	return out, nil
 }
 
-// chasing reports whether the address of a site's loads comes from loads of iterations before. The
-// pipeline sees that only in loops of one block, of which the variables are in registers.
-func (c *costs) chasing(s *profile.Site) bool {
-	return int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.ChasingSite != 0
+// follows is the share of a site's new addresses that come from loads of iterations before, as those of
+// all elements of a list but the first one do. The pipeline sees that only in loops of one block, of which
+// the variables are in registers.
+func (c *costs) follows(s *profile.Site) float64 {
+	if int64(s.Number) >= int64(len(c.program.Sites)) {
+		return 0
+	}
+	of := &c.program.Sites[s.Number]
+	if of.Flags&trace.ChasingSite == 0 || int64(of.Block) >= int64(len(c.program.Blocks)) {
+		return 0
+	}
+	links, known := c.links[c.program.Blocks[of.Block].Loop]
+	if !known { // an older capture did not mark them
+		return 1
+	}
+	return min(1, share(links, float64(s.References())-float64(s.Strides[profile.ZeroStride])))
 }
 
 // sourceOf is the line of a site. Where the compiler gives none, because it made one access of
@@ -609,7 +637,7 @@ func (r *run) group() {
 				at.coherence += min(cycles, r.cost.run.taken(i, l, r.cost.run.fetches(i)[l])*r.cost.latency[l])
 			}
 			if scattered(s) && cycles > dependentFrom*plain[l] && s.Kind == trace.Load {
-				at.dependent += cycles
+				at.dependent += min(cycles, (cycles-plain[l])*overlapRandom/(overlapRandom-1))
 			}
 			if misses := r.cost.run.misses[l][i]; misses > 0 && accesses > 0 {
 				at.never += cycles * min(1, float64(s.Reuse.Cold)/misses)
