@@ -236,13 +236,13 @@ func (d *Diagnosis) littleFound() bool {
 
 // merge makes one finding of those of one kind at one place: loops that the compiler made
 // several of, or a function that is called from several. Findings that could not be tried are
-// merged where a function uses the same data in several lines.
+// merged where a function uses the same data in several lines, and where their lines are next to each other.
 func (d *Diagnosis) merge() {
 	var all []Finding
 	for _, f := range d.Findings {
 		i := slices.IndexFunc(all, func(g Finding) bool {
-			sameData := !f.Tried && !g.Tried && f.Data != "" && f.Data == g.Data && f.Line > 0
-			return g.Kind == f.Kind && g.Function == f.Function && g.File == f.File && (g.Line == f.Line || sameData)
+			same := !f.Tried && !g.Tried && f.Line > 0 && (f.Data != "" && f.Data == g.Data || max(f.Line, g.Line)-min(f.Line, g.Line) <= nextTo)
+			return g.Kind == f.Kind && g.Function == f.Function && g.File == f.File && (g.Line == f.Line || same)
 		})
 		if i < 0 {
 			all = append(all, f)
@@ -250,6 +250,10 @@ func (d *Diagnosis) merge() {
 		}
 		g := &all[i]
 		if f.Line != g.Line {
+			if f.Data != "" && !slices.Contains(strings.Split(g.Data, ", "), f.Data) {
+				g.Data = strings.TrimPrefix(g.Data+", "+f.Data, ", ")
+			}
+			f.Data = g.Data
 			g.also = append(g.also, f.Line)
 			if f.Saved > g.Saved {
 				g.also[len(g.also)-1], g.Line = g.Line, f.Line
@@ -274,6 +278,10 @@ func (d *Diagnosis) merge() {
 	}
 	d.Findings = all
 }
+
+// nextTo is how many lines apart two findings may be that are about the same statements, such as a lookup that
+// first loads a table's address and then its entry.
+const nextTo = 4
 
 // alsoAt says which other lines a finding is about.
 func alsoAt(line uint32, also []uint32) string {

@@ -33,6 +33,11 @@ func TestFindingsWorthReading(t *testing.T) {
 	if len(d.Findings) != 1 || d.Findings[0].Line != 9 || d.Findings[0].Why != "no order; the same holds for lines 7 and 8" || d.Findings[0].Most != 12e4 {
 		t.Errorf("%+v, want one finding at line 9", d.Findings)
 	}
+	next := small
+	next.Line, next.Saved, next.Data = 11, 6e3, "entry"
+	if d := run(4e5, small, next); len(d.Findings) != 1 || d.Findings[0].Line != 11 || d.Findings[0].Data != "table, entry" {
+		t.Errorf("%+v, want one finding at line 11", d.Findings)
+	}
 }
 
 // TestFunctionsOfTheSource: the compiler's functions have the names of those around them.
