@@ -68,9 +68,12 @@ func (r *run) sharing() {
 		default:
 			// Each time that a line is taken back costs at most one wait.
 			saved := min(cost, float64(f.PingPongs)*r.coherenceWait())
+			if f.PingPongs == 0 && r.unnamedBlocks(f.Object) {
+				continue // one thread got memory that another one had freed
+			}
 			if !f.Seen || saved < Least*r.out.Cycles {
 				most := min(float64(f.Moves)*r.handOver(), r.out.Cycles)
-				finding.Saved, finding.Least, finding.Most = most/2, saved, most
+				finding.Saved, finding.Least, finding.Most = max(saved, most/carefully), saved, most
 				finding.How = "The threads hardly overlapped in this run; the most is what they wait if they always run at the same time."
 				r.add(at, finding)
 				continue
@@ -84,6 +87,15 @@ func (r *run) sharing() {
 		r.add(at, finding)
 	}
 	r.trueSharing(of)
+}
+
+// unnamedBlocks reports whether a data structure is the allocated memory that belongs to no variable.
+func (r *run) unnamedBlocks(object uint32) bool {
+	if int64(object) >= int64(len(r.p.Sites.Data)) {
+		return false
+	}
+	of := &r.p.Sites.Data[object]
+	return of.Kind == profile.HeapObject && of.Name == ""
 }
 
 func (r *run) lineShift() uint { return uint(bits.TrailingZeros32(r.p.Sites.LineBytes)) }
