@@ -345,7 +345,7 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 // A worker that is ended in the middle leaves a checkpoint, from which another
 // one goes on to the bytes of an uninterrupted run.
 func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
-	const times = 8
+	const times = 4
 	part := din(1_000_000, 14)
 	want := direct(t, bytes.Repeat(part, times)).Encode()
 	for name, part := range map[string][]byte{"plain": part, "zstd": packedBy(t, "zstd", part)} {
