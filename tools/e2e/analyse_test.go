@@ -30,7 +30,7 @@ func TestDrop(t *testing.T) {
 func TestPick(t *testing.T) {
 	needStage(t)
 	trace := realTrace(t)
-	p := openPage(t)
+	p := firstVisit(t)
 	p.pick(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest %s, the command's is %s", got, want)

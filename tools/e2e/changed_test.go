@@ -28,9 +28,8 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &tab{t: t, ctx: p.ctx, server: p.server, watch: p.watch}
-			trace := ownTrace(t, 20e6)
-			p.drop(trace)
-			p.wait("references", `document.querySelector(".chip.growing")`)
+			trace := ownTrace(t)
+			p.pausing(func() { p.drop(trace) })
 			f, err := os.OpenFile(trace, os.O_RDWR, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -42,6 +41,7 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 			if closed := f.Close(); err != nil || closed != nil {
 				t.Fatal(err, closed)
 			}
+			p.click("#run-pause")
 			p.finished()
 			if !p.has(".chip.partial") || p.has(".chip.complete") {
 				t.Errorf("the result looks whole\n%s", p.screen())

@@ -12,12 +12,10 @@ import (
 // TestPauseAndGoOn pauses a run, looks around, and lets it end.
 func TestPauseAndGoOn(t *testing.T) {
 	needStage(t)
-	trace := longTrace(t, 20e6)
+	trace := realTrace(t)
 	p := openPage(t)
-	p.drop(trace)
-	p.wait("references", `document.querySelector(".chip.growing") && !document.querySelector("#run-pause").disabled`)
-	p.click("#run-pause")
-	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on" && document.querySelector("#run-left").textContent === "paused"`)
+	p.pausing(func() { p.drop(trace) })
+	p.wait("no time left", `document.querySelector("#run-left").textContent === "paused"`)
 	before := p.text("#run-references") + " " + p.text("#run-bytes")
 	for _, key := range []string{"1", "2", "3"} {
 		p.press(key)
@@ -60,7 +58,7 @@ func TestCancel(t *testing.T) {
 // TestDropBeforeReady drops a file while the program is still loading.
 func TestDropBeforeReady(t *testing.T) {
 	needStage(t)
-	trace := realTrace(t)
+	trace := beginning(t)
 	p := newTab(t, serve(t, ":0"))
 	held, release := p.hold("*/app.*.wasm")
 	p.visit("/")
@@ -79,8 +77,8 @@ func TestDropBeforeReady(t *testing.T) {
 // TestCancelAtOnce cancels a run whose worker is still loading.
 func TestCancelAtOnce(t *testing.T) {
 	needStage(t)
-	trace := realTrace(t)
-	p := openPage(t)
+	trace := beginning(t)
+	p := firstVisit(t)
 	held, release := p.hold("*/app.*.wasm")
 	p.drop(trace)
 	held()

@@ -49,7 +49,6 @@ func TestCores(t *testing.T) {
 		t.Errorf("the address is %s", eval[string](p, `location.hash`))
 	}
 	p.choose("cores-schedule", "")
-	p.predicted()
 
 	// SDCM of windows has bands, says what it rests on, and is in the address.
 	p.choose("cores-model", "windows")
@@ -64,7 +63,6 @@ func TestCores(t *testing.T) {
 	p.predicted()
 	p.choose("cores-interleave", "")
 	p.choose("cores-model", "")
-	p.predicted()
 
 	// Where blocks' executions are divided there are no times.
 	p.choose("cores-division", "region")

@@ -11,7 +11,9 @@
 //  1. One Chromium runs for all tests, with a persistent empty profile. Every
 //     name but 127.0.0.1 resolves to a decoy server, and a second decoy listens
 //     on a port of its own; both count whoever connects.
-//  2. Each test has a server of its own, and so an origin of its own: storage,
+//  2. Most tests share a server, and so an origin, whose storage is emptied before each
+//     (openPage): the browser compiles the programs once. Tests of first visits, of offline
+//     use and of storage that is full have a server of their own (firstVisit): storage,
 //     service worker and caches begin empty.
 //  3. Every page and worker is watched. A console error, an exception, a
 //     violation of the policy or a request to another origin fails the test.

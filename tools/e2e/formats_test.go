@@ -36,12 +36,11 @@ func TestFormats(t *testing.T) {
 	named := p.text("#formats")
 	for ending, path := range files {
 		want := truthOf(t, path)
-		p.visit("/")
-		p.ready()
 		p.drop(path)
 		if got := p.finished(); got != want.Digest {
 			t.Errorf("%s: digest %s, the command's is %s", ending, got, want.Digest)
 		}
+		p.home()
 	}
 	for _, name := range regexp.MustCompile(`\.[a-z0-9]+`).FindAllString(named, -1) {
 		if name != ".sgp" && name != ".ll" && files[name] == "" && files[".lackey"+name] == "" {

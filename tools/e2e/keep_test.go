@@ -13,7 +13,7 @@ import (
 // TestKept takes an analysis through its life in the list.
 func TestKept(t *testing.T) {
 	needStage(t)
-	trace := realTrace(t)
+	trace := beginning(t)
 	name, want := filepath.Base(trace), truthOf(t, trace).Digest
 	p := openPage(t)
 	p.pick(trace)
@@ -76,7 +76,7 @@ func row(name string) string { return `#kept tr[data-name=` + quote(name) + `]` 
 // as the command's.
 func TestExport(t *testing.T) {
 	needStage(t)
-	trace := realTrace(t)
+	trace := beginning(t)
 	want := truthOf(t, trace)
 	p := openPage(t)
 	p.pick(trace)
@@ -95,7 +95,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("the profile exported from the list differs from what the command keeps with -o")
 	}
 
-	other := openPage(t)
+	other := firstVisit(t)
 	other.drop(other.write("from elsewhere.sgp", p.read(exported)))
 	if got := other.finished(); got != want.Digest {
 		t.Errorf("imported: digest %s, want %s", got, want.Digest)
@@ -110,7 +110,7 @@ func TestExport(t *testing.T) {
 // TestTables compares the page's tables with the command's.
 func TestTables(t *testing.T) {
 	needStage(t)
-	trace := realTrace(t)
+	trace := beginning(t)
 	profile := truthOf(t, trace).Profile
 	p := openPage(t)
 	p.pick(trace)
@@ -132,8 +132,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestDemos opens the demos by their cards and by links, and compares them with what the
-// command says of the same demos. Each is kept once.
+// TestDemos opens the demos by their cards and by links, compares them with what the
+// command says of the same demos, and goes to each of their views. Each is kept once.
 func TestDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -156,13 +156,16 @@ func TestDemos(t *testing.T) {
 		if total != d.References || want.References != d.References {
 			t.Errorf("%s: the page counts %d references, the command %d, demos.json says %d", d.Name, total, want.References, d.References)
 		}
+		if i < len(list) {
+			p.everyView(func() {})
+		}
 		p.click("#back")
 		p.waitFor("#kept-title")
 	}
 	p.wait("each demo once", fmt.Sprintf(`document.querySelectorAll("#kept .chip.complete").length === %d`, len(list)))
 
 	// The address of an open demo, in a browser that has nothing, and a name that no demo has.
-	p = openPage(t)
+	p = firstVisit(t)
 	p.visit("/#open=demo-" + list[3].Name + "&view=communication&granule=1")
 	p.finished()
 	p.waitFor("#false-1")

@@ -28,6 +28,7 @@ type stage struct {
 	files     string          // where the browser and the command put files
 	anyHost   *decoy          // stands for every host but 127.0.0.1
 	neighbour *decoy          // another port of 127.0.0.1
+	visited   *server         // of the tests that need no first visit; see openPage
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -47,7 +48,12 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	defer chromedp.Cancel(shared.ctx)
+	defer func() {
+		chromedp.Cancel(shared.ctx)
+		if shared.visited != nil {
+			shared.visited.stop()
+		}
+	}()
 	return m.Run()
 }
 

@@ -8,8 +8,8 @@ import (
 // TestOffline ends the server after the first visit, and goes on.
 func TestOffline(t *testing.T) {
 	needStage(t)
-	p := openPage(t)
-	p.wait("the site is kept for offline use", `document.getElementById("offline-state").textContent === "It is kept now."`)
+	p := firstVisit(t)
+	p.keptOffline()
 	p.server.stop()
 
 	p.reload()
@@ -29,9 +29,8 @@ func TestOffline(t *testing.T) {
 	p.visit("/")
 	p.ready()
 	p.waitFor(row(demo.Title))
-	p.drop(realTrace(t))
-	p.waitFor("[data-running]")
-	if got, want := p.finished(), truthOf(t, realTrace(t)).Digest; got != want {
+	p.drop(beginning(t))
+	if got, want := p.finished(), truthOf(t, beginning(t)).Digest; got != want {
 		t.Errorf("offline, a dropped trace's digest is %s, want %s", got, want)
 	}
 }
@@ -41,8 +40,8 @@ func TestOffline(t *testing.T) {
 func TestOfflineDuringARun(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
-	p := openPage(t)
-	p.wait("the site is kept for offline use", `document.getElementById("offline-state").textContent === "It is kept now."`)
+	p := firstVisit(t)
+	p.keptOffline()
 	p.drop(trace)
 	p.wait("a checkpoint", storedEntries+" > 0")
 	p.server.stop()
@@ -50,7 +49,6 @@ func TestOfflineDuringARun(t *testing.T) {
 	p.open()
 	p.waitFor("#kept .chip.interrupted")
 	p.drop(trace)
-	p.waitFor("[data-running]")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("offline, the digest is %s, the command's is %s", got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/storage"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
 
@@ -37,13 +39,69 @@ type tab struct {
 	watch  *watch
 }
 
-// openPage serves the page at a new origin and opens it in a tab.
+// openPage opens the page in a tab as someone does who has visited it before and keeps
+// nothing: at the origin that most tests share, where the browser keeps the site and what it
+// compiled of the programs. What tests before this one stored there is deleted.
 func openPage(t *testing.T) *tab {
 	t.Helper()
-	p := newTab(t, serve(t, ":0"))
-	p.visit("/")
-	p.ready()
+	s := needStage(t)
+	if s.visited == nil {
+		var err error
+		if s.visited, err = startServer(s.program, ":0"); err != nil {
+			t.Fatal(err)
+		}
+		first := newTab(t, s.visited)
+		first.open()
+		first.keptOffline()
+		first.close()
+	}
+	p := newTab(t, s.visited)
+	p.alone()
+	call(p, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.server.origin, StorageTypes: "indexeddb,local_storage,file_systems"})
+	p.open()
 	return p
+}
+
+// firstVisit serves the page at a new origin and opens it in a tab.
+func firstVisit(t *testing.T) *tab {
+	t.Helper()
+	p := newTab(t, serve(t, ":0"))
+	p.open()
+	return p
+}
+
+// keptOffline waits until the service worker keeps the site.
+func (p *tab) keptOffline() {
+	p.t.Helper()
+	p.wait("the site is kept for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
+}
+
+// close closes the tab.
+func (p *tab) close() {
+	p.t.Helper()
+	if err := chromedp.Cancel(p.ctx); err != nil {
+		p.t.Fatal("close a tab: ", err)
+	}
+}
+
+// alone waits until no other tab shows a page of the server: one that is closed may still
+// store something.
+func (p *tab) alone() {
+	p.t.Helper()
+	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
+		targets, err := chromedp.Targets(p.ctx)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if !slices.ContainsFunc(targets, func(at *target.Info) bool {
+			return (at.Type == "page" || at.Type == "worker") && strings.HasPrefix(at.URL, p.server.origin+"/")
+		}) {
+			return
+		}
+		if time.Now().After(late) {
+			p.t.Fatal("a tab of an earlier test is still there")
+		}
+	}
 }
 
 // newTab makes an empty tab that is going to show the server's page.
@@ -264,8 +322,32 @@ func (p *tab) pick(paths ...string) {
 	call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: object.Result.ObjectID})
 }
 
-// finished waits for the end of the run and for its result, and gives the
-// digest.
+// pausing starts a run and pauses it. The page itself does so as soon as it can: however slow
+// the machine is, and however short the run, it does not end before.
+func (p *tab) pausing(start func()) {
+	p.t.Helper()
+	eval[bool](p, `(() => {
+		const look = new MutationObserver(() => {
+			const pause = document.querySelector("#run-pause:enabled");
+			if (!pause || !document.querySelector(".chip.growing")) return;
+			look.disconnect();
+			pause.click();
+		});
+		look.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+		return true;
+	})()`)
+	start()
+	p.paused()
+}
+
+// paused waits until the run is.
+func (p *tab) paused() {
+	p.t.Helper()
+	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+}
+
+// finished waits for the end of the run and for its result, and gives the digest. A result that
+// was in view before is taken for that of the run: leave it first, or wait for another title.
 func (p *tab) finished() string {
 	p.t.Helper()
 	p.wait("a result with a digest, and nothing runs",

@@ -17,7 +17,7 @@ import (
 // same.
 func TestWhatIf(t *testing.T) {
 	needStage(t)
-	trace := realTrace(t)
+	trace := beginning(t)
 	profile := truthOf(t, trace).Profile
 	p := openPage(t)
 	p.pick(trace)
@@ -47,13 +47,13 @@ func TestWhatIf(t *testing.T) {
 func TestAnswersFollowTheHand(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.pick(realTrace(t))
+	p.pick(beginning(t))
 	p.finished()
 	p.openView("3", "#level-1")
 	p.useSliders()
 	took := eval[[]float64](p, `(async () => {
 		const took = [];
-		for (let i = 0; i < 24; i++) {
+		for (let i = 0; i < 8; i++) {
 			const slider = document.querySelector("#size-2");
 			const before = document.querySelector("#level-2 h3").textContent;
 			slider.value = 2 + (i % 2 ? i : 30 - i) % 30;
@@ -133,7 +133,7 @@ func (p *tab) useSliders() {
 // about the same cache.
 func TestSetsMap(t *testing.T) {
 	needStage(t)
-	trace := realTrace(t)
+	trace := beginning(t)
 	profile := truthOf(t, trace).Profile
 	p := openPage(t)
 	p.pick(trace)

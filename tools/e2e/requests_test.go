@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +33,7 @@ func TestRequests(t *testing.T) {
 				t.Fatalf("/: status %d", index.status)
 			}
 			s.files(t, index.body)
+			s.all(t)
 			s.refusals(t, index.body)
 			if h.name == "Cloudflare" {
 				// What stands before it here waits for the end of a body.
@@ -115,6 +119,35 @@ func (s *server) files(t *testing.T, index string) {
 		}
 	}
 }
+
+// all asks for every file of the page: each server answers with the same bytes and, as ask
+// checks, the same headers, so that the page does the same on each.
+func (s *server) all(t *testing.T) {
+	t.Helper()
+	dist := os.DirFS(filepath.Join(root, "site", "dist"))
+	files := 0
+	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.ContainsRune("._", rune(entry.Name()[0])) || packed(name) {
+			return err
+		}
+		content, err := fs.ReadFile(dist, name)
+		got := s.ask(t, "GET", "/"+strings.TrimSuffix(name, "index.html"), "")
+		if got.status == http.StatusTemporaryRedirect && path.Ext(name) == ".html" { // Cloudflare leaves the ending out
+			got = s.ask(t, "GET", got.head.Get("Location"), "")
+		}
+		if got.status != 200 || got.body != string(content) {
+			t.Errorf("/%s: status %d, %d bytes, want the %d of the file", name, got.status, len(got.body), len(content))
+		}
+		files++
+		return err
+	})
+	if err != nil || files < 40 {
+		t.Errorf("%d files were compared, want at least 40 (%v)", files, err)
+	}
+}
+
+// packed reports whether a file of the page is another one, packed.
+func packed(name string) bool { return path.Ext(name) == ".br" || path.Ext(name) == ".gz" }
 
 // named finds the address of a file in the page.
 func named(t *testing.T, index, pattern string) string {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -104,24 +105,34 @@ var served = regexp.MustCompile(`http://([0-9.:]+)/`)
 // free port, until the test ends.
 func serve(t *testing.T, address string) *server {
 	t.Helper()
-	cmd := exec.Command(needStage(t).program, "serve", "--no-browser", "--http", "127.0.0.1"+address)
-	cmd.Stderr = os.Stderr
-	said, err := cmd.StdoutPipe()
+	s, err := startServer(needStage(t).program, address)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// startServer starts the command's server, which runs until it is stopped.
+func startServer(program, address string) (*server, error) {
+	cmd := exec.Command(program, "serve", "--no-browser", "--http", "127.0.0.1"+address)
+	cmd.Stderr = os.Stderr
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	s := &server{cmd: cmd}
-	t.Cleanup(s.stop)
 	line, _ := bufio.NewReader(said).ReadString('\n')
 	found := served.FindStringSubmatch(line)
 	if found == nil {
-		t.Fatalf("%s printed %q, want its address", strings.Join(cmd.Args, " "), line)
+		s.stop()
+		return nil, fmt.Errorf("%s printed %q, want its address", strings.Join(cmd.Args, " "), line)
 	}
 	s.address, s.origin = found[1], "http://"+found[1]
-	return s
+	return s, nil
 }
 
 // stop ends the server and waits until it is gone.

@@ -100,15 +100,17 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 
 func number(t workers.Type) string { return strconv.Itoa(int(t)) }
 
-// shareAll analyses files with some numbers of workers, and many short stretches.
+// shareAll analyses files with some numbers of workers, and many short stretches. Each file
+// has two of the numbers, and each two neighbours of the list have a file in turn.
 func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	t.Helper()
 	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{32 << 10, 256 << 10}, UtilisationWays: []uint32{8, 8}}
 	shared := false
-	for _, file := range files {
+	for i, file := range files {
 		want := truthOf(t, file)
 		p.attach(file)
-		for _, count := range counts {
+		for n := range min(2, len(counts)) {
+			count := counts[(i+n)%len(counts)]
 			name := filepath.Base(file)
 			start := workers.Start{Key: name + strconv.Itoa(int(count)), Name: name, Spec: spec, Workers: count, SegmentReferences: uint32(want.References/20 + 1)}
 			done, most := p.analyseWith(start)
@@ -123,7 +125,8 @@ func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	}
 }
 
-// TestSharedInThePage: any number of workers gives the digests of the command.
+// TestSharedInThePage: any number of workers gives the digests of the command. That each
+// trace can be divided among each number is tested without a browser (core/analysis, workers).
 func TestSharedInThePage(t *testing.T) {
 	needStage(t)
 	shareAll(t, openPage(t), sharedFiles(t), 1, 2, 4, 8)

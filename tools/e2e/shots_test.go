@@ -22,10 +22,7 @@ func TestScreenshots(t *testing.T) {
 	p := openPage(t)
 	shoot := p.shoot
 	shoot("first-empty")
-	p.drop(longTrace(t, 20e6))
-	p.wait("references", `document.querySelector(".chip.growing") && !document.querySelector("#run-pause").disabled`)
-	p.click("#run-pause")
-	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+	p.pausing(func() { p.drop(longTrace(t, 20e6)) })
 	p.openView("3", "#level-1")
 	shoot("run")
 	p.click("#run-pause")

@@ -238,7 +238,7 @@ func (p *tab) follow(what, slider, changes string) {
 	before := p.busy()
 	took := eval[[]float64](p, `(async () => {
 		const took = [];
-		for (let i = 0; i < 24; i++) {
+		for (let i = 0; i < 6; i++) {
 			const slider = document.querySelector(`+quote(slider)+`), most = Number(slider.max);
 			const before = document.querySelector(`+quote(changes)+`).textContent;
 			slider.value = 1 + (i % 2 ? i : most - i + most) % most;

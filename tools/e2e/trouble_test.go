@@ -17,7 +17,7 @@ import (
 func TestBadFiles(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	trace := p.read(realTrace(t))
+	trace := p.read(beginning(t))
 	demo := demos(t)[0]
 	profile := p.read(truthOf(t, "demo:"+demo.Name).Profile)
 	newer := bytes.Clone(profile)
@@ -114,7 +114,6 @@ func TestDeadWorker(t *testing.T) {
 	t.Log(p.text("#kept .chip.interrupted"))
 
 	p.drop(trace)
-	p.waitFor("[data-running]")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest %s after an interruption, the command's is %s", got, want)
 	}
@@ -140,7 +139,6 @@ func TestInterruptedByReload(t *testing.T) {
 	p.click("#kept .go-on")
 	p.waitFor("#note")
 	p.pick(trace)
-	p.waitFor("[data-running]")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest %s after a reload, the command's is %s", got, want)
 	}
@@ -204,8 +202,8 @@ func (p *tab) kill() {
 // TestFullStore runs an analysis where the browser has no room for its result.
 func TestFullStore(t *testing.T) {
 	needStage(t)
-	trace := realTrace(t)
-	p := openPage(t)
+	trace := beginning(t)
+	p := firstVisit(t)
 	// The site itself finds no room for offline use either; the browser says so.
 	p.watch.allow("service_worker: exception: Uncaught (in promise) QuotaExceededError")
 	size := float64(1)
@@ -229,7 +227,6 @@ func TestFullStore(t *testing.T) {
 
 	call(p, storage.OverrideQuotaForOrigin, storage.OverrideQuotaForOriginParams{Origin: p.server.origin})
 	p.pick(trace)
-	p.waitFor("[data-running]")
 	p.finished()
 	p.click("#back")
 	p.waitFor("#kept .chip.complete")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pierrec/lz4/v4"
 
 	caches "github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/ui/state"
@@ -38,6 +41,35 @@ func lackeyTrace(t *testing.T) string {
 	return absolute(t, filepath.Join(root, "core", "trace", "tracetest", "testdata", "array-list.lackey.lz4"))
 }
 
+// beginning is the beginning of the real trace, where its length proves nothing. It is one
+// file for all tests.
+func beginning(t *testing.T) string {
+	t.Helper()
+	const references = 1e6
+	from := realTrace(t)
+	path := filepath.Join(needStage(t).files, "beginning-"+filepath.Base(from))
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	text := unpacked(t, from)
+	end := 0
+	for range int(references) {
+		line := bytes.IndexByte(text[end:], '\n')
+		if line < 0 {
+			break
+		}
+		end += line + 1
+	}
+	err := os.WriteFile(path, pack(t, text[:end], func(w io.Writer) (io.WriteCloser, error) { return lz4.NewWriter(w), nil }), 0o600)
+	if err == nil {
+		err = os.Chtimes(path, modified, modified)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func absolute(t *testing.T, path string) string {
 	t.Helper()
 	path, err := filepath.Abs(path)
@@ -59,11 +91,11 @@ func longTrace(t *testing.T, references uint64) string {
 	return path
 }
 
-// ownTrace is a long trace in a file of the test's own.
-func ownTrace(t *testing.T, references uint64) string {
+// ownTrace is the real trace in a file of the test's own.
+func ownTrace(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "long-"+filepath.Base(realTrace(t)))
-	writeLong(t, path, references)
+	path := filepath.Join(t.TempDir(), "own-"+filepath.Base(realTrace(t)))
+	writeLong(t, path, 1)
 	return path
 }
 

@@ -23,8 +23,8 @@ var unpackers = map[string]func(io.Writer) (io.WriteCloser, error){
 // unpacker.
 func TestUnpackersOffline(t *testing.T) {
 	needStage(t)
-	p := openPage(t)
-	p.wait("the site is kept for offline use", `document.getElementById("offline-state").textContent === "It is kept now."`)
+	p := firstVisit(t)
+	p.keptOffline()
 	p.server.stop()
 	p.reload()
 	text := unpacked(t, lackeyTrace(t))
@@ -131,7 +131,7 @@ func TestBrokenInAnUnpacker(t *testing.T) {
 // checkpoint, pauses, and ends as if nothing had happened.
 func TestReloadWithAnUnpacker(t *testing.T) {
 	needStage(t)
-	trace := longPacked(t, 40e6)
+	trace := longPacked(t, 30e6)
 	p := openPage(t)
 	p.drop(trace)
 	p.wait("a checkpoint", storedEntries+" > 0")
@@ -141,11 +141,7 @@ func TestReloadWithAnUnpacker(t *testing.T) {
 	p.waitFor("#kept .go-on")
 	p.click("#kept .go-on")
 	p.waitFor("#note")
-	p.pick(trace)
-	p.waitFor("[data-running]")
-	p.wait("it can be paused", `document.querySelector("#run-pause:enabled")`)
-	p.click("#run-pause")
-	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+	p.pausing(func() { p.pick(trace) })
 	p.click("#run-pause")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest %s after a reload, the command's is %s", got, want)
