@@ -54,8 +54,11 @@ const labelBoxes = `(async () => {
 		return fillText.apply(this, arguments);
 	};
 	const chart = document.querySelector("sg-chart");
+	await new Promise(requestAnimationFrame);
 	chart.style.setProperty("width", "90%");
-	await new Promise((done) => setTimeout(done, 500));
+	const frame = () => new Promise(requestAnimationFrame);
+	while (drawn.length === 0) await frame();
+	for (let more = 0; more < 3; more++) await frame();
 	proto.fillText = fillText;
 	const last = {};
 	for (const d of drawn) last[d.text] = d;

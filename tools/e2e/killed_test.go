@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -108,7 +110,6 @@ func TestKilledAtRandom(t *testing.T) {
 		}
 	}
 	p.drop(trace)
-	p.waitFor("[data-running]")
 	if got := p.finished(); got != want {
 		t.Errorf("digest %s after %d kills, the command's is %s", got, kills, want)
 	}
@@ -160,7 +161,7 @@ func TestBrowserKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("kill %d", kill+1)
-		time.Sleep(time.Second) // its other processes see that it is gone
+		awaitEnd(t, profile)
 		for _, lock := range []string{"SingletonLock", "SingletonSocket", "SingletonCookie"} {
 			_ = os.Remove(filepath.Join(profile, lock))
 		}
@@ -172,12 +173,34 @@ func TestBrowserKilled(t *testing.T) {
 		p.click("#kept .open")
 	} else {
 		p.drop(trace)
-		p.waitFor("[data-running]")
 	}
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest %s, the command's is %s", got, want)
 	}
 	chromedp.Cancel(ctx)
+}
+
+// awaitEnd waits until all processes of the browser with a profile have seen that the first is
+// gone, and have ended.
+func awaitEnd(t *testing.T, profile string) {
+	t.Helper()
+	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
+		time.Sleep(time.Second) // this system does not tell
+		return
+	}
+	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(askEvery) {
+		processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(processes, func(path string) bool {
+			words, _ := os.ReadFile(path) // not of one that has ended
+			return bytes.Contains(words, []byte("="+profile))
+		}) {
+			return
+		}
+	}
+	t.Fatal("a process of a killed browser does not end")
 }
 
 // TestTwoTabs gives one file to two tabs: one analyses it, the other watches, and goes
@@ -187,7 +210,8 @@ func TestTwoTabs(t *testing.T) {
 	trace := longTrace(t, 30e6)
 	first := openPage(t)
 	first.drop(trace)
-	first.wait("a checkpoint", storedEntries+" > 0")
+	first.wait("a checkpoint, and a pause while the other tab loads", `(`+storedEntries+`) > 0 && (document.querySelector("#run-pause:enabled")?.click(), true)`)
+	first.paused()
 
 	second := newTab(t, first.server)
 	second.open()
@@ -195,6 +219,7 @@ func TestTwoTabs(t *testing.T) {
 	if says := second.text("#kept .chip.interrupted"); says != "running in another tab" || second.has("#kept .go-on") {
 		t.Errorf("the list says %q", says)
 	}
+	first.click("#run-pause")
 	second.drop(trace)
 	second.wait("it watches", `document.querySelector("#run-cancel")?.textContent === "Stop watching"`)
 	second.wait("how far it is", `/^[1-9]/.test(document.querySelector("#run-percent")?.textContent)`)
@@ -213,8 +238,10 @@ func TestWorkerEndsSilently(t *testing.T) {
 	p := openPage(t)
 	p.drop(longTrace(t, 30e6))
 	p.wait("a checkpoint", storedEntries+" > 0")
-	if !p.inWorker(`self.close(); null`) {
-		t.Fatal("there is no worker to end")
+	for !p.inWorker(`self.close(); null`) {
+		if len(p.watch.workersOf("worker")) == 0 {
+			t.Fatal("there is no worker to end")
+		}
 	}
 	p.waitGone("[data-running]")
 	t.Log(p.problem())
@@ -241,7 +268,6 @@ func TestOneClick(t *testing.T) {
 		t.Fatalf("the browser remembers %d files, want the one that was dropped", kept)
 	}
 	p.click("#kept .go-on")
-	p.waitFor("[data-running]")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest %s, the command's is %s", got, want)
 	}

@@ -81,8 +81,7 @@ func quiet(t *testing.T, when string) {
 func TestWatchSees(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.drop(longTrace(t, 30e6))
-	p.waitFor(".chip.growing")
+	p.pausing(func() { p.drop(longTrace(t, 20e6)) })
 	p.watch.attached.Wait()
 	eval[any](p, `console.error("a word to the console")`)
 	eval[any](p, `void setTimeout(() => { throw new Error("an exception") })`)
@@ -102,7 +101,7 @@ func TestWatchSees(t *testing.T) {
 		"page: console.error: \"a word to the console\"", "page: exception: ", "page: console.error: \"policy violated: connect-src",
 		"404", "worker: console.error: \"a word from the worker\"", "workers-away",
 	} {
-		if p.watch.count(want) == 0 {
+		if p.watch.await(want, 1) == 0 {
 			t.Errorf("unseen: %s", want)
 		}
 	}

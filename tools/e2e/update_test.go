@@ -10,12 +10,17 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/serviceworker"
+	"github.com/chromedp/chromedp"
 
 	"github.com/stackglass/stackglass/site/policy"
 )
@@ -30,7 +35,7 @@ func TestUpdate(t *testing.T) {
 	p.watch.unwatched = true
 	p.visit("/")
 	p.ready()
-	p.wait("the site is kept for offline use", `document.getElementById("offline-state").textContent === "It is kept now."`)
+	p.keptOffline()
 	demo := demos(t)[0]
 	p.click("#demo-" + demo.Name)
 	p.finished()
@@ -39,8 +44,8 @@ func TestUpdate(t *testing.T) {
 	p.visit("/")
 	p.ready()
 	p.wait("the new version is there, and waits", `(await navigator.serviceWorker.getRegistration()).waiting`)
-	p.drop(realTrace(t))
-	if got, want := p.finished(), truthOf(t, realTrace(t)).Digest; got != want {
+	p.drop(beginning(t))
+	if got, want := p.finished(), truthOf(t, beginning(t)).Digest; got != want {
 		t.Errorf("while a new version waits: digest %s, want %s", got, want)
 	}
 	if got := eval[string](p, siteVersion); got != "" {
@@ -48,7 +53,9 @@ func TestUpdate(t *testing.T) {
 	}
 
 	// With the last page of the old version its worker goes.
+	next := p.nextVersion()
 	call(p, page.Navigate, page.NavigateParams{URL: "about:blank"})
+	next()
 	p = newTab(t, site.server)
 	p.watch.unwatched = true
 	p.visit("/")
@@ -62,6 +69,44 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// nextVersion finds the service worker that waits to take over. The function that it returns
+// waits until it has: a page that is opened before that still has the old version.
+func (p *tab) nextVersion() (active func()) {
+	p.t.Helper()
+	waiting, over := make(chan bool, 1), make(chan bool, 1)
+	next := "" // the waiting one
+	if err := chromedp.Listen(p.ctx, func(ev any) {
+		updated, ok := ev.(*serviceworker.EventWorkerVersionUpdated)
+		if !ok {
+			return
+		}
+		for _, v := range updated.Versions {
+			switch {
+			case !strings.HasPrefix(v.ScriptURL, p.server.origin+"/"):
+			case v.Status == serviceworker.VersionStatusInstalled && next == "":
+				next = v.VersionID
+				waiting <- true
+			case v.Status == serviceworker.VersionStatusActivated && v.VersionID == next:
+				next = ""
+				over <- true
+			}
+		}
+	}); err != nil {
+		p.t.Fatal(err)
+	}
+	until := func(what string, happens chan bool) {
+		p.t.Helper()
+		select {
+		case <-happens:
+		case <-time.After(patience):
+			p.t.Fatalf("waited in vain: %s", what)
+		}
+	}
+	call(p, serviceworker.Enable, cdp.Empty{})
+	until("a version that waits", waiting)
+	return func() { p.t.Helper(); until("it takes over", over) }
+}
+
 // TestUpdateDuringRun changes the site while a trace is analysed in a page that no
 // service worker keeps: the run ends as if nothing had happened, and so does the
 // next one of that page, whose files the browser may keep for ever.
@@ -73,18 +118,15 @@ func TestUpdateDuringRun(t *testing.T) {
 	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // sw.js
 	p.visit("/")
 	p.ready()
-	trace := longTrace(t, 20e6)
-	p.drop(trace)
-	p.wait("it can be paused", `document.querySelector(".chip.growing") && document.querySelector("#run-pause:enabled")`)
-	p.click("#run-pause")
-	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+	trace := realTrace(t)
+	p.pausing(func() { p.drop(trace) })
 	site.update()
 	p.click("#run-pause")
-	for _, next := range []string{"", realTrace(t)} {
+	for _, next := range []string{"", beginning(t)} {
 		if next != "" {
 			p.drop(next)
 			trace = next
-			p.waitFor("[data-running]")
+			p.wait("the next result", `document.title.startsWith(`+quote(filepath.Base(next))+`)`)
 		}
 		if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
 			t.Errorf("%s, under a newer version: digest %s, want %s", trace, got, want)
