@@ -221,7 +221,7 @@ func (r *run) replays() {
 	if !threads && !split && lines <= secondPages || !r.canReplay() {
 		return
 	}
-	c.replay = r.again(nil, pageShift)
+	c.replay = r.again(nil, pageShift, false)
 }
 
 // others are the cycles that are not waits for lines: for translations, for references across
@@ -280,8 +280,24 @@ func (r *run) exact() {
 		}
 		return
 	}
+	exact := r.exactMisses()
+	for k := range exact {
+		if exact[k] != nil {
+			c.run.misses[k] = exact[k]
+		}
+	}
+	c.replay = r.withMisses(c.replay, pageShift)
+}
+
+// exactMisses returns the misses by level and site of the loop-compressed trace; nil for levels that were
+// not counted.
+func (r *run) exactMisses() [][]float64 {
+	if r.misses != nil {
+		return r.misses
+	}
+	r.misses = make([][]float64, len(r.Machine.Levels))
 	if r.counted == nil {
-		return
+		return r.misses
 	}
 	number := map[*profile.Site]int{}
 	for i := range r.p.Sites.Code {
@@ -292,14 +308,26 @@ func (r *run) exact() {
 		if m == nil {
 			continue
 		}
-		exact := make([]float64, len(r.p.Sites.Code))
+		r.misses[k] = make([]float64, len(r.p.Sites.Code))
 		for ref, counts := range m.Refs {
 			if i, ok := number[r.loops.Place(r.loops.Tree().References()[ref])]; ok {
-				exact[i] += float64(counts.Misses)
+				r.misses[k][i] += float64(counts.Misses)
 			}
 		}
-		c.run.misses[k] = exact
 	}
+	return r.misses
+}
+
+// withMisses adds the misses to a replay of the run as it is, if they were left out.
+func (r *run) withMisses(of *counts, pageShift uint) *counts {
+	if of == nil || of.misses != nil {
+		return of
+	}
+	of.misses = r.exactMisses()
+	if slices.ContainsFunc(of.misses, func(sites []float64) bool { return sites == nil }) {
+		return r.again(nil, pageShift, true)
+	}
+	return of
 }
 
 // estimated reports whether the misses of sites follow from stack distances, as in caches without sets.
@@ -365,10 +393,10 @@ func stepsOf(r *run) []uint64 {
 		return steps
 	}
 	weight := make([]float64, len(steps))
-	index := siteIndex(r.p)
+	index := newSiteIndex(r.p)
 	byRef := make([]int, len(r.loops.Tree().References()))
 	for n, ref := range r.loops.Tree().References() {
-		byRef[n] = int(index(ref.Site, ref.PC, ref.Kind))
+		byRef[n] = int(index.of(ref.Site, ref.PC, ref.Kind))
 	}
 	var walk func(n loops.Node, times float64)
 	walk = func(n loops.Node, times float64) {

@@ -145,6 +145,7 @@ type run struct {
 	counted  *loopcount.Misses // of the loops in each level; nil: not counted
 	full     map[int][]float64 // misses of the loops in caches of the size of a level without sets
 	plain    map[plainNest]float64
+	misses   [][]float64 // of exactMisses
 	cost     *costs
 	places   []*place
 	taken    map[*place]float64 // share of a place's waits that findings have, 0 to 1

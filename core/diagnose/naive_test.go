@@ -117,16 +117,14 @@ func TestReplay(t *testing.T) {
 			n.access(core, addr, store)
 		}
 		contended := 0
-		for slot, g := range c.lines.groups {
-			for i := 0; g != nil && i < len(g); i++ {
-				if at := (c.lines.keys[slot]-1)<<groupShift + uint64(i); g[i].contended {
-					contended++
-					if !n.contended[at] {
-						t.Errorf("line %d is contended", at)
-					}
+		c.lines.each(func(at trace.Line, of *line) {
+			if of.contended {
+				contended++
+				if !n.contended[at] {
+					t.Errorf("line %d is contended", at)
 				}
 			}
-		}
+		})
 		if got := float64(c.sites[0].near); got != n.nears {
 			t.Errorf("%v accesses to near lines, want %v", got, n.nears)
 		}
@@ -154,6 +152,22 @@ func TestLineTable(t *testing.T) {
 			}
 			if got != want[by*i] {
 				t.Errorf("line %d: %d, want %d", by*i, got, want[by*i])
+			}
+		}
+	})
+}
+
+// TestRecent: a buffer of translations keeps the pages that were used last.
+func TestRecent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, by := &recent{}, rapid.SampledFrom([]uint64{1, 512, 1 << 40}).Draw(t, "by")
+		var held []uint64
+		for i, page := range rapid.SliceOfN(rapid.Uint64Range(0, firstPages+firstPages/4), 0, 500).Draw(t, "pages") {
+			was, others := remove(held, page*by)
+			held = append([]uint64{page * by}, others...)
+			held = held[:min(len(held), firstPages)]
+			if got := c.use(page * by); got != was {
+				t.Fatalf("access %d: %t, want %t", i, got, was)
 			}
 		}
 	})

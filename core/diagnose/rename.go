@@ -18,7 +18,7 @@ type retrial struct {
 // base is the replay of the run as it is.
 func (r *run) base() *counts {
 	if r.cost.replay == nil && r.canReplay() {
-		r.cost.replay = r.again(nil, pageShift)
+		r.cost.replay = r.withMisses(r.again(nil, pageShift, false), pageShift)
 		if r.cost.replay == nil {
 			r.replayed = mostRows // it was stopped
 		}
@@ -32,7 +32,7 @@ func (r *run) retry(to rename, pageShift uint) *retrial {
 	if of == nil {
 		return nil
 	}
-	changed := r.again(to, pageShift)
+	changed := r.withMisses(r.again(to, pageShift, to != nil), pageShift)
 	if changed == nil {
 		return nil
 	}
@@ -166,6 +166,12 @@ func (r *run) traversal(sites map[int]bool) rename {
 	if grain < 8 {
 		return nil
 	}
+	first := low
+	for j := range of.sites { // other fields may come before
+		if o := &of.sites[j]; o.grain > 0 && o.grain%grain == 0 && o.low < high && o.high > low && o.low+grain > first {
+			low = min(low, o.low)
+		}
+	}
 	// element is where the element with an address begins, and its bytes.
 	element := func(addr trace.Addr) (trace.Addr, uint64) {
 		if b, ok := blockAt(blocks, addr); ok {
@@ -176,45 +182,52 @@ func (r *run) traversal(sites map[int]bool) rename {
 		}
 		return addr - (addr-low)%grain, grain
 	}
-	to := map[trace.Addr]trace.Addr{}
-	next := newData
-	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team, creates: r.creates(), joins: r.joins(), index: siteIndex(r.p)}
-	s.take = func(w *row) {
-		if !w.kind.IsReference() || w.addr < low || w.addr > high {
-			return
-		}
-		if w.index < 0 || !sites[int(w.index)] {
-			return
-		}
-		if begin, bytes := element(w.addr); len(to) < mostShared {
-			if _, known := to[begin]; !known {
-				to[begin] = next
-				next += bytes
+	var elements numbers
+	to := []trace.Addr{newData} // of each element, and what comes behind the last
+	hot := make([]bool, len(r.p.Sites.Code))
+	for i := range sites {
+		hot[i] = true
+	}
+	latest := uint32(0) // that was used
+	// repeated reports whether an address is in the element that was used last, or in the one that came next
+	// the first time.
+	repeated := func(addr trace.Addr) bool {
+		for n := latest; n < latest+2 && int(n) < len(elements.keys); n++ {
+			if addr-elements.keys[n] < to[n+1]-to[n] {
+				latest = n
+				return true
 			}
+		}
+		return false
+	}
+	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team, creates: r.creates(), joins: r.joins(), index: newSiteIndex(r.p)}
+	s.take = func(w *row) {
+		if w.index < 0 || !hot[w.index] || w.addr < low || w.addr > high || len(to) > mostShared || repeated(w.addr) {
+			return
+		}
+		begin, bytes := element(w.addr)
+		if latest = elements.need(begin); int(latest)+1 == len(to) {
+			to = append(to, to[latest]+bytes)
 		}
 	}
 	r.replayed += r.loops.Tree().Rows()
 	if !s.run() {
 		return nil
 	}
-	last, lastEnd, lastTo := trace.Addr(1), trace.Addr(0), trace.Addr(0)
+	latest = 0
 	return func(w *row, _ int) trace.Addr {
-		if w.addr >= last && w.addr < lastEnd {
-			return lastTo + w.addr - last
-		}
 		if w.addr+mostElement < low || w.addr > high+mostElement {
 			return w.addr
 		}
-		begin, bytes := element(w.addr)
-		if begin > w.addr {
-			return w.addr
+		if !repeated(w.addr) {
+			begin, _ := element(w.addr)
+			number, ok := elements.find(begin)
+			if !ok || begin > w.addr {
+				return w.addr
+			}
+			latest = number
 		}
-		moved, ok := to[begin]
-		if !ok {
-			return w.addr
-		}
-		last, lastEnd, lastTo = begin, begin+bytes, moved
-		return moved + w.addr - begin
+		return to[latest] + w.addr - elements.keys[latest]
 	}
 }
 
@@ -430,22 +443,20 @@ func merging(arrays []record, bytes uint64) rename {
 // apart gives the words of each thread in lines that threads take from each other a line of
 // their own; copies gives each thread a copy of the words that several store to.
 func apart(of *counts, shift uint, copies bool) rename {
-	type key struct {
-		line  trace.Line
-		owner uint8
-	}
 	var contended lineTable
-	for slot, g := range of.lines.groups {
-		for i := 0; g != nil && i < len(g); i++ {
-			if g[i].contended {
-				*contended.need((of.lines.keys[slot]-1)<<groupShift + uint64(i)) = g[i]
-			}
+	least, most := ^trace.Line(0), trace.Line(0)
+	of.lines.each(func(at trace.Line, l *line) {
+		if l.contended {
+			*contended.need(at) = *l
+			least, most = min(least, at), max(most, at)
 		}
-	}
-	to := map[key]trace.Addr{}
-	next := newData
+	})
+	var lines numbers // of the words of a line that belong to one thread
 	return func(w *row, _ int) trace.Addr {
 		at := w.addr >> shift
+		if at < least || at > most {
+			return w.addr
+		}
 		l := contended.find(at)
 		if l == nil || !l.contended {
 			return w.addr
@@ -457,13 +468,6 @@ func apart(of *counts, shift uint, copies bool) rename {
 		case copies:
 			owner = w.thread
 		}
-		k := key{at, owner}
-		begin, ok := to[k]
-		if !ok {
-			begin = next
-			to[k] = begin
-			next += 1 << shift
-		}
-		return begin + w.addr&(1<<shift-1)
+		return newData + trace.Addr(lines.need((at-least)<<8|uint64(owner)))<<shift + w.addr&(1<<shift-1)
 	}
 }

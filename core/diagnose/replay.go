@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -45,7 +46,7 @@ const remoteExtra = 0.7
 // counts is what a replay counts.
 type counts struct {
 	sites     []siteCounts
-	misses    [][]float64          // by level and site
+	misses    [][]float64          // by level and site; nil: not counted yet
 	coherence [][]float64          // misses after another core's store, by level and site
 	falsely   []float64            // such misses in the first level at words that no other core wrote, by site
 	idle      []waiting            // of threads for others
@@ -98,63 +99,91 @@ type line struct {
 
 const several = 255
 
-// lineTable finds lines by their numbers: groups of neighbours, with open addressing.
-type lineTable struct {
-	keys   []uint64 // 1 + the group's number; 0: none
-	groups []*lineGroup
-	count  int // groups
-	unused []lineGroup
+// numbers numbers keys in the order in which they come: a table with open addressing.
+type numbers struct {
+	slots []uint32 // 1 + the number of a key; 0: none
+	keys  []uint64
 }
 
-// lineGroup is lines of consecutive numbers.
-type lineGroup [1 << groupShift]line
-
-const groupShift = 2
-
-// slot is where a group is, or would be. The table is not empty.
-func (t *lineTable) slot(number uint64) int {
-	mask := len(t.keys) - 1
-	for slot := int(number*0x9e3779b97f4a7c15>>32) & mask; ; slot = (slot + 1) & mask {
-		if key := t.keys[slot]; key == number+1 || key == 0 {
+// slot returns where a key is, or would be. The table is not empty.
+func (t *numbers) slot(key uint64) int {
+	mask := len(t.slots) - 1
+	for slot := int(key*0x9e3779b97f4a7c15>>32) & mask; ; slot = (slot + 1) & mask {
+		if n := t.slots[slot]; n == 0 || t.keys[n-1] == key {
 			return slot
 		}
 	}
 }
 
+// find returns the number of a key; ok is false if it has none.
+func (t *numbers) find(key uint64) (number uint32, ok bool) {
+	if len(t.keys) == 0 {
+		return 0, false
+	}
+	number = t.slots[t.slot(key)]
+	return number - 1, number > 0
+}
+
+// need returns the number of a key. A new key gets the next number.
+func (t *numbers) need(key uint64) uint32 {
+	if number, ok := t.find(key); ok {
+		return number
+	}
+	if 2*len(t.keys) >= len(t.slots) {
+		t.slots = make([]uint32, max(64, 2*len(t.slots)))
+		for i, key := range t.keys {
+			t.slots[t.slot(key)] = uint32(i) + 1
+		}
+	}
+	slot := t.slot(key)
+	t.keys = append(t.keys, key)
+	t.slots[slot] = uint32(len(t.keys))
+	return uint32(len(t.keys)) - 1
+}
+
+// lineTable finds lines by their numbers. Lines with consecutive numbers are in one group.
+type lineTable struct {
+	groups numbers // of the line numbers' high bits
+	chunks []*[1 << chunkShift]line
+}
+
+const (
+	groupShift = 2
+	chunkShift = 8
+)
+
+// at returns a line by its index.
+func (t *lineTable) at(index uint32) *line {
+	return &t.chunks[index>>chunkShift][index&(1<<chunkShift-1)]
+}
+
 // find returns a line, or nil if no line of its group is there.
 func (t *lineTable) find(at trace.Line) *line {
-	if t.count == 0 {
-		return nil
-	}
-	if g := t.groups[t.slot(at>>groupShift)]; g != nil {
-		return &g[at&(1<<groupShift-1)]
+	if g, ok := t.groups.find(at >> groupShift); ok {
+		return t.at(g<<groupShift + uint32(at)&(1<<groupShift-1))
 	}
 	return nil
 }
 
-// need returns a line, which is new if it was not there.
-func (t *lineTable) need(at trace.Line) *line {
-	if of := t.find(at); of != nil {
-		return of
+// index returns the index of a line, which is new if it was not there.
+func (t *lineTable) index(at trace.Line) uint32 {
+	index := t.groups.need(at>>groupShift)<<groupShift + uint32(at)&(1<<groupShift-1)
+	if int(index>>chunkShift) == len(t.chunks) {
+		t.chunks = append(t.chunks, new([1 << chunkShift]line))
 	}
-	if 2*t.count >= len(t.keys) {
-		keys, groups := t.keys, t.groups
-		t.keys, t.groups = make([]uint64, max(64, 2*len(keys))), make([]*lineGroup, max(64, 2*len(keys)))
-		for i, key := range keys {
-			if key != 0 {
-				slot := t.slot(key - 1)
-				t.keys[slot], t.groups[slot] = key, groups[i]
-			}
+	return index
+}
+
+// need returns a line, which is new if it was not there.
+func (t *lineTable) need(at trace.Line) *line { return t.at(t.index(at)) }
+
+// each calls do with each line of all groups.
+func (t *lineTable) each(do func(at trace.Line, of *line)) {
+	for g, key := range t.groups.keys {
+		for i := range uint32(1 << groupShift) {
+			do(key<<groupShift+uint64(i), t.at(uint32(g)<<groupShift+i))
 		}
 	}
-	if len(t.unused) == 0 {
-		t.unused = make([]lineGroup, 64)
-	}
-	slot := t.slot(at >> groupShift)
-	t.keys[slot], t.groups[slot] = at>>groupShift+1, &t.unused[0]
-	t.unused = t.unused[1:]
-	t.count++
-	return &t.groups[slot][at&(1<<groupShift-1)]
 }
 
 // lru is a cache of one level: sets of line numbers, each plus one, the last used first.
@@ -163,6 +192,8 @@ type lru struct {
 	mask uint64 // sets-1 where sets are a power of two; else 0
 	ways int
 	tags []uint64
+
+	touched uint64 // depends on tags that were read ahead
 }
 
 func newLRU(lines, ways uint64) *lru {
@@ -173,14 +204,19 @@ func newLRU(lines, ways uint64) *lru {
 	return c
 }
 
-func (c *lru) set(line uint64) []uint64 {
+// begin is the index of the first way of a line's set.
+func (c *lru) begin(line uint64) int {
 	at := uint64(0)
 	if c.mask != 0 {
 		at = line & c.mask
 	} else if c.sets > 1 {
 		at = line % c.sets
 	}
-	lo := int(at) * c.ways
+	return int(at) * c.ways
+}
+
+func (c *lru) set(line uint64) []uint64 {
+	lo := c.begin(line)
 	return c.tags[lo : lo+c.ways : lo+c.ways]
 }
 
@@ -227,6 +263,49 @@ func (c *lru) drop(line uint64) {
 	}
 }
 
+// recent is a fully associative cache of [firstPages] pages. They are in a list, the last used first, and in
+// lists by their hash. The entry 0 stands for the ends of the lists.
+type recent struct {
+	pages               [firstPages + 1]uint64
+	before, next, chain [firstPages + 1]uint8
+	heads               [2 * firstPages]uint8
+	held                uint8
+}
+
+func (c *recent) head(page uint64) *uint8 {
+	return &c.heads[page*0x9e3779b97f4a7c15>>32%uint64(len(c.heads))]
+}
+
+// use makes an access, and reports whether the page was there.
+func (c *recent) use(page uint64) bool {
+	head := c.head(page)
+	entry := *head
+	for entry != 0 && c.pages[entry] != page {
+		entry = c.chain[entry]
+	}
+	found := entry != 0
+	if !found && c.held < firstPages {
+		c.held++
+		entry = c.held
+	} else {
+		if !found {
+			entry = c.before[0]
+			link := c.head(c.pages[entry])
+			for *link != entry {
+				link = &c.chain[*link]
+			}
+			*link = c.chain[entry]
+		}
+		c.next[c.before[entry]], c.before[c.next[entry]] = c.next[entry], c.before[entry]
+	}
+	if !found {
+		c.pages[entry], c.chain[entry], *head = page, *head, entry
+	}
+	c.before[entry], c.next[entry] = 0, c.next[0]
+	c.before[c.next[0]], c.next[0] = entry, entry
+	return found
+}
+
 // rename gives the address of a reference after a change.
 type rename func(r *row, site int) trace.Addr
 
@@ -252,15 +331,17 @@ type replay struct {
 	fork      uint32
 	dynamic   bool
 	broken    bool
+	followed  *followed // of the one thread; nil: there are several
 }
 
 // core is the state of a core: its caches, and the last lines that it used.
 type core struct {
-	near    [nearLines + 1]uint64 // lines that were used last, plus one
-	line    *line                 // the first of them; nil: there is one thread
-	caches  []*lru                // by level
-	buffers [2]*lru               // of translations
-	latest  uint64                // page that was used last, plus one
+	near   [nearLines + 1]uint64 // lines that were used last, plus one
+	lines  [nearLines + 1]uint32 // their indices; 0 if there is one thread
+	caches []*lru                // by level
+	first  *recent               // buffers of translations
+	second *lru
+	latest uint64 // page that was used last, plus one
 
 	work    float64   // cycles of blocks
 	waited  float64   // cycles for lines that no other core took
@@ -296,29 +377,30 @@ func (r *run) canReplay() bool {
 }
 
 // again runs the trace through the caches, with addresses changed by to (nil: as they are), and
-// pages of 1<<pageShift bytes; nil: it cannot.
-func (r *run) again(to rename, pageShift uint) *counts {
+// pages of 1<<pageShift bytes; nil: it cannot. Without levels, the misses of a run with one thread are left out: [run.exactMisses] has
+// those of the run as it is.
+func (r *run) again(to rename, pageShift uint, levels bool) *counts {
 	rows := r.loops.Tree().Rows()
 	if !r.canReplay() || r.replayed+rows > mostRows {
 		return nil
 	}
 	r.replayed += rows
-	n, levels := len(r.p.Sites.Code), len(r.Machine.Levels)
+	n := len(r.p.Sites.Code)
 	c := &counts{sites: make([]siteCounts, n), falsely: make([]float64, n), team: max(1, len(r.p.Totals.Threads))}
-	for range levels {
+	for range r.Machine.Levels {
 		c.misses = append(c.misses, make([]float64, n))
 		c.coherence = append(c.coherence, make([]float64, n))
 	}
 	s := &replay{counts: c, to: to, shift: uint(bits.TrailingZeros32(r.p.Sites.LineBytes)), pageShift: pageShift, levels: r.Machine.Levels,
-		caches: make([][]*lru, levels), last: make([]lastOf, n*min(c.team, mostCores))}
-	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, index: siteIndex(r.p), joined: s.join, forked: s.begin, goOn: r.GoOn, threads: c.team, creates: r.creates(), joins: r.joins()}
+		caches: make([][]*lru, len(c.misses)), last: make([]lastOf, n*min(c.team, mostCores))}
+	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, index: newSiteIndex(r.p), joined: s.join, forked: s.begin, goOn: r.GoOn, threads: c.team, creates: r.creates(), joins: r.joins()}
 	if c.team > 1 {
 		c.pages = map[trace.Addr]*page{}
 	}
 	if to == nil {
 		s.alloc = s.allocated
 	}
-	s.private = levels
+	s.private = len(c.misses)
 	for k, l := range r.Machine.Levels {
 		shared := int(min(max(l.SharedBy, 1), mostCores))
 		s.group = append(s.group, shared)
@@ -326,10 +408,10 @@ func (r *run) again(to rename, pageShift uint) *counts {
 			s.private = min(s.private, k)
 		}
 	}
-	memory := r.cost.latency[levels-1]
+	memory := r.cost.latency[len(c.misses)-1]
 	for i := range n {
 		of := &r.p.Sites.Code[i]
-		for k := range levels {
+		for k := range c.misses {
 			wait := r.cost.latency[k] / r.cost.run.overlap[i]
 			if k > 0 {
 				wait -= r.cost.latency[k-1] / r.cost.run.overlap[i]
@@ -349,7 +431,12 @@ func (r *run) again(to rename, pageShift uint) *counts {
 	for i := range r.buffers {
 		s.members[i].rows = r.buffers[i]
 	}
-	done := s.schedule.run()
+	done := false
+	if c.team > 1 {
+		done = s.schedule.run()
+	} else {
+		done = s.alone(levels)
+	}
 	for i := range r.buffers {
 		r.buffers[i] = s.members[i].rows[:0]
 	}
@@ -389,52 +476,55 @@ func (r *run) calls(names ...string) func(uint32) bool {
 	return nil
 }
 
-// siteIndex finds the site of a reference in the profile; -1: none.
-func siteIndex(p *profile.Profile) func(site uint32, pc trace.Addr, kind trace.Kind) int32 {
-	var byNumber []int32
-	type key struct {
-		pc   uint64
-		kind trace.Kind
-	}
-	byPC := map[key]int{}
+// siteIndex finds the sites of references in the profile.
+type siteIndex struct {
+	byNumber []int32
+	byPC     map[sitePC]int32 // of a trace without numbers of sites
+}
+
+type sitePC struct {
+	pc   uint64
+	kind trace.Kind
+}
+
+func newSiteIndex(p *profile.Profile) *siteIndex {
+	x := &siteIndex{byPC: map[sitePC]int32{}}
 	for i := range p.Sites.Code {
 		s := &p.Sites.Code[i]
 		if s.Number == profile.NoSite {
-			byPC[key{s.PC, s.Kind}] = i
+			x.byPC[sitePC{s.PC, s.Kind}] = int32(i)
 			continue
 		}
-		if int(s.Number) >= len(byNumber) {
-			if s.Number > 1<<24 {
-				continue
-			}
-			more := make([]int32, int(s.Number)+1-len(byNumber))
-			for j := range more {
-				more[j] = -1
-			}
-			byNumber = append(byNumber, more...)
+		if s.Number > 1<<24 {
+			continue
 		}
-		byNumber[s.Number] = int32(i)
+		for int(s.Number) >= len(x.byNumber) {
+			x.byNumber = append(x.byNumber, -1)
+		}
+		x.byNumber[s.Number] = int32(i)
 	}
-	if byNumber == nil {
-		return func(_ uint32, pc trace.Addr, kind trace.Kind) int32 {
-			if i, ok := byPC[key{pc, kind}]; ok {
-				return int32(i)
-			}
-			return -1
+	return x
+}
+
+// of returns the index of the site of a reference, or -1 if there is none.
+func (x *siteIndex) of(site uint32, pc trace.Addr, kind trace.Kind) int32 {
+	if int64(site) < int64(len(x.byNumber)) {
+		return x.byNumber[site]
+	}
+	if x.byNumber == nil {
+		if i, ok := x.byPC[sitePC{pc, kind}]; ok {
+			return i
 		}
 	}
-	return func(site uint32, _ trace.Addr, _ trace.Kind) int32 {
-		if int(site) < len(byNumber) {
-			return byNumber[site]
-		}
-		return -1
-	}
+	return -1
 }
 
 // row takes a row of the trace.
 func (s *replay) row(r *row) {
 	if !r.kind.IsReference() {
-		s.event(r)
+		if s.threads > 1 {
+			s.event(r)
+		}
 		return
 	}
 	i := int(r.index)
@@ -534,11 +624,20 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 	c.accesses++
 	k := &s.cores[number]
 	tag := at + 1
+	position := 0
+	for position < len(k.near) && k.near[position] != tag {
+		position++
+	}
 	lost := false
-	of := k.line
+	var of *line
+	index := uint32(0)
 	if s.threads > 1 {
-		if k.near[0] != tag {
-			if of = s.lines.need(at); of.sharers == 0 {
+		if position < len(k.near) {
+			index = k.lines[position]
+			of = s.lines.at(index)
+		} else {
+			index = s.lines.index(at)
+			if of = s.lines.at(index); of.sharers == 0 {
 				if s.used++; s.used > mostShared {
 					s.broken = true
 					return
@@ -547,20 +646,28 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 		}
 		lost = s.share(of, number, at, addr, bytes, store)
 	}
-	if k.near[0] == tag && !lost {
+	if position < len(k.near) {
 		c.near++
+		if position == 0 && !lost {
+			return
+		}
+	} else {
+		position--
+	}
+	for ; position > 0; position-- {
+		k.near[position], k.lines[position] = k.near[position-1], k.lines[position-1]
+	}
+	k.near[0], k.lines[0] = tag, index
+	page := addr >> s.pageShift
+	if f := s.followed; f != nil {
+		f.lines, f.lineSites = append(f.lines, at), append(f.lineSites, int32(i))
+		if k.latest != page+1 {
+			k.latest = page + 1
+			f.pages, f.pageSites = append(f.pages, page), append(f.pageSites, int32(i))
+		}
+		s.enough = s.enough || len(f.lines) >= mostFollowed
 		return
 	}
-	position := len(k.near) - 1
-	for j := range k.near {
-		if k.near[j] == tag {
-			c.near++
-			position = j
-			break
-		}
-	}
-	copy(k.near[1:position+1], k.near[:position])
-	k.near[0], k.line = tag, of
 	clock := &s.clock[number]
 	if lost {
 		for level := range s.private {
@@ -587,9 +694,9 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 			k.waited += cycles
 		}
 	}
-	if page := addr >> s.pageShift; k.latest != page+1 {
+	if k.latest != page+1 {
 		k.latest = page + 1
-		first, second := k.buffers[0].use(page), k.buffers[1].use(page)
+		first, second := k.first.use(page), k.second.use(page)
 		switch {
 		case first:
 		case second:
@@ -601,6 +708,88 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 	if s.pages != nil {
 		s.place(number, i, at, of, store, missed, lost)
 	}
+}
+
+// followed is accesses of lines and pages that the caches of a replay with one thread still have to make.
+type followed struct {
+	lines, pages         []uint64
+	lineSites, pageSites []int32
+}
+
+// mostFollowed is how many accesses caches make at a time.
+const mostFollowed = 1 << 14
+
+func (f *followed) reset() {
+	f.lines, f.lineSites, f.pages, f.pageSites = f.lines[:0], f.lineSites[:0], f.pages[:0], f.pageSites[:0]
+}
+
+// alone runs a trace with one thread. Nothing else changes its caches, so they make the accesses one after the
+// other for many of them, while the next ones are read. Without levels, misses are not counted. It reports whether it was not
+// stopped.
+func (s *replay) alone(levels bool) bool {
+	s.start(0)
+	k := &s.cores[0]
+	second, walks := s.bySite(), s.bySite() // apart in memory from what other tasks write
+	tasks := 2
+	if !levels {
+		s.misses = nil
+	}
+	for level := range s.misses {
+		s.misses[level] = s.bySite()
+		tasks++
+	}
+	var now, next followed
+	s.followed = &next
+	more, ok := true, true
+	for more && ok || len(now.lines)+len(now.pages) > 0 {
+		parallel.Each(tasks, func(task int) {
+			switch task {
+			case 0:
+				if more && ok {
+					more, ok = s.feed()
+				}
+			case 1:
+				for j, page := range now.pages {
+					switch first, in := k.first.use(page), k.second.use(page); {
+					case first:
+					case in:
+						second[now.pageSites[j]]++
+					default:
+						walks[now.pageSites[j]]++
+					}
+				}
+			default:
+				k.caches[task-2].follow(now.lines, now.lineSites, s.misses[task-2])
+			}
+		})
+		now, next = next, now
+		next.reset()
+	}
+	for i := range s.sites {
+		s.sites[i].second, s.sites[i].walks = second[i], walks[i]
+	}
+	return ok
+}
+
+// bySite returns a number for each site, which share no line of the machine's cache with other memory.
+func (s *replay) bySite() []float64 {
+	const apart = 16
+	return make([]float64, apart+len(s.sites)+apart)[apart : apart+len(s.sites)]
+}
+
+// follow makes accesses, and counts the misses of each site.
+func (c *lru) follow(lines []uint64, sites []int32, misses []float64) {
+	const ahead = 12
+	touched := uint64(0)
+	for j, line := range lines {
+		if j+ahead < len(lines) {
+			touched += c.tags[c.begin(lines[j+ahead])] // so that it is there when it is needed
+		}
+		if !c.use(line) {
+			misses[sites[j]]++
+		}
+	}
+	c.touched = touched
 }
 
 // start makes the caches of a core.
@@ -620,7 +809,7 @@ func (s *replay) start(number int) {
 		}
 		k.caches = append(k.caches, s.caches[level][n])
 	}
-	k.buffers = [2]*lru{newLRU(firstPages, firstPageWays), newLRU(secondPages, secondPageWays)}
+	k.first, k.second = &recent{}, newLRU(secondPages, secondPageWays)
 }
 
 // share keeps a line coherent: a store takes it from the other cores. lost tells that this core

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"io"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/trace"
@@ -37,16 +38,22 @@ const mostCores = 64
 type schedule struct {
 	tree    *loops.Tree
 	take    func(*row)
-	index   func(site uint32, pc trace.Addr, kind trace.Kind) int32 // nil: -1
-	alloc   func(addr trace.Addr, bytes uint64)                     // called for each allocation, in trace order; may be nil
-	joined  func()                                                  // all threads have met
-	forked  func()                                                  // they begin
+	index   *siteIndex                          // nil: references have none
+	alloc   func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
+	joined  func()                              // all threads have met
+	forked  func()                              // they begin
 	goOn    func() bool
 	clock   [mostCores]float64 // that take advances
 	met     float64            // clock at which the threads met last
 	worked  uint64             // bits of the threads that did something since
 	numbers map[uint32]uint8
-	threads int // that the trace has
+	rest    *loops.Expander // rows that were not read yet
+	batch   *trace.Batch
+	next    int    // row of batch
+	thread  uint32 // of the row before
+	number  uint8  // its core
+	enough  bool   // feed shall return
+	threads int    // that the trace has
 	regions bool
 	open    bool
 	master  uint8
@@ -73,61 +80,100 @@ type member struct {
 
 // run gives all rows; it reports whether it was not stopped.
 func (s *schedule) run() bool {
-	s.numbers = map[uint32]uint8{}
-	for i := range s.tree.References() {
-		s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
+	more, ok := true, true
+	for more && ok {
+		more, ok = s.feed()
 	}
-	e, b := s.tree.Expand(), trace.NewBatch(0)
-	thread, number := ^uint32(0), uint8(0)
-	r, pc := row{index: -1}, trace.Addr(0)
-	for {
-		if err := e.Next(b); err == io.EOF {
-			s.flush(true)
-			return true
-		} else if err != nil || !s.goOn() {
-			return false
+	return ok
+}
+
+// feed gives rows until full says that they are enough for now, or there are no more. ok is false if it
+// was stopped.
+func (s *schedule) feed() (more, ok bool) {
+	if s.rest == nil {
+		s.numbers, s.thread = map[uint32]uint8{}, ^uint32(0)
+		for i := range s.tree.References() {
+			s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
 		}
-		for i, kind := range b.Kind {
-			r.addr, r.bytes, r.kind = b.Addr[i], b.Bytes[i], kind
-			if b.Site != nil {
-				r.site = b.Site[i]
+		s.rest, s.batch = s.tree.Expand(), trace.NewBatch(0)
+	}
+	b, r := s.batch, row{}
+	for s.enough = false; !s.enough; {
+		if s.next == b.Len() {
+			s.next = 0
+			if err := s.rest.Next(b); err == io.EOF {
+				s.flush(true)
+				return false, true
+			} else if err != nil || !s.goOn() {
+				return false, false
 			}
-			switch {
-			case s.index != nil && kind.IsReference():
-				if b.PC != nil {
-					pc = b.PC[i]
-				}
-				r.index = s.index(r.site, pc, kind)
-			case s.alloc != nil && kind == trace.Alloc && b.Arg != nil:
-				s.alloc(r.addr, b.Arg[i])
+		}
+		i := s.next
+		if b.Thread != nil && b.Thread[i] != s.thread {
+			s.thread = b.Thread[i]
+			known := false
+			if s.number, known = s.numbers[s.thread]; !known {
+				s.number = uint8(len(s.numbers) % mostCores)
+				s.numbers[s.thread] = s.number
 			}
-			if b.Thread != nil && b.Thread[i] != thread {
-				thread = b.Thread[i]
-				known := false
-				if number, known = s.numbers[thread]; !known {
-					number = uint8(len(s.numbers) % mostCores)
-					s.numbers[thread] = number
-				}
-			}
-			r.thread = number
-			if s.threads < 2 {
-				s.take(&r)
-				continue
-			}
+		}
+		if s.threads > 1 && s.open && len(s.members[s.number].phases) > 0 && s.buffers(b.Kind[i]) {
+			s.bulk(b)
+			continue
+		}
+		s.next++
+		s.read(&r, b, i)
+		if s.alloc != nil && r.kind == trace.Alloc && b.Arg != nil {
+			s.alloc(r.addr, b.Arg[i])
+		}
+		if s.threads < 2 {
+			s.take(&r)
+		} else {
 			s.add(&r)
 		}
+	}
+	return true, true
+}
+
+// read reads a row of a batch.
+func (s *schedule) read(r *row, b *trace.Batch, i int) {
+	*r = row{addr: b.Addr[i], bytes: b.Bytes[i], kind: b.Kind[i], index: -1, thread: s.number}
+	if b.Site != nil {
+		r.site = b.Site[i]
+	}
+	if s.index != nil && r.kind.IsReference() {
+		pc := trace.Addr(0)
+		if b.PC != nil {
+			pc = b.PC[i]
+		}
+		r.index = s.index.of(r.site, pc, r.kind)
+	}
+}
+
+// buffers reports whether a row of a thread that has begun is only kept until its turn.
+func (s *schedule) buffers(kind trace.Kind) bool {
+	return kind.IsReference() || (kind == trace.BlockEntry || kind == trace.BareBlock) && (s.regions || s.creates == nil && s.joins == nil)
+}
+
+// bulk keeps the next rows of one thread.
+func (s *schedule) bulk(b *trace.Batch) {
+	m, full := &s.members[s.number], max(s.full, mostBuffered)
+	end := s.next + 1
+	for most := min(b.Len(), s.next+max(1, full-s.rows)); end < most && b.Thread[end] == s.thread && s.buffers(b.Kind[end]); end++ {
+	}
+	from := len(m.rows)
+	m.rows = slices.Grow(m.rows, end-s.next)[:from+end-s.next]
+	for i := range m.rows[from:] {
+		s.read(&m.rows[from+i], b, s.next+i)
+	}
+	s.rows += end - s.next
+	if s.next = end; s.rows >= full {
+		s.flush(false)
 	}
 }
 
 // add takes a row of a run with threads.
 func (s *schedule) add(r *row) {
-	if m := &s.members[r.thread]; s.open && r.kind.IsReference() && len(m.phases) > 0 {
-		m.rows = append(m.rows, *r)
-		if s.rows++; s.rows >= max(s.full, mostBuffered) {
-			s.flush(false)
-		}
-		return
-	}
 	switch {
 	case s.regions && r.kind == trace.ParallelBegin && !s.open,
 		!s.regions && r.kind == trace.ThreadStart && len(s.numbers) > 1 && !s.open:
