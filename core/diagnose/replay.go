@@ -665,7 +665,6 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 			k.latest = page + 1
 			f.pages, f.pageSites = append(f.pages, page), append(f.pageSites, int32(i))
 		}
-		s.enough = s.enough || len(f.lines) >= mostFollowed
 		return
 	}
 	clock := &s.clock[number]
@@ -740,13 +739,20 @@ func (s *replay) alone(levels bool) bool {
 	}
 	var now, next followed
 	s.followed = &next
-	more, ok := true, true
-	for more && ok || len(now.lines)+len(now.pages) > 0 {
+	var rows []row
+	at := 0
+	for more := true; more || at < len(rows) || len(now.lines) > 0; {
 		parallel.Each(tasks, func(task int) {
 			switch task {
 			case 0:
-				if more && ok {
-					more, ok = s.feed()
+				for len(next.lines) < mostFollowed && (more || at < len(rows)) {
+					if at == len(rows) {
+						at = 0
+						rows, more = s.read(rows[:0])
+						continue
+					}
+					s.row(&rows[at])
+					at++
 				}
 			case 1:
 				for j, page := range now.pages {
@@ -768,7 +774,7 @@ func (s *replay) alone(levels bool) bool {
 	for i := range s.sites {
 		s.sites[i].second, s.sites[i].walks = second[i], walks[i]
 	}
-	return ok
+	return !s.stopped
 }
 
 // bySite returns a number for each site, which share no line of the machine's cache with other memory.

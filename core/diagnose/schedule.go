@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -49,11 +50,11 @@ type schedule struct {
 	numbers map[uint32]uint8
 	rest    *loops.Expander // rows that were not read yet
 	batch   *trace.Batch
-	next    int    // row of batch
-	thread  uint32 // of the row before
+	thread  uint32 // of the row that was read last
 	number  uint8  // its core
-	enough  bool   // feed shall return
-	threads int    // that the trace has
+	stopped bool
+	known   int // threads so far
+	threads int // that the trace has
 	regions bool
 	open    bool
 	master  uint8
@@ -80,103 +81,107 @@ type member struct {
 
 // run gives all rows; it reports whether it was not stopped.
 func (s *schedule) run() bool {
-	more, ok := true, true
-	for more && ok {
-		more, ok = s.feed()
+	for i := range s.tree.References() {
+		s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
 	}
-	return ok
+	var now, next []row
+	for more := true; more || len(now) > 0; now, next = next, now {
+		next = next[:0]
+		parallel.Each(2, func(task int) {
+			if task == 1 {
+				s.give(now)
+			} else if more {
+				next, more = s.read(next)
+			}
+		})
+	}
+	if !s.stopped {
+		s.flush(true)
+	}
+	return !s.stopped
 }
 
-// feed gives rows until full says that they are enough for now, or there are no more. ok is false if it
-// was stopped.
-func (s *schedule) feed() (more, ok bool) {
+// mostRead is about how many rows are read at a time.
+const mostRead = 1 << 14
+
+// read appends the next rows of the trace, and reports whether there may be more.
+func (s *schedule) read(rows []row) (_ []row, more bool) {
 	if s.rest == nil {
-		s.numbers, s.thread = map[uint32]uint8{}, ^uint32(0)
-		for i := range s.tree.References() {
-			s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
-		}
-		s.rest, s.batch = s.tree.Expand(), trace.NewBatch(0)
+		s.rest, s.batch, s.numbers = s.tree.Expand(), trace.NewBatch(0), map[uint32]uint8{}
 	}
-	b, r := s.batch, row{}
-	for s.enough = false; !s.enough; {
-		if s.next == b.Len() {
-			s.next = 0
-			if err := s.rest.Next(b); err == io.EOF {
-				s.flush(true)
-				return false, true
-			} else if err != nil || !s.goOn() {
-				return false, false
+	b := s.batch
+	for len(rows) < mostRead {
+		if err := s.rest.Next(b); err != nil || !s.goOn() {
+			s.stopped = err != io.EOF
+			return rows, false
+		}
+		from := len(rows)
+		rows = slices.Grow(rows, b.Len())[:from+b.Len()]
+		for i, kind := range b.Kind {
+			if b.Thread != nil && (b.Thread[i] != s.thread || len(s.numbers) == 0) {
+				s.thread = b.Thread[i]
+				known := false
+				if s.number, known = s.numbers[s.thread]; !known {
+					s.number = uint8(len(s.numbers) % mostCores)
+					s.numbers[s.thread] = s.number
+				}
+			}
+			r := &rows[from+i]
+			*r = row{addr: b.Addr[i], bytes: b.Bytes[i], kind: kind, index: -1, thread: s.number}
+			if b.Site != nil {
+				r.site = b.Site[i]
+			}
+			switch {
+			case s.index != nil && kind.IsReference():
+				pc := trace.Addr(0)
+				if b.PC != nil {
+					pc = b.PC[i]
+				}
+				r.index = s.index.of(r.site, pc, kind)
+			case s.alloc != nil && kind == trace.Alloc && b.Arg != nil:
+				s.alloc(r.addr, b.Arg[i])
 			}
 		}
-		i := s.next
-		if b.Thread != nil && b.Thread[i] != s.thread {
-			s.thread = b.Thread[i]
-			known := false
-			if s.number, known = s.numbers[s.thread]; !known {
-				s.number = uint8(len(s.numbers) % mostCores)
-				s.numbers[s.thread] = s.number
+	}
+	return rows, true
+}
+
+// give takes the rows that were read.
+func (s *schedule) give(rows []row) {
+	for i := 0; i < len(rows); {
+		r := &rows[i]
+		m := &s.members[r.thread]
+		switch {
+		case s.threads < 2:
+			s.take(r)
+			i++
+		case s.open && len(m.phases) > 0 && s.keeps(r.kind):
+			full, from := max(s.full, mostBuffered), i
+			most := min(len(rows), i+max(1, full-s.rows))
+			for i++; i < most && rows[i].thread == r.thread && s.keeps(rows[i].kind); i++ {
 			}
+			m.rows = append(m.rows, rows[from:i]...)
+			if s.rows += i - from; s.rows >= full {
+				s.flush(false)
+			}
+		default:
+			s.add(r)
+			i++
 		}
-		if s.threads > 1 && s.open && len(s.members[s.number].phases) > 0 && s.buffers(b.Kind[i]) {
-			s.bulk(b)
-			continue
-		}
-		s.next++
-		s.read(&r, b, i)
-		if s.alloc != nil && r.kind == trace.Alloc && b.Arg != nil {
-			s.alloc(r.addr, b.Arg[i])
-		}
-		if s.threads < 2 {
-			s.take(&r)
-		} else {
-			s.add(&r)
-		}
-	}
-	return true, true
-}
-
-// read reads a row of a batch.
-func (s *schedule) read(r *row, b *trace.Batch, i int) {
-	*r = row{addr: b.Addr[i], bytes: b.Bytes[i], kind: b.Kind[i], index: -1, thread: s.number}
-	if b.Site != nil {
-		r.site = b.Site[i]
-	}
-	if s.index != nil && r.kind.IsReference() {
-		pc := trace.Addr(0)
-		if b.PC != nil {
-			pc = b.PC[i]
-		}
-		r.index = s.index.of(r.site, pc, r.kind)
 	}
 }
 
-// buffers reports whether a row of a thread that has begun is only kept until its turn.
-func (s *schedule) buffers(kind trace.Kind) bool {
+// keeps reports whether a row of a thread that has begun only waits for its turn.
+func (s *schedule) keeps(kind trace.Kind) bool {
 	return kind.IsReference() || (kind == trace.BlockEntry || kind == trace.BareBlock) && (s.regions || s.creates == nil && s.joins == nil)
-}
-
-// bulk keeps the next rows of one thread.
-func (s *schedule) bulk(b *trace.Batch) {
-	m, full := &s.members[s.number], max(s.full, mostBuffered)
-	end := s.next + 1
-	for most := min(b.Len(), s.next+max(1, full-s.rows)); end < most && b.Thread[end] == s.thread && s.buffers(b.Kind[end]); end++ {
-	}
-	from := len(m.rows)
-	m.rows = slices.Grow(m.rows, end-s.next)[:from+end-s.next]
-	for i := range m.rows[from:] {
-		s.read(&m.rows[from+i], b, s.next+i)
-	}
-	s.rows += end - s.next
-	if s.next = end; s.rows >= full {
-		s.flush(false)
-	}
 }
 
 // add takes a row of a run with threads.
 func (s *schedule) add(r *row) {
+	s.known = max(s.known, int(r.thread)+1)
 	switch {
 	case s.regions && r.kind == trace.ParallelBegin && !s.open,
-		!s.regions && r.kind == trace.ThreadStart && len(s.numbers) > 1 && !s.open:
+		!s.regions && r.kind == trace.ThreadStart && s.known > 1 && !s.open:
 		s.flush(true)
 		s.open, s.master, s.alive, s.joining = true, r.thread, 0, false
 		if r.kind == trace.ThreadStart {
@@ -198,7 +203,7 @@ func (s *schedule) add(r *row) {
 			s.flush(true)
 		}
 	}
-	if !s.regions && r.kind == trace.ThreadStart && len(s.numbers) > 1 {
+	if !s.regions && r.kind == trace.ThreadStart && s.known > 1 {
 		s.alive++
 		s.started++
 	}
