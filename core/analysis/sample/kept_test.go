@@ -112,7 +112,7 @@ func TestKeptHolds(t *testing.T) {
 		for _, mode := range []string{"space=0.9", "space=0.3", "space=0.07", "space=0.01", "space=0.0001", "lines=64", "lines=1000", "time=1", "time=10", "time=3000", "time=1e6"} {
 			spec := everythingOf(t, mode, seed)
 			spec.LineBytes = []uint32{16, 64, 4096}[:1+seed%3]
-			p := run(t, spec, &threadReader{all: threadRows(seed, 20000), step: 900})
+			p := run(t, spec, &threadReader{all: threadRows(seed, 8000), step: 900})
 			if err := p.Check(); err != nil {
 				t.Fatalf("%s, seed %d: %v", mode, seed, err)
 			}
@@ -134,14 +134,14 @@ func TestKeptHolds(t *testing.T) {
 func TestKeptRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
-		all := threadRows(seed, 6000)
+		all := threadRows(seed, 3000)
 		spec := everythingOf(t, rapid.SampledFrom([]string{"space=1", "space=0.2", "space=0.02", "lines=100", "time=20", "time=500"}).Draw(rt, "mode"), seed)
 		spec.LineBytes = rapid.SampledFrom([][]uint32{nil, {16, 64}, {128}}).Draw(rt, "line sizes")
 		if rapid.Bool().Draw(rt, "by default") {
 			spec.Analyses = analysis.Default
 		}
-		want := run(t, spec, &threadReader{all: all, step: 500})
-		half, err := analysis.NewRunner(spec, &threadReader{all: all, step: 500})
+		want := run(t, spec, &threadReader{all: all, step: 250})
+		half, err := analysis.NewRunner(spec, &threadReader{all: all, step: 250})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestKeptRestore(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		again, err := analysis.NewRunner(spec, &threadReader{all: all, step: 300})
+		again, err := analysis.NewRunner(spec, &threadReader{all: all, step: 150})
 		if err == nil {
 			err = again.Restore(half.Save())
 		}
