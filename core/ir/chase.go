@@ -2,6 +2,7 @@ package ir
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -46,7 +47,14 @@ func (p *plan) links(header, variable int32) []int32 {
 	for _, load := range c.loads {
 		clear(c.seen)
 		c.found = false
-		if c.value(p.f.insts[load].address.id); c.found {
+		if in := &p.f.insts[load]; in.op == opCall {
+			for _, use := range p.f.uses[in.uses:in.usesEnd] {
+				c.value(use)
+			}
+		} else {
+			c.value(in.address.id)
+		}
+		if c.found {
 			list = append(list, load)
 		}
 	}
@@ -64,6 +72,10 @@ const (
 	mostVariables = 4
 	mostSteps     = 300
 )
+
+// treeStep begins the names of the functions of the C++ library that load the next node of a std::map or
+// std::set, in either direction.
+const treeStep = "_ZSt18_Rb_tree_"
 
 // chase follows values back through a loop.
 type chase struct {
@@ -114,6 +126,10 @@ func (c *chase) value(id int32) {
 			c.value(in.address.id)
 		}
 		return
+	case opCall:
+		if !c.near && strings.HasPrefix(in.call.callee, treeStep) {
+			c.loads = append(c.loads, d)
+		}
 	}
 	switch {
 	case in.word == "icmp" || in.word == "fcmp":

@@ -103,13 +103,27 @@ body:
 done:
   ret i32 0
 }
+declare ptr @_ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base(ptr)
+define i32 @tree(ptr %first, ptr %end) {
+entry:
+  br label %loop
+loop:
+  %p = phi ptr [ %first, %entry ], [ %next, %loop ]
+  %at = getelementptr i8, ptr %p, i64 32
+  %v = load i32, ptr %at
+  %next = call ptr @_ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base(ptr %p)
+  %last = icmp eq ptr %next, %end
+  br i1 %last, label %done, label %loop
+done:
+  ret i32 %v
+}
 `), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const chases, links = trace.ChasingSite, trace.ChasingSite | trace.LinkSite
 	want := map[string][]trace.SiteFlags{
-		"list": {chases, links}, "sometimes": {chases, 0, links}, "search": {0}, "gather": {0, 0}, "offsets": {links},
+		"list": {chases, links}, "sometimes": {chases, 0, links}, "search": {0}, "gather": {0, 0}, "offsets": {links}, "tree": {chases},
 	}
 	got := map[string][]trace.SiteFlags{}
 	for _, s := range r.Program.Sites {
