@@ -28,11 +28,12 @@ func (r *run) sharing() {
 	all := 0.0
 	if of != nil {
 		all = sum(of.falsely)
-		if len(list) > 0 && all*r.handOver() > Least*r.out.Cycles {
+		if all*r.handOver() > Least*r.out.Cycles {
 			tried = r.retry(apart(of, r.lineShift(), false), pageShift)
 		}
 	}
 	left := all
+	covered := map[*place]bool{}
 	for i := range list {
 		f := &list[i]
 		if f.Sites[0] == profile.NoSite {
@@ -45,10 +46,20 @@ func (r *run) sharing() {
 			if at.coherence > 0 && r.uses(at, f.Sites) {
 				among = append(among, at)
 				cost += at.coherence * (1 - r.taken[at])
-				if of != nil {
-					for _, i := range at.sites {
-						times += of.falsely[i]
-					}
+				times += of.falselyAt(at)
+			}
+		}
+		if tried != nil { // other lines of these functions that use the same lines
+			for _, other := range r.places {
+				if of.falselyAt(other) > 0 && !slices.Contains(among, other) && slices.ContainsFunc(among, func(at *place) bool { return at.function == other.function }) {
+					among = append(among, other)
+					cost += other.coherence * (1 - r.taken[other])
+					times += of.falselyAt(other)
+				}
+			}
+			for _, other := range among {
+				if covered[other] = true; other.line > 0 && (at.line == 0 || of.falselyAt(other) > of.falselyAt(at)) && other.stores > 0 {
+					at = other
 				}
 			}
 		}
@@ -64,7 +75,7 @@ func (r *run) sharing() {
 			finding.Why = strings.TrimSuffix(happens, ".") + "; when the threads run at the same time, they take lines from each other " + report.Count(uint64(times)).Human() + " times"
 			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
 			finding.Before, finding.After = tried.before, tried.after
-			finding.How = "The words of each thread got lines of their own in the recorded references, and the caches of all cores were run again with the threads at the same time."
+			finding.How = apartLines
 		default:
 			// Each time that a line is taken back costs at most one wait.
 			saved := min(cost, float64(f.PingPongs)*r.coherenceWait())
@@ -81,10 +92,17 @@ func (r *run) sharing() {
 			finding.Saved, finding.Tried = saved, true
 			finding.How = "Counted: how often a thread took the line from another one for a word that the other one had not written."
 		}
-		for _, of := range among {
-			r.taken[of] = max(r.taken[of], share(of.coherence, of.wait))
+		for _, other := range among {
+			taken := other.coherence
+			if tried != nil {
+				taken = min(taken, of.falselyAt(other)*r.handOver())
+			}
+			r.taken[other] = max(r.taken[other], share(taken, other.wait))
 		}
 		r.add(at, finding)
+	}
+	if tried != nil {
+		r.falseSharing(of, tried, all, covered)
 	}
 	r.trueSharing(of)
 }
@@ -98,11 +116,54 @@ func (r *run) unnamedBlocks(object uint32) bool {
 	return of.Kind == profile.HeapObject && of.Name == ""
 }
 
+// falseSharing adds the places that take lines from each other when the threads run at the same time, and did not
+// when they were recorded.
+func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[*place]bool) {
+	for _, at := range r.byWait() {
+		times := of.falselyAt(at)
+		if times == 0 || covered[at] || 2*times*r.handOver() < at.coherence {
+			continue
+		}
+		finding := Finding{Kind: FalseSharing, Cost: at.coherence, Tried: true, Before: tried.before, After: tried.after,
+			Fix:  "let the data of each thread begin at a line of its own (alignas(64), or padding), or sum up in a local variable and store once at the end",
+			How:  apartLines,
+			More: "communication --false-sharing"}
+		for _, other := range r.places {
+			if own := of.falselyAt(other); other != at && own > 0 && !covered[other] && other.function == at.function {
+				covered[other] = true
+				times += own
+				finding.Cost += other.coherence
+				r.taken[other] = max(r.taken[other], share(other.coherence, other.wait))
+			}
+		}
+		covered[at] = true
+		r.taken[at] = max(r.taken[at], share(at.coherence, at.wait))
+		finding.Why = "threads store to different words of the same lines; when they run at the same time, they take lines from each other " + report.Count(uint64(times)).Human() + " times"
+		finding.Saved = max(0, tried.saved) * share(times, all)
+		r.add(at, finding)
+	}
+}
+
+// apartLines says how the saving of false sharing was predicted.
+const apartLines = "The words of each thread got lines of their own in the recorded references, and the caches of all cores were run again with the threads at the same time."
+
+// falselyAt is how often a place found that another core had taken the line for another word.
+func (c *counts) falselyAt(at *place) (times float64) {
+	if c == nil {
+		return 0
+	}
+	for _, i := range at.sites {
+		times += c.falsely[i]
+	}
+	return times
+}
+
 func (r *run) lineShift() uint { return uint(bits.TrailingZeros32(r.p.Sites.LineBytes)) }
 
 // trueSharing adds the places that wait for words which other threads store to.
 func (r *run) trueSharing(of *counts) {
 	var tried *retrial
+	r.queues(of)
 	for _, at := range r.places {
 		left := at.coherence - r.taken[at]*at.wait
 		if left < leastWait*r.out.Cycles || at.coherence < at.wait/2 {
@@ -132,6 +193,32 @@ func (r *run) trueSharing(of *counts) {
 			f.How = "Each thread got a copy of these words in the recorded references, and the caches of all cores were run again with the threads at the same time."
 		}
 		r.add(at, f)
+	}
+}
+
+// queues adds the words that several threads claim work from, if one thread did nearly all of it when the
+// program was recorded.
+func (r *run) queues(of *counts) {
+	if of == nil {
+		return
+	}
+	for _, at := range r.places {
+		times := 0.0
+		for _, i := range at.sites {
+			l := of.lines.find(of.claimed[i].word >> r.lineShift())
+			if l != nil && l.owner[of.claimed[i].word/wordBytes%words] == several {
+				times += of.claimed[i].times
+			}
+		}
+		most := min(times*r.handOver(), r.out.Cycles)
+		if most/2 < leastWait*r.out.Cycles || at.coherence > most/4 {
+			continue
+		}
+		r.add(at, Finding{Kind: TrueSharing, Cost: at.coherence, Saved: most / 2, Least: at.coherence, Most: most,
+			Why:  "several threads make atomic operations on the same word, " + report.Count(uint64(times)).Human() + " times, so it moves from core to core",
+			Fix:  "claim several pieces of work at a time, or sum up in a local variable and add that once at the end",
+			How:  "One thread made nearly all of them in this run; the most is what the threads wait if they always run at the same time.",
+			More: "communication --by site"})
 	}
 }
 

@@ -38,7 +38,7 @@ func remove(list []trace.Line, at trace.Line) (bool, []trace.Line) {
 
 // access returns whether the core goes to the caches.
 func (n *naive) access(core uint8, addr trace.Addr, store bool) {
-	at, word := addr/64, addr/8
+	at, word := addr/64, addr/4
 	if n.sharers[at] == nil {
 		n.sharers[at], n.lost[at] = map[uint8]bool{}, map[uint8]bool{}
 	}
@@ -108,12 +108,12 @@ func TestReplay(t *testing.T) {
 		lines := rapid.Uint64Range(1, 5).Draw(t, "lines") * rapid.SampledFrom([]uint64{1, 1, 100}).Draw(t, "apart")
 		for range rapid.IntRange(1, 300).Draw(t, "accesses") {
 			core, store := rapid.Uint8Range(0, 3).Draw(t, "core"), rapid.IntRange(0, 2).Draw(t, "store") == 0
-			addr := 1<<20 + rapid.Uint64Range(0, lines-1).Draw(t, "line")*64 + 8*rapid.Uint64Range(0, 7).Draw(t, "word")
+			addr := 1<<20 + rapid.Uint64Range(0, lines-1).Draw(t, "line")*64 + 4*rapid.Uint64Range(0, 15).Draw(t, "word")
 			kind := trace.Load
 			if store {
 				kind = trace.Store
 			}
-			s.row(&row{addr: addr, bytes: 8, thread: core, kind: kind})
+			s.row(&row{addr: addr, bytes: 4, thread: core, kind: kind})
 			n.access(core, addr, store)
 		}
 		contended := 0

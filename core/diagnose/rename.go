@@ -461,7 +461,7 @@ func apart(of *counts, shift uint, copies bool) rename {
 		if l == nil || !l.contended {
 			return w.addr
 		}
-		owner := l.owner[w.addr>>3&7]
+		owner := l.owner[w.addr/wordBytes%words]
 		switch {
 		case copies && owner != several:
 			return w.addr

@@ -53,7 +53,8 @@ type counts struct {
 	blocks    []block              // that were allocated, ascending
 	pages     map[trace.Addr]*page // nil: there is one thread
 	lines     lineTable
-	team      int // threads
+	team      int     // threads
+	claimed   []claim // by site
 }
 
 // siteCounts are those of a site.
@@ -63,6 +64,12 @@ type siteCounts struct {
 	second, walks                     float64 // translations from the second buffer, and from the page table
 	low, high                         trace.Addr
 	grain                             uint64 // that divides all distances between references
+}
+
+// claim is how often a thread made an atomic operation on the same word as before, and the last such word.
+type claim struct {
+	times float64
+	word  trace.Addr
 }
 
 // waiting is what threads wait for the slowest of them, from one point where they meet to the
@@ -89,13 +96,19 @@ type page struct {
 
 // line is who has a line.
 type line struct {
-	sharers, lost, seen uint64   // bits of cores
-	writer              [8]uint8 // of each word: 1 + the thread that stored to it last
-	owner               [8]uint8 // of each word: 1 + the only thread that stored to it, or several
-	contended           bool     // cores took it from each other
-	honest              bool     // for words that both use
+	sharers, lost, seen uint64       // bits of cores
+	writer              [words]uint8 // of each word: 1 + the thread that stored to it last
+	owner               [words]uint8 // of each word: 1 + the only thread that stored to it, or several
+	contended           bool         // cores took it from each other
+	honest              bool         // for words that both use
 	page                *page
 }
+
+// words is how many words of wordBytes are told apart in a line.
+const (
+	wordBytes = 4
+	words     = 64 / wordBytes
+)
 
 const several = 255
 
@@ -322,12 +335,15 @@ type replay struct {
 	private   int      // levels that no other core shares
 	used      int      // lines
 	cores     [mostCores]core
-	last      []lastOf  // by site and thread
-	perFetch  []float64 // cycles of a fetch, by site and level
-	perVisit  []float64 // cycles of a block
-	perMiss   float64   // coherence
-	remote    []float64 // by site
-	native    []uint64  // bytes of the widest access of the machine, by site
+	last      []lastOf          // by site and thread
+	perFetch  []float64         // cycles of a fetch, by site and level
+	perVisit  []float64         // cycles of a block
+	perMiss   float64           // coherence
+	remote    []float64         // by site
+	native    []uint64          // bytes of the widest access of the machine, by site
+	atomic    []bool            // by site
+	locks     func(uint32) bool // blocks that end with a call that waits for a lock; nil: none does
+	claims    int               // atomic operations on the same word as before, and locks, since the threads met
 	fork      uint32
 	dynamic   bool
 	broken    bool
@@ -386,7 +402,7 @@ func (r *run) again(to rename, pageShift uint, levels bool) *counts {
 	}
 	r.replayed += rows
 	n := len(r.p.Sites.Code)
-	c := &counts{sites: make([]siteCounts, n), falsely: make([]float64, n), team: max(1, len(r.p.Totals.Threads))}
+	c := &counts{sites: make([]siteCounts, n), claimed: make([]claim, n), falsely: make([]float64, n), team: max(1, len(r.p.Totals.Threads))}
 	for range r.Machine.Levels {
 		c.misses = append(c.misses, make([]float64, n))
 		c.coherence = append(c.coherence, make([]float64, n))
@@ -419,9 +435,10 @@ func (r *run) again(to rename, pageShift uint, levels bool) *counts {
 			s.perFetch = append(s.perFetch, wait)
 		}
 		s.native = append(s.native, nativeBytes(r.cost.program, of))
+		s.atomic = append(s.atomic, r.cost.program != nil && int64(of.Number) < int64(len(r.cost.program.Sites)) && r.cost.program.Sites[of.Number].Flags&trace.AtomicSite != 0)
 		s.remote = append(s.remote, remoteExtra*memory/r.cost.run.overlap[i])
 	}
-	s.perMiss = r.handOver()
+	s.perMiss, s.locks = r.handOver(), r.calls("pthread_mutex_lock", "__kmpc_critical", "mtx_lock", "omp_set_lock")
 	if r.cost.program != nil {
 		s.perVisit = make([]float64, len(r.cost.program.Blocks))
 		for b := range s.perVisit {
@@ -538,6 +555,11 @@ func (s *replay) row(r *row) {
 			return
 		}
 		addr = s.to(r, i)
+	}
+	if s.open && s.atomic[i] && s.last[i*min(s.team, mostCores)+int(r.thread)%min(s.team, mostCores)].addr == addr {
+		s.claims++
+		s.claimed[i].times++
+		s.claimed[i].word = addr
 	}
 	c := &s.sites[i]
 	s.classify(c, i, r, addr)
@@ -830,12 +852,12 @@ func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, byt
 	from := at << s.shift
 	lo, hi := uint64(0), uint64(0)
 	if addr > from {
-		lo = (addr - from) / 8
+		lo = (addr - from) / wordBytes
 	}
 	if end := addr + bytes; end > from {
-		hi = min((end-from-1)/8, 7)
+		hi = min((end-from-1)/wordBytes, words-1)
 	}
-	lo = min(lo, 7)
+	lo = min(lo, words-1)
 	for w := lo; w <= hi; w++ {
 		if of.writer[w] != 0 && of.writer[w] != core+1 {
 			honest = true
@@ -915,6 +937,9 @@ func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, miss
 func (s *replay) event(r *row) {
 	switch r.kind {
 	case trace.BlockEntry, trace.BareBlock:
+		if s.locks != nil && s.open && s.locks(r.site) {
+			s.claims++
+		}
 		if int(r.site) < len(s.perVisit) {
 			cycles := s.perVisit[r.site]
 			k := &s.cores[r.thread]
@@ -958,6 +983,10 @@ func static(schedule trace.Addr) bool {
 	return schedule == chunked || schedule == plain || schedule == chunked+ordered || schedule == plain+ordered
 }
 
+// mostClaims is how many atomic operations on one word, or locks, a thread needs at most that sums up or
+// waits for others. With more, threads take their work from a queue, and an idle thread would take more.
+const mostClaims = 8
+
 // join has the threads meet: the others have waited for the slowest. Work is what is divided:
 // a thread whose share misses more often than others has its own problem.
 func (s *replay) join() {
@@ -979,7 +1008,7 @@ func (s *replay) join() {
 		}
 	}
 	if working > 1 {
-		w := waiting{cycles: (float64(working)*latest - sum) * (1 + share(waited, sum)), slowest: uint8(slowest), fork: s.fork, dynamic: s.dynamic}
+		w := waiting{cycles: (float64(working)*latest - sum) * (1 + share(waited, sum)), slowest: uint8(slowest), fork: s.fork, dynamic: s.dynamic || s.claims > mostClaims*working}
 		most := -1.0
 		k := &s.cores[slowest]
 		for _, b := range k.blocks {
@@ -996,7 +1025,7 @@ func (s *replay) join() {
 		}
 		k.blocks = k.blocks[:0]
 	}
-	s.dynamic = false
+	s.dynamic, s.claims = false, 0
 	s.begin()
 }
 
