@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // chasing lays the data of dependent loads out in the order in which the loads come to them.
@@ -317,7 +319,46 @@ func (r *run) padded(g *group) *retrial {
 	if len(merged) == 0 || len(merged) > 64 {
 		return nil
 	}
+	for i := range merged { // such as planes that several references go over
+		if merged[i].pitch == 0 {
+			merged[i].pitch = r.planes(g, merged[i])
+		}
+	}
 	return r.retry(padding(merged, uint64(r.p.Sites.LineBytes)), pageShift)
+}
+
+// planes is the largest number of bytes, a multiple of a page, that divides the distances between the references
+// of nests to an array in an iteration; 0: there is none.
+func (r *run) planes(g *group, a record) (bytes uint64) {
+	for _, nest := range g.loops {
+		for _, body := range bodies(r.loops.Nest(r.loops.Loops[nest].Nest).Items) {
+			first := trace.Addr(0)
+			for _, it := range body {
+				switch {
+				case it.Wild || it.Addr < a.low || it.Addr > a.high:
+				case first == 0:
+					first = it.Addr
+				case (it.Addr-first)%(1<<pageShift) == 0:
+					bytes = gcd(bytes, max(it.Addr, first)-min(it.Addr, first))
+				}
+			}
+		}
+	}
+	return bytes
+}
+
+// bodies are the references of the innermost loops of items.
+func bodies(items []loops.Item) (list [][]*loops.Item) {
+	for i := range items {
+		switch {
+		case !items[i].IsLoop():
+		case hasLoop(items[i].Body):
+			list = append(list, bodies(items[i].Body)...)
+		default:
+			list = append(list, leavesOf(items[i].Body))
+		}
+	}
+	return list
 }
 
 // merge tries to make one array of structures of arrays that are used with the same index, where

@@ -35,7 +35,8 @@ type trial struct {
 	before, after []float64
 	saved         float64 // cycles
 	runs          uint64  // of a nest that follow each other, and that the change is of; 0: it is of one
-	unchained     bool    // the saving excludes the shorter chain of results
+	unchained     bool    // the saving excludes the shorter chain of results, and vector instructions
+	vector        float64 // cycles of the saving because of vector instructions
 }
 
 // nests tries changes on the nests that wait most, and adds the best of each as a finding.
@@ -102,6 +103,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(l.Loops[a].First, l.Loops[b].First) })
 	fused := map[[2]*place]bool{}
+	ends := map[*place]int{} // findings that end with a loop
 	for i := 1; i < len(order) && len(fused) < mostTried; i++ {
 		a, b := &l.Loops[order[i-1]], &l.Loops[order[i]]
 		first, second := r.placeOf(order[i-1]), r.placeOf(order[i])
@@ -119,7 +121,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 				g.cycles += r.nestCycles(loop)
 			}
 		}
-		if g.wait < leastWait*r.out.Cycles {
+		if _, more := ends[first]; !more && g.wait < leastWait*r.out.Cycles {
 			continue
 		}
 		g.perRun, g.repeated = r.missesPerRun(order[i-1], order[i]), 1
@@ -147,6 +149,17 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 				worst = k
 			}
 		}
+		if i, ok := ends[first]; ok { // a third loop, and so on
+			f := &r.out.Findings[i]
+			f.Saved, f.Least, f.Most, f.Cost = f.Saved+o.saved, f.Least+o.saved, f.Most+o.saved, max(f.Cost, g.wait)
+			for k := range f.Before {
+				f.Before[k], f.After[k] = f.Before[k]+o.before[k], f.After[k]+o.after[k]
+			}
+			f.Fix += ", and of " + second.source()
+			ends[second] = i
+			continue
+		}
+		ends[second] = len(r.out.Findings)
 		r.add(second, Finding{Kind: Fusion, Cost: g.wait, Saved: o.saved, Before: o.before, After: o.after, Tried: true,
 			Why:       r.why(Fusion, order[i], worst),
 			Fix:       "make one loop of this one and the one before it, " + first.source(),
@@ -156,8 +169,8 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 }
 
 // mostBetween is how many nodes of the folded trace apart neighbours may begin: a few
-// references stand between loops.
-const mostBetween = 4
+// references stand between loops, and iterations that the compiler took out of them.
+const mostBetween = 12
 
 // group is nests whose largest waits are at one place. Changes are tried on the one that
 // waits most; the others are taken to gain as much of their waits.
@@ -280,6 +293,11 @@ func (r *run) nest(g *group) {
 	for _, of := range sinkable(t.Nest) {
 		try(of.nest, true, change.Interchange{Outer: of.path, Below: 1})
 	}
+	if g.strided {
+		for _, by := range distributions(t.Nest) {
+			try(t.Nest, false, by)
+		}
+	}
 	for _, a := range change.Arrays(t.Nest)[:min(mostSplit, len(change.Arrays(t.Nest)))] {
 		try(t.Nest, false, change.Split{Array: a.First})
 	}
@@ -287,8 +305,8 @@ func (r *run) nest(g *group) {
 	for i := range tried {
 		// Where the data stay in the first level, the chain of results is the problem, not the order of
 		// loops: see compute.
-		if chain := r.nestRecurrence(tried[i].nest, g, tried[i].change); chain > 2*(tried[i].saved-chain) && tried[i].before[0] < 2*tried[i].before[len(tried[i].before)-1] {
-			tried[i].saved -= chain
+		if chain := r.nestRecurrence(tried[i].nest, g, tried[i].change); chain > 2*(tried[i].saved-chain-tried[i].vector) && tried[i].before[0] < 2*tried[i].before[len(tried[i].before)-1] {
+			tried[i].saved -= chain + tried[i].vector
 			tried[i].unchained = true
 			r.instead[g.at] = tried[i].change.Words(names)
 			if tried[i].after[0] > 0.9*tried[i].before[0] {
@@ -309,7 +327,7 @@ func (r *run) nest(g *group) {
 		saved = r.conflictWaits(g)
 	}
 	if saved > Least*r.out.Cycles &&
-		(best < 0 || 1.3*saved > tried[best].saved*r.ease(tried[best].change, loop, worst) && kindOf(tried[best].change) != Conflict) {
+		(best < 0 || 1.3*saved > (tried[best].saved-tried[best].vector)*r.ease(tried[best].change, loop, worst) && kindOf(tried[best].change) != Conflict) {
 		if r.addConflict(g, saved, worst, false) {
 			return
 		}
@@ -337,15 +355,24 @@ func (r *run) nest(g *group) {
 	if kind == Stride && r.strideWords(loop) == "" { // the order of loops only brings uses of the same data together
 		kind = Capacity
 	}
-	chain := r.nestRecurrence(b.nest, g, b.change)
-	if b.unchained {
-		chain = 0
+	chain, vector := 0.0, 0.0
+	if !b.unchained {
+		chain, vector = r.nestRecurrence(b.nest, g, b.change), b.vector
 	}
-	f := Finding{Kind: kind, Cost: wait + g.pages + chain, Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal() + r.storedIn(loop, b.change),
+	if _, ok := b.change.(change.Tile); ok && r.transposes(loop) { // tiles do what no order of the loops can
+		kind = Stride
+	}
+	f := Finding{Kind: kind, Cost: wait + g.pages + chain + vector, Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal() + r.storedIn(loop, b.change),
 		Fix:  b.change.Words(names),
 		How:  "The change was made on the recorded loops, and the misses of every level were counted again.",
 		More: "loops --propose 5"}
-	if runs := b.runs; runs > 0 {
+	runs := b.runs
+	if c, ok := b.change.(change.Tile); ok && runs == 0 {
+		if l := c.Outer.Loop(b.nest); l != nil && steady(l, len(c.Outer)-1) {
+			runs = l.Trips
+		}
+	}
+	if runs > 0 {
 		f.Fix = "this loop goes over the same data " + strconv.FormatUint(runs, 10) + " times in a row: cut it into parts that fit in " + r.Machine.Levels[0].Name + ", and do all " + strconv.FormatUint(runs, 10) + " for one part before the next"
 	}
 	if a := r.strided(loop); a != nil && kind == Stride {
@@ -357,6 +384,9 @@ func (r *run) nest(g *group) {
 	}
 	if chain > 0 {
 		f.How += " Additions no longer wait for each other, so the loop is limited only by how many instructions the core starts in a cycle."
+	}
+	if vector > 0 {
+		f.How += " The compiler can use vector instructions then, as it does elsewhere in this program; half of what these would save is counted, because it may not."
 	}
 	f.Why = r.why(f.Kind, loop, worst)
 	if _, ok := b.change.(change.Split); ok {
@@ -379,7 +409,7 @@ func (r *run) nest(g *group) {
 // on one of them.
 func (r *run) storedIn(nest int, by change.Change) string {
 	switch by.(type) {
-	case change.Interchange, change.Tile, change.Fuse:
+	case change.Interchange, change.Tile, change.Fuse, distribute:
 	default:
 		return ""
 	}
@@ -564,17 +594,24 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		}
 		then[k] = now[k] * (1 - share(out.before[k]-out.after[k], max(out.before[k], now[k])))
 	}
+	sequence := false // what is still fetched comes in sequence
+	switch by.(type) {
+	case change.Interchange, distribute:
+		sequence = g.strided && inSequence(changed, int64(r.loops.LineBytes))
+	}
 	for k := range waits {
 		left := share(out.after[k], out.before[k])
 		if lines := now[k] - now[k+1]; lines > 0 {
 			left = max(0, then[k]-then[k+1]) / lines
 		}
-		if _, ok := by.(change.Interchange); ok && g.strided { // what is still fetched comes in sequence
+		if sequence {
 			left *= overlapStride / overlapSequence
 		}
 		out.saved += waits[k] * (1 - left)
 	}
-	out.saved += r.nestRecurrence(n, g, by) + r.fusedWork(n, by, g)
+	chain := r.nestRecurrence(n, g, by)
+	out.vector = (g.cycles - min(chain, g.cycles)) * r.vectorised(changed, g, by)
+	out.saved += chain + out.vector + r.fusedWork(n, by, g)
 	if g.pages > leastPages*r.out.Cycles {
 		if before, after, ok := r.missesOf(n, changed, []misses.Cache{translations[0].cache, translations[1].cache}); ok {
 			for i, b := range translations {
@@ -585,6 +622,25 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		}
 	}
 	return out
+}
+
+// inSequence reports whether no reference of a nest goes on by a line or more in its innermost loop, as
+// one of the two of a transposition does in either order of the loops.
+func inSequence(n *loops.Nest, lineBytes int64) bool {
+	var walk func(items []loops.Item, depth int) bool
+	walk = func(items []loops.Item, depth int) bool {
+		for i := range items {
+			if it := &items[i]; it.IsLoop() {
+				if !walk(it.Body, depth+1) {
+					return false
+				}
+			} else if it.Ref.Kind.IsReference() && !hasLoop(items) && magnitude(it.Step(depth-1)) >= lineBytes {
+				return false
+			}
+		}
+		return true
+	}
+	return walk(n.Items, 0)
 }
 
 // applies reports whether a change is one that a person would make.
@@ -668,7 +724,8 @@ var translations = []struct {
 }
 
 // fusedWork is how many cycles two loops take less as one: the instructions that count
-// iterations are there once, and what the first loads or stores, the second has in a register.
+// iterations are there once, what the first loads or stores, the second has in a register, and while
+// one chain of results waits, the other goes on.
 func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	fuse, ok := by.(change.Fuse)
 	if !ok || r.cost.program == nil || len(fuse.First) == 0 {
@@ -690,10 +747,34 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 		}
 	}
 	times := float64(r.loops.Loops[g.largest].Runs)
-	for depth := range fuse.First {
+	for depth := range fuse.First[:len(fuse.First)-1] {
 		times *= float64(fuse.First[:depth+1].Loop(n).Trips)
 	}
-	return min(saved*times/plainWidth, g.cycles/2)
+	first, rest := r.bounds(a)
+	other, others := r.bounds(b)
+	gain := saved * float64(min(a.Trips, b.Trips)) / plainWidth
+	if rest > 0 && others > 0 { // work that does not wait for results fills the gaps of both
+		gain = max(gain, first+other-max(first, other, rest+others-gain))
+	}
+	return min(times*gain, g.cycles/2)
+}
+
+// bounds are the cycles of all iterations of a loop of one block, and those that it would take if no iteration
+// waited for another; 0: not known.
+func (r *run) bounds(l *loops.Item) (cycles, work float64) {
+	for _, it := range leavesOf(l.Body) {
+		s := r.loops.Place(it.Ref)
+		if s == nil {
+			continue
+		}
+		for b := range r.cost.program.Blocks {
+			if k := &r.cost.program.Blocks[b]; s.Number >= k.FirstSite && s.Number < k.FirstSite+k.Sites {
+				t := &r.cost.hits.Blocks[b].Steady
+				return t.Cycles * float64(l.Trips), max(t.Ports, t.Dispatch, t.Transfers) * float64(l.Trips)
+			}
+		}
+	}
+	return 0, 0
 }
 
 // countingInstrs is how many instructions of a loop count its iterations.
@@ -769,14 +850,15 @@ func (r *run) pagesOf(g *group) (cycles float64) {
 
 // repeats reports whether a change of order is of a loop in which no address changes: it
 // repeats the same work, as time steps do, and an iteration mostly needs all of the one
-// before.
+// before. Tiles of a loop that updates each element from itself alone are no such change.
 func repeats(n *loops.Nest, by change.Change) bool {
 	var outer change.Path
+	tile := false
 	switch c := by.(type) {
 	case change.Interchange:
 		outer = c.Outer
 	case change.Tile:
-		outer = c.Outer
+		outer, tile = c.Outer, c.Trips[0] == 0
 	default:
 		return false
 	}
@@ -784,24 +866,136 @@ func repeats(n *loops.Nest, by change.Change) bool {
 	if l == nil {
 		return false
 	}
-	moves := false
-	var look func(items []loops.Item)
-	look = func(items []loops.Item) {
-		for i := range items {
-			if items[i].IsLoop() {
-				look(items[i].Body)
-			}
-			moves = moves || depth < len(items[i].Steps) && items[i].Steps[depth] != 0
+	return steady(l, depth) && !(tile && updates(l, depth))
+}
+
+// steady reports whether no address changes with the iterations of a loop within so many others.
+func steady(l *loops.Item, depth int) bool {
+	return !slices.ContainsFunc(leavesOf(l.Body), func(it *loops.Item) bool { return it.Step(depth) != 0 })
+}
+
+// leavesOf returns the references in items, and in the loops among them.
+func leavesOf(items []loops.Item) (list []*loops.Item) {
+	for i := range items {
+		if it := &items[i]; it.IsLoop() {
+			list = append(list, leavesOf(it.Body)...)
+		} else if it.Ref.Kind.IsReference() {
+			list = append(list, it)
 		}
 	}
-	look(l.Body)
-	return !moves
+	return list
+}
+
+// updates reports whether a loop repeats an inner loop that updates elements, and each from itself and
+// from data that it does not store to. Then the steps of one part of the elements can come before the
+// next part.
+func updates(l *loops.Item, depth int) bool {
+	leaves := leavesOf(l.Body)
+	at := slices.IndexFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() })
+	if at < 0 || hasLoop(l.Body[at+1:]) || hasLoop(l.Body[at].Body) {
+		return false
+	}
+	updated := false
+	for _, store := range leaves {
+		updated = updated || store.Ref.Kind != trace.Load && slices.ContainsFunc(leaves, func(load *loops.Item) bool {
+			return load.Ref.Kind != trace.Store && load.Addr == store.Addr
+		})
+	}
+	return updated && independent(leaves, depth+1, l.Body[at].Trips)
+}
+
+// independent reports whether the iterations of a loop store to elements that no other of them uses.
+func independent(leaves []*loops.Item, depth int, trips uint64) bool {
+	for _, store := range leaves {
+		by := store.Step(depth)
+		if store.Ref.Kind == trace.Load {
+			continue
+		}
+		if store.Wild || by == 0 { // such as a sum
+			return false
+		}
+		reach := magnitude(by)*int64(trips) + int64(store.Ref.Bytes)
+		for _, other := range leaves {
+			if other.Wild {
+				return false
+			}
+			apart := int64(other.Addr - store.Addr)
+			switch {
+			case magnitude(apart) >= reach:
+			case other.Step(depth) != by:
+				return false
+			case apart != 0: // another element, of one iteration or of several
+				if in := (apart%by + magnitude(by)) % magnitude(by); in < int64(store.Ref.Bytes) || in+int64(other.Ref.Bytes) > magnitude(by) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// vectorised is the share of its cycles that a loop takes less because the compiler can use vector
+// instructions once another loop is innermost. It must have done so elsewhere in the program.
+func (r *run) vectorised(changed *loops.Nest, g *group, by change.Change) float64 {
+	c, ok := by.(change.Interchange)
+	if !ok || r.cost.program == nil || r.strideWords(g.largest) == "" {
+		return 0
+	}
+	l := c.Outer.Loop(changed)
+	if l == nil {
+		return 0
+	}
+	l, depth := innermost(l, len(c.Outer)-1)
+	leaves := leavesOf(l.Body)
+	bytes := uint32(0)
+	for _, it := range leaves {
+		own, by := it.Ref.Bytes, it.Step(depth)
+		if it.Wild || own == 0 || own > 8 || bytes != 0 && own != bytes || by != int64(own) && (by != 0 || it.Ref.Kind != trace.Load) {
+			return 0
+		}
+		bytes = own
+	}
+	blocks := r.blocksOf(g.largest)
+	if bytes == 0 || !independent(leaves, depth, l.Trips) || len(blocks) == 0 || slices.ContainsFunc(blocks, r.vectors) {
+		return 0
+	}
+	for b := range r.cost.program.Blocks {
+		if r.vectors(b) {
+			lanes := max(nativeLeast, float64(r.cost.program.TargetOf(uint32(blocks[0])).VectorBits(true))/8) / float64(bytes)
+			return (1 - 1/lanes) / 2 // compilers do not always
+		}
+	}
+	return 0
+}
+
+// innermost is the loop that contains no other, and how many are around it.
+func innermost(l *loops.Item, depth int) (*loops.Item, int) {
+	for i := 0; i < len(l.Body); i++ {
+		if l.Body[i].IsLoop() {
+			l, depth, i = &l.Body[i], depth+1, -1
+		}
+	}
+	return l, depth
+}
+
+// vectors reports whether a block uses vector instructions.
+func (r *run) vectors(b int) bool {
+	return slices.ContainsFunc(r.cost.program.Blocks[b].Instrs, func(i trace.Instr) bool { return strings.HasPrefix(i.Type, "<") })
 }
 
 // nestRecurrence is how many cycles a loop no longer waits for results of its own last iteration
 // once another loop is innermost.
 func (r *run) nestRecurrence(n *loops.Nest, g *group, by change.Change) (saved float64) {
-	if c, ok := by.(change.Interchange); !ok || !storesMove(n, c) || r.cost.program == nil || r.strideWords(g.largest) == "" {
+	switch c := by.(type) {
+	case change.Interchange:
+		if !storesMove(n, c) {
+			return 0
+		}
+	case distribute:
+	default:
+		return 0
+	}
+	if r.cost.program == nil || r.strideWords(g.largest) == "" {
 		return 0
 	}
 	var seen []int
@@ -882,6 +1076,8 @@ func (r *run) recurrence(b int) float64 {
 // Where most misses are conflicts, padding cures the cause.
 func (r *run) ease(c change.Change, loop, level int) float64 {
 	switch c.(type) {
+	case distribute:
+		return 1.1
 	case change.Interchange:
 		if r.strided(loop) != nil {
 			return 1.35
@@ -938,7 +1134,7 @@ func (r *run) conflictMisses(loop, level int) float64 {
 
 func kindOf(c change.Change) Kind {
 	switch c.(type) {
-	case change.Interchange:
+	case change.Interchange, distribute:
 		return Stride
 	case change.Pad:
 		return Conflict
@@ -993,7 +1189,44 @@ func (r *run) strided(nest int) *outline.Array {
 			return a
 		}
 	}
+	// Rows that pointers lead to look like one array with these pointers: see each reference by itself.
+	for _, body := range bodies(r.loops.Nest(r.loops.Loops[nest].Nest).Items) {
+		for _, it := range body {
+			if s := r.loops.Place(it.Ref); s != nil && !it.Wild {
+				a := []outline.Array{{Name: s.Variable, Strides: it.Steps, References: 1}}
+				if strided(a, int64(r.loops.LineBytes)) != nil {
+					return &a[0]
+				}
+			}
+		}
+	}
 	return nil
+}
+
+// transposes reports whether an array goes on by lines in the innermost loop of a nest, and another one, which goes
+// on within a line, would do so in the other order of the loops.
+func (r *run) transposes(nest int) bool {
+	a := r.strided(nest)
+	if a == nil {
+		return false
+	}
+	n, line := len(a.Strides), int64(r.loops.LineBytes)
+	for loop := nest; loop < r.loops.Loops[nest].End; loop++ {
+		if slices.ContainsFunc(r.loops.Arrays(loop), func(b outline.Array) bool {
+			if b.Wild || len(b.Strides) != n || magnitude(b.Strides[n-1]) >= line || b.Strides[n-1] == 0 {
+				return false
+			}
+			for d, s := range b.Strides[:n-1] {
+				if magnitude(s) >= line && a.Strides[d] != 0 && magnitude(a.Strides[d]) < line {
+					return true
+				}
+			}
+			return false
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // nearest is the smallest step of an array in another loop.

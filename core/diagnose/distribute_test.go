@@ -1,0 +1,64 @@
+package diagnose
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/change"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+var (
+	loaded = loops.Reference{Site: 1, Kind: trace.Load, Bytes: 8}
+	stored = loops.Reference{Site: 2, Kind: trace.Store, Bytes: 8}
+)
+
+// TestDistribute: the same references come after a division of a loop, along the rows.
+func TestDistribute(t *testing.T) {
+	n := &loops.Nest{Items: []loops.Item{loops.Loop(3,
+		loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096)),
+		loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096), loops.Leaf(stored, 1<<20, 8, 4096)))}}
+	if list := distributions(n); len(list) != 1 {
+		t.Fatalf("%d loops can be divided, want 1", len(list))
+	}
+	if inSequence(n, 64) {
+		t.Error("columns are in sequence")
+	}
+	by := distribute{change.Path{0}}
+	if err := by.Apply(n); err != nil || !inSequence(n, 64) {
+		t.Fatal(err, inSequence(n, 64))
+	}
+	tree, err := n.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := tree.Rows(); rows != 45 {
+		t.Errorf("%d references, want 45", rows)
+	}
+	if by.Apply(n) == nil {
+		t.Error("what was divided is divided again")
+	}
+}
+
+// TestUpdates: steps over elements that depend on themselves alone may be done for one part after the other.
+func TestUpdates(t *testing.T) {
+	for name, c := range map[string]struct {
+		body []loops.Item
+		want bool
+	}{
+		"in place":          {[]loops.Item{loops.Leaf(loaded, 800, 0, 8), loops.Leaf(loaded, 1<<20, 0, 8), loops.Leaf(stored, 800, 0, 8)}, true},
+		"unrolled":          {[]loops.Item{loops.Leaf(loaded, 800, 0, 16), loops.Leaf(stored, 800, 0, 16), loops.Leaf(loaded, 808, 0, 16), loops.Leaf(stored, 808, 0, 16)}, true},
+		"neighbours":        {[]loops.Item{loops.Leaf(loaded, 800, 0, 8), loops.Leaf(loaded, 808, 0, 8), loops.Leaf(stored, 800, 0, 8)}, false},
+		"the same work":     {[]loops.Item{loops.Leaf(loaded, 1<<20, 0, 8), loops.Leaf(stored, 800, 0, 8)}, false},
+		"a sum":             {[]loops.Item{loops.Leaf(loaded, 800, 0, 8), loops.Leaf(loaded, 1<<20), loops.Leaf(stored, 1<<20)}, false},
+		"another direction": {[]loops.Item{loops.Leaf(loaded, 800, 0, 8), loops.Leaf(loaded, 840, 0, -8), loops.Leaf(stored, 800, 0, 8)}, false},
+	} {
+		n := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Loop(10, c.body...))}}
+		if got := updates(&n.Items[0], 0); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+		if got := repeats(n, change.Tile{Outer: change.Path{0}, Trips: []uint64{0, 8}}); got == c.want {
+			t.Errorf("%s: tiles repeat the same work: %t, want %t", name, got, !c.want)
+		}
+	}
+}
