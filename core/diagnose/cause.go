@@ -57,8 +57,13 @@ func (r *run) sharing() {
 					times += of.falselyAt(other)
 				}
 			}
+			most := 0.0
 			for _, other := range among {
-				if covered[other] = true; other.line > 0 && (at.line == 0 || of.falselyAt(other) > of.falselyAt(at)) && other.stores > 0 {
+				covered[other] = true
+				most = max(most, of.falselyAt(other))
+			}
+			for _, other := range among {
+				if other.line > 0 && r.hasStore(other) && of.falselyAt(other) > aboutAsOften*most && (at.line == 0 || of.falselyAt(at) <= aboutAsOften*most || other.file == at.file && other.line < at.line) {
 					at = other
 				}
 			}
@@ -116,12 +121,21 @@ func (r *run) unnamedBlocks(object uint32) bool {
 	return of.Kind == profile.HeapObject && of.Name == ""
 }
 
+// hasStore reports whether a place stores anything.
+func (r *run) hasStore(at *place) bool {
+	return slices.ContainsFunc(at.sites, func(i int) bool { return r.p.Sites.Code[i].Kind != trace.Load })
+}
+
+// aboutAsOften is the share from which on two places are as much to blame: then the first one in the file is
+// named.
+const aboutAsOften = 0.7
+
 // falseSharing adds the places that take lines from each other when the threads run at the same time, and did not
 // when they were recorded.
 func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[*place]bool) {
 	for _, at := range r.byWait() {
 		times := of.falselyAt(at)
-		if times == 0 || covered[at] || 2*times*r.handOver() < at.coherence {
+		if times*r.handOver() < leastWait*r.out.Cycles || covered[at] || 2*times*r.handOver() < at.coherence {
 			continue
 		}
 		finding := Finding{Kind: FalseSharing, Cost: at.coherence, Tried: true, Before: tried.before, After: tried.after,
@@ -324,7 +338,7 @@ func (r *run) causes() {
 		used := r.utilisation(at)
 		f := Finding{Cost: left, How: how}
 		switch {
-		case at.fills():
+		case at.fills() && at.stores > justFilled*at.wait:
 			continue
 		case at.dependent > at.wait/2:
 			packed := left * (1 - share(used, 1))
@@ -369,6 +383,9 @@ func (r *run) causes() {
 			f.Least, f.Most = 0, left
 			f.Why = "the lines come in order and are not used again, so the loop runs at the speed of " + r.behind(at.level)
 			f.Fix = "use a smaller type, or do more with each element while it is in the cache: combine this pass with the one before or after"
+			if at.stores > at.wait/4 {
+				f.Fix += "; or store past the caches (__builtin_nontemporal_store), so that the lines are not fetched first"
+			}
 			f.More = "sites --by object"
 		case r.tried[at] && r.swept[at] < oftenSwept: // and no change helped
 			continue
@@ -387,6 +404,10 @@ func (r *run) causes() {
 
 // fills reports whether a place mostly stores to data for the first time.
 func (p *place) fills() bool { return p.never > 0.8*p.wait && p.stores > p.wait/2 }
+
+// justFilled is the share of a place's waits that are for stores where it fills data, and does not copy or convert
+// others.
+const justFilled = 0.98
 
 // prefetches reports whether the function around a place has instructions to prefetch.
 func (r *run) prefetches(at *place) bool {

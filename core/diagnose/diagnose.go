@@ -214,9 +214,18 @@ func (d *Diagnosis) ranked() *Diagnosis {
 	d.merge()
 	d.keepWorth()
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(b.Saved, a.Saved), cmp.Compare(b.Most, a.Most))
+		return cmp.Or(cmp.Compare(b.likely(), a.likely()), cmp.Compare(b.Most, a.Most))
 	})
 	return d
+}
+
+// likely is the number of cycles by which a finding is ranked. Random accesses cannot be tried, but prefetching or
+// sorting usually gets a good part of what they wait.
+func (f *Finding) likely() float64 {
+	if f.Kind == RandomAccess && !f.Tried {
+		return max(f.Saved, f.Most/3)
+	}
+	return f.Saved
 }
 
 // keepWorth removes the findings that save too little to be read. Where the others save little
