@@ -1,5 +1,13 @@
 package profile
 
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/codec"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
 // Sharing counts how the threads of a trace use private and shared caches, at one line size
 // (MODELS §6). Package analysis/sharing makes it.
 //
@@ -105,4 +113,270 @@ func (d *Domain) Concurrent() (sum *Histogram, cold uint64) {
 		cold += d.Members[i].Cold
 	}
 	return sum, cold
+}
+
+func (s *Sharing) code(c *coder) {
+	c.U32(&s.LineBytes)
+	if c.Reads() {
+		l := c.of.LocalityAt(s.LineBytes)
+		if l == nil || s.LineBytes <= c.above {
+			c.In.Fail("stacks of threads at line sizes that have no histogram or are not ascending")
+			return
+		}
+		c.most, c.crowded = c.of.longest(l), "at so many cores that they take gigabytes; analyze fewer cores together"
+	}
+	codec.Bounded(c.Coder, &s.Cores, MaxCores, func(k *Core) {
+		c.ascending(&k.Threads, 1<<32)
+		k.Private.code(c)
+		k.Foreign.code(c)
+		k.Coherent.StackCounts.code(c)
+		k.Coherent.Lost.code(c)
+		c.U64(&k.Coherent.Invalidations)
+	})
+	codec.Bounded(c.Coder, &s.Domains, MaxDomains, func(d *Domain) {
+		c.ascending(&d.Cores, uint64(len(s.Cores)))
+		codec.Members(c.Coder, &d.Members, len(d.Cores), func(m *Member) {
+			c.U64(&m.Cold)
+			m.Distances.code(c)
+			c.U64s(m.Change.counts()...)
+		})
+		d.Sets.code(c)
+		d.Foreign.code(c)
+	})
+}
+
+func (s *StackCounts) code(c *coder) {
+	c.U64(&s.Cold)
+	s.Distances.code(c)
+	s.Sets.code(c)
+}
+
+// counts returns the counts in the order of the binary form.
+func (c *Change) counts() []*uint64 {
+	return []*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
+}
+
+// longest returns the longest possible distance at a line size. The stacks of a sample have
+// different estimates of the number of lines.
+func (p *Profile) longest(l *Locality) uint64 {
+	if p.Sampled.Chosen() {
+		return min(max(l.Lines(), l.Accesses()), MaxDistance)
+	}
+	return l.Lines()
+}
+
+// mostPages is the most pages of the histograms of one section: a few bytes can describe a
+// histogram with pages up to a far distance, and there may be thousands of histograms.
+const mostPages = 1 << 20
+
+// checkSharing tests that the stacks of threads fit together and to the histogram of their
+// line size, which is that of the domain of all cores.
+func (p *Profile) checkSharing() error {
+	for i := range p.Sharing {
+		s := &p.Sharing[i]
+		l := p.LocalityAt(s.LineBytes)
+		if l == nil || i > 0 && s.LineBytes <= p.Sharing[i-1].LineBytes {
+			return &CheckError{"the stacks of its threads are at line sizes without a histogram"}
+		}
+		if err := s.check(l, p.Sampled.Chosen()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check tests stacks. Estimated stacks have no set tables and no changes of distances, and
+// threads without samples are missing.
+func (s *Sharing) check(l *Locality, estimated bool) error {
+	if len(s.Cores) == 0 || len(s.Cores) > MaxCores || len(s.Domains) == 0 || len(s.Domains) > MaxDomains {
+		return &CheckError{"it has no cores, or more cores or domains than there can be"}
+	}
+	if !s.threadsInOrder() {
+		return &CheckError{"the threads of its cores are out of order, or on two cores"}
+	}
+	var accesses counter
+	for i := range s.Cores {
+		if err := s.Cores[i].check(l.Accesses(), estimated); err != nil {
+			return err
+		}
+		n, _ := s.Cores[i].Private.sum(l.Accesses())
+		accesses.add(n)
+	}
+	if accesses.over || accesses.n > l.Accesses() || !estimated && accesses.n != l.Accesses() {
+		return &CheckError{"its cores have other accesses than the whole trace"}
+	}
+	for i := range s.Domains {
+		if err := s.Domains[i].check(s.Cores, estimated); err != nil {
+			return err
+		}
+	}
+	if estimated && len(s.Domains[0].Cores) == len(s.Cores) {
+		return nil
+	}
+	return s.Domains[0].checkAll(s, l)
+}
+
+// threadsInOrder reports whether each core has ascending threads of its own, and
+// cores are in the order of the first ones.
+func (s *Sharing) threadsInOrder() bool {
+	seen := map[uint32]bool{}
+	for i := range s.Cores {
+		threads := s.Cores[i].Threads
+		if len(threads) == 0 || i > 0 && threads[0] <= s.Cores[i-1].Threads[0] || !ascending(threads, compareNumbers) {
+			return false
+		}
+		for _, t := range threads {
+			if seen[t] {
+				return false
+			}
+			seen[t] = true
+		}
+	}
+	return true
+}
+
+func compareNumbers(x, y *uint32) int { return cmp.Compare(*x, *y) }
+
+func (c *Core) check(most uint64, estimated bool) error {
+	accesses, ok := c.Private.sum(most)
+	if !ok {
+		return &CheckError{"a core has more accesses than there are"}
+	}
+	lost, fits := summed(&c.Coherent.Lost, most)
+	if coherent, ok := c.Coherent.sum(most); !ok || !fits || c.Coherent.Cold != c.Private.Cold || coherent+lost != accesses {
+		return &CheckError{"the coherent stack of a core has other accesses than its private one"}
+	}
+	if lost > c.Coherent.Invalidations {
+		return &CheckError{"a core misses more lines for coherence than it lost"}
+	}
+	for _, h := range []*Histogram{&c.Private.Distances, &c.Coherent.Distances, &c.Coherent.Lost} {
+		if !h.below(c.Private.Cold) {
+			return &CheckError{"a distance on a core's stack is not below the number of its lines"}
+		}
+	}
+	if err := c.Private.Sets.checkOf(&c.Private.Distances, estimated); err != nil {
+		return err
+	}
+	if err := c.Coherent.Sets.checkOf(&c.Coherent.Distances, estimated); err != nil {
+		return err
+	}
+	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold, estimated)
+}
+
+// checkOf is check. Estimated distances must have no table.
+func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
+	if !estimated {
+		return t.check(h)
+	}
+	if *t != (SetTable{}) {
+		return &CheckError{"stacks of sampled lines have set tables"}
+	}
+	return nil
+}
+
+// checkWithin tests that the counts are a part of others.
+func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
+	more := &CheckError{"more accesses are of lines that another core touched than there are"}
+	if c.Cold > cold {
+		return more
+	}
+	for d, n := range c.Distances.All() {
+		if n > all.Count(d) {
+			return more
+		}
+	}
+	for a := range c.Sets.Depths {
+		for d, n := range c.Sets.Depths[a] {
+			if n > sets.Depths[a][d] {
+				return more
+			}
+		}
+	}
+	return c.Sets.checkOf(&c.Distances, estimated)
+}
+
+func (d *Domain) check(cores []Core, estimated bool) error {
+	if len(d.Cores) == 0 || len(d.Members) != len(d.Cores) || !ascending(d.Cores, compareNumbers) || int(slices.Max(d.Cores)) >= len(cores) {
+		return &CheckError{"a domain has no cores, or others than there are"}
+	}
+	var lines counter
+	for i := range d.Members {
+		if !d.Members[i].fits(&cores[d.Cores[i]].Private, estimated) {
+			return &CheckError{"a core has other accesses in a domain than on its own stack"}
+		}
+		lines.add(d.Members[i].Cold)
+	}
+	sum, cold := d.Concurrent()
+	if lines.over || !sum.below(cold) {
+		return &CheckError{"a distance in a domain is not below the number of its lines"}
+	}
+	if err := d.Sets.checkOf(sum, estimated); err != nil {
+		return err
+	}
+	return d.Foreign.checkWithin(sum, &d.Sets, 0, estimated)
+}
+
+// fits reports whether a member's accesses are those of its core, each with one change of distance.
+func (m *Member) fits(private *StackCounts, estimated bool) bool {
+	accesses, _ := private.sum(^uint64(0))
+	finite, ok := summed(&m.Distances, accesses)
+	if !ok || m.Cold != accesses-finite || m.Cold > private.Cold {
+		return false
+	}
+	if estimated {
+		return m.Change == Change{}
+	}
+	if m.Change.Brought != private.Cold-m.Cold {
+		return false
+	}
+	var changes counter
+	for _, n := range m.Change.counts() {
+		changes.add(*n)
+	}
+	return !changes.over && changes.n == finite
+}
+
+// checkAll tests that the domain is that of all cores, and its stack that of the whole trace.
+func (d *Domain) checkAll(s *Sharing, l *Locality) error {
+	sum, cold := d.Concurrent()
+	all, lines := l.Histogram(^trace.Kinds(0))
+	if len(d.Cores) != len(s.Cores) || cold != lines || !sum.equal(all) || l.Sets != nil && d.Sets != *l.Sets {
+		return &CheckError{"the first domain differs from the whole trace"}
+	}
+	return nil
+}
+
+// sum returns the number of accesses. ok is false if it is more than most.
+func (c *StackCounts) sum(most uint64) (accesses uint64, ok bool) {
+	n, ok := summed(&c.Distances, most)
+	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
+}
+
+// summed returns the sum of a histogram, and whether it is at most a number.
+func summed(h *Histogram, most uint64) (uint64, bool) {
+	var sum counter
+	for _, n := range h.All() {
+		sum.add(n)
+	}
+	return sum.n, !sum.over && sum.n <= most
+}
+
+// below reports whether every distance is below a number.
+func (h *Histogram) below(limit uint64) bool {
+	for d := range h.All() {
+		if d >= limit {
+			return false
+		}
+	}
+	return true
+}
+
+// equal reports whether both count the same.
+func (h *Histogram) equal(other *Histogram) bool {
+	for d, n := range h.All() {
+		if other.Count(d) != n {
+			return false
+		}
+	}
+	return h.Total() == other.Total()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -407,4 +408,49 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	return Finding{ID: "worst-line", Title: "Worst line", Tab: TabCode,
 		Text: strings.ReplaceAll(c.Place(0), "  ", " in ") + " makes " + c.about(0) + Percent(most/total) + " of the misses in " + levels[0].Level.Cache.Name +
 			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.about(0) + Count(most) + " of " + c.aboutTotal(0) + Count(total) + ". " + why + c.MostWords(0)}, true
+}
+
+// CodeBy is what misses in the code are summed up by.
+type CodeBy string
+
+// The choices.
+const (
+	ByLine     CodeBy = "" // of source
+	BySite     CodeBy = "site"
+	ByFunction CodeBy = "function"
+	ByObject   CodeBy = "object"
+)
+
+// CodeBys lists the choices in the order of the page.
+func CodeBys() []CodeBy { return []CodeBy{ByLine, BySite, ByFunction, ByObject} }
+
+// Name is what the page calls it.
+func (b CodeBy) Name() string {
+	switch b {
+	case BySite:
+		return "instruction"
+	case ByFunction:
+		return "function"
+	case ByObject:
+		return "data structure"
+	}
+	return "source line"
+}
+
+// codeByOf reads what the URL's hash says; lines for anything unknown.
+func codeByOf(text string) CodeBy {
+	for _, by := range CodeBys() {
+		if text == string(by) {
+			return by
+		}
+	}
+	return ByLine
+}
+
+// attributed returns the grouping of package attribution.
+func (b CodeBy) attributed() attribution.By {
+	if b == ByLine {
+		return attribution.Line
+	}
+	return attribution.By(b)
 }

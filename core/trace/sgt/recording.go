@@ -1,10 +1,13 @@
 package sgt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 
+	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -72,4 +75,107 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 	w.frame = AppendFrame(w.frame[:0], tagChunk, w.body)
 	w.write(w.frame)
 	w.write(frame)
+}
+
+// Renumberer changes the numbers of blocks in the chunks of a recording. Only the control part of a chunk
+// names blocks, and only a block that differs from the two that followed last, by its distance from the
+// expected one (FORMAT.md, "Chunks"). So values and tickets stay, and those two blocks are all the
+// coder's state that is needed. Block 0 keeps its number, because chunks begin as if it had run.
+type Renumberer struct {
+	number  []uint32 // new numbers by the old ones
+	follow  []follow // by old number
+	changed []uint32 // blocks whose entry in follow has changed
+
+	decoder        // unpacks
+	old     []byte // a packed chunk
+	made    []byte // the new control part, then the new content
+	frame   bytes.Buffer
+	packer  *lz4.Writer
+}
+
+// follow are the blocks that followed a block: last, and before that.
+type follow struct{ next, other uint32 }
+
+// NewRenumberer returns one for the new numbers of blocks, by the old ones.
+func NewRenumberer(number []uint32) *Renumberer {
+	r := &Renumberer{number: number, follow: make([]follow, len(number)), packer: lz4.NewWriter(nil)}
+	for i := range r.follow {
+		r.follow[i] = follow{uint32(i), uint32(i)}
+	}
+	return r
+}
+
+// Chunk changes a chunk's head and returns its new LZ4 frame, which is valid until the next call.
+func (r *Renumberer) Chunk(file io.ReaderAt, c *RecordedChunk) ([]byte, error) {
+	old := chunk{controlBytes: c.ControlBytes, valueBytes: c.ValueBytes, ticketBytes: c.TicketBytes}
+	old.packed = slices.Grow(r.old[:0], int(c.FrameBytes))[:c.FrameBytes]
+	r.old = old.packed
+	if _, err := file.ReadAt(old.packed, c.Offset); err != nil {
+		return nil, err
+	}
+	if err := r.unpack(&old); err != nil {
+		return nil, err
+	}
+	if err := r.translate(r.content, int(c.ControlBytes), c.Steps); err != nil {
+		return nil, err
+	}
+	r.made = append(r.made, r.content[c.ControlBytes:old.contentBytes()]...)
+	packLZ4(&r.frame, r.packer, r.made)
+	c.ControlBytes = uint64(len(r.made)) - c.ValueBytes - c.TicketBytes
+	c.FrameBytes = uint64(r.frame.Len())
+	return r.frame.Bytes(), nil
+}
+
+// translate sets r.made to the new control part of that many steps. The old one ends at end, with
+// slack behind it.
+func (r *Renumberer) translate(old []byte, end int, steps uint64) error {
+	for _, b := range r.changed {
+		r.follow[b] = follow{b, b}
+	}
+	r.changed, r.made = r.changed[:0], r.made[:0]
+	block := uint32(0)
+	if len(r.follow) == 0 {
+		return errControl // there are no blocks
+	}
+	for at := 0; at < end; {
+		token, next := prefix(old, at)
+		run, follows := token>>2&longRun, token&followsMask
+		if run == longRun {
+			var rest uint64
+			if rest, next = prefix(old, next); run+rest < run {
+				return errControl
+			}
+			run += rest
+		}
+		if next > end || follows > followsNew || run >= steps {
+			return errControl
+		}
+		r.made = append(r.made, old[at:next]...)
+		at = next
+		steps -= run + 1
+		for range run {
+			block = r.follow[block].next
+		}
+		expected := r.follow[block]
+		switch follows {
+		case followsNext:
+			block = expected.next
+			continue
+		case followsNew:
+			var distance uint64
+			distance, at = prefix(old, at)
+			told := expected.next + uint32(unzigzag(distance))
+			if at > end || int(told) >= len(r.follow) {
+				return errControl
+			}
+			r.made = appendPrefix(r.made, zigzag(uint64(r.number[told])-uint64(r.number[expected.next])))
+			expected.other = told
+		}
+		if expected.other != expected.next {
+			r.changed = append(r.changed, block)
+			r.follow[block] = follow{expected.other, expected.next}
+		}
+		block = expected.other
+	}
+	return nil
 }
