@@ -10,7 +10,7 @@ import (
 // own order of blocks. Chunks are of executions there, and dynamic assigns them in turn, since all
 // take equally long.
 func (o *Options) Printed() sasmm.Options {
-	p := sasmm.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order, Shared: o.Private.Shared}
+	p := sasmm.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order}
 	p.Ranges = append(p.Ranges, o.Private.Ranges...)
 	if s := o.Schedule; s != nil {
 		p.Chunk, p.Guided = s.Chunk, s.Kind == Guided

@@ -22,9 +22,9 @@ func TestPrintedOptions(t *testing.T) {
 		{&Schedule{Kind: Dynamic}, 1, false}, {&Schedule{Dynamic, 4}, 4, false}, {&Schedule{Guided, 2}, 2, true},
 	} {
 		o := Options{Cores: 5, Division: ByRegion, Schedule: c.schedule, Order: interleave.Order{Seed: 3},
-			Private: Private{Shared: []bool{true}, Ranges: []Range{{Low: 1, High: 2}, {Low: 5, High: 7}}}}
+			Private: Private{Ranges: []Range{{Low: 1, High: 2}, {Low: 5, High: 7}}}}
 		want := sasmm.Options{Cores: 5, PerRegion: true, Chunk: c.chunk, Guided: c.guided, Order: o.Order,
-			Shared: []bool{true}, Ranges: []sasmm.Range{{Low: 1, High: 2}, {Low: 5, High: 7}}}
+			Ranges: []sasmm.Range{{Low: 1, High: 2}, {Low: 5, High: 7}}}
 		if got := o.Printed(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
 		}

@@ -71,7 +71,7 @@ func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	}
 	m.found.cores, m.clock = o.Cores, make([]float64, o.Cores)
 	m.byTime = o.Order.Policy == interleave.ByTime
-	m.private.shared, m.private.ranges = o.Private.Shared, o.Private.Ranges
+	m.private.ranges = o.Private.Ranges
 	m.tape = tape.New(tape.Options{Store: s, Readers: o.Cores, Args: true, Mark: m.private.mark})
 	for c := range m.cursors {
 		m.cursors[c] = cursor{r: m, core: c}
@@ -123,7 +123,7 @@ func (m *Reader) Header() trace.Header {
 	}
 	m.program = *h.Program
 	var moved func(addr trace.Addr, core int) trace.Addr
-	if len(m.private.ranges) == 0 && m.private.shared == nil {
+	if len(m.private.ranges) == 0 {
 		moved = func(addr trace.Addr, core int) trace.Addr { return addr + m.private.distance(core) }
 	}
 	m.program.Threads = h.Program.LikeFirst(m.options.Cores, moved)

@@ -109,7 +109,7 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 				if kept.Has(r.kind) {
 					if private(r) {
 						r.addr += trace.Addr(c) << 48
-						if o.Private.Shared == nil && len(o.Private.Ranges) == 0 {
+						if len(o.Private.Ranges) == 0 {
 							r.addr += trace.Addr(64 * c) // on the stack
 						}
 					}
@@ -194,16 +194,7 @@ func TestMimicIsTheModel(t *testing.T) {
 		private := func(r row) bool {
 			return moves.Has(r.kind) && r.addr >= modelLow && r.addr < modelFrame
 		}
-		switch rng.IntN(4) {
-		case 0:
-			o.Private.Shared = make([]bool, len(m.program.Sites)-3)
-			for i := range o.Private.Shared {
-				o.Private.Shared[i] = rng.IntN(2) == 0
-			}
-			private = func(r row) bool {
-				return r.kind.IsReference() && (int(r.site) >= len(o.Private.Shared) || !o.Private.Shared[r.site])
-			}
-		case 1:
+		if rng.IntN(4) == 0 {
 			o.Private.Ranges = []Range{{Low: 0x10000, High: 0x10040}, {Low: 0x10100, High: 0x10108}}
 			private = func(r row) bool {
 				return moves.Has(r.kind) && (r.addr >= 0x10000 && r.addr < 0x10040 || r.addr >= 0x10100 && r.addr < 0x10108)

@@ -116,9 +116,6 @@ func ParseSchedule(text string) (s Schedule, err error) {
 
 // Private selects the references that move to addresses of the core's own.
 type Private struct {
-	// Shared, if not nil, marks the sites with shared references, by number: labels in files of
-	// PPT. References of other sites in a region are private.
-	Shared []bool
 	// Ranges, if not empty, are the private addresses, ascending and disjoint. By default the stack
 	// below the function that forks is private.
 	Ranges []Range

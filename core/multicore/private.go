@@ -22,7 +22,6 @@ const stackBytes = 8 << 20
 
 // privacy decides which rows of a region move to addresses of the core's own.
 type privacy struct {
-	shared []bool
 	ranges []Range
 	// The stack below the function that forks is private: addresses from low to high.
 	low, high trace.Addr
@@ -31,22 +30,19 @@ type privacy struct {
 // distance returns how far private addresses of a core are moved.
 func (v *privacy) distance(core int) trace.Addr {
 	d := trace.Addr(core) << coreShift
-	if v.shared == nil && len(v.ranges) == 0 {
+	if len(v.ranges) == 0 {
 		d += trace.Addr(core) * stagger
 	}
 	return d
 }
 
-// has reports whether a reference in a region is private.
-func (v *privacy) has(site uint32, addr trace.Addr) bool {
-	switch {
-	case v.shared != nil:
-		return uint64(site) >= uint64(len(v.shared)) || !v.shared[site]
-	case len(v.ranges) > 0:
-		n := sort.Search(len(v.ranges), func(n int) bool { return v.ranges[n].High > addr })
-		return n < len(v.ranges) && addr >= v.ranges[n].Low
+// has reports whether an address in a region is private.
+func (v *privacy) has(addr trace.Addr) bool {
+	if len(v.ranges) == 0 {
+		return addr-v.low < v.high-v.low
 	}
-	return addr-v.low < v.high-v.low
+	n := sort.Search(len(v.ranges), func(n int) bool { return v.ranges[n].High > addr })
+	return n < len(v.ranges) && addr >= v.ranges[n].Low
 }
 
 // moves are the kinds of rows with the address of data.
@@ -54,18 +50,14 @@ const moves trace.Kinds = trace.AllKinds | 1<<trace.Alloc | 1<<trace.Free
 
 // mark sets the private rows of a page.
 func (v *privacy) mark(p *tape.Page) {
-	if v.shared == nil && len(v.ranges) == 0 {
+	if len(v.ranges) == 0 {
 		v.markStack(p)
 		return
-	}
-	kinds := moves
-	if v.shared != nil {
-		kinds = trace.AllKinds
 	}
 	private := p.Grow()
 	for i, a := range p.Addr {
 		private[i] = 0
-		if v.has(p.Site[i], a) && kinds.Has(p.Kind[i]) {
+		if v.has(a) && moves.Has(p.Kind[i]) {
 			private[i] = 1
 		}
 	}

@@ -434,7 +434,7 @@ func (m *Reader) releaseReferences() {
 
 // makesModify finds the last load of what row i stores, and turns it into a modification.
 func (m *Reader) makesModify(held *trace.Batch, i int) bool {
-	if m.private.has(held.Site[i], held.Addr[i]) {
+	if m.private.has(held.Addr[i]) {
 		return false
 	}
 	for j := i - 1; j >= 0; j-- {

@@ -239,7 +239,7 @@ func (p *pass) result() (Result, error) {
 	}
 	if t, ok := bare(p.threads).(interface{ Report() multicore.Report }); ok {
 		report := t.Report()
-		if r.Report = &report; report.Regions == 0 && p.q.Options.Private.Shared == nil {
+		if r.Report = &report; report.Regions == 0 {
 			return r, ErrNoRegions
 		}
 		for _, doubt := range report.Doubts {

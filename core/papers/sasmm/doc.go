@@ -54,8 +54,8 @@
 //     differ in bits 48 to 53, which contain c: no two meet, and cache sets and offsets in lines stay.
 //   - In the authors' program, addresses are shared, not references: each address that occurs in a block
 //     labelled as shared, wherever it is referenced ([Files.Ranges]). The paper can also be read so that
-//     the references under the labels are shared ([Options.Shared]). Without labels, the stack below its
-//     end at the fork is private; outside of regions, which matters only as printed, at the last fork.
+//     only the references under the labels are shared. Without labels, the stack below its end at the
+//     fork is private; outside of regions, which matters only as printed, at the last fork.
 //   - A call interrupts a block, and what follows it is a block by itself, as in [trace.Block]. In PPT's
 //     traces the callee is within the block; their scripts take such files apart first
 //     (bb_overlap_solver.py), with the same effect.

@@ -118,7 +118,7 @@ func TestPPTByNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Shared(m, Options{Cores: 3, PerRegion: true, Shared: []bool{}})
+		r, err := Shared(m, Options{Cores: 3, PerRegion: true, Ranges: Ranges(nil)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func FuzzPPT(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, cores, flags uint8) {
 		o := Options{Cores: int(cores%5) + 1, PerRegion: flags&1 != 0, Guided: flags&2 != 0, Chunk: uint64(flags >> 5), LimitBytes: 1 << 16}
 		if flags&16 != 0 {
-			o.Shared = []bool{true, false, true}
+			o.Ranges = Ranges([]trace.Addr{0x1000, 0x2000})
 		}
 		files := files(t)
 		if flags&8 != 0 {

@@ -25,11 +25,8 @@ type Options struct {
 
 	Order interleave.Order // interleave.RoundRobin or interleave.Uniform; only for [Shared]
 
-	// Shared, if not nil, says which sites, by number, only make shared references. References of
-	// other sites in parallel blocks are private, or with Ranges, those in Ranges.
-	Shared []bool
-	// Ranges, if not nil, are the private addresses, ascending and apart. With neither, the stack
-	// below its end at the fork is private.
+	// Ranges, if not nil, are the private addresses, ascending and apart. By default the stack below
+	// its end at the fork is private.
 	Ranges []Range
 
 	LimitBytes int64 // of memory for what is kept; 0: DefaultLimitBytes

@@ -116,7 +116,7 @@ func (r *Reader) Header() trace.Header {
 	}
 	r.program = *h.Program
 	private := moved
-	if r.options.Ranges != nil || r.options.Shared != nil {
+	if r.options.Ranges != nil {
 		private = nil
 	}
 	r.program.Threads = h.Program.LikeFirst(r.options.Cores, private)
@@ -323,9 +323,9 @@ func (r *Reader) put(c cell, i int) error {
 		if r.site = c.site; r.now.block != noBlock {
 			r.counts[r.now.block].References++
 		}
-		c.private = r.isPrivate(addr, c.site)
+		c.private = r.isPrivate(addr)
 	case c.kind == trace.Alloc || c.kind == trace.Free:
-		c.private = r.isPrivate(addr, c.site)
+		c.private = r.isPrivate(addr)
 	case c.kind == trace.ParallelBegin:
 		if r.depth++; r.depth == 1 {
 			r.regions++

@@ -94,7 +94,7 @@ func TestErrors(t *testing.T) {
 		"address": {whole(func(b *trace.Batch) {
 			at := slices.Index(b.Kind, trace.ParallelBegin)
 			b.Addr[at+slices.IndexFunc(b.Kind[at:], trace.Kind.IsReference)] = 1 << 50
-		}), Options{Shared: []bool{}}, func(err error) bool {
+		}), Options{Ranges: Ranges(nil)}, func(err error) bool {
 			var e *AddressError
 			return errors.As(err, &e)
 		}},
@@ -173,7 +173,7 @@ func TestOneCoreIsTheRun(t *testing.T) {
 	for _, w := range windowsOf(p, steps) {
 		want = append(want, w.rows...)
 	}
-	for _, o := range []Options{{}, {PerRegion: true}, {Order: interleave.Order{Policy: interleave.Uniform}}, {Guided: true, Shared: []bool{}}} {
+	for _, o := range []Options{{}, {PerRegion: true}, {Order: interleave.Order{Policy: interleave.Uniform}}, {Guided: true, Ranges: Ranges(nil)}} {
 		o.Cores = 1
 		for _, make := range []func(trace.Reader, Options) (*Reader, error){Private, Shared} {
 			r, err := make(tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0), o)

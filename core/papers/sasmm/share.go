@@ -160,16 +160,10 @@ func (r *Reader) fork(frame trace.Addr) {
 // isPrivate reports whether a reference of a parallel block is to the thread's own memory. It also applies
 // to other blocks, because only the end shows which are parallel; core 0, which has the others, never
 // moves addresses.
-func (r *Reader) isPrivate(addr trace.Addr, site uint32) bool {
+func (r *Reader) isPrivate(addr trace.Addr) bool {
 	o := &r.options
-	if o.Shared == nil && o.Ranges == nil {
-		return addr < r.frame && addr >= r.low
-	}
-	if uint64(site) < uint64(len(o.Shared)) && o.Shared[site] {
-		return false
-	}
 	if o.Ranges == nil {
-		return true
+		return addr < r.frame && addr >= r.low
 	}
 	i := sort.Search(len(o.Ranges), func(i int) bool { return o.Ranges[i].High > addr })
 	return i < len(o.Ranges) && o.Ranges[i].Low <= addr
