@@ -305,7 +305,7 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	if !from.event {
 		return events
 	}
-	a.flows[lines].add(from, r.thread, 1)
+	a.flows[lines].add(from, r.thread)
 	place.lineEvent(events == 0)
 	if events == 0 {
 		s.falseEvents++
@@ -330,8 +330,8 @@ func (a *Analysis) words(l *line, place place, first, last uint64) (events uint6
 			continue
 		}
 		events++
-		a.flows[words].add(from, r.thread, 1)
-		a.pairs.of(from.site, r.pair, placeOf(from.thread, r.thread)).add(from, 1)
+		a.flows[words].add(from, r.thread)
+		a.pairs.of(from.site, r.pair, placeOf(from.thread, r.thread)).add(from)
 		if from.transfer {
 			place.transfer(r, w, from)
 		}
@@ -346,7 +346,7 @@ func (a *Analysis) page(number uint32, wordEvents uint64) {
 	if !from.event {
 		return
 	}
-	a.flows[pages].add(from, a.at.thread, 1)
+	a.flows[pages].add(from, a.at.thread)
 	if wordEvents == 0 {
 		p.falseEvents++
 	}

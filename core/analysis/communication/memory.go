@@ -65,7 +65,7 @@ type cell struct {
 
 const mostStores = 255 // where stores to a word are no longer counted
 
-func addStores(a, b uint8) uint8 { return uint8(min(uint(a)+uint(b), mostStores)) }
+func addStore(stores uint8) uint8 { return uint8(min(uint(stores)+1, mostStores)) }
 
 // usage determines the sharing class.
 type usage struct {
@@ -136,7 +136,7 @@ func (c *cell) refer(r *reference) (from source) {
 		if c.site != 0 && c.writer != r.thread {
 			c.handovers++
 		}
-		c.stores = addStores(c.stores, 1)
+		c.stores = addStore(c.stores)
 		c.writer, c.site, c.used = r.thread, r.site, 0
 	}
 	return from
@@ -255,7 +255,7 @@ func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
 	for w := first; w <= last; w++ {
 		word := &words[w&m.wordMask]
 		word.references++
-		word.stores = addStores(word.stores, 1)
+		word.stores = addStore(word.stores)
 		word.site = r.site
 	}
 	return true
@@ -286,11 +286,6 @@ func (m *memory) share(l *line) {
 func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally {
 	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
 	t.offset = max(l.number<<m.lineShift, r.begin) - r.begin
-	return m.tallyOf(s, t)
-}
-
-// tallyOf returns the tally with the key of t, adding it if necessary.
-func (m *memory) tallyOf(s *sharedLine, t tally) *tally {
 	slot := m.tallySlot(t.tallyKey)
 	if slot == nil || *slot == 0 {
 		m.addTally(s, t)

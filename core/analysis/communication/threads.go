@@ -40,9 +40,9 @@ func (t *threads) slot(number uint32) uint8 {
 
 type counts struct{ events, transfers uint64 }
 
-// add adds n events, of which the first may be a transfer.
-func (c *counts) add(from source, n uint64) {
-	c.events += n
+// add adds an event, which may be a transfer.
+func (c *counts) add(from source) {
+	c.events++
 	if from.transfer {
 		c.transfers++
 	}
@@ -56,8 +56,8 @@ func (c *counts) join(other counts) {
 // flows are counts by from*mostThreads + to; nil if there are none.
 type flows []counts
 
-func (f *flows) add(from source, to uint8, n uint64) {
-	f.at(placeOf(from.thread, to)).add(from, n)
+func (f *flows) add(from source, to uint8) {
+	f.at(placeOf(from.thread, to)).add(from)
 }
 
 func (f *flows) at(place uint32) *counts {

@@ -224,7 +224,7 @@ func (s *keptSize) flushThreads(b *trace.Batch) {
 	var ask asking
 	if s.talk != nil && s.of.failed == nil {
 		if s.of.failed = s.talk.take(b); s.of.failed == nil {
-			ask = s.talk.ask(b)
+			ask = s.talk.ask()
 		}
 	}
 	rows, cores := s.rows[:len(s.lines)], s.cores[:len(s.lines)]

@@ -202,7 +202,7 @@ type askedOf struct {
 }
 
 // ask gathers questions about the current accesses.
-func (t *talk) ask(b *trace.Batch) (a asking) {
+func (t *talk) ask() (a asking) {
 	s := t.size
 	for _, o := range t.live() {
 		x := sharing.Accesses{Accesses: locality.Accesses{Batch: o.whole.batch}}

@@ -28,16 +28,6 @@ import (
 var ErrManyCores = errors.New("the segments have more than 64 threads or groups of them together, and which of these share a core depends on the whole trace; " +
 	"group threads as cores, or analyze the whole trace at once")
 
-// Groups returns the groups of threads of a segment's state.
-func Groups(state []byte) (cores, domains [][]uint32, err error) {
-	c := codec.Reader(state)
-	codeGroups(c, &cores)
-	if codeGroups(c, &domains); c.Failed() {
-		return nil, nil, errState
-	}
-	return cores, domains, nil
-}
-
 // Append implements analysis.Analysis. It comes before that of the pass.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
@@ -137,7 +127,7 @@ func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) e
 		if i >= len(next.Sharing) || next.Sharing[i].LineBytes != s.bytes || len(next.Sharing[i].Cores) != len(to) {
 			return errState
 		}
-		p := r.part(s.bytes, &next.Sharing[i], lines)
+		p := r.part(&next.Sharing[i], lines)
 		if r.Failed() || !p.begins(touches) {
 			return errState
 		}

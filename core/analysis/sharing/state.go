@@ -140,7 +140,7 @@ func (a *Analysis) restore(p *profile.Profile) error {
 			}
 		} else if p.Sharing[i].LineBytes != s.bytes || len(p.Sharing[i].Cores) != len(a.cores.list) {
 			return errState
-		} else if at := r.part(s.bytes, &p.Sharing[i], locality.StackOf(p, s.bytes)); at != nil {
+		} else if at := r.part(&p.Sharing[i], locality.StackOf(p, s.bytes)); at != nil {
 			r.hold(s.load(at))
 		}
 		if r.Failed() {
@@ -228,7 +228,7 @@ type toucher struct {
 }
 
 // part reads a line size whose results and stack of all are known. It returns nil if it is damaged.
-func (r *loader) part(lineBytes uint32, known *profile.Sharing, stack []trace.Line) *sizePart {
+func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 	p, list := new(sizePart), r.a.cores.list
 	order := r.a.cores.Order()
 	for n := range list {
