@@ -329,7 +329,7 @@ func TestNeighboursMakeRoom(t *testing.T) {
 	}
 	// Rows that would begin before address 0.
 	low := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Loop(8, loops.Leaf(load(1), 0x30, 64, 8)), loops.Leaf(load(1), 0x28, 64))}}
-	_ = (Pad{Array: 0x30, Bytes: 64, Pitch: 64}).Apply(low)
+	_ = (Pad{Array: 0x30, Bytes: 64}).Apply(low)
 	over := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Leaf(load(1), 8, -8))}}
 	if err := (Align{Bytes: 64}).Apply(over); err == nil {
 		t.Error("a reference beyond address 0 was aligned")
@@ -370,7 +370,7 @@ func TestLayoutsMoveElements(t *testing.T) {
 		var c Change
 		switch rapid.IntRange(0, 2).Draw(t, "change") {
 		case 0:
-			c = Pad{Array: atB + 16, Bytes: 8 * rapid.Uint64Range(1, 20).Draw(t, "bytes"), Pitch: rapid.SampledFrom([]uint64{0, 0, 64, 512}).Draw(t, "pitch")}
+			c = Pad{Array: atB + 16, Bytes: 8 * rapid.Uint64Range(1, 20).Draw(t, "bytes")}
 		case 1:
 			c = Align{Bytes: 1 << rapid.IntRange(3, 12).Draw(t, "log"), Array: rapid.SampledFrom([]trace.Addr{0, atB + 16}).Draw(t, "array")}
 		default:

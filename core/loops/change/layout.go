@@ -13,9 +13,6 @@ import (
 type Pad struct {
 	Array trace.Addr // an address in it
 	Bytes uint64     // more per row
-	// Pitch is the bytes from one row to the next; 0: the smallest that all references
-	// to the array keep to.
-	Pitch uint64
 }
 
 // Illegal implements [Change].
@@ -43,7 +40,7 @@ func (p Pad) Apply(n *loops.Nest) error {
 		return refuse("no reference goes to address 0x" + strconv.FormatUint(p.Array, 16))
 	}
 	a := arrays[at]
-	r, why := rowsOf(n, a, p.Pitch)
+	r, why := rowsOf(n, a)
 	if why != "" {
 		return refuse(why)
 	}
@@ -124,9 +121,9 @@ func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) 
 // most is where steps and lengths end that are looked at: beyond, sums might not fit.
 const most = 1 << 44
 
-// rowsOf finds the rows of an array: the smallest pitch, or the one given, that all
-// references keep to, none of which goes from one row into the next.
-func rowsOf(n *loops.Nest, a Array, pitch uint64) (r rows, why string) {
+// rowsOf finds the rows of an array: the smallest pitch that all references keep to, none of which
+// goes from one row into the next.
+func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 	type use struct {
 		leaf   *loops.Item
 		around []*loops.Item
@@ -149,9 +146,6 @@ func rowsOf(n *loops.Nest, a Array, pitch uint64) (r rows, why string) {
 	})
 	if len(uses) == 0 {
 		return r, "only irregular references go to the array, and no loop tells its rows"
-	}
-	if pitch != 0 {
-		pitches = []uint64{pitch}
 	}
 	slices.Sort(pitches)
 	for _, pitch := range slices.Compact(pitches) {
@@ -177,9 +171,6 @@ func rowsOf(n *loops.Nest, a Array, pitch uint64) (r rows, why string) {
 			}
 			return rows{whole.begin + uint64(begin), pitch}, "" // near 0, the first row may begin before it, modulo 2^64
 		}
-	}
-	if pitch != 0 {
-		return r, "references go from one row of " + strconv.FormatUint(pitch, 10) + " bytes into the next"
 	}
 	return r, "no pitch is found that all references to the array keep to: some go from one row into the next"
 }
@@ -286,7 +277,6 @@ func (c Align) Apply(n *loops.Nest) error {
 // structures begin where the first array did.
 type Records struct {
 	Arrays []trace.Addr // an address in each, in the order of the fields
-	Bytes  uint64       // of an element; 0: what the first of the arrays' references have
 }
 
 // Illegal implements [Change].
@@ -330,7 +320,7 @@ func (c Records) Apply(n *loops.Nest) error {
 		}
 		from = append(from, arrays[i])
 	}
-	field := c.Bytes
+	field := uint64(0) // bytes of an element: as many as the first of the references has
 	why := ""
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		low, _ := touched(leaf, around)
