@@ -335,9 +335,11 @@ func (t *Tree) Append(dst []byte) []byte {
 }
 
 // plainTakes reports whether the plain form takes so many bytes or more, as far as can be seen
-// without expansion: one for each record, and two for each run of leaves and of loops over leaves.
+// without expansion: one for each record, two for each run of leaves and of loops over leaves, and
+// those of the differences between wild records with no tame one of their reference between them.
 func (t *Tree) plainTakes(bytes uint64) bool {
 	least, last := t.rows, int64(-1)
+	tame := tameRecords{make([]uint64, len(t.refs)), make([]bool, len(t.shapes.all))}
 	for id, p := range t.tops() {
 		if least >= bytes {
 			return true
@@ -347,20 +349,59 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 			if last >= 0 && last != int64(s.ref) {
 				least += 2
 			}
-			last = int64(s.ref)
+			if last = int64(s.ref); !s.wild {
+				tame.add(s.ref, 1)
+			}
 		case s.loops > 1 || int64(p[0]) < 1:
 			last = -1 // unknown
+			tame.addAny(t.shapes.all, id)
 		default:
 			for i := range s.items {
-				ref := int64(s.items[i].ref)
+				it := &s.items[i]
+				ref := int64(it.ref)
 				if i > 0 && ref != last {
 					least += 2 * p[0] // fewer than there are records, and so than bytes
 				}
-				last = ref
+				if last = ref; !it.wild {
+					tame.add(it.ref, p[0])
+				}
 			}
 		}
 	}
+	for i := range t.streams {
+		s := &t.streams[i]
+		if other := binary.MaxVarintLen64 * (min(tame.most[i], s.count) + 1); uint64(len(s.packed)) > s.count+other {
+			least += uint64(len(s.packed)) - s.count - other
+		}
+	}
 	return least >= bytes
+}
+
+// tameRecords bounds how many records that are not wild each reference has.
+type tameRecords struct {
+	most []uint64 // by reference
+	seen []bool   // by shape: addAny was called
+}
+
+const anyNumber = 1 << 62 // of records
+
+func (r *tameRecords) add(ref uint32, n uint64) {
+	r.most[ref] = min(r.most[ref]+min(n, anyNumber), anyNumber)
+}
+
+// addAny adds a loop whose leaves may have any number of records.
+func (r *tameRecords) addAny(all []shape, id uint32) {
+	if r.seen[id] {
+		return
+	}
+	r.seen[id] = true
+	for _, it := range all[id].items {
+		if it.loop {
+			r.addAny(all, it.shape)
+		} else if !it.wild {
+			r.add(it.ref, anyNumber)
+		}
+	}
 }
 
 // isFlat reports whether the tree has neither loops nor lists.

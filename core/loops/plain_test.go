@@ -226,6 +226,9 @@ func TestNotMuchLongerThanPlain(t *testing.T) {
 			if 20*got > 21*most {
 				t.Errorf("%s, entries of blocks %v: %d bytes, want at most 1.05 of %d", k.name, blocks, got, most)
 			}
+			if tree.plainTakes(uint64(most) + 1) {
+				t.Errorf("%s, entries of blocks %v: the plain form is taken for longer than the %d bytes that it has", k.name, blocks, most)
+			}
 		}
 	}
 }
