@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
+	"html"
 	"io"
 	"math"
 	"os"
@@ -16,6 +17,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/export"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
@@ -87,6 +92,80 @@ func TestExportedReport(t *testing.T) {
 			t.Errorf("no %q in the report", want)
 		}
 	}
+}
+
+// TestExportsHaveEveryVerb: whatever verb the profile can answer is in the report, and its
+// tables are among those of the JSON object and of the folder of CSV files.
+func TestExportsHaveEveryVerb(t *testing.T) {
+	_, h, err := pagedOptions(pagedHierarchies[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	lined := func(table report.Table) string {
+		table.Key, table.Title = "rows", ""
+		return string((&report.Document{Tables: []report.Table{table}}).JSON())
+	}
+	answered := map[string]bool{}
+	for _, file := range []string{"demo:matmul-naive", "demo:false-sharing", "demo:openmp-alone"} {
+		p := openPaged(t, file, []hierarchy.Hierarchy{h})
+		run := ask.NewRun(p.file, p.view.Profile)
+		x, err := export.New(run, p.file, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := string(x.HTML())
+		tables, _ := x.Tables()
+		have := map[string]bool{}
+		for _, table := range tables {
+			have[lined(table)] = true
+		}
+		for _, v := range ask.Verbs() {
+			if v.Missing(p.view.Profile) != "" {
+				continue
+			}
+			q := ask.New(v)
+			if v.Machine != ask.NoCaches {
+				q.Machine = h
+			}
+			questions := []ask.Question{q}
+			if by := v.Arg("by"); by != nil {
+				for _, word := range by.Words {
+					questions = append(questions, q.With("by", word))
+				}
+			}
+			for _, q := range questions {
+				d, err := run.Answer(q)
+				if err != nil {
+					continue
+				}
+				rows, missing := 0, 0
+				for _, table := range d.Tables {
+					if rows += len(table.Rows); len(table.Rows) > 0 && !have[lined(table)] {
+						missing++
+					}
+				}
+				answered[v.Name] = answered[v.Name] || rows > 0 && missing == 0
+			}
+			title := v.Title
+			if own := reported[v.Name]; own != "" {
+				title = own
+			}
+			if !strings.Contains(page, "<h2>"+html.EscapeString(title)) {
+				t.Errorf("%s: the report has no section %q", file, title)
+			}
+		}
+	}
+	for _, v := range ask.Verbs() {
+		if v.Name != "multicore" && !answered[v.Name] { // that one is asked of traces
+			t.Errorf("no table of %s is in the exports", v.Name)
+		}
+	}
+}
+
+// reported are the sections of reports for verbs that have no section of their own title.
+var reported = map[string]string{
+	"histogram": "Reuse, in lines of 64 bytes", "curve": "Reuse, in lines of 64 bytes", "windows": "Reuse, in lines of 64 bytes",
+	"sets": "Caches", "what-if": "Caches", "sites": "Code and data", "counters": "Counters",
 }
 
 // exportedSites gives what sites says of each function and line, by event.
