@@ -53,7 +53,7 @@ func (a *App) codeView() *state.CodeView {
 	}
 	if v := c.view; v == nil || v.Code != c.sums[by] || v.Sort != a.Screen.Sort || v.Search != c.search {
 		c.view, c.tables = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search), nil
-		c.view.Document = r.View.SitesDocument(by, c.machine)
+		c.view.Document, c.view.OfPlace = r.View.SitesDocument(by, c.machine), r.View.PlaceDocument(by, c.machine)
 	}
 	return c.view
 }

@@ -443,6 +443,49 @@ func (s *Sites) Before(top int) report.Table {
 	return t
 }
 
+// Distances has the accesses of the row that Place names; ok is false if there is none.
+func (s *Sites) Distances(place string) (t report.Table, ok bool) {
+	s.rank()
+	for i := range s.rows {
+		if s.Place(&s.rows[i]) == place {
+			return s.DistancesOf(&s.rows[i]), true
+		}
+	}
+	return t, false
+}
+
+// DistancesOf has the accesses of a row by stack distance, in powers of two.
+func (s *Sites) DistancesOf(r *attribution.Row) report.Table {
+	t := report.Table{Key: "distances", Title: "Accesses by stack distance, of " + s.Place(r), Columns: report.Columns("distance (lines)", "count=accesses", "share")}
+	counts, cold := s.Binned(r)
+	total := cold
+	for _, n := range counts {
+		total += n
+	}
+	for k, n := range counts {
+		t.Add(report.TextOf(BinName(k)), report.Count(n), report.Share(n, total))
+	}
+	t.Add(report.TextOf("cold"), report.Count(cold), report.Share(cold, total))
+	return t
+}
+
+// Binned returns a row's accesses in the bins of the histogram, up to the longest distance, and
+// its cold misses.
+func (s *Sites) Binned(r *attribution.Row) (counts []uint64, cold uint64) {
+	counts = make([]uint64, 1, profile.WindowBins)
+	for _, reuse := range s.reuses(r) {
+		cold += reuse.Cold
+		for _, b := range reuse.Bins {
+			k := profile.DistanceBin(profile.SiteBinFrom(int(b.Bin)))
+			for len(counts) <= k {
+				counts = append(counts, 0)
+			}
+			counts[k] += b.Count
+		}
+	}
+	return counts, cold
+}
+
 // reuses returns the counts of a row's sites or of its data object. The row of all other objects
 // has none.
 func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {

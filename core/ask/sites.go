@@ -27,6 +27,7 @@ var _ = Add(&Verb{
 		top("show the first `N` rows"),
 		{Name: "share", Default: "90%", Help: manual("show as many rows as make this share of the first level's misses")},
 		{Name: "sort", Help: manual("the `COLUMN` to sort rows by, as csv names it; numbers fall (default: misses of the first level)")},
+		{Name: "distances", Help: manual("print the accesses of one `ROW` by stack distance instead: a function with file:line, as in \"main app.c:17\"")},
 	},
 	// Threads have private caches, and totals are those of what-if.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
@@ -73,6 +74,15 @@ func (r *Run) sites(q Question, d *report.Document) error {
 	if keys := s.Keys(); q.Given("sort") && !slices.Contains(keys, q.Text("sort")) {
 		return &trace.OptionError{Option: "sort", Got: q.Text("sort"), Want: "one of " + strings.Join(keys, ", ")}
 	}
+	d.Input = append(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches())...)
+	d.Warnings = slices.Concat(doubts, answers.MissingSites(r.Profile), answers.RestsOnSample(r.Profile, answers.SitesOfSample))
+	if q.Given("distances") {
+		t, ok := s.Distances(q.Text("distances"))
+		if d.Tables = []report.Table{t}; !ok {
+			return &trace.OptionError{Option: "distances", Got: q.Text("distances"), Want: "a row of the table by " + string(by) + ": its function, its file and line with a colon between, and blanks between these"}
+		}
+		return nil
+	}
 	rows, sorted := int(min(q.Number("top"), math.MaxInt)), math.MaxInt // the first by the column, not the first by misses in its order
 	switch {
 	case rows > 0:
@@ -95,11 +105,9 @@ func (r *Run) sites(q Question, d *report.Document) error {
 		t = s.Narrow(t, q.Text("sort"))
 		t.Title += " (all columns and rows: --format csv)"
 	}
-	d.Input = append(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches())...)
 	if d.Tables = []report.Table{t}; r.Profile.Sites.Previous {
 		d.Tables = append(d.Tables, s.Before(rows))
 	}
-	d.Warnings = slices.Concat(doubts, answers.MissingSites(r.Profile), answers.RestsOnSample(r.Profile, answers.SitesOfSample))
 	return nil
 }
 

@@ -20,6 +20,8 @@ type CodeView struct {
 	*Code
 	Sort, Search string
 	Document     func() *report.Document // what is exported; nil: nothing
+	// OfPlace is what is exported of the distances of a place; nil: nothing.
+	OfPlace func(named string) func() *report.Document
 
 	order []int
 	most  int
@@ -268,37 +270,24 @@ func (c *Code) FilesNamed(name string) (list []string) {
 	return list
 }
 
-// reuses calls f with the reuse of every site of a place.
-func (v *CodeView) reuses(place int, f func(*profile.Reuse)) {
-	r := &v.rows[place]
-	if v.By == ByObject {
-		f(&v.Sites.Data[r.Object].Reuse)
-	}
-	for _, i := range r.Sites {
-		f(&v.Sites.Code[i].Reuse)
-	}
+// named are the places as the command names them.
+func (v *CodeView) named() *answers.Sites {
+	return &answers.Sites{Profile: &profile.Profile{Sites: v.Sites}, By: v.By.attributed()}
 }
+
+// Named is the command's name of a place.
+func (v *CodeView) Named(place int) string { return v.named().Place(&v.rows[place]) }
 
 // bins are the accesses of a place by distance, in the bins of the whole run's.
 func (v *CodeView) bins(place int) (bins []Bin, total uint64) {
-	var counts [profile.WindowBins]uint64
-	var cold uint64
-	longest := 0
-	v.reuses(place, func(r *profile.Reuse) {
-		cold += r.Cold
-		total += r.Accesses()
-		for _, b := range r.Bins {
-			k := profile.DistanceBin(profile.SiteBinFrom(int(b.Bin)))
-			counts[k] += b.Count
-			longest = max(longest, k)
-		}
-	})
-	for k := 0; k <= longest; k++ {
-		b := Bin{Count: counts[k]}
+	counts, cold := v.named().Binned(&v.rows[place])
+	total = cold
+	for k, n := range counts {
+		b := Bin{Count: n}
 		if k > 0 {
 			b.Low, b.High = 1<<(k-1), 1<<k-1
 		}
-		bins = append(bins, b)
+		bins, total = append(bins, b), total+n
 	}
 	return append(bins, Bin{Cold: true, Count: cold}), total
 }
@@ -313,13 +302,12 @@ func (v *CodeView) Distances(place int) *Chart {
 
 // DistancesTable is the accesses of a place by distance.
 func (v *CodeView) DistancesTable(place int) *Table {
-	bins, total := v.bins(place)
-	t := report.Table{Key: "distances", Title: "Accesses by stack distance, of this place", Columns: []report.Column{
-		{Key: "distance", Label: "distance", Unit: "lines"}, {Key: "count", Label: "accesses"}, {Key: "share", Label: "share"}}}
-	for _, b := range bins {
-		t.Add(report.TextOf(b.Label()), report.Count(b.Count), report.Share(b.Count, total))
+	whole := v.named().DistancesOf(&v.rows[place])
+	t := show(&whole, words, nil).unsorted()
+	if t.Caption = "Accesses by stack distance, of this place"; v.OfPlace != nil {
+		t.of(v.OfPlace(v.Named(place)))
 	}
-	return newReportTable("stackglass.sites", t, t, "", words)
+	return t
 }
 
 // Before lists who touched the lines of a place before it did, most often first; nil where that
@@ -333,8 +321,7 @@ func (v *CodeView) Before(place int) *Table {
 	if at < 0 {
 		return nil
 	}
-	named := answers.Sites{Profile: &profile.Profile{Sites: v.Sites}, By: v.By.attributed()}
-	t := show(&d.Tables[at], words, map[string]string{"of": named.Place(&v.rows[place])}, "place", "accesses", "share").unsorted().of(v.Document)
+	t := show(&d.Tables[at], words, map[string]string{"of": v.Named(place)}, "place", "accesses", "share").unsorted().of(v.Document)
 	t.Caption = "Who touched the lines before, at distances of " + strconv.Itoa(profile.PreviousFrom) + " lines or more"
 	return t
 }
@@ -377,6 +364,13 @@ func MissingLine(f *Source, line uint32) string {
 // SitesDocument answers whose the misses of a hierarchy are, when it is called.
 func (v *View) SitesDocument(by CodeBy, h hierarchy.Hierarchy) func() *report.Document {
 	return v.document(v.sitesQuestion(by, h))
+}
+
+// PlaceDocument answers at which distances one of the places is accessed.
+func (v *View) PlaceDocument(by CodeBy, h hierarchy.Hierarchy) func(named string) func() *report.Document {
+	return func(named string) func() *report.Document {
+		return v.document(v.sitesQuestion(by, h).With("distances", named))
+	}
 }
 
 func (v *View) sitesQuestion(by CodeBy, h hierarchy.Hierarchy) ask.Question {

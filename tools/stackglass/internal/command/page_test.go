@@ -244,6 +244,10 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 		view.Document = p.view.SitesDocument(by, h)
 		grid := view.Grid(-1)
 		p.exported(grid.Table, "sites", append(slices.Clone(options), "--by", name)...)
+		view.OfPlace = p.view.PlaceDocument(by, h)
+		for place := range min(2, view.Code.Rows()) {
+			p.exported(view.DistancesTable(place), "sites", append(slices.Clone(options), "--by", name, "--distances", view.Named(place))...)
+		}
 		// What the grid shows of each place, in any order, is what the document has.
 		var page, document []string
 		cells, marks := grid.View(0, grid.Rows)
