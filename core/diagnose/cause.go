@@ -382,7 +382,7 @@ func (r *run) causes() {
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
 			f.Why = "the lines come in order and are not used again, so the loop runs at the speed of " + r.behind(at.level)
-			f.Fix = "use a smaller type, or do more with each element while it is in the cache: combine this pass with the one before or after"
+			f.Fix = "use a smaller type, skip what is not needed, for instance with an index, or do more with each element while it is in the cache: combine this pass with the one before or after"
 			if at.stores > at.wait/4 {
 				f.Fix += "; or store past the caches (__builtin_nontemporal_store), so that the lines are not fetched first"
 			}
@@ -396,6 +396,15 @@ func (r *run) causes() {
 			f.Why = "the code comes back to the data after " + level + " has replaced them"
 			f.Fix = "work on parts of the data that fit in " + level + ": do all steps for one part before the next"
 			f.More = "curve"
+		}
+		switch f.Kind {
+		case RandomAccess, Streaming, Capacity:
+			if at.copies > at.wait/2 {
+				f.Fix = "copy less: pass a pointer on instead, or append to a buffer that grows by doubling instead of copying all of it each time"
+			}
+			if at.never > 0.8*at.wait && at.stores < at.wait/4 {
+				f.How += " No recorded instruction stored these data. If a system call or a library did so shortly before, they are still in a cache, and the run waits less."
+			}
 		}
 		r.taken[at] = 1
 		r.add(at, f)

@@ -44,6 +44,7 @@ type place struct {
 	dependent  float64 // cycles of these that wait for the address of a load from another load
 	spaced     float64 // share of its waits that are at a constant stride longer than an element
 	stores     float64 // cycles of these of stores
+	copies     float64 // cycles of these of functions that copy or fill memory
 	never      float64 // cycles of these for the first access to a line
 	crossing   float64 // references that lie across two lines
 	pages      float64 // cycles for translations of addresses
@@ -544,8 +545,8 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 }
 
 // follows is the share of a site's new addresses that come from loads of iterations before, as those of
-// all elements of a list but the first one do. The pipeline sees that only in loops of one block, of which
-// the variables are in registers.
+// all elements of a list but the first one do; 0 if most do not, as in a hash table with short chains.
+// The pipeline sees that only in loops of one block, of which the variables are in registers.
 func (c *costs) follows(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0
@@ -558,7 +559,10 @@ func (c *costs) follows(s *profile.Site) float64 {
 	if !known { // an older capture did not mark them
 		return 1
 	}
-	return min(1, share(links, float64(s.References())-float64(s.Strides[profile.ZeroStride])))
+	if of := min(1, share(links, float64(s.References())-float64(s.Strides[profile.ZeroStride]))); of >= 0.5 {
+		return of
+	}
+	return 0
 }
 
 // sourceOf is the line of a site. Where the compiler gives none, because it made one access of
@@ -660,6 +664,9 @@ func (r *run) group() {
 			}
 			if s.Kind != trace.Load {
 				at.stores += cycles
+			}
+			if s.Kind == trace.RangeRead || s.Kind == trace.RangeWrite {
+				at.copies += cycles
 			}
 			if of := r.cost.run.coherence[l]; of != nil {
 				at.coherence += min(cycles, r.cost.run.taken(i, l, r.cost.run.fetches(i)[l])*r.cost.latency[l])
