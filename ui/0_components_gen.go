@@ -1476,7 +1476,7 @@ func (c *CodeView) file() string {
 	return file
 }
 
-func (c *CodeView) files() []*state.Source { return c.App.code.sources.Of(c.file()) }
+func (c *CodeView) files() []*state.Source { return c.App.sourcesOf(c.file()) }
 
 func (c *CodeView) shown() bool { return len(c.files()) > 0 }
 

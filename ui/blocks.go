@@ -381,7 +381,7 @@ func (a *App) blockSource() *state.Grid {
 		return nil
 	}
 	file, first, last := b.Place()
-	if files := a.code.sources.Of(file); first > 0 && len(files) == 1 {
+	if files := a.sourcesOf(file); first > 0 && len(files) == 1 {
 		return state.BlockSource(files[0], first, last)
 	}
 	return nil

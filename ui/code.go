@@ -1,11 +1,14 @@
 package ui
 
 import (
+	"path"
 	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace/sourcefile"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -15,6 +18,9 @@ type codeState struct {
 	search  string
 	sources state.Sources
 	chosen  map[string]int // which of several files of one name is shown
+
+	recorded   *sourcefile.Files // in this profile
+	recordedIn *profile.Profile
 
 	of      *state.View
 	machine hierarchy.Hierarchy
@@ -165,10 +171,24 @@ func (a *App) source() (f *state.Source, line uint32) {
 		return nil, 0
 	}
 	name, line := v.Location(place)
-	if all := a.code.sources.Of(name); len(all) > 0 {
+	if all := a.sourcesOf(name); len(all) > 0 {
 		return all[min(a.code.chosen[name], len(all)-1)], line
 	}
 	return nil, line
+}
+
+// sourcesOf lists the files that a profile names so: the one that was recorded with the program, or
+// those that the reader gave.
+func (a *App) sourcesOf(name string) []*state.Source {
+	if r, made := a.result, &a.code; r != nil && r.Profile != nil {
+		if made.recordedIn != r.Profile {
+			made.recordedIn, made.recorded = r.Profile, sourcefile.New(r.Profile.Sources)
+		}
+		if lines := made.recorded.Lines(name); lines != nil {
+			return []*state.Source{{Name: path.Base(name), Path: name, Lines: lines}}
+		}
+	}
+	return a.code.sources.Of(name)
 }
 
 // ChooseSource shows another of several files of one name.
@@ -229,8 +249,10 @@ func (a *App) sourceNote(f *state.Source) string {
 		return f.Name + " is source code; this result does not tell of any."
 	case len(v.FilesNamed(f.Name)) == 0:
 		return f.Name + " is source code that this result does not name. It names " + someNames(v.Files()) + "."
-	case slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return len(a.code.sources.Of(name)) > 1 }):
-		return "There are " + strconv.Itoa(len(a.code.sources.Of(f.Name))) + " files named " + f.Name + " now: choose which one was compiled."
+	case a.code.recorded != nil && slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return a.code.recorded.Lines(name) != nil }):
+		return f.Name + " was recorded with the program: that text is shown."
+	case slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return len(a.sourcesOf(name)) > 1 }):
+		return "There are " + strconv.Itoa(len(a.sourcesOf(f.Name))) + " files named " + f.Name + " now: choose which one was compiled."
 	}
 	return f.Name + " is shown beside its lines. It stays in this tab's memory, until the tab is closed."
 }

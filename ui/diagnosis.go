@@ -127,7 +127,7 @@ func (a *App) hrefOfLine(file string, line uint32) string {
 
 // sourceLine is the text of a source line, where the reader gave the file; else "".
 func (a *App) sourceLine(file string, line uint32) string {
-	list := a.code.sources.Of(file)
+	list := a.sourcesOf(file)
 	if file == "" || len(list) != 1 || line < 1 || int(line) > len(list[0].Lines) {
 		return ""
 	}

@@ -250,7 +250,7 @@ func noProgram() *trace.Program { return nil }
 // join makes analyses continue where a segment ends and append those that follow it. All
 // analyses append a segment before the next one, because one may wait for another's part.
 func join(analyses []member, first *profile.Profile, following ...*profile.Profile) (*profile.Profile, error) {
-	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}}
+	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}, Sources: slices.Clone(first.Sources)}
 	if first.Segment != nil {
 		joined.Segment.Start = first.Segment.Start
 	}
@@ -272,6 +272,7 @@ func join(analyses []member, first *profile.Profile, following ...*profile.Profi
 			}
 		}
 		joined.Totals = addTotals(joined.Totals, next.Totals)
+		joined.Sources = trace.JoinSources(joined.Sources, next.Sources)
 		joined.Input.Header.Join(next.Input.Header)
 	}
 	for _, a := range analyses {

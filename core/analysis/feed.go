@@ -158,6 +158,9 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	for _, a := range f.analyses {
 		a.Result(p, segment)
 	}
+	if p.Sites != nil || len(p.Blocks) > 0 || p.Counters != nil {
+		p.Sources = header.Program.SourceFiles()
+	}
 	for i := range registered {
 		if finish := registered[i].finish; finish != nil {
 			finish(*spec, p)

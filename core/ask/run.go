@@ -12,6 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
 // Run is the subject of questions. Functions may be nil.
@@ -24,7 +25,8 @@ type Run struct {
 
 	// Readable returns a function's name as in the source.
 	Readable func(string) string
-	// Source returns the text of a line of source, without blanks around it, or "".
+	// Source returns the text of a line of source, with single blanks, or "". If it is nil, the files
+	// that the profile has answer.
 	Source func(file string, line uint32) string
 	// File reads a file that an argument names.
 	File func(name string) ([]byte, error)
@@ -63,6 +65,14 @@ func (r *Run) Asker() *hierarchy.Asker {
 		r.asker = hierarchy.NewAsker(r.Profile)
 	}
 	return r.asker
+}
+
+// SourceText returns where the text of lines of source comes from, nil if there is none.
+func (r *Run) SourceText() func(file string, line uint32) string {
+	if r.Source != nil || r.Profile == nil || len(r.Profile.Sources) == 0 {
+		return r.Source
+	}
+	return sourcefile.New(r.Profile.Sources).Line
 }
 
 // Error says in a sentence why a question has no answer.

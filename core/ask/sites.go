@@ -124,7 +124,7 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 	if by == attribution.Object && r.Profile.Sites.Data == nil {
 		return nil, nil, r.Cannot("--by object: the trace names no data; compile the program with \"stackglass cc -- clang …\"")
 	}
-	s := &answers.Sites{Profile: r.Profile, Ranker: ranker, Levels: levels, By: by, Name: r.Readable, Source: r.Source}
+	s := &answers.Sites{Profile: r.Profile, Ranker: ranker, Levels: levels, By: by, Name: r.Readable, Source: r.SourceText()}
 	return s, append(r.Told(doubts), answers.Estimated(levels)...), nil
 }
 

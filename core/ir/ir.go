@@ -70,6 +70,9 @@ type Options struct {
 	CompileOptions string   // how it is compiled, for the tables
 	Instrs         bool     // list every block's instructions, for models of pipelines
 	Skip           []string // functions to leave as they are, by the linker's name
+	// Read returns the text of a source file, or nil. The tables have the files of the program's own
+	// that their places name, not those of the system. May be nil.
+	Read func(file string) []byte
 }
 
 // Result is a rewritten module.
@@ -104,6 +107,7 @@ func Instrument(src []byte, o Options) (*Result, error) {
 	e := newEmitter(m)
 	e.rewrite(t, o.Skip)
 	t.finish()
+	t.addSources(o.Read)
 	r := &Result{Text: src, Program: t.program, Missed: t.program.Modules[0].Missed}
 	if len(t.program.Blocks) > 0 {
 		e.data(t, sgt.AppendModule(nil, t.program))

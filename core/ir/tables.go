@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
 // Bits of tables.outlined: what a function is for the OpenMP runtime.
@@ -449,6 +450,29 @@ func scaleOf(s *site) byte {
 		return 2
 	}
 	return 3
+}
+
+// addSources puts the source files that sites and functions are in into the tables.
+func (t *tables) addSources(read func(file string) []byte) {
+	if read == nil {
+		return
+	}
+	seen := map[string]bool{"": true}
+	add := func(file string) {
+		if seen[file] || isSystemHeader(file) {
+			return
+		}
+		seen[file] = true
+		if f, ok := sourcefile.Pack(file, read(file)); ok {
+			t.program.Modules[0].Sources = append(t.program.Modules[0].Sources, f)
+		}
+	}
+	for i := range t.program.Functions {
+		add(t.program.Functions[i].Place.File)
+	}
+	for i := range t.program.Sites {
+		add(t.program.Sites[i].Place.File)
+	}
 }
 
 // finish puts the module's objects and what was missed into the tables.

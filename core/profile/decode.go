@@ -121,6 +121,9 @@ func (p *Profile) decodeOptional(tag string, c *coder) {
 		p.Communication.codeLineSharing(c)
 	case tag == "comx":
 		codec.Below(c.Coder, &p.NoCommunication, uint64(numAbsences))
+	case tag == "srcs":
+		again = p.Sources != nil
+		p.codeSources(c)
 	case tag == "segm":
 		if again = p.Segment != nil; !again {
 			p.Segment = new(Segment)

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/stackglass/stackglass/core/codec"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Version is the newest version of the binary form that this package writes and reads.
@@ -50,6 +51,9 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	if p.NoCommunication != AbsenceUnknown {
 		w.put("comx", []byte{byte(p.NoCommunication)})
 	}
+	if len(p.Sources) > 0 {
+		w.section("srcs", p.codeSources)
+	}
 	if s := p.Segment; s != nil {
 		w.section("segm", s.code)
 		w.payload = nil // it may be large, and is no longer needed
@@ -61,6 +65,13 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	}
 	w.put(endTag, sum[:])
 	return w.err
+}
+
+func (p *Profile) codeSources(c *coder) {
+	codec.Slice(c.Coder, &p.Sources, 2, func(f *trace.SourceFile) {
+		c.Text(&f.Name)
+		c.Text(&f.Packed)
+	})
 }
 
 // Digest returns the SHA-256 of the profile's canonical sections. It is the same for the same

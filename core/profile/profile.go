@@ -38,6 +38,8 @@ type Profile struct {
 	Blocks          []byte // counts of blocks and branches, as package blocks writes them; empty if the trace has no blocks
 	Footprint       *Footprint
 
+	Sources []trace.SourceFile // of the program, where places are named; not part of the digest
+
 	Sampled   *Sampled   // nil in an exact profile; in others, counts are estimates
 	Predicted *Predicted // nil in a profile of a real run
 

@@ -89,6 +89,7 @@ package profile
 //	      transfers, and for each class granules, references and events, granularity
 //	      by granularity; events and transfers of each pair; and lines, events and
 //	      misses of false sharing
+//	srcs  list of source files, each: name; text, packed as the tables of a .sgt
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines
 //	      of the stack (zigzag line - previous); where they were counted, for

@@ -70,6 +70,23 @@ func CommonTail(a, b string) (parts int, whole bool) {
 	return parts, parts > 0 && parts == min(len(x), len(y))
 }
 
+// SameFile returns the indices of the paths that may be the file of that name: those that have the most parts
+// in common with its end.
+func SameFile(name string, paths []string) (list []int) {
+	most := 0
+	for i, path := range paths {
+		parts, whole := CommonTail(name, path)
+		if !whole || parts < most {
+			continue
+		}
+		if parts > most {
+			most, list = parts, nil
+		}
+		list = append(list, i)
+	}
+	return list
+}
+
 func commonParts(a, b []string) (n int) {
 	for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
 		n++

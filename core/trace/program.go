@@ -19,11 +19,39 @@ type Program struct {
 
 // Module is one compiled file, or one file that was loaded into the process.
 type Module struct {
-	Name    string   // source file, or path of the loaded file
-	Options string   // how it was compiled: "-O2 ..."
-	Missed  []Missed // code that was not instrumented
+	Name    string       // source file, or path of the loaded file
+	Options string       // how it was compiled: "-O2 ..."
+	Missed  []Missed     // code that was not instrumented
+	Sources []SourceFile // its source files, if they were recorded
 	// Base and End are the addresses of a loaded file, whose sites have PCs.
 	Base, End Addr
+}
+
+// SourceFile is a source file as it was when the program was compiled.
+type SourceFile struct {
+	Name   string // as places name it
+	Packed string // its text, as package sourcefile packs it
+}
+
+// SourceFiles returns the source files of all modules, each once.
+func (p *Program) SourceFiles() (list []SourceFile) {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Modules {
+		list = JoinSources(list, p.Modules[i].Sources)
+	}
+	return list
+}
+
+// JoinSources appends the files of more that are not in list.
+func JoinSources(list, more []SourceFile) []SourceFile {
+	for _, f := range more {
+		if !slices.Contains(list, f) {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 // Missed is code whose references are not in the trace.

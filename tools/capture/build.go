@@ -33,9 +33,15 @@ type IO struct {
 	Stdout, Stderr io.Writer
 }
 
+// Options are how programs are compiled.
+type Options struct {
+	NoSource bool // do not put the text of the program's source files into it
+}
+
 // build is one command line of a compiler that is being run.
 type build struct {
 	io       IO
+	options  Options
 	compiler *compiler
 	line     *commandLine
 	runtime  *Runtime
@@ -44,12 +50,12 @@ type build struct {
 
 // Compile does what `compiler args…` does, and makes programs that record their references. The status is the
 // compiler's. The error reports that there is no compiler, or that the command line is not supported.
-func Compile(io IO, compilerName string, args []string) (status int, err error) {
+func Compile(io IO, o Options, compilerName string, args []string) (status int, err error) {
 	c, err := findCompiler(compilerName)
 	if err != nil {
 		return 0, err
 	}
-	b := &build{io: io, compiler: c, line: parse(expandResponses(args)), noted: map[string]bool{}}
+	b := &build{io: io, options: o, compiler: c, line: parse(expandResponses(args)), noted: map[string]bool{}}
 	switch {
 	case b.line.refused != "":
 		return 0, usage(b.line.refused, ": a sanitizer has code of its own around every reference, which would be traced as the program's; build without it")

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/ir"
+	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
 // irArguments make IR text of a source on standard output.
@@ -122,6 +124,9 @@ func (b *build) withoutDebug(text []byte) []byte {
 // out, then all, then the whole source.
 func (b *build) assemble(src *argument, text []byte, object string) (status int, err error) {
 	options := ir.Options{Source: src.name(), CompileOptions: strings.Join(b.line.words(aSetting, aMachine), " "), Instrs: true}
+	if !b.options.NoSource {
+		options.Read = readSource
+	}
 	for everything := false; ; {
 		made, err := ir.Instrument(text, options)
 		if err != nil {
@@ -144,6 +149,19 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 		return 0, err
 	}
 	return b.asItIs(src, object)
+}
+
+// readSource reads a file that debug information names, or returns nil.
+func readSource(file string) []byte {
+	at, err := os.Stat(file)
+	if err != nil || !at.Mode().IsRegular() || at.Size() > sourcefile.MostBytes {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // isAboutOutput reports whether an error is about writing the object.

@@ -54,7 +54,7 @@ func compiledByUs(t *testing.T, clang string, args []string) compiled {
 	t.Helper()
 	t.Chdir(helloFolder(t))
 	var stdout, stderr bytes.Buffer
-	status, err := Compile(IO{Stdin: strings.NewReader(hello), Stdout: &stdout, Stderr: &stderr}, clang, args)
+	status, err := Compile(IO{Stdin: strings.NewReader(hello), Stdout: &stdout, Stderr: &stderr}, Options{}, clang, args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,12 +152,12 @@ func TestRefusals(t *testing.T) {
 		{"no-compiler", "", "no-compiler: there is no such compiler"},
 		{"true", "x.c", "true is no clang or flang"},
 	} {
-		_, err := Compile(IO{Stderr: &bytes.Buffer{}}, c.compiler, strings.Fields(c.args))
+		_, err := Compile(IO{Stderr: &bytes.Buffer{}}, Options{}, c.compiler, strings.Fields(c.args))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s %s: %v, want %s", c.compiler, c.args, err, c.want)
 		}
 	}
-	_, err := Compile(IO{Stderr: &bytes.Buffer{}}, newestClang(t), []string{"-fsanitize=address", "x.c"})
+	_, err := Compile(IO{Stderr: &bytes.Buffer{}}, Options{}, newestClang(t), []string{"-fsanitize=address", "x.c"})
 	if want := "-fsanitize=address: a sanitizer has code of its own"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("a sanitizer: %v, want %s", err, want)
 	}
@@ -215,7 +215,7 @@ func TestWhatDoesNotCompileStaysAsItWas(t *testing.T) {
 		if err := os.WriteFile("two.c", []byte(source), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		status, err := Compile(IO{Stdin: strings.NewReader(""), Stdout: &stderr, Stderr: &stderr}, fake, []string{"-c", "two.c"})
+		status, err := Compile(IO{Stdin: strings.NewReader(""), Stdout: &stderr, Stderr: &stderr}, Options{}, fake, []string{"-c", "two.c"})
 		if err != nil || status != 0 || !strings.Contains(stderr.String(), c.note) {
 			t.Errorf("%q: status %d, %v, said %q, want %q", c.say, status, err, stderr.String(), c.note)
 		}

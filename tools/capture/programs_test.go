@@ -31,7 +31,7 @@ func sourceOf(t *testing.T, name string) string {
 func traceCompile(t *testing.T, compiler string, args ...string) {
 	t.Helper()
 	var said bytes.Buffer
-	status, err := Compile(IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, compiler, args)
+	status, err := Compile(IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, Options{}, compiler, args)
 	if status != 0 || err != nil || said.Len() > 0 {
 		t.Fatalf("%s %s: status %d, %v\n%s", compiler, strings.Join(args, " "), status, err, said.Bytes())
 	}

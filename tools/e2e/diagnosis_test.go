@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -69,4 +71,48 @@ func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	p.tabTo("the button", `document.activeElement.id === "facts-open"`)
 	p.press(" ")
 	p.waitGone("#findings")
+}
+
+// columns reads a matrix against its layout.
+const columns = `#include <stdio.h>
+double a[512][512];
+int main(void)
+{
+	double sum = 0;
+	for (int j = 0; j < 512; j++)
+		for (int i = 0; i < 512; i++)
+			sum += a[i][j];
+	return sum != 0;
+}
+`
+
+// TestRecordedSource drops only the trace of a compiled program: its source lines are in Diagnosis and
+// Code, also when the page is loaded anew.
+func TestRecordedSource(t *testing.T) {
+	needStage(t)
+	if _, err := exec.LookPath("clang-19"); err != nil {
+		t.Skip("left out: clang-19 is not installed")
+	}
+	p := openPage(t)
+	source := p.write("columns.c", []byte(columns))
+	program, trace := filepath.Join(t.TempDir(), "columns"), filepath.Join(t.TempDir(), "columns.sgt")
+	for _, line := range [][]string{{filepath.Join(root, "bin", "stackglass"), "cc", "--", "clang-19", "-O1", source, "-o", program}, {program}} {
+		cmd := exec.Command(line[0], line[1:]...)
+		cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+trace, "STACKGLASS_QUIET=1")
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, said)
+		}
+	}
+	p.drop(trace)
+	p.finished()
+	p.waitFor("#advice-1 .source")
+	if where, line := p.text("#advice-1 .where"), p.text("#advice-1 .source"); !strings.HasPrefix(where, "columns.c:8 ") || line != "sum += a[i][j];" {
+		t.Errorf("the first finding is at %q, with the line %q", where, line)
+	}
+	p.shoot("diagnosis-recorded")
+	p.click("#advice-1 .where")
+	p.waitFor("#source-rows tr[aria-selected]")
+	p.shoot("code-recorded")
+	p.reload()
+	p.waitFor("#source-rows tr[aria-selected]")
 }

@@ -95,7 +95,7 @@ func compile(k kernel, level, folder string) (*program, error) {
 		return nil, err
 	}
 	var said bytes.Buffer
-	status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, compiler, p.arguments(p.traced))
+	status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, capture.Options{}, compiler, p.arguments(p.traced))
 	if err == nil && status != 0 {
 		err = fmt.Errorf("%s %s: status %d: %s", k.name, level, status, said.Bytes())
 	}

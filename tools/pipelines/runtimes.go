@@ -114,7 +114,7 @@ func buildKernels(dir, testdata, machine string) (*kernelBuild, error) {
 // record is `stackglass cc -- clang`.
 func record(args ...string) error {
 	var messages bytes.Buffer
-	status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &messages, Stderr: &messages}, clangProgram, args)
+	status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &messages, Stderr: &messages}, capture.Options{}, clangProgram, args)
 	if err == nil && status != 0 {
 		err = fmt.Errorf("%s ended with status %d: %.600s", clangProgram, status, messages.String())
 	}

@@ -205,7 +205,7 @@ func TestBothLoadsWaitForTheLine(t *testing.T) {
 	for i, flags := range [][]string{{"-O2"}, {"-O2", "-DNEXT_FIRST"}} {
 		traced := filepath.Join(t.TempDir(), "list")
 		var said bytes.Buffer
-		if status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, clangProgram, append(flags, source, "-o", traced)); err != nil || status != 0 {
+		if status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, capture.Options{}, clangProgram, append(flags, source, "-o", traced)); err != nil || status != 0 {
 			t.Fatalf("%v\n%s", err, said.Bytes())
 		}
 		run, err := profileOf(analysis.Sites|analysis.Blocks, traced, strconv.Itoa(nodes))

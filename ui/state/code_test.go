@@ -11,6 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sourcefile"
 	"pgregory.net/rapid"
 )
 
@@ -266,7 +267,7 @@ func TestSources(t *testing.T) {
 	if MissingLine(files[0], 2) != "" || !strings.Contains(MissingLine(files[1], 2), "another version") {
 		t.Error("a line that is missing is not told")
 	}
-	for _, content := range []string{"\x7fELF\x00", strings.Repeat("x", mostSource+1)} {
+	for _, content := range []string{"\x7fELF\x00", strings.Repeat("x", sourcefile.MostBytes+1)} {
 		if f, problem := NewSource("a.c", "", []byte(content)); f != nil || problem == "" {
 			t.Errorf("%.10q is taken for source", content)
 		}

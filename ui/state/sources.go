@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
 // Sources are the files of source code that the reader gave, to be shown beside
@@ -22,9 +23,6 @@ type Source struct {
 	Lines []string
 }
 
-// mostSource is the most bytes of a file that is taken for source code.
-const mostSource = 16 << 20
-
 // sourceEndings are those of source code, which no trace has.
 const sourceEndings = " .c .h .cc .cpp .cxx .c++ .hh .hpp .hxx .inc .ipp .tcc .cu .cuh .f .for .ftn .f77 .f90 .f95 .f03 .f08 .f18 .go .rs .m .mm .d .zig .java .s .asm .py .jl .nim .pas .ada .adb .ads "
 
@@ -37,13 +35,12 @@ func IsSource(name string) bool {
 // NewSource reads a file; problem says in a sentence why it is none.
 func NewSource(name, where string, content []byte) (f *Source, problem string) {
 	switch {
-	case len(content) > mostSource:
+	case len(content) > sourcefile.MostBytes:
 		return nil, name + " has " + Bytes(uint64(len(content))) + ": too much for a file of source code."
 	case bytes.IndexByte(content, 0) >= 0:
 		return nil, name + " is no text: it holds a zero byte. Give the source that the program was compiled from."
 	}
-	text := strings.TrimSuffix(strings.ReplaceAll(string(content), "\r\n", "\n"), "\n")
-	return &Source{Name: name, Path: where, Lines: strings.Split(text, "\n")}, ""
+	return &Source{Name: name, Path: where, Lines: sourcefile.Split(string(content))}, ""
 }
 
 // Add takes a file. One that is there already, to the letter, is not taken again.
@@ -62,16 +59,13 @@ func (s *Sources) Add(f *Source) {
 // Of lists the files that may be the one that a profile names, those alone that have most folders
 // in common with it: more than one where it is not known which it is.
 func (s *Sources) Of(name string) (list []*Source) {
-	most := 0
-	for _, f := range s.files[path.Base(name)] {
-		parts, whole := trace.CommonTail(name, cmp.Or(f.Path, f.Name))
-		if !whole || parts < most {
-			continue
-		}
-		if parts > most {
-			most, list = parts, nil
-		}
-		list = append(list, f)
+	all := s.files[path.Base(name)]
+	paths := make([]string, len(all))
+	for i, f := range all {
+		paths[i] = cmp.Or(f.Path, f.Name)
+	}
+	for _, i := range trace.SameFile(name, paths) {
+		list = append(list, all[i])
 	}
 	return list
 }

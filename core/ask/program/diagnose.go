@@ -53,6 +53,6 @@ func findings(r *ask.Run, q ask.Question, d *report.Document) error {
 	}
 	d.Input, d.Warnings, d.Main = r.Facts(0), found.Notes, "findings"
 	d.Tables = found.Tables()
-	d.Prose = append([]report.Table{{Key: "verdict", Title: found.Verdict()}}, found.Cards(int(min(q.Number("top"), math.MaxInt32)), r.Source)...)
+	d.Prose = append([]report.Table{{Key: "verdict", Title: found.Verdict()}}, found.Cards(int(min(q.Number("top"), math.MaxInt32)), r.SourceText())...)
 	return nil
 }

@@ -229,6 +229,19 @@ func (t *tableForm) all() {
 		t.place(&o.Place)
 	})
 	t.instructions()
+	t.sources()
+}
+
+// sources codes the source files, which older files lack.
+func (t *tableForm) sources() {
+	all := &t.Modules[0].Sources
+	if t.reads && t.at == len(t.bytes) || !t.reads && len(*all) == 0 {
+		return
+	}
+	entries(t, all, 2, "source files", func(f *trace.SourceFile) {
+		t.s(&f.Name)
+		t.s(&f.Packed)
+	})
 }
 
 func (t *tableForm) place(p *trace.Place) {

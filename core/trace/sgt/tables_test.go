@@ -40,6 +40,9 @@ func someModule(t *rapid.T) *trace.Program {
 		Missed: listOf(t, 2, func(t *rapid.T) trace.Missed {
 			return trace.Missed{What: someText.Draw(t, "what"), Why: someText.Draw(t, "why"), Count: rapid.Uint32().Draw(t, "count")}
 		}),
+		Sources: listOf(t, 2, func(t *rapid.T) trace.SourceFile {
+			return trace.SourceFile{Name: someText.Draw(t, "name"), Packed: someText.Draw(t, "packed")}
+		}),
 	}}}
 	blocks := rapid.Uint32Range(0, 8).Draw(t, "blocks")
 	p.Functions = listOf(t, 3, func(t *rapid.T) trace.Function {
@@ -186,7 +189,7 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 		{`tables at byte 13: loop 2, want less than 2`, block(0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
 		{`kind of a site 6, want a reference or an event`, block(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
 		{`kind of a site 8, want a reference or an event`, block(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
-		{`bytes behind the end 1, want none`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
+		{`bytes behind the end 1, want none`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
 		{`end of a function's blocks 5, want at most 0`, tables(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 0)},
 		{`lists of instructions 1, want none, or one for each of the 0 blocks`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)},
 	} {

@@ -21,13 +21,15 @@ import (
 // cc stands in for a compiler.
 func (a *app) cc() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:                "cc -- COMPILER ARGUMENTS…",
+		Use:                "cc [--no-embed-source] -- COMPILER ARGUMENTS…",
 		Short:              "Compile a program so that it traces itself",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch line := slices.Index(args, "--"); {
 			case line == 0 && len(args) > 1:
-				return a.compile(args[1], args[2:])
+				return a.compile(capture.Options{}, args[1], args[2:])
+			case line == 1 && len(args) > 2 && args[0] == "--no-embed-source":
+				return a.compile(capture.Options{NoSource: true}, args[2], args[3:])
 			case line == 1 && len(args) == 3 && args[0] == "--preload":
 				return a.preload(args[2])
 			case line < 0 && slices.ContainsFunc(args, isHelp):
@@ -58,8 +60,8 @@ func (a *app) preload(compiler string) error {
 	return a.write([]byte(path + "\n"))
 }
 
-func (a *app) compile(compiler string, args []string) error {
-	status, err := capture.Compile(capture.IO{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr}, compiler, args)
+func (a *app) compile(o capture.Options, compiler string, args []string) error {
+	status, err := capture.Compile(capture.IO{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr}, o, compiler, args)
 	if is[*capture.UsageError](err) {
 		return asUsage(err)
 	}

@@ -205,16 +205,9 @@ func (s *sources) text(file string, line uint32) string {
 // find returns the files that a profile may mean: those whose paths have the longest common
 // end with its name.
 func (s *sources) find(file string) (paths []string) {
-	most := 0
-	for _, path := range s.paths[filepath.Base(file)] {
-		parts, whole := trace.CommonTail(file, path)
-		if !whole || parts < most {
-			continue
-		}
-		if parts > most {
-			most, paths = parts, nil
-		}
-		paths = append(paths, path)
+	all := s.paths[filepath.Base(file)]
+	for _, i := range trace.SameFile(file, all) {
+		paths = append(paths, all[i])
 	}
 	return paths
 }

@@ -1,0 +1,72 @@
+// Package sourcefile reads the source files that a trace carries, so that each line can be shown
+// beside its misses on a machine that does not have the program.
+package sourcefile
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+)
+
+// MostBytes is the length from which on a file is not taken.
+const MostBytes = 16 << 20
+
+// Pack packs a file. ok is false if it is empty, too long, or not text.
+func Pack(name string, text []byte) (f trace.SourceFile, ok bool) {
+	if len(text) == 0 || len(text) > MostBytes || bytes.IndexByte(text, 0) >= 0 {
+		return f, false
+	}
+	return trace.SourceFile{Name: name, Packed: string(sgt.AppendPacked(nil, text))}, true
+}
+
+// Text returns the text of a file, "" if it is damaged.
+func Text(f trace.SourceFile) string {
+	text, err := sgt.Unpack([]byte(f.Packed))
+	if err != nil || len(text) > MostBytes {
+		return ""
+	}
+	return string(text)
+}
+
+// Files finds lines in source files. Each file is unpacked when it is first asked for.
+type Files struct {
+	all   []trace.SourceFile
+	paths []string
+	lines map[string][]string // by the name that was asked for
+}
+
+// New returns the files of a profile or a program.
+func New(all []trace.SourceFile) *Files {
+	f := &Files{all: all, paths: make([]string, len(all)), lines: map[string][]string{}}
+	for i := range all {
+		f.paths[i] = all[i].Name
+	}
+	return f
+}
+
+// Lines returns the lines of the file of that name, nil if it is not there, or several may be meant.
+func (f *Files) Lines(name string) []string {
+	lines, known := f.lines[name]
+	if found := trace.SameFile(name, f.paths); !known && len(found) == 1 {
+		lines = Split(Text(f.all[found[0]]))
+		f.lines[name] = lines
+	}
+	return lines
+}
+
+// Line returns a line without the blanks around it and with single ones inside, "" if it is not
+// there.
+func (f *Files) Line(name string, line uint32) string {
+	lines := f.Lines(name)
+	if line == 0 || int64(line) > int64(len(lines)) {
+		return ""
+	}
+	return strings.Join(strings.Fields(lines[line-1]), " ")
+}
+
+// Split returns the lines of a text, of any system.
+func Split(text string) []string {
+	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
+}

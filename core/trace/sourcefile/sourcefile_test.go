@@ -1,0 +1,77 @@
+package sourcefile_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sourcefile"
+)
+
+func packed(t *testing.T, name, text string) trace.SourceFile {
+	t.Helper()
+	f, ok := sourcefile.Pack(name, []byte(text))
+	if !ok {
+		t.Fatalf("%s is not taken", name)
+	}
+	return f
+}
+
+func TestPack(t *testing.T) {
+	long := strings.Repeat("sum += a[i];\n", 10_000)
+	for _, text := range []string{"int x;\n", long, "\n\n", "ä"} {
+		f := packed(t, "a.c", text)
+		if got := sourcefile.Text(f); got != text || f.Name != "a.c" {
+			t.Errorf("%s: %d bytes come back as %d", f.Name, len(text), len(got))
+		}
+		if len(f.Packed) > len(text)+1 {
+			t.Errorf("%d bytes take %d", len(text), len(f.Packed))
+		}
+	}
+	if f := packed(t, "a.c", long); len(f.Packed) > len(long)/20 {
+		t.Errorf("%d equal lines take %d bytes", 10_000, len(f.Packed))
+	}
+	for what, text := range map[string]string{"nothing": "", "no text": "a\x00b", "too much": strings.Repeat("x", sourcefile.MostBytes+1)} {
+		if _, ok := sourcefile.Pack("a.c", []byte(text)); ok {
+			t.Errorf("%s is taken", what)
+		}
+	}
+}
+
+func TestDamaged(t *testing.T) {
+	whole := packed(t, "a.c", strings.Repeat("int x;\n", 100)).Packed
+	for i := range whole {
+		sourcefile.Text(trace.SourceFile{Packed: whole[:i]})
+	}
+	if text := sourcefile.Text(trace.SourceFile{Packed: whole[:len(whole)/2]}); text != "" {
+		t.Errorf("half of a file reads as %q", text)
+	}
+}
+
+func TestLine(t *testing.T) {
+	files := sourcefile.New([]trace.SourceFile{
+		packed(t, "src/a.c", "one\r\n\ttwo  words \nthree"), packed(t, "lib/b.c", "b\n"), packed(t, "old/b.c", "other\n"),
+	})
+	for _, c := range []struct {
+		name string
+		line uint32
+		want string
+	}{
+		{"src/a.c", 1, "one"}, {"src/a.c", 2, "two words"}, {"src/a.c", 3, "three"}, {"/home/me/src/a.c", 3, "three"},
+		{"a.c", 1, "one"}, {"src/a.c", 4, ""}, {"src/a.c", 0, ""}, {"other/a.c", 1, ""},
+		{"lib/b.c", 1, "b"}, {"b.c", 1, ""}, {"", 1, ""}, {"c.c", 1, ""},
+	} {
+		for range 2 {
+			if got := files.Line(c.name, c.line); got != c.want {
+				t.Errorf("%s:%d is %q, want %q", c.name, c.line, got, c.want)
+			}
+		}
+	}
+	if got := files.Lines("b.c"); got != nil {
+		t.Errorf("two files may be b.c, and it is %q", got)
+	}
+	if got := sourcefile.Split("a\n\nb\n"); !slices.Equal(got, []string{"a", "", "b"}) {
+		t.Errorf("split: %q", got)
+	}
+}
