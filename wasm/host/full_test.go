@@ -59,7 +59,7 @@ func TestNoRoomOutside(t *testing.T) {
 // there from its start, although its worker is killed on the way.
 func TestRunGoesOutside(t *testing.T) {
 	const times = 2
-	part := din(1_000_000, 20)
+	part := din(600_000, 20)
 	spec := analysis.Spec{}.Beyond(locality.Budget{Shelf: new(stacktest.Shelf)})
 	want := directly(t, spec, bytes.Repeat(part, times)).Encode()
 	file := newFile(part, times)
