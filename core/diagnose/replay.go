@@ -619,10 +619,14 @@ func (s *replay) classify(c *siteCounts, i int, r *row, addr trace.Addr) {
 	}
 	c.references++
 	c.low, c.high = min(c.low, addr), max(c.high, addr+uint64(max(1, r.bytes))-1)
-	l := &s.last[i]
+	at := i
 	if s.threads > 1 {
-		l = &s.last[i*min(s.team, mostCores)+int(r.thread)%min(s.team, mostCores)]
+		team := min(s.team, mostCores)
+		if at = i*team + int(r.thread); int(r.thread) >= team {
+			at = i*team + int(r.thread)%team
+		}
 	}
+	l := &s.last[at]
 	by := int64(addr - l.addr)
 	class := profile.IrregularStride
 	switch {
@@ -635,7 +639,7 @@ func (s *replay) classify(c *siteCounts, i int, r *row, addr trace.Addr) {
 		class = profile.ConstantStride
 	}
 	c.strides[class]++
-	if by != l.stride && l.seen && c.grain != 1 {
+	if below := c.grain - 1; by != l.stride && l.seen && c.grain != 1 && (c.grain&below != 0 || uint64(by)&below != 0) {
 		c.grain = gcd(uint64(magnitude(by)), c.grain)
 	}
 	l.addr, l.stride, l.seen = addr, by, true
@@ -704,7 +708,7 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 	}
 	missed := false
 	for level, cache := range k.caches {
-		if cache.use(at) {
+		if cache.tags[cache.begin(at)] == tag || cache.use(at) {
 			continue
 		}
 		s.misses[level][i]++

@@ -80,6 +80,13 @@ func (r *run) nests() {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *group) int { return cmp.Compare(b.wait+b.cycles, a.wait+a.cycles) })
+	var levels []int
+	for _, g := range list[:min(mostTried, len(list))] {
+		if _, err := loopcount.NewTrial(r.loops, r.loops.Loops[g.largest].Nest); err == nil && r.taken[g.at] <= 0.5 && g.wait+g.cycles >= leastWait*r.out.Cycles {
+			levels = append(levels, worstOf(g.waits))
+		}
+	}
+	r.countFull(levels)
 	for i, g := range list {
 		if r.taken[g.at] > 0.5 {
 			continue
@@ -143,12 +150,6 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 		for _, at := range []*place{first, second} {
 			r.taken[at] = max(r.taken[at], share(o.saved, g.wait))
 		}
-		worst := 0
-		for k := range g.waits {
-			if g.waits[k] > g.waits[worst] {
-				worst = k
-			}
-		}
 		if i, ok := ends[first]; ok { // a third loop, and so on
 			f := &r.out.Findings[i]
 			f.Saved, f.Least, f.Most, f.Cost = f.Saved+o.saved, f.Least+o.saved, f.Most+o.saved, max(f.Cost, g.wait)
@@ -161,7 +162,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 		}
 		ends[second] = len(r.out.Findings)
 		r.add(second, Finding{Kind: Fusion, Cost: g.wait, Saved: o.saved, Before: o.before, After: o.after, Tried: true,
-			Why:       r.why(Fusion, order[i], worst),
+			Why:       r.why(Fusion, order[i], worstOf(g.waits)),
 			Fix:       "make one loop of this one and the one before it, " + first.source(),
 			How:       "The change was made on the recorded loops, and the misses of every level were counted again.",
 			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: "loops --propose 5"})
@@ -252,12 +253,7 @@ func (r *run) nest(g *group) {
 		}
 		return number(p)
 	}
-	worst := 0
-	for k := range waits {
-		if waits[k] > waits[worst] {
-			worst = k
-		}
-	}
+	worst := worstOf(waits)
 	var tried []trial
 	try := func(n *loops.Nest, sunk bool, by change.Change) {
 		if out := r.try(n, sunk, by, g); out != nil {
@@ -1108,12 +1104,13 @@ func (r *run) conflict(loop, level int, of float64) bool {
 	return m.Result != nil && of*r.conflictMisses(loop, level) > float64(m.ByLoop[loop].Misses)
 }
 
-// conflictMisses are the misses of a loop in a level beyond those of a cache of its size without sets. The
-// level was counted.
-func (r *run) conflictMisses(loop, level int) float64 {
-	full, ok := r.full[level]
-	if !ok {
-		c := r.Machine.Levels[level]
+// countFull counts the misses of the loops in caches of the sizes of levels without sets, where they are not counted yet.
+func (r *run) countFull(levels []int) {
+	slices.Sort(levels)
+	levels = slices.DeleteFunc(slices.Compact(levels), func(level int) bool { _, ok := r.full[level]; return ok })
+	counted := make([][]float64, len(levels))
+	parallel.Each(len(levels), func(n int) {
+		c := r.Machine.Levels[levels[n]]
 		c.Ways = 0
 		count := loopcount.CountMisses
 		if l := r.p.LocalityAt(c.LineBytes); l != nil && r.p.Sampled == nil && l.Lines() <= c.Lines() {
@@ -1121,11 +1118,31 @@ func (r *run) conflictMisses(loop, level int) float64 {
 		}
 		if m := count(r.loops, []hierarchy.Cache{c}, r.GoOn); m != nil {
 			for i := range m.Levels[0].ByLoop {
-				full = append(full, float64(m.Levels[0].ByLoop[i].Misses))
+				counted[n] = append(counted[n], float64(m.Levels[0].ByLoop[i].Misses))
 			}
 		}
-		r.full[level] = full
+	})
+	for n, level := range levels {
+		r.full[level] = counted[n]
 	}
+}
+
+// worstOf is the level that most of the waits are for.
+func worstOf(waits []float64) int {
+	worst := 0
+	for k := range waits {
+		if waits[k] > waits[worst] {
+			worst = k
+		}
+	}
+	return worst
+}
+
+// conflictMisses are the misses of a loop in a level beyond those of a cache of its size without sets. The
+// level was counted.
+func (r *run) conflictMisses(loop, level int) float64 {
+	r.countFull([]int{level})
+	full := r.full[level]
 	if full == nil { // it was stopped
 		return 0
 	}
