@@ -143,6 +143,31 @@ func blockAt(blocks []block, addr trace.Addr) (b block, ok bool) {
 	return blocks[i], true
 }
 
+// blockFinder returns blockAt for many addresses, most of them from low to high.
+func blockFinder(blocks []block, low, high trace.Addr) func(trace.Addr) (block, bool) {
+	const mostPages = 1 << 18
+	shift := uint(pageShift)
+	for (high-low)>>shift > mostPages {
+		shift++
+	}
+	before := make([]uint32, (high-low)>>shift+2) // blocks that begin before each page
+	n := 0
+	for page := range before {
+		for n < len(blocks) && (blocks[n].addr < low || blocks[n].addr-low < trace.Addr(page)<<shift) {
+			n++
+		}
+		before[page] = uint32(n)
+	}
+	return func(addr trace.Addr) (block, bool) {
+		if addr < low || addr > high {
+			return blockAt(blocks, addr)
+		}
+		page := (addr - low) >> shift
+		end := before[page+1]
+		return blockAt(blocks[min(max(before[page], 1)-1, end):end], addr)
+	}
+}
+
 // sortBlocks orders blocks by address; of several at one address the largest stays.
 func sortBlocks(blocks []block) []block {
 	slices.SortFunc(blocks, func(a, b block) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(b.bytes, a.bytes)) })
@@ -172,9 +197,10 @@ func (r *run) traversal(sites map[int]bool) rename {
 			low = min(low, o.low)
 		}
 	}
+	blockAt := blockFinder(blocks, low, high)
 	// element is where the element with an address begins, and its bytes.
 	element := func(addr trace.Addr) (trace.Addr, uint64) {
-		if b, ok := blockAt(blocks, addr); ok {
+		if b, ok := blockAt(addr); ok {
 			if b.bytes <= mostElement {
 				return b.addr, (b.bytes + 15) &^ 15
 			}
@@ -451,23 +477,35 @@ func apart(of *counts, shift uint, copies bool) rename {
 			least, most = min(least, at), max(most, at)
 		}
 	})
-	var lines numbers // of the words of a line that belong to one thread
+	var lines numbers                                                 // of the words of a line that belong to one thread
+	byWord := make([]uint32, len(contended.chunks)<<chunkShift*words) // 1 + the number of the line of each word; 0: not known yet
 	return func(w *row, _ int) trace.Addr {
 		at := w.addr >> shift
 		if at < least || at > most {
 			return w.addr
 		}
-		l := contended.find(at)
-		if l == nil || !l.contended {
+		group, ok := contended.groups.find(at >> groupShift)
+		if !ok {
 			return w.addr
 		}
-		owner := l.owner[w.addr/wordBytes%words]
-		switch {
-		case copies && owner != several:
-			return w.addr
-		case copies:
-			owner = w.thread
+		index := group<<groupShift + uint32(at)&(1<<groupShift-1)
+		word := w.addr / wordBytes % words
+		to := &byWord[trace.Addr(index)*words+word]
+		if *to == 0 {
+			l := contended.at(index)
+			owner := l.owner[word]
+			switch {
+			case !l.contended, copies && owner != several:
+				return w.addr
+			case copies:
+				owner = w.thread
+			}
+			number := lines.need((at-least)<<8 | uint64(owner))
+			if copies {
+				return newData + trace.Addr(number)<<shift + w.addr&(1<<shift-1)
+			}
+			*to = number + 1
 		}
-		return newData + trace.Addr(lines.need((at-least)<<8|uint64(owner)))<<shift + w.addr&(1<<shift-1)
+		return newData + trace.Addr(*to-1)<<shift + w.addr&(1<<shift-1)
 	}
 }

@@ -1,10 +1,12 @@
 package diagnose
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
 )
 
 // TestSplits: a vector that the machine loads in parts crosses a line only where a part does.
@@ -96,4 +98,25 @@ func TestLRU(t *testing.T) {
 	if c.use(0) {
 		t.Error("a line that was taken is there")
 	}
+}
+
+// TestBlockFinder: a finder returns the same blocks as a search among all of them.
+func TestBlockFinder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var blocks []block
+		base := rapid.SampledFrom([]trace.Addr{0, 1 << 30, math.MaxUint64 - 1<<16 + 1}).Draw(t, "base")
+		for range rapid.IntRange(0, 50).Draw(t, "blocks") {
+			blocks = append(blocks, block{base + rapid.Uint64Range(0, 1<<15).Draw(t, "addr"), rapid.Uint64Range(1, 1<<13).Draw(t, "bytes")})
+		}
+		blocks = sortBlocks(blocks)
+		low := base + rapid.Uint64Range(0, 1<<14).Draw(t, "low")
+		find := blockFinder(blocks, low, low+rapid.Uint64Range(0, 1<<14).Draw(t, "length"))
+		for range 100 {
+			addr := base + rapid.Uint64Range(0, 1<<16-1).Draw(t, "address")
+			want, in := blockAt(blocks, addr)
+			if got, ok := find(addr); got != want || ok != in {
+				t.Fatalf("%#x: %v, %t, want %v, %t", addr, got, ok, want, in)
+			}
+		}
+	})
 }
