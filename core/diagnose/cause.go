@@ -81,6 +81,8 @@ func (r *run) sharing() {
 			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
 			finding.Before, finding.After = tried.before, tried.after
 			finding.How = apartLines
+		case of != nil && cost > 0: // at the same time, they wait for the same words: true sharing
+			continue
 		default:
 			// Each time that a line is taken back costs at most one wait.
 			saved := min(cost, float64(f.PingPongs)*r.coherenceWait())

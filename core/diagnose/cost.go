@@ -577,33 +577,45 @@ func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	if int64(b) >= int64(len(p.Blocks)) || int64(p.Blocks[b].Function) >= int64(len(p.Functions)) {
 		return s.File, s.Line
 	}
-	own := p.Functions[p.Blocks[b].Function]
-	if own.Place.File == "" || isLibrary(own.Place.File) {
+	file, line = r.sourceOfBlock(b)
+	if file == "" {
 		return s.File, s.Line
 	}
-	name := ""
 	for i := range r.p.Sites.Code { // files have short names in a profile
-		if of := &r.p.Sites.Code[i]; of.File != "" && int64(of.Number) < int64(len(p.Sites)) && p.Sites[of.Number].Place.File == own.Place.File {
-			name = of.File
-			break
+		if of := &r.p.Sites.Code[i]; of.File != "" && int64(of.Number) < int64(len(p.Sites)) && p.Sites[of.Number].Place.File == file {
+			return of.File, line
 		}
 	}
-	if name == "" {
-		name = path.Base(own.Place.File)
-	}
-	for _, same := range []bool{true, false} { // a block of the same loop in that file, or the nearest one
+	return path.Base(file), line
+}
+
+// sourceOfBlock is the line of a block of the same loop, or of the nearest block, in the function's own file. Where
+// that is a library's header, as of a thread's function, it is any other file. File is "" if there is none.
+func (r *run) sourceOfBlock(b uint32) (file string, line uint32) {
+	p := r.cost.program
+	own := p.Functions[p.Blocks[b].Function]
+	anywhere := isLibrary(own.Place.File)
+	for _, same := range []bool{true, false} {
 		for distance := range own.Blocks {
 			for _, n := range []int64{int64(b) + int64(distance), int64(b) - int64(distance)} {
 				if n < int64(own.First) || n >= int64(own.First)+int64(own.Blocks) {
 					continue
 				}
-				if k := &p.Blocks[n]; k.File == own.Place.File && k.FirstLine > 0 && (!same || k.Loop == p.Blocks[b].Loop) {
-					return name, k.LastLine
+				k := &p.Blocks[n]
+				mine := k.File == own.Place.File
+				if anywhere {
+					mine = !isLibrary(k.File)
+				}
+				if mine && k.FirstLine > 0 && (!same || k.Loop == p.Blocks[b].Loop) {
+					return k.File, k.LastLine
 				}
 			}
 		}
 	}
-	return name, own.Place.Line
+	if anywhere {
+		return "", 0
+	}
+	return own.Place.File, own.Place.Line
 }
 
 // isLibrary tells headers of the C++ library by their names, for a trace has no folders.

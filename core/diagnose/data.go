@@ -58,7 +58,7 @@ func (r *run) chasing() {
 			wait += of.wait
 			return true
 		})
-		if saved < wait/10 || t.saved <= 0 { // the order is not the reason
+		if saved < wait/4 || t.saved <= 0 { // the order is not the reason, as of look-ups in a tree
 			continue
 		}
 		r.taken[at] = 1

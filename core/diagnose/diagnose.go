@@ -122,6 +122,10 @@ func (d *Diagnosis) Waiting() float64 {
 	return share(sum, d.Cycles)
 }
 
+// mostGuessed is the largest share of the run's cycles that a change is said to save of which nothing is known but
+// how long the run waits.
+const mostGuessed = 0.0999
+
 // Least is the smallest share of the run's cycles that a finding may save.
 const Least = 0.01
 
@@ -212,6 +216,11 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 // save most.
 func (d *Diagnosis) ranked() *Diagnosis {
 	d.merge()
+	for i := range d.Findings {
+		if f := &d.Findings[i]; !f.Tried && f.Saved < 2*f.Most/carefully {
+			f.Saved = min(f.Saved, mostGuessed*d.Cycles)
+		}
+	}
 	d.keepWorth()
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(b.likely(), a.likely()), cmp.Compare(b.Most, a.Most))
@@ -222,8 +231,11 @@ func (d *Diagnosis) ranked() *Diagnosis {
 // likely is the number of cycles by which a finding is ranked. Random accesses cannot be tried, but prefetching or
 // sorting usually gets a good part of what they wait.
 func (f *Finding) likely() float64 {
-	if f.Kind == RandomAccess && !f.Tried {
+	switch {
+	case f.Kind == RandomAccess && !f.Tried:
 		return max(f.Saved, f.Most/3)
+	case f.Kind == NUMA: // which threads use what is counted, only where they run is not
+		return f.Most
 	}
 	return f.Saved
 }

@@ -62,3 +62,31 @@ func TestUpdates(t *testing.T) {
 		}
 	}
 }
+
+// TestNeedsLater: loops cannot be fused where the second one would come too early for the first one.
+func TestNeedsLater(t *testing.T) {
+	leaf := func(r loops.Reference, addr trace.Addr, steps ...int64) loops.Item {
+		return loops.Leaf(r, addr, steps...)
+	}
+	const q, f = 1 << 20, 1 << 24
+	for name, c := range map[string]struct {
+		first, second loops.Item
+		want          bool
+	}{
+		"the same elements": {loops.Loop(9, leaf(loaded, q, 8), leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f, 8), leaf(stored, q, 8)), false},
+		"copied back":       {loops.Loop(9, leaf(loaded, q-8, 8), leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f, 8), leaf(stored, q, 8)), true},
+		"of the next":       {loops.Loop(9, leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f+8, 8)), true},
+		"of the one before": {loops.Loop(9, leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f-8, 8)), false},
+		"only loads":        {loops.Loop(9, leaf(loaded, f, 8)), loops.Loop(9, leaf(loaded, f+8, 8)), false},
+		"the row below":     {loops.Loop(9, loops.Loop(5, leaf(loaded, q-64, 64, 8)), leaf(stored, f, 64)), loops.Loop(9, loops.Loop(5, leaf(stored, q, 64, 8))), true},
+		"rows":              {loops.Loop(9, loops.Loop(5, leaf(loaded, q+8, 64, 8))), loops.Loop(9, loops.Loop(5, leaf(stored, q, 64, 8))), false},
+		"columns":           {loops.Loop(8, loops.Loop(5, leaf(loaded, q, 8, 64))), loops.Loop(8, loops.Loop(5, leaf(stored, q, 8, 64))), false},
+		"columns to come":   {loops.Loop(8, loops.Loop(5, leaf(loaded, q-8, 8, 64))), loops.Loop(8, loops.Loop(5, leaf(stored, q, 8, 64))), true},
+		"unrolled":          {loops.Loop(8, leaf(loaded, q, 16)), loops.Loop(4, leaf(stored, q, 32), leaf(stored, q+8, 32)), false},
+	} {
+		n := &loops.Nest{Items: []loops.Item{c.first, c.second}}
+		if got := needsLater(n, change.Fuse{First: change.Path{0}}); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}

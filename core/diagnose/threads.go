@@ -64,6 +64,9 @@ func (r *run) placeOfBlock(b uint32) *place {
 	}
 	k := &r.cost.program.Blocks[b]
 	at.file, at.line = k.File, k.FirstLine
+	if isLibrary(k.File) && int64(k.Function) < int64(len(r.cost.program.Functions)) {
+		at.file, at.line = r.sourceOfBlock(b)
+	}
 	if k.Function != trace.NoFunction {
 		at.function = r.Readable(r.cost.program.Functions[k.Function].Name)
 	}

@@ -642,7 +642,97 @@ func inSequence(n *loops.Nest, lineBytes int64) bool {
 // applies reports whether a change is one that a person would make.
 func (r *run) applies(n *loops.Nest, by change.Change) bool {
 	fuse, ok := by.(change.Fuse)
-	return !repeats(n, by) && !(ok && r.sameSource(n, fuse))
+	return !repeats(n, by) && !(ok && (r.sameSource(n, fuse) || needsLater(n, fuse)))
+}
+
+// needsLater reports whether an iteration of the second of two loops needs what the first one stores in one of its
+// next iterations, or stores what it still loads, as where a stencil is copied back.
+func needsLater(n *loops.Nest, fuse change.Fuse) bool {
+	if len(fuse.First) == 0 {
+		return false
+	}
+	next := slices.Clone(fuse.First)
+	next[len(next)-1]++
+	first, second, depth := fuse.First.Loop(n), next.Loop(n), len(fuse.First)-1
+	if first == nil || second == nil {
+		return false
+	}
+	turns := gcd(first.Trips, second.Trips)
+	for _, a := range spans(first, depth, turns) {
+		for _, b := range spans(second, depth, turns) {
+			if a.by != b.by || a.by == 0 || !a.stores && !b.stores {
+				continue
+			}
+			for later := int64(1); later <= mostLater && later < int64(turns); later++ {
+				if meet(a, b, int64(a.low-b.low)+later*a.by) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// mostLater is how many iterations ahead a loop is taken to need.
+const mostLater = 4
+
+// span is what a reference touches in a turn of a loop.
+type span struct {
+	low, bytes uint64 // of all inner loops together
+	by         int64  // that a turn goes on
+	step       int64  // of the only inner loop; 0: there is none, or several
+	own        uint64 // bytes of the reference
+	stores     bool
+}
+
+// spans are those of the references of a loop within so many others that is cut into turns.
+func spans(l *loops.Item, depth int, turns uint64) (list []span) {
+	var walk func(items []loops.Item, around []uint64)
+	walk = func(items []loops.Item, around []uint64) {
+		for i := range items {
+			it := &items[i]
+			if it.IsLoop() {
+				walk(it.Body, append(around[:len(around):len(around)], it.Trips))
+				continue
+			}
+			if it.Wild || !it.Ref.Kind.IsReference() {
+				continue
+			}
+			s := span{low: it.Addr, bytes: uint64(it.Ref.Bytes), own: uint64(it.Ref.Bytes), stores: it.Ref.Kind != trace.Load}
+			inner := 0
+			for d, trips := range around {
+				step := it.Step(depth + d)
+				if d == 0 {
+					s.by, trips = step*int64(l.Trips/turns), l.Trips/turns
+				} else if step != 0 && trips > 1 {
+					inner++
+					s.step = step
+				}
+				reach := uint64(magnitude(step)) * (max(1, trips) - 1)
+				if s.bytes += reach; step < 0 {
+					s.low -= reach
+				}
+			}
+			if inner != 1 {
+				s.step = 0
+			}
+			list = append(list, s)
+		}
+	}
+	walk(l.Body, []uint64{l.Trips})
+	return list
+}
+
+// meet reports whether two spans have bytes in common if the first begins so many bytes behind the second.
+func meet(a, b span, behind int64) bool {
+	if behind >= int64(b.bytes) || -behind >= int64(a.bytes) {
+		return false
+	}
+	if step := magnitude(a.step); step > 0 && step == magnitude(b.step) { // as of columns
+		in := (behind%step + step) % step
+		return in < int64(b.own) || step-in < int64(a.own)
+	}
+	return true
 }
 
 // byChance reports whether padding can help a loop by chance only: it has few conflicts.
