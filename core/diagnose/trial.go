@@ -606,7 +606,13 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		out.saved += waits[k] * (1 - left)
 	}
 	chain := r.nestRecurrence(n, g, by)
-	out.vector = (g.cycles - min(chain, g.cycles)) * r.vectorised(changed, g, by)
+	if part := r.vectorised(changed, g, by); part > 0 {
+		cycles := 0.0
+		for _, b := range r.blocksOf(g.loops...) {
+			cycles += r.cost.hits.Blocks[b].Cycles
+		}
+		out.vector = max(0, cycles-chain) * part
+	}
 	out.saved += chain + out.vector + r.fusedWork(n, by, g)
 	if g.pages > leastPages*r.out.Cycles {
 		if before, after, ok := r.missesOf(n, changed, []misses.Cache{translations[0].cache, translations[1].cache}); ok {
@@ -1084,14 +1090,8 @@ func (r *run) nestRecurrence(n *loops.Nest, g *group, by change.Change) (saved f
 	if r.cost.program == nil || r.strideWords(g.largest) == "" {
 		return 0
 	}
-	var seen []int
-	for _, loop := range g.loops {
-		for _, b := range r.blocksOf(loop) {
-			if !slices.Contains(seen, b) {
-				seen = append(seen, b)
-				saved += r.recurrence(b)
-			}
-		}
+	for _, b := range r.blocksOf(g.loops...) {
+		saved += r.recurrence(b)
 	}
 	return saved
 }
@@ -1126,20 +1126,22 @@ func (r *run) nestCycles(loop int) (cycles float64) {
 	return cycles
 }
 
-// blocksOf are the blocks with references of a loop.
-func (r *run) blocksOf(loop int) (list []int) {
+// blocksOf are the blocks with references of loops.
+func (r *run) blocksOf(nests ...int) (list []int) {
 	if r.cost.program == nil {
 		return nil
 	}
-	for _, ref := range r.loops.Refs(loop) {
-		s := r.loops.Place(ref)
-		if s == nil {
-			continue
-		}
-		for b := range r.cost.program.Blocks {
-			k := &r.cost.program.Blocks[b]
-			if s.Number >= k.FirstSite && s.Number < k.FirstSite+k.Sites && !slices.Contains(list, b) {
-				list = append(list, b)
+	for _, loop := range nests {
+		for _, ref := range r.loops.Refs(loop) {
+			s := r.loops.Place(ref)
+			if s == nil {
+				continue
+			}
+			for b := range r.cost.program.Blocks {
+				k := &r.cost.program.Blocks[b]
+				if s.Number >= k.FirstSite && s.Number < k.FirstSite+k.Sites && !slices.Contains(list, b) {
+					list = append(list, b)
+				}
 			}
 		}
 	}
