@@ -1,4 +1,4 @@
-// Columns of a matrix of row pointers: two loops over each.
+// Columns of a matrix of row pointers: two loops over each.  options: -O2 -fno-math-errno
 #include <stdio.h>
 #include <stdlib.h>
 #include <math.h>
