@@ -328,7 +328,11 @@ func (c *Communication) words(site uint32) string {
 	if p[1].Plain() == "" || p[2].Plain() == "" {
 		return p[0].Plain()
 	}
-	return p[0].Plain() + " " + p[1].Plain() + ":" + p[2].Plain()
+	at := p[1].Plain() + ":" + p[2].Plain()
+	if p[0].Plain() == "" {
+		return at
+	}
+	return at + " in " + p[0].Plain()
 }
 
 // Object returns the name of a data object.

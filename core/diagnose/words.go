@@ -26,11 +26,11 @@ func (d *Diagnosis) Verdict() string {
 	case len(d.Findings) == 1 && !d.Findings[0].Tried && d.most() > 2*saved:
 		return text + "; one change that could not be tried may save up to " + percent2(d.most())
 	case len(d.Findings) == 1:
-		return text + "; one change would save about " + percent2(saved) + d.more(saved, waiting)
+		return text + "; one change would save " + d.savings() + d.more(saved, waiting)
 	case d.littleFound() && d.most() > 2*saved:
 		return text + "; changes that could not be tried may save up to " + percent2(d.most())
 	default:
-		return text + "; " + strconv.Itoa(len(d.Findings)) + " changes would save about " + percent2(saved) + " together" + d.more(saved, waiting)
+		return text + "; " + strconv.Itoa(len(d.Findings)) + " changes would save " + d.savings() + " together" + d.more(saved, waiting)
 	}
 }
 
@@ -61,6 +61,28 @@ func (d *Diagnosis) most() float64 {
 		sum += max(d.Findings[i].Saved, d.Findings[i].Most)
 	}
 	return min(1, share(sum, d.Cycles))
+}
+
+// savings is what all findings save together: a range where some were not tried.
+func (d *Diagnosis) savings() string {
+	least, most := 0.0, 0.0
+	for i := range d.Findings {
+		from, to := d.Findings[i].bounds()
+		least, most = least+from, most+to
+	}
+	from, to := percent2(min(1, share(least, d.Cycles))), percent2(min(1, share(most, d.Cycles)))
+	if from == to {
+		return "about " + to
+	}
+	return from + " to " + to
+}
+
+// bounds are the cycles that a finding saves at least and at most.
+func (f *Finding) bounds() (least, most float64) {
+	if f.Tried {
+		return f.Saved, f.Saved
+	}
+	return f.Least, f.Most
 }
 
 func (d *Diagnosis) worst() int {
@@ -124,8 +146,8 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 			where = "the whole run"
 		}
 		saves := "saves " + percent2(share(f.Saved, d.Cycles))
-		if !f.Tried && f.Most > f.Least {
-			saves = "saves " + percent2(share(f.Least, d.Cycles)) + " to " + percent2(share(f.Most, d.Cycles))
+		if least, most := f.bounds(); most > least {
+			saves = "saves " + percent2(share(least, d.Cycles)) + " to " + percent2(share(most, d.Cycles))
 		}
 		t := report.Table{Key: "finding_" + strconv.Itoa(i+1), Title: strconv.Itoa(i+1) + ". " + string(f.Kind) + ", " + where + ": " + saves,
 			Columns: []report.Column{{Key: "about", Label: ""}, {Key: "text", Label: ""}}}
