@@ -177,8 +177,8 @@ func (a *App) source() (f *state.Source, line uint32) {
 	return nil, line
 }
 
-// sourcesOf lists the files that a profile names so: the one that was recorded with the program, or
-// those that the reader gave.
+// sourcesOf returns the source files of a name that the profile uses: the file that was recorded with
+// the program, or the files that the reader gave.
 func (a *App) sourcesOf(name string) []*state.Source {
 	if r, made := a.result, &a.code; r != nil && r.Profile != nil {
 		if made.recordedIn != r.Profile {

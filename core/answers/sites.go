@@ -454,7 +454,7 @@ func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	return t, false
 }
 
-// DistancesOf has the accesses of a row by stack distance, in powers of two.
+// DistancesOf returns the accesses of a row by stack distance, in powers of two.
 func (s *Sites) DistancesOf(r *attribution.Row) report.Table {
 	t := report.Table{Key: "distances", Title: "Accesses by stack distance, of " + s.Place(r), Columns: report.Columns("distance (lines)", "count=accesses", "share")}
 	counts, cold := s.Binned(r)

@@ -228,13 +228,13 @@ func (d *Diagnosis) ranked() *Diagnosis {
 	return d
 }
 
-// likely is the number of cycles by which a finding is ranked. Random accesses cannot be tried, but prefetching or
-// sorting usually gets a good part of what they wait.
+// likely is the number of cycles by which a finding is ranked. A fix of random accesses cannot be tried, but
+// prefetching or sorting usually saves a third of their waits or more.
 func (f *Finding) likely() float64 {
 	switch {
 	case f.Kind == RandomAccess && !f.Tried:
 		return max(f.Saved, f.Most/3)
-	case f.Kind == NUMA: // which threads use what is counted, only where they run is not
+	case f.Kind == NUMA: // which threads use the pages is counted; where the threads run is unknown
 		return f.Most
 	}
 	return f.Saved

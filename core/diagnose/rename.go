@@ -209,7 +209,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 		return addr - (addr-low)%grain, grain
 	}
 	var elements numbers
-	to := []trace.Addr{newData} // of each element, and what comes behind the last
+	to := []trace.Addr{newData} // of each element, and the end of the last one
 	hot := make([]bool, len(r.p.Sites.Code))
 	for i := range sites {
 		hot[i] = true

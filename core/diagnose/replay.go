@@ -104,7 +104,7 @@ type line struct {
 	page                *page
 }
 
-// words is how many words of wordBytes are told apart in a line.
+// words is the number of words in a line.
 const (
 	wordBytes = 4
 	words     = 64 / wordBytes
@@ -392,9 +392,9 @@ func (r *run) canReplay() bool {
 	return true
 }
 
-// again runs the trace through the caches, with addresses changed by to (nil: as they are), and
-// pages of 1<<pageShift bytes; nil: it cannot. Without levels, the misses of a run with one thread are left out: [run.exactMisses] has
-// those of the run as it is.
+// again runs the trace through the caches, with addresses changed by to (nil: unchanged), and pages of
+// 1<<pageShift bytes. It returns nil if the trace cannot be replayed. Without levels, it does not count the
+// misses of a run with one thread; [run.exactMisses] returns those of the unchanged run.
 func (r *run) again(to rename, pageShift uint, levels bool) *counts {
 	rows := r.loops.Tree().Rows()
 	if !r.canReplay() || r.replayed+rows > mostRows {
@@ -754,7 +754,7 @@ func (f *followed) reset() {
 func (s *replay) alone(levels bool) bool {
 	s.start(0)
 	k := &s.cores[0]
-	second, walks := s.bySite(), s.bySite() // apart in memory from what other tasks write
+	second, walks := s.bySite(), s.bySite() // on cache lines that no other task writes
 	tasks := 2
 	if !levels {
 		s.misses = nil

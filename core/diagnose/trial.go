@@ -186,7 +186,7 @@ type group struct {
 	pages    float64   // that they wait for translations
 	perRun   []float64 // lines from behind each level in a run of the nest that changes are tried on
 	repeated float64   // runs of it in what they are tried on
-	strided  bool      // an array goes on by lines in the innermost loop
+	strided  bool      // an array advances by lines in the innermost loop
 }
 
 // nestWaits are the cycles that a loop waits, by level that misses: its misses, counted
@@ -355,7 +355,7 @@ func (r *run) nest(g *group) {
 	if !b.unchained {
 		chain, vector = r.nestRecurrence(b.nest, g, b.change), b.vector
 	}
-	if _, ok := b.change.(change.Tile); ok && r.transposes(loop) { // tiles do what no order of the loops can
+	if _, ok := b.change.(change.Tile); ok && r.transposes(loop) { // tiling helps where no order of the loops does
 		kind = Stride
 	}
 	f := Finding{Kind: kind, Cost: wait + g.pages + chain + vector, Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal() + r.storedIn(loop, b.change),
@@ -590,7 +590,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		}
 		then[k] = now[k] * (1 - share(out.before[k]-out.after[k], max(out.before[k], now[k])))
 	}
-	sequence := false // what is still fetched comes in sequence
+	sequence := false // the remaining misses are to consecutive lines
 	switch by.(type) {
 	case change.Interchange, distribute:
 		sequence = g.strided && inSequence(changed, int64(r.loops.LineBytes))
@@ -626,8 +626,8 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	return out
 }
 
-// inSequence reports whether no reference of a nest goes on by a line or more in its innermost loop, as
-// one of the two of a transposition does in either order of the loops.
+// inSequence reports whether each reference of a nest advances by less than a line in its innermost loop.
+// In a transposition, one of the two references does not, in either order of the loops.
 func inSequence(n *loops.Nest, lineBytes int64) bool {
 	var walk func(items []loops.Item, depth int) bool
 	walk = func(items []loops.Item, depth int) bool {
@@ -651,8 +651,8 @@ func (r *run) applies(n *loops.Nest, by change.Change) bool {
 	return !repeats(n, by) && !(ok && (r.sameSource(n, fuse) || needsLater(n, fuse)))
 }
 
-// needsLater reports whether an iteration of the second of two loops needs what the first one stores in one of its
-// next iterations, or stores what it still loads, as where a stencil is copied back.
+// needsLater reports whether an iteration of the second of two loops needs a value that the first loop stores in a
+// later iteration, or overwrites one that the first loop loads later, as where a stencil is copied back.
 func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
@@ -682,16 +682,16 @@ func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 // mostLater is how many iterations ahead a loop is taken to need.
 const mostLater = 4
 
-// span is what a reference touches in a turn of a loop.
+// span is the memory that a reference touches in a turn of a loop.
 type span struct {
 	low, bytes uint64 // of all inner loops together
-	by         int64  // that a turn goes on
+	by         int64  // the distance from one turn to the next
 	step       int64  // of the only inner loop; 0: there is none, or several
 	own        uint64 // bytes of the reference
 	stores     bool
 }
 
-// spans are those of the references of a loop within so many others that is cut into turns.
+// spans returns the spans of the references of a loop at this depth that is divided into turns.
 func spans(l *loops.Item, depth int, turns uint64) (list []span) {
 	var walk func(items []loops.Item, around []uint64)
 	walk = func(items []loops.Item, around []uint64) {
@@ -815,9 +815,8 @@ var translations = []struct {
 	{misses.Cache{LineBytes: 1 << pageShift, Sets: secondPages / secondPageWays, Ways: secondPageWays}, walkCycles - secondPageCycles},
 }
 
-// fusedWork is how many cycles two loops take less as one: the instructions that count
-// iterations are there once, what the first loads or stores, the second has in a register, and while
-// one chain of results waits, the other goes on.
+// fusedWork returns the cycles that fusing two loops saves in the core: the loop counter advances once for both,
+// the second loop finds values of the first one in registers, and two chains of dependent operations overlap.
 func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	fuse, ok := by.(change.Fuse)
 	if !ok || r.cost.program == nil || len(fuse.First) == 0 {
@@ -1312,8 +1311,8 @@ func (r *run) strided(nest int) *outline.Array {
 	return nil
 }
 
-// transposes reports whether an array goes on by lines in the innermost loop of a nest, and another one, which goes
-// on within a line, would do so in the other order of the loops.
+// transposes reports whether one array advances by lines in the innermost loop of a nest, and another one, which
+// advances within a line, would advance by lines in the other order of the loops.
 func (r *run) transposes(nest int) bool {
 	a := r.strided(nest)
 	if a == nil {

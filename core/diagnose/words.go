@@ -63,7 +63,7 @@ func (d *Diagnosis) most() float64 {
 	return min(1, share(sum, d.Cycles))
 }
 
-// savings is what all findings save together: a range where some were not tried.
+// savings is the share that all findings save together, as a range where some were not tried.
 func (d *Diagnosis) savings() string {
 	least, most := 0.0, 0.0
 	for i := range d.Findings {

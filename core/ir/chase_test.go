@@ -7,7 +7,7 @@ import (
 )
 
 // TestChases: loads of a list's elements are marked, and of these the ones that load the next address. Loads
-// of what an element points to are not: they can overlap.
+// of data that an element points to are not: they can overlap.
 func TestChases(t *testing.T) {
 	r, err := Instrument([]byte(`
 define i64 @list(ptr %head, i64 %key) {

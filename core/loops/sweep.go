@@ -16,8 +16,8 @@ type sweptRow struct {
 	wild bool
 }
 
-// sweep takes whole iterations, from row i on, of a loop that has just begun another iteration. The result
-// is that of [Folder.predicted].
+// sweep consumes whole iterations of a loop that has just begun another iteration, starting at row i. The
+// result equals that of [Folder.predicted].
 func (f *Folder) sweep(c *rows, i int) (next int) {
 	w := &f.walk
 	t := &w.frames[w.begun-1]
@@ -28,7 +28,7 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	}
 	period, first := int(rows), i
 	most := i + int(min(uint64((len(c.Addr)-i)/period), t.trips-t.done))*period
-	for size := period; i < most; size *= 2 { // so that few rows are compared in vain
+	for size := period; i < most; size *= 2 { // doubling, so that a mismatch wastes few comparisons
 		end := min(i+size, most)
 		equal := c.repeats(i, end, period)
 		for i+period <= equal && f.grows(c.Addr[i-period:i+period]) {
@@ -56,7 +56,7 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	return i
 }
 
-// foresee finds out the rows of an iteration, and reports whether all iterations have that many.
+// foresee collects the rows of an iteration, and reports whether all iterations have that many.
 func (f *Folder) foresee(t *frame, rows int) bool {
 	if t.foreseen {
 		return len(t.rows) == rows

@@ -20,7 +20,7 @@ type CodeView struct {
 	*Code
 	Sort, Search string
 	Document     func() *report.Document // what is exported; nil: nothing
-	// OfPlace is what is exported of the distances of a place; nil: nothing.
+	// OfPlace returns the document that exports the distances of a place; nil: there is none.
 	OfPlace func(named string) func() *report.Document
 
 	order []int

@@ -121,8 +121,8 @@ func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) 
 // most is where steps and lengths end that are looked at: beyond, sums might not fit.
 const most = 1 << 44
 
-// rowsOf finds the rows of an array: the smallest pitch that all references keep to, none of which
-// goes from one row into the next.
+// rowsOf finds the rows of an array. The pitch is the smallest step of a loop with which no reference crosses
+// from one row into the next.
 func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 	type use struct {
 		leaf   *loops.Item
