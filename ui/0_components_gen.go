@@ -1633,7 +1633,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "summary")
-					vgn.SetInnerHTML(vugu.HTML("What is doubtful about the levels"))
+					vgn.SetInnerHTML(vugu.HTML("Caveats of the levels"))
 					for vgiterkeyt, w := range c.doubts() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -1793,7 +1793,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									{
 										vgparent := vgn
 										_ = vgparent
-										addText(vgparent, "Who touched the line before was not noted in this pass: “Note who touched a line before” in the settings does.")
+										addText(vgparent, "This analysis did not record who accessed the line before. Turn on “Record who accessed a line before” in the settings, and analyse again.")
 									}
 								}
 							}

@@ -112,6 +112,10 @@ func (c *Code) MostWords(level int) string {
 	made, total := c.most[level].misses, c.Total(level)
 	places := Plural(uint64(len(c.rows)), c.By.Name(), c.By.Name()+"s")
 	of := c.aboutTotal(level) + Count(total) + " misses in " + c.Levels[level].Level.Cache.Name
+	cause := " (highlighted) cause 90" + thin + "% of the " + of + "."
+	if n == 1 {
+		cause = " (highlighted) causes 90" + thin + "% of the " + of + "."
+	}
 	switch {
 	case total == 0:
 		return "Nothing misses in " + c.Levels[level].Level.Cache.Name + "."
@@ -120,9 +124,9 @@ func (c *Code) MostWords(level int) string {
 	case made < 0.9*total:
 		return "All " + places + " together make " + c.about(level) + Percent(made/total) + " of the " + of + "; the others are conflicts in sets, of which it is not known whose they are."
 	case !c.Levels[level].Exact:
-		return "About " + Exact(uint64(n)) + " of " + places + " (highlighted) cause 90" + thin + "% of the " + of + "."
+		return "About " + Exact(uint64(n)) + " of " + places + cause
 	default:
-		return Exact(uint64(n)) + " of " + places + " (highlighted) cause 90" + thin + "% of the " + of + "."
+		return Exact(uint64(n)) + " of " + places + cause
 	}
 }
 

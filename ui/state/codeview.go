@@ -198,15 +198,15 @@ func (v *CodeView) Estimates() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "Whose the misses in " + strings.Join(names, " and ") + " are is estimated (≈): this analysis did not measure a cache of that size and these ways by site."
+	return "The rows that cause the misses in " + strings.Join(names, " and ") + " are estimated (≈): this analysis did not measure a cache of that size and associativity by site."
 }
 
 // Method says how the numbers were computed.
 func (v *CodeView) Method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {
-			return "The sums are those of the Caches view. Whose misses they are follows from the stack distances of each place, which are counted in bins: " +
-				"an estimate (≈) where a level has sets, or a size within a bin, and was not measured by site."
+			return "The totals equal those of Caches. The misses of each row are computed from its stack distances, which are counted in bins. They are " +
+				"estimates (≈) for a level that has sets or a size within a bin, and was not measured by site."
 		}
 	}
 	return "Exact: each level was measured by site, or is fully associative, and each place's stack distances were counted."
