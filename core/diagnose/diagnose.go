@@ -223,21 +223,9 @@ func (d *Diagnosis) ranked() *Diagnosis {
 	}
 	d.keepWorth()
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(b.likely(), a.likely()), cmp.Compare(b.Most, a.Most))
+		return cmp.Or(cmp.Compare(b.Saved, a.Saved), cmp.Compare(b.Most, a.Most))
 	})
 	return d
-}
-
-// likely is the number of cycles by which a finding is ranked. A fix of random accesses cannot be tried, but
-// prefetching or sorting usually saves a third of their waits or more.
-func (f *Finding) likely() float64 {
-	switch {
-	case f.Kind == RandomAccess && !f.Tried:
-		return max(f.Saved, f.Most/3)
-	case f.Kind == NUMA: // which threads use the pages is counted; where the threads run is unknown
-		return f.Most
-	}
-	return f.Saved
 }
 
 // keepWorth removes the findings that save too little to be read. Where the others save little

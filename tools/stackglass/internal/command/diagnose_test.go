@@ -27,6 +27,7 @@ type diagnosed struct {
 		Kind, Function, File, Fix, Why string
 		Line                           int
 		SavedShare                     float64 `json:"saved_share"`
+		SavedCycles                    float64 `json:"saved_cycles"`
 		Least                          float64 `json:"saved_least_share"`
 		Most                           float64 `json:"saved_most_share"`
 		Tried                          bool
@@ -40,6 +41,17 @@ func diagnose(t *testing.T, trace string) (d diagnosed) {
 		t.Fatalf("diagnose %s: exit %d, %v, %s", trace, got.code, err, got.stderr)
 	}
 	return d
+}
+
+// most is the largest saving of all findings, which come in the order of their savings.
+func (d *diagnosed) most() (share float64) {
+	for i, f := range d.Findings {
+		if i > 0 && f.SavedCycles > d.Findings[i-1].SavedCycles {
+			return math.Inf(1)
+		}
+		share = max(share, f.SavedShare)
+	}
+	return share
 }
 
 // compiled are the options of a program; the others are compiled with -O2.
@@ -83,8 +95,8 @@ func TestCorpus(t *testing.T) {
 			t.Chdir(t.TempDir())
 			bad := diagnose(t, traced(t, path, string(source), false))
 			if kind == "" {
-				if len(bad.Findings) > 0 && bad.Findings[0].SavedShare > 0.1 {
-					t.Errorf("a program without a problem: %+v", bad.Findings[0])
+				if bad.most() > 0.1 {
+					t.Errorf("a program without a problem: %+v", bad.Findings)
 				}
 				rows = append(rows, fmt.Sprintf("| %s | none | %s | | | |", name, first(bad)))
 				return
@@ -93,7 +105,7 @@ func TestCorpus(t *testing.T) {
 			right := func() bool {
 				return len(bad.Findings) > 0 && bad.Findings[0].Kind == kind && max(line-bad.Findings[0].Line, bad.Findings[0].Line-line) <= 2
 			}
-			quiet := func() bool { return len(fixed.Findings) == 0 || fixed.Findings[0].SavedShare <= 0.1 }
+			quiet := func() bool { return fixed.most() <= 0.1 }
 			// On a busy machine threads may run one after the other, which is another run.
 			for again := 0; again < 2 && !all && threaded.Match(source) && !(right() && quiet()); again++ {
 				bad, fixed = diagnose(t, traced(t, path, string(source), false)), diagnose(t, traced(t, path, string(source), true))
@@ -114,7 +126,7 @@ func TestCorpus(t *testing.T) {
 			if quiet() {
 				silent++
 			} else {
-				t.Errorf("the fixed program: %+v", fixed.Findings[0])
+				t.Errorf("the fixed program: %+v", fixed.Findings)
 			}
 			rows = append(rows, fmt.Sprintf("| %s | %s, line %d | %s | %.0f %% | %t | %s |", name, kind, line, first(bad), 100*saved, right(), first(fixed)))
 		})
