@@ -1,6 +1,9 @@
 package ir
 
 import (
+	"maps"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -219,6 +222,22 @@ func (m *metadata) scopeWithin(n, most int) scope {
 
 func (m *metadata) fileName(n int) string {
 	return remembered(&m.files, n, func() string { return field(m.node(n), "!DIFile", "filename") })
+}
+
+// paths returns the path of each file whose name was read. A name may be relative to a folder that is not
+// the one where the compiler ran.
+func (m *metadata) paths() map[string]string {
+	all := make(map[string]string, len(m.files))
+	for _, n := range slices.Sorted(maps.Keys(m.files)) {
+		name := m.files[n]
+		if all[name] != "" {
+			continue
+		}
+		if all[name] = name; !path.IsAbs(name) {
+			all[name] = path.Join(field(m.node(n), "!DIFile", "directory"), name)
+		}
+	}
+	return all
 }
 
 // mostInlined bounds chains of inlined calls, which hostile text may close to cycles.

@@ -457,13 +457,13 @@ func (t *tables) addSources(read func(file string) []byte) {
 	if read == nil {
 		return
 	}
-	seen := map[string]bool{"": true}
+	seen, paths := map[string]bool{"": true}, t.m.metadata.paths()
 	add := func(file string) {
-		if seen[file] || isSystemHeader(file) {
+		if seen[file] || isSystemHeader(paths[file]) {
 			return
 		}
 		seen[file] = true
-		if f, ok := sourcefile.Pack(file, read(file)); ok {
+		if f, ok := sourcefile.Pack(file, read(paths[file])); ok {
 			t.program.Modules[0].Sources = append(t.program.Modules[0].Sources, f)
 		}
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -69,5 +70,34 @@ func TestRecordedSource(t *testing.T) {
 				t.Errorf("the profile has the source files %q", names)
 			}
 		})
+	}
+}
+
+// TestRecordedSourceElsewhere: where the compiler runs in another folder, debug information names the file
+// relative to the folder that both have in common.
+func TestRecordedSourceElsewhere(t *testing.T) {
+	if _, err := exec.LookPath("clang-19"); err != nil {
+		t.Skip("left out: clang-19 is not installed")
+	}
+	in(t, map[string]string{"main.c": "int a[64];\nint main(void)\n{\n\treturn a[7];\n}\n"})
+	source, err := filepath.Abs("main.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(filepath.Dir(source), "prog")
+	if err := os.Mkdir("build", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("build")
+	if got := stackglass("cc", "--", "clang-19", "-O1", "-g", source, "-o", program); got.code != exitOK {
+		t.Fatal(got)
+	}
+	run := exec.Command(program)
+	run.Env = append(os.Environ(), "STACKGLASS_QUIET=1")
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got := stackglass("sites", "prog.sgt", "--format", "json"); !strings.Contains(got.stdout, `"return a[7];"`) {
+		t.Errorf("the source line is missing: %s", got)
 	}
 }
