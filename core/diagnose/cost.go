@@ -139,6 +139,7 @@ func (r *run) price() error {
 	for _, w := range warnings {
 		r.out.Notes = append(r.out.Notes, string(w))
 	}
+	r.unhash()
 	c.levels = levels
 	for k := range levels {
 		behind := h.Memory.LatencyCycles
@@ -262,6 +263,19 @@ func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
 	}
 	plain := sum(c.plain(m, i))
 	return plain > 0 && sum(site[i]) > dependentFrom*plain
+}
+
+// unhash gives levels whose sets are chosen by a hash the sets of other caches: changes cannot be tried
+// otherwise. Their conflicts are not counted, because the hash avoids them.
+func (r *run) unhash() {
+	r.Machine.Levels = slices.Clone(r.Machine.Levels)
+	r.hashed = make([]bool, len(r.Machine.Levels))
+	for k := range r.Machine.Levels {
+		l := &r.Machine.Levels[k]
+		if r.hashed[k], l.Hashed = l.Hashed, false; r.hashed[k] {
+			r.out.Notes = append(r.out.Notes, l.Name+" chooses its sets by a hash; changes are tried in a cache of this size whose sets are chosen by the low bits of the line number")
+		}
+	}
 }
 
 // count counts the misses of the folded trace.

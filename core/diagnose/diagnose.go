@@ -150,6 +150,7 @@ type run struct {
 	full     map[int][]float64 // misses of the loops in caches of the size of a level without sets
 	plain    map[plainNest]float64
 	misses   [][]float64 // of exactMisses
+	hashed   []bool      // levels whose sets are chosen by a hash
 	cost     *costs
 	places   []*place
 	taken    map[*place]float64 // share of a place's waits that findings have, 0 to 1

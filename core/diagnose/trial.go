@@ -1232,6 +1232,9 @@ func worstOf(waits []float64) int {
 // conflictMisses are the misses of a loop in a level beyond those of a cache of its size without sets. The
 // level was counted.
 func (r *run) conflictMisses(loop, level int) float64 {
+	if r.hashed[level] {
+		return 0
+	}
 	r.countFull([]int{level})
 	full := r.full[level]
 	if full == nil { // it was stopped
