@@ -111,7 +111,7 @@ func TestMeasuredHierarchy(t *testing.T) {
 		t.Error("measured levels are called estimates")
 	}
 	d.act(func() { d.app.SetSize(1, 16<<10) })
-	d.wants(`id="code-estimates"`, "Whose the misses in L1 are is estimated", `id="code-again"`)
+	d.wants(`id="code-estimates"`, "The rows that cause the misses in L1 are estimated", `id="code-again"`)
 	if got := first(); !strings.Contains(got, "≈") {
 		t.Errorf("an estimate reads %s", got)
 	}
