@@ -9,7 +9,7 @@ import (
 
 // Fit makes what is about to be rendered such that the renderer can. It shortens texts
 // that there is no room for: the renderer gives up where one has more than 16 KiB, and
-// names of functions can be as long as whoever wrote the trace likes. It also puts a text
+// names of functions can have any length. It also puts a text
 // into empty containers: the renderer keeps the old content of an element that becomes empty. That is right
 // only for elements that scripts draw into.
 func Fit(r *vugu.BuildResults) { fitAll(r, r.Out) }

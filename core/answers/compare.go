@@ -16,7 +16,7 @@ import (
 // describe a row and are left out. Of several lines about a table the first counts whose
 // columns it has. The rows of a table with a + are counts (see [report.Key]).
 //
-// Sites and functions of two programs belong together by what the sources call them: numbers in a
+// Sites and functions of two programs are matched by their names in the source, because numbers in a
 // trace's tables and addresses change with every build. The rows of a table with a ! are problems.
 //
 //go:embed keys.txt

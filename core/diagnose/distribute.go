@@ -79,21 +79,24 @@ func distributable(outer *loops.Item, depth int) bool {
 
 // distributions are the loops of a nest that can be divided.
 func distributions(n *loops.Nest) (list []change.Change) {
-	var walk func(items []loops.Item, path change.Path)
-	walk = func(items []loops.Item, path change.Path) {
-		number := 0
-		for i := range items {
-			if !items[i].IsLoop() {
-				continue
-			}
-			here := append(slices.Clone(path), number)
-			number++
-			if distributable(&items[i], len(here)-1) {
-				list = append(list, distribute{here})
-			}
-			walk(items[i].Body, here)
+	eachLoop(n.Items, nil, func(l *loops.Item, path change.Path) {
+		if distributable(l, len(path)-1) {
+			list = append(list, distribute{path})
 		}
-	}
-	walk(n.Items, nil)
+	})
 	return list
+}
+
+// eachLoop visits the loops among items, each before the loops in it, with their paths.
+func eachLoop(items []loops.Item, path change.Path, visit func(l *loops.Item, path change.Path)) {
+	number := 0
+	for i := range items {
+		if !items[i].IsLoop() {
+			continue
+		}
+		here := append(slices.Clone(path), number)
+		number++
+		visit(&items[i], here)
+		eachLoop(items[i].Body, here, visit)
+	}
 }

@@ -1229,8 +1229,8 @@ func worstOf(waits []float64) int {
 	return worst
 }
 
-// conflictMisses are the misses of a loop in a level beyond those of a cache of its size without sets. The
-// level was counted.
+// conflictMisses returns the misses of a loop in a level minus its misses in a fully associative cache of the
+// same size. The misses of the level must have been counted.
 func (r *run) conflictMisses(loop, level int) float64 {
 	if r.hashed[level] {
 		return 0
@@ -1361,36 +1361,24 @@ type sunkNest struct {
 // as code does that adds to memory in each iteration instead of to a register. The addresses
 // of the leaves do not change in the inner loop.
 func sinkable(n *loops.Nest) (list []sunkNest) {
-	var walk func(items []loops.Item, path change.Path)
-	walk = func(items []loops.Item, path change.Path) {
-		number := 0
-		for i := range items {
-			if !items[i].IsLoop() {
-				continue
+	eachLoop(n.Items, nil, func(l *loops.Item, path change.Path) {
+		inner, leaves, fits := -1, 0, true
+		for j := range l.Body {
+			switch of := &l.Body[j]; {
+			case !of.IsLoop():
+				leaves++
+			case inner >= 0:
+				fits = false
+			default:
+				inner = j
 			}
-			here := append(slices.Clone(path), number)
-			number++
-			inner := -1
-			leaves, fits := 0, true
-			for j := range items[i].Body {
-				switch of := &items[i].Body[j]; {
-				case !of.IsLoop():
-					leaves++
-				case inner >= 0:
-					fits = false
-				default:
-					inner = j
-				}
-			}
-			if inner >= 0 && fits && leaves > 0 && len(here) <= mostDeep && !hasLoop(items[i].Body[inner].Body) {
-				clone := n.Clone()
-				sink(here.Loop(clone), len(here))
-				list = append(list, sunkNest{clone, here})
-			}
-			walk(items[i].Body, here)
 		}
-	}
-	walk(n.Items, nil)
+		if inner >= 0 && fits && leaves > 0 && len(path) <= mostDeep && !hasLoop(l.Body[inner].Body) {
+			clone := n.Clone()
+			sink(path.Loop(clone), len(path))
+			list = append(list, sunkNest{clone, path})
+		}
+	})
 	return list
 }
 

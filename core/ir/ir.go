@@ -70,8 +70,8 @@ type Options struct {
 	CompileOptions string   // how it is compiled, for the tables
 	Instrs         bool     // list every block's instructions, for models of pipelines
 	Skip           []string // functions to leave as they are, by the linker's name
-	// Read returns the text of the source file at a path, or nil. The tables have the files of the program's own
-	// that their places name, not those of the system. May be nil.
+	// Read returns the text of the source file at a path, or nil. If it is set, the tables contain the
+	// source files of the program's functions and sites, without system headers.
 	Read func(file string) []byte
 }
 

@@ -16,7 +16,7 @@ import (
 //
 //  1. private: on a stack of the core's own (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, MODELS §6.2);
-//  3. coherent after Anger: those of 1 and 2 whose line another core touched last (MODELS §6.3);
+//  3. coherent after Anger: on stacks 1 and 2, the accesses to a line that another core touched last (MODELS §6.3);
 //  4. coherent after Schuff: on a stack of the core's own in which a store of another
 //     core leaves a hole (MODELS §6.4).
 type Sharing struct {

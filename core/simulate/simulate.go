@@ -11,7 +11,7 @@
 //
 // # Demand
 //
-// Demand accesses of the first level are those of the trace. Misses are demanded of the next level,
+// Demand accesses of the first level are the accesses of the trace. Misses are demanded of the next level,
 // so that a level's demand accesses are the misses of the level above (times the number of lines
 // that fill one there, if lines are smaller below). A line that is fetched for a store is a read
 // below; a store is a write below if the level above does not allocate for it. Everything else that

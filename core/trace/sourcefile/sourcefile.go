@@ -49,10 +49,13 @@ func New(all []trace.SourceFile) *Files {
 // Lines returns the lines of the file of that name, nil if it is not there, or several may be meant.
 func (f *Files) Lines(name string) []string {
 	lines, known := f.lines[name]
-	if found := trace.SameFile(name, f.paths); !known && len(found) == 1 {
-		lines = Split(Text(f.all[found[0]]))
-		f.lines[name] = lines
+	if known {
+		return lines
 	}
+	if found := trace.SameFile(name, f.paths); len(found) == 1 {
+		lines = Split(Text(f.all[found[0]]))
+	}
+	f.lines[name] = lines
 	return lines
 }
 
