@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,10 @@ func Levels(p hierarchy.Prediction) report.Table {
 		"name=level", "size_bytes=size", "ways", "line_bytes=line (bytes)", "accesses", "hits", "misses",
 		"misses_low=at least", "misses_high=at most", "miss_ratio=miss ratio", "mpkr=MPKR", "mpki=MPKI",
 		"method", "sdcm_misses=misses by SDCM", "sdcm_off=SDCM off by")}
+	exact := true
 	for _, l := range p.Levels {
+		accesses := predicted(l.Accesses, exact)
+		exact = exact && l.Method == hierarchy.Exact
 		model, off := report.None(), report.None()
 		if l.Beside {
 			model = report.Real(l.SDCMMisses)
@@ -42,11 +46,24 @@ func Levels(p hierarchy.Prediction) report.Table {
 			low, high = report.Real(l.Low), report.Real(l.High)
 		}
 		t.Add(report.TextOf(l.Cache.Name), report.Bytes(l.Cache.SizeBytes), Ways(uint64(l.Cache.Ways)), report.Count(uint64(l.Cache.LineBytes)),
-			report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), low, high, report.Quotient(l.Misses, l.Accesses),
+			accesses, predicted(l.Hits, exact), predicted(l.Misses, exact), low, high, report.Quotient(l.Misses, l.Accesses),
 			knownBy(p.PerKiloReference(l.Misses), p.References > 0), knownBy(p.PerKiloInstruction(l.Misses), p.Instructions > 0),
 			report.TextOf(string(l.Method)), model, off)
 	}
 	return withoutEmpty(t, "misses_low", "misses_high", "mpki", "sdcm_misses", "sdcm_off")
+}
+
+// predicted is a number of accesses: a count if it is exact, else an estimate.
+func predicted(x float64, exact bool) report.Value {
+	if exact && x == math.Trunc(x) {
+		return report.Count(uint64(x))
+	}
+	return report.Real(x)
+}
+
+// exactTo reports whether the numbers of the first n levels are exact.
+func exactTo(p *hierarchy.Prediction, n int) bool {
+	return !slices.ContainsFunc(p.Levels[:n], func(l hierarchy.Level) bool { return l.Method != hierarchy.Exact })
 }
 
 // Ways shows a cache's ways. Fully associative caches have 0.
@@ -72,7 +89,8 @@ func knownBy(x float64, known bool) report.Value {
 func Memory(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "memory", Single: true, Columns: report.Columns(
 		"accesses=memory accesses", "fetched_bytes=bytes fetched")}
-	t.Add(report.Real(p.MemoryAccesses), report.Real(p.MemoryBytes))
+	exact := exactTo(&p, len(p.Levels))
+	t.Add(predicted(p.MemoryAccesses, exact), predicted(p.MemoryBytes, exact))
 	return t
 }
 
@@ -208,9 +226,69 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 	levels := &tables[0]
 	levels.Columns = append(levels.Columns, report.Columns("coherence_misses=of coherence")...)
 	for i := range levels.Rows {
-		levels.Rows[i] = append(levels.Rows[i], report.Real(p.Coherence[i]))
+		levels.Rows[i] = append(levels.Rows[i], predicted(p.Coherence[i], exactTo(&p.Prediction, i+1)))
 	}
 	return tables
+}
+
+// mainNumbersOfLevels are those that people compare of two hierarchies.
+var mainNumbersOfLevels = []string{"size_bytes", "ways", "accesses", "misses", "miss_ratio", "coherence_misses", "cycles", "ns"}
+
+// Against joins the predictions for two hierarchies, A and B: level by level by their names, then
+// the accesses to memory, and the average time of all accesses. People get the main numbers.
+func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, brief bool) report.Table {
+	j := report.Join(inRows(h[0], p[0]), inRows(h[1], p[1]), report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off"}})
+	j.Title = "A against B: " + describe(&h[0], &h[1]) + " and " + describe(&h[1], &h[0])
+	if brief {
+		return j.Pick(mainNumbersOfLevels...).Brief("against")
+	}
+	return j.Table("against")
+}
+
+// inRows has a prediction in one table: a row for each level, for memory and for all accesses.
+func inRows(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
+	t := PredictedByCore(h, p)[0]
+	add := func(name string, single report.Table) {
+		row := map[string]report.Value{"name": report.TextOf(name)}
+		for i, c := range single.Columns {
+			if row[c.Key] = single.Rows[0][i]; t.Index(c.Key) < 0 {
+				t.Columns = append(t.Columns, c)
+			}
+		}
+		t.Rows = append(t.Rows, nil)
+		for i := range t.Rows {
+			for at := len(t.Rows[i]); at < len(t.Columns); at++ {
+				t.Rows[i] = append(t.Rows[i], report.None())
+			}
+		}
+		for key, value := range row {
+			t.Rows[len(t.Rows)-1][t.Index(key)] = value
+		}
+	}
+	add("memory", Memory(p.Prediction))
+	add("all accesses", AverageTime(p.Prediction))
+	return t
+}
+
+// describe names a hierarchy, or lists its levels, and says where threads run if that differs from
+// the other.
+func describe(h, other *hierarchy.Hierarchy) string {
+	text := h.Name
+	if text == "" {
+		var levels []string
+		for _, c := range h.Levels {
+			levels = append(levels, c.String())
+		}
+		text = strings.Join(levels, " ")
+	}
+	switch {
+	case h.Threads == other.Threads:
+	case h.Threads == hierarchy.OnOneCore:
+		text += " (all threads on one core)"
+	default:
+		text += " (each thread on its own core)"
+	}
+	return text
 }
 
 // CoreLevels has a row for each core and level: the core's demand accesses and their misses.
@@ -220,8 +298,9 @@ func CoreLevels(p hierarchy.ByCore) report.Table {
 		"coherence_misses=of coherence")}
 	for n, core := range p.Cores {
 		for i, l := range core.Levels {
-			t.Add(report.Count(uint64(n)), report.TextOf(NumbersOf(core.Threads)), report.TextOf(p.Levels[i].Cache.Name),
-				report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), report.Quotient(l.Misses, l.Accesses), report.Real(l.Coherence))
+			exact := exactTo(&p.Prediction, i+1)
+			t.Add(report.Count(uint64(n)), report.TextOf(NumbersOf(core.Threads)), report.TextOf(p.Levels[i].Cache.Name), predicted(l.Accesses, exactTo(&p.Prediction, i)),
+				predicted(l.Hits, exact), predicted(l.Misses, exact), report.Quotient(l.Misses, l.Accesses), predicted(l.Coherence, exact))
 		}
 	}
 	return t

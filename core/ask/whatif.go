@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ var _ = Add(&Verb{
 	Args: []Arg{
 		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("print what each core asks of each level: level or core")},
 		{Name: "share", Kind: List, Help: manual("parts of the last shared level that threads have to themselves, as in 0=4MiB,1=2MiB")},
+		{Name: "against", Kind: List, Help: manual("another `HIERARCHY` to compare with: a preset, a file, or a level as --cache has it (repeat for the next one)")},
 	},
 	Needs: func(q Question) analysis.Analyses {
 		// Instructions are counted for MPKI.
@@ -33,25 +35,21 @@ var _ = Add(&Verb{
 		if q.Machine.Threads == hierarchy.OnOneCore && q.Text("by") == "core" {
 			return &Error{"--one-core leaves no cores to tell apart: leave it out, or --by core"}
 		}
-		_, err := shares(q)
+		_, _, _, err := q.whatIf()
 		return err
 	},
 	Missing: noDistances,
 	Answer: func(r *Run, q Question, d *report.Document) error {
-		h := q.Machine
-		parts, err := shares(q)
+		h, other, parts, err := q.whatIf()
 		if err != nil {
 			return err
 		}
-		predicted, doubts, err := r.Asker().Predict(h, parts)
+		predicted, doubts, err := r.predict(h, parts)
 		if err != nil {
 			return err
 		}
 		d.Input = append(r.Facts(0), answers.ThreadFacts(r.Profile, h)...)
 		d.Tables = answers.PredictedByCore(h, predicted)
-		if h.About != "" {
-			doubts = append(doubts, hierarchy.Warning(h.Name+": "+h.About))
-		}
 		if q.Text("by") == "core" {
 			if len(predicted.Cores) == 0 {
 				doubts = append(doubts, oneCore(r.Profile))
@@ -60,12 +58,80 @@ var _ = Add(&Verb{
 			}
 		}
 		d.Warnings = r.Told(doubts)
+		if !q.Given("against") {
+			return nil
+		}
+		against, doubts, err := r.predict(other, parts)
+		if err != nil {
+			return err
+		}
+		d.Tables = slices.Insert(d.Tables, 0, answers.Against([2]hierarchy.Hierarchy{h, other}, [2]hierarchy.ByCore{predicted, against}, q.Brief))
+		for _, text := range r.Told(doubts) {
+			if !slices.Contains(d.Warnings, text) {
+				d.Warnings = append(d.Warnings, "B: "+text)
+			}
+		}
 		return nil
 	},
 })
 
+// whatIf returns the hierarchy in question, the one to compare it with, and parts of the last
+// shared level.
+func (q Question) whatIf() (h, other hierarchy.Hierarchy, parts []hierarchy.Share, err error) {
+	if other, err = q.Against(); err == nil {
+		parts, err = shares(q)
+	}
+	return q.Machine, other, parts, err
+}
+
+// predict predicts a hierarchy, with the remarks about it among the warnings.
+func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy.ByCore, []hierarchy.Warning, error) {
+	p, doubts, err := r.Asker().Predict(h, parts)
+	if err == nil && h.About != "" {
+		doubts = append(doubts, hierarchy.Warning(h.Name+": "+h.About))
+	}
+	return p, doubts, err
+}
+
+// Against returns the hierarchy that the one in question is compared with: a preset by its name,
+// and lines as [hierarchy.Hierarchy.Add] reads them. It has no levels if none is given. Threads
+// run where they do in the hierarchy in question, unless a line says otherwise.
+func (q Question) Against() (h hierarchy.Hierarchy, err error) {
+	bad := func(word, want string) error { return &trace.OptionError{Option: "against", Got: word, Want: want} }
+	h.Threads = q.Machine.Threads
+	for i, word := range q.List("against") {
+		var option *trace.OptionError
+		switch preset, unknown := hierarchy.Preset(word); {
+		case i == 0 && unknown == nil:
+			preset.Threads, h = h.Threads, preset
+		case i == 0 && !strings.Contains(word, "=") && errors.As(unknown, &option):
+			return h, bad(word, option.Want+", or a level, as in L1=32KiB,8")
+		default:
+			if err := h.Add(word); errors.As(err, &option) {
+				return h, bad(word, option.Want)
+			}
+			if name, _, _ := strings.Cut(word, "="); name != "threads" {
+				h.Name = ""
+			}
+		}
+	}
+	if q.Given("against") && len(h.Levels) == 0 {
+		return h, bad(strings.Join(q.List("against"), " "), "at least one level, as in L1=32KiB,8")
+	}
+	return h, nil
+}
+
+// Levels returns the levels of every hierarchy in question, which an analysis has to count for.
+func (q Question) Levels() hierarchy.Hierarchy {
+	h := q.Caches()
+	if other, err := q.Against(); err == nil {
+		h.Levels = slices.Concat(h.Levels, other.Levels)
+	}
+	return h
+}
+
 // LevelLines is for Verb.Lines: the line sizes of the caches in question, ascending.
-func LevelLines(q Question) []uint32 { return LineSizes(q.Caches()) }
+func LevelLines(q Question) []uint32 { return LineSizes(q.Levels()) }
 
 // LineSizes returns the line sizes of a hierarchy, ascending.
 func LineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
@@ -78,7 +144,7 @@ func LineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
 
 // setTables is the analysis of set tables if they make the answer for a level exact.
 func setTables(q Question) analysis.Analyses {
-	if NeedsSets(q.Caches()) {
+	if NeedsSets(q.Levels()) {
 		return analysis.Sets
 	}
 	return 0

@@ -23,6 +23,7 @@ type asking struct {
 	oneCore bool
 
 	// Hooks for options that only the command has; each may be nil.
+	read    func(q *ask.Question) error                                   // before the question is checked
 	check   func(q ask.Question) error                                    // before the file is read
 	prepare func(l *answerable, run *ask.Run) error                       // after it was read
 	instead func(run *ask.Run, q ask.Question) (done bool, err error)     // may replace the answer
@@ -112,6 +113,11 @@ func (o *asking) question() (q ask.Question, err error) {
 	}
 	place(&q.Machine, o.oneCore)
 	q.Brief = !exactRows(o.r.format)
+	if o.read != nil {
+		if err := o.read(&q); err != nil {
+			return q, err
+		}
+	}
 	if err := q.Check(); err != nil {
 		return q, usage(err)
 	}
@@ -184,7 +190,7 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 	if r.spill != "" {
 		needed &^= analysis.Sharing // stacks of threads have to stay in memory
 	}
-	r.asked, r.analyses = q.Caches(), needed.String()
+	r.asked, r.analyses = q.Levels(), needed.String()
 	if (q.Verb.Name == "sites" || q.Verb.Name == "diagnose") && r.utilisation == nil {
 		r.levels = q.Caches().Levels // at whose sizes it is measured what of fetched lines is used
 	}

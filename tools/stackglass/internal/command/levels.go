@@ -57,15 +57,20 @@ func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error)
 	case named == "":
 		return hierarchy.Hierarchy{}, usagef("no cache to ask about: give --cache L1=32KiB,8, or --hierarchy and one of ", strings.Join(presetNames(), ", "))
 	}
+	return namedHierarchy("hierarchy", named)
+}
+
+// namedHierarchy returns the hierarchy that an option names: a preset, or a file's.
+func namedHierarchy(option, named string) (hierarchy.Hierarchy, error) {
 	h, unknown := hierarchy.Preset(named)
 	if unknown == nil {
 		return h, nil
 	}
 	text, err := os.ReadFile(named)
 	if err != nil {
-		return h, usagef("--", unknown.Error(), "; or a file, and there is none of that name that can be read; the presets are ", strings.Join(presetNames(), ", "))
+		return h, usagef("--", option, strings.TrimPrefix(unknown.Error(), "hierarchy"), "; or a file, and there is none of that name that can be read; the presets are ", strings.Join(presetNames(), ", "))
 	}
-	return readHierarchy(named, text)
+	return readHierarchy("--"+option+" "+named, named, text)
 }
 
 // givenLevels reads the values of --cache.
@@ -86,8 +91,9 @@ func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 }
 
 // readHierarchy reads a file in YAML or in one of the forms of package config. About
-// contains the statements of the file that a [hierarchy.Hierarchy] cannot hold.
-func readHierarchy(path string, text []byte) (h hierarchy.Hierarchy, err error) {
+// contains the statements of the file that a [hierarchy.Hierarchy] cannot hold. where is the
+// option that names the file.
+func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err error) {
 	var notes []string
 	form := config.Recognise(text)
 	if form == config.YAML {
@@ -96,13 +102,13 @@ func readHierarchy(path string, text []byte) (h hierarchy.Hierarchy, err error) 
 		h, notes, err = config.Read(text)
 	}
 	if err != nil {
-		return h, usagef("--hierarchy ", path, " (read as ", string(form), "): ", err.Error())
+		return h, usagef(where, " (read as ", string(form), "): ", err.Error())
 	}
 	if h.Name == "" {
 		h.Name = path
 	}
 	h.About = strings.TrimSpace(h.About + " " + strings.Join(notes, "; "))
-	return h, namable("--hierarchy "+path, h)
+	return h, namable(where, h)
 }
 
 // namable refuses names of caches that are ambiguous in --fail-if.

@@ -14,6 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/byfl"
 	diagnosis "github.com/stackglass/stackglass/core/diagnose"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
@@ -23,8 +24,27 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// whatIf adds budgets.
+// whatIf adds budgets, and files that describe the hierarchy to compare with.
 func (a *app) whatIf(cmd *cobra.Command, o *asking) {
+	completeFiles(cmd, "against", presetNames())
+	var against hierarchy.Hierarchy
+	o.read = func(q *ask.Question) (err error) {
+		list := q.List("against")
+		if len(list) != 1 || strings.Contains(list[0], "=") {
+			return nil
+		}
+		if _, unknown := hierarchy.Preset(list[0]); unknown != nil {
+			against, err = namedHierarchy("against", list[0])
+			*q = q.With("against", against.Lines()...)
+		}
+		return err
+	}
+	o.then = func(_ *answerable, _ ask.Question, d *report.Document) error {
+		if against.About != "" {
+			d.Warnings = append(d.Warnings, "B: "+against.Name+": "+against.About)
+		}
+		return nil
+	}
 	var budgets []budget
 	texts := cmd.Flags().StringArray("fail-if", nil, "exit 1 if this holds, as in 'L2.misses>1e6' (may be repeated)")
 	o.check = func(q ask.Question) (err error) {
