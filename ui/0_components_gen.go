@@ -812,7 +812,7 @@ func (c *Caches) answer() *state.Caches { return c.App.answer() }
 func (c *Caches) machine() hierarchy.Hierarchy { return c.App.Machine() }
 
 func (c *Caches) keepWords() string {
-	if c.App.Screen.Beside.Levels != nil {
+	if c.App.Screen.Beside != nil {
 		return "keep this one as B instead"
 	}
 	return "keep as B, to compare"
@@ -850,10 +850,10 @@ func (c *Caches) Table(name string) *state.Table {
 	case "common":
 		return v.CommonTable()
 	case "by-core":
-		return c.answer().Cores
+		return v.CoresTable(c.machine())
 	case "against":
-		if beside := c.App.Screen.Beside; beside.Levels != nil {
-			return state.Against(c.App.machineName(), beside.Name, c.answer(), v.Predict(beside))
+		if words := c.App.Screen.Beside; words != nil {
+			return v.Against(c.machine(), words)
 		}
 	}
 	return nil
@@ -884,7 +884,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				if c.App.Screen.Beside.Levels != nil {
+				if c.App.Screen.Beside != nil {
 					{
 						var vgcomp vugu.Builder = c.Against
 						if vgcomp != nil {
@@ -897,7 +897,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				if c.answer().Cores != nil {
+				if c.answer().Prediction.Cores != nil {
 					{
 						var vgcomp vugu.Builder = c.ByCore
 						if vgcomp != nil {
@@ -935,7 +935,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn.SetInnerHTML(c.keepWords())
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(false) })
 				addText(vgparent, "\n\t\t\t")
-				if c.App.Screen.Beside.Levels != nil {
+				if c.App.Screen.Beside != nil {
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-drop")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(true) })
 					{

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -349,9 +350,9 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	d.act(d.app.AddLevel)
 	d.act(func() { d.app.SetLatency(4, "60,5") })
 	d.act(func() { d.app.RemoveLevel(1) })
-	d.wants(`id="level-3"`, "L4", `id="table-against"`, "A: own sizes", "B: i7-6700", "average access time, cycles")
+	d.wants(`id="level-3"`, "L4", `id="table-against"`, "A against B: L2=", " and i7-6700", "average access time (cycles)")
 	s := state.ParseScreen(d.hash)
-	if len(s.Levels) != 3 || s.Levels[2].LatencyCycles != 60.5 || s.Memory.LatencyCycles != 246 || s.ClockGHz != 4 || s.Beside.Name != "i7-6700" || len(s.Beside.Levels) != 3 {
+	if len(s.Levels) != 3 || s.Levels[2].LatencyCycles != 60.5 || s.Memory.LatencyCycles != 246 || s.ClockGHz != 4 || !slices.Equal(s.Beside, []string{"i7-6700", "threads=own-cores"}) {
 		t.Errorf("hash %q", d.hash)
 	}
 	for _, text := range []string{"fast", "-5", "0", "1e99"} { // stays as it was

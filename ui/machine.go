@@ -70,14 +70,6 @@ func (a *App) answer() *state.Caches {
 	return r.answer
 }
 
-// machineName is a preset's, or what an own one is called.
-func (a *App) machineName() string {
-	if a.Screen.Levels != nil {
-		return "own sizes"
-	}
-	return a.preset().Name
-}
-
 // change asks about other levels for a control; memory and clock stay.
 func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
@@ -260,12 +252,10 @@ func (a *App) threadsLine() string {
 // KeepBeside keeps the hierarchy in question as B; drop forgets it.
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
-	s.Beside = hierarchy.Hierarchy{}
-	if drop {
+	if s.Beside = nil; drop {
 		a.Port.Focus("machine-keep") // the button goes
 	} else {
-		h := a.Machine()
-		s.Beside = hierarchy.Hierarchy{Name: a.machineName(), Levels: h.Levels, Memory: h.Memory, ClockGHz: h.ClockGHz, Threads: h.Threads}
+		s.Beside = state.AgainstWords(a.Machine())
 		a.Port.Announce("Kept as B. Change the hierarchy, and see both.")
 	}
 	a.adjust("beside", s)

@@ -53,7 +53,8 @@ func Levels(p hierarchy.Prediction) report.Table {
 	return withoutEmpty(t, "misses_low", "misses_high", "mpki", "sdcm_misses", "sdcm_off")
 }
 
-// predicted is a number of accesses: a count if it is exact, else an estimate.
+// predicted is a number of accesses: a count if it is exact, else a real number. Exact methods
+// expect fractions where several cores share sets.
 func predicted(x float64, exact bool) report.Value {
 	if exact && x == math.Trunc(x) {
 		return report.Count(uint64(x))
@@ -232,7 +233,7 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 }
 
 // mainNumbersOfLevels are those that people compare of two hierarchies.
-var mainNumbersOfLevels = []string{"size_bytes", "ways", "accesses", "misses", "miss_ratio", "coherence_misses", "cycles", "ns"}
+var mainNumbersOfLevels = []string{"size_bytes", "ways", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns"}
 
 // Against joins the predictions for two hierarchies, A and B: level by level by their names, then
 // the accesses to memory, and the average time of all accesses. People get the main numbers.

@@ -76,8 +76,8 @@ func (t *Threads) Cores() report.Table {
 		for n := range s.Cores {
 			c, asked := &s.Cores[n], &t.levels[i].Cores[n].Levels[0]
 			table.Add(report.TextOf(level.Name), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
-				report.Real(t.asker.Alone(level, n)), report.Real(asked.Misses), report.Count(c.Coherent.Cold),
-				report.Real(asked.Misses-asked.Coherence-float64(c.Coherent.Cold)), report.Real(asked.Coherence), report.Count(c.Coherent.Invalidations))
+				predicted(t.asker.Alone(level, n), true), predicted(asked.Misses, true), report.Count(c.Coherent.Cold),
+				predicted(asked.Misses-asked.Coherence-float64(c.Coherent.Cold), true), predicted(asked.Coherence, true), report.Count(c.Coherent.Invalidations))
 			if o := c.Off; o != nil {
 				misses := coherentOff(c, level, asked.Misses)
 				off.add("private_misses", wholeOff(t.privateOff(c, level, n)))
@@ -126,7 +126,7 @@ func (t *Threads) Views() report.Table {
 				off.add("anger_misses", report.None())
 				off.add("misses", wholeOff(coherent))
 			}
-			table.Add(report.TextOf(level.Name), report.Real(v.Accesses), report.Real(v.Private), report.Real(v.Anger), report.Real(v.Coherent), report.YesNo(v.Exact))
+			table.Add(report.TextOf(level.Name), predicted(v.Accesses, true), predicted(v.Private, true), predicted(v.Anger, true), predicted(v.Coherent, true), report.YesNo(v.Exact))
 		}
 	}
 	off.insert(&table)
@@ -171,7 +171,7 @@ func (t *Threads) Domains() report.Table {
 				share = report.Bytes(lines * uint64(level.LineBytes))
 			}
 			table.Add(report.TextOf(level.Name), report.ListOf(NumbersOf(cores)), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
-				report.Real(asked.Misses), report.Real(t.asker.Alone(level, n)), share)
+				predicted(asked.Misses, true), predicted(t.asker.Alone(level, n), true), share)
 			if c.Off == nil {
 				continue
 			}

@@ -123,6 +123,7 @@ type Words struct {
 	Count       func(uint64) string  // whole numbers
 	Size        func(uint64) string  // in bytes; nil: as Count
 	Real, Share func(float64) string // Share is of a number from 0 to 1
+	Decimal     func(float64) string // nil: as Real
 }
 
 // Shown writes the value for people, in a style.
@@ -138,7 +139,12 @@ func (v Value) Shown(w Words) string {
 		fallthrough
 	case countKind:
 		return w.Count(v.count)
-	case realKind, decimalKind:
+	case decimalKind:
+		if w.Decimal != nil {
+			return w.Decimal(v.real)
+		}
+		fallthrough
+	case realKind:
 		return w.Real(v.real)
 	case ratioKind:
 		return w.Share(v.real)

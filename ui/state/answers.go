@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -80,15 +81,16 @@ func (a *Answers) once(name string, make func() *Table) *Table {
 	return a.tables[name]
 }
 
-// table shows columns of the main table of an answer; without an answer, its caption says
-// why. where and keys are those of show.
+// table shows columns of the first table of an answer; without an answer, its caption says
+// why. The caption "" is the table's title. where and keys are those of show.
 func (a *Answers) table(caption string, q ask.Question, where map[string]string, keys ...string) *Table {
 	d, err := a.Answer(q)
 	if err != nil {
 		return &Table{Caption: upper(err.Error())}
 	}
+	q.Brief = false // exports have all of it
 	t := show(&d.Tables[0], answerWords, where, keys...).unsorted().of(a.document(q))
-	t.Caption = caption
+	t.Caption = cmp.Or(caption, t.Caption)
 	return t
 }
 
@@ -119,10 +121,5 @@ func (v *View) question(verb string) ask.Question {
 	return q
 }
 
-// answerWords are those of answers, whose numbers are exact unless they have a fraction.
-var answerWords = report.Words{Count: Exact, Size: Bytes, Share: Percent, Real: func(x float64) string {
-	if x == float64(uint64(max(x, 0))) {
-		return Count(x)
-	}
-	return about + Count(x)
-}}
+// answerWords are those of answers, where numbers that need not be whole are estimates.
+var answerWords = report.Words{Count: Exact, Size: Bytes, Share: Percent, Decimal: significant, Real: func(x float64) string { return about + Count(x) }}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/report"
 )
 
 // LevelCard is one level with its prediction.
@@ -32,7 +31,6 @@ type LevelCard struct {
 // Caches is the answer to one question about a hierarchy.
 type Caches struct {
 	Levels   []LevelCard
-	Cores    *Table   // what each core asks of each level; nil: one core
 	Memory   string   // accesses that reach memory
 	Traffic  string   // bytes that they fetch
 	Least    string   // the least time that this takes; "": not known
@@ -66,7 +64,6 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		return c
 	}
 	c.Prediction = p
-	c.Cores = v.coresTable(h, p)
 	mark := ""
 	for i := range p.Levels {
 		c.Levels[i].Accesses = mark + Count(p.Levels[i].Accesses)
@@ -313,54 +310,25 @@ func Typed(x float64) string {
 	return hierarchy.FormatNumber(x)
 }
 
-// numbers are what an answer comes to, level by level and in sum, with times if they are asked for.
-func (c *Caches) numbers(times bool) report.Table {
-	t, p := report.Table{Columns: []report.Column{{Key: "number", Label: "number"}, {Key: "value", Label: "value"}}}, &c.Prediction.Prediction
-	add := func(name string, value report.Value) { t.Add(report.TextOf(name), value) }
-	exact := true
-	for i, l := range p.Levels {
-		exact, _ = exactTo(p, i)
-		add(l.Cache.Name+" misses", predicted(l.Misses, exact))
-		add(l.Cache.Name+" local miss ratio", report.Ratio(l.Misses/max(l.Accesses, 1)))
-	}
-	known := func(x float64) report.Value {
-		if x == 0 {
-			return report.None()
-		}
-		return report.Decimal(x)
-	}
-	if add("memory accesses", predicted(p.MemoryAccesses, exact)); times {
-		add("average access time, cycles", known(p.AverageCycles))
-		add("average access time, ns", known(p.AverageNanoseconds))
-	}
-	return t
+// Against compares the hierarchy in question with another one, which is given by the words of the
+// command's option --against.
+func (v *View) Against(h hierarchy.Hierarchy, words []string) *Table {
+	q := v.question("what-if").With("against", words...)
+	q.Machine, q.Brief = h, true
+	return v.table("", q, nil)
 }
 
-// predicted is a number of accesses of a model, to whole ones; a count where it is exact.
-func predicted(x float64, exact bool) report.Value {
-	if exact {
-		return report.Count(uint64(math.Round(x)))
+// AgainstWords are the words of a hierarchy for [View.Against].
+func AgainstWords(h hierarchy.Hierarchy) []string {
+	words := h.Lines()
+	if h.Threads == hierarchy.OnOwnCores {
+		words = append(words, "threads=own-cores")
 	}
-	return report.Real(math.Round(x))
-}
-
-// Against has the answers for two hierarchies side by side: level by level, and what they come to.
-func Against(nameA, nameB string, a, b *Caches) *Table {
-	times := a.Average != "" || b.Average != ""
-	joined := report.Join(a.numbers(times), b.numbers(times), report.Key{Columns: []string{"number"}})
-	joined.Title = "A against B: " + nameA + " and " + nameB
-	t := newReportTable(compareSchema, joined.Brief("against"), joined.Table("against"), "", againstWords)
-	t.Columns[1].Name, t.Columns[2].Name = "A: "+nameA, "B: "+nameB
-	return t
-}
-
-// againstWords are those of predictions and of times.
-var againstWords = report.Words{Count: Exact, Share: Percent, Real: func(x float64) string {
-	if x == math.Trunc(x) {
-		return about + Count(x)
+	if preset, err := hierarchy.Preset(h.Name); err == nil && slices.Equal(preset.Levels, h.Levels) {
+		return []string{preset.Name, words[len(words)-1]}
 	}
-	return significant(x)
-}}
+	return words
+}
 
 // withLine is a cache with lines of another size.
 func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {

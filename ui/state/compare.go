@@ -263,24 +263,7 @@ func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
 	q := ask.New(ask.VerbOf("what-if"))
 	q.Machine = h
 	a := c.ask(q, "levels")
-	t := a.byNumber("Levels, A and B", []string{"name", "size_bytes", "ways"}, "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
-	estimated := map[string]bool{}
-	c.both(func(_ int, v *View) {
-		p, _, _ := v.predict(h)
-		for i, l := range p.Levels {
-			exact, above := exactTo(&p.Prediction, i)
-			for _, number := range []string{"accesses", "hits", "misses", "coherence misses"} {
-				if number == "accesses" && !above || number != "accesses" && !exact {
-					estimated[l.Cache.Name+number] = true
-				}
-			}
-		}
-	})
-	number := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == "number" })
-	t.mark(func(cells []string, column int) bool {
-		return column > number && column < len(cells)-1 && estimated[cells[0]+cells[number]]
-	})
-	return t
+	return a.byNumber("Levels, A and B", []string{"name", "size_bytes", "ways"}, "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
 // mark puts a ≈ before the cells that are estimates and do not have one.

@@ -16,9 +16,6 @@ var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 // about stands before what is no exact number.
 const about = "≈ "
 
-// predictedWords are those of tables whose numbers with a fraction are a model's.
-var predictedWords = report.Words{Count: Exact, Real: func(x float64) string { return about + Count(x) }, Share: Percent}
-
 // CounterTables are the tables of a profile's counters, by their keys, in order:
 // the program's, or the one of functions or blocks.
 func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []string, tables map[string]*Table) {
@@ -92,7 +89,7 @@ func CounterDefinitions(p *profile.Profile) *Table {
 	for _, m := range list {
 		t.Add(report.TextOf(m.Label), report.TextOf(m.Text))
 	}
-	return newReportTable("stackglass.counters", t, t, "", words)
+	return show(&t, words, nil).unsorted().of(oneTable("stackglass.counters", t))
 }
 
 // MissingCounters says in sentences what a profile's counters leave out, and why.

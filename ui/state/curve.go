@@ -141,15 +141,8 @@ func (v *View) CommonTable() *Table {
 	return v.once("common", func() *Table {
 		q := v.question("curve")
 		q.Brief = true
-		d, err := v.Answer(q)
-		if err != nil {
-			return &Table{Caption: upper(err.Error())}
-		}
-		common := d.Tables[0]
-		common.Rows = common.Rows[max(0, len(common.Rows)-PageRows):]
-		t := show(&common, answerWords, nil).unsorted().of(v.document(v.question("curve")))
-		t.Caption = "Misses at common sizes, fully associative LRU" + v.oneCache()
-		return t
+		t := v.table("Misses at common sizes, fully associative LRU"+v.oneCache(), q, nil)
+		return t.from(t.Rows - PageRows)
 	})
 }
 

@@ -236,14 +236,17 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 	return true
 }
 
-// safe keeps letters and digits.
-func safe(name string) string {
+// safe keeps letters, digits and hyphens.
+func safe(name string) string { return keep(name, "-") }
+
+// keep keeps letters, digits and these other ones.
+func keep(text, also string) string {
 	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(also, r) {
 			return r
 		}
 		return -1
-	}, name)
+	}, text)
 }
 
 // oneCore is the placement of all threads on one core, in the URL and in choices.
@@ -292,37 +295,11 @@ func (c *Comparison) ThreadsOn(h hierarchy.Hierarchy) string {
 	return "A: " + one(a) + ". B: " + one(b)
 }
 
-// coresTable is what each core asks of each level; nil for one core.
-func (v *View) coresTable(h hierarchy.Hierarchy, p hierarchy.ByCore) *Table {
-	if len(p.Cores) == 0 {
-		return nil
-	}
-	brief := picked(answers.CoreLevels(p), "threads", "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
-	for i, row := range brief.Rows {
-		exact, above := exactTo(&p.Prediction, i%len(p.Levels))
-		for j, column := range brief.Columns {
-			switch x, _ := row[j].Number(); column.Key {
-			case "accesses":
-				row[j] = predicted(x, above)
-			case "hits", "misses", "coherence_misses":
-				row[j] = predicted(x, exact)
-			}
-		}
-	}
+// CoresTable is what each core asks of each level.
+func (v *View) CoresTable(h hierarchy.Hierarchy) *Table {
 	q := v.question("what-if").With("by", "core")
 	q.Machine = h
-	return show(&brief, predictedWords, nil).unsorted().of(v.document(q))
-}
-
-// exactTo reports whether a level's numbers are exact: it and all above it are. Its
-// accesses are where all above it are.
-func exactTo(p *hierarchy.Prediction, level int) (exact, above bool) {
-	exact, above = true, true
-	for _, l := range p.Levels[:level+1] {
-		above = exact
-		exact = exact && l.Method == hierarchy.Exact
-	}
-	return exact, above
+	return v.table("", q, nil, "threads", "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
 // problem says why a hierarchy has no answer, and which groups of threads an analysis

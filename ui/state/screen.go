@@ -1,10 +1,12 @@
 package state
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
@@ -22,8 +24,7 @@ type Screen struct {
 	ClockGHz  float64           // of Levels
 	Preset    string            // "": the default one
 	Threads   hierarchy.Placement
-	// Beside is a hierarchy that was kept beside the one in question; without levels: none.
-	Beside    hierarchy.Hierarchy
+	Beside    []string           // the hierarchy that it is compared with, in the words of --against; nil: none
 	Cell      Cell               // sets × ways that are picked
 	Conflicts bool               // the map of these shows conflict misses
 	Log2Lines []int              // capacities of the view over time; nil: the default ones
@@ -92,7 +93,16 @@ var settings = []setting{
 		}
 		return ""
 	}, func(s *Screen, text string) { s.Threads = placementOf(text) }},
-	{"beside", func(s *Screen) string { return formatMachine(s.Beside) }, func(s *Screen, text string) { s.Beside = parseMachine(text) }},
+	{against, func(s *Screen) string { return strings.Join(s.Beside, "&"+against+"=") }, func(s *Screen, text string) {
+		if text = safeLine(text); text != "" && len(s.Beside) < hierarchy.MostLevels {
+			s.Beside = append(s.Beside, text)
+		}
+	}},
+	{"beside", func(*Screen) string { return "" }, func(s *Screen, text string) { // in older links
+		if h := parseMachine(text); h.Levels != nil {
+			s.Beside = AgainstWords(h)
+		}
+	}},
 	{"cell", func(s *Screen) string { return s.Cell.format() }, func(s *Screen, text string) { s.Cell = parseCell(text) }},
 	{"map", func(s *Screen) string {
 		if s.Conflicts {
@@ -144,6 +154,9 @@ var settings = []setting{
 	}, func(s *Screen, text string) { s.Page = int(max(parse(text, 31), 1)) - 1 }},
 	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }}, // an open one has Open
 }
+
+// against names the argument of what-if, and its setting.
+const against = "against"
 
 // word is a setting of letters and digits.
 func word(name string, of func(*Screen) *string) setting {
@@ -204,10 +217,13 @@ func ParseScreen(hash string) Screen {
 // Unread says in sentences which parts of a hash [ParseScreen] leaves at their
 // defaults, or takes as something else, although they ask for something.
 func Unread(hash string) (list []string) {
+	q := ask.New(ask.VerbOf("what-if"))
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
 		name, value, _ := strings.Cut(part, "=")
 		switch {
 		case value == "":
+		case name == against:
+			q = q.With(against, append(slices.Clone(q.List(against)), value)...)
 		case name == "levels" || name == "beside":
 			if h := parseMachine(value); h.Levels == nil {
 				list = append(list, "The link's "+name+" cannot be read, and are left out: each is NAME.BYTES.WAYS.LINE, as L1.32768.8.64, at most "+strconv.Itoa(MaxLevels)+" of them.")
@@ -219,6 +235,9 @@ func Unread(hash string) (list []string) {
 		case name == "preset" && !isPreset(safe(value)):
 			list = append(list, "The page knows no preset that is called as in the link: another hierarchy is shown.")
 		}
+	}
+	if _, err := q.Against(); err != nil {
+		list = append(list, "The link asks for a hierarchy that does not exist: "+err.Error()+".")
 	}
 	return list
 }
@@ -243,13 +262,10 @@ func parseCapacities(value string) []int {
 }
 
 // safeKey keeps what keys of tables and columns are made of.
-func safeKey(key string) string {
-	parts := strings.Split(key, "_")
-	for i := range parts {
-		parts[i] = safe(parts[i])
-	}
-	return strings.Join(parts, "_")
-}
+func safeKey(key string) string { return keep(key, "-_") }
+
+// safeLine keeps what lines of a hierarchy are made of.
+func safeLine(text string) string { return keep(text, "-=,.") }
 
 // Anew is the screen of an analysis that begins: of the one before, it keeps the
 // hierarchy in question, which the analysis measures, and the processor. It begins with the diagnosis.

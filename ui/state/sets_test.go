@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,21 +178,25 @@ func TestAgainst(t *testing.T) {
 	level := func(ways uint32, latency float64) hierarchy.Hierarchy {
 		return hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 64 * uint64(ways), Ways: ways, LineBytes: 64, LatencyCycles: latency}}, Memory: hierarchy.Memory{LatencyCycles: latency * 10}}
 	}
-	a, b := v.Predict(level(16, 4)), v.Predict(level(64, 0))
-	table := Against("small", "large", a, b)
-	var rows []string
+	small, large := level(16, 4), level(64, 0)
+	table := v.Against(small, AgainstWords(large))
+	rows := map[string]string{}
 	for i := range table.Rows {
-		rows = append(rows, strings.ReplaceAll(strings.Join(table.Row(i), "|"), thin, " "))
+		row := table.Row(i)
+		rows[row[0]+" "+row[1]] = strings.ReplaceAll(strings.Join(row[2:], "|"), thin, " ")
 	}
-	misses := uint64(a.Prediction.Levels[0].Misses)
-	if fewer := misses - uint64(math.Round(b.Prediction.Levels[0].Misses)); !strings.HasPrefix(rows[0], "L1 misses|"+strconv.FormatUint(misses, 10)+"|") || !strings.Contains(rows[0], "|≈ −"+strconv.FormatUint(fewer, 10)+"|−") {
-		t.Errorf("%q, %d misses", rows[0], misses)
+	misses, fewer := v.Predict(small).Prediction.MemoryAccesses, v.Predict(large).Prediction.MemoryAccesses
+	if got := rows["L1 misses"]; !strings.HasPrefix(got, strconv.FormatFloat(misses, 'f', 0, 64)+"|") || !strings.Contains(got, "|≈ −"+strconv.FormatFloat(misses-fewer, 'f', 0, 64)+"|−") {
+		t.Errorf("%q, %v misses", rows, misses)
 	}
-	if time := rows[3]; !strings.HasPrefix(time, "average access time") || !strings.HasSuffix(time, "|–|–|–") {
-		t.Errorf("%q: B has no latencies", time)
+	if time := rows["all accesses average access time (cycles)"]; !strings.HasSuffix(time, "|–|–|–") {
+		t.Errorf("%q: B has no latencies", rows)
 	}
-	if same := Against("a", "a", a, a); same.Row(0)[3] != "0" {
+	if same := v.Against(small, AgainstWords(small)); same.Row(0)[4] != "0"+thin+"B" {
 		t.Errorf("with itself: %q", same.Row(0))
+	}
+	if got := v.Against(small, []string{"nothing"}); !strings.HasPrefix(got.Caption, "Against \"nothing\", want a preset") {
+		t.Errorf("without an answer: %q", got.Caption)
 	}
 }
 

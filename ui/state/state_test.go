@@ -494,14 +494,13 @@ var wholeScreen = Screen{
 	Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64, SharedBy: hierarchy.AllCores}},
 	Log2Lines: []int{4, 9}, Table: "curve", Page: 3, By: answers.ByBlock, Sort: "integer_ops", Place: ByObject, Picked: 5,
 	Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
-	Beside: hierarchy.Hierarchy{Name: "opteron", Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 65536, Ways: 2, LineBytes: 64, LatencyCycles: 3,
-		Hashed: true, SharedBy: 4, Inclusion: hierarchy.Exclusive, Replacement: hierarchy.Random, Write: hierarchy.WriteThroughAround}}},
-	Stack: CoherentStack, OwnBytes: 12 << 10, SharedBytes: 1 << 30, Groups: "0-0-1", Granule: 2, Measure: FlowBytes, Window: 7, Flow: [2]int{2, 64}, Owner: 3,
+	Beside: []string{"L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate", "threads=own-cores"},
+	Stack:  CoherentStack, OwnBytes: 12 << 10, SharedBytes: 1 << 30, Groups: "0-0-1", Granule: 2, Measure: FlowBytes, Window: 7, Flow: [2]int{2, 64}, Owner: 3,
 	Loop: 4, Cores: 16, Division: "loops", Schedule: "dynamic,4", Interleave: "random", Model: "all", Processor: "zen3", Function: 70000, Block: 9,
 }
 
 // The address of wholeScreen, as links have it.
-const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&beside=name.opteron_L1.65536.2.64.l3.s4.h.r2.i2.w3&cell=64x8&map=conflicts&time=4.9&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&window=7&from=2&to=64&owner=3&loop=4&function=70000&block=9&cores=16&page=4"
+const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&window=7&from=2&to=64&owner=3&loop=4&function=70000&block=9&cores=16&page=4"
 
 // A screen comes back from its address as it was, in every setting, and addresses stay
 // what they are.
@@ -521,6 +520,12 @@ func TestScreenSurvivesTheURL(t *testing.T) {
 	}
 	if got := ParseScreen("#demo=ring"); got.Demo != "ring" {
 		t.Errorf("%+v", got)
+	}
+	for _, h := range hierarchy.Presets() { // older links have these words
+		h.Threads = hierarchy.OnOneCore
+		if got := ParseScreen("#beside=" + formatMachine(h)); !slices.Equal(got.Beside, []string{h.Name, "threads=one-core"}) {
+			t.Errorf("%s reads as %q", formatMachine(h), got.Beside)
+		}
 	}
 }
 

@@ -106,21 +106,18 @@ func (t *Table) unsorted() *Table {
 	return t
 }
 
+// from leaves out the rows before the first.
+func (t *Table) from(first int) *Table {
+	if row := t.Row; first > 0 {
+		t.Rows, t.Row = t.Rows-first, func(i int) []string { return row(first + i) }
+	}
+	return t
+}
+
 // of says which document the table is a part of.
 func (t *Table) of(document func() *report.Document) *Table {
 	t.document = document
 	return t
-}
-
-// newReportTable shows a table; whole is what is exported, in a document of that schema.
-// Tables that are sorted by a column can be sorted by any.
-func newReportTable(schema string, brief, whole report.Table, sorted string, style report.Words) *Table {
-	t := show(&brief, style, nil)
-	if t.Sort = sorted; sorted == "" {
-		t.unsorted()
-	}
-	t.key = whole.Key
-	return t.of(oneTable(schema, whole))
 }
 
 // oneTable is a document of one table.

@@ -208,8 +208,10 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 	if line := strings.Replace(answers.ThreadsOn(p.view.Profile, h), " threads", "", 1); line != "" && line != input["threads_on"] {
 		p.Errorf("the page says of threads %q, the command %q", line, input["threads_on"])
 	}
-	if page.Cores != nil {
-		p.exported(page.Cores, "what-if", append(slices.Clone(options), "--by", "core")...)
+	against := state.AgainstWords(hierarchy.Presets()[0])
+	p.exported(p.view.Against(h, against), "what-if", append(slices.Clone(options), "--against", against[0], "--against", against[1])...)
+	if page.Prediction.Cores != nil {
+		p.exported(p.view.CoresTable(h), "what-if", append(slices.Clone(options), "--by", "core")...)
 	}
 }
 
