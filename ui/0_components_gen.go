@@ -2151,6 +2151,7 @@ type CompareView struct {
 	controls
 	Curve, Histogram, Time vugu.Builder
 	Facts, Levels          vugu.Builder
+	Problems               vugu.Builder
 	Counters, Code         vugu.Builder
 	Own, Shared            vugu.Builder
 	Flows, Pairs, Cores    vugu.Builder
@@ -2161,7 +2162,7 @@ func newCompare(a *App) View {
 	return &CompareView{
 		controls: controls{a},
 		Curve:    newFigure(a, "curve", helpCurve), Histogram: newFigure(a, "histogram", helpHistogram), Time: newFigure(a, "time", helpTime),
-		Facts: newTable(a, "facts"), Levels: newTable(a, "levels"),
+		Facts: newTable(a, "facts"), Problems: newTable(a, "problems"), Levels: newTable(a, "levels"),
 		Counters: newTable(a, "counters-compared"), Code: newTable(a, "code-compared"),
 		Functions: newTable(a, "functions-compared"), Blocks: newTable(a, "blocks-compared"),
 		Own: newTable(a, "own-compared"), Shared: newTable(a, "shared-compared"), Flows: newTable(a, "flows-compared"), Pairs: newTable(a, "pairs-compared"), Cores: newTable(a, "cores-compared"),
@@ -2254,10 +2255,25 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Largest differences")
+				vgn = addElement(vgparent, "section\x00class\x00evidence diagnosis\x00aria-label\x00Largest differences")
 				{
 					vgparent := vgn
 					_ = vgparent
+					vgn = addElement(vgparent, "p\x00class\x00verdict\x00id\x00headline")
+					vgn.SetInnerHTML(c.App.compareDiagnoses().headline)
+					vgn = addElement(vgparent, "div\x00class\x00slot")
+					{
+						vgparent := vgn
+						_ = vgparent
+						if c.App.table("problems") != nil {
+							{
+								var vgcomp vugu.Builder = c.Problems
+								if vgcomp != nil {
+									addComponent(vgin, vgout, vgparent, vgcomp)
+								}
+							}
+						}
+					}
 					vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00differences")
 					{
 						vgparent := vgn
@@ -3772,8 +3788,9 @@ var _ log.Logger
 // Diagnosis says what is wrong with the run in view, and what to change. The facts stand
 // below; while the trace is read, alone.
 type Diagnosis struct {
-	App   *App
-	Facts vugu.Builder
+	App    *App
+	Facts  vugu.Builder
+	Lesson vugu.Builder
 }
 
 func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
@@ -3941,6 +3958,19 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgparent
 							addText(vgparent, "JSON")
 						}
+					}
+				}
+			}
+		}
+		vgn = addElement(vgparent, "div\x00class\x00slot")
+		{
+			vgparent := vgn
+			_ = vgparent
+			if c.App.result != nil && c.App.result.demo != nil {
+				{
+					var vgcomp vugu.Builder = c.Lesson
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
@@ -4709,6 +4739,53 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
+// Lesson is the text of the demo in view: a question and its answer.
+type Lesson struct{ App *App }
+
+func (c *Lesson) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
+
+	vgout = &vugu.BuildOut{}
+
+	var vgiterkey interface{}
+	_ = vgiterkey
+	var vgn *vugu.VGNode
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "lesson"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "lesson"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "lesson-title"}}}
+	vgout.Out = append(vgout.Out, vgn) // root for output
+	{
+		vgparent := vgn
+		_ = vgparent
+		vgn = addElement(vgparent, "h2\x00id\x00lesson-title")
+		vgn.SetInnerHTML(c.App.result.demo.Question)
+		for vgiterkeyt, s := range c.App.result.demo.Lesson {
+			var vgiterkey interface{} = vgiterkeyt
+			_ = vgiterkey
+			s := s
+			_ = s
+			vgn = addElement(vgparent, "p")
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = addElement(vgparent, "span")
+				vgn.SetInnerHTML(s.Text)
+				addText(vgparent, " ")
+				if s.Tab != c.App.Screen.Tab {
+					vgn = addElement(vgparent, "a")
+					vgn.AddAttrInterface("href", c.App.hrefOf(s.Tab))
+					vgn.SetInnerHTML("See " + s.Tab.Name())
+				}
+			}
+		}
+	}
+	return vgout
+}
+
+// 'fix' unused imports
+var _ fmt.Stringer
+var _ reflect.Type
+var _ vjson.RawMessage
+var _ js.Value
+var _ log.Logger
+
 // Locality is the histogram of stack distances and the run over time.
 type Locality struct {
 	App             *App
@@ -5339,6 +5416,7 @@ var _ log.Logger
 type ResultView struct {
 	App       *App
 	ThreadsOn vugu.Builder
+	Lesson    vugu.Builder
 	processor string // that is chosen
 }
 
@@ -5365,6 +5443,11 @@ func (c *ResultView) shows() bool { return c.missing() == "" && c.waits() == "" 
 func (c *ResultView) placed() bool {
 	v, is := c.App.view().(placed)
 	return is && c.has() && c.missing() == "" && v.Placed()
+}
+
+// teaches reports whether the text of a demo stands above the view: a diagnosis comes before it.
+func (c *ResultView) teaches() bool {
+	return c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing() == "" && c.App.Screen.Tab != state.TabDiagnosis
 }
 
 // repeats is what the button says that makes what the view lacks; "" where the trace at
@@ -5781,31 +5864,11 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			if c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing() == "" {
-				vgn = addElement(vgparent, "section\x00class\x00lesson\x00id\x00lesson\x00aria-labelledby\x00lesson-title")
+			if c.teaches() {
 				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = addElement(vgparent, "h2\x00id\x00lesson-title")
-					vgn.SetInnerHTML(c.App.result.demo.Question)
-					for vgiterkeyt, s := range c.App.result.demo.Lesson {
-						var vgiterkey interface{} = vgiterkeyt
-						_ = vgiterkey
-						s := s
-						_ = s
-						vgn = addElement(vgparent, "p")
-						{
-							vgparent := vgn
-							_ = vgparent
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(s.Text)
-							addText(vgparent, " ")
-							if s.Tab != c.App.Screen.Tab {
-								vgn = addElement(vgparent, "a")
-								vgn.AddAttrInterface("href", c.href(s.Tab))
-								vgn.SetInnerHTML("See " + s.Tab.Name())
-							}
-						}
+					var vgcomp vugu.Builder = c.Lesson
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
@@ -5887,7 +5950,7 @@ type Root struct {
 
 // NewRoot makes the components of an app.
 func NewRoot(a *App) *Root {
-	return &Root{App: a, Bar: &Bar{App: a}, Kept: &Kept{App: a}, Result: &ResultView{App: a, ThreadsOn: &ThreadsOn{App: a}}}
+	return &Root{App: a, Bar: &Bar{App: a}, Kept: &Kept{App: a}, Result: &ResultView{App: a, ThreadsOn: &ThreadsOn{App: a}, Lesson: &Lesson{App: a}}}
 }
 func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 

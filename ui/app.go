@@ -62,6 +62,7 @@ type App struct {
 	code      codeState
 	nests     loopState
 	diagnosis diagnosisState
+	diagnoses diagnosesState
 	models    modelState
 	pair      pairState
 	cores     coreState

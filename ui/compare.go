@@ -214,6 +214,7 @@ func (v *CompareView) Draw() {
 	a, c := v.App, v.App.comparison()
 	switch a.Screen.Tab {
 	case state.TabDiagnosis:
+		a.askDiagnoses()
 		a.draw(c.Curve(nil))
 	case state.TabLocality:
 		a.draw(c.Histogram())
@@ -250,6 +251,8 @@ func (v *CompareView) Table(chart string) *state.Table {
 	case "time":
 		k := a.comparedCapacity()
 		return once(strconv.Itoa(k), func() *state.Table { return c.TimeTable(k) })
+	case "problems":
+		return a.compareDiagnoses().problems
 	case "facts":
 		return once("", c.Facts)
 	case "levels":

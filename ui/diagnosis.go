@@ -3,6 +3,7 @@ package ui
 import (
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -18,7 +19,7 @@ type diagnosisState struct {
 }
 
 func newDiagnosis(a *App) View {
-	return &Diagnosis{App: a, Facts: &Facts{App: a, Curve: newFigure(a, "curve", helpCurve), Kinds: newTable(a, "kinds")}}
+	return &Diagnosis{App: a, Facts: &Facts{App: a, Curve: newFigure(a, "curve", helpCurve), Kinds: newTable(a, "kinds")}, Lesson: &Lesson{App: a}}
 }
 
 // Waits is part of [View].
@@ -151,13 +152,57 @@ func (a *App) askDiagnosis() {
 			}, func(error) {}) // the diagnosis says the line's number, too
 		}
 	}
-	var args []string
-	if a.Screen.Processor != "" {
-		args = []string{"processor=" + a.Screen.Processor}
-	}
-	s.ask(a, r, state.VerbQuestion("diagnose", a.Machine(), args...), func() {
+	s.ask(a, r, a.diagnosisQuestion(), func() {
 		if s.reply != nil {
 			s.verdict, s.advice = state.Diagnosis(s.reply, mostProblems)
 		}
 	})
+}
+
+func (a *App) diagnosisQuestion() answers.Question {
+	var args []string
+	if a.Screen.Processor != "" {
+		args = []string{"processor=" + a.Screen.Processor}
+	}
+	return state.VerbQuestion("diagnose", a.Machine(), args...)
+}
+
+// diagnosesState is what became of the problems of A in B.
+type diagnosesState struct {
+	other    verbAnswer // the diagnosis of B
+	of       [2]*answers.Reply
+	headline string
+	problems *state.Table // nil: there are none
+}
+
+// askDiagnoses asks what is wrong with both runs in comparison. The caller holds the lock.
+func (a *App) askDiagnoses() {
+	a.askDiagnosis()
+	a.diagnoses.other.ask(a, a.other, a.diagnosisQuestion(), func() {})
+}
+
+// compareDiagnoses joins the answers; before both are there it returns what is waited for.
+func (a *App) compareDiagnoses() *diagnosesState {
+	s, c := &a.diagnoses, a.comparison()
+	if c == nil {
+		return s
+	}
+	for side, x := range [2]*verbAnswer{&a.diagnosis.verbAnswer, &s.other} {
+		switch {
+		case x.err != nil:
+			s.headline, s.problems = "No diagnosis could be made: "+x.err.Error()+". Reload the page to try once more.", nil
+			return s
+		case x.reply == nil:
+			s.headline, s.problems = "Looking for what changed most …", nil
+			return s
+		case x.reply.Problem != "":
+			s.headline, s.problems = state.SideName(side)+": "+x.reply.Problem+".", nil
+			return s
+		}
+	}
+	if of := [2]*answers.Reply{a.diagnosis.reply, s.other.reply}; s.of != of || s.problems == nil {
+		s.of = of
+		s.headline, s.problems = c.Diagnoses(of, a.Machine(), a.Screen.Processor)
+	}
+	return s
 }

@@ -175,6 +175,57 @@ func (c *Compared) Brief(number string) report.Table {
 	return c.Pick(number).Brief(c.Key)
 }
 
+// Headline says in sentences what became of the estimated cycles and of the problems between two
+// diagnoses; "" where something else was compared.
+func Headline(compared []Compared) (text string) {
+	for i := range compared {
+		switch c := &compared[i]; c.Key {
+		case "verdict":
+			text = speedOf(c)
+		case "findings":
+			if text == "" {
+				return ""
+			}
+			var of [3]int
+			for k := range c.Rows {
+				of[c.Rows[k].In]++
+			}
+			if len(c.Rows) == 0 {
+				return text + " Neither run has a problem that a change would mend."
+			}
+			return text + " Problems: " + strconv.Itoa(of[report.InA]) + " fixed, " + strconv.Itoa(of[report.InBoth]) + " remaining, " + strconv.Itoa(of[report.InB]) + " new."
+		}
+	}
+	return text
+}
+
+// speedOf compares the cycles of two verdicts.
+func speedOf(c *Compared) string {
+	total, waiting := c.Cell("cycles"), c.Cell("memory_cycles")
+	if len(c.Rows) == 0 || total < 0 || waiting < 0 {
+		return ""
+	}
+	row := &c.Rows[0]
+	a, _ := row.A[total].Number()
+	b, _ := row.B[total].Number()
+	if a <= 0 || b <= 0 {
+		return ""
+	}
+	text := "B takes about as long as A by estimate"
+	if ratio := max(a, b) / min(a, b); ratio >= 1.01 {
+		factor := strconv.FormatFloat(ratio, 'f', 2, 64)
+		if ratio >= 10 {
+			factor = strconv.FormatFloat(ratio, 'f', 0, 64)
+		}
+		text = "B is an estimated " + factor + " times as fast as A"
+		if b > a {
+			text = "B takes an estimated " + factor + " times as long as A"
+		}
+	}
+	arrow := func(cell int) string { return row.A[cell].Human() + " → " + row.B[cell].Human() }
+	return text + ": " + arrow(total) + " cycles, of which " + arrow(waiting) + " wait for memory."
+}
+
 // CurveAt has the misses of fully associative LRU caches of these capacities, in lines.
 func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Table {
 	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact", Columns: report.Columns(

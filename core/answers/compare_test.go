@@ -70,6 +70,31 @@ func TestKeyOfTablesUnknownHere(t *testing.T) {
 	}
 }
 
+func TestHeadline(t *testing.T) {
+	side := func(cycles, waiting uint64, kinds ...string) []report.Table {
+		verdict := report.Table{Key: "verdict", Columns: report.Columns("verdict", "cycles", "memory_cycles")}
+		verdict.Add(report.TextOf("Memory costs something"), report.Count(cycles), report.Count(waiting))
+		findings := report.Table{Key: "findings", Columns: report.Columns("kind", "function", "data", "saved_cycles")}
+		for _, kind := range kinds {
+			findings.Add(report.TextOf(kind), report.TextOf("main"), report.TextOf("a"), report.Count(1))
+		}
+		return []report.Table{verdict, findings}
+	}
+	for want, sides := range map[string][2][]report.Table{
+		"B is an estimated 1.50 times as fast as A: 3,000 → 2,000 cycles, of which 900 → 100 wait for memory. Problems: 1 fixed, 1 remaining, 2 new.":           {side(3000, 900, "stride", "tlb"), side(2000, 100, "tlb", "fusion", "layout")},
+		"B takes an estimated 20 times as long as A: 100 → 2,000 cycles, of which 0 → 100 wait for memory. Neither run has a problem that a change would mend.": {side(100, 0), side(2000, 100)},
+		"B takes about as long as A by estimate: 1,000 → 1,001 cycles, of which 9 → 9 wait for memory. Problems: 0 fixed, 0 remaining, 1 new.":                  {side(1000, 9), side(1001, 9, "tlb")},
+		"": {side(0, 0), side(2000, 100, "tlb")},
+	} {
+		if got := Headline(Join(sides[0], sides[1])); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := Headline(Join([]report.Table{{Key: "curve", Columns: report.Columns("misses")}}, nil)); got != "" {
+		t.Errorf("%q of something else", got)
+	}
+}
+
 func TestMismatches(t *testing.T) {
 	of := func(change func(*profile.Profile)) *profile.Profile {
 		p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "sgt", Sizes: true}, Kinds: trace.DataKinds}}

@@ -45,7 +45,11 @@ func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.C
 		tables[i], d.Main = answer.Tables, answer.Main
 		doubts[i] = slices.DeleteFunc(answer.Warnings, func(text string) bool { return slices.Contains(run.Warnings, text) })
 	}
-	return d, join(runs, d, tables, doubts), nil
+	compared := join(runs, d, tables, doubts)
+	if text := answers.Headline(compared); text != "" {
+		d.Input = append(d.Input, report.Fact{Key: "headline", Label: "in short", Value: report.TextOf(text)})
+	}
+	return d, compared, nil
 }
 
 // named puts the name of the run before an error about the question, unless it is in it.

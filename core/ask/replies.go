@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// The verbs pipeline and multicore answer from replies of models, which another program may
-// have given. Modelled and Predicted lay these replies out.
+// The verbs pipeline, multicore and diagnose answer from replies of models, which another program
+// may have given. Modelled, Predicted and Diagnosed lay these replies out.
 
 // TopRows is the argument for how many rows people get of each table.
 var TopRows = Arg{Name: "top", Kind: Number, Default: "10", Help: "print the first `N` rows of each table (0: all; csv and json have all)"}
@@ -21,6 +21,21 @@ func Pipeline(replies map[*profile.Profile]*answers.Reply) *Verb {
 		Name: "pipeline", Machine: SomeCaches, Args: []Arg{{Name: "function"}, {Name: "block"}, TopRows},
 		Answer: func(r *Run, q Question, d *report.Document) error {
 			r.Modelled(q, replies[r.Profile], d)
+			return nil
+		},
+	}
+}
+
+// Diagnosed returns the verb diagnose for runs that were diagnosed elsewhere, by profile.
+func Diagnosed(replies map[*profile.Profile]*answers.Reply) *Verb {
+	return &Verb{
+		Name: "diagnose", Machine: SomeCaches, Args: []Arg{{Name: "processor"}},
+		Answer: func(r *Run, _ Question, d *report.Document) error {
+			reply := replies[r.Profile]
+			if reply.Problem != "" {
+				return r.Cannot(reply.Problem)
+			}
+			d.Tables, d.Main, d.Warnings = reply.Tables, "findings", reply.Notes
 			return nil
 		},
 	}

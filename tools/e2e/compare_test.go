@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/stackglass/stackglass/ui/state"
 )
 
 // TestCompareDemos opens the pair of demos by one click, and reads the
@@ -18,6 +21,15 @@ func TestCompareDemos(t *testing.T) {
 	}
 	if text := p.text("#table-facts"); !strings.Contains(text, "66 560") || !strings.Contains(text, "73 728") || !strings.Contains(text, "+7 168") {
 		t.Errorf("the facts are %q", text)
+	}
+	var truth struct{ Input struct{ Headline string } }
+	if err := json.Unmarshal(ask(t, "compare", "demo:matmul-naive", "demo:matmul-blocked", "--on", "diagnose", "--format", "json",
+		"--cache", "L1=2KiB,full,latency=4", "--cache", "L2=10KiB,full,latency=12", "--cache", "memory=latency=200"), &truth); err != nil || truth.Input.Headline == "" {
+		t.Fatalf("%q, %v", truth.Input.Headline, err)
+	}
+	p.wait("the command's headline", `document.querySelector("#headline").textContent === `+quote(state.Spaced(truth.Input.Headline)))
+	if text := p.text("#table-problems"); !strings.Contains(text, "stride") || !strings.Contains(text, "fixed") {
+		t.Errorf("the problems are %q", text)
 	}
 	for _, v := range []struct{ key, shows, name string }{
 		{"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"}, {"5", "#table-code-compared tbody tr", "code"}, {"9", "#table-blocks-compared tbody tr", "blocks"}, {"0", "#table-counters-compared tbody tr", "counters"},

@@ -8,7 +8,6 @@ import (
 	"go/token"
 	"html/template"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/site"
 	"github.com/stackglass/stackglass/site/policy"
+	"github.com/stackglass/stackglass/ui/state"
 )
 
 // writeIndex renders the first screen, which needs no wasm, with a card for every demo.
@@ -25,7 +25,7 @@ func (b *build) writeIndex() error {
 		return err
 	}
 	page, err := template.New("index.tmpl").Funcs(template.FuncMap{
-		"count": count, "spaced": spaced, "address": b.address, "worker": b.worker,
+		"count": count, "spaced": state.Spaced, "address": b.address, "worker": b.worker,
 	}).ParseFiles("site/index.tmpl")
 	if err != nil {
 		return err
@@ -43,20 +43,7 @@ func (b *build) writeIndex() error {
 }
 
 // count formats a number with groups of thousands.
-func count(n uint64) string { return spaced(report.Count(n).Human()) }
-
-var (
-	thousands = regexp.MustCompile(`(\d),(\d{3})\b`)
-	units     = regexp.MustCompile(`(\d) ((?:[KMG]i)?B\b|%)`)
-)
-
-// spaced formats the numbers of a lesson for the page: no line break separates them from their units.
-func spaced(text string) string {
-	for thousands.MatchString(text) {
-		text = thousands.ReplaceAllString(text, "$1\u202f$2")
-	}
-	return units.ReplaceAllString(text, "$1\u202f$2")
-}
+func count(n uint64) string { return state.Spaced(report.Count(n).Human()) }
 
 // extractHelper extracts the script that Vugu would eval from its source.
 func (b *build) extractHelper() error {

@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -28,7 +31,7 @@ var tabsOfVerbs = map[string]Tab{
 // Diagnosis is the verdict of a reply, and its first findings, most of them at most.
 func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	if t := reply.Table("verdict"); t != nil && len(t.Rows) > 0 {
-		verdict = t.Rows[0][0].Plain() + "."
+		verdict = Spaced(t.Rows[0][0].Plain()) + "."
 	}
 	t := reply.Table("findings")
 	if t == nil {
@@ -37,8 +40,8 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	for _, row := range t.Rows[:min(most, len(t.Rows))] {
 		text := func(key string) string { return row[t.Index(key)].Plain() }
 		number := func(key string) float64 { x, _ := row[t.Index(key)].Number(); return x }
-		a := Advice{Rank: text("rank"), Kind: kindTitle(text("kind")), File: text("file"), Line: uint32(number("line")), Why: upper(text("why")) + ".", Fix: upper(text("fix")) + ".",
-			How: text("how"), Share: number("saved_share"), Misses: missesOf(reply.Table("misses"), text("rank"))}
+		a := Advice{Rank: text("rank"), Kind: kindTitle(text("kind")), File: text("file"), Line: uint32(number("line")), Why: Spaced(upper(text("why"))) + ".", Fix: Spaced(upper(text("fix"))) + ".",
+			How: Spaced(text("how")), Share: number("saved_share"), Misses: missesOf(reply.Table("misses"), text("rank"))}
 		if a.Where = a.File; a.Line > 0 {
 			a.Where += ":" + strconv.FormatUint(uint64(a.Line), 10)
 		}
@@ -52,7 +55,7 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 			a.Where = "the whole run"
 		}
 		if illegal := text("illegal_if"); illegal != "" {
-			a.Illegal = "Not allowed if " + illegal + "."
+			a.Illegal = Spaced("Not allowed if " + illegal + ".")
 		}
 		verb, _, _ := strings.Cut(text("more"), " ")
 		a.Tab = tabsOfVerbs[verb]
@@ -93,4 +96,22 @@ func missesOf(t *report.Table, rank string) string {
 	return "Misses: " + strings.Join(levels, ", ") + "."
 }
 
-func wholePercent(of float64) string { return strconv.FormatFloat(100*of, 'f', 0, 64) + " %" }
+func wholePercent(of float64) string { return strconv.FormatFloat(100*of, 'f', 0, 64) + thin + "%" }
+
+// Diagnoses joins the diagnoses of both runs: what became of the estimated cycles, in a sentence,
+// and of the problems, in a table.
+func (c *Comparison) Diagnoses(replies [2]*answers.Reply, h hierarchy.Hierarchy, processor string) (headline string, problems *Table) {
+	q := ask.New(ask.Diagnosed(map[*profile.Profile]*answers.Reply{c.A.Profile: replies[0], c.B.Profile: replies[1]}))
+	if q.Machine = h; processor != "" {
+		q = q.With("processor", processor)
+	}
+	a := c.ask(q, "findings")
+	problems = a.table("Problems, A and B", "", func(j *answers.Compared) *Table {
+		t := j.Pick("saved_cycles").Wide(j.Key)
+		return show(&t, answerWords, nil, "kind", "function", "data", "status", "saved_cycles_a", "saved_cycles_b").unsorted()
+	})
+	if problems.Rows == 0 {
+		problems = nil
+	}
+	return Spaced(answers.Headline(a.joined)), problems
+}

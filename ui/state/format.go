@@ -32,6 +32,31 @@ func Exact(n uint64) string {
 	return out.String()
 }
 
+// Spaced writes the numbers of a text as the page has them: thousands apart, and no line break
+// before a unit.
+func Spaced(text string) string {
+	isDigit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
+	var out strings.Builder
+	for i := range len(text) {
+		rest := text[i+1:]
+		switch {
+		case text[i] == ',' && isDigit(i-1) && isDigit(i+1) && isDigit(i+2) && isDigit(i+3) && !isDigit(i+4),
+			text[i] == ' ' && isDigit(i-1) && (strings.HasPrefix(rest, "%") || isUnit(rest)):
+			out.WriteString(thin)
+		default:
+			out.WriteByte(text[i])
+		}
+	}
+	return out.String()
+}
+
+// isUnit reports whether a text begins with a unit of bytes.
+func isUnit(text string) bool {
+	word, _, _ := strings.Cut(text, " ")
+	word = strings.TrimRight(word, ".,;:)")
+	return word == "B" || len(word) == 3 && strings.HasSuffix(word, "iB") && strings.Contains("KMGT", word[:1])
+}
+
 // significant writes x with three significant digits, without an exponent and
 // without trailing zeros behind the point.
 func significant(x float64) string {

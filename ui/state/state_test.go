@@ -715,3 +715,14 @@ func TestEmptyProfile(t *testing.T) {
 	v.HistogramTable().CSV()
 	v.Ask(hierarchy.Presets()[0].Levels)
 }
+
+func TestSpaced(t *testing.T) {
+	for text, want := range map[string]string{
+		"33,920 times, one of 2,560 bytes": "33\u202f920 times, one of 2\u202f560 bytes", "1,234,567": "1\u202f234\u202f567", "1,23 or 4, 500": "1,23 or 4, 500",
+		"32 KiB, 6 B, 5 % or 7 Bytes": "32\u202fKiB, 6\u202fB, 5\u202f% or 7 Bytes",
+	} {
+		if got := Spaced(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
