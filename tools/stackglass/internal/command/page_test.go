@@ -487,11 +487,11 @@ func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
 	const all = 1 << 30
 	verdict, list := state.Diagnosis(reply, all)
 	d := p.command("diagnose", options...)
-	if want := rows(d, "verdict")[0]["verdict"]; verdict != fmt.Sprint(want, ".") || len(list) != len(rows(d, "findings")) {
+	if want := rows(d, "verdict")[0]["verdict"]; verdict != state.Spaced(fmt.Sprint(want, ".")) || len(list) != len(rows(d, "findings")) {
 		p.Errorf("the page says %q and has %d findings, the command %v", verdict, len(list), d)
 	}
 	for i, row := range rows(d, "findings") {
-		if line, is := row["line"].(float64); row["file"] != nil && list[i].File != row["file"] || is && float64(list[i].Line) != line || list[i].Fix != state.Sentence(row["fix"].(string)) {
+		if line, is := row["line"].(float64); row["file"] != nil && list[i].File != row["file"] || is && float64(list[i].Line) != line || list[i].Fix != state.Spaced(state.Sentence(row["fix"].(string))) {
 			p.Errorf("finding %d: the page has %+v, the command %v", i, list[i], row)
 		}
 	}
