@@ -237,6 +237,14 @@ func (r *decoder) nodes() {
 	if most := uint64(len(r.data)); n > most {
 		r.fail("nodes", n, "at most "+decimal(most)+", the bytes that there are")
 	}
+	if r.err != nil {
+		return
+	}
+	numbers := 0 // that are left: most are parameters
+	for _, b := range r.data[r.at:] {
+		numbers += int(b>>7 ^ 1)
+	}
+	r.tree.nodes, r.tree.params = make([]uint32, 0, n), make([]uint64, 0, numbers)
 	for uint64(len(r.tree.nodes)) < n && r.err == nil {
 		token := r.uv()
 		predicted := token & mostInToken
