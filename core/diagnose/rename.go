@@ -198,63 +198,103 @@ func (r *run) traversal(sites map[int]bool) rename {
 		}
 	}
 	blockAt := blockFinder(blocks, low, high)
-	// element is where the element with an address begins, and its bytes.
-	element := func(addr trace.Addr) (trace.Addr, uint64) {
-		if b, ok := blockAt(addr); ok {
-			if b.bytes <= mostElement {
-				return b.addr, (b.bytes + 15) &^ 15
-			}
-			return addr - (addr-b.addr)%grain, grain
+	e := elementTable{to: []trace.Addr{newData}, element: func(addr trace.Addr) (begin trace.Addr, bytes, room uint64) {
+		b, ok := blockAt(addr)
+		switch {
+		case ok && b.bytes <= mostElement:
+			return b.addr, b.bytes, (b.bytes + 15) &^ 15
+		case ok:
+			begin = addr - (addr-b.addr)%grain
+			return begin, min(grain, b.addr+b.bytes-begin), grain
+		case len(blocks) > 0: // a block may lie in it
+			return addr - (addr-low)%grain, 0, grain
 		}
-		return addr - (addr-low)%grain, grain
+		return addr - (addr-low)%grain, grain, grain
+	}}
+	from, end := low-min(low, mostElement), high+mostElement
+	if (end-from)>>cellShift < mostCells {
+		e.first = from >> cellShift
+		e.cells = make([]uint32, (end-from)>>cellShift+2)
 	}
-	var elements numbers
-	to := []trace.Addr{newData} // of each element, and the end of the last one
 	hot := make([]bool, len(r.p.Sites.Code))
 	for i := range sites {
 		hot[i] = true
 	}
-	latest := uint32(0) // that was used
-	// repeated reports whether an address is in the element that was used last, or in the one that came next
-	// the first time.
-	repeated := func(addr trace.Addr) bool {
-		for n := latest; n < latest+2 && int(n) < len(elements.keys); n++ {
-			if addr-elements.keys[n] < to[n+1]-to[n] {
-				latest = n
-				return true
-			}
-		}
-		return false
-	}
 	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team, creates: r.creates(), joins: r.joins(), index: newSiteIndex(r.p)}
 	s.take = func(w *row) {
-		if w.index < 0 || !hot[w.index] || w.addr < low || w.addr > high || len(to) > mostShared || repeated(w.addr) {
-			return
-		}
-		begin, bytes := element(w.addr)
-		if latest = elements.need(begin); int(latest)+1 == len(to) {
-			to = append(to, to[latest]+bytes)
+		if w.index >= 0 && hot[w.index] && w.addr >= low && w.addr <= high && len(e.to) <= mostShared {
+			e.find(w.addr, true)
 		}
 	}
 	r.replayed += r.loops.Tree().Rows()
 	if !s.run() {
 		return nil
 	}
-	latest = 0
+	e.latest = 0
 	return func(w *row, _ int) trace.Addr {
-		if w.addr+mostElement < low || w.addr > high+mostElement {
+		if w.addr < from || w.addr > end || !e.find(w.addr, false) {
 			return w.addr
 		}
-		if !repeated(w.addr) {
-			begin, _ := element(w.addr)
-			number, ok := elements.find(begin)
-			if !ok || begin > w.addr {
-				return w.addr
-			}
-			latest = number
-		}
-		return to[latest] + w.addr - elements.keys[latest]
+		return e.to[e.latest] + w.addr - e.numbers.keys[e.latest]
 	}
+}
+
+// elementTable finds elements by addresses in them, and where they go.
+type elementTable struct {
+	numbers numbers      // by where elements begin
+	to      []trace.Addr // of each element, and the end of the last one
+	latest  uint32       // that was found
+	// element returns where the element of an address begins, how many bytes from there certainly belong to it, and
+	// how many it gets.
+	element func(addr trace.Addr) (begin trace.Addr, bytes, room uint64)
+	cells   []uint32 // 1 + the number of the element of each cell, or noElement; 0: not known
+	first   trace.Addr
+}
+
+// A cell is so many bytes that belong to one element.
+const (
+	cellShift = 3
+	mostCells = 1 << 24
+	noElement = ^uint32(0)
+)
+
+// find finds the element of an address, which lies in the cells if there are any, or adds it if add is set.
+func (e *elementTable) find(addr trace.Addr, add bool) bool {
+	// Mostly it is the element that was found last, or the one that came next the first time.
+	for n := e.latest; n < e.latest+2 && int(n) < len(e.numbers.keys); n++ {
+		if addr-e.numbers.keys[n] < e.to[n+1]-e.to[n] {
+			e.latest = n
+			return true
+		}
+	}
+	if e.cells != nil {
+		switch known := e.cells[addr>>cellShift-e.first]; known {
+		case 0:
+		case noElement:
+			return false
+		default:
+			e.latest = known - 1
+			return true
+		}
+	}
+	begin, bytes, room := e.element(addr)
+	number, found := e.numbers.find(begin)
+	if !found && add {
+		number, found = e.numbers.need(begin), true
+		e.to = append(e.to, e.to[number]+room)
+	}
+	known := noElement
+	if found {
+		known, e.latest = number+1, number
+	}
+	if e.cells != nil && begin%(1<<cellShift) == 0 {
+		for cell := begin; cell+1<<cellShift <= begin+bytes; cell += 1 << cellShift {
+			if at := cell>>cellShift - e.first; at < uint64(len(e.cells)) {
+				e.cells[at] = known
+			}
+		}
+	}
+	return found
 }
 
 func gcd(a, b uint64) uint64 {
