@@ -18,9 +18,12 @@ import "cmp"
 
 import "github.com/stackglass/stackglass/core/hierarchy"
 
+import "github.com/stackglass/stackglass/core/attribution"
+
 import "slices"
 
 import "github.com/stackglass/stackglass/core/answers"
+
 import "github.com/stackglass/stackglass/core/profile"
 
 import "strings"
@@ -1460,16 +1463,14 @@ func (c *CodeView) doubts() []string { return state.Warnings(c.App.Levels(), c.A
 
 func (c *CodeView) place() int { return c.App.pickedPlace() }
 
-func (c *CodeView) choices() []state.CodeBy {
-	if len(c.view().Sites.Data) > 0 {
+func (c *CodeView) choices() []attribution.By {
+	if len(c.view().Profile.Sites.Data) > 0 {
 		return state.CodeBys()
 	}
 	return state.CodeBys()[:3]
 }
 
-func (c *CodeView) chosen(by state.CodeBy) bool { return c.view().By == by }
-
-func (c *CodeView) id(by state.CodeBy) string { return cmp.Or(string(by), "line") }
+func (c *CodeView) chosen(by attribution.By) bool { return c.view().By == by }
 
 func (c *CodeView) file() string {
 	file, _ := c.view().Location(c.place())
@@ -1531,13 +1532,13 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00code-by")
-						vgn.AddAttrInterface("id", "code-by-"+c.id(by))
+						vgn.AddAttrInterface("id", "code-by-"+string(by))
 						vgn.AddAttrInterface("value", string(by))
 						addProperty(vgn, "checked", c.chosen(by))
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SumCodeBy(by) })
 						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(by.Name())
+						vgn.SetInnerHTML(state.PlaceName(by))
 					}
 				}
 			}
@@ -1870,7 +1871,7 @@ func (c *Communication) named(site uint32) bool { return site != profile.NoSite 
 // code is where a place is in the Code view.
 func (c *Communication) code(site uint32) string {
 	s := c.App.Screen.With(state.TabCode)
-	s.Place, s.Picked = state.BySite, int(site)+1
+	s.Place, s.Picked = attribution.Site, int(site)+1
 	return "#" + s.Hash()
 }
 func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
@@ -2550,7 +2551,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SumCodeBy(by) })
 							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(by.Name())
+							vgn.SetInnerHTML(state.PlaceName(by))
 						}
 					}
 				}

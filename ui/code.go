@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -26,7 +27,7 @@ type codeState struct {
 	machine hierarchy.Hierarchy
 	levels  []attribution.Attribution
 	doubts  []hierarchy.Warning
-	sums    map[state.CodeBy]*state.Code // of the levels
+	sums    map[attribution.By]*state.Code // of the levels
 	view    *state.CodeView
 	tables  map[string]*state.Table // of the place that is picked
 	picked  int
@@ -39,23 +40,23 @@ func (a *App) codeView() *state.CodeView {
 	if r == nil || r.View == nil || r.Profile.Sites == nil {
 		return nil
 	}
-	rank := r.View.Ranker()
+	rank := r.View.Run.Ranker()
 	if rank == nil {
 		return nil
 	}
 	if h := a.Machine(); c.of != r.View || !state.SameMachine(c.machine, h) {
-		c.of, c.machine, c.view, c.sums = r.View, h, nil, map[state.CodeBy]*state.Code{}
+		c.of, c.machine, c.view, c.sums = r.View, h, nil, map[attribution.By]*state.Code{}
 		c.levels, c.doubts, _ = rank.Attribute(h) // what cannot be answered is said in Caches
 	}
-	sites, by := r.Profile.Sites, a.Screen.Place
-	if by == state.ByObject && len(sites.Data) == 0 {
-		by = state.ByLine
+	by := cmp.Or(a.Screen.Place, attribution.Line)
+	if by == attribution.Object && len(r.Profile.Sites.Data) == 0 {
+		by = attribution.Line
 	}
 	if len(c.levels) == 0 {
 		return nil
 	}
 	if c.sums[by] == nil {
-		c.sums[by] = state.NewCode(sites, rank, by, c.levels)
+		c.sums[by] = state.NewCode(r.Profile, rank, by, c.levels)
 	}
 	if v := c.view; v == nil || v.Code != c.sums[by] || v.Sort != a.Screen.Sort || v.Search != c.search {
 		c.view, c.tables = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search), nil
@@ -118,7 +119,7 @@ func (c *CodeView) Table(name string) *state.Table {
 }
 
 // SumCodeBy sums misses up by something else.
-func (a *App) SumCodeBy(by state.CodeBy) { a.goTo(a.Screen.SummedIn(by), true) }
+func (a *App) SumCodeBy(by attribution.By) { a.goTo(a.Screen.SummedIn(by), true) }
 
 // Search shows only the places that hold some words.
 func (a *App) Search(words string) {

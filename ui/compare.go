@@ -1,8 +1,10 @@
 package ui
 
 import (
+	"cmp"
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
@@ -258,10 +260,10 @@ func (v *CompareView) Table(chart string) *state.Table {
 	case "levels":
 		return once(asked, func() *state.Table { return c.Levels(machine) })
 	case "code-compared":
-		if c.A.Ranker() == nil || c.B.Ranker() == nil {
+		if c.A.Run.Ranker() == nil || c.B.Run.Ranker() == nil {
 			return nil
 		}
-		by, sort := a.Screen.Place, a.Screen.Sort
+		by, sort := cmp.Or(a.Screen.Place, attribution.Line), a.Screen.Sort
 		return once(asked+" "+string(by)+" "+sort, func() *state.Table { return c.Code(by, machine, sort) })
 	case "counters-compared":
 		if c.A.Profile.Counters == nil || c.B.Profile.Counters == nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -48,7 +49,11 @@ func TestComparePair(t *testing.T) {
 	if csv := string(d.saved["Matrix multiplication-curve.csv"]); !strings.Contains(csv, "\n768,12,both,misses,37888,1536,-36352,") {
 		t.Errorf("the curves' table is\n%s", csv)
 	}
-	d.act(func() { d.app.SetPreset("i7-4770K"); d.app.SumCodeBy(state.ByFunction); d.app.SaveCSV("code-compared") })
+	d.act(func() {
+		d.app.SetPreset("i7-4770K")
+		d.app.SumCodeBy(attribution.Function)
+		d.app.SaveCSV("code-compared")
+	})
 	if csv := string(d.saved["Matrix multiplication-code-compared.csv"]); !strings.Contains(csv, "function,in,number,a,b,difference,change") || !strings.Contains(csv, "\nmain,both,L1_misses,384,384,0,") {
 		t.Errorf("functions compared:\n%s", csv)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -117,8 +118,8 @@ func (a *App) hrefOfLine(file string, line uint32) string {
 	if file == "" {
 		return a.hrefOf(state.TabCaches)
 	}
-	s := a.Screen.SummedIn(state.ByLine).With(state.TabCode)
-	if v := a.codeView(); v != nil && v.By == state.ByLine {
+	s := a.Screen.SummedIn(attribution.Line).With(state.TabCode)
+	if v := a.codeView(); v != nil && v.By == attribution.Line {
 		if place := v.LinePlace(file, line); place >= 0 {
 			s.Picked = v.ID(place) + 1
 		}

@@ -317,7 +317,7 @@ func (c *Communication) place(site uint32) []report.Value {
 		function = c.Name(function)
 	}
 	if function == "" {
-		function = addressOf(s)
+		function = AddressOf(s)
 	}
 	return []report.Value{report.TextOf(function), report.TextOf(s.File), report.Known(uint64(s.Line))}
 }

@@ -2,6 +2,7 @@ package answers
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -26,82 +27,110 @@ type Sites struct {
 	// of a million rows would take gigabytes.
 	Number string
 
-	rows []attribution.Row // in the order of the table
+	rows []attribution.Row // ranked by misses in the first level
+	all  []siteColumn
 }
+
+// siteColumn is a column with its cells.
+type siteColumn struct {
+	report.Column
+	part sitePart
+	cell func(*attribution.Row) report.Value
+}
+
+// sitePart says what a column is about, and with it what the rows without a source location say.
+type sitePart uint8
+
+const (
+	inPlace    sitePart = iota
+	inCounts            // of misses, accesses and fetched bytes, which every row has
+	inStrides           // of the rows of code
+	inWords             // about the sites of a row
+	inIdentity          // of a single site or data object
+)
 
 // othersName is the name of the row for all other rows.
 const othersName = "(all others)"
 
-// Table has a row for each site, line, function or data object, in descending order of misses
-// in the first level, or in the order of Sort, and a row for misses that cannot be attributed.
-// Only the first top rows stand by themselves; all others are one row.
-func (s *Sites) Table(top int) report.Table {
+// Table has a row for each site, line, function or data object in an order of [Sites.Order], and a
+// row for misses that cannot be attributed. Only the first top rows stand by themselves; all others
+// are one row.
+func (s *Sites) Table(order []int, top int) report.Table {
 	t := report.Table{Key: "sites"}
-	kept := s.kept()
-	for _, at := range kept {
-		t.Columns = append(t.Columns, s.columns()[at])
+	var kept []siteColumn
+	for _, c := range s.columns() {
+		if s.Number == "" || c.Key == s.Number || isNaming(c.Key) {
+			kept, t.Columns = append(kept, c), append(t.Columns, c.Column)
+		}
 	}
-	add := func(row []report.Value) {
-		if len(kept) < len(row) {
-			row = some(row, kept)
+	add := func(r *attribution.Row, name string) {
+		row := make([]report.Value, len(kept))
+		for i, c := range kept {
+			switch {
+			case name == "":
+				row[i] = c.cell(r)
+			case i == 0:
+				row[i] = report.TextOf(name)
+			default:
+				row[i] = c.unplaced(r)
+			}
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	s.rank()
-	shown := s.rows[:min(top, len(s.rows))]
-	for i := range shown {
-		add(s.row(&shown[i]))
+	shown, rest := order[:min(top, len(order))], order[min(top, len(order)):]
+	for _, i := range shown {
+		add(&s.rows[i], "")
 	}
-	if rest := s.rows[len(shown):]; len(rest) > 0 {
+	if len(rest) > 0 {
 		others := attribution.Row{Object: -1}
-		for i := range rest {
-			others.Merge(&rest[i])
+		for _, i := range rest {
+			others.Merge(&s.rows[i])
 		}
-		add(s.unplaced(othersName, &others))
+		add(&others, othersName)
 	}
 	if none := attribution.Rest(s.Levels); slices.Max(none.Misses) > 0 || slices.Max(none.Coherence) > 0 {
-		add(s.unplaced(attribution.RestName(s.Levels), &none))
+		add(&none, attribution.RestName(s.Levels))
 	}
 	return t
 }
 
+// unplaced is the cell of a row without a source location.
+func (c *siteColumn) unplaced(r *attribution.Row) report.Value {
+	switch {
+	case c.part == inCounts, c.part == inStrides && r.References > 0:
+		return c.cell(r)
+	case c.part == inPlace && c.Key != "line", c.part == inWords && r.References > 0:
+		return report.TextOf("")
+	}
+	return report.None()
+}
+
 // naming are the columns that name a row, between blanks.
 const naming = " name function file line column kind variable "
-
-// kept returns the columns of the table.
-func (s *Sites) kept() (columns []int) {
-	for i, key := range s.Keys() {
-		if s.Number == "" || key == s.Number || isNaming(key) {
-			columns = append(columns, i)
-		}
-	}
-	return columns
-}
 
 func isNaming(key string) bool { return strings.Contains(naming, " "+key+" ") }
 
 // Numbers returns the possible values of Number.
 func (s *Sites) Numbers() []string { return slices.DeleteFunc(s.Keys(), isNaming) }
 
-func some(row []report.Value, columns []int) []report.Value {
-	list := make([]report.Value, len(columns))
-	for i, at := range columns {
-		list[i] = row[at]
-	}
-	return list
-}
-
-// rank computes the rows, if there are none yet.
-func (s *Sites) rank() {
+// Rows returns the rows, ranked by misses in the first level.
+func (s *Sites) Rows() []attribution.Row {
 	if s.rows == nil {
 		s.rows = s.Ranker.Rows(s.Levels, s.By, 0)
 	}
+	return s.rows
 }
 
-// Reaching returns the number of rows that make a share of the first level's misses.
-func (s *Sites) Reaching(share float64) int {
-	s.rank()
-	return attribution.Reaching(s.rows, 0, share, s.Levels[0].Level.Misses)
+// Reaching returns those rows, the worst first, that make a share of the misses of a level.
+func (s *Sites) Reaching(level int, share float64) []int {
+	order, sum := s.Order(s.level(level)+"_misses", math.MaxInt), 0.0
+	for i, row := range order {
+		if sum >= share*s.Levels[level].Level.Misses {
+			return order[:i]
+		}
+		sum += s.rows[row].Misses[level]
+	}
+	return order
 }
 
 // Keys returns all columns that a table can have.
@@ -112,27 +141,71 @@ func (s *Sites) Keys() (keys []string) {
 	return keys
 }
 
-// Sort sorts the first rows by a column, for the next table: numbers in descending order, words
-// in ascending order.
-func (s *Sites) Sort(column string, first int) {
-	at := slices.Index(s.Keys(), column)
+// Column returns the column with that key, and its cells; ok is false if there is none.
+func (s *Sites) Column(key string) (c report.Column, cell func(*attribution.Row) report.Value, ok bool) {
+	all := s.columns()
+	at := slices.IndexFunc(all, func(c siteColumn) bool { return c.Key == key })
 	if at < 0 {
-		return
+		return c, nil, false
 	}
-	s.rank()
-	type valued struct {
-		value report.Value
-		row   attribution.Row
+	return all[at].Column, all[at].cell, true
+}
+
+// Order sorts the rows by a column: numbers in descending order, except that the worst
+// utilisation comes first, and words in ascending order. Equal rows, and all without such a
+// column, are ranked by their misses in the first level. Only the first rows of that ranking are
+// sorted.
+func (s *Sites) Order(column string, first int) []int {
+	sign := -1.
+	if strings.HasPrefix(column, utilisation) {
+		sign = 1
 	}
-	rows := s.rows[:min(first, len(s.rows))]
-	sorted := make([]valued, len(rows))
-	for i := range rows {
-		sorted[i] = valued{s.row(&rows[i])[at], rows[i]}
+	_, cell, ok := s.Column(column)
+	if !ok || column == s.level(0)+"_misses" {
+		first = 0
 	}
-	sort.SliceStable(sorted, func(i, j int) bool { return report.Compare(sorted[i].value, sorted[j].value) < 0 })
-	for i := range rows {
-		rows[i] = sorted[i].row
+	return s.OrderBy(first, func(row int) (key float64, text string) {
+		value := cell(&s.rows[row])
+		if x, is := value.Number(); is {
+			return sign * x, ""
+		} else if report.Equal(value, report.None()) {
+			return math.Inf(1), ""
+		}
+		return 0, value.Plain()
+	})
+}
+
+// OrderBy sorts the first rows by a key, and by a text where keys are equal, both ascending.
+func (s *Sites) OrderBy(first int, key func(row int) (float64, string)) []int {
+	o := ordering{make([]int, len(s.Rows())), make([]float64, min(first, len(s.rows))), make([]string, min(first, len(s.rows)))}
+	for i := range o.order {
+		o.order[i] = i
 	}
+	for i := range o.keys {
+		o.keys[i], o.texts[i] = key(i)
+	}
+	sort.Sort(&o)
+	return o.order
+}
+
+// ordering sorts rows. Equal ones, and those without a key, stay as they are.
+type ordering struct {
+	order []int
+	keys  []float64
+	texts []string
+}
+
+func (o *ordering) Len() int      { return len(o.keys) }
+func (o *ordering) Swap(i, j int) { o.order[i], o.order[j] = o.order[j], o.order[i] }
+func (o *ordering) Less(i, j int) bool {
+	x, y := o.order[i], o.order[j]
+	if o.keys[x] != o.keys[y] {
+		return o.keys[x] < o.keys[y]
+	}
+	if c := strings.Compare(o.texts[x], o.texts[y]); c != 0 {
+		return c < 0
+	}
+	return x < y
 }
 
 // narrow are the columns for people besides misses and utilisation, between blanks.
@@ -143,7 +216,7 @@ func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
 		key := t.Columns[i].Key
-		if key == keep || strings.Contains(narrow, " "+key+" ") || strings.HasPrefix(key, "utilisation_") ||
+		if key == keep || strings.Contains(narrow, " "+key+" ") || strings.HasPrefix(key, utilisation) ||
 			strings.HasSuffix(key, "_misses") && (!strings.HasSuffix(key, coherenceMisses) || key == s.level(0)+coherenceMisses) || strings.HasSuffix(key, "_misses_off") || key == s.level(0)+"_share" {
 			columns = append(columns, i)
 		}
@@ -151,8 +224,11 @@ func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	return PickColumns(t, columns...)
 }
 
-// coherenceMisses ends the key of a level's coherence misses.
-const coherenceMisses = "_coherence_misses"
+// Parts of keys: of a level's coherence misses, and of the utilisation in a cache.
+const (
+	coherenceMisses = "_coherence_misses"
+	utilisation     = "utilisation_"
+)
 
 // coherent reports whether a level has coherence misses.
 func (s *Sites) coherent(n int) bool { return s.Levels[n].Coherence > 0 }
@@ -160,114 +236,165 @@ func (s *Sites) coherent(n int) bool { return s.Levels[n].Coherence > 0 }
 // level returns a level's name, with which its columns begin.
 func (s *Sites) level(n int) string { return s.Levels[n].Level.Cache.Name }
 
-func (s *Sites) columns() (list []report.Column) {
-	add := func(texts ...string) { list = append(list, report.Columns(texts...)...) }
+// columns returns all columns.
+func (s *Sites) columns() []siteColumn {
+	if s.all == nil {
+		s.addPlace()
+		for n := range s.Levels {
+			s.addLevel(n)
+		}
+		s.addCounts()
+		for i := range s.Profile.Sites.Capacities {
+			s.addUtilisation(i)
+		}
+		if s.By == attribution.Object {
+			s.add(inIdentity, "blocks", func(r *attribution.Row) report.Value { return report.Known(s.object(r).Blocks) })
+			s.add(inIdentity, "bytes=size", func(r *attribution.Row) report.Value { return report.Bytes(s.object(r).Bytes) })
+		} else {
+			s.addCode()
+		}
+	}
+	return s.all
+}
+
+// add appends a column: KEY or KEY=LABEL.
+func (s *Sites) add(part sitePart, text string, cell func(*attribution.Row) report.Value) {
+	s.all = append(s.all, siteColumn{report.Columns(text)[0], part, cell})
+}
+
+// addText appends a column of words.
+func (s *Sites) addText(part sitePart, text string, of func(*attribution.Row) string) {
+	s.add(part, text, func(r *attribution.Row) report.Value { return report.TextOf(of(r)) })
+}
+
+// object returns the data object of a row.
+func (s *Sites) object(r *attribution.Row) *profile.DataObject {
+	return &s.Profile.Sites.Data[r.Object]
+}
+
+// addPlace appends where a row is.
+func (s *Sites) addPlace() {
+	function := func(r *attribution.Row) string {
+		if s.Name != nil {
+			return s.Name(r.Function)
+		}
+		return r.Function
+	}
 	if s.By == attribution.Object {
-		add("name=data", "kind=where", "function=allocated or declared in", "file", "line")
+		s.addText(inPlace, "name=data", func(r *attribution.Row) string { return objectName(s.object(r)) })
+		s.addText(inPlace, "kind=where", func(r *attribution.Row) string { return s.object(r).Kind.String() })
+		s.addText(inPlace, "function=allocated or declared in", function)
 	} else {
-		add("function", "file", "line")
+		s.addText(inPlace, "function", func(r *attribution.Row) string {
+			if name := function(r); name != "" {
+				return name
+			}
+			return AddressOf(&s.Profile.Sites.Code[r.Sites[0]])
+		})
 	}
+	s.addText(inPlace, "file", func(r *attribution.Row) string { return r.File })
+	s.add(inPlace, "line", func(r *attribution.Row) report.Value { return report.Known(uint64(r.Line)) })
 	if s.Source != nil {
-		add("source")
+		s.addText(inPlace, "source", func(r *attribution.Row) string { return s.Source(r.File, r.Line) })
 	}
-	for n := range s.Levels {
-		add(s.level(n) + "_misses=misses " + s.level(n))
-		if s.estimated() {
-			add(s.level(n) + "_misses_off=±")
-		}
-		add(s.level(n) + "_share=of all")
-		if s.coherent(n) {
-			add(s.level(n) + coherenceMisses + "=of coherence")
-		}
-	}
-	add("miss_ratio=miss ratio", "references", "accesses", "cold=first accesses")
+}
+
+// addLevel appends the misses in a level.
+func (s *Sites) addLevel(n int) {
+	l := &s.Levels[n]
+	s.add(inCounts, s.level(n)+"_misses=misses "+s.level(n), func(r *attribution.Row) report.Value { return predicted(r.Misses[n], l.Exact) })
 	if s.estimated() {
-		add("cold_off=±")
+		s.add(inCounts, s.level(n)+"_misses_off=±", func(r *attribution.Row) report.Value { return s.missesOff(r, n) })
 	}
-	otherLines := slices.ContainsFunc(s.Levels, func(l attribution.Attribution) bool { return l.Level.Cache.LineBytes != s.Profile.Sites.LineBytes })
-	for i, lines := range s.Profile.Sites.Capacities {
-		bytes := lines * uint64(s.Profile.Sites.LineBytes)
-		key, label := "utilisation_"+strconv.FormatUint(bytes, 10), "used in "+hierarchy.FormatSize(bytes)
-		if ways := s.Profile.Sites.Ways[i]; ways > 0 {
-			key += "_" + strconv.FormatUint(uint64(ways), 10)
-			label += "," + strconv.FormatUint(uint64(ways), 10)
+	s.add(inCounts, s.level(n)+"_share=of all", func(r *attribution.Row) report.Value {
+		if l.Level.Misses == 0 {
+			return report.None()
 		}
-		if _, oneCore := s.Ranker.UsedIn(s.Levels, i); oneCore {
-			label += " (one core)"
-		}
-		if otherLines { // utilisation is measured for the line size of the sites
-			label += ", lines of " + strconv.FormatUint(uint64(s.Profile.Sites.LineBytes), 10) + " B"
-		}
-		list = append(list, report.Column{Key: key, Label: label})
+		return report.Ratio(r.Misses[n] / l.Level.Misses)
+	})
+	if s.coherent(n) {
+		s.add(inCounts, s.level(n)+coherenceMisses+"=of coherence", func(r *attribution.Row) report.Value { return predicted(r.Coherence[n], l.Exact) })
 	}
-	if s.By == attribution.Object {
-		add("blocks", "bytes=size")
-		return list
+}
+
+// addCounts appends the accesses, which are not known of the rest.
+func (s *Sites) addCounts() {
+	add := func(text string, cell func(*attribution.Row) report.Value) {
+		s.add(inCounts, text, func(r *attribution.Row) report.Value {
+			if r.Accesses == 0 {
+				return report.None()
+			}
+			return cell(r)
+		})
 	}
-	add("stride")
+	add("miss_ratio=miss ratio", func(r *attribution.Row) report.Value { return report.Ratio(r.Misses[0] / float64(r.Accesses)) })
+	add("references", func(r *attribution.Row) report.Value { return report.Count(r.References) })
+	add("accesses", func(r *attribution.Row) report.Value { return report.Count(r.Accesses) })
+	add("cold=first accesses", func(r *attribution.Row) report.Value { return report.Count(r.Cold) })
+	if s.estimated() {
+		add("cold_off=±", s.coldOff)
+	}
+}
+
+// addUtilisation appends the utilisation of lines in a cache for which it was measured.
+func (s *Sites) addUtilisation(i int) {
+	of := s.Profile.Sites
+	bytes := of.Capacities[i] * uint64(of.LineBytes)
+	key, label := utilisation+strconv.FormatUint(bytes, 10), "used in "+hierarchy.FormatSize(bytes)
+	if ways := of.Ways[i]; ways > 0 {
+		key += "_" + strconv.FormatUint(uint64(ways), 10)
+		label += "," + strconv.FormatUint(uint64(ways), 10)
+	}
+	if _, oneCore := s.Ranker.UsedIn(s.Levels, i); oneCore {
+		label += " (one core)"
+	}
+	if slices.ContainsFunc(s.Levels, func(l attribution.Attribution) bool { return l.Level.Cache.LineBytes != of.LineBytes }) {
+		label += ", lines of " + strconv.FormatUint(uint64(of.LineBytes), 10) + " B"
+	}
+	s.add(inCounts, key+"="+label, func(r *attribution.Row) report.Value {
+		if i >= len(r.Used) || r.Used[i].Fetched == 0 {
+			return report.None()
+		}
+		return report.Ratio(r.Used[i].Share(of.LineBytes))
+	})
+}
+
+// addCode appends what the sites of a row do, and what identifies a single site.
+func (s *Sites) addCode() {
+	s.addText(inStrides, "stride", func(r *attribution.Row) string { return r.Stride().String() })
 	for c := range profile.NumStrides {
-		add(c.String() + "_strides=" + c.String() + " strides")
+		s.add(inStrides, c.String()+"_strides="+c.String()+" strides", func(r *attribution.Row) report.Value { return report.Count(r.Strides[c]) })
 	}
-	add("kind", "variable=data", "type")
-	if s.By == attribution.Site {
-		add("column", "size", "number", "pc", "module", "offset")
+	s.addText(inWords, "kind", func(r *attribution.Row) string {
+		return s.joined(r, func(c *profile.Site) string { return c.Kind.String() })
+	})
+	s.addText(inWords, "variable=data", func(r *attribution.Row) string {
+		return s.joined(r, func(c *profile.Site) string { return c.Variable })
+	})
+	s.addText(inWords, "type", func(r *attribution.Row) string { return s.joined(r, func(c *profile.Site) string { return c.Type }) })
+	if s.By != attribution.Site {
+		return
 	}
-	return list
-}
-
-// row returns the row of a source location or of data.
-func (s *Sites) row(r *attribution.Row) (row []report.Value) {
-	function := r.Function
-	if s.Name != nil {
-		function = s.Name(function)
+	add := func(key string, cell func(c *profile.Site) report.Value) {
+		s.add(inIdentity, key, func(r *attribution.Row) report.Value { return cell(&s.Profile.Sites.Code[r.Sites[0]]) })
 	}
-	if s.By == attribution.Object {
-		o := &s.Profile.Sites.Data[r.Object]
-		row = append(row, report.TextOf(objectName(o)), report.TextOf(o.Kind.String()))
-	} else if function == "" {
-		function = addressOf(&s.Profile.Sites.Code[r.Sites[0]])
-	}
-	row = append(row, report.TextOf(function), report.TextOf(r.File), report.Known(uint64(r.Line)))
-	if s.Source != nil {
-		row = append(row, report.TextOf(s.Source(r.File, r.Line)))
-	}
-	row = s.numbers(row, r)
-	if s.By == attribution.Object {
-		o := &s.Profile.Sites.Data[r.Object]
-		return append(row, report.Known(o.Blocks), report.Bytes(o.Bytes))
-	}
-	row = append(row, s.strides(r)...)
-	row = append(row,
-		report.TextOf(s.joined(r, func(c *profile.Site) string { return c.Kind.String() })),
-		report.TextOf(s.joined(r, func(c *profile.Site) string { return c.Variable })),
-		report.TextOf(s.joined(r, func(c *profile.Site) string { return c.Type })))
-	if s.By == attribution.Site {
-		row = append(row, identity(&s.Profile.Sites.Code[r.Sites[0]])...)
-	}
-	return row
-}
-
-// unplaced returns a row without a source location.
-func (s *Sites) unplaced(name string, r *attribution.Row) (row []report.Value) {
-	row = append(row, report.TextOf(name))
-	for _, c := range s.columns()[1:] {
-		if c.Key == s.level(0)+"_misses" {
-			break
+	hex := func(n uint64, known bool) report.Value {
+		if !known {
+			return report.None()
 		}
-		row = append(row, report.TextOf(""))
-		if c.Key == "line" {
-			row[len(row)-1] = report.None()
+		return report.TextOf("0x" + strconv.FormatUint(n, 16))
+	}
+	add("column", func(c *profile.Site) report.Value { return report.Known(uint64(c.Column)) })
+	add("size", func(c *profile.Site) report.Value { return report.Count(uint64(c.Bytes)) })
+	add("number", func(c *profile.Site) report.Value {
+		if c.Number == profile.NoSite {
+			return report.None()
 		}
-	}
-	row = s.numbers(row, r)
-	if s.By != attribution.Object && r.References > 0 {
-		row = append(row, s.strides(r)...)
-		row = append(row, report.TextOf(""), report.TextOf(""), report.TextOf(""))
-	}
-	for len(row) < len(s.columns()) {
-		row = append(row, report.None())
-	}
-	return row
+		return report.Count(uint64(c.Number))
+	})
+	add("pc", func(c *profile.Site) report.Value { return hex(c.PC, c.PC != 0) })
+	add("module", func(c *profile.Site) report.Value { return report.TextOf(c.Module) })
+	add("offset", func(c *profile.Site) report.Value { return hex(c.Offset, c.Module != "") })
 }
 
 // objectName returns a data object's name, or a name for its kind.
@@ -283,8 +410,8 @@ func objectName(o *profile.DataObject) string {
 	return "[all other data]"
 }
 
-// addressOf names an instruction without a known function.
-func addressOf(s *profile.Site) string {
+// AddressOf names an instruction without a known function.
+func AddressOf(s *profile.Site) string {
 	switch {
 	case s.Module != "":
 		return s.Module + "+0x" + strconv.FormatUint(s.Offset, 16)
@@ -294,40 +421,6 @@ func addressOf(s *profile.Site) string {
 		return "site " + strconv.FormatUint(uint64(s.Number), 10)
 	}
 	return "(not known)"
-}
-
-// numbers appends the numbers that every row has.
-func (s *Sites) numbers(row []report.Value, r *attribution.Row) []report.Value {
-	for n := range s.Levels {
-		share := report.None()
-		if total := s.Levels[n].Level.Misses; total > 0 {
-			share = report.Ratio(r.Misses[n] / total)
-		}
-		row = append(row, report.Real(r.Misses[n]))
-		if s.estimated() {
-			row = append(row, s.missesOff(r, n))
-		}
-		row = append(row, share)
-		if s.coherent(n) {
-			row = append(row, report.Real(r.Coherence[n]))
-		}
-	}
-	counts := []report.Value{report.None(), report.None(), report.None(), report.None(), report.None()}
-	if r.Accesses > 0 {
-		counts = []report.Value{report.Ratio(r.Misses[0] / float64(r.Accesses)), report.Count(r.References), report.Count(r.Accesses), report.Count(r.Cold), s.coldOff(r)}
-	}
-	if !s.estimated() {
-		counts = counts[:4]
-	}
-	row = append(row, counts...)
-	for c := range s.Profile.Sites.Capacities {
-		used := report.None()
-		if c < len(r.Used) && r.Used[c].Fetched > 0 {
-			used = report.Ratio(r.Used[c].Share(s.Profile.Sites.LineBytes))
-		}
-		row = append(row, used)
-	}
-	return row
 }
 
 // estimated reports whether misses are estimated from a sample.
@@ -369,14 +462,6 @@ func (s *Sites) coldOff(r *attribution.Row) report.Value {
 	return report.Count(min(off, r.Accesses))
 }
 
-func (s *Sites) strides(r *attribution.Row) []report.Value {
-	row := []report.Value{report.TextOf(r.Stride().String())}
-	for _, n := range r.Strides {
-		row = append(row, report.Count(n))
-	}
-	return row
-}
-
 // joined lists the distinct texts of a row's sites.
 func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) string {
 	var texts []string
@@ -389,28 +474,12 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 	return strings.Join(texts, ", ")
 }
 
-// identity returns the cells that identify a site in the trace and in the program.
-func identity(s *profile.Site) []report.Value {
-	number, pc, offset := report.None(), report.None(), report.None()
-	if s.Number != profile.NoSite {
-		number = report.Count(uint64(s.Number))
-	}
-	if s.PC != 0 {
-		pc = report.TextOf("0x" + strconv.FormatUint(s.PC, 16))
-	}
-	if s.Module != "" {
-		offset = report.TextOf("0x" + strconv.FormatUint(s.Offset, 16))
-	}
-	return []report.Value{report.Known(uint64(s.Column)), report.Count(uint64(s.Bytes)), number, pc, report.TextOf(s.Module), offset}
-}
-
-// Before has rows for the first rows of the table: the three rows that most often touched their
-// lines before, at distances from profile.PreviousFrom on. For data objects these are source lines.
-func (s *Sites) Before(top int) report.Table {
+// Before has rows for some rows of the table: the three rows that most often touched their lines
+// before, at distances from profile.PreviousFrom on. For data objects these are source lines.
+func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Who touched the lines before", Columns: report.Columns(
 		"of=accesses of", "place=line touched before by", "accesses", "share=of these")}
-	s.rank()
-	code := Sites{Profile: s.Profile, By: s.By, Name: s.Name, rows: s.rows}
+	code := Sites{Profile: s.Profile, By: s.By, Name: s.Name, rows: s.Rows()}
 	if s.By == attribution.Object {
 		code.By, code.rows = attribution.Line, s.Ranker.Rows(s.Levels, attribution.Line, 0)
 	}
@@ -420,7 +489,7 @@ func (s *Sites) Before(top int) report.Table {
 			rowOf[uint32(site)] = n
 		}
 	}
-	for n := range s.rows[:min(top, len(s.rows))] {
+	for _, n := range of {
 		counts, total := map[int]uint64{}, uint64(0)
 		for _, r := range s.reuses(&s.rows[n]) {
 			for _, c := range r.Before {
@@ -445,8 +514,7 @@ func (s *Sites) Before(top int) report.Table {
 
 // Distances has the accesses of the row that Place names; ok is false if there is none.
 func (s *Sites) Distances(place string) (t report.Table, ok bool) {
-	s.rank()
-	for i := range s.rows {
+	for i := range s.Rows() {
 		if s.Place(&s.rows[i]) == place {
 			return s.DistancesOf(&s.rows[i]), true
 		}
@@ -511,7 +579,7 @@ func (s *Sites) Place(r *attribution.Row) string {
 		name = strings.TrimSpace(objectName(&s.Profile.Sites.Data[r.Object]) + " " + name)
 	}
 	if name == "" && len(r.Sites) > 0 {
-		name = addressOf(&s.Profile.Sites.Code[r.Sites[0]])
+		name = AddressOf(&s.Profile.Sites.Code[r.Sites[0]])
 	}
 	if r.Line != 0 {
 		name += " " + r.File + ":" + strconv.FormatUint(uint64(r.Line), 10)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops"
@@ -43,7 +44,8 @@ type Run struct {
 	Analysed bool   // the profile was made from a trace for this question, not read from a file
 	Cores    string // groups of threads on a core that the user gave; "": none
 
-	asker *hierarchy.Asker
+	asker  *hierarchy.Asker
+	ranker *attribution.Ranker
 }
 
 // Folded is a loop-compressed trace.
@@ -65,6 +67,14 @@ func (r *Run) Asker() *hierarchy.Asker {
 		r.asker = hierarchy.NewAsker(r.Profile)
 	}
 	return r.asker
+}
+
+// Ranker attributes misses to the sites of the run; nil if its profile holds none. Each run has one.
+func (r *Run) Ranker() *attribution.Ranker {
+	if r.ranker == nil {
+		r.ranker, _ = attribution.New(r.Profile)
+	}
+	return r.ranker
 }
 
 // SourceText returns where the text of lines of source comes from, nil if there is none.
@@ -135,7 +145,7 @@ func (r *Run) whole() *Run {
 	doubt := r.Name + ": " + hierarchy.SampleDoubt(p.Sampled)
 	whole.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return text == doubt })
 	p.Sampled = nil
-	whole.Profile, whole.asker = &p, nil
+	whole.Profile, whole.asker, whole.ranker = &p, nil, nil
 	return &whole
 }
 

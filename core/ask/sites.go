@@ -26,7 +26,7 @@ var _ = Add(&Verb{
 		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: manual("what to sum up by: site, line, function or object")},
 		top("show the first `N` rows"),
 		{Name: "share", Default: "90%", Help: manual("show as many rows as make this share of the first level's misses")},
-		{Name: "sort", Help: manual("the `COLUMN` to sort rows by, as csv names it; numbers fall (default: misses of the first level)")},
+		{Name: "sort", Help: manual("the `COLUMN` to sort rows by, as csv names it; numbers fall, utilisation rises (default: misses of the first level)")},
 		{Name: "distances", Help: manual("print the accesses of one `ROW` by stack distance instead: a function with file:line, as in \"main app.c:17\"")},
 	},
 	// Threads have private caches, and totals are those of what-if.
@@ -93,28 +93,28 @@ func (r *Run) sites(q Question, d *report.Document) error {
 		if err != nil {
 			return err
 		}
-		rows = min(max(1, s.Reaching(share)), mostRows)
+		rows = min(max(1, len(s.Reaching(0, share))), mostRows)
 		sorted = rows
 	}
 	if slices.Contains(s.Numbers(), q.Only) {
 		s.Number = q.Only
 	}
-	s.Sort(q.Text("sort"), sorted)
-	t := s.Table(rows)
+	order := s.Order(q.Text("sort"), sorted)
+	t := s.Table(order, rows)
 	if t.Title = "Misses by " + string(by); q.Brief {
 		t = s.Narrow(t, q.Text("sort"))
 		t.Title += " (all columns and rows: --format csv)"
 	}
 	if d.Tables = []report.Table{t}; r.Profile.Sites.Previous {
-		d.Tables = append(d.Tables, s.Before(rows))
+		d.Tables = append(d.Tables, s.Before(order[:min(rows, len(order))]))
 	}
 	return nil
 }
 
 // Attributed attributes the misses of the hierarchy in question. The strings are warnings.
 func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []string, error) {
-	ranker, ok := attribution.New(r.Profile)
-	if !ok {
+	ranker := r.Ranker()
+	if ranker == nil {
 		return nil, nil, r.noSites()
 	}
 	levels, doubts, err := ranker.Attribute(q.Caches())

@@ -199,18 +199,6 @@ func (r *Row) addLevels(misses, coherence []float64) {
 	}
 }
 
-// Reaching returns how many of the first rows have at least a share of the total misses of a level.
-func Reaching(rows []Row, level int, share, total float64) int {
-	sum := 0.0
-	for i := range rows {
-		if sum >= share*total {
-			return i
-		}
-		sum += rows[i].Misses[level]
-	}
-	return len(rows)
-}
-
 // Stride returns the most frequent stride class of the row's references.
 func (r *Row) Stride() profile.Stride {
 	s := profile.Site{Strides: r.Strides}

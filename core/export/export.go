@@ -21,8 +21,7 @@ type Export struct {
 	Title    string   // the trace's name
 	Warnings []string // about everything that is written
 
-	asked  *Question // nil where nobody asked about a hierarchy
-	ranker *attribution.Ranker
+	asked  *Question                 // nil where nobody asked about a hierarchy
 	levels []attribution.Attribution // whose the misses of each level are
 }
 
@@ -36,13 +35,12 @@ type Question struct {
 // is for the user.
 func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	x := &Export{Run: run, Title: title, Warnings: slices.Clone(run.Warnings)}
-	x.ranker, _ = attribution.New(run.Profile)
 	if len(h.Levels) == 0 || len(run.Profile.Locality) == 0 {
 		return x, nil
 	}
 	predicted, warnings, err := run.Asker().Predict(h, nil)
-	if err == nil && x.ranker != nil {
-		x.levels, warnings, err = x.ranker.Attribute(h)
+	if err == nil && x.Run.Ranker() != nil {
+		x.levels, warnings, err = x.Run.Ranker().Attribute(h)
 	}
 	if err != nil {
 		return nil, err
@@ -188,8 +186,8 @@ func (x *Export) HTML() []byte {
 		if len(x.levels) == 0 || p.by == attribution.Object && len(x.Run.Profile.Sites.Data) == 0 {
 			continue
 		}
-		s := answers.Sites{Profile: x.Run.Profile, Ranker: x.ranker, Levels: x.levels, By: p.by, Name: x.Run.Readable}
-		t := s.Narrow(s.Table(reportedPlaces), "")
+		s := answers.Sites{Profile: x.Run.Profile, Ranker: x.Run.Ranker(), Levels: x.levels, By: p.by, Name: x.Run.Readable}
+		t := s.Narrow(s.Table(s.Order("", 0), reportedPlaces), "")
 		t.Title = p.title
 		r.Places = append(r.Places, t)
 	}
@@ -229,7 +227,7 @@ func (x *Export) section(v *ask.Verb) Section {
 
 // Sheet counts places in the code, for the forms that are about nothing else.
 func (x *Export) Sheet() (*Sheet, error) {
-	if x.ranker == nil {
+	if x.Run.Ranker() == nil {
 		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that tells places in the code, as stackglass cc and stackglass trace make them, or a profile of one with --analyses sites"}
 	}
 	return NewSheet(&Places{

@@ -62,13 +62,13 @@ func BenchmarkCode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := NewCode(p.Sites, ranker, BySite, levels)
+	c := NewCode(p, ranker, attribution.Site, levels)
 	for _, step := range []struct {
 		name string
 		do   func()
 	}{
 		{"attribute", func() { levels, _, _ = ranker.Attribute(hierarchy.Presets()[0]) }},
-		{"sum", func() { NewCode(p.Sites, ranker, BySite, levels) }},
+		{"sum", func() { NewCode(p, ranker, attribution.Site, levels) }},
 		{"sort", func() { NewCodeView(c, "references", "") }},
 		{"sort-words", func() { NewCodeView(c, "place", "") }},
 		{"search", func() { NewCodeView(c, "", "function 7") }},

@@ -2,105 +2,76 @@ package state
 
 import (
 	"cmp"
+	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Code attributes the misses of a hierarchy to the source locations, or the data structures, of a
-// profile.
+// profile, as the verb sites does.
 type Code struct {
-	Sites  *profile.Sites
-	By     CodeBy
-	Levels []attribution.Attribution
-
-	ranker *attribution.Ranker
-	rows   []attribution.Row
-	most   [MaxLevels]*mostOf // by level, made when first asked for
-	names  []string           // of rows, the same
-	first  map[int]int        // rows by what identifies them: see id
-	words  []string           // what is searched in, made when first searched; of rows
+	*answers.Sites
+	rows  []attribution.Row
+	most  [MaxLevels][]int // rows that make most misses, by level, made when first asked for
+	first map[int]int      // rows by what identifies them: see ID
+	names []string         // of rows, made when first sorted by
+	words []string         // what is searched in, made when first searched; of rows
 }
 
-// NewCode attributes the misses of levels. r is the ranker of a profile with these sites.
-func NewCode(s *profile.Sites, r *attribution.Ranker, by CodeBy, levels []attribution.Attribution) *Code {
-	c := &Code{Sites: s, By: by, Levels: levels, ranker: r, rows: r.Rows(levels, by.attributed(), 0), first: map[int]int{}}
+// NewCode attributes the misses of levels. r is the ranker of the profile.
+func NewCode(p *profile.Profile, r *attribution.Ranker, by attribution.By, levels []attribution.Attribution) *Code {
+	c := &Code{Sites: &answers.Sites{Profile: p, Ranker: r, Levels: levels, By: by}, first: map[int]int{}}
+	c.rows = c.Rows()
 	for i := range c.rows {
-		c.first[c.id(i)] = i
+		c.first[c.ID(i)] = i
 	}
 	return c
 }
 
-// id identifies a row whatever the order: its object, or its first site.
-func (c *Code) id(row int) int {
-	if c.By == ByObject {
-		return c.rows[row].Object
+// ID identifies a place whatever the order and the levels: its object, or its first site.
+func (c *Code) ID(place int) int {
+	if c.By == attribution.Object {
+		return c.rows[place].Object
 	}
-	return c.rows[row].Sites[0]
+	return c.rows[place].Sites[0]
 }
 
-// Ranker is that of the view's profile; nil where it tells no sites.
-func (v *View) Ranker() *attribution.Ranker {
-	if v.ranker == nil {
-		v.ranker, _ = attribution.New(v.Profile)
-	}
-	return v.ranker
-}
-
-// utilisation is the index of the measured capacity that is nearest to the first
-// level's.
-func (c *Code) utilisation() int {
-	best := 0
-	if len(c.Levels) == 0 {
-		return best
-	}
-	lines := c.Levels[0].Level.Cache.Lines()
-	off := func(n uint64) uint64 { return max(n, lines) / max(min(n, lines), 1) }
-	for i, n := range c.Sites.Capacities {
-		if off(n) < off(c.Sites.Capacities[best]) {
-			best = i
+// utilisation is the key of the column with the utilisation in the measured cache whose size is
+// nearest to the first level's; "": none was measured.
+func (c *Code) utilisation() (key string) {
+	lines, best := c.Levels[0].Level.Cache.Lines(), uint64(math.MaxUint64)
+	at := 0
+	for _, k := range c.Keys() {
+		if !strings.HasPrefix(k, "utilisation_") {
+			continue
 		}
+		n := c.Profile.Sites.Capacities[at]
+		if off := max(n, lines) / max(min(n, lines), 1); off < best {
+			key, best = k, off
+		}
+		at++
 	}
-	return best
-}
-
-// used is the utilisation of what a place fetched, at that capacity.
-func (c *Code) used(row int) (u profile.Utilisation) {
-	if at := c.utilisation(); at < len(c.rows[row].Used) {
-		u = c.rows[row].Used[at]
-	}
-	return u
-}
-
-// Rows is the number of places.
-func (c *Code) Rows() int { return len(c.rows) }
-
-// Total is the number of misses of a level, those of no place included.
-func (c *Code) Total(level int) float64 {
-	if level >= len(c.Levels) {
-		return 0
-	}
-	return c.Levels[level].Level.Misses
+	return key
 }
 
 // about stands before numbers of places in a level that are estimates.
 func (c *Code) about(level int) string {
-	if level < len(c.Levels) && !c.Levels[level].Exact {
-		return "≈" + thin
+	if !c.Levels[level].Exact {
+		return about
 	}
 	return ""
 }
 
 // aboutTotal stands before what a level misses where a model says it.
 func (c *Code) aboutTotal(level int) string {
-	if level < len(c.Levels) && c.Levels[level].Level.Method != hierarchy.Exact {
-		return "≈" + thin
+	if c.Levels[level].Level.Method != hierarchy.Exact {
+		return about
 	}
 	return ""
 }
@@ -108,9 +79,12 @@ func (c *Code) aboutTotal(level int) string {
 // MostWords says how many places, the worst first, cause 90 % of a level's misses; where all
 // places cause less, it says how much.
 func (c *Code) MostWords(level int) string {
-	n, _ := c.Most(level)
-	made, total := c.most[level].misses, c.Total(level)
-	places := Plural(uint64(len(c.rows)), c.By.Name(), c.By.Name()+"s")
+	most, made, total := c.Most(level), 0.0, c.Levels[level].Level.Misses
+	for _, row := range most {
+		made += c.rows[row].Misses[level]
+	}
+	n := len(most)
+	places := Plural(uint64(len(c.rows)), PlaceName(c.By), PlaceName(c.By)+"s")
 	of := c.aboutTotal(level) + Count(total) + " misses in " + c.Levels[level].Level.Cache.Name
 	cause := " (highlighted) cause 90" + thin + "% of the " + of + "."
 	if n == 1 {
@@ -136,32 +110,10 @@ func (c *Code) unknown() bool {
 	return slices.ContainsFunc(c.Levels, func(l attribution.Attribution) bool { return l.Rest > 0 && l.RestUnknown })
 }
 
-// coherence is the number of coherence misses of a place in a level.
-func (c *Code) coherence(row, level int) float64 {
-	if level >= len(c.Levels) {
-		return 0
-	}
-	return c.rows[row].Coherence[level]
-}
-
-// misses are those of a place in a level.
-func (c *Code) misses(row, level int) float64 {
-	if level >= len(c.Levels) {
-		return 0
-	}
-	return c.rows[row].Misses[level]
-}
-
-// Ranked gives the places in an order, only those that hold the words searched
-// for: by is a column's key; "" ranks by the misses of the first level.
+// Ranked gives the places in the order of a column, by its key, only those that hold the words
+// searched for.
 func (c *Code) Ranked(by, search string) []int {
-	order := make([]int, 0, len(c.rows))
-	search = strings.ToLower(strings.TrimSpace(search))
-	for i := range c.rows {
-		if search == "" || strings.Contains(c.searched(i), search) {
-			order = append(order, i)
-		}
-	}
+	var order []int
 	if by == "place" {
 		if c.names == nil {
 			c.names = make([]string, len(c.rows))
@@ -169,93 +121,28 @@ func (c *Code) Ranked(by, search string) []int {
 				c.names[i] = c.Place(i)
 			}
 		}
-		sort.Sort(&ordering{order, func(x, y int) int { return strings.Compare(c.names[x], c.names[y]) }})
+		order = c.OrderBy(len(c.rows), func(i int) (float64, string) { return 0, c.names[i] })
+	} else {
+		order = c.Order(by, len(c.rows))
+	}
+	if search = strings.ToLower(strings.TrimSpace(search)); search == "" {
 		return order
 	}
-	keys := make([]float64, len(c.rows))
-	for _, i := range order {
-		keys[i] = c.number(i, by)
-	}
-	sort.Sort(&ordering{order, func(x, y int) int { return cmp.Compare(keys[y], keys[x]) }})
-	return order
-}
-
-// ordering sorts places, equal ones as they are in the profile. It is no instance
-// of a generic sort: each of these is as much to transfer as this file.
-type ordering struct {
-	order   []int
-	compare func(x, y int) int
-}
-
-func (o *ordering) Len() int      { return len(o.order) }
-func (o *ordering) Swap(i, j int) { o.order[i], o.order[j] = o.order[j], o.order[i] }
-func (o *ordering) Less(i, j int) bool {
-	x, y := o.order[i], o.order[j]
-	if c := o.compare(x, y); c != 0 {
-		return c < 0
-	}
-	return x < y
+	return slices.DeleteFunc(order, func(i int) bool { return !strings.Contains(c.searched(i), search) })
 }
 
 // Level is the level whose misses a sort ranks by, from 0; the first one for
 // other sorts.
 func (c *Code) Level(sort string) int {
-	if n, err := strconv.Atoi(strings.TrimPrefix(sort, "misses_")); err == nil && n >= 1 && n <= len(c.Levels) {
-		return n - 1
-	}
-	return 0
+	return max(0, slices.IndexFunc(c.Levels, func(l attribution.Attribution) bool { return sort == l.Level.Cache.Name+"_misses" }))
 }
 
-// number is what a place is sorted by.
-func (c *Code) number(i int, by string) float64 {
-	r := &c.rows[i]
-	switch by {
-	case "references":
-		return float64(r.References)
-	case "ratio":
-		return c.misses(i, 0) / float64(max(r.Accesses, 1))
-	case "coherence":
-		return c.coherence(i, 0)
-	case "stride":
-		return float64(r.Strides[profile.IrregularStride]) / float64(max(r.References, 1))
-	case "used":
-		if u := c.used(i); u.Fetched > 0 {
-			return -u.Share(c.Sites.LineBytes) // the worst first
-		}
-		return -2
-	case "blocks":
-		return float64(c.Sites.Data[r.Object].Blocks)
-	}
-	return c.misses(i, c.Level(by))
-}
-
-// Most returns how many places, the worst first, cause 90 % of the misses of a level, and which
-// they are.
-func (c *Code) Most(level int) (n int, among []bool) {
+// Most returns the places, the worst first, that cause 90 % of the misses of a level.
+func (c *Code) Most(level int) []int {
 	if c.most[level] == nil {
-		c.most[level] = c.findMost(level)
+		c.most[level] = c.Reaching(level, 0.9)
 	}
-	return c.most[level].n, c.most[level].among
-}
-
-// mostOf are the rows that make most misses of a level.
-type mostOf struct {
-	n      int
-	among  []bool
-	misses float64
-}
-
-func (c *Code) findMost(level int) *mostOf {
-	m := &mostOf{among: make([]bool, len(c.rows))}
-	for _, i := range c.Ranked("misses_"+strconv.Itoa(level+1), "") {
-		if m.misses >= 0.9*c.Total(level) {
-			break
-		}
-		m.misses += c.misses(i, level)
-		m.among[i] = true
-		m.n++
-	}
-	return m
+	return c.most[level]
 }
 
 // searched is what is known of a place, in small letters.
@@ -267,8 +154,8 @@ func (c *Code) searched(i int) string {
 		return c.words[i]
 	}
 	text := c.Place(i)
-	if c.By != ByObject {
-		s := &c.Sites.Code[c.rows[i].Sites[0]]
+	if c.By != attribution.Object {
+		s := &c.Profile.Sites.Code[c.rows[i].Sites[0]]
 		text += " " + s.Function + " " + s.File + " " + s.Variable + " " + s.Type + " " + s.Module
 	}
 	c.words[i] = strings.ToLower(text)
@@ -279,14 +166,14 @@ func (c *Code) searched(i int) string {
 // of make main.c:9.
 func (c *Code) Place(i int) string {
 	r := &c.rows[i]
-	if c.By == ByObject {
-		return objectName(&c.Sites.Data[r.Object])
+	if c.By == attribution.Object {
+		return objectName(&c.Profile.Sites.Data[r.Object])
 	}
-	s := &c.Sites.Code[r.Sites[0]]
+	s := &c.Profile.Sites.Code[r.Sites[0]]
 	switch {
-	case c.By == ByFunction && s.Function != "":
+	case c.By == attribution.Function && s.Function != "":
 		return s.Function
-	case c.By == ByLine && s.Line > 0:
+	case c.By == attribution.Line && s.Line > 0:
 		return lineName(s.File, s.Line) + blank(s.Function)
 	}
 	return siteName(s)
@@ -305,19 +192,11 @@ func blank(text string) string {
 
 // siteName names one instruction.
 func siteName(s *profile.Site) string {
-	name := ""
-	switch {
-	case s.File != "" && s.Line > 0:
-		name = lineName(s.File, s.Line)
-		if s.Column > 0 {
+	name := answers.AddressOf(s)
+	if s.File != "" && s.Line > 0 {
+		if name = lineName(s.File, s.Line); s.Column > 0 {
 			name += ":" + strconv.FormatUint(uint64(s.Column), 10)
 		}
-	case s.Module != "":
-		name = s.Module + "+0x" + strconv.FormatUint(s.Offset, 16)
-	case s.PC != 0:
-		name = "0x" + strconv.FormatUint(s.PC, 16)
-	default:
-		name = "site " + strconv.FormatUint(uint64(s.Number), 10)
 	}
 	return name + blank(s.Function) + blank(s.Variable)
 }
@@ -339,33 +218,13 @@ func objectName(d *profile.DataObject) string {
 	return "all the rest"
 }
 
-// kindWords names the kinds of references of a place.
-func (c *Code) kindWords(row int) string {
-	var seen [trace.NumKinds]bool
-	text := ""
-	for _, i := range c.rows[row].Sites {
-		k := c.Sites.Code[i].Kind
-		if seen[k] {
-			continue
-		}
-		seen[k] = true
-		if text != "" {
-			text += ", "
-		}
-		text += k.String()
-	}
-	return text
-}
-
 // strideWords says how references lie behind each other: the class of most, and
 // how many these are.
-func strideWords(strides [profile.NumStrides]uint64) string {
-	s := profile.Site{Strides: strides}
-	most := s.Stride()
-	if s.References() == 0 {
+func strideWords(r *attribution.Row) string {
+	if r.References == 0 {
 		return "–"
 	}
-	return most.String() + " " + Percent(Ratio(strides[most], s.References()))
+	return r.Stride().String() + " " + Percent(Ratio(r.Strides[r.Stride()], r.References))
 }
 
 // missingSites says why a profile does not tell which code made its references.

@@ -21,13 +21,13 @@ func smallCaches() hierarchy.Hierarchy {
 }
 
 // codeOf ranks the places of a demo.
-func codeOf(t *testing.T, v *View, by CodeBy) *Code {
+func codeOf(t *testing.T, v *View, by attribution.By) *Code {
 	t.Helper()
-	levels, _, err := v.Ranker().Attribute(smallCaches())
+	levels, _, err := v.Run.Ranker().Attribute(smallCaches())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewCode(v.Profile.Sites, v.Ranker(), by, levels)
+	return NewCode(v.Profile, v.Run.Ranker(), by, levels)
 }
 
 // Whatever misses are summed up by, the rows and the remainder add up to what the
@@ -38,31 +38,30 @@ func TestCodeAddsUp(t *testing.T) {
 	for _, by := range CodeBys() {
 		c := codeOf(t, v, by)
 		for l := range c.Levels {
-			sort := "misses_" + string(rune('1'+l))
-			order := c.Ranked(sort, "")
+			order, total := c.Ranked(c.Levels[l].Level.Cache.Name+"_misses", ""), c.Levels[l].Level.Misses
 			sum, rest := 0.0, c.Levels[l].Rest
 			for i, row := range order {
-				if i > 0 && c.misses(row, l) > c.misses(order[i-1], l) {
+				if i > 0 && c.rows[row].Misses[l] > c.rows[order[i-1]].Misses[l] {
 					t.Errorf("by %q: row %d misses more in level %d than the one before", by, i, l+1)
 				}
-				sum += c.misses(row, l)
+				sum += c.rows[row].Misses[l]
 			}
-			if math.Abs(sum+rest-c.Total(l)) > 1e-6*(1+c.Total(l)) {
-				t.Errorf("by %q: rows and remainder make %g misses of level %d, want %g", by, sum+rest, l+1, c.Total(l))
+			if math.Abs(sum+rest-total) > 1e-6*(1+total) {
+				t.Errorf("by %q: rows and remainder make %g misses of level %d, want %g", by, sum+rest, l+1, total)
 			}
-			n, among := c.Most(l)
-			marked, without := 0.0, 0.0
+			most := c.Most(l)
+			n, marked, without := len(most), 0.0, 0.0
 			for i, row := range order {
-				if among[row] != (i < n) {
-					t.Errorf("by %q: row %d of %d marked ones: %v", by, i, n, among[row])
+				if slices.Contains(most, row) != (i < n) {
+					t.Errorf("by %q: row %d of %d marked ones: %v", by, i, n, most)
 				}
 				if i < n {
 					without = marked
-					marked += c.misses(row, l)
+					marked += c.rows[row].Misses[l]
 				}
 			}
-			if nine := 0.9 * c.Total(l); n < len(order) && marked < nine || without >= nine && n > 0 {
-				t.Errorf("by %q: %d rows make %g of %g, and one less %g", by, n, marked, c.Total(l), without)
+			if nine := 0.9 * total; n < len(order) && marked < nine || without >= nine && n > 0 {
+				t.Errorf("by %q: %d rows make %g of %g, and one less %g", by, n, marked, total, without)
 			}
 		}
 	}
@@ -71,17 +70,16 @@ func TestCodeAddsUp(t *testing.T) {
 // Where misses are of no place, fewer than nine tenths may be of places: then it is
 // said how many are. Estimates are marked.
 func TestMostWords(t *testing.T) {
-	c := codeOf(t, demo(t, "array-list", 0), ByLine)
+	c := codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	c.Levels = slices.Clone(c.Levels)
-	c.Levels[0].Exact, c.Levels[0].Level.Misses = false, 3*c.Total(0)
-	if got := c.MostWords(0); !strings.HasPrefix(got, "All ") || !strings.Contains(got, "≈"+thin+"33") || strings.Contains(got, "cause 90") {
+	c.Levels[0].Exact, c.Levels[0].Level.Misses = false, 3*c.Levels[0].Level.Misses
+	if got := c.MostWords(0); !strings.HasPrefix(got, "All ") || !strings.Contains(got, about+"33") || strings.Contains(got, "cause 90") {
 		t.Errorf("of a third: %s", got)
 	}
-	c = codeOf(t, demo(t, "array-list", 0), ByLine)
+	c = codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	for l := range c.Levels {
 		v := NewCodeView(c, "", "")
-		n, _ := c.Most(l)
-		if got := c.MostWords(l); !strings.Contains(got, Exact(uint64(n))+" of ") || strings.HasPrefix(got, "About") == c.Levels[l].Exact {
+		if got := c.MostWords(l); !strings.Contains(got, Exact(uint64(len(c.Most(l))))+" of ") || strings.HasPrefix(got, "About") == c.Levels[l].Exact {
 			t.Errorf("level %d: %s", l+1, got)
 		}
 		if rows, _ := v.Grid(-1).View(0, 1); strings.HasPrefix(rows[0][3+l], "≈") == c.Levels[l].Exact {
@@ -91,7 +89,7 @@ func TestMostWords(t *testing.T) {
 }
 
 func TestCodeSearches(t *testing.T) {
-	c := codeOf(t, demo(t, "array-list", 0), BySite)
+	c := codeOf(t, demo(t, "array-list", 0), attribution.Site)
 	all := len(c.Ranked("", ""))
 	found := c.Ranked("place", " WALK_list ")
 	if len(found) == 0 || len(found) == all {
@@ -136,9 +134,9 @@ func TestCodeGrid(t *testing.T) {
 // number in any order.
 func TestPlaces(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
-	view := NewCodeView(codeOf(t, v, ByLine), "references", "")
+	view := NewCodeView(codeOf(t, v, attribution.Line), "references", "")
 	sums := map[string]uint64{}
-	for i := range view.Rows() {
+	for i := range view.rows {
 		if view.Find(view.ID(i)) != i {
 			t.Errorf("place %d is found as %d", i, view.Find(view.ID(i)))
 		}
@@ -201,7 +199,7 @@ func TestLinesAreTheNaiveOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := NewCode(p.Sites, ranker, ByLine, levels)
+		c := NewCode(p, ranker, attribution.Line, levels)
 		for _, row := range c.Ranked("", "") {
 			want := 0.0
 			for i := range p.Sites.Code {
@@ -217,7 +215,7 @@ func TestLinesAreTheNaiveOnes(t *testing.T) {
 					}
 				}
 			}
-			if got := c.misses(row, 0); math.Abs(got-want) > 1e-6 {
+			if got := c.rows[row].Misses[0]; math.Abs(got-want) > 1e-6 {
 				t.Fatalf("%q misses %g times, want %g", c.Place(row), got, want)
 			}
 		}
@@ -305,11 +303,11 @@ func TestMeasureLevels(t *testing.T) {
 // Side by side, too, what is estimated is told from what is exact.
 func TestComparedCodeTellsEstimates(t *testing.T) {
 	v := demo(t, "array-list", 0)
-	levels, _, err := v.Ranker().Attribute(smallCaches())
+	levels, _, err := v.Run.Ranker().Attribute(smallCaches())
 	if err != nil || !levels[0].Exact || levels[1].Exact {
 		t.Fatalf("%+v, %v: want an exact level, and an estimated one", levels, err)
 	}
-	table := (&Comparison{A: v, B: v}).CodeBy(ByFunction, smallCaches(), "")
+	table := (&Comparison{A: v, B: v}).CodeBy(attribution.Function, smallCaches(), "")
 	if table.Rows == 0 {
 		t.Fatal(table)
 	}
@@ -340,16 +338,16 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 			t.Errorf("%q lacks %q", text, want)
 		}
 	}
-	levels, _, err := v.Ranker().Attribute(h)
+	levels, _, err := v.Run.Ranker().Attribute(h)
 	if err != nil {
 		t.Fatal(err)
 	}
-	grid := NewCodeView(NewCode(v.Profile.Sites, v.Ranker(), ByLine, levels), "", "").Grid(-1)
-	column := slices.IndexFunc(grid.Columns, func(c Column) bool { return c.Key == "coherence" })
+	grid := NewCodeView(NewCode(v.Profile, v.Run.Ranker(), attribution.Line, levels), "", "").Grid(-1)
+	column := slices.IndexFunc(grid.Columns, func(c Column) bool { return c.Key == "L1_coherence_misses" })
 	if column < 0 || grid.Columns[column].Name != "L1 coherence misses" || !strings.HasPrefix(grid.Row(0)[column], "8"+thin+"188") {
 		t.Errorf("columns %+v, first row %q: want the coherence misses of L1", grid.Columns, grid.Row(0))
 	}
-	sorted := NewCodeView(NewCode(v.Profile.Sites, v.Ranker(), ByLine, levels), "coherence", "")
+	sorted := NewCodeView(NewCode(v.Profile, v.Run.Ranker(), attribution.Line, levels), "L1_coherence_misses", "")
 	if place := sorted.Place(sorted.At(0)); !strings.HasPrefix(place, "false-sharing.c:31") {
 		t.Errorf("by coherence misses, %q is first", place)
 	}

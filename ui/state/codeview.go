@@ -1,13 +1,13 @@
 package state
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
-	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -24,14 +24,15 @@ type CodeView struct {
 	OfPlace func(named string) func() *report.Document
 
 	order []int
-	most  int
-	among []bool
+	among []bool // by place: among those that make most misses
 }
 
 // NewCodeView ranks places for a view.
 func NewCodeView(c *Code, by, search string) *CodeView {
-	v := &CodeView{Code: c, Sort: by, Search: search, order: c.Ranked(by, search)}
-	v.most, v.among = c.Most(c.Level(by))
+	v := &CodeView{Code: c, Sort: by, Search: search, order: c.Ranked(by, search), among: make([]bool, len(c.rows))}
+	for _, place := range c.Most(c.Level(by)) {
+		v.among[place] = true
+	}
 	return v
 }
 
@@ -51,78 +52,53 @@ func (v *CodeView) Find(id int) int {
 	return -1
 }
 
-// ID identifies a place whatever the order and the levels.
-func (v *CodeView) ID(place int) int { return v.id(place) }
-
 // sorted is the key of the column that the rows are sorted by.
-func (v *CodeView) sorted() string {
-	if v.Sort == "" {
-		return "misses_1"
-	}
-	return v.Sort
-}
+func (v *CodeView) sorted() string { return cmp.Or(v.Sort, v.levelName(0)+"_misses") }
 
 // column is a column of the grid with what its cells say.
 type column struct {
 	Column
+	level int // whose misses it has, from 0; -1: of none
 	shown func(place int) string
 }
 
 // columns are those of the grid.
 func (v *CodeView) columns() (list []column) {
-	add := func(c Column, shown func(int) string) { list = append(list, column{c, shown}) }
-	number := func(key, name string, n func(i int) float64) {
-		add(Column{Name: name, Key: key}, func(i int) string { return Count(n(i)) })
+	add := func(c Column, shown func(int) string) { list = append(list, column{c, -1, shown}) }
+	answer := func(key, name, about string) {
+		if c, cell, ok := v.Column(key); ok {
+			add(Column{Name: cmp.Or(name, c.Label), Key: key}, func(i int) string { return about + shown(cell(&v.rows[i]), answerWords) })
+		}
 	}
-	add(Column{Name: v.By.Name(), Key: "place", Words: true}, v.Place)
-	if v.By == ByObject {
-		add(Column{Name: "kind", Words: true}, func(i int) string { return v.Sites.Data[v.rows[i].Object].Kind.String() })
-		number("blocks", "blocks", func(i int) float64 { return v.number(i, "blocks") })
-	} else {
-		add(Column{Name: "kind", Words: true}, v.kindWords)
-	}
-	number("references", "references", func(i int) float64 { return float64(v.rows[i].References) })
+	add(Column{Name: PlaceName(v.By), Key: "place", Words: true}, v.Place)
+	answer("kind", "kind", "")
+	list[1].Column = Column{Name: "kind", Words: true}
+	answer("blocks", "", "")
+	answer("references", "", "")
 	for l := range v.Levels {
-		add(Column{Name: v.levelName(l) + " misses", Key: "misses_" + strconv.Itoa(l+1)},
-			func(i int) string { return v.about(l) + Count(v.misses(i, l)) })
+		answer(v.levelName(l)+"_misses", v.levelName(l)+" misses", "")
+		list[len(list)-1].level = l
 	}
 	l := v.Level(v.Sort)
-	add(Column{Name: "of " + v.levelName(l) + " misses"}, func(i int) string { return v.about(l) + Percent(v.misses(i, l)/max(v.Total(l), 1)) })
-	if l < len(v.Levels) && v.Levels[l].Coherence > 0 {
-		add(Column{Name: v.levelName(l) + " coherence misses", Key: "coherence"},
-			func(i int) string { return v.about(l) + Count(v.coherence(i, l)) })
+	answer(v.levelName(l)+"_share", "of "+v.levelName(l)+" misses", v.about(l))
+	answer(v.levelName(l)+"_coherence_misses", v.levelName(l)+" coherence misses", "")
+	answer("miss_ratio", v.levelName(0)+" miss ratio", v.about(0))
+	if v.By != attribution.Object {
+		add(Column{Name: "stride", Key: "irregular_strides", Words: true}, func(i int) string { return strideWords(&v.rows[i]) })
 	}
-	add(Column{Name: v.levelName(0) + " miss ratio", Key: "ratio"}, func(i int) string { return v.about(0) + Percent(v.number(i, "ratio")) })
-	if v.By != ByObject {
-		add(Column{Name: "stride", Key: "stride", Words: true}, func(i int) string { return strideWords(v.rows[i].Strides) })
-	}
-	if len(v.Sites.Capacities) > 0 {
-		name := "line utilisation in " + Bytes(v.Sites.Capacities[v.utilisation()]*uint64(v.Sites.LineBytes))
-		if _, oneCore := v.ranker.UsedIn(v.Levels, v.utilisation()); oneCore {
-			name += " (all threads on one core)"
-		}
-		add(Column{Name: name, Key: "used"}, func(i int) string {
-			if v.used(i).Fetched == 0 {
-				return "–"
-			}
-			return Percent(v.used(i).Share(v.Sites.LineBytes))
-		})
+	if c, _, ok := v.Column(v.utilisation()); ok {
+		answer(c.Key, "line utilisation"+strings.TrimPrefix(c.Label, "used"), "")
 	}
 	return list
 }
 
-func (v *CodeView) levelName(l int) string {
-	if l < len(v.Levels) {
-		return v.Levels[l].Level.Cache.Name
-	}
-	return "all"
-}
+func (v *CodeView) levelName(l int) string { return v.Levels[l].Level.Cache.Name }
 
 // Grid is the table of places; picked is one of them, or -1.
 func (v *CodeView) Grid(picked int) *Grid {
 	columns := v.columns()
 	rest := v.remainder(columns)
-	t := &Table{Caption: "Misses by " + v.By.Name(), Rows: len(v.order), Sort: v.sorted(), document: v.Document, key: "sites"}
+	t := &Table{Caption: "Misses by " + PlaceName(v.By), Rows: len(v.order), Sort: v.sorted(), document: v.Document, key: "sites"}
 	if rest != nil && v.Search == "" {
 		t.Rows++
 	}
@@ -155,17 +131,15 @@ func (v *CodeView) Grid(picked int) *Grid {
 
 // remainder is the row of the misses that are of no place; nil where there are none.
 func (v *CodeView) remainder(columns []column) []string {
+	rest, none := attribution.Rest(v.Levels), true
 	cells := make([]string, len(columns))
-	any := false
-	for j := range columns {
-		l, err := strconv.Atoi(strings.TrimPrefix(columns[j].Key, "misses_"))
-		if err != nil {
-			continue
+	for j, c := range columns {
+		if c.level >= 0 {
+			cells[j] = v.about(c.level) + Count(rest.Misses[c.level])
+			none = none && rest.Misses[c.level] == 0
 		}
-		any = any || v.Levels[l-1].Rest > 0
-		cells[j] = v.about(l-1) + Count(v.Levels[l-1].Rest)
 	}
-	if !any {
+	if none {
 		return nil
 	}
 	if cells[0] = "of no place: conflicts in sets"; v.unknown() {
@@ -181,7 +155,7 @@ func (v *CodeView) Summary() string {
 	}
 	text := v.MostWords(v.Level(v.Sort))
 	if v.Search != "" {
-		text = Plural(uint64(len(v.order)), v.By.Name()+" is", v.By.Name()+"s are") + " found. " + text
+		text = Plural(uint64(len(v.order)), PlaceName(v.By)+" is", PlaceName(v.By)+"s are") + " found. " + text
 	}
 	return text
 }
@@ -217,17 +191,17 @@ func (v *CodeView) Sentence(place int) string {
 	r := &v.rows[place]
 	text := Plural(r.References, "reference", "references")
 	for l := range v.Levels {
-		text += ", " + v.about(l) + Count(v.misses(place, l)) + " misses in " + v.levelName(l)
+		text += ", " + v.about(l) + Count(r.Misses[l]) + " misses in " + v.levelName(l)
 	}
-	if v.By != ByObject && r.References > 0 {
-		text += "; stride " + strideWords(r.Strides)
+	if v.By != attribution.Object && r.References > 0 {
+		text += "; stride " + strideWords(r)
 	}
 	return text + "."
 }
 
 // LinePlace is the place of a line of a file, where places are lines; else -1.
 func (v *CodeView) LinePlace(file string, line uint32) int {
-	if v.By == ByLine {
+	if v.By == attribution.Line {
 		for i := range v.rows {
 			if f, n := v.Location(i); f == file && n == line {
 				return i
@@ -241,7 +215,7 @@ func (v *CodeView) LinePlace(file string, line uint32) int {
 func (v *CodeView) Location(place int) (file string, line uint32) {
 	r := &v.rows[place]
 	if r.File != "" && r.Line == 0 && len(r.Sites) > 0 { // a function: where its first site is
-		return r.File, v.Sites.Code[r.Sites[0]].Line
+		return r.File, v.Profile.Sites.Code[r.Sites[0]].Line
 	}
 	return r.File, r.Line
 }
@@ -250,8 +224,8 @@ func (v *CodeView) Location(place int) (file string, line uint32) {
 func (c *Code) Files() []string {
 	seen := map[string]bool{}
 	var list []string
-	for i := range c.Sites.Code {
-		if f := c.Sites.Code[i].File; f != "" && !seen[f] {
+	for i := range c.Profile.Sites.Code {
+		if f := c.Profile.Sites.Code[i].File; f != "" && !seen[f] {
 			seen[f] = true
 			list = append(list, f)
 		}
@@ -270,17 +244,12 @@ func (c *Code) FilesNamed(name string) (list []string) {
 	return list
 }
 
-// named are the places as the command names them.
-func (v *CodeView) named() *answers.Sites {
-	return &answers.Sites{Profile: &profile.Profile{Sites: v.Sites}, By: v.By.attributed()}
-}
-
 // Named is the command's name of a place.
-func (v *CodeView) Named(place int) string { return v.named().Place(&v.rows[place]) }
+func (v *CodeView) Named(place int) string { return v.Sites.Place(&v.rows[place]) }
 
 // bins are the accesses of a place by distance, in the bins of the whole run's.
 func (v *CodeView) bins(place int) (bins []Bin, total uint64) {
-	counts, cold := v.named().Binned(&v.rows[place])
+	counts, cold := v.Binned(&v.rows[place])
 	total = cold
 	for k, n := range counts {
 		b := Bin{Count: n}
@@ -302,7 +271,7 @@ func (v *CodeView) Distances(place int) *Chart {
 
 // DistancesTable is the accesses of a place by distance.
 func (v *CodeView) DistancesTable(place int) *Table {
-	whole := v.named().DistancesOf(&v.rows[place])
+	whole := v.DistancesOf(&v.rows[place])
 	t := show(&whole, words, nil).unsorted()
 	if t.Caption = "Accesses by stack distance, of this place"; v.OfPlace != nil {
 		t.of(v.OfPlace(v.Named(place)))
@@ -313,7 +282,7 @@ func (v *CodeView) DistancesTable(place int) *Table {
 // Before lists who touched the lines of a place before it did, most often first; nil where that
 // was not noted.
 func (v *CodeView) Before(place int) *Table {
-	if !v.Sites.Previous || v.Document == nil {
+	if !v.Profile.Sites.Previous || v.Document == nil {
 		return nil
 	}
 	d := v.Document()
@@ -331,8 +300,8 @@ func (v *CodeView) Before(place int) *Table {
 func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 	level := v.Level(v.Sort)
 	misses := map[uint32]float64{}
-	for i := range v.Sites.Code {
-		if s := &v.Sites.Code[i]; s.File == name && level < len(v.Levels) {
+	for i := range v.Profile.Sites.Code {
+		if s := &v.Profile.Sites.Code[i]; s.File == name {
 			misses[s.Line] += v.Levels[level].Sites[i]
 		}
 	}
@@ -344,7 +313,7 @@ func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 			n := misses[uint32(i+1)]
 			cells := []string{"", "", strconv.Itoa(i + 1), f.Lines[i]}
 			if n > 0 {
-				cells[0], cells[1] = v.about(level)+Count(n), v.about(level)+Percent(n/max(v.Total(level), 1))
+				cells[0], cells[1] = v.about(level)+Count(n), v.about(level)+Percent(n/max(v.Levels[level].Level.Misses, 1))
 			}
 			return cells
 		},
@@ -362,19 +331,19 @@ func MissingLine(f *Source, line uint32) string {
 }
 
 // SitesDocument answers whose the misses of a hierarchy are, when it is called.
-func (v *View) SitesDocument(by CodeBy, h hierarchy.Hierarchy) func() *report.Document {
+func (v *View) SitesDocument(by attribution.By, h hierarchy.Hierarchy) func() *report.Document {
 	return v.document(v.sitesQuestion(by, h))
 }
 
 // PlaceDocument answers at which distances one of the places is accessed.
-func (v *View) PlaceDocument(by CodeBy, h hierarchy.Hierarchy) func(named string) func() *report.Document {
+func (v *View) PlaceDocument(by attribution.By, h hierarchy.Hierarchy) func(named string) func() *report.Document {
 	return func(named string) func() *report.Document {
 		return v.document(v.sitesQuestion(by, h).With("distances", named))
 	}
 }
 
-func (v *View) sitesQuestion(by CodeBy, h hierarchy.Hierarchy) ask.Question {
-	q := v.question("sites").With("by", string(by.attributed()))
+func (v *View) sitesQuestion(by attribution.By, h hierarchy.Hierarchy) ask.Question {
+	q := v.question("sites").With("by", string(by))
 	q.Machine = h
 	return q
 }
@@ -382,18 +351,18 @@ func (v *View) sitesQuestion(by CodeBy, h hierarchy.Hierarchy) ask.Question {
 // worstLine is the finding of the source line that misses most in the first level of
 // the hierarchy in question.
 func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
-	s, r := v.Profile.Sites, v.Ranker()
-	if r == nil || len(s.Code) == 0 {
+	r := v.Run.Ranker()
+	if r == nil || len(v.Profile.Sites.Code) == 0 {
 		return Finding{}, false
 	}
 	levels, _, err := r.Attribute(h)
 	if err != nil || len(levels) == 0 || levels[0].Level.Misses == 0 {
 		return Finding{}, false
 	}
-	c := NewCode(s, r, ByLine, levels)
-	total, most := c.Total(0), c.misses(0, 0)
+	c := NewCode(v.Profile, r, attribution.Line, levels)
+	total, most := levels[0].Level.Misses, c.rows[0].Misses[0]
 	why := ""
-	if n := c.coherence(0, 0); n >= most/2 {
+	if n := c.rows[0].Coherence[0]; n >= most/2 {
 		why = "They are misses because another core's store took the line. "
 		if n < most {
 			why = c.about(0) + Count(n) + " of them are misses because another core's store took the line. "
@@ -404,47 +373,20 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.about(0) + Count(most) + " of " + c.aboutTotal(0) + Count(total) + ". " + why + c.MostWords(0)}, true
 }
 
-// CodeBy is what misses in the code are summed up by.
-type CodeBy string
+// CodeBys lists what misses in the code can be summed up by, in the order of the page.
+func CodeBys() []attribution.By {
+	return []attribution.By{attribution.Line, attribution.Site, attribution.Function, attribution.Object}
+}
 
-// The choices.
-const (
-	ByLine     CodeBy = "" // of source
-	BySite     CodeBy = "site"
-	ByFunction CodeBy = "function"
-	ByObject   CodeBy = "object"
-)
-
-// CodeBys lists the choices in the order of the page.
-func CodeBys() []CodeBy { return []CodeBy{ByLine, BySite, ByFunction, ByObject} }
-
-// Name is what the page calls it.
-func (b CodeBy) Name() string {
-	switch b {
-	case BySite:
+// PlaceName is what the page calls a row of such a sum.
+func PlaceName(by attribution.By) string {
+	switch by {
+	case attribution.Site:
 		return "instruction"
-	case ByFunction:
+	case attribution.Function:
 		return "function"
-	case ByObject:
+	case attribution.Object:
 		return "data structure"
 	}
 	return "source line"
-}
-
-// codeByOf reads what the URL's hash says; lines for anything unknown.
-func codeByOf(text string) CodeBy {
-	for _, by := range CodeBys() {
-		if text == string(by) {
-			return by
-		}
-	}
-	return ByLine
-}
-
-// attributed returns the grouping of package attribution.
-func (b CodeBy) attributed() attribution.By {
-	if b == ByLine {
-		return attribution.Line
-	}
-	return attribution.By(b)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/report"
 )
@@ -266,20 +267,6 @@ func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
 	return a.byNumber("Levels, A and B", []string{"name", "size_bytes", "ways"}, "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
-// mark puts a ≈ before the cells that are estimates and do not have one.
-func (t *Table) mark(estimate func(cells []string, column int) bool) {
-	row := t.Row
-	t.Row = func(i int) []string {
-		cells := row(i)
-		for j := range cells {
-			if cells[j] != "–" && !strings.HasPrefix(cells[j], about) && estimate(cells, j) {
-				cells[j] = about + cells[j]
-			}
-		}
-		return cells
-	}
-}
-
 // Doubts are what keeps the runs from being compared number by number, and the
 // warnings about either prediction, each once.
 func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
@@ -332,13 +319,13 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 
 // Code is CodeBy, of functions where the sources have no line in common: what
 // functions of the same name do can be compared even then. The table's By says so.
-func (c *Comparison) Code(by CodeBy, h hierarchy.Hierarchy, sort string) *Table {
+func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	t := c.CodeBy(by, h, sort)
-	if by == ByFunction || by == ByObject || t.inBoth {
+	if by == attribution.Function || by == attribution.Object || t.inBoth {
 		return t
 	}
-	if functions := c.CodeBy(ByFunction, h, sort); functions.inBoth {
-		functions.Doubt = "No " + by.Name() + " of A is in B, as their sources differ: functions of the same name are compared instead."
+	if functions := c.CodeBy(attribution.Function, h, sort); functions.inBoth {
+		functions.Doubt = "No " + PlaceName(by) + " of A is in B, as their sources differ: functions of the same name are compared instead."
 		return functions
 	}
 	return t
@@ -352,39 +339,22 @@ func inBoth(j *report.Joined) bool {
 }
 
 // CodeBy is whose the misses of both are, joined by what the sources call them.
-func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) *Table {
+func (c *Comparison) CodeBy(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	var numbers []string
 	for _, l := range h.Levels {
 		numbers = append(numbers, l.Name+"_misses")
 	}
 	columns := []string{"function", "file", "line"}
 	switch by {
-	case ByFunction:
+	case attribution.Function:
 		columns = columns[:2]
-	case ByObject:
+	case attribution.Object:
 		columns = []string{"name", "kind", "function"}
 	}
 	a := c.ask(c.A.sitesQuestion(by, h), "sites")
-	t := a.byRow("Misses by "+by.Name()+", A and B", joinedWords, sort, columns, append(numbers, "references")...)
+	t := a.byRow("Misses by "+PlaceName(by)+", A and B", answerWords, sort, columns, append(numbers, "references")...)
 	t.By = by
-	if t.Rows > 0 {
-		c.markEstimates(t, h)
-	}
 	return t
-}
-
-// markEstimates marks the misses of levels that are estimated for one of the runs.
-func (c *Comparison) markEstimates(t *Table, h hierarchy.Hierarchy) {
-	estimated := make([]bool, len(t.Columns))
-	c.both(func(_ int, v *View) {
-		levels, _, _ := v.Ranker().Attribute(h)
-		for _, l := range levels {
-			for i := range t.Columns {
-				estimated[i] = estimated[i] || !l.Exact && strings.HasPrefix(t.Columns[i].Key, l.Level.Cache.Name+"_misses_")
-			}
-		}
-	})
-	t.mark(func(_ []string, column int) bool { return estimated[column] })
 }
 
 // sortedJoin shows a join with a row for each row. Differences are sorted by what they are
@@ -410,10 +380,6 @@ func sortedJoin(j *answers.Compared, style report.Words, by string, columns []st
 	t.Sort = by
 	return t
 }
-
-// joinedWords are those of misses by place, of which whole numbers are shown, with a ≈
-// in columns of estimates.
-var joinedWords = report.Words{Count: Exact, Real: Count, Share: Percent}
 
 // compareSchema names the JSON of comparisons.
 const compareSchema = "stackglass.compare"

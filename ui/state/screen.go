@@ -7,6 +7,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
@@ -32,7 +33,7 @@ type Screen struct {
 	Page      int                // of that table, from 0
 	By        answers.CountersBy // what counters are summed up by; "": the program
 	Sort      string             // the column that they, or places in the code, are sorted by; "": the default one
-	Place     CodeBy             // what misses in the code are summed up by; "": lines
+	Place     attribution.By     // what misses in the code are summed up by; "": lines
 	Picked    int                // the place that is picked, from 1; 0: none
 
 	Stack       Stack  // of which threads' curves are shown; "": private
@@ -124,7 +125,11 @@ var settings = []setting{
 		}
 	}},
 	{"sort", func(s *Screen) string { return safeKey(s.Sort) }, func(s *Screen, text string) { s.Sort = safeKey(text) }},
-	{"place", func(s *Screen) string { return safe(string(s.Place)) }, func(s *Screen, text string) { s.Place = codeByOf(text) }},
+	{"place", func(s *Screen) string { return safe(string(s.Place)) }, func(s *Screen, text string) {
+		if by := attribution.By(text); slices.Contains(CodeBys()[1:], by) {
+			s.Place = by
+		}
+	}},
 	counted("picked", 31, func(s *Screen) *int { return &s.Picked }),
 	{"stack", func(s *Screen) string { return safe(string(s.Stack)) }, func(s *Screen, text string) { s.Stack = stackOf(text) }},
 	{"own", func(s *Screen) string { return positive(s.OwnBytes) }, func(s *Screen, text string) { s.OwnBytes = parse(text, 41) }},
@@ -289,7 +294,10 @@ func (s Screen) Against(key string) Screen {
 }
 
 // SummedIn gives the screen with misses in the code summed up by something else.
-func (s Screen) SummedIn(by CodeBy) Screen {
+func (s Screen) SummedIn(by attribution.By) Screen {
+	if by == attribution.Line {
+		by = ""
+	}
 	s.Place, s.Picked, s.Sort = by, 0, ""
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -26,9 +27,9 @@ type Table struct {
 	Rows    int
 	Row     func(i int) []string // as shown, made when asked for
 
-	Sort  string // the key of the column that the rows are sorted by
-	Doubt string // about what is in it, in a sentence; "" for none
-	By    CodeBy // what places in the code are summed up by
+	Sort  string         // the key of the column that the rows are sorted by
+	Doubt string         // about what is in it, in a sentence; "" for none
+	By    attribution.By // what places in the code are summed up by
 
 	inBoth bool // a row of a comparison is in both runs
 

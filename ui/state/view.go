@@ -3,7 +3,6 @@ package state
 import (
 	"sort"
 
-	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -18,9 +17,8 @@ type View struct {
 
 	*Answers
 
-	ranker        *attribution.Ranker // made when it is first asked for
-	communication *Communication      // the same
-	threads       *Threads            // the same
+	communication *Communication // made when it is first asked for
+	threads       *Threads       // the same
 }
 
 // NewView sums up p for a line size, or for its first one where it has no

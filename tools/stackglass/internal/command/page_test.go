@@ -17,6 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -230,24 +231,24 @@ func numbersOf(list [][]float64) (text []string) {
 }
 
 func (p *paged) code(h hierarchy.Hierarchy, options []string) {
-	if p.view.Ranker() == nil {
+	if p.view.Run.Ranker() == nil {
 		return
 	}
-	levels, _, err := p.view.Ranker().Attribute(h)
+	levels, _, err := p.view.Run.Ranker().Attribute(h)
 	if err != nil {
 		p.Fatal(err)
 	}
 	for _, by := range state.CodeBys() {
-		name := map[state.CodeBy]string{state.ByLine: "line", state.BySite: "site", state.ByFunction: "function", state.ByObject: "object"}[by]
-		if by == state.ByObject && len(p.view.Profile.Sites.Data) == 0 {
+		name := string(by)
+		if by == attribution.Object && len(p.view.Profile.Sites.Data) == 0 {
 			continue
 		}
-		view := state.NewCodeView(state.NewCode(p.view.Profile.Sites, p.view.Ranker(), by, levels), "", "")
+		view := state.NewCodeView(state.NewCode(p.view.Profile, p.view.Run.Ranker(), by, levels), "", "")
 		view.Document = p.view.SitesDocument(by, h)
 		grid := view.Grid(-1)
 		p.exported(grid.Table, "sites", append(slices.Clone(options), "--by", name)...)
 		view.OfPlace = p.view.PlaceDocument(by, h)
-		for place := range min(2, view.Code.Rows()) {
+		for place := range min(2, len(view.Code.Rows())) {
 			p.exported(view.DistancesTable(place), "sites", append(slices.Clone(options), "--by", name, "--distances", view.Named(place))...)
 		}
 		// What the grid shows of each place, in any order, is what the document has.
@@ -256,7 +257,7 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 		for i, row := range cells {
 			text := ""
 			for c, column := range grid.Columns {
-				if strings.HasPrefix(column.Key, "misses_") {
+				if strings.HasSuffix(column.Key, "_misses") && !strings.HasSuffix(column.Key, "_coherence_misses") {
 					text += " " + bare(row[c])
 				}
 			}
@@ -547,21 +548,21 @@ func TestPageAndCommandBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := openPagedWith(t, "demo:array-list", state.Settings{Reuse: true}, []hierarchy.Hierarchy{h})
-	levels, _, err := p.view.Ranker().Attribute(h)
+	levels, _, err := p.view.Run.Ranker().Attribute(h)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for by, name := range map[state.CodeBy]string{state.ByLine: "line", state.BySite: "site", state.ByFunction: "function", state.ByObject: "object"} {
-		view := state.NewCodeView(state.NewCode(p.view.Profile.Sites, p.view.Ranker(), by, levels), "", "")
+	for _, by := range state.CodeBys() {
+		view := state.NewCodeView(state.NewCode(p.view.Profile, p.view.Run.Ranker(), by, levels), "", "")
 		view.Document = p.view.SitesDocument(by, h)
 		shown := 0
 		for place := range view.Rows() {
 			table := view.Before(place)
-			p.document(table, "sites", append(slices.Clone(options), "--by", name)...)
+			p.document(table, "sites", append(slices.Clone(options), "--by", string(by))...)
 			shown += table.Rows
 		}
-		if n := len(rows(p.command("sites", append(slices.Clone(options), "--by", name)...), "before")); shown < n || n == 0 {
-			t.Errorf("by %s: the page shows %d rows, the command %d", name, shown, n)
+		if n := len(rows(p.command("sites", append(slices.Clone(options), "--by", string(by))...), "before")); shown < n || n == 0 {
+			t.Errorf("by %s: the page shows %d rows, the command %d", by, shown, n)
 		}
 	}
 }
@@ -688,14 +689,14 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 		p.exported(t, "compare", append([]string{other.file, "--on", what}, options...)...)
 	}
 	on(c.Levels(h), "what-if", options...)
-	if p.view.Ranker() != nil && other.view.Ranker() != nil {
-		for by, what := range map[state.CodeBy]string{state.ByLine: "sites by=line", state.BySite: "sites by=site", state.ByFunction: "sites by=function", state.ByObject: "sites by=object"} {
-			if by == state.ByObject && (len(p.view.Profile.Sites.Data) == 0 || len(other.view.Profile.Sites.Data) == 0) {
+	if p.view.Run.Ranker() != nil && other.view.Run.Ranker() != nil {
+		for _, by := range state.CodeBys() {
+			if by == attribution.Object && (len(p.view.Profile.Sites.Data) == 0 || len(other.view.Profile.Sites.Data) == 0) {
 				continue
 			}
-			on(c.CodeBy(by, h, ""), what, options...)
+			on(c.CodeBy(by, h, ""), "sites by="+string(by), options...)
 		}
-		on(c.CodeBy(state.ByFunction, h, "references_difference"), "sites by=function", append(options, "--sort", "references")...)
+		on(c.CodeBy(attribution.Function, h, "references_difference"), "sites by=function", append(options, "--sort", "references")...)
 	}
 	p.compareBlocks(other, c, h, options)
 	if !slices.Equal(options[:2], []string{"--cache", strings.Fields(pagedHierarchies[0])[0]}) {

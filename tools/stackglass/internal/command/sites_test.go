@@ -455,9 +455,9 @@ func TestTableOfOneNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := s.Table(2)
+	whole := s.Table(s.Order("", 0), 2)
 	s.Number = "cold"
-	one, keys := s.Table(2), []string(nil)
+	one, keys := s.Table(s.Order("", 0), 2), []string(nil)
 	for i, c := range one.Columns {
 		keys = append(keys, c.Key)
 		for row := range whole.Rows {
