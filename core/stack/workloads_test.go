@@ -1,10 +1,14 @@
 package stack_test
 
 import (
+	"encoding/binary"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/open"
@@ -21,8 +25,16 @@ type Workload struct {
 
 // Workloads are the 64-byte line accesses of the real traces, where they are at
 // hand, and random chases over 10^6 and 10^7 lines, where a model's cost is the
-// machine's cache misses.
+// machine's cache misses. STACKGLASS_LINES names other sequences, with a colon between them: files of
+// line numbers in 8 bytes each, little-endian.
 func Workloads() (w []Workload) {
+	if files := os.Getenv("STACKGLASS_LINES"); files != "" {
+		for _, file := range strings.Split(files, ":") {
+			name := strings.TrimSuffix(filepath.Base(file), ".lines")
+			w = append(w, Workload{name, func(b *testing.B) []trace.Line { return fileLines(b, file) }})
+		}
+		return w
+	}
 	for _, name := range tracetest.RealTraces {
 		w = append(w, Workload{name, func(b *testing.B) []trace.Line { return realLines(b, name) }})
 	}
@@ -52,6 +64,19 @@ func realLines(b *testing.B, name string) (lines []trace.Line) {
 			}
 		}
 	}
+}
+
+// fileLines reads line numbers of a file.
+func fileLines(b *testing.B, file string) []trace.Line {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	lines := make([]trace.Line, len(content)/8)
+	for i := range lines {
+		lines[i] = binary.LittleEndian.Uint64(content[8*i:])
+	}
+	return lines
 }
 
 // Chase makes n accesses to random lines out of the given number.
