@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -36,41 +37,59 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// TestSpeed prints how long the page takes to switch to each view and to follow each slider, for
-// the traces and profiles that STACKGLASS_SPEED names, with a colon between them. Where more
-// programs want to run than there are processors, the time of a processor says more.
-func TestSpeed(t *testing.T) {
-	files := os.Getenv("STACKGLASS_SPEED")
+// say prints a figure, for tools/speed.
+func say(t *testing.T, file, what string, figure float64) {
+	t.Logf("speed: %s: %s: %.3f", filepath.Base(file), what, figure)
+}
+
+// filesIn returns the files that a variable names, with a colon between them. The test is left out if there is none.
+func filesIn(t *testing.T, variable string) []string {
+	t.Helper()
+	files := os.Getenv(variable)
 	if files == "" {
-		t.Skip("STACKGLASS_SPEED names no files")
+		t.Skip(variable + " names no files")
 	}
+	return strings.Split(files, ":")
+}
+
+// switchTo shows a view.
+func (p *tab) switchTo(view state.Tab, m *reaction) {
+	id := "#tab-" + view.Slug()
+	m.take(p, fmt.Sprintf("document.querySelector(%q).click()", id), fmt.Sprintf(`document.querySelector(%q).ariaCurrent === "page"`, id))
+}
+
+// TestSpeed prints how long the page takes to switch to each view, the first time and later, and to follow
+// each slider, for the traces and profiles that STACKGLASS_SPEED names. Where more programs want to run
+// than there are processors, the time of a processor says more.
+func TestSpeed(t *testing.T) {
+	files := filesIn(t, "STACKGLASS_SPEED")
 	const rounds = 5
 	p := openPage(t)
 	p.viewport(1440, 900)
 	call(p, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
-	for _, file := range strings.Split(files, ":") {
+	for _, file := range files {
 		p.pick(file)
 		p.finished()
-		say := func(what string, m *reaction) {
-			t.Logf("%s: %-28s median %4.0f ms, of a processor %4.0f ms", file[strings.LastIndex(file, "/")+1:], what, median(m.wall), median(m.cpu))
-		}
+		first, later, slider := 0., 0., 0.
 		for _, tab := range state.Tabs() {
-			m := new(reaction)
-			for range rounds {
-				for _, id := range []string{"#tab-overview", "#tab-" + tab.Slug()} {
-					if id == "#tab-overview" && tab != state.TabDiagnosis {
-						new(reaction).take(p, fmt.Sprintf("document.querySelector(%q).click()", id), fmt.Sprintf(`document.querySelector(%q).ariaCurrent === "page"`, id))
-						continue
-					}
-					m.take(p, fmt.Sprintf("document.querySelector(%q).click()", id), fmt.Sprintf(`document.querySelector(%q).ariaCurrent === "page"`, id))
-				}
+			m, from := new(reaction), state.TabDiagnosis
+			if tab == from {
+				from = state.TabCaches
 			}
-			say(tab.Slug(), m)
+			for range rounds {
+				p.switchTo(from, new(reaction))
+				p.switchTo(tab, m)
+			}
+			first, later = max(first, m.wall[0]), max(later, median(m.wall[1:]))
+			t.Logf("%s: %s: median %.0f ms, of a processor %.0f ms", filepath.Base(file), tab.Slug(), median(m.wall), median(m.cpu))
 		}
 		for _, s := range []struct{ view, slider, changes string }{
 			{"caches", "#size-1", "#level-1"}, {"threads", "#own-size", "#table-own"}, {"threads", "#shared-size", "#table-shared"},
 			{"communication", "#source-size", "#source-sentence"}, {"communication", "#flow-window", "#flows-summary"},
 		} {
+			if !p.has("#tab-" + s.view) {
+				continue
+			}
 			p.click("#tab-" + s.view)
 			p.wait("the view "+s.view, fmt.Sprintf(`document.querySelector("#tab-%s").ariaCurrent === "page"`, s.view))
 			if !p.has(s.slider) || !p.has(s.changes) {
@@ -85,8 +104,41 @@ func TestSpeed(t *testing.T) {
 					slider.dispatchEvent(new Event("input", { bubbles: true }));`, s.changes, s.slider, i%2),
 					fmt.Sprintf("document.querySelector(%q)?.outerHTML !== window.before", s.changes))
 			}
-			say(s.view+" "+s.slider, m)
+			slider = max(slider, median(m.wall))
+			t.Logf("%s: %s %s: median %.0f ms, of a processor %.0f ms", filepath.Base(file), s.view, s.slider, median(m.wall), median(m.cpu))
 		}
+		say(t, file, "slowest view, first time", first)
+		say(t, file, "slowest view", later)
+		say(t, file, "slowest slider", slider)
 		p.home()
+	}
+}
+
+// TestSpeedOfRuns prints how long the page takes from a file to its curve and to the whole result, with one
+// worker and with two, for the traces that STACKGLASS_SPEED_RUNS names.
+func TestSpeedOfRuns(t *testing.T) {
+	files := filesIn(t, "STACKGLASS_SPEED_RUNS")
+	const rounds = 2
+	p := openPage(t)
+	for range rounds {
+		for _, file := range files {
+			for _, count := range []string{"1", "2"} {
+				p.choose("workers", count)
+				eval[any](p, `document.getElementById("file").addEventListener("change", () => {
+					const times = window.times = { begun: performance.now() };
+					const look = () => {
+						if (!times.curve && document.querySelector("#chart-curve canvas") && document.querySelector("#chart-curve").points) times.curve = performance.now();
+						if (!document.querySelector("[data-running]") && document.querySelector("#digest")?.dataset.digest) times.end = performance.now();
+						else requestAnimationFrame(look);
+					};
+					look();
+				}, { capture: true, once: true })`)
+				p.pick(file)
+				p.wait("the end of the run", `window.times?.end`)
+				say(t, file, "whole "+count, eval[float64](p, `(times.end - times.begun) / 1000`))
+				say(t, file, "curve "+count, eval[float64](p, `((times.curve ?? times.end) - times.begun) / 1000`))
+				p.home()
+			}
+		}
 	}
 }
