@@ -240,7 +240,7 @@ bench: ## benchmarks, native (BENCH=Stack picks some)
 bench-wasm: bin/wasmtest ## the same benchmarks in Chromium
 	$(WASM) $(GO) test -run='^$$' -bench='$(BENCH)' -exec="$(CURDIR)/bin/wasmtest" ./core/stack/... ./core/trace/...
 
-speed: ## tools/speed/SPEED.md: what a user waits for, on programs of many kinds (clang-19; STACKGLASS_BASELINE names the folder of the baseline)
+speed: ## tools/speed/SPEED.md: what a user waits for, on programs of many kinds, and which targets are reached (clang-19; STACKGLASS_BASELINE names the folder of the baseline; make build first to measure the page, too)
 	@$(NEED) $(CAPTURE_NEEDS)
 	$(GO) run ./tools/speed
 

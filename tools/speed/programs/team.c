@@ -11,7 +11,7 @@ int main(void) {
 	for (int i = 0; i < N; i++)
 		for (int j = 0; j < N; j++)
 			a[i][j] = (i * 7 + j) % 13;
-	for (int t = 0; t < 5; t++) {
+	for (int t = 0; t < 7; t++) {
 #pragma omp parallel for num_threads(TEAM) schedule(static)
 		for (int i = 1; i < N - 1; i++)
 			for (int j = 1; j < N - 1; j++) {

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+// row is a line of the tables: a figure for each program, and the targets that it is to meet.
+type row struct {
+	name  string
+	value func(p *program) float64 // NaN: there is none
+	goals []goal
+}
+
+// goal is a target for some of the programs.
+type goal struct {
+	on    string // which: a key of groups
+	bound float64
+	most  bool // at most the bound; otherwise at least
+}
+
+func least(on string, bound float64) []goal { return []goal{{on, bound, false}} }
+func most(on string, bound float64) []goal  { return []goal{{on, bound, true}} }
+
+// groups tell which programs a target is for.
+var groups = map[string]func(p *program) bool{
+	"all":            func(p *program) bool { return !p.wide() && p.kind != "demo" },
+	"irregular":      func(p *program) bool { return p.kind == "irregular" },
+	"regular":        func(p *program) bool { return p.kind == "regular" },
+	"one thread":     func(p *program) bool { return p.name != "team of 4" && !p.wide() && p.kind != "demo" },
+	"four threads":   func(p *program) bool { return p.name == "team of 4" },
+	"cache-friendly": func(p *program) bool { return p.friendly && !p.wide() },
+	"10^5 lines":     func(p *program) bool { return p.distinct >= 1e5 },
+	"three":          (*program).inTab,
+	"threads, demo":  func(p *program) bool { return p.name == "team of 4" || p.kind == "demo" },
+}
+
+func cpu(c cost) float64   { return c.cpu }
+func wall(c cost) float64  { return c.wall }
+func peaks(c cost) float64 { return c.peak }
+
+// median returns the median of a list, NaN if it is empty.
+func median(list []float64) float64 {
+	if len(list) == 0 {
+		return math.NaN()
+	}
+	list = slices.Sorted(slices.Values(list))
+	return list[len(list)/2]
+}
+
+// median returns the median cost of a question.
+func (p *program) median(question string, of func(cost) float64) float64 {
+	var list []float64
+	for _, c := range p.costs[question] {
+		list = append(list, of(c))
+	}
+	return median(list)
+}
+
+// ratio returns the cost of a question as a multiple of another's.
+func ratio(question, other string, of func(cost) float64) func(p *program) float64 {
+	return func(p *program) float64 { return p.median(question, of) / p.median(other, of) }
+}
+
+// faster is the speed of a question as a multiple of the baseline's.
+func faster(question string) func(p *program) float64 { return ratio(baseline, question, cpu) }
+
+// figure is the median of what is not a whole run.
+func figure(name string) func(p *program) float64 {
+	return func(p *program) float64 { return median(p.figures[name]) }
+}
+
+// over divides two figures.
+func over(a, b string) func(p *program) float64 {
+	return func(p *program) float64 { return figure(a)(p) / figure(b)(p) }
+}
+
+// native is the speed of the tab as a multiple of the command's.
+func native(question, whole string) func(p *program) float64 {
+	return func(p *program) float64 { return p.median(question, wall) / figure(whole)(p) }
+}
+
+// aLine is the memory for each distinct line, beyond that of a run on one reference.
+func aLine(question, one string) func(p *program) float64 {
+	return func(p *program) float64 {
+		return (p.median(question, peaks) - p.median(one, peaks)) / float64(p.distinct)
+	}
+}
+
+// ofOne divides the cost of four threads by that of one.
+func (s *session) ofOne(question string, of func(cost) float64) func(p *program) float64 {
+	return func(p *program) float64 {
+		at := slices.IndexFunc(s.programs, func(p *program) bool { return p.name == "team of 1" })
+		if at < 0 || p.name != "team of 4" {
+			return math.NaN()
+		}
+		return p.median(question, of) / s.programs[at].median(question, of)
+	}
+}
+
+// section is a table of rows by program.
+type section struct {
+	title string
+	rows  []row
+}
+
+func (s *session) sections() []section {
+	return []section{
+		{"Speed as a multiple of the baseline's", []row{
+			{"histogram", faster("histogram"), append(least("irregular", 1.5), least("regular", 2.5)...)},
+			{"curve", faster("curve"), append(least("irregular", 1.5), least("regular", 2.5)...)},
+			{"curve, 1 % of the lines", faster("curve, 1 % of the lines"), least("all", 5)},
+			{"locality", faster("locality"), nil},
+			{"analyze, default only", faster("analyze, default only"), least("one thread", 0.8)},
+			{"analyze", faster("analyze"), least("one thread", 0.8)},
+			{"simulate", faster("simulate"), nil},
+		}},
+		{"Other figures of whole runs", []row{
+			{"curve: time of text ÷ of .sgt", ratio("curve of text", "curve", cpu), least("all", 1)},
+			{"check, million references/s", func(p *program) float64 { return float64(p.references) / 1e6 / p.median("check", cpu) }, least("irregular", 150)},
+			{"sites and operations: time beyond locality ÷ locality", func(p *program) float64 {
+				return ratio("locality, sites, operations", "locality", cpu)(p) - 1
+			}, most("one thread", 1)},
+			{"what-if: time ÷ simulate", ratio("what-if", "simulate", cpu), most("all", 1.2)},
+			{"loops --cache: time ÷ simulate", ratio("loops --cache", "simulate", cpu), most("all", 2)},
+			{"diagnose a profile: time ÷ analyze", ratio("diagnose a profile", "analyze", cpu), nil},
+			{"analyze: clock of one worker ÷ of two", ratio("analyze, one worker", "analyze", wall), least("all", 1.7)},
+			{"analyze text: clock of one worker ÷ of two", ratio("analyze text, one worker", "analyze text", wall), least("all", 1.7)},
+			{"analyze, default only: time of four threads ÷ of one", s.ofOne("analyze, default only", cpu), most("four threads", 3)},
+			{".sgl: bytes ÷ .sgt", func(p *program) float64 {
+				if p.size("$FOLDED") == 0 {
+					return math.NaN()
+				}
+				return p.size("$FOLDED") / p.size("$TRACE")
+			}, most("all", 1)},
+		}},
+		{"Memory", []row{
+			{"locality, bytes a distinct line", aLine("locality", "locality, one reference"), most("10^5 lines", 40)},
+			{"analyze, default only, bytes a distinct line", aLine("analyze, default only", "default only, one reference"), most("10^5 lines", 80)},
+			{"loops --cache, MB", func(p *program) float64 { return p.median("loops --cache", peaks) / 1e6 }, most("all", 200)},
+			{"analyze, default only: memory of four threads ÷ of one", s.ofOne("analyze, default only", peaks), most("four threads", 2)},
+		}},
+		{"Kernels of core/stack", []row{
+			{"exact ÷ 16 lines over a Fenwick tree", over("exact", "fenwick16"), least("all", 1.3)},
+			{"sets ÷ plain lists", over("sets", "plain"), least("all", 1.3)},
+			{"sets, million accesses/s", figure("sets"), least("cache-friendly", 40)},
+			{"exact, million accesses/s", figure("exact"), nil},
+		}},
+		{"A sample of 1 % of the lines", []row{
+			{"mean error of the miss ratio", figure("sample error"), most("all", 0.0024)},
+			{"half of the interval ÷ error", figure("sample width"), most("all", 3)},
+			{"intervals that contain the exact value, %", figure("sample coverage"), least("all", 95)},
+		}},
+		{"The page in a tab of Chromium", []row{
+			{"tab: speed ÷ command's, one worker, .sgt", native("analyze, one worker", "whole 1 sgt"), least("three", 0.5)},
+			{"tab: speed ÷ command's, one worker, text", native("analyze text, one worker", "whole 1 lackey.lz4"), least("three", 0.5)},
+			{"tab: time of one worker ÷ of two, .sgt", over("whole 1 sgt", "whole 2 sgt"), least("three", 1.7)},
+			{"tab: time of one worker ÷ of two, text", over("whole 1 lackey.lz4", "whole 2 lackey.lz4"), least("three", 1.7)},
+			{"tab: million references/s, two workers", func(p *program) float64 { return float64(p.references) / 1e6 / figure("whole 2 sgt")(p) }, least("four threads", 2)},
+			{"tab: first curve, s", figure("curve 2 sgt"), most("three", 1)},
+			{"tab: slowest view, first time, ms", figure("slowest view, first time sgt"), most("threads, demo", 100)},
+			{"tab: slowest view, later, ms", figure("slowest view sgt"), most("threads, demo", 100)},
+			{"tab: slowest slider, ms", figure("slowest slider sgt"), most("threads, demo", 50)},
+		}},
+	}
+}
