@@ -131,7 +131,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 		if _, more := ends[first]; !more && g.wait < leastWait*r.out.Cycles {
 			continue
 		}
-		g.perRun, g.repeated = r.missesPerRun(order[i-1], order[i]), 1
+		r.average(g, order[i-1], order[i])
 		t, err := loopcount.NewTrial(l, a.Nest)
 		if err != nil {
 			continue
@@ -184,8 +184,9 @@ type group struct {
 	wait     float64   // their sum
 	cycles   float64   // without waits
 	pages    float64   // that they wait for translations
-	perRun   []float64 // lines from behind each level in a run of the nest that changes are tried on
+	perRun   []float64 // lines from behind each level in a run of the nest that changes are tried on; -1: not known
 	repeated float64   // runs of it in what they are tried on
+	times    float64   // that nests like it run
 	strided  bool      // an array advances by lines in the innermost loop
 }
 
@@ -215,27 +216,44 @@ func (r *run) nestWaits(loop int) []float64 {
 	return waits
 }
 
-// missesPerRun are the misses of nests in each level each time that they run; 0: not known, as
-// where threads have caches of their own.
-func (r *run) missesPerRun(nests ...int) []float64 {
-	misses := make([]float64, len(r.cost.levels))
-	if len(r.p.Totals.Threads) > 1 {
-		return misses
-	}
-	for _, nest := range nests {
-		for k := range misses {
+// average sets the misses in each level when nests of a group run once, averaged over all its nests: the first
+// one may find its data in no cache, and the others in one.
+func (r *run) average(g *group, nests ...int) {
+	g.perRun, g.repeated, g.times = make([]float64, len(r.cost.levels)), 1, 1
+	accesses := func(nest int) float64 {
+		for k := range g.perRun {
 			if m := r.counted.Levels[k]; m.Result != nil {
-				misses[k] += share(float64(m.ByLoop[nest].Misses), float64(r.loops.Loops[nest].Runs))
+				return float64(m.ByLoop[nest].Accesses)
 			}
 		}
+		return 0
 	}
-	return misses
+	all, once := 0.0, 0.0
+	for _, nest := range g.loops {
+		all += accesses(nest)
+	}
+	for _, nest := range nests {
+		once += share(accesses(nest), float64(r.loops.Loops[nest].Runs))
+	}
+	if once > 0 {
+		g.times = all / once
+	}
+	for k := range g.perRun {
+		m := r.counted.Levels[k]
+		if m.Result == nil || len(r.p.Totals.Threads) > 1 { // threads have caches of their own
+			g.perRun[k] = -1
+			continue
+		}
+		for _, nest := range g.loops {
+			g.perRun[k] += float64(m.ByLoop[nest].Misses) / g.times
+		}
+	}
 }
 
 // nest tries changes on a group of nests.
 func (r *run) nest(g *group) {
 	g.pages, g.strided = r.pagesOf(g), r.strided(g.largest) != nil
-	g.perRun, g.repeated = r.missesPerRun(g.largest), 1
+	r.average(g, g.largest)
 	l, loop, waits, wait := r.loops, g.largest, g.waits, g.wait
 	t, err := loopcount.NewTrial(l, l.Loops[loop].Nest)
 	if err != nil { // it has irregular references
@@ -585,7 +603,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	now, then := make([]float64, len(waits)+1), make([]float64, len(waits)+1)
 	for k := range waits {
 		now[k] = out.before[k]
-		if run := g.perRun[k] * g.repeated; run > 0 {
+		if run := g.perRun[k] * g.repeated; run >= 0 {
 			now[k] = run
 		}
 		then[k] = now[k] * (1 - share(out.before[k]-out.after[k], max(out.before[k], now[k])))
@@ -828,31 +846,47 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	if a == nil || b == nil || hasLoop(a.Body) || hasLoop(b.Body) {
 		return 0
 	}
-	saved := float64(countingInstrs)
+	loads := 0
 	for i := range b.Body {
 		load := &b.Body[i]
-		if load.Ref.Kind == trace.Load && slices.ContainsFunc(a.Body, func(it loops.Item) bool {
-			return it.Ref.Kind.IsReference() && it.Addr == load.Addr && it.Ref.Bytes == load.Ref.Bytes && slices.Equal(it.Steps, load.Steps)
-		}) {
-			saved++
+		if load.Ref.Kind == trace.Load && slices.ContainsFunc(a.Body, func(it loops.Item) bool { return again(&it, load, len(fuse.First)-1) }) {
+			loads++
 		}
 	}
-	times := float64(r.loops.Loops[g.largest].Runs)
+	saved := countingInstrs*float64(min(a.Trips, b.Trips)) + float64(loads)*float64(b.Trips)
+	times := g.times
 	for depth := range fuse.First[:len(fuse.First)-1] {
 		times *= float64(fuse.First[:depth+1].Loop(n).Trips)
 	}
-	first, rest := r.bounds(a)
-	other, others := r.bounds(b)
-	gain := saved * float64(min(a.Trips, b.Trips)) / plainWidth
+	first, rest, stores := r.bounds(a)
+	other, others, more := r.bounds(b)
+	gain := saved / plainWidth
 	if rest > 0 && others > 0 { // work that does not wait for results fills the gaps of both
 		gain = max(gain, first+other-max(first, other, rest+others-gain))
+		gain = max(0, min(gain, first+other-stores-more))
 	}
 	return min(times*gain, g.cycles/2)
 }
 
-// bounds are the cycles of all iterations of a loop of one block, and those that it would take if no iteration
-// waited for another; 0: not known.
-func (r *run) bounds(l *loops.Item) (cycles, work float64) {
+// again reports whether a load of a loop within so many others is of what a reference of the loop before it is of, which
+// the compiler may have unrolled further.
+func again(before, load *loops.Item, depth int) bool {
+	step, by := before.Step(depth), load.Step(depth)
+	apart := int64(load.Addr - before.Addr)
+	if !before.Ref.Kind.IsReference() || before.Wild || load.Wild || before.Ref.Bytes != load.Ref.Bytes || step == 0 != (by == 0) || load.Ref.Bytes == 0 {
+		return false
+	}
+	for d := range depth {
+		if before.Step(d) != load.Step(d) {
+			return false
+		}
+	}
+	return apart == 0 && step == by || (step > 0) == (by > 0) && apart%int64(load.Ref.Bytes) == 0 && magnitude(apart) < max(magnitude(step), magnitude(by))
+}
+
+// bounds are the cycles of all iterations of a loop of one block, those that it would take if no iteration
+// waited for another, and those that its stores take; 0: not known.
+func (r *run) bounds(l *loops.Item) (cycles, work, stores float64) {
 	for _, it := range leavesOf(l.Body) {
 		s := r.loops.Place(it.Ref)
 		if s == nil {
@@ -860,12 +894,19 @@ func (r *run) bounds(l *loops.Item) (cycles, work float64) {
 		}
 		for b := range r.cost.program.Blocks {
 			if k := &r.cost.program.Blocks[b]; s.Number >= k.FirstSite && s.Number < k.FirstSite+k.Sites {
-				t := &r.cost.hits.Blocks[b].Steady
-				return t.Cycles * float64(l.Trips), max(t.Ports, t.Dispatch, t.Transfers) * float64(l.Trips)
+				var only []trace.Instr
+				for _, i := range k.Instrs {
+					if i.Opcode == "store" {
+						i.Uses = nil
+						only = append(only, i)
+					}
+				}
+				t, trips := &r.cost.hits.Blocks[b].Steady, float64(l.Trips)
+				return t.Cycles * trips, max(t.Ports, t.Dispatch, t.Transfers) * trips, r.Processor.NewBody(only, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b))}).Steady().Ports * trips
 			}
 		}
 	}
-	return 0, 0
+	return 0, 0, 0
 }
 
 // countingInstrs is how many instructions of a loop count its iterations.
