@@ -430,7 +430,8 @@ func (r *run) storedIn(nest int, by change.Change) string {
 	var names []string
 	for loop := nest; loop < r.loops.Loops[nest].End; loop++ {
 		for _, a := range r.loops.Arrays(loop) {
-			if a.Stores > 0 && named(a.Name) != "" && !slices.Contains(names, a.Name) {
+			moves := slices.ContainsFunc(a.Strides, func(s int64) bool { return s != 0 })
+			if moves && a.Stores > 0 && named(a.Name) != "" && !slices.Contains(names, a.Name) {
 				names = append(names, a.Name)
 			}
 		}
