@@ -43,7 +43,7 @@ func (r *run) imbalance() {
 			continue
 		}
 		at := r.placeOfBlock(g.worst.block)
-		if line := r.forkedAt(fork, at); line > 0 {
+		if line := r.forkedAt(fork, g.worst.block, at); line > 0 {
 			at = &place{function: at.function, file: at.file, line: line}
 		} else if line := r.outermost(g.worst.block, at.file); line > 0 {
 			at.line = line
@@ -87,16 +87,20 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 	return line
 }
 
-// forkedAt is the line of the call that forks, if that is in the same file; 0: not known.
-func (r *run) forkedAt(site uint32, at *place) uint32 {
-	if int64(site) >= int64(len(r.cost.program.Sites)) {
+// forkedAt is the line of the call that forks, or the first line of the region if that lies between the call and
+// the code that the slowest thread runs: Fortran compilers locate the call at a declaration. 0: not known.
+func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
+	p := r.cost.program
+	if int64(site) >= int64(len(p.Sites)) || p.Sites[site].Kind != trace.ParallelBegin {
 		return 0
 	}
-	s := &r.cost.program.Sites[site]
-	if s.Kind != trace.ParallelBegin {
-		return 0
+	line := p.Sites[site].Place.Line
+	if of := p.Blocks[slowest].Function; int64(of) < int64(len(p.Functions)) {
+		if first := &p.Blocks[p.Functions[of].First]; line > 0 && first.File == at.file && first.FirstLine > line && first.FirstLine <= at.line {
+			return first.FirstLine
+		}
 	}
-	return s.Place.Line
+	return line
 }
 
 // Memory of another socket is of interest for data of at least so many pages.
@@ -169,7 +173,7 @@ func (r *run) sockets() {
 		if at := r.cost.bySite[&r.p.Sites.Code[user]]; at != nil && at.source() != "" {
 			where = ", mostly at " + at.source()
 		}
-		r.add(g.at, Finding{Kind: NUMA, Cost: most, Saved: most / 2, Least: 0, Most: most,
+		r.add(g.at, Finding{Kind: NUMA, Cost: most, Saved: min(most/2, mostGuessed*r.out.Cycles), Least: 0, Most: most,
 			Why:  "one thread stores to " + report.Bytes(uint64(g.pages)<<pageShift).Human() + " first, so the system puts these pages into the memory of its socket; other threads use them" + where,
 			Fix:  "let each thread initialise the part of the data that it uses later: make this loop parallel, with the same schedule(static) as the loop that uses the data",
 			How:  "Not tried: the range is from one socket to threads that all run on other sockets, where memory takes 70 % longer.",
