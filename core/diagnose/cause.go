@@ -379,11 +379,11 @@ func (r *run) causes() {
 				f.Fix += "; or prefetch the addresses ahead"
 			}
 			f.More = "sites --by line"
-		case at.never > 0.8*at.wait:
+		case at.never > 0.8*at.wait, r.tried[at] && r.swept[at] < oftenSwept && r.inOrder(at):
 			f.Kind = Streaming
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
-			f.Why = "the lines come in order and are not used again, so the loop runs at the speed of " + r.behind(at.level)
+			f.Why = "the lines come in order and are not used again before they are replaced, so the loop runs at the speed of " + r.behind(at.level)
 			f.Fix = "use a smaller type, skip what is not needed, for instance with an index, or do more with each element while it is in the cache: combine this pass with the one before or after"
 			if at.stores > at.wait/4 {
 				f.Fix += "; or store past the caches (__builtin_nontemporal_store), so that the lines are not fetched first"
@@ -411,6 +411,17 @@ func (r *run) causes() {
 		r.taken[at] = 1
 		r.add(at, f)
 	}
+}
+
+// inOrder reports whether a place mostly waits for lines that come in order.
+func (r *run) inOrder(at *place) bool {
+	cycles := 0.0
+	for _, i := range at.sites {
+		if r.cost.run.overlap[i] >= overlapSequence {
+			cycles += sum(r.cost.site[i])
+		}
+	}
+	return cycles > at.wait/2
 }
 
 // fills reports whether a place mostly stores to data for the first time.
