@@ -188,7 +188,7 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 		return false
 	}
 	t := r.retry(to, pageShift)
-	if t == nil || t.saved < Least*r.out.Cycles || t.saved < at.wait/8 || r.onlyFilled(t) {
+	if t == nil || t.saved < Least*r.out.Cycles || t.saved < at.wait/8 || f == nil && r.onlyFilled(t) {
 		return false
 	}
 	if f == nil {
@@ -210,10 +210,22 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	at = r.heaviest(t, at)
 	f.Cost, f.Saved, f.Tried, f.Least, f.Most = max(f.Cost, at.wait+at.pages, t.saved), t.saved, true, 0, 0
 	f.Before, f.After, f.How = t.before, t.after, retried
+	if r.linked(hot) { // the elements have to stay together, because links lead to them
+		f.Saved, f.Most, f.Tried = t.saved/carefully, t.saved, false
+		f.Fix = "keep the fields that this loop does not use in elements of their own, to which each element has a pointer or an index"
+	}
 	r.taken[at] = 1
 	r.take(t)
 	r.add(at, *f)
 	return true
+}
+
+// linked reports whether one of some sites loads where the next element of a list or a tree is.
+func (r *run) linked(sites []int) bool {
+	return r.cost.program != nil && slices.ContainsFunc(sites, func(i int) bool {
+		number := r.p.Sites.Code[i].Number
+		return int64(number) < int64(len(r.cost.program.Sites)) && r.cost.program.Sites[number].Flags&trace.LinkSite != 0
+	})
 }
 
 // onlyFilled reports whether a retrial saves most cycles in code that fills data for the first time. Such

@@ -96,11 +96,11 @@ func (r *run) untake(t *retrial) {
 	}
 }
 
-// heaviest is the place where a retrial saves most.
+// heaviest is the place where a retrial saves most, except code that fills data for the first time.
 func (r *run) heaviest(t *retrial, at *place) *place {
 	most := r.leftAt(t, at)
 	for _, of := range r.places {
-		if saved := r.leftAt(t, of); saved > most {
+		if saved := r.leftAt(t, of); saved > most && !of.fills() {
 			at, most = of, saved
 		}
 	}
