@@ -518,17 +518,16 @@ func apart(of *counts, shift uint, copies bool) rename {
 		}
 	})
 	var lines numbers                                                 // of the words of a line that belong to one thread
-	byWord := make([]uint32, len(contended.chunks)<<chunkShift*words) // 1 + the number of the line of each word; 0: not known yet
+	byWord := make([]uint32, len(contended.groups)<<groupShift*words) // 1 + the number of the line of each word; 0: not known yet
 	return func(w *row, _ int) trace.Addr {
 		at := w.addr >> shift
 		if at < least || at > most {
 			return w.addr
 		}
-		group, ok := contended.groups.find(at >> groupShift)
+		index, ok := contended.known(at)
 		if !ok {
 			return w.addr
 		}
-		index := group<<groupShift + uint32(at)&(1<<groupShift-1)
 		word := w.addr / wordBytes % words
 		to := &byWord[trace.Addr(index)*words+word]
 		if *to == 0 {

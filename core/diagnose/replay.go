@@ -52,6 +52,7 @@ type counts struct {
 	idle      []waiting            // of threads for others
 	blocks    []block              // that were allocated, ascending
 	pages     map[trace.Addr]*page // nil: there is one thread
+	numbered  []*page
 	lines     lineTable
 	team      int     // threads
 	claimed   []claim // by site
@@ -84,6 +85,7 @@ type waiting struct {
 
 // page is who uses a page.
 type page struct {
+	number    uint32
 	first     uint8 // thread that stored to it first
 	firstSite int32
 	owner     uint8 // thread that uses it most, once another one than the first has used it
@@ -101,7 +103,7 @@ type line struct {
 	owner               [words]uint8 // of each word: 1 + the only thread that stored to it, or several
 	contended           bool         // cores took it from each other
 	honest              bool         // for words that both use
-	page                *page
+	page                uint32       // 1 + its number in counts.numbered; 0: not known
 }
 
 // words is the number of words in a line.
@@ -156,35 +158,40 @@ func (t *numbers) need(key uint64) uint32 {
 
 // lineTable finds lines by their numbers. Lines with consecutive numbers are in one group.
 type lineTable struct {
-	groups numbers // of the line numbers' high bits
-	chunks []*[1 << chunkShift]line
+	numbers numbers // of groups, by the line numbers' high bits
+	groups  []*[1 << groupShift]line
 }
 
 const (
-	groupShift = 2
-	chunkShift = 8
+	groupShift = 6
+	groupMask  = 1<<groupShift - 1
+	mostGroups = 1 << 16
 )
 
 // at returns a line by its index.
-func (t *lineTable) at(index uint32) *line {
-	return &t.chunks[index>>chunkShift][index&(1<<chunkShift-1)]
+func (t *lineTable) at(index uint32) *line { return &t.groups[index>>groupShift][index&groupMask] }
+
+// known returns the index of a line; ok is false if no line of its group is there.
+func (t *lineTable) known(at trace.Line) (index uint32, ok bool) {
+	group, ok := t.numbers.find(at >> groupShift)
+	return group<<groupShift + uint32(at)&groupMask, ok
 }
 
 // find returns a line, or nil if no line of its group is there.
 func (t *lineTable) find(at trace.Line) *line {
-	if g, ok := t.groups.find(at >> groupShift); ok {
-		return t.at(g<<groupShift + uint32(at)&(1<<groupShift-1))
+	if index, ok := t.known(at); ok {
+		return t.at(index)
 	}
 	return nil
 }
 
 // index returns the index of a line, which is new if it was not there.
 func (t *lineTable) index(at trace.Line) uint32 {
-	index := t.groups.need(at>>groupShift)<<groupShift + uint32(at)&(1<<groupShift-1)
-	if int(index>>chunkShift) == len(t.chunks) {
-		t.chunks = append(t.chunks, new([1 << chunkShift]line))
+	group := t.numbers.need(at >> groupShift)
+	if int(group) == len(t.groups) {
+		t.groups = append(t.groups, new([1 << groupShift]line))
 	}
-	return index
+	return group<<groupShift + uint32(at)&groupMask
 }
 
 // need returns a line, which is new if it was not there.
@@ -192,9 +199,9 @@ func (t *lineTable) need(at trace.Line) *line { return t.at(t.index(at)) }
 
 // each calls do with each line of all groups.
 func (t *lineTable) each(do func(at trace.Line, of *line)) {
-	for g, key := range t.groups.keys {
-		for i := range uint32(1 << groupShift) {
-			do(key<<groupShift+uint64(i), t.at(uint32(g)<<groupShift+i))
+	for g, key := range t.numbers.keys {
+		for i := range t.groups[g] {
+			do(key<<groupShift+uint64(i), &t.groups[g][i])
 		}
 	}
 }
@@ -354,6 +361,8 @@ type replay struct {
 type core struct {
 	near   [nearLines + 1]uint64 // lines that were used last, plus one
 	lines  [nearLines + 1]uint32 // their indices; 0 if there is one thread
+	group  trace.Line            // of the line that was looked up last, plus one
+	number uint32                // of the group
 	caches []*lru                // by level
 	first  *recent               // buffers of translations
 	second *lru
@@ -481,16 +490,16 @@ func (r *run) calls(names ...string) func(uint32) bool {
 	if p == nil {
 		return nil
 	}
-	does := func(b uint32) bool {
-		callee := p.Blocks[b].Callee
-		return callee != "" && slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(callee, name) })
-	}
+	does, any := make([]bool, len(p.Blocks)), false
 	for b := range p.Blocks {
-		if does(uint32(b)) {
-			return func(b uint32) bool { return int64(b) < int64(len(p.Blocks)) && does(b) }
-		}
+		callee := p.Blocks[b].Callee
+		does[b] = callee != "" && slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(callee, name) })
+		any = any || does[b]
 	}
-	return nil
+	if !any {
+		return nil
+	}
+	return func(b uint32) bool { return int64(b) < int64(len(does)) && does[b] }
 }
 
 // siteIndex finds the sites of references in the profile.
@@ -662,9 +671,12 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 			index = k.lines[position]
 			of = s.lines.at(index)
 		} else {
-			index = s.lines.index(at)
+			if group := at>>groupShift + 1; k.group != group {
+				k.group, k.number = group, s.lines.index(at)>>groupShift
+			}
+			index = k.number<<groupShift + uint32(at)&groupMask
 			if of = s.lines.at(index); of.sharers == 0 {
-				if s.used++; s.used > mostShared {
+				if s.used++; s.used > mostShared || len(s.lines.groups) > mostGroups {
 					s.broken = true
 					return
 				}
@@ -903,18 +915,19 @@ func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, byt
 
 // place counts who uses a page, and what memory of another socket would cost.
 func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, missed, lost bool) {
-	p := of.page
-	if p == nil {
-		number := at << s.shift >> pageShift
-		if p = s.pages[number]; p == nil {
+	if of.page == 0 {
+		address := at << s.shift >> pageShift
+		p := s.pages[address]
+		if p == nil {
 			if !store {
 				return
 			}
-			p = &page{first: thread, firstSite: int32(i), owner: thread, user: int32(i)}
-			s.pages[number] = p
+			p = &page{number: uint32(len(s.numbered)) + 1, first: thread, firstSite: int32(i), owner: thread, user: int32(i)}
+			s.pages[address], s.numbered = p, append(s.numbered, p)
 		}
-		of.page = p
+		of.page = p.number
 	}
+	p := s.numbered[of.page-1]
 	p.shared = p.shared || p.first != thread
 	switch {
 	case !p.shared: // it fills the page

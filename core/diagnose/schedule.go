@@ -155,10 +155,13 @@ func (s *schedule) give(rows []row) {
 		case s.threads < 2:
 			s.take(r)
 			i++
-		case s.open && len(m.phases) > 0 && s.keeps(r.kind):
+		case s.open && len(m.phases) > 0 && s.keeps(r):
 			full, from := max(s.full, mostBuffered), i
 			most := min(len(rows), i+max(1, full-s.rows))
-			for i++; i < most && rows[i].thread == r.thread && s.keeps(rows[i].kind); i++ {
+			for i++; i < most && rows[i].thread == r.thread && s.keeps(&rows[i]); i++ {
+			}
+			if more := i - from; cap(m.rows)-len(m.rows) < more {
+				m.rows = slices.Grow(m.rows, max(more, len(m.rows))) // append would copy the rows more often
 			}
 			m.rows = append(m.rows, rows[from:i]...)
 			if s.rows += i - from; s.rows >= full {
@@ -172,8 +175,11 @@ func (s *schedule) give(rows []row) {
 }
 
 // keeps reports whether a row of a thread that has begun only waits for its turn.
-func (s *schedule) keeps(kind trace.Kind) bool {
-	return kind.IsReference() || (kind == trace.BlockEntry || kind == trace.BareBlock) && (s.regions || s.creates == nil && s.joins == nil)
+func (s *schedule) keeps(r *row) bool {
+	if r.kind != trace.BlockEntry && r.kind != trace.BareBlock {
+		return r.kind.IsReference()
+	}
+	return s.regions || (s.creates == nil || !s.creates(r.site)) && (s.joins == nil || !s.joins(r.site))
 }
 
 // add takes a row of a run with threads.
