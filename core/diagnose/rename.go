@@ -126,7 +126,10 @@ const retried = "The addresses of all recorded references were changed as the co
 const newData trace.Addr = 1 << 47
 
 // block is allocated memory.
-type block struct{ addr, bytes trace.Addr }
+type block struct {
+	addr, bytes trace.Addr
+	until       trace.Addr // the end, or where the next block begins if that was there at another time
+}
 
 // mostElement is the largest block that is one element.
 const mostElement = 1024
@@ -171,7 +174,15 @@ func blockFinder(blocks []block, low, high trace.Addr) func(trace.Addr) (block, 
 // sortBlocks orders blocks by address; of several at one address the largest stays.
 func sortBlocks(blocks []block) []block {
 	slices.SortFunc(blocks, func(a, b block) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(b.bytes, a.bytes)) })
-	return slices.CompactFunc(blocks, func(a, b block) bool { return a.addr == b.addr })
+	blocks = slices.CompactFunc(blocks, func(a, b block) bool { return a.addr == b.addr })
+	for i := range blocks {
+		b := &blocks[i]
+		b.until = b.addr + min(b.bytes, ^b.addr)
+		if i+1 < len(blocks) {
+			b.until = min(b.until, blocks[i+1].addr)
+		}
+	}
+	return blocks
 }
 
 // traversal lays the elements that some sites use out in the order in which these first come
@@ -202,20 +213,19 @@ func (r *run) traversal(sites map[int]bool) rename {
 		b, ok := blockAt(addr)
 		switch {
 		case ok && b.bytes <= mostElement:
-			return b.addr, b.bytes, (b.bytes + 15) &^ 15
+			return b.addr, b.until - b.addr, (b.bytes + 15) &^ 15
 		case ok:
 			begin = addr - (addr-b.addr)%grain
-			return begin, min(grain, b.addr+b.bytes-begin), grain
+			return begin, min(grain, b.until-begin), grain
 		case len(blocks) > 0: // a block may lie in it
 			return addr - (addr-low)%grain, 0, grain
 		}
 		return addr - (addr-low)%grain, grain, grain
 	}}
-	from, end := low-min(low, mostElement), high+mostElement
-	if (end-from)>>cellShift < mostCells {
-		e.first = from >> cellShift
-		e.cells = make([]uint32, (end-from)>>cellShift+2)
+	if grain <= 1<<pageShift {
+		e.most = mostCells
 	}
+	from, end := low-min(low, mostElement), high+mostElement
 	hot := make([]bool, len(r.p.Sites.Code))
 	for i := range sites {
 		hot[i] = true
@@ -247,18 +257,35 @@ type elementTable struct {
 	// element returns where the element of an address begins, how many bytes from there certainly belong to it, and
 	// how many it gets.
 	element func(addr trace.Addr) (begin trace.Addr, bytes, room uint64)
-	cells   []uint32 // 1 + the number of the element of each cell, or noElement; 0: not known
-	first   trace.Addr
+	pages   numbers                // that have elements
+	cells   []*[cellsOfPage]uint32 // by page: 1 + the number of the element of each cell, or noElement; 0: not known
+	most    int                    // pages
+	page    trace.Addr             // that was looked up last, plus one
+	at      uint32                 // its number
 }
 
 // A cell is so many bytes that belong to one element.
 const (
-	cellShift = 3
-	mostCells = 1 << 24
-	noElement = ^uint32(0)
+	cellShift   = 3
+	cellsOfPage = 1 << (pageShift - cellShift)
+	mostCells   = 1 << 15 // pages
+	noElement   = ^uint32(0)
 )
 
-// find finds the element of an address, which lies in the cells if there are any, or adds it if add is set.
+// cell returns the cell of an address; nil: its page is not there.
+func (e *elementTable) cell(addr trace.Addr) *uint32 {
+	page := addr >> pageShift
+	if e.page != page+1 {
+		at, ok := e.pages.find(page)
+		if !ok {
+			return nil
+		}
+		e.page, e.at = page+1, at
+	}
+	return &e.cells[e.at][addr>>cellShift%cellsOfPage]
+}
+
+// find finds the element of an address, or adds it if add is set.
 func (e *elementTable) find(addr trace.Addr, add bool) bool {
 	// Mostly it is the element that was found last, or the one that came next the first time.
 	for n := e.latest; n < e.latest+2 && int(n) < len(e.numbers.keys); n++ {
@@ -267,30 +294,33 @@ func (e *elementTable) find(addr trace.Addr, add bool) bool {
 			return true
 		}
 	}
-	if e.cells != nil {
-		switch known := e.cells[addr>>cellShift-e.first]; known {
-		case 0:
-		case noElement:
-			return false
-		default:
-			e.latest = known - 1
-			return true
-		}
+	cell := e.cell(addr)
+	switch {
+	case cell == nil && !add && len(e.cells) < e.most, cell != nil && *cell == noElement:
+		return false
+	case cell != nil && *cell != 0:
+		e.latest = *cell - 1
+		return true
 	}
 	begin, bytes, room := e.element(addr)
 	number, found := e.numbers.find(begin)
 	if !found && add {
 		number, found = e.numbers.need(begin), true
 		e.to = append(e.to, e.to[number]+room)
+		for _, page := range [...]trace.Addr{begin >> pageShift, (begin + room) >> pageShift} {
+			if len(e.cells) < e.most && int(e.pages.need(page)) == len(e.cells) {
+				e.cells = append(e.cells, new([cellsOfPage]uint32))
+			}
+		}
 	}
 	known := noElement
 	if found {
 		known, e.latest = number+1, number
 	}
-	if e.cells != nil && begin%(1<<cellShift) == 0 {
-		for cell := begin; cell+1<<cellShift <= begin+bytes; cell += 1 << cellShift {
-			if at := cell>>cellShift - e.first; at < uint64(len(e.cells)) {
-				e.cells[at] = known
+	if begin%(1<<cellShift) == 0 {
+		for at := uint64(0); at+1<<cellShift <= min(bytes, 1<<pageShift); at += 1 << cellShift {
+			if cell := e.cell(begin + at); cell != nil {
+				*cell = known
 			}
 		}
 	}

@@ -989,7 +989,7 @@ func (s *replay) event(r *row) {
 // allocated takes an allocation.
 func (s *replay) allocated(addr trace.Addr, bytes uint64) {
 	if len(s.blocks) < mostShared {
-		s.blocks = append(s.blocks, block{addr, bytes})
+		s.blocks = append(s.blocks, block{addr: addr, bytes: bytes})
 	}
 }
 

@@ -106,7 +106,7 @@ func TestBlockFinder(t *testing.T) {
 		var blocks []block
 		base := rapid.SampledFrom([]trace.Addr{0, 1 << 30, math.MaxUint64 - 1<<16 + 1}).Draw(t, "base")
 		for range rapid.IntRange(0, 50).Draw(t, "blocks") {
-			blocks = append(blocks, block{base + rapid.Uint64Range(0, 1<<15).Draw(t, "addr"), rapid.Uint64Range(1, 1<<13).Draw(t, "bytes")})
+			blocks = append(blocks, block{addr: base + rapid.Uint64Range(0, 1<<15).Draw(t, "addr"), bytes: rapid.Uint64Range(1, 1<<13).Draw(t, "bytes")})
 		}
 		blocks = sortBlocks(blocks)
 		low := base + rapid.Uint64Range(0, 1<<14).Draw(t, "low")
