@@ -23,32 +23,32 @@ import (
 type question struct {
 	name  string
 	words string // $TRACE and others are files of the program
-	wide  bool   // measured on the program for memory too
+	on    string // which programs: a key of groups
 }
 
 const baseline = "baseline"
 
 // questions are measured for each program.
 var questions = []question{
-	{name: "histogram", words: "histogram $TRACE"},
-	{name: "curve", words: "curve $TRACE"},
-	{name: "curve of text", words: "curve $TEXT"},
-	{name: "curve, 1 % of the lines", words: "curve $TRACE --sample space=0.01"},
-	{name: "locality", words: "analyze $TRACE --analyses locality", wide: true},
-	{name: "locality, one reference", words: "analyze $ONE --analyses locality", wide: true},
-	{name: "locality, sites, operations", words: "analyze $TRACE --analyses sites,operations"},
-	{name: "analyze, default only", words: "analyze $TRACE --analyses default", wide: true},
-	{name: "default only, one reference", words: "analyze $ONE --analyses default", wide: true},
-	{name: "analyze", words: "analyze $TRACE"},
-	{name: "analyze, one worker", words: "analyze $TRACE --workers 1"},
-	{name: "analyze text", words: "analyze $TEXT"},
-	{name: "analyze text, one worker", words: "analyze $TEXT --workers 1"},
-	{name: "simulate", words: "simulate $TRACE --cache L1=32KiB,8 --cache L2=1MiB,16"},
-	{name: "what-if", words: "what-if $TRACE --cache L1=32KiB,8 --cache L2=1MiB,16"},
-	{name: "check", words: "check $TRACE"},
-	{name: "fold", words: "fold $TRACE -o $FOLDED"},
-	{name: "loops --cache", words: "loops $TRACE --cache L1=32KiB,8 --cache L2=1MiB,16"},
-	{name: "diagnose a profile", words: "diagnose $PROFILE"},
+	{"histogram", "histogram $TRACE", "all"},
+	{"curve", "curve $TRACE", "all"},
+	{"curve of text", "curve $TEXT", "all"},
+	{"curve, 1 % of the lines", "curve $TRACE --sample space=0.01", "all"},
+	{"locality", "analyze $TRACE --analyses locality", "every"},
+	{"locality, one reference", "analyze $ONE --analyses locality", "every"},
+	{"locality, sites, operations", "analyze $TRACE --analyses sites,operations", "all"},
+	{"analyze, default only", "analyze $TRACE --analyses default", "every"},
+	{"default only, one reference", "analyze $ONE --analyses default", "every"},
+	{"analyze", "analyze $TRACE", "all"},
+	{"analyze, one worker", "analyze $TRACE --workers 1", "all"},
+	{"analyze text", "analyze $TEXT", "three"},
+	{"analyze text, one worker", "analyze $TEXT --workers 1", "three"},
+	{"simulate", "simulate $TRACE --cache L1=32KiB,8 --cache L2=1MiB,16", "all"},
+	{"what-if", "what-if $TRACE --cache L1=32KiB,8 --cache L2=1MiB,16", "all"},
+	{"check", "check $TRACE", "all"},
+	{"fold", "fold $TRACE -o $FOLDED", "all"},
+	{"loops --cache", "loops $TRACE --cache L1=32KiB,8 --cache L2=1MiB,16", "all"},
+	{"diagnose a profile", "diagnose $PROFILE", "all"},
 }
 
 // cost is what a run took.
@@ -72,7 +72,7 @@ func (s *session) measure(p *program) error {
 			}
 		}
 		for _, q := range questions {
-			if p.wide() && !q.wide || len(p.costs[q.name]) == 1 && p.costs[q.name][0].wall > long {
+			if !groups[q.on](p) || len(p.costs[q.name]) == 1 && p.costs[q.name][0].wall > long {
 				continue
 			}
 			if err := p.spend(q.name, s.command, strings.Fields(q.words)...); err != nil {
