@@ -11,6 +11,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -32,7 +33,8 @@ type session struct {
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == "spend" {
-		os.Exit(spendHere(os.Args[2:]))
+		spendHere(os.Args[2:])
+		return
 	}
 	page := flag.String("o", "tools/speed/SPEED.md", "file to write")
 	folder := flag.String("baseline", os.Getenv("STACKGLASS_BASELINE"), "folder with fen.cc")
@@ -41,12 +43,13 @@ func main() {
 	flag.Parse()
 	work, err := os.MkdirTemp("", "speed")
 	if err == nil {
-		s := &session{work: work, command: filepath.Join(work, "stackglass"), rounds: *rounds, demo: newProgram("false-sharing", "demo")}
-		if err = s.run(*folder, *names); err == nil {
+		err = try(func() {
+			s := &session{work: work, command: filepath.Join(work, "stackglass"), rounds: *rounds, demo: newProgram("false-sharing", "demo")}
+			s.run(*folder, regexp.MustCompile(*names))
 			var out strings.Builder
 			s.write(&out)
-			err = os.WriteFile(*page, []byte(out.String()), 0o644)
-		}
+			check(os.WriteFile(*page, []byte(out.String()), 0o644))
+		})
 		os.RemoveAll(work)
 	}
 	if err != nil {
@@ -55,27 +58,18 @@ func main() {
 	}
 }
 
-func (s *session) run(folder, names string) error {
-	wanted, err := regexp.Compile(names)
-	if err != nil {
-		return err
-	}
-	if err := do(nil, "go", "build", "-o", s.command, "./tools/stackglass"); err != nil {
-		return err
-	}
-	if folder == "" {
-		s.miss("the baseline", "STACKGLASS_BASELINE names no folder")
-	} else {
-		s.plain = filepath.Join(s.work, "fen")
-		if err := do(nil, "c++", "-O3", "-march=native", "-o", s.plain, filepath.Join(folder, "fen.cc")); err != nil {
-			s.miss("the baseline", err.Error())
-			s.plain = ""
+func (s *session) run(folder string, wanted *regexp.Regexp) {
+	output(nil, "go", "build", "-o", s.command, "./tools/stackglass")
+	s.attempt("the baseline", func() {
+		if folder == "" {
+			check(errors.New("STACKGLASS_BASELINE names no folder"))
 		}
-	}
+		plain := filepath.Join(s.work, "fen")
+		output(nil, "c++", "-O3", "-march=native", "-o", plain, filepath.Join(folder, "fen.cc"))
+		s.plain = plain
+	})
 	sources, err := filepath.Glob("tools/speed/programs/*.c")
-	if err != nil {
-		return err
-	}
+	check(err)
 	for _, source := range sources {
 		name := strings.TrimSuffix(filepath.Base(source), ".c")
 		if !wanted.MatchString(name) {
@@ -86,47 +80,55 @@ func (s *session) run(folder, names string) error {
 			teams = []int{1, 4}
 		}
 		for _, team := range teams {
-			p, err := s.capture(source, name, team)
-			if err != nil {
-				return err
-			}
+			p := s.capture(source, name, team)
 			s.programs = append(s.programs, p)
-			if err := s.measure(p); err != nil {
-				return err
-			}
+			s.sample(p)
+			s.measure(p)
 		}
 	}
-	if err := s.kernels(); err != nil {
-		s.miss("kernels", err.Error())
+	s.attempt("kernels", s.kernels)
+	s.attempt("the page in a tab", s.tab)
+}
+
+// failure is what check panics with.
+type failure struct{ error }
+
+// check ends the function that [try] calls if there is an error.
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
 	}
-	if err := s.tab(); err != nil {
-		s.miss("the page in a tab", err.Error())
-	}
+}
+
+// try calls a function and returns the error that ended it.
+func try(f func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = r.(failure)
+		}
+	}()
+	f()
 	return nil
 }
 
-// miss notes what could not be measured.
-func (s *session) miss(what, why string) {
-	fmt.Fprintf(os.Stderr, "speed: not measured: %s: %s\n", what, why)
-	why, _, _ = strings.Cut(why, "\n")
-	s.missing = append(s.missing, what+" ("+why+")")
-}
-
-// do runs a program in silence.
-func do(environment []string, name string, words ...string) error {
-	_, err := output(environment, name, words...)
-	return err
+// attempt calls a function. It notes if what the function measures could not be measured.
+func (s *session) attempt(what string, f func()) {
+	if err := try(f); err != nil {
+		fmt.Fprintf(os.Stderr, "speed: not measured: %s: %v\n", what, err)
+		why, _, _ := strings.Cut(err.Error(), "\n")
+		s.missing = append(s.missing, what+" ("+why+")")
+	}
 }
 
 // output returns what a program prints.
-func output(environment []string, name string, words ...string) ([]byte, error) {
+func output(environment []string, name string, words ...string) string {
 	cmd := exec.Command(name, words...)
 	cmd.Env = append(os.Environ(), environment...)
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		return out, fmt.Errorf("%s: %w: %s%s", name, err, said.String(), out[max(0, len(out)-500):])
+		check(fmt.Errorf("%s: %w: %s%s", name, err, said.String(), out[max(0, len(out)-500):]))
 	}
-	return out, nil
+	return string(out)
 }

@@ -41,9 +41,9 @@ the exact curve in caches of 32 lines and more, by powers of two, with ten seeds
 	s.writeTargets(w)
 	fmt.Fprintf(w, "\n## What bounds the rest\n\n%s", bounds)
 	s.table(w, "Traces", s.programs, []row{
-		{"references, millions", func(p *program) float64 { return float64(p.references) / 1e6 }, nil},
-		{"distinct lines, thousands", func(p *program) float64 { return float64(p.distinct) / 1e3 }, nil},
-		{"bytes a reference", func(p *program) float64 { return p.size("$TRACE") / float64(p.references) }, nil},
+		{"references, millions", func(p *program) float64 { return p.references / 1e6 }, nil},
+		{"distinct lines, thousands", func(p *program) float64 { return p.distinct / 1e3 }, nil},
+		{"bytes a reference", func(p *program) float64 { return p.size("$TRACE") / p.references }, nil},
 	})
 	for _, part := range s.sections() {
 		s.table(w, part.title, append(s.programs, s.demo), part.rows)

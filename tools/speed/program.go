@@ -24,9 +24,9 @@ const line = 64
 type program struct {
 	name, kind string
 	files      map[string]string // by the words of questions
-	references uint64
-	accesses   uint64 // of lines
-	distinct   uint64
+	references float64
+	accesses   float64 // of lines
+	distinct   float64
 	friendly   bool // nearly all accesses hit in 32 KiB
 	costs      map[string][]cost
 	figures    map[string][]float64 // of kernels, samples and the tab
@@ -35,9 +35,6 @@ type program struct {
 func newProgram(name, kind string) *program {
 	return &program{name: name, kind: kind, costs: map[string][]cost{}, figures: map[string][]float64{}}
 }
-
-// wide tells whether the program is there for its memory alone.
-func (p *program) wide() bool { return p.kind == "memory" }
 
 // file is the program's name in names of files.
 func (p *program) file() string { return strings.ReplaceAll(p.name, " ", "-") }
@@ -48,11 +45,9 @@ func (p *program) inTab() bool {
 }
 
 // capture compiles and runs a program, and makes the other files that questions name.
-func (s *session) capture(source, name string, team int) (*program, error) {
+func (s *session) capture(source, name string, team int) *program {
 	text, err := os.ReadFile(source)
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	kind, _, _ := strings.Cut(strings.TrimPrefix(string(text), "// "), ":")
 	p := newProgram(name, kind)
 	compile := []string{"cc", "--", "clang-19", "-O2", source, "-o"}
@@ -65,25 +60,15 @@ func (s *session) capture(source, name string, team int) (*program, error) {
 		"$TRACE": base + ".sgt", "$TEXT": base + ".lackey.lz4", "$PROFILE": base + ".sgp", "$LINES": base + ".lines",
 		"$FOLDED": base + ".sgl", "$ONE": base + "-1.sgt",
 	}
-	steps := []func() error{
-		func() error { return do(nil, s.command, append(compile, base)...) },
-		func() error { return do([]string{"STACKGLASS_OUT=" + p.files["$TRACE"]}, base) },
-		func() error {
-			return do(nil, s.command, "convert", p.files["$TRACE"], "--limit", "1", "-o", p.files["$ONE"])
-		},
-		p.writeLines,
+	output(nil, s.command, append(compile, base)...)
+	output([]string{"STACKGLASS_OUT=" + p.files["$TRACE"]}, base)
+	output(nil, s.command, "convert", p.files["$TRACE"], "--limit", "1", "-o", p.files["$ONE"])
+	p.writeLines()
+	if p.traced() {
+		output(nil, s.command, "analyze", p.files["$TRACE"], "-o", p.files["$PROFILE"])
+		pack(s.command, p.files["$TRACE"], p.files["$TEXT"])
 	}
-	if !p.wide() {
-		steps = append(steps,
-			func() error { return do(nil, s.command, "analyze", p.files["$TRACE"], "-o", p.files["$PROFILE"]) },
-			func() error { return pack(s.command, p.files["$TRACE"], p.files["$TEXT"]) })
-	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
-	}
-	return p, nil
+	return p
 }
 
 // size returns the length of a file in bytes; 0: there is none.
@@ -96,25 +81,20 @@ func (p *program) size(word string) float64 {
 }
 
 // writeLines writes the lines that the references access, for the baseline.
-func (p *program) writeLines() error {
+func (p *program) writeLines() {
 	file, err := os.Open(p.files["$TRACE"])
-	if err != nil {
-		return err
-	}
+	check(err)
 	defer file.Close()
 	r, err := open.Open(file.Name(), file, open.Options{})
-	if err != nil {
-		return err
-	}
+	check(err)
 	out, err := os.Create(p.files["$LINES"])
-	if err != nil {
-		return err
-	}
+	check(err)
 	w := bufio.NewWriterSize(out, 1<<20)
-	batch := trace.NewBatch(0)
-	for err == nil {
-		if err = r.Next(batch); err != nil {
+	for batch := trace.NewBatch(0); ; {
+		if err := r.Next(batch); err == io.EOF {
 			break
+		} else {
+			check(err)
 		}
 		for i, kind := range batch.Kind {
 			if !kind.IsReference() || kind == trace.Fetch {
@@ -128,20 +108,15 @@ func (p *program) writeLines() error {
 			}
 		}
 	}
-	if err == io.EOF {
-		err = w.Flush()
-	}
-	return errors.Join(err, out.Close())
+	check(errors.Join(w.Flush(), out.Close()))
 }
 
 // pack writes a trace as lackey's text, packed by LZ4.
-func pack(command, from, to string) error {
+func pack(command, from, to string) {
 	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
+	check(err)
 	w := lz4.NewWriter(out)
 	cmd := exec.Command(command, "convert", from, "--to", "lackey", "-o", "-")
 	cmd.Stdout = w
-	return errors.Join(cmd.Run(), w.Close(), out.Close())
+	check(errors.Join(cmd.Run(), w.Close(), out.Close()))
 }
