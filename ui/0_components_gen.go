@@ -6217,12 +6217,8 @@ func (c *Threads) boxName(members []int, g int) string {
 }
 
 func (c *Threads) known() bool {
-	for _, g := range c.threads().Shared(c.App.groups(), c.App.sharedBytes()) {
-		if !g.Known {
-			return false
-		}
-	}
-	return true
+	_, _, _, known := c.threads().Shared(c.App.groups(), c.App.sharedBytes())
+	return known
 }
 
 func (c *Threads) drag(core int) { c.dragged = core }

@@ -75,6 +75,11 @@ func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarch
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
 
+// changeLevel changes a level, from 1, for the control of that name beside it.
+func (a *App) changeLevel(control string, level int, f func(*hierarchy.Cache)) {
+	a.change(of(control, level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.With(levels, level-1, f) })
+}
+
 // changeMachine changes the hierarchy in question for a control.
 func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	if a.result == nil || a.result.View == nil {
@@ -99,12 +104,9 @@ func (a *App) sayAnswer() {
 
 // SetSize asks about another size of a level, from 1.
 func (a *App) SetSize(level int, bytes uint64) {
-	a.change(of("size", level), func(levels []hierarchy.Cache) []hierarchy.Cache {
-		if level < 1 || level > len(levels) {
-			return levels
-		}
-		line := uint64(levels[level-1].LineBytes)
-		return state.WithSize(levels, level-1, max(bytes-bytes%line, line))
+	a.changeLevel("size", level, func(c *hierarchy.Cache) {
+		line := uint64(c.LineBytes)
+		c.SizeBytes = max(bytes-bytes%line, line)
 	})
 }
 
@@ -113,7 +115,7 @@ func (a *App) SetSize(level int, bytes uint64) {
 func (a *App) StepWays(level, by int) {
 	c := a.Levels()[level-1]
 	if ways := state.Step(state.Ways(c), c.Ways, by); ways != c.Ways {
-		a.change(of("ways", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithWays(levels, level-1, ways) })
+		a.changeLevel("ways", level, func(c *hierarchy.Cache) { c.Ways = ways })
 	}
 }
 
@@ -140,7 +142,7 @@ func (a *App) SetLatency(level int, text string) {
 		a.refuseTyped(text)
 		return
 	}
-	a.change(of("latency", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithLatency(levels, level-1, cycles) })
+	a.changeLevel("latency", level, func(c *hierarchy.Cache) { c.LatencyCycles = cycles })
 }
 
 // SetMemory takes the latency of memory, or the clock, as it was typed.

@@ -2,40 +2,25 @@ package state
 
 import "github.com/stackglass/stackglass/core/profile"
 
-// Bin counts the accesses whose stack distance is in a logarithmic bin: 0, 1, 2–3, 4–7, ... The
-// counts behind it stay exact in the profile; cold accesses are a bin of their own.
-type Bin struct {
-	Low, High uint64 // distances, both included
-	Cold      bool
-	Count     uint64
-}
-
-// Label names the bin by its distances.
-func (b Bin) Label() string {
-	switch {
-	case b.Cold:
-		return "cold"
-	case b.Low == b.High:
-		return Exact(b.Low)
+// binLabel names a bin of stack distances: 0, 1, 2–3, 4–7, …
+func binLabel(k int) string {
+	if k < 2 {
+		return Exact(uint64(k))
 	}
-	return Exact(b.Low) + "–" + Exact(b.High)
+	return Exact(1<<(k-1)) + "–" + Exact(1<<k-1)
 }
 
-// Bins sums the histogram up: all bins from distance 0 to the longest, empty
-// ones included, and the cold one at the end.
-func (v *View) Bins() []Bin {
-	var bins []Bin
+// Bins sums the histogram up in those bins, from distance 0 to the longest, empty ones included,
+// and counts the cold accesses.
+func (v *View) Bins() (counts []uint64, cold uint64) {
 	if longest, ok := v.Curve.Longest(); ok {
+		upto := uint64(0)
 		for k := 0; k <= profile.DistanceBin(longest); k++ {
-			b := Bin{}
-			if k > 0 {
-				b.Low, b.High = 1<<(k-1), 1<<k-1
-			}
-			b.Count = v.Curve.Hits(b.High+1) - v.Curve.Hits(b.Low)
-			bins = append(bins, b)
+			hits := v.Curve.Hits(1 << k)
+			counts, upto = append(counts, hits-upto), hits
 		}
 	}
-	return append(bins, Bin{Cold: true, Count: v.Curve.Cold})
+	return counts, v.Curve.Cold
 }
 
 // HistogramTable is every distance that occurs with its exact count.

@@ -58,17 +58,6 @@ func number(v report.Value) float64 {
 	return x
 }
 
-// picked is a table of the columns with those keys, as far as they are there.
-func picked(t report.Table, keys ...string) report.Table {
-	var columns []int
-	for _, key := range keys {
-		if at := t.Index(key); at >= 0 {
-			columns = append(columns, at)
-		}
-	}
-	return answers.PickColumns(t, columns...)
-}
-
 // blockWords are those of models: numbers that need not be whole have few digits.
 var blockWords = report.Words{Count: Exact, Real: modelled, Share: Percent}
 

@@ -140,10 +140,11 @@ func TestPlaces(t *testing.T) {
 		if view.Find(view.ID(i)) != i {
 			t.Errorf("place %d is found as %d", i, view.Find(view.ID(i)))
 		}
-		bins, _ := view.bins(i)
-		for _, b := range bins {
-			sums[b.Label()] += b.Count
+		counts, cold := view.Binned(&view.rows[i])
+		for k, n := range counts {
+			sums[binLabel(k)] += n
 		}
+		sums["cold"] += cold
 		file, line := view.Location(i)
 		if file != "matmul-naive.c" || view.LinePlace(file, line) != i {
 			t.Errorf("place %q is in %q, line %d", view.Place(i), file, line)
@@ -152,10 +153,14 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%d bins are drawn, %d are in the table", len(c.At), view.DistancesTable(i).Rows)
 		}
 	}
-	for _, b := range v.Bins() {
-		if sums[b.Label()] != b.Count {
-			t.Errorf("bin %s: places have %d accesses, the run %d", b.Label(), sums[b.Label()], b.Count)
+	counts, cold := v.Bins()
+	for k, n := range counts {
+		if sums[binLabel(k)] != n {
+			t.Errorf("bin %s: places have %d accesses, the run %d", binLabel(k), sums[binLabel(k)], n)
 		}
+	}
+	if sums["cold"] != cold {
+		t.Errorf("places have %d cold accesses, the run %d", sums["cold"], cold)
 	}
 	if view.Find(1<<30) != -1 {
 		t.Error("a place that is not there is found")

@@ -247,24 +247,10 @@ func (c *Code) FilesNamed(name string) (list []string) {
 // Named is the command's name of a place.
 func (v *CodeView) Named(place int) string { return v.Sites.Place(&v.rows[place]) }
 
-// bins are the accesses of a place by distance, in the bins of the whole run's.
-func (v *CodeView) bins(place int) (bins []Bin, total uint64) {
-	counts, cold := v.Binned(&v.rows[place])
-	total = cold
-	for k, n := range counts {
-		b := Bin{Count: n}
-		if k > 0 {
-			b.Low, b.High = 1<<(k-1), 1<<k-1
-		}
-		bins, total = append(bins, b), total+n
-	}
-	return append(bins, Bin{Cold: true, Count: cold}), total
-}
-
 // Distances is the histogram of stack distances of a place.
 func (v *CodeView) Distances(place int) *Chart {
-	bins, total := v.bins(place)
-	chart := binsChart("place", "Accesses by stack distance, of this place", bins, total)
+	counts, cold := v.Binned(&v.rows[place])
+	chart := binsChart("place", "Accesses by stack distance, of this place", counts, cold)
 	chart.Y.Label = "of its accesses"
 	return chart
 }

@@ -104,41 +104,23 @@ func extend(at []float64, ys [2][]float64, x float64) ([]float64, [2][]float64) 
 
 // Histogram is both histograms of stack distances in logarithmic bins.
 func (c *Comparison) Histogram() *Chart {
-	var bins [2][]Bin
-	var total [2]uint64
-	c.both(func(side int, v *View) { bins[side], total[side] = v.Bins(), v.Curve.Accesses })
-	longest := bins[0]
-	if len(bins[1]) > len(longest) {
-		longest = bins[1]
+	var parts [2]*Chart
+	c.both(func(side int, v *View) { parts[side] = v.HistogramChart() })
+	chart := parts[0]
+	if len(parts[1].At) > len(chart.At) {
+		chart = parts[1]
 	}
-	last := len(longest) - 1
-	chart := &Chart{
-		ID: "histogram", Title: "Accesses by stack distance, A and B",
-		X: Axis{Label: "stack distance: other lines used in between", Unit: UnitBin, Max: float64(last)},
-		Y: Axis{Label: "of all accesses", Unit: UnitShare},
-	}
+	chart.Title, chart.Y.Max = "Accesses by stack distance, A and B", 0
 	var ys [2][]float64
-	for i, bin := range longest {
-		chart.At = append(chart.At, float64(i))
-		chart.X.Labels = append(chart.X.Labels, bin.Label())
-		for side := range ys {
-			n := len(bins[side]) - 1 // the cold one is last
-			y := 0.0
-			if i == last {
-				y = Ratio(bins[side][n].Count, total[side])
-			} else if i < n {
-				y = Ratio(bins[side][i].Count, total[side])
-			}
-			chart.Y.Max = max(chart.Y.Max, y)
-			ys[side] = append(ys[side], y)
-		}
+	for side, part := range parts {
+		y := make([]float64, len(chart.At))
+		copy(y, part.Series[0].Y[:part.Split])
+		y[chart.Split] = part.Series[1].Y[part.Split]
+		ys[side], chart.Y.Max = y, max(chart.Y.Max, slices.Max(y))
 	}
 	chart.Y.Max = min(1, max(chart.Y.Max*1.1, 0.001))
-	chart.Series = pairOf(ShapeLine, ys)
-	c.both(func(side int, v *View) {
-		chart.Summary += sideLetter(side) + ": " + histogramSentence(bins[side], total[side]) + " "
-	})
-	chart.Summary = strings.TrimSpace(chart.Summary)
+	chart.Summary = "A: " + parts[0].Summary + " B: " + parts[1].Summary
+	chart.Series, chart.Split = pairOf(ShapeLine, ys), 0
 	return chart
 }
 

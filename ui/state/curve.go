@@ -149,53 +149,59 @@ func (v *View) CommonTable() *Table {
 // HistogramChart is the histogram of stack distances in logarithmic bins, with
 // the cumulative share above it, cold accesses apart.
 func (v *View) HistogramChart() *Chart {
-	return binsChart("histogram", "Accesses by stack distance"+v.oneCache(), v.Bins(), v.Curve.Accesses)
+	counts, cold := v.Bins()
+	return binsChart("histogram", "Accesses by stack distance"+v.oneCache(), counts, cold)
 }
 
-// binsChart draws bins of total accesses, of which the last one is cold.
-func binsChart(id, title string, bins []Bin, total uint64) *Chart {
+// binsChart draws bins, and the cold accesses behind them.
+func binsChart(id, title string, counts []uint64, cold uint64) *Chart {
 	chart := &Chart{
 		ID: id, Title: title,
-		X:     Axis{Label: "stack distance: other lines used in between", Unit: UnitBin, Max: float64(len(bins) - 1)},
+		X:     Axis{Label: "stack distance: other lines used in between", Unit: UnitBin, Max: float64(len(counts))},
 		Y:     Axis{Label: "of all accesses", Unit: UnitShare, Max: 1},
-		Split: len(bins) - 1,
+		Split: len(counts),
 	}
-	none := math.NaN()
-	var finite, cold, upto []float64
-	sum := uint64(0)
-	for i, b := range bins {
-		chart.At = append(chart.At, float64(i))
-		chart.X.Labels = append(chart.X.Labels, b.Label())
-		share := Ratio(b.Count, total)
-		if b.Cold {
-			finite, cold, upto = append(finite, none), append(cold, share), append(upto, none)
-			continue
-		}
-		sum += b.Count
-		finite, cold, upto = append(finite, share), append(cold, none), append(upto, Ratio(sum, total))
+	total := sumOf(counts) + cold
+	var finite, apart, upto []float64
+	add := func(label string, bar, alone, line float64) {
+		chart.At, chart.X.Labels = append(chart.At, float64(len(chart.At))), append(chart.X.Labels, label)
+		finite, apart, upto = append(finite, bar), append(apart, alone), append(upto, line)
 	}
+	none, sum := math.NaN(), uint64(0)
+	for k, n := range counts {
+		sum += n
+		add(binLabel(k), Ratio(n, total), none, Ratio(sum, total))
+	}
+	add("cold", none, Ratio(cold, total), none)
 	chart.Series = []Series{
 		{Label: "accesses", Color: "accent", Shape: ShapeBars, Y: finite},
-		{Label: "cold", Color: "memory", Shape: ShapeBars, Y: cold},
+		{Label: "cold", Color: "memory", Shape: ShapeBars, Y: apart},
 		{Label: "cumulative", Color: "ink", Shape: ShapeLine, Y: upto},
 	}
-	chart.Summary = histogramSentence(bins, total)
+	chart.Summary = histogramSentence(counts, cold)
 	return chart
 }
 
-func histogramSentence(bins []Bin, total uint64) string {
-	best := bins[0]
-	for _, b := range bins {
-		if b.Count > best.Count {
-			best = b
+func sumOf(counts []uint64) (sum uint64) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+func histogramSentence(counts []uint64, cold uint64) string {
+	total, best := sumOf(counts)+cold, -1
+	for k, n := range counts {
+		if best < 0 || n > counts[best] {
+			best = k
 		}
 	}
-	if best.Count == 0 {
+	switch {
+	case total == 0:
 		return "No accesses yet."
+	case best < 0 || cold > counts[best]:
+		return "Most accesses, " + Percent(Ratio(cold, total)) + ", are the first to their line."
 	}
-	if best.Cold {
-		return "Most accesses, " + Percent(Ratio(best.Count, total)) + ", are the first to their line."
-	}
-	return "The fullest bin, distance " + best.Label() + ", holds " + Percent(Ratio(best.Count, total)) +
-		" of accesses; " + Percent(Ratio(bins[len(bins)-1].Count, total)) + " are cold."
+	return "The fullest bin, distance " + binLabel(best) + ", holds " + Percent(Ratio(counts[best], total)) +
+		" of accesses; " + Percent(Ratio(cold, total)) + " are cold."
 }

@@ -20,27 +20,12 @@ func SameMachine(a, b hierarchy.Hierarchy) bool {
 	return slices.Equal(a.Levels, b.Levels) && a.Memory == b.Memory && a.ClockGHz == b.ClockGHz && a.Threads == b.Threads
 }
 
-// WithSize gives the levels with one level's size changed.
-func WithSize(levels []hierarchy.Cache, i int, bytes uint64) []hierarchy.Cache {
-	return with(levels, i, func(c *hierarchy.Cache) { c.SizeBytes = bytes })
-}
-
-// WithWays gives the levels with one level's associativity changed.
-func WithWays(levels []hierarchy.Cache, i int, ways uint32) []hierarchy.Cache {
-	return with(levels, i, func(c *hierarchy.Cache) { c.Ways = ways })
-}
-
 // WithLine gives the levels with one level's line size changed.
 func WithLine(levels []hierarchy.Cache, i int, lineBytes uint32) []hierarchy.Cache {
-	return with(levels, i, func(c *hierarchy.Cache) {
+	return With(levels, i, func(c *hierarchy.Cache) {
 		c.LineBytes = lineBytes
 		c.SizeBytes = max(c.SizeBytes-c.SizeBytes%uint64(lineBytes), uint64(lineBytes))
 	})
-}
-
-// WithLatency gives the levels with one level's latency changed; 0: not known.
-func WithLatency(levels []hierarchy.Cache, i int, cycles float64) []hierarchy.Cache {
-	return with(levels, i, func(c *hierarchy.Cache) { c.LatencyCycles = cycles })
 }
 
 // WithLevel gives the levels with one more behind the last: eight times as large.
@@ -70,7 +55,8 @@ func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
 	return slices.Delete(slices.Clone(levels), i, i+1)
 }
 
-func with(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hierarchy.Cache {
+// With gives the levels with a change of one of them.
+func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hierarchy.Cache {
 	if i < 0 || i >= len(levels) {
 		return levels
 	}

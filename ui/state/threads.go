@@ -401,38 +401,24 @@ func (t *Threads) Domains(g Groups) (domains [][]uint32) {
 	return domains
 }
 
-// SharedGroup is what one group of cores misses in the cache that they share.
-type SharedGroup struct {
-	Name    string
-	Known   bool // the profile has the stack of these cores
-	Members []SharedMember
-}
-
-// SharedMember is one core's part in it.
-type SharedMember struct {
-	Core             int
-	Accesses, Misses uint64
-	Alone            uint64 // misses if the cache were the core's alone
-}
-
-// Shared answers for a cache of some size in each group.
-func (t *Threads) Shared(g Groups, bytes uint64) []SharedGroup {
+// Shared answers for a cache of some size in each group: accesses and misses of all cores, and their
+// misses if each had such a cache alone; known is false where the profile lacks a group's stack.
+func (t *Threads) Shared(g Groups, bytes uint64) (accesses, misses, alone uint64, known bool) {
 	lines := bytes / t.view.LineBytes
-	var list []SharedGroup
-	for n, cores := range g.members() {
-		group := SharedGroup{Name: "cache " + strconv.Itoa(n+1)}
+	for _, cores := range g.members() {
 		curves := t.groupCurves(cores)
-		group.Known = curves != nil
-		for _, core := range cores {
-			m := SharedMember{Core: int(core), Accesses: t.cores[core].private.Accesses, Alone: t.cores[core].private.Misses(lines)}
-			if c := curves[int(core)]; c != nil {
-				m.Misses = c.Misses(lines)
-			}
-			group.Members = append(group.Members, m)
+		if curves == nil {
+			return 0, 0, 0, false
 		}
-		list = append(list, group)
+		for _, core := range cores {
+			private := t.cores[core].private
+			accesses, alone = accesses+private.Accesses, alone+private.Misses(lines)
+			if c := curves[int(core)]; c != nil {
+				misses += c.Misses(lines)
+			}
+		}
 	}
-	return list
+	return accesses, misses, alone, true
 }
 
 // groupCurves are the members' curves on the group's stack, nil where the profile has it not.
@@ -475,14 +461,9 @@ func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 
 // SharedSentence says what sharing costs or saves.
 func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
-	var misses, alone, accesses uint64
-	for _, group := range t.Shared(g, bytes) {
-		if !group.Known {
-			return "This analysis has no stack for these groups: analyse the trace again with them."
-		}
-		for _, m := range group.Members {
-			misses, alone, accesses = misses+m.Misses, alone+m.Alone, accesses+m.Accesses
-		}
+	accesses, misses, alone, known := t.Shared(g, bytes)
+	if !known {
+		return "This analysis has no stack for these groups: analyse the trace again with them."
 	}
 	text := "Sharing " + Bytes(bytes) + ", the threads miss " + Exact(misses) + " times, " + Percent(Ratio(misses, accesses)) + "; "
 	switch {

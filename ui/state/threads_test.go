@@ -131,18 +131,16 @@ func TestThreadsAddUp(t *testing.T) {
 			for i := range alone {
 				alone[i] = i
 			}
-			for _, g := range threads.Shared(alone, lines*64) {
-				if m := g.Members[0]; !g.Known || m.Misses != m.Alone {
-					t.Fatalf("alone: %+v", g)
-				}
+			if _, misses, own, known := threads.Shared(alone, lines*64); !known || misses != own {
+				t.Fatalf("alone: %d misses, want %d", misses, own)
 			}
 			sum := uint64(0)
-			for _, m := range threads.Shared(OneGroup(cores), lines*64)[0].Members {
-				sum += m.Misses
-				private := threads.cores[m.Core].private
-				e, bounded := v.Run.Asker().EffectiveShare(threads.level(lines*64, hierarchy.AllCores), m.Core)
-				if bounded != (m.Misses >= private.Cold) || bounded && (private.Misses(e) > m.Misses || e > 0 && private.Misses(e-1) <= m.Misses) {
-					t.Fatalf("core %d misses %d times in its share of %d lines, %d in the shared cache", m.Core, private.Misses(e), e, m.Misses)
+			for core, c := range threads.groupCurves(OneGroup(cores).members()[0]) {
+				misses, private := c.Misses(lines), threads.cores[core].private
+				sum += misses
+				e, bounded := v.Run.Asker().EffectiveShare(threads.level(lines*64, hierarchy.AllCores), core)
+				if bounded != (misses >= private.Cold) || bounded && (private.Misses(e) > misses || e > 0 && private.Misses(e-1) <= misses) {
+					t.Fatalf("core %d misses %d times in its share of %d lines, %d in the shared cache", core, private.Misses(e), e, misses)
 				}
 			}
 			if sum != v.Curve.Misses(lines) {
