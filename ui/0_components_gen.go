@@ -842,7 +842,7 @@ func newCaches(a *App) View {
 func (c *Caches) Waits() string { return c.App.uncounted() }
 
 // Draw is part of [View].
-func (c *Caches) Draw() { c.App.draw(c.App.result.View.MissCurve(c.answer().Levels)) }
+func (c *Caches) Draw() { c.App.draw(c.App.result.View.MissCurve(c.App.Levels())) }
 
 // Table is part of [View].
 func (c *Caches) Table(name string) *state.Table {

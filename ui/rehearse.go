@@ -40,7 +40,7 @@ func Rehearse(build func(vugu.Builder)) []func() {
 				a.answer()
 			}
 		},
-		chart("curve", func(v *state.View) *state.Chart { return v.MissCurve(a.answer().Levels) }),
+		chart("curve", func(v *state.View) *state.Chart { return v.MissCurve(a.Levels()) }),
 		chart("histogram", (*state.View).HistogramChart),
 		chart("time", func(v *state.View) *state.Chart { return v.OverTime(a.capacities()) }),
 	)

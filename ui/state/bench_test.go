@@ -40,7 +40,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}{
 		{"decode", func() { p, _ = profile.Decode(data) }},
 		{"view", func() { v = NewView(p, 64) }},
-		{"ask", func() { v.Ask(levels) }},
+		{"ask", func() { predictLevels(v, levels) }},
 		{"curve", func() { v.MissCurve(nil) }},
 		{"findings", func() { v.Findings(hierarchy.Presets()[0]) }},
 		{"time", func() { v.OverTime(v.DefaultLog2Lines()) }},

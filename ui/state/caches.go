@@ -45,11 +45,6 @@ type Caches struct {
 	Prediction hierarchy.ByCore
 }
 
-// Ask predicts the levels' hits and misses.
-func (v *View) Ask(levels []hierarchy.Cache) *Caches {
-	return v.Predict(hierarchy.Hierarchy{Levels: levels})
-}
-
 // Predict answers for a hierarchy. Where the profile does not have a level's line
 // size, it answers for that of the view, and says so.
 func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
@@ -58,7 +53,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	for _, l := range h.Levels {
 		c.Levels = append(c.Levels, LevelCard{Cache: l})
 	}
-	p, warnings, err := v.predict(h)
+	p, warnings, err := v.Run.Asker().Predict(h, nil)
 	if err != nil {
 		c.Problem, c.Missing = v.problem(err)
 		return c
@@ -91,11 +86,6 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	}
 	c.Warnings = Warnings(h.Levels, warnings)
 	return c
-}
-
-// predict answers for a hierarchy.
-func (v *View) predict(h hierarchy.Hierarchy) (hierarchy.ByCore, []hierarchy.Warning, error) {
-	return v.Run.Asker().Predict(h, nil)
 }
 
 // Sentence says what every level misses.

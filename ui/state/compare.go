@@ -38,11 +38,7 @@ func sideLetter(side int) string { return [...]string{"A", "B"}[side] }
 
 // Curve is both miss-ratio curves in one chart.
 func (c *Comparison) Curve(levels []hierarchy.Cache) *Chart {
-	cards := make([]LevelCard, len(levels))
-	for i, l := range levels {
-		cards[i].Cache = l
-	}
-	a, b := c.A.MissCurve(cards), c.B.MissCurve(cards)
+	a, b := c.A.MissCurve(levels), c.B.MissCurve(levels)
 	lowest := min(a.Y.Min, b.Y.Min)
 	chart := a
 	chart.Title = "Miss ratio over cache size, A and B" + cmp.Or(c.A.oneCache(), c.B.oneCache())
@@ -443,8 +439,8 @@ func (c *Comparison) worstSize() Finding {
 // levelFinding compares the misses of each level.
 func (c *Comparison) levelFinding(h hierarchy.Hierarchy) (Finding, bool) {
 	f := Finding{ID: "levels", Title: "In this hierarchy", Tab: TabCaches}
-	a, _, errA := c.A.predict(h)
-	b, _, errB := c.B.predict(h)
+	a, _, errA := c.A.Run.Asker().Predict(h, nil)
+	b, _, errB := c.B.Run.Asker().Predict(h, nil)
 	if errA != nil || errB != nil {
 		return f, false
 	}

@@ -12,7 +12,7 @@ import (
 const curvePoints = 2000
 
 // MissCurve is the miss-ratio curve over the cache size, with the levels of a hierarchy on it.
-func (v *View) MissCurve(levels []LevelCard) *Chart {
+func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	lowest := v.MissRatio(math.MaxUint64)
 	chart := &Chart{
 		ID: "curve", Title: "Miss ratio over cache size" + v.oneCache(),
@@ -21,7 +21,7 @@ func (v *View) MissCurve(levels []LevelCard) *Chart {
 	}
 	most := float64(max(v.FootprintBytes()*2, 64*v.LineBytes))
 	for _, l := range levels {
-		most = max(most, float64(l.Cache.SizeBytes)*1.5)
+		most = max(most, float64(l.SizeBytes)*1.5)
 	}
 	chart.X.Min, chart.X.Max = float64(v.LineBytes), most
 	if lowest > 0 && lowest < 0.3 { // a linear axis would hide the steps near it
@@ -36,11 +36,8 @@ func (v *View) MissCurve(levels []LevelCard) *Chart {
 	y := v.curvePoints(chart, most)
 	chart.Series = []Series{{Label: "miss ratio", Color: "ink", Shape: ShapeStep, Y: y}}
 	for i, l := range levels {
-		if v.hasLines(l.Cache) {
-			chart.Marks = append(chart.Marks, Mark{
-				Label: l.Cache.Name, Color: LevelColor(i), X: float64(l.Cache.SizeBytes),
-				Y: v.MissRatio(l.Cache.SizeBytes), Level: i + 1,
-			})
+		if v.hasLines(l) {
+			chart.Marks = append(chart.Marks, Mark{Label: l.Name, Color: LevelColor(i), X: float64(l.SizeBytes), Y: v.MissRatio(l.SizeBytes), Level: i + 1})
 		}
 	}
 	chart.Summary = v.curveSentence() + v.marksSentence(levels)
@@ -49,22 +46,21 @@ func (v *View) MissCurve(levels []LevelCard) *Chart {
 
 // marksSentence says what the marks on the curve are: not what the levels'
 // cards say, which know of ways and of the levels above.
-func (v *View) marksSentence(levels []LevelCard) string {
+func (v *View) marksSentence(levels []hierarchy.Cache) string {
 	text := ""
-	var caches []hierarchy.Cache
 	for _, l := range levels {
-		if caches = append(caches, l.Cache); !v.hasLines(l.Cache) {
+		if !v.hasLines(l) {
 			continue
 		}
 		if text != "" {
 			text += ", "
 		}
-		text += l.Cache.Name + " " + Bytes(l.Cache.SizeBytes) + " " + Percent(v.MissRatio(l.Cache.SizeBytes))
+		text += l.Name + " " + Bytes(l.SizeBytes) + " " + Percent(v.MissRatio(l.SizeBytes))
 	}
 	if text != "" {
 		text = " The marks are misses of all accesses if each level were alone and fully associative" + v.oneCache() + ": " + text + "."
 	}
-	return text + v.unmarked(caches)
+	return text + v.unmarked(levels)
 }
 
 // hasLines tells whether a cache has lines of the size that is in view.

@@ -243,7 +243,7 @@ const commonOwnBytes = 32 << 10
 // level miss because another core stored to the line.
 func (v *View) coherence(h hierarchy.Hierarchy) (Finding, bool) {
 	text := answers.ThreadsOn(v.Profile, h)
-	p, _, err := v.predict(h)
+	p, _, err := v.Run.Asker().Predict(h, nil)
 	if text == "" || err != nil {
 		return Finding{}, false
 	}

@@ -101,14 +101,7 @@ func (v *View) FootprintMisses() *Chart {
 
 // FootprintTable has a row for each window length.
 func (v *View) FootprintTable() *Table {
-	return v.once("footprint", func() *Table {
-		q := v.question("footprint")
-		d, err := v.Answer(q)
-		if err != nil {
-			return &Table{Caption: upper(err.Error())}
-		}
-		return show(&d.Tables[0], words, nil).unsorted().of(v.document(q))
-	})
+	return v.once("footprint", func() *Table { return v.table("", v.question("footprint"), nil) })
 }
 
 // missingFootprint says how to get a footprint.

@@ -240,8 +240,8 @@ func (v *View) CellFacts(c Cell) []CellFact {
 
 // modelled is what SDCM says of a cell.
 func (v *View) modelled(c Cell) (float64, bool) {
-	p, _, err := v.predict(hierarchy.Hierarchy{Threads: hierarchy.OnOneCore, Levels: []hierarchy.Cache{
-		{Name: "L1", SizeBytes: c.Lines() * v.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(v.LineBytes)}}})
+	p, _, err := v.Run.Asker().Predict(hierarchy.Hierarchy{Threads: hierarchy.OnOneCore, Levels: []hierarchy.Cache{
+		{Name: "L1", SizeBytes: c.Lines() * v.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(v.LineBytes)}}}, nil)
 	if err != nil {
 		return 0, false
 	}

@@ -71,7 +71,7 @@ func TestCellAnswersAddUp(t *testing.T) {
 			t.Errorf("%+v: %+v", c, a)
 		}
 		level := hierarchy.Cache{Name: "L1", SizeBytes: c.Lines() * 64, Ways: uint32(c.Ways), LineBytes: 64}
-		if got := v.Ask([]hierarchy.Cache{level}).Prediction; got.MemoryAccesses != float64(a.Misses) {
+		if got := predictLevels(v, []hierarchy.Cache{level}).Prediction; got.MemoryAccesses != float64(a.Misses) {
 			t.Errorf("%+v: the map says %d misses, the prediction %v", c, a.Misses, got.MemoryAccesses)
 		}
 		if at, ok := cellOf(level); c.Log2Sets > 0 && (!ok || at != c) {
@@ -168,7 +168,7 @@ func TestCardsOfTables(t *testing.T) {
 	if !strings.Contains(got.Average, "ns") || got.Unknown != "" || got.Least == "" {
 		t.Errorf("average %q, unknown %q, least %q", got.Average, got.Unknown, got.Least)
 	}
-	if got := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 16, LineBytes: 64}}); got.Average != "" || !strings.Contains(got.Unknown, "memory") {
+	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 16, LineBytes: 64}}); got.Average != "" || !strings.Contains(got.Unknown, "memory") {
 		t.Errorf("without latencies: average %q, unknown %q", got.Average, got.Unknown)
 	}
 }
@@ -258,10 +258,9 @@ func TestInclusionInLinks(t *testing.T) {
 func TestLevelsOfOtherLines(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{64, 128}})
 	levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 2, LineBytes: 128}, {Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}}
-	cards := []LevelCard{{Cache: levels[0]}, {Cache: levels[1]}}
 	for line, names := range map[uint32][2]string{64: {"L2", "L1"}, 128: {"L1", "L2"}} {
 		v := NewView(p, line)
-		curve, sets := v.MissCurve(cards), v.SetsMap(DefaultCell(levels, line), false, levels)
+		curve, sets := v.MissCurve(levels), v.SetsMap(DefaultCell(levels, line), false, levels)
 		if len(curve.Marks) != 1 || curve.Marks[0].Label != names[0] || len(sets.Marks) != 1 || sets.Marks[0].Label != names[0] {
 			t.Errorf("lines of %d: the curve marks %v, the map %v", line, curve.Marks, sets.Marks)
 		}

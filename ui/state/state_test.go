@@ -360,6 +360,11 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	}
 }
 
+// predictLevels predicts levels, without times.
+func predictLevels(v *View, levels []hierarchy.Cache) *Caches {
+	return v.Predict(hierarchy.Hierarchy{Levels: levels})
+}
+
 // Charts lay out no document: one of a long run has a million rows. A table lays its own
 // out once.
 func TestDocumentsAreMadeForTables(t *testing.T) {
@@ -389,7 +394,7 @@ func TestDocumentsAreMadeForTables(t *testing.T) {
 
 func TestCharts(t *testing.T) {
 	v := demo(t, "array-list", 0)
-	levels := v.Ask(hierarchy.Presets()[0].Levels).Levels
+	levels := hierarchy.Presets()[0].Levels
 	for _, c := range []*Chart{v.MissCurve(levels), v.HistogramChart(), v.OverTime(v.DefaultLog2Lines())} {
 		if c.Title == "" || c.Summary == "" || c.X.Label == "" || c.Y.Label == "" {
 			t.Errorf("chart %s lacks words: %+v", c.ID, c)
@@ -414,7 +419,7 @@ func TestCharts(t *testing.T) {
 
 func TestAsk(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
-	got := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, Ways: 8, LineBytes: 64}})
+	got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, Ways: 8, LineBytes: 64}})
 	if got.Problem != "" || len(got.Levels) != 2 {
 		t.Fatalf("%+v", got)
 	}
@@ -425,16 +430,16 @@ func TestAsk(t *testing.T) {
 	if l2 := got.Levels[1]; l2.Exact || l2.Accesses != l1.Misses || !strings.HasPrefix(l2.Misses, "≈") || l2.Chip != "independent" || l2.Model == "" {
 		t.Errorf("L2: %+v", l2)
 	}
-	if got := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}}).Levels[1]; got.Exact || !strings.HasPrefix(got.Method, "independent") || !strings.HasPrefix(got.Misses, "≈") {
+	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}}).Levels[1]; got.Exact || !strings.HasPrefix(got.Method, "independent") || !strings.HasPrefix(got.Misses, "≈") {
 		t.Errorf("a fully associative second level: %+v", got)
 	}
 	if len(got.Warnings) == 0 {
 		t.Error("a second level, and no warning")
 	}
-	if got := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 6144, Ways: 8, LineBytes: 64}}); got.Levels[0].Chip != "sdcm" || got.Levels[0].Model != "" || len(got.Warnings) == 0 {
+	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 6144, Ways: 8, LineBytes: 64}}); got.Levels[0].Chip != "sdcm" || got.Levels[0].Model != "" || len(got.Warnings) == 0 {
 		t.Errorf("twelve sets: %+v, warnings %q", got.Levels[0], got.Warnings)
 	}
-	other := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}})
+	other := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}})
 	if l := other.Levels[0]; l.Exact || l.Chip == "exact" || !strings.HasPrefix(l.Misses, "≈") || !strings.Contains(l.Note, "lines of 32 bytes") || !strings.Contains(l.Note, "for 64") {
 		t.Errorf("a line size without a histogram is answered with %+v", l)
 	}
@@ -442,7 +447,7 @@ func TestAsk(t *testing.T) {
 		t.Errorf("a line size of the profile is noted: %s", l.Note)
 	}
 	fixed := v.WithLines([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32, Ways: 64}})
-	if answer := v.Ask(fixed); answer.Problem != "" {
+	if answer := predictLevels(v, fixed); answer.Problem != "" {
 		t.Errorf("WithLines left %+v: %s", fixed, answer.Problem)
 	}
 }
@@ -457,7 +462,7 @@ func TestRatiosAreOfWhatIsShown(t *testing.T) {
 			t.Errorf("%g of %g: %q, want %q", c.part, c.whole, got, c.want)
 		}
 	}
-	summary := demo(t, "array-list", 0).MissCurve([]LevelCard{{Cache: hierarchy.Cache{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}}}).Summary
+	summary := demo(t, "array-list", 0).MissCurve([]hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}}).Summary
 	if !strings.Contains(strings.ReplaceAll(summary, thin, " "), "fully associative: L1 32 KiB 0.909 %.") {
 		t.Errorf("the curve does not say what its marks are: %q", summary)
 	}
@@ -713,7 +718,7 @@ func TestEmptyProfile(t *testing.T) {
 	v.HistogramChart()
 	v.OverTime(v.DefaultLog2Lines())
 	v.HistogramTable().CSV()
-	v.Ask(hierarchy.Presets()[0].Levels)
+	predictLevels(v, hierarchy.Presets()[0].Levels)
 }
 
 func TestSpaced(t *testing.T) {
