@@ -165,6 +165,7 @@ func TestHierarchyFromFile(t *testing.T) {
 	p.waitFor("#table-against tbody tr")
 	p.pick(p.write("mine.json", []byte(`{"levels": [{"name": "X1", "size": "2KiB", "ways": "full", "latency_cycles": 3}], "memory": {"latency_cycles": 70}}`)))
 	p.wait("the file's levels", `document.querySelector("#level-1 h3").textContent.includes("X1") && document.querySelector("#average")`)
+	p.shoot("caches-against")
 	p.pick(p.write("two.conf", []byte("L1D { type data core 0 size 1K assoc 2 parent LLC }\nLLC { size 4K assoc 4 }\n")))
 	p.wait("another file's levels", `document.querySelector("#level-2") && !document.querySelector("#level-3") && document.querySelector("#ways-2").textContent === "4 ways"`)
 	p.pick(p.write("broken.json", []byte("{\n\"levels\": 3}")))

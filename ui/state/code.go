@@ -43,8 +43,8 @@ func (c *Code) ID(place int) int {
 }
 
 // utilisation is the key of the column with the utilisation in the measured cache whose size is
-// nearest to the first level's; "": none was measured.
-func (c *Code) utilisation() (key string) {
+// nearest to the first level's, and that size; "": none was measured.
+func (c *Code) utilisation() (key string, bytes uint64) {
 	lines, best := c.Levels[0].Level.Cache.Lines(), uint64(math.MaxUint64)
 	at := 0
 	for _, k := range c.Keys() {
@@ -53,11 +53,11 @@ func (c *Code) utilisation() (key string) {
 		}
 		n := c.Profile.Sites.Capacities[at]
 		if off := max(n, lines) / max(min(n, lines), 1); off < best {
-			key, best = k, off
+			key, bytes, best = k, n*uint64(c.Profile.Sites.LineBytes), off
 		}
 		at++
 	}
-	return key
+	return key, bytes
 }
 
 // about stands before numbers of places in a level that are estimates.

@@ -86,8 +86,9 @@ func (v *CodeView) columns() (list []column) {
 	if v.By != attribution.Object {
 		add(Column{Name: "stride", Key: "irregular_strides", Words: true}, func(i int) string { return strideWords(&v.rows[i]) })
 	}
-	if c, _, ok := v.Column(v.utilisation()); ok {
-		answer(c.Key, "line utilisation"+strings.TrimPrefix(c.Label, "used"), "")
+	key, bytes := v.utilisation()
+	if c, _, ok := v.Column(key); ok {
+		answer(key, "line utilisation in "+strings.Replace(c.Label, "used in "+hierarchy.FormatSize(bytes), Bytes(bytes), 1), "")
 	}
 	return list
 }
