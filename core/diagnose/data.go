@@ -264,16 +264,12 @@ func (r *run) align(at *place, a record) bool {
 	if len(arrays) > 1 {
 		fix = strings.Replace(fix, "align the array", "align the arrays", 1)
 	}
-	t := r.retry(aligning(arrays), pageShift)
-	if t == nil || t.saved < 2*Least*r.out.Cycles || t.saved < (at.wait+at.split)/10 {
+	to := aligning(arrays)
+	if r.remainSplit(at, to) {
 		return false
 	}
-	before, after := uint64(0), uint64(0)
-	for _, i := range at.sites {
-		before += t.of.sites[i].split
-		after += t.changed.sites[i].split
-	}
-	if 4*after > before { // as of neighbours in a grid, of which only one can be aligned
+	t := r.retry(to, pageShift)
+	if t == nil || t.saved < 2*Least*r.out.Cycles || t.saved < (at.wait+at.split)/10 {
 		return false
 	}
 	why := "elements of " + bytesOf(int64(a.pitch)) + " lie across two lines, so that using one fetches two"
@@ -291,6 +287,25 @@ func (r *run) align(at *place, a record) bool {
 		More:      "sites --by line"})
 	r.take(t)
 	return true
+}
+
+// remainSplit reports whether a change of addresses leaves more than a quarter of the references across lines, as of
+// neighbours in a grid, of which only one can be aligned. Caches have no part in that.
+func (r *run) remainSplit(at *place, to rename) bool {
+	before, after := uint64(0), uint64(0)
+	native := make([]uint64, len(r.p.Sites.Code)) // 0: a site elsewhere
+	for _, i := range at.sites {
+		before += r.base().sites[i].split
+		native[i] = nativeBytes(r.cost.program, &r.p.Sites.Code[i])
+	}
+	shift := r.lineShift()
+	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, index: newSiteIndex(r.p)} // the order of threads does not matter
+	s.take = func(w *row) {
+		if w.index >= 0 && native[w.index] > 0 && w.bytes <= 2<<shift {
+			after += splits(to(w, int(w.index)), uint64(max(1, w.bytes)), native[w.index], shift)
+		}
+	}
+	return !s.run() || 4*after > before
 }
 
 // padded tries to pad the rows of the arrays of nests that conflict.

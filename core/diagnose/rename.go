@@ -12,7 +12,6 @@ type retrial struct {
 	saved         float64   // cycles
 	bySite        []float64 // of these
 	before, after []float64 // misses by level
-	of, changed   *counts
 }
 
 // base is the replay of the run as it is.
@@ -36,7 +35,7 @@ func (r *run) retry(to rename, pageShift uint) *retrial {
 	if changed == nil {
 		return nil
 	}
-	t := &retrial{of: of, changed: changed}
+	t := &retrial{}
 	before, idleBefore := r.cyclesOf(of)
 	after, idleAfter := r.cyclesOf(changed)
 	if before == nil || after == nil {

@@ -355,6 +355,11 @@ type replay struct {
 	dynamic   bool
 	broken    bool
 	followed  *followed // of the one thread; nil: there are several
+
+	// Lines whose numbers are different in the bits of differ are in different sets of all caches. An access to the latest
+	// line with the same bits finds it as the most recent one of its set, and changes nothing.
+	latest []uint64 // lines plus one, by these bits; nil: misses are not counted
+	differ uint64
 }
 
 // core is the state of a core: its caches, and the last lines that it used.
@@ -698,7 +703,10 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 	k.near[0], k.lines[0] = tag, index
 	page := addr >> s.pageShift
 	if f := s.followed; f != nil {
-		f.lines, f.lineSites = append(f.lines, at), append(f.lineSites, int32(i))
+		if s.latest != nil && s.latest[at&s.differ] != tag {
+			s.latest[at&s.differ] = tag
+			f.lines, f.lineSites = append(f.lines, at), append(f.lineSites, int32(i))
+		}
 		if k.latest != page+1 {
 			k.latest = page + 1
 			f.pages, f.pageSites = append(f.pages, page), append(f.pageSites, int32(i))
@@ -753,7 +761,10 @@ type followed struct {
 	lineSites, pageSites []int32
 }
 
-// mostFollowed is how many accesses caches make at a time.
+// mostLatest is how many lines are kept that were used last, a power of two.
+const mostLatest = 1 << 10
+
+// mostFollowed is of how many references caches make the accesses at a time.
 const mostFollowed = 1 << 14
 
 func (f *followed) reset() {
@@ -768,8 +779,13 @@ func (s *replay) alone(levels bool) bool {
 	k := &s.cores[0]
 	second, walks := s.bySite(), s.bySite() // on cache lines that no other task writes
 	tasks := 2
-	if !levels {
+	if s.differ = mostLatest - 1; levels {
+		s.latest = make([]uint64, mostLatest)
+	} else {
 		s.misses = nil
+	}
+	for _, cache := range k.caches {
+		s.differ &= cache.sets&-cache.sets - 1
 	}
 	for level := range s.misses {
 		s.misses[level] = s.bySite()
@@ -779,11 +795,11 @@ func (s *replay) alone(levels bool) bool {
 	s.followed = &next
 	var rows []row
 	at := 0
-	for more := true; more || at < len(rows) || len(now.lines) > 0; {
+	for more := true; more || at < len(rows) || len(now.pages)+len(now.lines) > 0; {
 		parallel.Each(tasks, func(task int) {
 			switch task {
 			case 0:
-				for len(next.lines) < mostFollowed && (more || at < len(rows)) {
+				for left := mostFollowed; left > 0 && (more || at < len(rows)); {
 					if at == len(rows) {
 						at = 0
 						rows, more = s.read(rows[:0])
@@ -791,6 +807,7 @@ func (s *replay) alone(levels bool) bool {
 					}
 					s.row(&rows[at])
 					at++
+					left--
 				}
 			case 1:
 				for j, page := range now.pages {

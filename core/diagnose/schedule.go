@@ -104,7 +104,7 @@ func (s *schedule) run() bool {
 // mostRead is about how many rows are read at a time.
 const mostRead = 1 << 14
 
-// read appends the next rows of the trace, and reports whether there may be more.
+// read appends the next rows of the trace, without events if there is one thread, and reports whether there may be more.
 func (s *schedule) read(rows []row) (_ []row, more bool) {
 	if s.rest == nil {
 		s.rest, s.batch, s.numbers = s.tree.Expand(), trace.NewBatch(0), map[uint32]uint8{}
@@ -115,9 +115,15 @@ func (s *schedule) read(rows []row) (_ []row, more bool) {
 			s.stopped = err != io.EOF
 			return rows, false
 		}
-		from := len(rows)
-		rows = slices.Grow(rows, b.Len())[:from+b.Len()]
+		at := len(rows)
+		rows = slices.Grow(rows, b.Len())[:at+b.Len()]
 		for i, kind := range b.Kind {
+			if s.threads < 2 && !kind.IsReference() {
+				if s.alloc != nil && kind == trace.Alloc && b.Arg != nil {
+					s.alloc(b.Addr[i], b.Arg[i])
+				}
+				continue
+			}
 			if b.Thread != nil && (b.Thread[i] != s.thread || len(s.numbers) == 0) {
 				s.thread = b.Thread[i]
 				known := false
@@ -126,7 +132,8 @@ func (s *schedule) read(rows []row) (_ []row, more bool) {
 					s.numbers[s.thread] = s.number
 				}
 			}
-			r := &rows[from+i]
+			r := &rows[at]
+			at++
 			*r = row{addr: b.Addr[i], bytes: b.Bytes[i], kind: kind, index: -1, thread: s.number}
 			if b.Site != nil {
 				r.site = b.Site[i]
@@ -142,6 +149,7 @@ func (s *schedule) read(rows []row) (_ []row, more bool) {
 				s.alloc(r.addr, b.Arg[i])
 			}
 		}
+		rows = rows[:at]
 	}
 	return rows, true
 }
