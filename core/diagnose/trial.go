@@ -632,7 +632,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		}
 		out.vector = max(0, cycles-chain) * part
 	}
-	out.saved += chain + out.vector + r.fusedWork(n, by, g)
+	out.saved += chain + out.vector + r.fusedWork(n, by, g) - r.enteredMore(n, changed, g)
 	if g.pages > leastPages*r.out.Cycles {
 		if before, after, ok := r.missesOf(n, changed, []misses.Cache{translations[0].cache, translations[1].cache}); ok {
 			for i, b := range translations {
@@ -867,6 +867,41 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 		gain = max(0, min(gain, first+other-stores-more))
 	}
 	return min(times*gain, g.cycles/2)
+}
+
+// enteredMore returns the cycles of the code around the innermost loops that a change enters more often, as tiles do.
+func (r *run) enteredMore(n, changed *loops.Nest, g *group) float64 {
+	more := (entries(changed.Items, 1) - entries(n.Items, 1)) * g.times / g.repeated
+	blocks := r.blocksOf(g.largest)
+	if more <= 0 || len(blocks) == 0 {
+		return 0
+	}
+	all := r.cost.program.Blocks
+	inner := slices.MaxFunc(blocks, func(a, b int) int { return cmp.Compare(all[a].Depth, all[b].Depth) })
+	cycles := float64(countingInstrs) / plainWidth
+	if head := all[inner].Loop; head > 0 && r.outer(head) > 0 {
+		around := r.outer(head)
+		for b := range all {
+			if all[b].Loop == around {
+				cycles += share(r.cost.hits.Blocks[b].Cycles, r.cost.visits[around-1])
+			}
+		}
+	}
+	return min(more*cycles, g.cycles)
+}
+
+// entries is how often the innermost loops among items begin, with as many iterations of the others as at first.
+func entries(items []loops.Item, times float64) (number float64) {
+	for i := range items {
+		switch it := &items[i]; {
+		case !it.IsLoop():
+		case hasLoop(it.Body):
+			number += entries(it.Body, times*float64(it.Trips))
+		default:
+			number += times
+		}
+	}
+	return number
 }
 
 // again reports whether a load of a loop within so many others is of what a reference of the loop before it is of, which
