@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/change"
 	"github.com/stackglass/stackglass/core/trace"
 	"pgregory.net/rapid"
 )
@@ -40,4 +41,50 @@ func TestAgain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSinkable: what is beside the inner loops of three loops moves into the innermost one, and all pairs of loops can be
+// exchanged then.
+func TestSinkable(t *testing.T) {
+	counter := loops.Leaf(loaded, 800)
+	n := &loops.Nest{Items: []loops.Item{loops.Loop(3, counter, loops.Loop(4, counter, loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096, 1<<16), counter), counter))}}
+	pairs := 0
+	for _, of := range sinkable(n) {
+		by := change.Interchange{Outer: of.path, Below: of.below}
+		if err := by.Apply(of.nest); err != nil {
+			t.Errorf("%v: %v", by, err)
+			continue
+		}
+		pairs++
+		tree, err := of.nest.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows := tree.Rows(); len(of.path) == 1 && rows != 3*4*5*5 {
+			t.Errorf("%v: %d references, want %d", by, rows, 3*4*5*5)
+		}
+	}
+	if pairs != 3 {
+		t.Errorf("%d pairs, want 3", pairs)
+	}
+	if list := sinkable(&loops.Nest{Items: []loops.Item{loops.Loop(3, loops.Loop(4, counter), loops.Loop(4, counter))}}); len(list) > 0 {
+		t.Errorf("%d pairs of loops beside each other, want none", len(list))
+	}
+}
+
+// TestEntries: tiles of the inner loop enter it more often, tiles of the outer loop do not.
+func TestEntries(t *testing.T) {
+	n := &loops.Nest{Items: []loops.Item{loops.Loop(6, loops.Loop(60, loops.Leaf(loaded, 1<<20, 0, 8)))}}
+	for _, c := range []struct {
+		trips []uint64
+		want  float64
+	}{{[]uint64{0, 10}, 36}, {[]uint64{0, 25}, 18}, {[]uint64{2, 0}, 6}} {
+		changed := n.Clone()
+		if err := (change.Tile{Outer: change.Path{0}, Trips: c.trips}).Apply(changed); err != nil {
+			t.Fatal(err)
+		}
+		if got := entries(changed.Items, 1); got != c.want {
+			t.Errorf("tiles of %v: %v entries, want %v", c.trips, got, c.want)
+		}
+	}
 }

@@ -305,7 +305,7 @@ func (r *run) nest(g *group) {
 		}
 	}
 	for _, of := range sinkable(t.Nest) {
-		try(of.nest, true, change.Interchange{Outer: of.path, Below: 1})
+		try(of.nest, true, change.Interchange{Outer: of.path, Below: of.below})
 	}
 	if g.strided {
 		for _, by := range distributions(t.Nest) {
@@ -1430,30 +1430,38 @@ func nearest(a *outline.Array, lineBytes int64) int64 {
 
 // sunkNest is a nest in which a loop with statements beside its inner loop has them in it.
 type sunkNest struct {
-	nest *loops.Nest
-	path change.Path
+	nest  *loops.Nest
+	path  change.Path // of the outer loop to exchange
+	below int         // levels from it to the inner one
 }
 
-// sinkable finds loops whose body is one loop and leaves beside it, and moves these into it:
-// as code does that adds to memory in each iteration instead of to a register. The addresses
-// of the leaves do not change in the inner loop.
+// sinkable finds loops whose body is one loop and leaves beside it, and moves these into it, and on into the
+// innermost loop: as code does that adds to memory in each iteration instead of to a register. The addresses
+// of the leaves do not change in the inner loops.
 func sinkable(n *loops.Nest) (list []sunkNest) {
 	eachLoop(n.Items, nil, func(l *loops.Item, path change.Path) {
-		inner, leaves, fits := -1, 0, true
-		for j := range l.Body {
-			switch of := &l.Body[j]; {
-			case !of.IsLoop():
-				leaves++
-			case inner >= 0:
-				fits = false
-			default:
-				inner = j
-			}
+		if len(path) > mostDeep {
+			return
 		}
-		if inner >= 0 && fits && leaves > 0 && len(path) <= mostDeep && !hasLoop(l.Body[inner].Body) {
-			clone := n.Clone()
-			sink(path.Loop(clone), len(path))
-			list = append(list, sunkNest{clone, path})
+		clone := n.Clone()
+		chain, moved := []*loops.Item{path.Loop(clone)}, false
+		for at := chain[0]; hasLoop(at.Body); chain = append(chain, at) {
+			inner := slices.IndexFunc(at.Body, func(it loops.Item) bool { return it.IsLoop() })
+			if hasLoop(at.Body[inner+1:]) {
+				return
+			}
+			moved = moved || len(at.Body) > 1
+			at = &at.Body[inner]
+		}
+		if !moved {
+			return
+		}
+		for i := range chain[1:] {
+			sink(chain[i], len(path)+i)
+			chain[i+1] = &chain[i].Body[0]
+		}
+		for below := 1; below < len(chain); below++ {
+			list = append(list, sunkNest{clone, path, below})
 		}
 	})
 	return list
