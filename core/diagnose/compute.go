@@ -15,6 +15,7 @@ func (r *run) compute() {
 	if r.cost.program == nil {
 		return
 	}
+	others := r.out.Findings
 	for b := range r.cost.program.Blocks {
 		k := &r.cost.program.Blocks[b]
 		t := &r.cost.hits.Blocks[b]
@@ -41,7 +42,7 @@ func (r *run) compute() {
 			}
 		}
 		chain := r.chain(b)
-		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || waits > t.Cycles || dependent > 0 || r.found(k, saved) || chain.loads == chain.floats || chain.number >= partialSums {
+		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || waits > t.Cycles || dependent > 0 || found(others, k, saved) || chain.loads == chain.floats || chain.number >= partialSums {
 			continue
 		}
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
@@ -80,21 +81,17 @@ func (r *run) refersFrom(at *place, k *trace.Block) bool {
 const leastCompute = 0.05
 
 // found reports whether a finding in the lines of a block may save more than half of so many cycles.
-func (r *run) found(k *trace.Block, saved float64) bool {
-	for i := range r.out.Findings {
-		f := &r.out.Findings[i]
-		if f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine && max(f.Saved, f.Most) > saved/2 {
-			return true
-		}
-	}
-	return false
+func found(list []Finding, k *trace.Block, saved float64) bool {
+	return slices.ContainsFunc(list, func(f Finding) bool {
+		return f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine && max(f.Saved, f.Most) > saved/2
+	})
 }
 
 // chained describes the recurrence (chain of dependent results) of a block.
 type chained struct {
 	loads  bool
 	floats bool // operations on floating-point numbers
-	used   bool // other instructions of each iteration need its results
+	used   bool // other instructions of each iteration need its results, or it multiplies them each time
 	number int  // of chains of the same kind in the block
 }
 
@@ -123,13 +120,14 @@ func (r *run) chain(b int) (c chained) {
 	}
 	carried := map[int32]bool{} // results that the next iteration needs
 	for i := range k.Instrs {
-		for _, use := range k.Instrs[i].Uses {
+		for operand, use := range k.Instrs[i].Uses {
 			from := use
 			if use <= -2 {
 				from = -2 - use
 				carried[from] = from < int32(len(k.Instrs)) && isFloat(k.Instrs[from].Opcode)
 			}
-			c.used = c.used || in[from] && !in[int32(i)] && k.Instrs[i].Opcode != "phi"
+			factor := operand < 2 && strings.HasPrefix(k.Instrs[i].Opcode, "llvm.fm")
+			c.used = c.used || in[from] && (factor || !in[int32(i)]) && k.Instrs[i].Opcode != "phi"
 		}
 	}
 	for _, same := range carried {
