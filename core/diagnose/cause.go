@@ -351,7 +351,11 @@ func (r *run) causes() {
 			f.Least, f.Most = packed/2, left*(1-1/overlapSequence)
 			f.Saved = f.Most
 			f.Why = chased(r.behind(at.level))
-			f.Fix = "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers"
+			if f.Fix = "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers"; r.searched[at.function] {
+				f.Least, f.Saved = 0, left/carefully
+				f.Fix = "make the data smaller, let one look-up need fewer loads after each other, such as with nodes of many keys, or work on several look-ups at a time"
+				f.How = "Another order of the elements was tried and does not help, so the saving is a range: at most the cycles that the run waits here."
+			}
 			f.More = "sites --by line"
 		case 2*at.crossing > float64(at.references):
 			f.Kind = Alignment

@@ -31,6 +31,9 @@ func (r *run) chasing() {
 	}
 	to := r.traversal(sites)
 	if to == nil {
+		for _, at := range list { // as of look-ups in a sorted array
+			r.searched[at.function] = r.base() != nil && !r.linked(at.sites)
+		}
 		return
 	}
 	t := r.retry(to, pageShift)
@@ -59,6 +62,7 @@ func (r *run) chasing() {
 			return true
 		})
 		if saved < wait/4 || t.saved <= 0 { // the order is not the reason, as of look-ups in a tree
+			r.searched[at.function] = true
 			continue
 		}
 		r.taken[at] = 1

@@ -157,6 +157,7 @@ type run struct {
 	tried    map[*place]bool    // changes of the loops around a place were tried
 	untried  []func()           // add findings where no other is
 	moved    []record           // arrays that a finding lays out anew
+	searched map[string]bool    // functions with dependent loads that another order of the elements does not help
 	swept    map[*place]uint64  // runs of the loops around a place
 	instead  map[*place]string  // change of the order of loops that divides a chain of results, too
 	replayed uint64             // rows
@@ -180,7 +181,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	}
 	readable := o.Readable
 	o.Readable = func(name string) string { return shortName(readable(name)) }
-	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, out: &Diagnosis{}}
+	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, searched: map[string]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, out: &Diagnosis{}}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
 		if err != nil {
