@@ -14,8 +14,6 @@ import "github.com/stackglass/stackglass/ui/state"
 
 import "strconv"
 
-import "cmp"
-
 import "github.com/stackglass/stackglass/core/hierarchy"
 
 import "github.com/stackglass/stackglass/core/attribution"
@@ -1155,120 +1153,26 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.SetInnerHTML(l.Note)
 							}
 						}
-						if l.Misses != "" {
+						if l.Numbers != nil {
 							vgn = addElement(vgparent, "dl\x00class\x00numbers")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "div")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(vugu.HTML("accesses"))
-									vgn = addElement(vgparent, "dd\x00class\x00accesses")
-									vgn.SetInnerHTML(l.Accesses)
-								}
-								vgn = addElement(vgparent, "div")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(vugu.HTML("hits"))
-									vgn = addElement(vgparent, "dd\x00class\x00hits")
-									vgn.SetInnerHTML(l.Hits)
-								}
-								vgn = addElement(vgparent, "div")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(vugu.HTML("misses"))
-									vgn = addElement(vgparent, "dd\x00class\x00misses")
-									vgn.SetInnerHTML(l.Misses)
-								}
-								if l.Lost != "" {
+								for vgiterkeyt, f := range l.Numbers {
+									var vgiterkey interface{} = vgiterkeyt
+									_ = vgiterkey
+									f := f
+									_ = f
 									vgn = addElement(vgparent, "div")
 									{
 										vgparent := vgn
 										_ = vgparent
 										vgn = addElement(vgparent, "dt")
-										vgn.SetInnerHTML(vugu.HTML("of which coherence"))
-										vgn = addElement(vgparent, "dd\x00class\x00coherence")
-										vgn.SetInnerHTML(l.Lost)
+										vgn.SetInnerHTML(f.Name)
+										vgn = addElement(vgparent, "dd")
+										vgn.AddAttrInterface("class", f.ID)
+										vgn.SetInnerHTML(f.Value)
 									}
-								}
-								vgn = addElement(vgparent, "div")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(vugu.HTML("local miss ratio"))
-									vgn = addElement(vgparent, "dd\x00class\x00ratio")
-									{
-										vgparent := vgn
-										_ = vgparent
-										vgn = addElement(vgparent, "b")
-										vgn.SetInnerHTML(l.Ratio)
-									}
-								}
-								vgn = addElement(vgparent, "div")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(vugu.HTML("misses of all accesses"))
-									vgn = addElement(vgparent, "dd\x00class\x00global")
-									vgn.SetInnerHTML(l.Global)
-								}
-								vgn = addElement(vgparent, "div")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(vugu.HTML("misses per 1000 references"))
-									vgn = addElement(vgparent, "dd\x00class\x00rate")
-									vgn.SetInnerHTML(l.Rate)
-								}
-								if l.RateOps != "" {
-									vgn = addElement(vgparent, "div")
-									{
-										vgparent := vgn
-										_ = vgparent
-										vgn = addElement(vgparent, "dt")
-										vgn.SetInnerHTML(vugu.HTML("per 1000 instructions"))
-										vgn = addElement(vgparent, "dd\x00class\x00rate-ops")
-										vgn.SetInnerHTML(l.RateOps)
-									}
-								}
-								if l.Time != "" {
-									vgn = addElement(vgparent, "div")
-									{
-										vgparent := vgn
-										_ = vgparent
-										vgn = addElement(vgparent, "dt")
-										vgn.SetInnerHTML(vugu.HTML("average from here on"))
-										vgn = addElement(vgparent, "dd\x00class\x00time")
-										vgn.SetInnerHTML(l.Time)
-									}
-								}
-								vgn = addElement(vgparent, "div")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(vugu.HTML("method"))
-									vgn = addElement(vgparent, "dd\x00class\x00method")
-									vgn.SetInnerHTML(l.Method)
-								}
-								vgn = addElement(vgparent, "div")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(vugu.HTML("SDCM, for comparison"))
-									vgn = addElement(vgparent, "dd\x00class\x00method model")
-									vgn.SetInnerHTML(cmp.Or(l.Model, "–"))
 								}
 							}
 						}
@@ -1298,7 +1202,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				if c.answer().Memory != "" {
+				if c.answer().Memory != nil {
 					vgn = addElement(vgparent, "div\x00class\x00level\x00id\x00memory")
 					{
 						vgparent := vgn
@@ -1343,33 +1247,20 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "div")
-							{
-								vgparent := vgn
-								_ = vgparent
-								vgn = addElement(vgparent, "dt")
-								vgn.SetInnerHTML(vugu.HTML("accesses"))
-								vgn = addElement(vgparent, "dd\x00class\x00accesses")
-								vgn.SetInnerHTML(c.answer().Memory)
-							}
-							vgn = addElement(vgparent, "div")
-							{
-								vgparent := vgn
-								_ = vgparent
-								vgn = addElement(vgparent, "dt")
-								vgn.SetInnerHTML(vugu.HTML("lines fetched"))
-								vgn = addElement(vgparent, "dd\x00class\x00traffic")
-								vgn.SetInnerHTML(c.answer().Traffic)
-							}
-							if c.answer().Least != "" {
+							for vgiterkeyt, f := range c.answer().Memory {
+								var vgiterkey interface{} = vgiterkeyt
+								_ = vgiterkey
+								f := f
+								_ = f
 								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(vugu.HTML("least time by bandwidth"))
-									vgn = addElement(vgparent, "dd\x00class\x00least")
-									vgn.SetInnerHTML(c.answer().Least)
+									vgn.SetInnerHTML(f.Name)
+									vgn = addElement(vgparent, "dd")
+									vgn.AddAttrInterface("class", f.ID)
+									vgn.SetInnerHTML(f.Value)
 								}
 							}
 						}

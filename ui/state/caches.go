@@ -6,34 +6,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
 // LevelCard is one level with its prediction.
 type LevelCard struct {
-	Cache    hierarchy.Cache
-	Accesses string
-	Hits     string
-	Misses   string
-	Ratio    string // local: misses of the accesses to this level
-	Global   string // misses of all accesses of the run
-	Lost     string // of Misses, coherence misses; "": one core
-	Rate     string // misses a thousand references
-	RateOps  string // misses a thousand instructions; "": not known
-	Time     string // average from here on; "": not known
-	Chip     string // how it was computed, in a word
-	Method   string // the same in a sentence
-	Model    string // what SDCM says beside an exact number; "": nothing
-	Exact    bool
-	Note     string // that other lines were asked about; "": they were not
+	Cache   hierarchy.Cache
+	Numbers []Fact // the IDs are classes of their elements; nil: there is no answer
+	Chip    string // how it was computed, in a word
+	Method  string // the same in a sentence
+	Note    string // that other lines were asked about; "": they were not
 }
 
 // Caches is the answer to one question about a hierarchy.
 type Caches struct {
 	Levels   []LevelCard
-	Memory   string   // accesses that reach memory
-	Traffic  string   // bytes that they fetch
-	Least    string   // the least time that this takes; "": not known
+	Memory   []Fact   // as of levels
 	Average  string   // average access time; "": not known
 	Unknown  string   // what it lacks for that
 	Warnings []string // doubts, in sentences
@@ -45,8 +34,8 @@ type Caches struct {
 	Prediction hierarchy.ByCore
 }
 
-// Predict answers for a hierarchy. Where the profile does not have a level's line
-// size, it answers for that of the view, and says so.
+// Predict answers for a hierarchy with the numbers of the verb what-if. Where the profile does not
+// have a level's line size, it answers for that of the view, and says so.
 func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	c, asked := &Caches{}, h.Levels
 	h.Levels = v.WithLines(asked)
@@ -59,25 +48,44 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		return c
 	}
 	c.Prediction = p
-	mark := ""
+	levels, mark := answers.PredictedByCore(h, p)[0], ""
 	for i := range p.Levels {
-		c.Levels[i].Accesses = mark + Count(p.Levels[i].Accesses)
-		other := asked[i].LineBytes != h.Levels[i].LineBytes
-		if other || p.Levels[i].Method != hierarchy.Exact {
+		card, l, other := &c.Levels[i], &p.Levels[i], asked[i].LineBytes != h.Levels[i].LineBytes
+		add := func(id, name, value string) {
+			card.Numbers = append(card.Numbers, Fact{ID: id, Name: name, Value: mark + value})
+		}
+		number := func(id, name, key string) {
+			if n := cell(&levels, i, key); n.IsNumber() {
+				add(id, name, strings.TrimPrefix(shown(n, answerWords), about))
+			}
+		}
+		number("accesses", "accesses", "accesses")
+		if other || l.Method != hierarchy.Exact {
 			mark = about // and so is what it lets through to the next one
 		}
-		c.Levels[i].answer(&p.Prediction, &p.Levels[i], mark, float64(v.Curve.Accesses))
-		if len(p.Cores) > 0 {
-			c.Levels[i].Lost = mark + Count(p.Coherence[i])
+		number("hits", "hits", "hits")
+		number("misses", "misses", "misses")
+		number("coherence", "of which coherence", "coherence_misses")
+		add("ratio", "local miss ratio", shareOfWhole(l.Misses, l.Accesses))
+		add("global", "misses of all accesses", shareOfWhole(l.Misses, float64(v.Curve.Accesses)))
+		number("rate", "misses per 1000 references", "mpkr")
+		number("rate-ops", "per 1000 instructions", "mpki")
+		if l.AverageCycles > 0 {
+			add("time", "average from here on", cycles(l.AverageCycles, 0))
 		}
+		card.Chip, card.Method = string(l.Method), methodWords(l.Method)
 		if other {
-			c.Levels[i].otherLines(asked[i].LineBytes)
+			card.otherLines(asked[i].LineBytes)
 		}
+		card.Numbers = append(card.Numbers, Fact{ID: "method", Name: "method", Value: card.Method}, Fact{ID: "method model", Name: "SDCM, for comparison", Value: modelWords(l)})
 	}
-	c.Memory = mark + Count(p.MemoryAccesses)
-	c.Traffic = mark + Bytes(uint64(p.MemoryBytes+0.5))
+	add := func(id, name, value string) {
+		c.Memory = append(c.Memory, Fact{ID: id, Name: name, Value: mark + value})
+	}
+	add("accesses", "accesses", Count(p.MemoryAccesses))
+	add("traffic", "lines fetched", Bytes(uint64(p.MemoryBytes+0.5)))
 	if p.MemoryLeastCycles > 0 {
-		c.Least = mark + cycles(p.MemoryLeastCycles, h.ClockGHz)
+		add("least", "least time by bandwidth", cycles(p.MemoryLeastCycles, h.ClockGHz))
 	}
 	if p.AverageCycles > 0 {
 		c.Average = mark + cycles(p.AverageCycles, h.ClockGHz)
@@ -88,6 +96,14 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	return c
 }
 
+// numberOfID is the value of the fact with that ID.
+func numberOfID(facts []Fact, id string) string {
+	if at := slices.IndexFunc(facts, func(f Fact) bool { return f.ID == id }); at >= 0 {
+		return facts[at].Value
+	}
+	return ""
+}
+
 // Sentence says what every level misses.
 func (c *Caches) Sentence() string {
 	if c.Problem != "" {
@@ -96,33 +112,14 @@ func (c *Caches) Sentence() string {
 	text := ""
 	for i := range c.Levels {
 		l := &c.Levels[i]
-		text += l.Cache.Name + ", " + Bytes(l.Cache.SizeBytes) + ", " + WaysText(l.Cache.Ways) + ", misses " + l.Ratio + "; "
+		text += l.Cache.Name + ", " + Bytes(l.Cache.SizeBytes) + ", " + WaysText(l.Cache.Ways) + ", misses " + numberOfID(l.Numbers, "ratio") + "; "
 	}
-	return text + "memory has " + c.Memory + " accesses."
-}
-
-// answer fills a card in.
-func (card *LevelCard) answer(p *hierarchy.Prediction, l *hierarchy.Level, about string, all float64) {
-	card.Exact = l.Method == hierarchy.Exact
-	card.Hits, card.Misses = about+Count(l.Hits), about+Count(l.Misses)
-	card.Ratio = about + shareOfWhole(l.Misses, l.Accesses)
-	card.Global = about + shareOfWhole(l.Misses, all)
-	card.Rate = about + significant(p.PerKiloReference(l.Misses))
-	if p.Instructions > 0 {
-		card.RateOps = about + significant(p.PerKiloInstruction(l.Misses))
-	}
-	if l.AverageCycles > 0 {
-		card.Time = about + cycles(l.AverageCycles, 0)
-	}
-	card.Chip, card.Method = string(l.Method), methodWords(l.Method)
-	if l.Beside {
-		card.Model = modelWords(l)
-	}
+	return text + "memory has " + numberOfID(c.Memory, "accesses") + " accesses."
 }
 
 // otherLines says that a card answers for lines of another size than was asked for.
 func (card *LevelCard) otherLines(asked uint32) {
-	card.Exact, card.Chip = false, "other lines"
+	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
 	card.Method = "answered for lines of " + has + " bytes, in place of " + want
 	card.Note = card.Cache.Name + " was asked about with lines of " + want + " bytes, which this analysis has not: these are the numbers for " + has +
@@ -133,6 +130,8 @@ func (card *LevelCard) otherLines(asked uint32) {
 func modelWords(l *hierarchy.Level) string {
 	text := Count(l.SDCMMisses)
 	switch off := l.SDCMMisses - l.Misses; {
+	case !l.Beside:
+		return "–"
 	case math.Round(off) == 0:
 		return text + ", the same"
 	case l.Misses == 0:

@@ -424,23 +424,23 @@ func TestAsk(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	l1 := got.Levels[0]
-	if l1.Misses != Exact(33920) || !l1.Exact || !strings.Contains(l1.Method, "exact") {
+	if numberOfID(l1.Numbers, "misses") != Exact(33920) || l1.Chip != "exact" || !strings.Contains(l1.Method, "exact") {
 		t.Errorf("L1: %+v", l1)
 	}
-	if l2 := got.Levels[1]; l2.Exact || l2.Accesses != l1.Misses || !strings.HasPrefix(l2.Misses, "≈") || l2.Chip != "independent" || l2.Model == "" {
+	if l2 := got.Levels[1]; numberOfID(l2.Numbers, "accesses") != numberOfID(l1.Numbers, "misses") || !strings.HasPrefix(numberOfID(l2.Numbers, "misses"), "≈") || l2.Chip != "independent" || numberOfID(l2.Numbers, "method model") == "–" {
 		t.Errorf("L2: %+v", l2)
 	}
-	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}}).Levels[1]; got.Exact || !strings.HasPrefix(got.Method, "independent") || !strings.HasPrefix(got.Misses, "≈") {
+	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}}).Levels[1]; got.Chip != "independent" || !strings.HasPrefix(got.Method, "independent") || !strings.HasPrefix(numberOfID(got.Numbers, "misses"), "≈") {
 		t.Errorf("a fully associative second level: %+v", got)
 	}
 	if len(got.Warnings) == 0 {
 		t.Error("a second level, and no warning")
 	}
-	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 6144, Ways: 8, LineBytes: 64}}); got.Levels[0].Chip != "sdcm" || got.Levels[0].Model != "" || len(got.Warnings) == 0 {
+	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 6144, Ways: 8, LineBytes: 64}}); got.Levels[0].Chip != "sdcm" || numberOfID(got.Levels[0].Numbers, "method model") != "–" || len(got.Warnings) == 0 {
 		t.Errorf("twelve sets: %+v, warnings %q", got.Levels[0], got.Warnings)
 	}
 	other := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}})
-	if l := other.Levels[0]; l.Exact || l.Chip == "exact" || !strings.HasPrefix(l.Misses, "≈") || !strings.Contains(l.Note, "lines of 32 bytes") || !strings.Contains(l.Note, "for 64") {
+	if l := other.Levels[0]; l.Chip == "exact" || !strings.HasPrefix(numberOfID(l.Numbers, "misses"), "≈") || !strings.Contains(l.Note, "lines of 32 bytes") || !strings.Contains(l.Note, "for 64") {
 		t.Errorf("a line size without a histogram is answered with %+v", l)
 	}
 	if l := other.Levels[1]; l.Note != "" {

@@ -192,8 +192,8 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 	}
 	levels := rows(d, "levels")
 	for i, l := range page.Levels {
-		for what, shown := range map[string]string{"accesses": l.Accesses, "hits": l.Hits, "misses": l.Misses, "coherence_misses": l.Lost} {
-			p.same(l.Cache.Name+" "+what, shown, levels[i][what], state.Count)
+		for what, id := range map[string]string{"accesses": "accesses", "hits": "hits", "misses": "misses", "coherence_misses": "coherence"} {
+			p.same(l.Cache.Name+" "+what, factOf(l.Numbers, id), levels[i][what], state.Count)
 		}
 		if l.Chip != levels[i]["method"] {
 			p.Errorf("%s: the page's method is %s, the command's %s", l.Cache.Name, l.Chip, levels[i]["method"])
@@ -204,7 +204,7 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 	} else if amat, is := d["amat"].(map[string]any); is {
 		p.same("average access time", fmt.Sprintf("%.6f", page.Prediction.AverageCycles), amat["cycles"], func(x float64) string { return fmt.Sprintf("%.6f", x) })
 	}
-	p.same("memory accesses", page.Memory, d["memory"].(map[string]any)["accesses"], state.Count)
+	p.same("memory accesses", factOf(page.Memory, "accesses"), d["memory"].(map[string]any)["accesses"], state.Count)
 	input := d["input"].(map[string]any)
 	if line := strings.Replace(answers.ThreadsOn(p.view.Profile, h), " threads", "", 1); line != "" && line != input["threads_on"] {
 		p.Errorf("the page says of threads %q, the command %q", line, input["threads_on"])
@@ -214,6 +214,16 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 	if page.Prediction.Cores != nil {
 		p.exported(p.view.CoresTable(h), "what-if", append(slices.Clone(options), "--by", "core")...)
 	}
+}
+
+// factOf is the value of the fact with that ID; "" if there is none.
+func factOf(list []state.Fact, id string) string {
+	for _, f := range list {
+		if f.ID == id {
+			return f.Value
+		}
+	}
+	return ""
 }
 
 // numbersOf sorts lists of numbers, so that rows that are equal in the number by which a
