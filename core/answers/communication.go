@@ -16,6 +16,8 @@ import (
 type Communication struct {
 	Profile *profile.Profile    // has a Communication
 	Name    func(string) string // makes a function's name readable; may be nil
+
+	sources *profile.Curve // of all transfers of lines; made when it is first asked for
 }
 
 func (c *Communication) data() *profile.Communication { return c.Profile.Communication }
@@ -68,7 +70,7 @@ func flowTotals(flows []profile.Flow) (sum profile.Flow) {
 
 // Traffic has a row for each granularity.
 func (c *Communication) Traffic() report.Table {
-	t := report.Table{Key: "traffic", Title: c.sentence(), Columns: report.Columns(
+	t := report.Table{Key: "traffic", Title: c.Sentence(), Columns: report.Columns(
 		"granule_bytes=granule (bytes)", "references=references to granules",
 		"events=with another thread's value", "transfers", "bytes=transferred")}
 	for _, class := range classColumns {
@@ -107,8 +109,8 @@ func references(classes *[profile.NumSharingClasses]profile.ClassCount) (sum uin
 	return sum
 }
 
-// sentence summarises the traffic of words.
-func (c *Communication) sentence() string {
+// Sentence summarises the traffic of words.
+func (c *Communication) Sentence() string {
 	g := &c.data().Granules[0]
 	sum := flowTotals(g.Flows)
 	switch {
@@ -455,16 +457,16 @@ func (c *Communication) Caches(levels []hierarchy.Cache) report.Table {
 		"cache", "capacity_bytes=size", "transfers", "cache_to_cache=from cache to cache",
 		"from_memory=from memory", "cache_share=from caches",
 		"bytes_per_kilo_reference=coherence bandwidth (bytes per 1,000 references)")}
-	for i := range levels {
-		near, all := uint64(0), uint64(0)
-		for n := range c.data().Sources {
-			for d, count := range c.data().Sources[n].Transfers.All() {
-				all += count
-				if d < levels[i].SizeBytes/line {
-					near += count
-				}
-			}
+	if c.sources == nil {
+		var sum profile.Histogram
+		for i := range c.data().Sources {
+			sum.Merge(&c.data().Sources[i].Transfers)
 		}
+		c.sources = profile.NewCurve(&sum, 0)
+	}
+	for i := range levels {
+		all := c.sources.Accesses
+		near := all - c.sources.Misses(levels[i].SizeBytes/line)
 		perThousand := report.None()
 		if references := c.Profile.Totals.AllReferences(); references > 0 {
 			perThousand = report.Decimal(1000 * float64(near*line) / float64(references))

@@ -2,7 +2,6 @@ package state
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -54,9 +53,9 @@ func (m FlowMeasure) text(n uint64) string {
 type Communication struct {
 	*profile.Communication
 	view    *View
-	threads []uint32       // that are told apart, ascending
-	objects []int          // see Objects
-	sources *profile.Curve // of all transfers of lines
+	threads []uint32               // that are told apart, ascending
+	objects []int                  // see Objects
+	answers *answers.Communication // what the command says of it
 	flowMap drawnMatrix
 	owned   drawnMatrix
 	falses  []answers.FalseFinding
@@ -79,7 +78,7 @@ func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
 // Communication gives the view, or nil where the profile has none.
 func (v *View) Communication() *Communication {
 	if v.communication == nil && v.Profile.Communication != nil {
-		c := &Communication{Communication: v.Profile.Communication, view: v}
+		c := &Communication{Communication: v.Profile.Communication, view: v, answers: &answers.Communication{Profile: v.Profile}}
 		c.threads = c.toldApart()
 		v.communication = c
 	}
@@ -321,22 +320,17 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 // TrafficTable is how threads use words, lines and pages.
 func (c *Communication) TrafficTable() *Table {
 	return c.view.once("traffic", func() *Table {
-		traffic := c.answer().Traffic()
+		traffic := c.answers.Traffic()
 		t := show(&traffic, answerWords, nil, "granule_bytes", "transfers", "bytes", "private", "read_shared", "producer_consumer", "migratory", "falsely_shared").unsorted().of(c.view.document(c.view.question("communication")))
 		t.Caption = "How threads use words, lines and pages"
 		return t
 	})
 }
 
-// answer lays false sharing out as the command does.
-func (c *Communication) answer() *answers.Communication {
-	return &answers.Communication{Profile: c.view.Profile}
-}
-
 // FalseFindings ranks false sharing: see [answers.Communication.FalseFindings].
 func (c *Communication) FalseFindings() []answers.FalseFinding {
 	if c.falses == nil {
-		c.falses, _ = c.answer().FalseFindings()
+		c.falses, _ = c.answers.FalseFindings()
 	}
 	return c.falses
 }
@@ -353,7 +347,7 @@ func (c *Communication) FalseTable() *Table {
 }
 
 // FalseSentence sums false sharing up.
-func (c *Communication) FalseSentence() string { return c.answer().FalseSummary() }
+func (c *Communication) FalseSentence() string { return c.answers.FalseSummary() }
 
 // Objects are the data structures whose parts are known, those that most threads'
 // references touch first.
@@ -465,7 +459,7 @@ func (c *Communication) ownerSentence(o *profile.Ownership) string {
 
 // OwnersTable lists the parts of a data structure.
 func (c *Communication) OwnersTable(i int) *Table {
-	object := map[string]string{"object": c.answer().Object(c.Owners[i].Object).Plain()}
+	object := map[string]string{"object": c.answers.Object(c.Owners[i].Object).Plain()}
 	return c.view.once("owners "+strconv.Itoa(i), func() *Table {
 		return c.view.table("Parts of "+c.view.ObjectName(c.Owners[i].Object), c.view.question("communication").With("by", "owner"),
 			object,
@@ -474,43 +468,24 @@ func (c *Communication) OwnersTable(i int) *Table {
 }
 
 // Sentence sums up what goes between threads.
-func (c *Communication) Sentence() string {
-	var events, transfers uint64
-	for _, f := range c.Granules[0].Flows {
-		events, transfers = events+f.Events, transfers+f.Transfers
-	}
-	if events == 0 {
-		return "No thread uses a word that another one wrote."
-	}
-	return Exact(events) + " references, " + Percent(Ratio(events, c.view.Profile.Totals.AllReferences())) + ", are to words that another thread wrote last; " +
-		Exact(transfers) + " of them are the first to load the new value. A version of the program with messages would have to send at least " + Bytes(c.Messages) + "."
-}
+func (c *Communication) Sentence() string { return Spaced(c.answers.Sentence()) + "." }
 
 // SourceSentence says, for a private cache of some size, where transfers of lines come from.
 func (c *Communication) SourceSentence(bytes uint64) string {
 	if c.Sources == nil {
 		return "Where lines come from was not counted: analyse the trace again with “sharing” among its analyses."
 	}
-	if c.sources == nil {
-		var sum profile.Histogram
-		for i := range c.Sources {
-			sum.Merge(&c.Sources[i].Transfers)
-		}
-		c.sources = profile.NewCurve(&sum, 0)
-	}
-	all := c.sources.Accesses
-	lineBytes := uint64((&answers.Communication{Profile: c.view.Profile}).LineBytes())
-	cached := all - c.sources.Misses(bytes/lineBytes)
-	if all == 0 {
+	t := c.answers.Caches([]hierarchy.Cache{{SizeBytes: bytes}})
+	of := func(key string) string { return shown(cell(&t, 0, key), answerWords) }
+	if number(cell(&t, 0, "transfers")) == 0 {
 		return "No line goes from one thread to another."
 	}
 	others := "the others come"
-	if cached == all {
+	if number(cell(&t, 0, "from_memory")) == 0 {
 		others = "none comes"
 	}
-	per := float64(all*lineBytes) * 1000 / math.Max(float64(c.view.Profile.Totals.AllReferences()), 1)
-	return "Of " + Exact(all) + " transfers of lines, " + Exact(cached) + ", " + Percent(Ratio(cached, all)) + ", come out of the other thread's cache of " + Bytes(bytes) +
-		"; " + others + " from memory. That is " + Bytes(uint64(per+0.5)) + " a thousand references between caches and memory."
+	return "Of " + of("transfers") + " transfers of lines, " + of("cache_to_cache") + ", " + of("cache_share") + ", come out of the other thread's cache of " + of("capacity_bytes") +
+		"; " + others + " from memory. Between caches go " + of("bytes_per_kilo_reference") + " bytes per 1000 references."
 }
 
 // missingCommunication says why a profile does not tell who uses what another thread wrote.
