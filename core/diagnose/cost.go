@@ -429,10 +429,8 @@ func stepsOf(r *run) []uint64 {
 			weight[site], steps[site] = times, uint64(magnitude(int64(by[0])))
 		}
 	}
-	for n := range r.loops.Tree().Nodes() {
-		if n.IsLoop() {
-			walk(n, 1)
-		}
+	for _, n := range r.loops.Tree().TopLoops() {
+		walk(n, 1)
 	}
 	return steps
 }

@@ -105,6 +105,30 @@ func (t *Tree) Nodes() iter.Seq[Node] {
 	}
 }
 
+// TopLoops yields the loops among the top-level nodes, and their numbers among these.
+func (t *Tree) TopLoops() iter.Seq2[int, Node] {
+	return func(yield func(int, Node) bool) {
+		at := 0
+		for i, id := range t.nodes {
+			s := &t.shapes.all[id]
+			if s.loop && !yield(i, t.Node(id, t.params[at:])) {
+				return
+			}
+			at += s.params
+		}
+	}
+}
+
+// Straight returns the number of references that are top-level nodes, without events.
+func (t *Tree) Straight() (references uint64) {
+	for _, id := range t.nodes {
+		if s := &t.shapes.all[id]; !s.loop && t.refs[s.ref].Kind.IsReference() {
+			references++
+		}
+	}
+	return references
+}
+
 // Top returns all top-level nodes, read-only: their shapes, and their parameters one after the
 // other. [Tree.Node] makes a node of them.
 func (t *Tree) Top() (shapes []uint32, params []uint64) { return t.nodes, t.params }

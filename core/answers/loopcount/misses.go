@@ -78,15 +78,13 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 		return of, true
 	}
 	of.Result = r
-	for _, at := range r.Starts() {
-		if at >= 0 {
-			of.InLoops = of.InLoops.Plus(r.Nodes[at])
-		}
+	for _, at := range r.Tops() {
+		of.InLoops = of.InLoops.Plus(r.Nodes[at])
 	}
 	if r.ShortLoops {
 		of.Problem = c.Name + ": the trace folds to more than 262,144 nodes, so loops of at most 64 references that no other loop repeats count as outside loops."
 	}
-	of.ByLoop = outline.Sum(l.Outline, r.Starts(), r.Nodes, func(sum, n *misses.Counts) {
+	of.ByLoop = outline.Sum(l.Outline, r.Tops(), r.Nodes, func(sum, n *misses.Counts) {
 		sum.Accesses += n.Accesses
 		sum.Misses += n.Misses
 		sum.Cold += n.Cold

@@ -70,6 +70,7 @@ package misses
 
 import (
 	"errors"
+	"iter"
 	"math"
 	"strconv"
 
@@ -183,6 +184,17 @@ func (r *Result) Starts() []int32 {
 		}
 	}
 	return starts
+}
+
+// Tops yields the numbers of the top-level nodes that have counts in Nodes, and the indices of these.
+func (r *Result) Tops() iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for _, of := range r.tops {
+			if !yield(int(of.node), int(of.start)) {
+				return
+			}
+		}
+	}
 }
 
 // Array is the lines that references touch whose lines overlap.

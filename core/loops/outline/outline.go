@@ -11,6 +11,7 @@
 package outline
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"sort"
@@ -87,24 +88,17 @@ type item struct {
 func New(t *loops.Tree, most int) *Outline {
 	o := &Outline{tree: t}
 	byShape := map[int]*nest{}
-	number := 0
-	for node := range t.Nodes() {
-		if !node.IsLoop() {
-			if r, _, _ := node.Leaf(); r.Kind.IsReference() {
-				o.Straight++
-			}
-		} else {
-			n := byShape[node.Shape()]
-			if n == nil {
-				n = newNest(node, number)
-				byShape[node.Shape()] = n
-				o.nests = append(o.nests, n)
-				n.count = len(o.nests)
-			}
-			n.add(node.Params())
+	for number, node := range t.TopLoops() {
+		n := byShape[node.Shape()]
+		if n == nil {
+			n = newNest(node, number)
+			byShape[node.Shape()] = n
+			o.nests = append(o.nests, n)
+			n.count = len(o.nests)
 		}
-		number++
+		n.add(node.Params())
 	}
+	o.Straight = t.Straight()
 	o.References = o.Straight
 	for _, n := range o.nests {
 		n.sum()
@@ -165,10 +159,10 @@ func (o *Outline) list(n *nest, number int) {
 	}
 }
 
-// Sum adds up values of the tree's nodes, and returns the sums of the listed loops. nodes contains each
-// top-level loop and all nodes in it, in pre-order. starts are, by top-level node, its index in nodes or
-// -1, as in misses.Result.
-func Sum[T any](o *Outline, starts []int32, nodes []T, add func(sum *T, n *T)) []T {
+// Sum adds up values of the tree's nodes, and returns the sums of the listed loops. nodes contains
+// top-level loops and all nodes in them, in pre-order. tops yields the number of each such loop and its index
+// in nodes, as misses.Result does.
+func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
 	byShape := map[int]int{} // 1 + the nest
 	for i, n := range o.nests {
 		byShape[n.first.Shape()] = i + 1
@@ -178,14 +172,9 @@ func Sum[T any](o *Outline, starts []int32, nodes []T, add func(sum *T, n *T)) [
 		start[o.Loops[i].Nest] = i
 	}
 	sums := make([]T, len(o.Loops))
-	top := 0
-	for node := range o.tree.Nodes() {
-		at := int(starts[top])
-		top++
-		if at < 0 || !node.IsLoop() {
-			continue
-		}
-		if nest := byShape[node.Shape()] - 1; nest >= 0 {
+	shapes, _ := o.tree.Top()
+	for top, at := range tops {
+		if nest := byShape[int(shapes[top])] - 1; nest >= 0 {
 			for i := start[nest]; i < len(o.Loops) && o.Loops[i].Nest == nest; i++ {
 				add(&sums[i], &nodes[at+o.Loops[i].item])
 			}
