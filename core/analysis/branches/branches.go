@@ -41,7 +41,6 @@ import (
 type Analysis struct {
 	program func() *trace.Program
 	segment bool // there is something before, which is not known
-	bySite  bool // the first reference of a block tells that it was entered
 	gone    bool // given up: calls are nested too deep
 	code    code
 	counts  counts
@@ -50,14 +49,17 @@ type Analysis struct {
 	threadAt index.Table // by number
 	now      *thread     // whose rows came last
 	encoded  encoded
+
+	enters  [32][]uint32       // by kind and Site of a row: the block that it enters; 0: none
+	entered [mostPicked]uint32 // blocks that rows enter
 }
 
 // New makes an analysis of a run with these kinds of references. program returns what the trace
 // has told of its code so far, or nil. segment says that it begins in the middle of a run.
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
-	a := &Analysis{program: program, segment: segment, bySite: kinds&needed == needed}
-	a.code = code{nodes: []node{{}}, names: map[string]uint32{}, calls: []uint32{0}}
+	a := &Analysis{program: program, segment: segment}
+	a.code = code{bySite: kinds&needed == needed, nodes: []node{{}}, names: map[string]uint32{}, calls: []uint32{0}}
 	return a
 }
 
@@ -65,7 +67,7 @@ var _ contract.Analysis = (*Analysis)(nil)
 
 // Takes asks for the blocks that are entered.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
-	if a.bySite {
+	if a.code.bySite {
 		return 1 << trace.BareBlock, true, false
 	}
 	return 1 << trace.BlockEntry, true, false
@@ -79,7 +81,9 @@ const mostFrames = 1 << 22 // of nested calls; a trace with deeper calls has no 
 // ErrTorn reports that a segment came to a block, and cannot know from where.
 var ErrTorn = errors.New("a part of the trace has a jump that could come from before it, so that its blocks cannot be joined; analyse the trace in one piece")
 
-// Consume follows the next rows. The common case, a block that follows the one before, is inlined.
+// Consume follows the next rows. Which rows enter a block, and which of two edges they take, is as
+// unpredictable as the program. So the rows that enter blocks are picked without a branch, and then a block
+// that follows the one before costs one branch, which is nearly always the same.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if b.Site == nil || a.gone {
 		return nil
@@ -87,59 +91,81 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.now == nil {
 		a.now = a.thread(0)
 	}
-	t := a.now
-	nodes, taken := a.code.nodes, a.counts.taken
-	at, returned := t.at, t.returned
-	sites, threads, number := b.Site[:len(b.Kind)], b.Thread, t.number
-	first, bySite := a.code.firstOf, a.bySite
-	for i, k := range b.Kind {
-		block := sites[i]
-		switch {
-		case k <= trace.Modify && bySite:
-			if uint64(block) >= uint64(len(first)) {
-				if err := a.meet("site", block); err != nil {
-					return err
-				}
-				first, nodes, taken = a.code.firstOf, a.code.nodes, a.counts.taken
-			}
-			if block = first[block] - 1; block == noBlock {
+	for lo := 0; lo < b.Len(); {
+		hi := min(lo+len(a.entered), b.Len())
+		if b.Thread != nil {
+			hi = lo + runOf(b.Thread[lo:hi])
+		}
+		n, unknown := a.pick(b.Kind[lo:hi], b.Site[lo:hi])
+		if n > 0 && b.Thread != nil && b.Thread[lo] != a.now.number {
+			a.now = a.thread(b.Thread[lo])
+		}
+		if err := a.follow(a.now, a.entered[:n]); err != nil {
+			return err
+		}
+		if unknown != nil {
+			return unknown
+		}
+		lo = hi
+	}
+	return nil
+}
+
+// runOf returns how many of the first threads are equal; there is at least one.
+func runOf(threads []uint32) int {
+	const block = 64 // threads that are compared at once
+	n := 1
+	for n+block <= len(threads) && *(*[block]uint32)(threads[n:]) == *(*[block]uint32)(threads[n-1:]) {
+		n += block
+	}
+	for n < len(threads) && threads[n] == threads[0] {
+		n++
+	}
+	return n
+}
+
+// pick writes the blocks that rows enter to entered. The error is that of the row behind them.
+func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
+	sites = sites[:len(kinds)]
+	entered := &a.entered
+	for i, k := range kinds {
+		enters, site := a.enters[k&31], sites[i]
+		if uint64(site) >= uint64(len(enters)) {
+			what := "block"
+			switch {
+			case k <= trace.Modify && a.code.bySite:
+				what = "site"
+			case k == trace.BlockEntry || k == trace.BareBlock && a.code.bySite:
+			default:
 				continue
 			}
-		case k == trace.BlockEntry || k == trace.BareBlock && bySite:
-			if uint64(block)+1 >= uint64(len(nodes)) {
-				if err := a.meet("block", block); err != nil {
-					return err
-				}
-				first, nodes, taken = a.code.firstOf, a.code.nodes, a.counts.taken
+			if err := a.meet(what, site); err != nil {
+				return n, err
 			}
-			if bySite && nodes[block+1].shown {
-				continue
-			}
-		default:
+			enters = a.enters[k&31]
+		}
+		to := enters[site]
+		entered[n&(mostPicked-1)] = to
+		n += int((to | -to) >> 31)
+	}
+	return n, nil
+}
+
+const mostPicked = 1 << 10 // rows at a time
+
+// follow follows a thread to blocks.
+func (a *Analysis) follow(t *thread, entered []uint32) error {
+	nodes, taken, at, returned := a.code.nodes, a.counts.taken, t.at, t.returned
+	for _, to := range entered {
+		from := &nodes[at]
+		first, second := uint64(from.first^to), uint64(from.second^to)
+		if first*second == 0 && nodes[to].plain {
+			taken[from.edge+uint32(-first>>63)]++ // the second unless it is the first
+			at, returned = to, 0
 			continue
 		}
-		if i < len(threads) && threads[i] != number {
-			t.at, t.returned = at, returned
-			a.now = a.thread(threads[i])
-			t, number = a.now, threads[i]
-			at, returned = t.at, t.returned
-		}
-		to := uint64(block) + 1
-		if to < uint64(len(nodes)) && nodes[to].plain {
-			from := &nodes[at]
-			if from.first == uint32(to) {
-				taken[from.edge]++
-				at, returned = uint32(to), 0
-				continue
-			}
-			if from.second == uint32(to) {
-				taken[from.edge+1]++
-				at, returned = uint32(to), 0
-				continue
-			}
-		}
 		t.at, t.returned = at, returned
-		if err := a.visit(t, block); err != nil {
+		if err := a.visit(t, to-1); err != nil {
 			return err
 		}
 		at, returned = t.at, t.returned
@@ -147,8 +173,6 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	t.at, t.returned = at, returned
 	return nil
 }
-
-const noBlock = ^uint32(0) // a site that is not the first reference of a block
 
 // meet reads the program's tables again, because a row names something unknown.
 func (a *Analysis) meet(what string, number uint32) error {

@@ -17,8 +17,11 @@ type code struct {
 	names   map[string]uint32
 	// nameOf is the name of each function, and calls the name of what each node calls; 0: none.
 	nameOf, calls []uint32
-	// firstOf is, by site, the block whose first load, store or modify it is; 0: none.
-	firstOf []uint32
+	// bySite says that the first load, store or modify of a block tells that it was entered. firstOf is, by
+	// site, the block whose first it is; 0: none. bare is, by block, its own number, or 0 if it has such a
+	// site. none are as many zeros as the longer of both.
+	bySite              bool
+	firstOf, bare, none []uint32
 }
 
 type node struct {
@@ -32,7 +35,6 @@ type node struct {
 	jumps         bool // longjmp arrives here
 	several       bool // it has more than two edges
 	passes        bool // it calls by the return that follows it
-	shown         bool // it has a load, a store or a modify
 }
 
 // learn adds what p has more than before.
@@ -47,13 +49,15 @@ func (c *code) learn(p *trace.Program) {
 	for n := len(c.nodes) - 1; n < len(p.Blocks); n++ {
 		c.add(uint32(n), &p.Blocks[n])
 	}
-	for s := len(c.firstOf); s < len(p.Sites); s++ {
+	for s := len(c.firstOf); s < len(p.Sites) && c.bySite; s++ {
 		first := uint32(0)
-		if n := p.Sites[s].Block + 1; c.shows(p, uint32(s)) && !c.nodes[n].shown {
-			first, c.nodes[n].shown = n, true
+		if c.shows(p, uint32(s)) {
+			bare := &c.bare[p.Sites[s].Block]
+			first, *bare = *bare, 0
 		}
 		c.firstOf = append(c.firstOf, first)
 	}
+	c.none = extend(c.none, max(len(c.firstOf), len(c.bare)))
 }
 
 // shows reports whether each execution of its block makes exactly one row of a site.
@@ -106,6 +110,7 @@ func (c *code) add(number uint32, b *trace.Block) {
 	n.passes = call != 0 && !n.returns && len(b.Successors) == 1 && uint64(b.Successors[0]) < uint64(len(c.program.Blocks)) && c.program.Blocks[b.Successors[0]].Part == 0
 	c.calls = append(c.calls, call)
 	c.nodes = append(c.nodes, n)
+	c.bare = append(c.bare, number+1)
 }
 
 // jumpSetters are the functions that return again when a jump to their call is made.

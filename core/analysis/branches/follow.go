@@ -83,6 +83,14 @@ func (a *Analysis) learn(p *trace.Program) {
 	c, nodes := &a.counts, len(a.code.nodes)
 	c.taken = extend(c.taken, int(a.code.edges))
 	c.left, c.resumed, c.made, c.callee = extend(c.left, nodes), extend(c.resumed, nodes), extend(c.made, nodes), extend(c.callee, nodes)
+	for k := range a.enters {
+		a.enters[k] = a.code.none
+	}
+	a.enters[trace.BlockEntry] = a.code.bare
+	if a.code.bySite {
+		a.enters[trace.Load], a.enters[trace.Store], a.enters[trace.Modify] = a.code.firstOf, a.code.firstOf, a.code.firstOf
+		a.enters[trace.BareBlock] = a.code.bare
+	}
 }
 
 // visit follows a thread to a known block.
