@@ -29,7 +29,10 @@ type memory struct {
 	tallyAt []uint32 // numbers of tallies by the hash of their keys, a power of two; 0: none
 }
 
-const recentLines = 256 // found without the table: those that a loop uses together
+const (
+	recentBits  = 8
+	recentLines = 1 << recentBits // found without the table: those that a loop uses together
+)
 
 type line struct {
 	number     trace.Line
@@ -199,7 +202,7 @@ func (m *memory) init(lineShift uint) {
 
 // lineOf returns a line, creating it for a thread if necessary.
 func (m *memory) lineOf(number trace.Line, thread uint8) *line {
-	seen := &m.recent[number%recentLines]
+	seen := &m.recent[number*0x9e3779b97f4a7c15>>(64-recentBits)] // rows of a matrix are often a power of two apart
 	if *seen != nil && (*seen).number == number {
 		return *seen
 	}
