@@ -210,11 +210,21 @@ func (b *block) look() {
 	b.moves = all&contract.LayoutEvents != 0
 }
 
+// room returns how many blocks may wait. Where no worker will have any, they should stay in a processor's cache.
+func (p *Parallel) room() int {
+	if p.alone {
+		return aloneBlocks
+	}
+	return p.claims.room()
+}
+
+const aloneBlocks = 4
+
 // batch waits for room and returns a batch to fill; nil if the run ends.
 func (p *Parallel) batch(rows int) *trace.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.closed && !p.halted && len(p.blocks) >= p.claims.room() {
+	for !p.closed && !p.halted && len(p.blocks) >= p.room() {
 		p.changed.Wait()
 	}
 	if p.halted {
@@ -291,7 +301,7 @@ func (p *Parallel) finishBlock() {
 	if !p.alone {
 		var later bool
 		if p.joining, later = p.live.joins(nil); !later {
-			p.alone, p.moves = true, moves{}
+			p.alone, p.moves, p.free = true, moves{}, nil
 		}
 		p.lone = p.live.alone(nil)
 	}

@@ -59,7 +59,7 @@ func earlyHere() earlyLimit {
 	if n == 1 || runtime.GOARCH == "wasm" {
 		return earlyLimit{}
 	}
-	return earlyLimit{chunks: min(n+1, 5), rows: 1 << 20}
+	return earlyLimit{chunks: min(n+1, 5), rows: 1 << 17}
 }
 
 // startEarly begins to decode a chunk that is not the current one.
