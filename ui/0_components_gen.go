@@ -47,7 +47,7 @@ func (c *Associativity) size() string {
 	return state.Bytes(lines*c.view().LineBytes) + ": " + state.Plural(lines, "line", "lines") + " of " + state.Plural(c.view().LineBytes, "byte", "bytes")
 }
 
-func (c *Associativity) facts() []state.CellFact { return c.view().CellFacts(c.App.cell()) }
+func (c *Associativity) facts() []state.Fact { return c.view().CellFacts(c.App.cell()) }
 
 func (c *Associativity) says() string { return c.view().ConflictSentence(c.App.cell()) }
 
@@ -4291,7 +4291,7 @@ type Kept struct{ App *App }
 // like a loss.
 func (c *Kept) listed() bool { return c.App.listed || c.App.Store == nil }
 
-func (c *Kept) parts() []state.StoragePart {
+func (c *Kept) parts() []state.Fact {
 	parts, _ := c.App.storage()
 	return parts
 }
@@ -4610,7 +4610,7 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addText(vgparent, " ")
 								vgn = addElement(vgparent, "b")
 								vgn.AddAttrInterface("id", "storage-"+p.ID)
-								vgn.SetInnerHTML(p.Size)
+								vgn.SetInnerHTML(p.Value)
 								addText(vgparent, " ")
 								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(p.Name)

@@ -46,7 +46,7 @@ func (a *App) isNeeded(key string) bool {
 }
 
 // storage tells what lies in the browser's storage.
-func (a *App) storage() (parts []state.StoragePart, total string) {
+func (a *App) storage() (parts []state.Fact, total string) {
 	key, running := "", uint64(0)
 	if a.run != nil {
 		key, running = a.run.key, a.run.progress.Outside

@@ -60,12 +60,9 @@ func daysBetween(t, now time.Time) int {
 	return int(midnight(now).Sub(midnight(t)).Hours() / 24)
 }
 
-// StoragePart is a part of what this page keeps on the reader's disk.
-type StoragePart struct{ ID, Name, Size, Share string }
-
 // Storage tells what lies in the browser's storage, about: used bytes in all, 0: not known, of
 // which entries say theirs. running lie outside of memory for the analysis of a key.
-func Storage(entries []profile.Entry, used uint64, key string, running uint64) (parts []StoragePart, total string) {
+func Storage(entries []profile.Entry, used uint64, key string, running uint64) (parts []Fact, total string) {
 	var finished, checkpoints, outside uint64
 	for _, e := range entries {
 		if e.State == profile.EntryInterrupted {
@@ -93,7 +90,7 @@ func Storage(entries []profile.Entry, used uint64, key string, running uint64) (
 		{"rest", "this page, and the browser's own", rest},
 	} {
 		if p.bytes > 0 {
-			parts = append(parts, StoragePart{p.id, p.name, Bytes(p.bytes), share(p.bytes, sum+rest)})
+			parts = append(parts, Fact{p.id, p.name, Bytes(p.bytes), share(p.bytes, sum+rest)})
 		}
 	}
 	return parts, Bytes(sum + rest)

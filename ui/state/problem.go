@@ -1,6 +1,9 @@
 package state
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Problem is what went wrong: a sentence, and what only some want to know.
 type Problem struct {
@@ -15,15 +18,10 @@ const problemGap = "\n\n"
 // there already is not said again.
 func AddProblem(problems, problem string) string {
 	switch {
-	case problem == "":
+	case problem == "" || slices.Contains(strings.Split(problems, problemGap), problem):
 		return problems
 	case problems == "":
 		return problem
-	}
-	for _, one := range strings.Split(problems, problemGap) {
-		if one == problem {
-			return problems
-		}
 	}
 	return problems + problemGap + problem
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -124,15 +125,10 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 			if conflicts {
 				value = signedShare(answer.Conflict, v.Curve.Accesses)
 			}
-			if len(m.Values) == 0 || value < m.Least {
-				m.Least = value
-			}
-			if len(m.Values) == 0 || value > m.Most {
-				m.Most = value
-			}
 			m.Values = append(m.Values, value)
 		}
 	}
+	m.Least, m.Most = slices.Min(m.Values), slices.Max(m.Values)
 	for i, l := range levels {
 		if c, ok := cellOf(l); ok && v.hasLines(l) {
 			m.Marks = append(m.Marks, HeatMark{Label: l.Name, Color: LevelColor(i), Cell: c})
@@ -214,17 +210,14 @@ func (v *View) ConflictSentence(c Cell) string {
 	return "A fully associative cache of " + size + " would miss just as many."
 }
 
-// CellFact is one line about a picked cell.
-type CellFact struct{ ID, Name, Value, Share string }
-
 // CellFacts tell the misses of a cell apart, each with its share of all accesses.
-func (v *View) CellFacts(c Cell) []CellFact {
+func (v *View) CellFacts(c Cell) []Fact {
 	a, all := v.CellAnswer(c), v.Curve.Accesses
 	conflict := Percent(signedShare(max(a.Conflict, -a.Conflict), all))
 	if a.Conflict < 0 {
 		conflict = "−" + conflict
 	}
-	facts := []CellFact{
+	facts := []Fact{
 		{"misses", "misses", Exact(a.Misses), Percent(Ratio(a.Misses, all))},
 		{"cold", "cold: first accesses", Exact(a.Cold), Percent(Ratio(a.Cold, all))},
 		{"capacity", "capacity: too few lines", Exact(a.Capacity), Percent(Ratio(a.Capacity, all))},
@@ -232,7 +225,7 @@ func (v *View) CellFacts(c Cell) []CellFact {
 	}
 	if c.Log2Sets > 0 {
 		if model, ok := v.modelled(c); ok {
-			facts = append(facts, CellFact{"model", "misses by SDCM", "≈ " + Count(model), Percent(model / max(float64(all), 1))})
+			facts = append(facts, Fact{"model", "misses by SDCM", "≈ " + Count(model), Percent(model / max(float64(all), 1))})
 		}
 	}
 	return facts

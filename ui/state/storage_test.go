@@ -24,7 +24,7 @@ func TestStorage(t *testing.T) {
 		parts, total := Storage(entries, c.used, c.key, c.running)
 		var list []string
 		for _, p := range parts {
-			list = append(list, p.ID+" "+p.Size+" "+p.Share)
+			list = append(list, p.ID+" "+p.Value+" "+p.Share)
 		}
 		if got := strings.ReplaceAll(total+": "+strings.Join(list, ", "), thin, " "); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
