@@ -534,14 +534,15 @@ func TestUnreadLink(t *testing.T) {
 	for part, want := range map[string]string{
 		"levels=nonsense": "at most 5", "levels=" + strings.Repeat("L1.64.1.64_", 5) + "L6.64.1.64": "at most 5",
 		"levels=L1.32768.7.64": "the nearest possible", "cell=3x99": "SETSxWAYS", "preset=none-such": "no preset",
+		"against=none-such": "a hierarchy that does not exist", "against=L1=3B,8": "a hierarchy that does not exist", "beside=nonsense": "beside cannot be read",
 	} {
 		d.app.Navigate("#" + open + "&view=caches&" + part)
 		d.wants(want)
-		if strings.Contains(d.hash, part) && part != "preset=none-such" {
+		if strings.Contains(d.hash, part) && part != "preset=none-such" && !strings.HasPrefix(part, "against=") {
 			t.Errorf("%s stays in the address %q", part, d.hash)
 		}
 	}
-	d.app.Navigate("#" + open + "&view=caches&levels=L1.32768.8.64.l4&cell=64x8&preset=i7-6700")
+	d.app.Navigate("#" + open + "&view=caches&levels=L1.32768.8.64.l4&cell=64x8&preset=i7-6700&against=i7-4770K&against=threads=one-core")
 	if d.app.Note != "" {
 		t.Errorf("a good link is told %q", d.app.Note)
 	}

@@ -20,7 +20,7 @@ func (a *App) comparison() *state.Comparison {
 		return nil
 	}
 	if a.compared == nil || a.compared.A != x.View || a.compared.B != y.View {
-		a.compared = &state.Comparison{A: x.View, B: y.View, NameA: x.Name, NameB: y.Name}
+		a.compared = &state.Comparison{A: x.View, B: y.View}
 		a.comparedTables = map[string]*state.Table{}
 	}
 	return a.compared

@@ -16,10 +16,7 @@ import (
 )
 
 // Comparison is two analyses side by side: A, B, and the difference B - A.
-type Comparison struct {
-	A, B         *View
-	NameA, NameB string
-}
+type Comparison struct{ A, B *View }
 
 // compareColors are those of A and B wherever they are drawn.
 var compareColors = [2]string{"side-a", "side-b"}
