@@ -249,9 +249,13 @@ func (r *run) align(at *place, a record) bool {
 	line := uint64(r.p.Sites.LineBytes)
 	lines := strconv.FormatUint(line, 10) + " bytes"
 	fix, pitch := "align the array to "+lines+" (alignas, or aligned_alloc)", a.pitch
-	fields := r.fieldsOf(a)
-	if natural := unpacked(a, fields); natural > 0 && at.split > 0 && a.pitch%8 != 0 {
-		pitch = natural
+	packed := a
+	if b, ok := blockAt(r.base().blocks, a.low); ok && b.bytes >= 2*a.pitch { // it begins with an element
+		packed.low -= (a.low - b.addr) % a.pitch
+	}
+	fields := r.fieldsOf(packed)
+	if natural := unpacked(packed, fields); natural > 0 && at.split > 0 && a.pitch%8 != 0 {
+		a, pitch = packed, natural
 		fix = "do not pack the structure: with its fields at multiples of their sizes, an element has about " + strconv.FormatUint(pitch, 10) + " bytes instead of " + strconv.FormatUint(a.pitch, 10)
 	} else if fields = nil; a.pitch%line != 0 && line%a.pitch != 0 {
 		for pitch = 16; pitch < a.pitch && pitch < line; pitch *= 2 {

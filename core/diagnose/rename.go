@@ -447,7 +447,8 @@ func (r *run) fieldsOf(a record) (list []field) {
 		if n.references == 0 || n.low < a.low || n.high > a.high || n.grain == 0 || n.grain%a.pitch != 0 {
 			continue
 		}
-		list = append(list, field{at: (n.low - a.low) % a.pitch, bytes: uint64(r.p.Sites.Code[i].Bytes)})
+		at := (n.low - a.low) % a.pitch
+		list = append(list, field{at: at, bytes: min(uint64(r.p.Sites.Code[i].Bytes), a.pitch-at)})
 	}
 	slices.SortFunc(list, func(x, y field) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(y.bytes, x.bytes)) })
 	return slices.CompactFunc(list, func(x, y field) bool { return x.at == y.at })
@@ -457,19 +458,28 @@ func (r *run) fieldsOf(a record) (list []field) {
 type field struct{ at, bytes, to uint64 }
 
 // unpacked puts each field at a multiple of its size, as compilers do without packing; it gives
-// the bytes of an element then. Where nothing moves it gives 0.
+// the bytes of an element then. Where nothing moves it gives 0. A field within the one before it, as where
+// vector instructions store several, moves with that.
 func unpacked(a record, fields []field) (pitch uint64) {
 	end, from, widest, moved := uint64(0), uint64(0), uint64(1), false
+	last := 0
 	for i := range fields {
 		f := &fields[i]
-		size := f.bytes
-		if size == 0 || size&(size-1) != 0 || size > 8 {
+		size := min(f.bytes, 8)
+		if size == 0 || f.bytes&(f.bytes-1) != 0 {
 			size = 1
 		}
-		at := end + (f.at - min(f.at, from)) // what nobody refers to stays before it
+		if g := &fields[last]; i > 0 && f.at < from {
+			f.to = g.to + f.at - g.at
+			if more := f.at + f.bytes; more > from {
+				end, from, last = end+more-from, more, i
+			}
+			continue
+		}
+		at := end + f.at - from // what nobody refers to stays before it
 		f.to = (at + size - 1) &^ (size - 1)
 		moved = moved || f.to != f.at
-		end, from = f.to+f.bytes, f.at+f.bytes
+		end, from, last = f.to+f.bytes, f.at+f.bytes, i
 		widest = max(widest, size)
 	}
 	end += a.pitch - min(a.pitch, from)

@@ -30,6 +30,10 @@ func TestUnpacked(t *testing.T) {
 	if got := unpacked(record{pitch: 11}, fields); got != 24 || fields[1].to != 8 || fields[2].to != 16 {
 		t.Errorf("%d bytes, %+v", got, fields)
 	}
+	fields = []field{{at: 0, bytes: 1}, {at: 1, bytes: 16}, {at: 9, bytes: 8}, {at: 13, bytes: 12}, {at: 25, bytes: 2}}
+	if got := unpacked(record{pitch: 27}, fields); got != 40 || fields[2].to != 16 || fields[3].to != 20 || fields[4].to != 32 {
+		t.Errorf("overlapping fields: %d bytes, %+v", got, fields)
+	}
 	if got := unpacked(record{pitch: 16}, []field{{at: 0, bytes: 8}, {at: 8, bytes: 4}}); got != 0 {
 		t.Errorf("a structure that is not packed: %d bytes", got)
 	}
