@@ -31,7 +31,7 @@ var groups = map[string]func(p *program) bool{
 	"one thread":     func(p *program) bool { return p.traced() && p.name != "team of 4" },
 	"four threads":   func(p *program) bool { return p.name == "team of 4" },
 	"cache-friendly": func(p *program) bool { return p.friendly && p.kind != "memory" },
-	"≥ 10^5 lines":   func(p *program) bool { return p.distinct >= 1e5 },
+	"≥ 10^6 lines":   func(p *program) bool { return p.distinct >= 1e6 },
 	"in the tab":     (*program).inTab,
 	"threads, demo":  func(p *program) bool { return p.name == "team of 4" || p.kind == "demo" },
 }
@@ -139,8 +139,8 @@ func (s *session) sections() []section {
 			}, most("all", 1)},
 		}},
 		{"Memory", []row{
-			{"locality, bytes a distinct line", aLine("locality", "locality, one reference"), most("≥ 10^5 lines", 40)},
-			{"analyze, default only, bytes a distinct line", aLine("analyze, default only", "default only, one reference"), most("≥ 10^5 lines", 80)},
+			{"locality, bytes a distinct line", aLine("locality", "locality, one reference"), most("≥ 10^6 lines", 40)},
+			{"analyze, default only, bytes a distinct line", aLine("analyze, default only", "default only, one reference"), most("≥ 10^6 lines", 80)},
 			{"loops --cache, MB", func(p *program) float64 { return p.median("loops --cache", peaks) / 1e6 }, most("all", 200)},
 			{"analyze, default only: memory of four threads ÷ of one", s.ofOne("analyze, default only", peaks), most("four threads", 2)},
 		}},
