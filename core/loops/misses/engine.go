@@ -78,6 +78,7 @@ func (e *engine) run() {
 		p := e.params[at : at+int(f.size) : at+int(f.size)]
 		at += len(p)
 		switch {
+		case f.kind == noReference:
 		case f.kind == oneLeaf:
 			of, addr := &e.flats[f.first], p[0]
 			if of.wild {
@@ -88,11 +89,8 @@ func (e *engine) run() {
 		case len(tops) > 0 && int(tops[0].node) == i:
 			made += e.top(f, blocks[0], p, int(tops[0].start))
 			tops, blocks = tops[1:], blocks[1:]
-		case f.kind == oneLoop:
-			made += e.short(f, p, -1)
 		default:
-			b := e.blocks.of(e.tree.Node(id, p))
-			e.leaf(b, p[0], e.nodes+b.ref)
+			made += e.short(f, p, -1)
 		}
 	}
 	e.done += made

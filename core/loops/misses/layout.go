@@ -49,6 +49,7 @@ const (
 	unknown kind = iota
 	oneLeaf      // a reference
 	oneLoop      // a loop over references only
+	noReference  // an event
 	anyNode
 )
 
@@ -99,6 +100,8 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 		p := l.params[at : at+int(f.size) : at+int(f.size)]
 		at += len(p)
 		switch {
+		case f.kind == noReference:
+			continue
 		case f.kind == oneLeaf:
 			if of := &l.flats[f.first]; !of.wild {
 				seen.reach(of.ref, span{p[0], max(p[0], p[0]+uint64(of.bytes-1))})
@@ -112,9 +115,7 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 			}
 			l.reachFlat(f, p, seen)
 		default:
-			if n := t.Node(id, p); n.IsLoop() {
-				seen.joinLoop(l.addTop(i, n), p)
-			}
+			seen.joinLoop(l.addTop(i, t.Node(id, p)), p)
 			continue
 		}
 		if !l.many || i%someUses == 0 {
@@ -173,6 +174,8 @@ func (l *layout) formOf(n loops.Node) form {
 			f.kind, f.items = oneLeaf, 1
 			return f
 		}
+		f.kind = noReference
+		return f
 	} else if l.addFlats(n) {
 		f.kind, f.items = oneLoop, int32(n.Len())
 		return f
