@@ -191,7 +191,6 @@ func (r *run) traversal(sites map[int]bool) rename {
 	if of == nil {
 		return nil
 	}
-	blocks := of.blocks
 	grain := uint64(0)
 	low, high := ^trace.Addr(0), trace.Addr(0)
 	for i := range sites {
@@ -207,23 +206,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 			low = min(low, o.low)
 		}
 	}
-	blockAt := blockFinder(blocks, low, high)
-	e := elementTable{to: []trace.Addr{newData}, element: func(addr trace.Addr) (begin trace.Addr, bytes, room uint64) {
-		b, ok := blockAt(addr)
-		switch {
-		case ok && b.bytes <= mostElement:
-			return b.addr, b.until - b.addr, (b.bytes + 15) &^ 15
-		case ok:
-			begin = addr - (addr-b.addr)%grain
-			return begin, min(grain, b.until-begin), grain
-		case len(blocks) > 0: // a block may lie in it
-			return addr - (addr-low)%grain, 0, grain
-		}
-		return addr - (addr-low)%grain, grain, grain
-	}}
-	if grain <= 1<<pageShift {
-		e.most = mostCells
-	}
+	e := newElementTable(of.blocks, low, high, grain)
 	from, end := low-min(low, mostElement), high+mostElement
 	hot := make([]bool, len(r.p.Sites.Code))
 	for i := range sites {
@@ -261,6 +244,29 @@ type elementTable struct {
 	most    int                    // pages
 	page    trace.Addr             // that was looked up last, plus one
 	at      uint32                 // its number
+}
+
+// newElementTable returns a table without elements: allocated blocks, or a grain of bytes where these are large and
+// where there are none. Most addresses are from low to high.
+func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elementTable {
+	blockAt := blockFinder(blocks, low, high)
+	e := &elementTable{to: []trace.Addr{newData}, element: func(addr trace.Addr) (begin trace.Addr, bytes, room uint64) {
+		b, ok := blockAt(addr)
+		switch {
+		case ok && b.bytes <= mostElement:
+			return b.addr, b.until - b.addr, (b.bytes + 15) &^ 15
+		case ok:
+			begin = addr - (addr-b.addr)%grain
+			return begin, min(grain, b.until-begin), grain
+		case len(blocks) > 0: // a block may lie in it
+			return addr - (addr-low)%grain, 0, grain
+		}
+		return addr - (addr-low)%grain, grain, grain
+	}}
+	if grain <= 1<<pageShift {
+		e.most = mostCells
+	}
+	return e
 }
 
 // A cell is so many bytes that belong to one element.

@@ -124,3 +124,27 @@ func TestBlockFinder(t *testing.T) {
 		}
 	})
 }
+
+// TestElementTable: cells do not change what a table finds.
+func TestElementTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var blocks []block
+		const low, high = 1 << 30, 1<<30 + 1<<15
+		addr := func(name string) trace.Addr { return rapid.Uint64Range(low, high).Draw(t, name) }
+		for range rapid.IntRange(0, 50).Draw(t, "blocks") {
+			bytes := rapid.SampledFrom([]uint64{8, 24, 100, 1 << 10, 1<<10 + 1, 1 << 13}).Draw(t, "bytes")
+			blocks = append(blocks, block{addr: addr("block") &^ 3, bytes: bytes})
+		}
+		blocks = sortBlocks(blocks)
+		grain := rapid.SampledFrom([]uint64{8, 12, 24, 1 << 11, 1 << 12, 1 << 13}).Draw(t, "grain")
+		plain, fast := newElementTable(blocks, low, high, grain), newElementTable(blocks, low, high, grain)
+		plain.most = 0
+		for adds := rapid.IntRange(0, 200).Draw(t, "adds"); adds > -200; adds-- {
+			a := addr("address")
+			want, got := plain.find(a, adds > 0), fast.find(a, adds > 0)
+			if got != want || fast.latest != plain.latest {
+				t.Fatalf("%#x: %v, element %d, want %v, %d", a, got, fast.latest, want, plain.latest)
+			}
+		}
+	})
+}
