@@ -46,10 +46,10 @@ type form struct {
 type kind uint8
 
 const (
-	unknown kind = iota
-	oneLeaf      // a reference
-	oneLoop      // a loop over references only
-	noReference  // an event
+	unknown     kind = iota
+	oneLeaf          // a reference
+	oneLoop          // a loop over references only
+	noReference      // an event
 	anyNode
 )
 
