@@ -383,7 +383,7 @@ func (r *run) causes() {
 				f.Fix += "; or prefetch the addresses ahead"
 			}
 			f.More = "sites --by line"
-		case at.never > 0.8*at.wait, r.tried[at] && r.swept[at] < oftenSwept && r.inOrder(at):
+		case at.never > 0.8*at.wait, r.tried[at] && r.swept[at] < oftenSwept && left > small*r.out.Cycles && r.inOrder(at):
 			f.Kind = Streaming
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
