@@ -161,7 +161,7 @@ type run struct {
 	swept    map[*place]uint64  // runs of the loops around a place
 	instead  map[*place]string  // change of the order of loops that divides a chain of results, too
 	replayed uint64             // rows
-	buffers  [mostCores][]row   // that replays use again
+	chunks   []*chunk           // that replays use again
 	out      *Diagnosis
 }
 

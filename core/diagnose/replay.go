@@ -459,18 +459,14 @@ func (r *run) again(to rename, pageShift uint, levels bool) *counts {
 			s.perVisit[b] = share(r.cost.hits.Blocks[b].Cycles, r.cost.visits[b])
 		}
 	}
-	for i := range r.buffers {
-		s.members[i].rows = r.buffers[i]
-	}
+	s.free = r.chunks
 	done := false
 	if c.team > 1 {
 		done = s.schedule.run()
 	} else {
 		done = s.alone(levels)
 	}
-	for i := range r.buffers {
-		r.buffers[i] = s.members[i].rows[:0]
-	}
+	r.chunks = s.free
 	if !done || s.broken {
 		return nil
 	}

@@ -65,6 +65,7 @@ type schedule struct {
 	joins   func(uint32) bool // blocks that end with a call that waits for a thread; nil: not known
 	joining bool              // such a call was made since the threads began
 	members [mostCores]member
+	free    []*chunk // for the rows to come
 	rows    int
 	full    int            // rows at which they are given
 	inner   [mostCores]int // nested regions that a thread is in
@@ -72,11 +73,52 @@ type schedule struct {
 
 // member is what a thread has still to do.
 type member struct {
-	rows   []row
-	at     int
+	queue
+	at     int   // the row to be given next
 	phases []int // numbers of rows at which its phases begin
 	phase  int   // that the first row is in
 	ended  bool
+}
+
+const (
+	chunkBits = 12
+	chunkRows = 1 << chunkBits
+)
+
+type chunk [chunkRows]row
+
+// queue is rows that wait, in chunks: a list that grows would be copied, and cleared, again and
+// again. Rows are numbered from the start of the region.
+type queue struct {
+	chunks []*chunk // from row first on
+	first  int      // a multiple of chunkRows
+	end    int      // the number that the next row gets
+}
+
+func (q *queue) row(i int) *row { return &q.chunks[(i-q.first)>>chunkBits][i&(chunkRows-1)] }
+
+// push appends rows to a queue.
+func (s *schedule) push(q *queue, rows []row) {
+	for len(rows) > 0 {
+		if q.end-q.first == len(q.chunks)*chunkRows {
+			c := new(chunk)
+			if n := len(s.free); n > 0 {
+				c, s.free = s.free[n-1], s.free[:n-1]
+			}
+			q.chunks = append(q.chunks, c)
+		}
+		n := copy(q.chunks[len(q.chunks)-1][q.end&(chunkRows-1):], rows)
+		q.end += n
+		rows = rows[n:]
+	}
+}
+
+// drop forgets the chunks whose rows are all before row to.
+func (s *schedule) drop(q *queue, to int) {
+	n := (to - q.first) >> chunkBits
+	s.free = append(s.free, q.chunks[:n]...)
+	q.chunks = append(q.chunks[:0], q.chunks[n:]...)
+	q.first += n * chunkRows
 }
 
 // run gives all rows; it reports whether it was not stopped.
@@ -168,10 +210,7 @@ func (s *schedule) give(rows []row) {
 			most := min(len(rows), i+max(1, full-s.rows))
 			for i++; i < most && rows[i].thread == r.thread && s.keeps(&rows[i]); i++ {
 			}
-			if more := i - from; cap(m.rows)-len(m.rows) < more {
-				m.rows = slices.Grow(m.rows, max(more, len(m.rows))) // append would copy the rows more often
-			}
-			m.rows = append(m.rows, rows[from:i]...)
+			s.push(&m.queue, rows[from:i])
 			if s.rows += i - from; s.rows >= full {
 				s.flush(false)
 			}
@@ -226,14 +265,14 @@ func (s *schedule) add(r *row) {
 		return
 	}
 	m := &s.members[r.thread]
-	if len(m.rows) == 0 && len(m.phases) == 0 {
+	if len(m.phases) == 0 {
 		m.phases = append(m.phases, 0)
 	}
-	m.rows = append(m.rows, *r)
+	s.push(&m.queue, []row{*r})
 	s.rows++
 	switch {
 	case r.kind == trace.Barrier && s.regions && s.inner[r.thread] == 0:
-		m.phases = append(m.phases, len(m.rows))
+		m.phases = append(m.phases, m.end)
 	case r.kind == trace.ParallelEnd && s.inner[r.thread] > 0:
 		s.inner[r.thread]--
 	case r.kind == trace.ParallelEnd && r.thread == s.master && s.regions:
@@ -279,7 +318,8 @@ func (s *schedule) flush(last bool) {
 	for i := range s.members {
 		m := &s.members[i]
 		if last {
-			*m = member{rows: m.rows[:0], phases: m.phases[:0]}
+			s.drop(&m.queue, m.first+len(m.chunks)*chunkRows)
+			*m = member{queue: queue{chunks: m.chunks}, phases: m.phases[:0]}
 			s.inner[i] = 0
 			continue
 		}
@@ -288,14 +328,13 @@ func (s *schedule) flush(last bool) {
 		}
 		// The last phase continues: keep its rows that were not replayed yet.
 		done := min(end-1-m.phase, len(m.phases)-1)
-		m.rows = append(m.rows[:0], m.rows[m.at:]...)
+		s.drop(&m.queue, m.at)
 		m.phases = append(m.phases[:0], m.phases[done:]...)
 		for j := range m.phases {
-			m.phases[j] = max(0, m.phases[j]-m.at)
+			m.phases[j] = max(m.at, m.phases[j])
 		}
 		m.phase += done
-		m.at = 0
-		s.rows += len(m.rows)
+		s.rows += m.end - m.at
 	}
 	s.full = min(max(mostBuffered, 2*s.rows), mostAhead)
 	if last {
@@ -330,7 +369,7 @@ func (s *schedule) merge(phase int, hold bool) {
 			continue
 		}
 		members++
-		m.at, to[i] = m.phases[at], len(m.rows)
+		m.at, to[i] = m.phases[at], m.end
 		more[i] = at+1 == len(m.phases) && !m.ended && (s.regions || i != int(s.master))
 		if at+1 < len(m.phases) {
 			to[i] = m.phases[at+1]
@@ -356,7 +395,7 @@ func (s *schedule) merge(phase int, hold bool) {
 		m := &s.members[i]
 		before := s.clock[i]
 		for taken := 0; m.at < to[i]; taken++ {
-			r := &m.rows[m.at]
+			r := m.row(m.at)
 			if taken > 0 && (r.kind == trace.BlockEntry || taken >= mostInTurn) {
 				break
 			}
