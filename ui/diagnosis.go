@@ -143,6 +143,10 @@ func (a *App) askDiagnosis() {
 	if r == nil || r.Live || r.Profile == nil {
 		return
 	}
+	if !a.comparing() {
+		a.diagnoses.other.asker.end() // its program takes memory
+		a.diagnoses = diagnosesState{}
+	}
 	if s.of != r.Profile {
 		s.verdict, s.advice = "", nil
 		if r.demo != nil && r.demo.Source != "" {
@@ -176,34 +180,40 @@ type diagnosesState struct {
 	problems *state.Table // nil: there are none
 }
 
-// askDiagnoses asks what is wrong with both runs in comparison. The caller holds the lock.
+// askDiagnoses asks for the diagnoses of both runs that are compared. The caller holds the lock.
 func (a *App) askDiagnoses() {
 	a.askDiagnosis()
 	a.diagnoses.other.ask(a, a.other, a.diagnosisQuestion(), func() {})
 }
 
-// compareDiagnoses joins the answers; before both are there it returns what is waited for.
+// compareDiagnoses joins both diagnoses once, when both are complete; until then it keeps the
+// comparison before, or says that there is none yet. The caller holds the lock.
 func (a *App) compareDiagnoses() *diagnosesState {
 	s, c := &a.diagnoses, a.comparison()
 	if c == nil {
 		return s
 	}
+	of := [2]*answers.Reply{a.diagnosis.reply, s.other.reply}
+	without := func(headline string) *diagnosesState {
+		s.of, s.headline, s.problems = [2]*answers.Reply{}, headline, nil
+		return s
+	}
 	for side, x := range [2]*verbAnswer{&a.diagnosis.verbAnswer, &s.other} {
 		switch {
 		case x.err != nil:
-			s.headline, s.problems = "No diagnosis could be made: "+x.err.Error()+". Reload the page to try once more.", nil
-			return s
+			return without("No diagnosis could be made: " + x.err.Error() + ". Reload the page to try once more.")
 		case x.reply == nil:
-			s.headline, s.problems = "Looking for what changed most …", nil
-			return s
+			return without("Looking for what changed most …")
 		case x.reply.Problem != "":
-			s.headline, s.problems = state.SideName(side)+": "+x.reply.Problem+".", nil
-			return s
+			return without(state.SideName(side) + ": " + x.reply.Problem + ".")
 		}
 	}
-	if of := [2]*answers.Reply{a.diagnosis.reply, s.other.reply}; s.of != of || s.problems == nil {
+	busy := a.diagnosis.asker.busy() || s.other.asker.busy() // one may be about another hierarchy
+	if s.of != of && !busy {
 		s.of = of
 		s.headline, s.problems = c.Diagnoses(of, a.Machine(), a.Screen.Processor)
+	} else if s.headline == "" {
+		s.headline = "Looking for what changed most …"
 	}
 	return s
 }
