@@ -75,7 +75,7 @@ func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarch
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
 
-// changeLevel changes a level, from 1, for the control of that name beside it.
+// changeLevel changes a level, from 1, for one of its controls.
 func (a *App) changeLevel(control string, level int, f func(*hierarchy.Cache)) {
 	a.change(of(control, level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.With(levels, level-1, f) })
 }

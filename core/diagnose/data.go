@@ -31,7 +31,7 @@ func (r *run) chasing() {
 	}
 	to := r.traversal(sites)
 	if to == nil {
-		for _, at := range list { // as of look-ups in a sorted array
+		for _, at := range list { // such as look-ups in a sorted array
 			r.searched[at.function] = r.base() != nil && !r.linked(at.sites)
 		}
 		return
@@ -61,7 +61,7 @@ func (r *run) chasing() {
 			wait += of.wait
 			return true
 		})
-		if saved < wait/4 || t.saved <= 0 { // the order is not the reason, as of look-ups in a tree
+		if saved < wait/4 || t.saved <= 0 { // the order is not the reason, such as in look-ups in a tree
 			r.searched[at.function] = true
 			continue
 		}
@@ -297,8 +297,8 @@ func (r *run) align(at *place, a record) bool {
 	return true
 }
 
-// remainSplit reports whether a change of addresses leaves more than a quarter of the references across lines, as of
-// neighbours in a grid, of which only one can be aligned. Caches have no part in that.
+// remainSplit reports whether a change of addresses leaves more than a quarter of the references across lines: only
+// one of several neighbours in a grid can be aligned. It counts references and needs no caches.
 func (r *run) remainSplit(at *place, to rename) bool {
 	before, after := uint64(0), uint64(0)
 	native := make([]uint64, len(r.p.Sites.Code)) // 0: a site elsewhere

@@ -43,8 +43,8 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// TestSinkable: what is beside the inner loops of three loops moves into the innermost one, and all pairs of loops can be
-// exchanged then.
+// TestSinkable: the statements next to the inner loops of three nested loops move into the innermost one. Then any two
+// of the loops can be exchanged.
 func TestSinkable(t *testing.T) {
 	counter := loops.Leaf(loaded, 800)
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3, counter, loops.Loop(4, counter, loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096, 1<<16), counter), counter))}}

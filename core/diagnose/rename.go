@@ -463,9 +463,9 @@ func (r *run) fieldsOf(a record) (list []field) {
 // field is a part of an element, and where it goes.
 type field struct{ at, bytes, to uint64 }
 
-// unpacked puts each field at a multiple of its size, as compilers do without packing; it gives
-// the bytes of an element then. Where nothing moves it gives 0. A field within the one before it, as where
-// vector instructions store several, moves with that.
+// unpacked puts each field at a multiple of its size, as compilers do without packing, and returns
+// the bytes of an element then; 0 if no field moves. A field inside of the field before it, which a
+// vector instruction stores together with others, moves with that field.
 func unpacked(a record, fields []field) (pitch uint64) {
 	end, from, widest, moved := uint64(0), uint64(0), uint64(1), false
 	last := 0

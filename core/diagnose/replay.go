@@ -760,7 +760,7 @@ type followed struct {
 // mostLatest is how many lines are kept that were used last, a power of two.
 const mostLatest = 1 << 10
 
-// mostFollowed is of how many references caches make the accesses at a time.
+// mostFollowed is the number of references whose accesses are given to the caches at a time.
 const mostFollowed = 1 << 14
 
 func (f *followed) reset() {

@@ -904,8 +904,8 @@ func entries(items []loops.Item, times float64) (number float64) {
 	return number
 }
 
-// again reports whether a load of a loop within so many others is of what a reference of the loop before it is of, which
-// the compiler may have unrolled further.
+// again reports whether a load uses the data of a reference in the loop before it. Both loops are inside of depth others,
+// and the compiler may have unrolled one of them further.
 func again(before, load *loops.Item, depth int) bool {
 	step, by := before.Step(depth), load.Step(depth)
 	apart := int64(load.Addr - before.Addr)

@@ -78,8 +78,8 @@ func (s *session) measure(p *program) {
 	}
 }
 
-// spend runs a program and notes what it took. A process's peak is at least that of the process that
-// started it, so that a small one starts what is measured.
+// spend runs a program and records its time and memory. A process inherits the peak memory of the process
+// that starts it, so a small process starts the one that is measured.
 func (p *program) spend(question, name string, words ...string) {
 	words = append([]string{"spend", name}, words...)
 	for i, word := range words {

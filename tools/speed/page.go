@@ -29,9 +29,9 @@ func (s *session) write(w io.Writer) {
 
 `+"`make speed`"+` makes this page. %s, %s; processor time of whole runs, decoding
 included, medians of %d (of one, if a run takes %d s). The baseline is the textbook's method in C++, a
-hash table and a Fenwick tree, which reads bare numbers of lines. The memory for a distinct line is the peak
-of the resident set less that of the same run on one reference; its target is for traces with at least 10^6 lines, since
-buffers of constant size outweigh the lines of the others.
+hash table and a Fenwick tree, which reads bare numbers of lines. The memory for a distinct line is the
+peak of the resident set, minus the peak of the same run on one reference. Its target is for traces with at least 10^6
+lines; in smaller ones buffers of constant size take more than the lines do.
 `+"`analyze, default only`"+` leaves out loops and blocks, which `+"`analyze`"+` has besides. The sample is compared with
 the exact curve in caches of 32 lines and more, by powers of two, with ten seeds. A trace is cache-friendly if less than
 3 %% of its accesses miss in 32 KiB. There is no number where the command has no answer.

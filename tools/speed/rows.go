@@ -69,7 +69,7 @@ func ratio(question, other string, of func(cost) float64) func(p *program) float
 // faster is the speed of a question as a multiple of the baseline's.
 func faster(question string) func(p *program) float64 { return ratio(baseline, question, cpu) }
 
-// figure is the median of what is not a whole run.
+// figure is the median of a figure that no whole run gives.
 func figure(name string) func(p *program) float64 {
 	return func(p *program) float64 { return median(p.figures[name]) }
 }
@@ -84,7 +84,7 @@ func native(question, whole string) func(p *program) float64 {
 	return func(p *program) float64 { return p.median(question, wall) / figure(whole)(p) }
 }
 
-// aLine is the memory for each distinct line, beyond that of a run on one reference.
+// aLine is the memory for each distinct line, in bytes: a run on one reference is subtracted.
 func aLine(question, one string) func(p *program) float64 {
 	return func(p *program) float64 {
 		return (p.median(question, peaks) - p.median(one, peaks)) / p.distinct

@@ -82,7 +82,7 @@ func (a *Answers) once(name string, make func() *Table) *Table {
 }
 
 // table shows columns of the first table of an answer; without an answer, its caption says
-// why. The caption "" is the table's title. where and keys are those of show.
+// why. With caption "" the table keeps its own title. where and keys are the arguments of show.
 func (a *Answers) table(caption string, q ask.Question, where map[string]string, keys ...string) *Table {
 	d, err := a.Answer(q)
 	if err != nil {
@@ -121,5 +121,5 @@ func (v *View) question(verb string) ask.Question {
 	return q
 }
 
-// answerWords are those of answers, where numbers that need not be whole are estimates.
+// answerWords formats the values of answers: a real number is an estimate and gets a ≈.
 var answerWords = report.Words{Count: Exact, Size: Bytes, Share: Percent, Decimal: significant, Real: func(x float64) string { return about + Count(x) }}

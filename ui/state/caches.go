@@ -35,7 +35,7 @@ type Caches struct {
 }
 
 // Predict answers for a hierarchy with the numbers of the verb what-if. Where the profile does not
-// have a level's line size, it answers for that of the view, and says so.
+// have a level's line size, it answers for the line size in view, and a warning says so.
 func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	c, asked := &Caches{}, h.Levels
 	h.Levels = v.WithLines(asked)

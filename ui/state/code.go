@@ -21,7 +21,7 @@ type Code struct {
 	most  [MaxLevels][]int // rows that make most misses, by level, made when first asked for
 	first map[int]int      // rows by what identifies them: see ID
 	names []string         // of rows, made when first sorted by
-	words []string         // what is searched in, made when first searched; of rows
+	words []string         // text that a search looks at, by row; made for the first search
 }
 
 // NewCode attributes the misses of levels. r is the ranker of the profile.

@@ -28,7 +28,7 @@ type Table struct {
 	Row     func(i int) []string // as shown, made when asked for
 
 	Sort  string         // the key of the column that the rows are sorted by
-	Doubt string         // about what is in it, in a sentence; "" for none
+	Doubt string         // a caveat about the rows, as a sentence; "" for none
 	By    attribution.By // what places in the code are summed up by
 
 	inBoth bool // a row of a comparison is in both runs

@@ -124,7 +124,8 @@ func runOf(threads []uint32) int {
 	return n
 }
 
-// pick writes the blocks that rows enter to entered. The error is that of the row behind them.
+// pick writes the blocks that the rows enter to a.entered, and returns their number n. If a row cannot be used,
+// n blocks come before it, and err says why.
 func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	sites = sites[:len(kinds)]
 	entered := &a.entered
