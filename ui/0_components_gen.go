@@ -2088,6 +2088,18 @@ func (c *CompareView) findings() []state.Finding { return c.App.comparison().Fin
 
 func (c *CompareView) doubts() []string { return c.App.comparison().Doubts(c.App.Machine()) }
 
+// assumptions are the notes of both diagnoses, each once.
+func (c *CompareView) assumptions() (list []string) {
+	for _, reply := range c.App.diagnoses.of {
+		for i := 0; reply != nil && i < len(reply.Notes); i++ {
+			if !slices.Contains(list, reply.Notes[i]) {
+				list = append(list, reply.Notes[i])
+			}
+		}
+	}
+	return list
+}
+
 func (c *CompareView) href(t state.Tab) string { return "#" + c.App.Screen.With(t).Hash() }
 
 func (c *CompareView) capacity(text string) {
@@ -2162,6 +2174,33 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								var vgcomp vugu.Builder = c.Problems
 								if vgcomp != nil {
 									addComponent(vgin, vgout, vgparent, vgcomp)
+								}
+							}
+						}
+					}
+					vgn = addElement(vgparent, "div\x00class\x00slot")
+					{
+						vgparent := vgn
+						_ = vgparent
+						if len(c.assumptions()) > 0 {
+							vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00compare-assumptions")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, "summary")
+								vgn.SetInnerHTML(state.Assumptions(c.assumptions()))
+								vgn = addElement(vgparent, "ul")
+								{
+									vgparent := vgn
+									_ = vgparent
+									for vgiterkeyt, n := range c.assumptions() {
+										var vgiterkey interface{} = vgiterkeyt
+										_ = vgiterkey
+										n := n
+										_ = n
+										vgn = addElement(vgparent, "li")
+										vgn.SetInnerHTML(n)
+									}
 								}
 							}
 						}

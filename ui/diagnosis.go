@@ -83,7 +83,7 @@ func (c *Diagnosis) notes() []string {
 }
 
 func (c *Diagnosis) assumptions() string {
-	return state.Plural(uint64(len(c.notes())), "assumption", "assumptions") + " of these estimates"
+	return state.Assumptions(c.notes())
 }
 
 // lacksLoops reports whether the loops of the run in view could be folded, and are not.

@@ -28,6 +28,7 @@ func TestCompareDemos(t *testing.T) {
 		t.Fatalf("%q, %v", truth.Input.Headline, err)
 	}
 	p.wait("the command's headline", `document.querySelector("#headline").textContent === `+quote(state.Spaced(truth.Input.Headline)))
+	p.waitFor("#compare-assumptions li")
 	if text := p.text("#table-problems"); !strings.Contains(text, "stride") || !strings.Contains(text, "fixed") {
 		t.Errorf("the problems are %q", text)
 	}
