@@ -1364,6 +1364,9 @@ func (c *CodeView) choices() []attribution.By {
 func (c *CodeView) chosen(by attribution.By) bool { return c.view().By == by }
 
 func (c *CodeView) file() string {
+	if c.place() < 0 {
+		return ""
+	}
 	file, _ := c.view().Location(c.place())
 	return file
 }
@@ -1387,9 +1390,25 @@ func (c *CodeView) tooShort() string {
 	return ""
 }
 
-func (c *CodeView) isDemo() bool {
-	d := c.App.result.demo
-	return d != nil && d.Source == "demos/"+c.file()
+// sourced reports whether the ranking may stand beside a source file.
+func (c *CodeView) sourced() bool { return c.App.code.sourced }
+
+func (c *CodeView) wide() string { return strconv.FormatBool(c.App.code.wide) }
+
+// shape is the class of the ranking and the source: beside each other, or below.
+func (c *CodeView) shape() string {
+	if c.view().Brief {
+		return "code-beside"
+	}
+	return "code-below"
+}
+
+// advice is the problem that the diagnosis found in the line that is picked.
+func (c *CodeView) advice() *state.Advice {
+	if c.place() < 0 {
+		return nil
+	}
+	return c.App.adviceOn(c.view().Location(c.place()))
 }
 func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
@@ -1449,6 +1468,17 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				addText(vgparent, "\n\t\t\t")
+				if c.sourced() {
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-wide\x00data-key-table\x001\x00title\x00t")
+					vgn.AddAttrInterface("aria-pressed", c.wide())
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ShowAllColumns() })
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "all columns")
+					}
+				}
+				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-copy")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("code") })
 				{
@@ -1477,9 +1507,222 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		}
 		vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00code-summary")
 		vgn.SetInnerHTML(c.view().Summary())
-		vgn = addElement(vgparent, "sg-table")
-		vgn.AddAttrInterface("id", "table-code")
-		vgn.AddAttrInterface("table", "code")
+		vgn = addElement(vgparent, "div")
+		vgn.AddAttrInterface("class", c.shape())
+		{
+			vgparent := vgn
+			_ = vgparent
+			vgn = addElement(vgparent, "section\x00aria-label\x00Ranking")
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = addElement(vgparent, "sg-table")
+				vgn.AddAttrInterface("id", "table-code")
+				vgn.AddAttrInterface("table", "code")
+			}
+			vgn = addElement(vgparent, "section\x00aria-label\x00Source\x00class\x00code-source")
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.place() >= 0 && c.file() == "" {
+						vgn = addElement(vgparent, "div\x00class\x00empty")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "p")
+							{
+								vgparent := vgn
+								_ = vgparent
+								addText(vgparent, "The trace does not say in which file this is: compile with -g, so that it does.")
+							}
+						}
+					}
+					if c.file() != "" && !c.shown() {
+						vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00source-wanted")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "p")
+							{
+								vgparent := vgn
+								_ = vgparent
+								addText(vgparent, "Drop ")
+								vgn = addElement(vgparent, "b")
+								vgn.SetInnerHTML(c.file())
+								addText(vgparent, " here to see the line and the misses of its neighbours. Programs that “stackglass cc” compiles record their source themselves.")
+							}
+							vgn = addElement(vgparent, "p")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00source-pick")
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.Pick() })
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, "Choose the file")
+								}
+							}
+						}
+					}
+					if c.shown() {
+						vgn = addElement(vgparent, "div\x00id\x00source")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "div\x00class\x00source-head")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, "b\x00id\x00source-name")
+								vgn.SetInnerHTML(c.file())
+								addText(vgparent, "\n\t\t\t\t\t\t")
+								if len(c.files()) > 1 {
+									vgn = addElement(vgparent, "label\x00class\x00choices")
+									{
+										vgparent := vgn
+										_ = vgparent
+										vgn = addElement(vgparent, "span")
+										vgn.SetInnerHTML(vugu.HTML("Which one was compiled?"))
+										vgn = addElement(vgparent, "select\x00id\x00source-which")
+										addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
+										{
+											vgparent := vgn
+											_ = vgparent
+											for i, f := range c.files() {
+												var vgiterkey interface{} = i
+												_ = vgiterkey
+												i := i
+												_ = i
+												f := f
+												_ = f
+												vgn = addElement(vgparent, "option")
+												vgn.AddAttrInterface("value", i)
+												addProperty(vgn, "selected", c.isChosen(i))
+												vgn.SetInnerHTML(f.Label(i + 1))
+											}
+										}
+									}
+								}
+								addText(vgparent, "\n\t\t\t\t\t\t")
+								vgn = addElement(vgparent, "span\x00class\x00actions")
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, "\n\t\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00hot-before\x00data-key-hot\x00p\x00title\x00p")
+									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.NextHot(false) })
+									{
+										vgparent := vgn
+										_ = vgparent
+										addText(vgparent, "↑ previous hot line")
+									}
+									addText(vgparent, "\n\t\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00hot-next\x00data-key-hot\x00n\x00title\x00n")
+									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.NextHot(true) })
+									{
+										vgparent := vgn
+										_ = vgparent
+										addText(vgparent, "↓ next hot line")
+									}
+									addText(vgparent, "\n\t\t\t\t\t\t")
+								}
+							}
+							if c.tooShort() != "" {
+								vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00source-short")
+								vgn.SetInnerHTML(c.tooShort())
+							}
+							addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "sg-table\x00rows\x0026")
+							vgn.AddAttrInterface("id", "table-source")
+							vgn.AddAttrInterface("table", "source")
+						}
+					}
+				}
+			}
+		}
+		vgn = addElement(vgparent, "div\x00class\x00slot")
+		{
+			vgparent := vgn
+			_ = vgparent
+			if c.place() >= 0 {
+				vgn = addElement(vgparent, "section\x00id\x00place\x00aria-labelledby\x00place-title")
+				{
+					vgparent := vgn
+					_ = vgparent
+					vgn = addElement(vgparent, "h2\x00id\x00place-title")
+					vgn.SetInnerHTML(c.view().Place(c.place()))
+					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00place-sentence")
+					vgn.SetInnerHTML(c.view().Sentence(c.place()))
+					if c.advice() != nil {
+						vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00place-advice")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "b")
+							vgn.SetInnerHTML(c.advice().Rank + ". " + c.advice().Kind + ": " + c.advice().Saves + ".")
+							addText(vgparent, " ")
+							vgn = addElement(vgparent, "span")
+							vgn.SetInnerHTML("Fix: " + c.advice().Fix)
+							addText(vgparent, " ")
+							vgn = addElement(vgparent, "a")
+							vgn.AddAttrInterface("href", c.App.hrefOf(state.TabDiagnosis))
+							{
+								vgparent := vgn
+								_ = vgparent
+								addText(vgparent, "See Diagnosis")
+							}
+						}
+					}
+					vgn = addElement(vgparent, "div\x00class\x00columns halves")
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = addElement(vgparent, "section\x00aria-label\x00Distances")
+						{
+							vgparent := vgn
+							_ = vgparent
+							{
+								var vgcomp vugu.Builder = c.Distances
+								if vgcomp != nil {
+									addComponent(vgin, vgout, vgparent, vgcomp)
+								}
+							}
+						}
+						vgn = addElement(vgparent, "section\x00aria-label\x00Accesses before")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "div\x00class\x00slot")
+							{
+								vgparent := vgn
+								_ = vgparent
+								if c.Table("before") != nil {
+									{
+										var vgcomp vugu.Builder = c.Before
+										if vgcomp != nil {
+											addComponent(vgin, vgout, vgparent, vgcomp)
+										}
+									}
+								}
+								if c.Table("before") == nil {
+									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing")
+									{
+										vgparent := vgn
+										_ = vgparent
+										addText(vgparent, "This analysis did not record who accessed the line before. Turn on “Record who accessed a line before” in the settings, and analyse again.")
+									}
+								}
+							}
+						}
+					}
+				}
+			}
+		}
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00code-method")
 		vgn.SetInnerHTML(c.view().Method())
 		vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -1534,171 +1777,6 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgn = addElement(vgparent, "p\x00class\x00second")
 						vgn.SetInnerHTML(w)
 					}
-				}
-			}
-		}
-		vgn = addElement(vgparent, "div\x00class\x00slot")
-		{
-			vgparent := vgn
-			_ = vgparent
-			if c.place() >= 0 {
-				vgn = addElement(vgparent, "section\x00id\x00place\x00aria-labelledby\x00place-title")
-				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = addElement(vgparent, "h2\x00id\x00place-title")
-					vgn.SetInnerHTML(c.view().Place(c.place()))
-					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00place-sentence")
-					vgn.SetInnerHTML(c.view().Sentence(c.place()))
-					vgn = addElement(vgparent, "div\x00class\x00columns halves")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "section\x00aria-label\x00Source")
-						{
-							vgparent := vgn
-							_ = vgparent
-							vgn = addElement(vgparent, "div\x00class\x00slot")
-							{
-								vgparent := vgn
-								_ = vgparent
-								if c.file() == "" {
-									vgn = addElement(vgparent, "div\x00class\x00empty")
-									{
-										vgparent := vgn
-										_ = vgparent
-										vgn = addElement(vgparent, "p")
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "The trace does not say in which file this is: compile with -g, so that it does.")
-										}
-									}
-								}
-								if c.file() != "" && !c.shown() {
-									vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00source-wanted")
-									{
-										vgparent := vgn
-										_ = vgparent
-										vgn = addElement(vgparent, "p")
-										{
-											vgparent := vgn
-											_ = vgparent
-											addText(vgparent, "Drop ")
-											vgn = addElement(vgparent, "b")
-											vgn.SetInnerHTML(c.file())
-											addText(vgparent, " here to see the line and the misses of its neighbours. The file stays in this tab's memory; the page fetches and keeps none.")
-										}
-										vgn = addElement(vgparent, "p")
-										{
-											vgparent := vgn
-											_ = vgparent
-											vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00source-pick")
-											addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.Pick() })
-											{
-												vgparent := vgn
-												_ = vgparent
-												addText(vgparent, "Choose the file")
-											}
-											addText(vgparent, " ")
-											if c.isDemo() {
-												vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00source-demo")
-												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.TakeDemoSource() })
-												{
-													vgparent := vgn
-													_ = vgparent
-													addText(vgparent, "Take the demo's")
-												}
-											}
-										}
-									}
-								}
-								if c.shown() {
-									vgn = addElement(vgparent, "div\x00id\x00source")
-									{
-										vgparent := vgn
-										_ = vgparent
-										if len(c.files()) > 1 {
-											vgn = addElement(vgparent, "label\x00class\x00choices")
-											{
-												vgparent := vgn
-												_ = vgparent
-												vgn = addElement(vgparent, "span")
-												vgn.SetInnerHTML(vugu.HTML("Which one was compiled?"))
-												vgn = addElement(vgparent, "select\x00id\x00source-which")
-												addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
-												{
-													vgparent := vgn
-													_ = vgparent
-													for i, f := range c.files() {
-														var vgiterkey interface{} = i
-														_ = vgiterkey
-														i := i
-														_ = i
-														f := f
-														_ = f
-														vgn = addElement(vgparent, "option")
-														vgn.AddAttrInterface("value", i)
-														addProperty(vgn, "selected", c.isChosen(i))
-														vgn.SetInnerHTML(f.Label(i + 1))
-													}
-												}
-											}
-										}
-										addText(vgparent, "\n\t\t\t\t\t\t\t")
-										if c.tooShort() != "" {
-											vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00source-short")
-											vgn.SetInnerHTML(c.tooShort())
-										}
-										addText(vgparent, "\n\t\t\t\t\t\t\t")
-										vgn = addElement(vgparent, "sg-table")
-										vgn.AddAttrInterface("id", "table-source")
-										vgn.AddAttrInterface("table", "source")
-									}
-								}
-							}
-						}
-						vgn = addElement(vgparent, "section\x00aria-label\x00Reuse")
-						{
-							vgparent := vgn
-							_ = vgparent
-							{
-								var vgcomp vugu.Builder = c.Distances
-								if vgcomp != nil {
-									addComponent(vgin, vgout, vgparent, vgcomp)
-								}
-							}
-							vgn = addElement(vgparent, "div\x00class\x00slot")
-							{
-								vgparent := vgn
-								_ = vgparent
-								if c.Table("before") != nil {
-									{
-										var vgcomp vugu.Builder = c.Before
-										if vgcomp != nil {
-											addComponent(vgin, vgout, vgparent, vgcomp)
-										}
-									}
-								}
-								if c.Table("before") == nil {
-									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing")
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "This analysis did not record who accessed the line before. Turn on “Record who accessed a line before” in the settings, and analyse again.")
-									}
-								}
-							}
-						}
-					}
-				}
-			}
-			if c.place() < 0 {
-				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00place-none")
-				{
-					vgparent := vgn
-					_ = vgparent
-					addText(vgparent, "Pick a row to see its stack distances and its source: a click, or the arrow keys and Enter.")
 				}
 			}
 		}

@@ -17,7 +17,10 @@ import (
 // that the reader gave, and what was made for the view last.
 type codeState struct {
 	search  string
+	sourced bool // there is the text of a file that sites name
+	wide    bool // the ranking has all columns, above the source
 	sources state.Sources
+	fetched string         // the demo's source that was asked for last
 	chosen  map[string]int // which of several files of one name is shown
 
 	recorded   *sourcefile.Files // in this profile
@@ -58,19 +61,40 @@ func (a *App) codeView() *state.CodeView {
 	if c.sums[by] == nil {
 		c.sums[by] = state.NewCode(r.Profile, rank, by, c.levels)
 	}
+	if c.sums[attribution.Line] == nil {
+		c.sums[attribution.Line] = state.NewCode(r.Profile, rank, attribution.Line, c.levels)
+	}
 	if v := c.view; v == nil || v.Code != c.sums[by] || v.Sort != a.Screen.Sort || v.Search != c.search {
 		c.view, c.tables = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search), nil
+		c.view.Lines, c.view.Advice = c.sums[attribution.Line], a.adviceOn
 		c.view.Document, c.view.OfPlace = r.View.SitesDocument(by, c.machine), r.View.PlaceDocument(by, c.machine)
 	}
+	c.view.Brief = c.sourced && !c.wide
 	return c.view
 }
 
-// pickedPlace is the place that is picked, or -1.
-func (a *App) pickedPlace() int {
-	if v := a.codeView(); v != nil {
-		return v.Find(a.Screen.Picked - 1)
+// adviceOn is the problem that the diagnosis found in a line; nil: none, or it is not known yet.
+func (a *App) adviceOn(file string, line uint32) *state.Advice {
+	if r := a.result; r != nil && r.Profile == a.diagnosis.of && file != "" {
+		for i := range a.diagnosis.advice {
+			if p := &a.diagnosis.advice[i]; p.File == file && p.Line == line {
+				return p
+			}
+		}
 	}
-	return -1
+	return nil
+}
+
+// pickedPlace is the place that is picked, or else the first of the ranking; -1 where there is none.
+func (a *App) pickedPlace() int {
+	v := a.codeView()
+	if v == nil {
+		return -1
+	}
+	if place := v.Find(a.Screen.Picked - 1); place >= 0 {
+		return place
+	}
+	return v.At(0)
 }
 
 func newCode(a *App) View {
@@ -91,7 +115,10 @@ func (c *CodeView) Waits() string {
 
 // Draw is part of [View].
 func (c *CodeView) Draw() {
-	a, v, place := c.App, c.view(), c.place()
+	a := c.App
+	a.fetchDemoSource()
+	a.code.sourced = slices.ContainsFunc(c.view().Files(), func(name string) bool { return len(a.sourcesOf(name)) > 0 })
+	v, place := c.view(), c.place()
 	a.Port.Grid(v.Grid(place))
 	if place < 0 {
 		return
@@ -146,22 +173,65 @@ func (a *App) PickRow(grid string, row int) {
 		if v == nil || a.comparing() {
 			return
 		}
-		place := v.At(row)
 		if grid == "source" {
-			f, _ := a.source()
-			if f == nil {
-				return
-			}
-			place = v.LinePlace(f.Name, uint32(row+1))
+			a.pickLine(uint32(row + 1))
+		} else if place := v.At(row); place >= 0 {
+			a.pickPlace(a.Screen, place)
 		}
-		if place < 0 {
-			return
-		}
-		s := a.Screen
-		s.Picked = v.ID(place) + 1
-		a.goTo(s, true)
-		a.Port.Announce(v.Place(place) + ": " + v.Sentence(place))
 	})
+}
+
+// pickPlace picks a place of a screen.
+func (a *App) pickPlace(s state.Screen, place int) {
+	v := a.codeView()
+	s.Picked = v.ID(place) + 1
+	a.goTo(s, true)
+	a.Port.Announce(v.Place(place) + ": " + v.Sentence(place))
+}
+
+// pickLine picks a line of the source in view. Places are lines then.
+func (a *App) pickLine(line uint32) {
+	v := a.codeView()
+	name, _ := v.Location(a.pickedPlace())
+	if _, misses := v.Lines.InFile(name)[line]; !misses {
+		return
+	}
+	s := a.Screen
+	if v.By != attribution.Line {
+		s = s.SummedIn(attribution.Line)
+		a.goTo(s, true)
+		v = a.codeView()
+	}
+	a.pickPlace(s, v.LinePlace(name, line))
+}
+
+// NextHot picks the next line of the source in view that makes many misses, or the one before; after the
+// last one comes the first.
+func (a *App) NextHot(forward bool) {
+	v := a.codeView()
+	f, line := a.source()
+	if f == nil {
+		return
+	}
+	name, _ := v.Location(a.pickedPlace())
+	hot := v.Hot(name)
+	if len(hot) == 0 {
+		return
+	}
+	at, is := slices.BinarySearch(hot, line)
+	switch {
+	case !forward:
+		at--
+	case is:
+		at++
+	}
+	a.pickLine(hot[(at+len(hot))%len(hot)])
+}
+
+// ShowAllColumns shows all columns of the ranking, above the source, or takes them away again.
+func (a *App) ShowAllColumns() {
+	a.code.wide = !a.code.wide
+	a.goTo(a.Screen, true)
 }
 
 // source is the file and the line of the place that is picked; nil where the
@@ -274,24 +344,25 @@ func someNames(names []string) string {
 	return text
 }
 
-// TakeDemoSource gets the source of the demo in view, which is a file of this site.
-func (a *App) TakeDemoSource() {
+// fetchDemoSource gets the source of a demo, a file of this site, in the background. Without it, the page
+// shows the numbers of lines.
+func (a *App) fetchDemoSource() {
 	r := a.result
-	if r == nil || r.demo == nil || r.demo.Source == "" {
+	if r == nil || r.demo == nil || r.demo.Source == "" || a.code.fetched == r.demo.Source {
 		return
 	}
-	a.fetchSource(r.demo.Source, a.takeSource, func(err error) {
-		a.update(func() { a.trouble("The demo's source could not be loaded (" + err.Error() + ").") })
-	})
-}
-
-// fetchSource gets a demo's source, a file of this site, in the background.
-func (a *App) fetchSource(url string, take func(File), failed func(error)) {
+	url := r.demo.Source
+	a.code.fetched = url
 	go func() {
-		if file, err := a.Port.Fetch(url, url[len("demos/"):]); err != nil {
-			failed(err)
-		} else {
-			take(file)
+		file, err := a.Port.Fetch(url, url[len("demos/"):])
+		if err != nil {
+			return
+		}
+		if f, problem := readSource(file); problem == "" {
+			a.update(func() {
+				a.code.sources.Add(f)
+				a.drawAgain(state.TabCode)
+			})
 		}
 	}()
 }

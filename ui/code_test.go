@@ -26,14 +26,17 @@ func TestCode(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
-	d.wants(`id="code-summary"`, `id="place-none"`)
+	// The worst place is in view before anything is picked. Without its source the ranking has all columns.
+	d.wants(`id="code-summary"`, `id="place-title"`, `id="source-wanted"`, "Drop <b>matmul-naive.c</b>", `id="before-missing"`, `class="code-below"`)
 	grid := d.grids["code"]
 	if grid == nil || grid.Rows == 0 {
 		t.Fatalf("the table is %+v", grid)
 	}
 	rows, _ := grid.View(0, 1)
+	if len(rows[0]) < 8 {
+		t.Errorf("all columns are %q", rows[0])
+	}
 	d.app.PickRow("code", 0)
-	d.wants(`id="source-wanted"`, "Drop <b>matmul-naive.c</b>", `id="before-missing"`)
 	if !strings.HasPrefix(rows[0][0], "matmul-naive.c:") || d.charts["place"] == nil || d.grids["code"].Selected != 0 {
 		t.Errorf("the worst place is %q", rows[0])
 	}
@@ -48,7 +51,13 @@ func TestCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.app.Offer(Item{File: source})
-	d.wants(`id="table-source"`, "matmul-naive.c is shown beside its lines")
+	d.wants(`id="table-source"`, "matmul-naive.c is shown beside its lines", `class="code-beside"`)
+	if rows, _ := d.grids["code"].View(0, 1); len(rows[0]) != 3 {
+		t.Errorf("beside the source, the ranking has %q", rows[0])
+	}
+	d.act(d.app.ShowAllColumns)
+	d.wants(`class="code-below"`)
+	d.act(d.app.ShowAllColumns)
 	_, line := d.app.source()
 	if g := d.grids["source"]; g == nil || g.Selected != int(line)-1 {
 		t.Fatalf("line %d is not marked", line)
@@ -56,6 +65,20 @@ func TestCode(t *testing.T) {
 	d.app.PickRow("source", 0) // a line without references is no place
 	if d.app.Screen.Picked != picked {
 		t.Error("a line without references was picked")
+	}
+	// The keys go through the lines with misses, and begin again after the last one.
+	before := d.grids["source"].Selected
+	d.act(func() { d.app.NextHot(true) })
+	if after := d.grids["source"].Selected; after == before {
+		t.Errorf("the next hot line after %d is %d", before+1, after+1)
+	}
+	for range 50 {
+		if d.act(func() { d.app.NextHot(true) }); d.grids["source"].Selected == before {
+			break
+		}
+	}
+	if d.app.Screen.Picked != picked {
+		t.Error("the hot lines do not begin again")
 	}
 	d.app.Offer(Item{File: fileWith("matmul-naive.c", []byte("int main(void) { return 0; }\n"))})
 	d.wants(`id="source-which"`, "There are 2 files named matmul-naive.c now")

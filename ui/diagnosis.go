@@ -149,17 +149,12 @@ func (a *App) askDiagnosis() {
 	}
 	if s.of != r.Profile {
 		s.verdict, s.advice = "", nil
-		if r.demo != nil && r.demo.Source != "" {
-			a.fetchSource(r.demo.Source, func(file File) {
-				if f, problem := readSource(file); problem == "" {
-					a.update(func() { a.code.sources.Add(f) })
-				}
-			}, func(error) {}) // the diagnosis says the line's number, too
-		}
+		a.fetchDemoSource()
 	}
 	s.ask(a, r, a.diagnosisQuestion(), func() {
 		if s.reply != nil {
 			s.verdict, s.advice = state.Diagnosis(s.reply, mostProblems)
+			a.drawAgain(state.TabCode)
 		}
 	})
 }

@@ -84,6 +84,7 @@
     else if (e.key === "c") focusChart(e);
     else if (/^(Arrow(Left|Right)|Home|End)$/.test(e.key) && t.matches(".tabs a")) alongTabs(t, e);
     else if (e.key === "t") press("[data-key-table]", e);
+    else if (/^[np]$/.test(e.key)) press('[data-key-hot="' + e.key + '"]', e);
     else if (e.key === "Escape" && !$("first").checkVisibility() && !document.querySelector(":popover-open")) press("#back", e);
   });
   function focusChart(e) {

@@ -10,7 +10,43 @@
 (function () {
   const tables = new Map(); // what Go handed over last, by id
   let onRows = null, onPick = null, onSort = null;
-  const shown = 18, mostHigh = 8e6;
+  const mostHigh = 8e6;
+
+  // Code is coloured by its comments, texts, numbers and reserved words.
+  const reserved = {
+    c: "alignas alignof as async auto await bool break case catch char class const constexpr continue crate decltype default delete do double else enum explicit export extern false final float fn for friend func goto if impl import in inline int interface let long loop match mod mut namespace new noexcept nullptr operator override package private protected pub public range register restrict return short signed size_t sizeof static struct super switch template this throw trait true try type typedef typename union unsigned use using var virtual void volatile where while",
+    fortran: "allocatable allocate call case character common complex contains continue cycle deallocate default dimension do double elemental else elseif end enddo endif exit external function goto if implicit in inout integer intent interface intrinsic logical module none only out parameter pointer precision private procedure program public pure real recursive result return save select stop subroutine target then type use where while",
+    hash: "and as assert async await begin break class const continue def del elif else end except export finally for from function global if import in is lambda let local module mutable not or pass raise return struct try using var while with yield",
+  };
+  for (const language in reserved) reserved[language] = new Set(reserved[language].split(" "));
+  const text = /"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'/.source, rest = /|(\b\d[\w.]*)|([A-Za-z_]\w*)/.source;
+  const tokens = {
+    c: new RegExp("(\\/\\/.*|\\/\\*.*?(?:\\*\\/|$))|(" + text + ")" + rest + "|(^\\s*#\\s*\\w+)", "g"),
+    fortran: new RegExp("(!.*|^[cC*](?=\\s).*)|(" + text + ")" + rest, "g"),
+    hash: new RegExp("(#.*)|(" + text + ")" + rest, "g"),
+  };
+  const parts = ["", "comment", "text", "number", "", "word"];
+  function colour(td, line, language, within) {
+    const pieces = [];
+    const add = (words, part) => pieces.push(part ? Object.assign(document.createElement("span"), { className: part, textContent: words }) : words);
+    let at = 0;
+    if (within) {
+      const end = line.indexOf("*/");
+      at = end < 0 ? line.length : end + 2;
+      add(line.slice(0, at), "comment");
+    }
+    const token = tokens[language];
+    token.lastIndex = at;
+    for (let m; (m = token.exec(line)); ) {
+      const part = m[4] ? (reserved[language].has(language === "fortran" ? m[4].toLowerCase() : m[4]) ? "word" : "") : parts[m.findIndex((x, i) => i && x !== undefined)];
+      if (!part) continue;
+      add(line.slice(at, m.index), "");
+      add(m[0], part);
+      at = m.index + m[0].length;
+    }
+    add(line.slice(at), "");
+    td.replaceChildren(...pieces);
+  }
 
   class Rows extends HTMLElement {
     static observedAttributes = ["table"];
@@ -63,7 +99,7 @@
       // Another order or other rows begin at the top; the same ones stay where they are.
       if (data.order !== this.order) {
         this.order = data.order;
-        this.at = -1;
+        this.at = this.selected = -1;
         this.box.scrollTop = 0;
         this.table.removeAttribute("aria-activedescendant");
       }
@@ -102,7 +138,7 @@
     // fit makes the block as high as all rows.
     fit() {
       if (!this.data || !this.clientWidth) return;
-      const count = Math.min(this.data.rows, shown);
+      const count = Math.min(this.data.rows, +this.getAttribute("rows") || 18);
       while (this.body.children.length > count) this.body.lastChild.remove();
       while (this.body.children.length < count) this.body.append(document.createElement("tr"));
       this.fill();
@@ -151,8 +187,13 @@
       else tr.removeAttribute("aria-selected");
       cells.forEach((text, i) => {
         const td = tr.children[i], kind = data.columns[i].kind;
-        if (td.className !== kind) td.className = kind;
-        if (td.textContent !== text) td.textContent = td.title = text;
+        td.className = kind;
+        const share = row.shares && row.shares[i] >= 0 ? row.shares[i] : "";
+        td.style.setProperty("--share", share);
+        td.classList.toggle("share", share !== "");
+        if (td.textContent === text) return;
+        if (kind === "code") colour(td, text, data.language, row.mark === "comment");
+        else td.textContent = td.title = text;
       });
     }
 

@@ -60,14 +60,30 @@ func TestCode(t *testing.T) {
 	}
 	p.shoot("code-picked")
 
-	p.drop(demoSource(t, "array-list"))
+	// The demo's source stands beside the ranking, with the worst line marked.
 	p.waitFor("#source-rows tbody td")
 	p.wait("the line is marked", `document.querySelector("#source-rows tr[aria-selected]")`)
-	marked := p.text("#source-rows tr[aria-selected] td:nth-child(3)")
-	if line := strings.Fields(strings.TrimPrefix(worst, "array-list.c:"))[0]; marked != line {
-		t.Errorf("line %q is marked, want %q", marked, line)
+	const marked = "#source-rows tr[aria-selected] td:nth-last-child(3)"
+	line := strings.Fields(strings.TrimPrefix(worst, "array-list.c:"))[0]
+	if is := p.text(marked); is != line {
+		t.Errorf("line %q is marked, want %q", is, line)
+	}
+	if bar := eval[string](p, `document.querySelector("#source-rows tr[aria-selected] td.share").style.getPropertyValue("--share")`); bar == "" || bar == "0" {
+		t.Errorf("the worst line's bar is %q long", bar)
+	}
+	if words := p.text("#source-rows .word"); words == "" {
+		t.Error("the source is not coloured")
 	}
 	p.shoot("code-source")
+	p.press("n")
+	p.wait("the next hot line", `document.querySelector(`+quote(marked)+`).textContent !== `+quote(line))
+	p.press("p")
+	p.wait("the line before", `document.querySelector(`+quote(marked)+`).textContent === `+quote(line))
+	p.press("t")
+	p.waitFor(`#code-wide[aria-pressed="true"]`)
+	p.wait("all columns", `document.querySelectorAll("#code-rows thead th").length > 6`)
+	p.press("t")
+	p.wait("the ranking beside the source", `document.querySelectorAll("#code-rows thead th").length === 3`)
 
 	// Another file of the same name is asked about.
 	p.drop(p.write("array-list.c", []byte("int main(void) { return 0; }\n")))
@@ -81,6 +97,8 @@ func TestCode(t *testing.T) {
 		p.waitFor("#code-rows tbody td")
 		p.shoot("code-" + by)
 	}
+	p.press("t")
+	p.waitFor(`#code-rows [data-sort="references"]`)
 	p.click(`#code-rows [data-sort="references"]`)
 	p.wait("sorted by references", `document.querySelector('#code-rows [data-sort="references"]').closest("th").ariaSort === "descending"`)
 	p.click("#code-by-line")

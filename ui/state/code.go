@@ -18,10 +18,11 @@ import (
 type Code struct {
 	*answers.Sites
 	rows  []attribution.Row
-	most  [MaxLevels][]int // rows that make most misses, by level, made when first asked for
-	first map[int]int      // rows by what identifies them: see ID
-	names []string         // of rows, made when first sorted by
-	words []string         // text that a search looks at, by row; made for the first search
+	most  [MaxLevels][]int          // rows that make most misses, by level, made when first asked for
+	first map[int]int               // rows by what identifies them: see ID
+	names []string                  // of rows, made when first sorted by
+	words []string                  // text that a search looks at, by row; made for the first search
+	files map[string]map[uint32]int // rows by file and line; made when first asked for
 }
 
 // NewCode attributes the misses of levels. r is the ranker of the profile.

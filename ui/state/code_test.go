@@ -357,3 +357,50 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 		t.Errorf("by coherence misses, %q is first", place)
 	}
 }
+
+// A line is known to begin within a comment of several lines, whatever texts hold.
+func TestInComment(t *testing.T) {
+	f := &Source{Name: "a.c", Lines: strings.Split("int a; /* one */ int b; /* two\nthree\nfour */ int c; // /*\nchar *s = \"/*\"; char q = '\\''; /*\n*/", "\n")}
+	for i, want := range []bool{false, true, true, false, true} {
+		if got := f.InComment(i); got != want {
+			t.Errorf("line %d begins within a comment: %v, want %v", i+1, got, want)
+		}
+	}
+	if f = (&Source{Name: "a.f90", Lines: []string{"x = 1 /*", "y = 2"}}); f.InComment(1) {
+		t.Error("Fortran has no comments of several lines")
+	}
+}
+
+// Before a source line stand its misses, with bars as long as its shares, and behind it its operands, the
+// one with most misses first, each with its stride.
+func TestSourceGrid(t *testing.T) {
+	view := NewCodeView(codeOf(t, demo(t, "matmul-naive", 0), attribution.Line), "L1_misses", "")
+	view.Lines = view.Code
+	lines := make([]string, 24)
+	g := view.SourceGrid(&Source{Name: "matmul-naive.c", Lines: lines}, "matmul-naive.c", 20)
+	rows, _ := g.View(0, len(lines))
+	sums := make([]float64, 2)
+	for i, row := range rows {
+		if len(row) != len(g.Columns) {
+			t.Fatalf("line %d: %q", i+1, row)
+		}
+		for l := range sums {
+			if share := g.Shares(i)[l]; share >= 0 {
+				sums[l] += share
+			} else if row[l] != "" {
+				t.Errorf("line %d: %q without a bar", i+1, row[l])
+			}
+		}
+	}
+	for l, sum := range sums {
+		if rest := view.Levels[l].Rest / view.Levels[l].Level.Misses; math.Abs(sum+rest-1) > 1e-9 {
+			t.Errorf("the bars of level %d make %g of its misses", l+1, sum)
+		}
+	}
+	if notes := rows[19][4]; !strings.HasPrefix(notes, "b constant stride ") || !strings.Contains(notes, "; a unit stride ") {
+		t.Errorf("line 20: %q", notes)
+	}
+	if hot := view.Hot("matmul-naive.c"); !slices.Equal(hot, []uint32{20, 21}) {
+		t.Errorf("hot lines %v", hot)
+	}
+}

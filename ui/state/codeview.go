@@ -22,6 +22,13 @@ type CodeView struct {
 	Document     func() *report.Document // what is exported; nil: nothing
 	// OfPlace returns the document that exports the distances of a place; nil: there is none.
 	OfPlace func(named string) func() *report.Document
+	// Brief is a ranking beside the source: it has the names, the number that it is sorted by, and the
+	// share of the misses.
+	Brief bool
+	// Lines are the same misses by source line, for the source.
+	Lines *Code
+	// Advice is the problem that the diagnosis found in a line; nil: none. It may be nil itself.
+	Advice func(file string, line uint32) *Advice
 
 	order []int
 	among []bool // by place: among those that make most misses
@@ -60,17 +67,35 @@ type column struct {
 	Column
 	level int // whose misses it has, from 0; -1: of none
 	shown func(place int) string
+	bar   bool // has a bar as long as the place's share of the misses
 }
 
 // columns are those of the grid.
 func (v *CodeView) columns() (list []column) {
-	add := func(c Column, shown func(int) string) { list = append(list, column{c, -1, shown}) }
+	add := func(c Column, shown func(int) string) {
+		list = append(list, column{Column: c, level: -1, shown: shown})
+	}
 	answer := func(key, name, about string) {
 		if c, cell, ok := v.Column(key); ok {
 			add(Column{Name: cmp.Or(name, c.Label), Key: key}, func(i int) string { return about + shown(cell(&v.rows[i]), answerWords) })
 		}
 	}
+	share := func(l int) {
+		answer(v.levelName(l)+"_share", "of "+v.levelName(l)+" misses", v.about(l))
+		list[len(list)-1].bar = true
+	}
 	add(Column{Name: PlaceName(v.By), Key: "place", Words: true}, v.Place)
+	if v.Brief {
+		l, by := v.Level(v.Sort), v.sorted()
+		if by == "place" || strings.HasSuffix(by, "_share") {
+			by = v.levelName(l) + "_misses"
+		}
+		if answer(by, "", ""); by == v.levelName(l)+"_misses" {
+			list[1].level, list[1].Name = l, v.levelName(l)+" misses"
+		}
+		share(l)
+		return list
+	}
 	answer("kind", "kind", "")
 	list[1].Column = Column{Name: "kind", Words: true}
 	answer("blocks", "", "")
@@ -80,7 +105,7 @@ func (v *CodeView) columns() (list []column) {
 		list[len(list)-1].level = l
 	}
 	l := v.Level(v.Sort)
-	answer(v.levelName(l)+"_share", "of "+v.levelName(l)+" misses", v.about(l))
+	share(l)
 	answer(v.levelName(l)+"_coherence_misses", v.levelName(l)+" coherence misses", "")
 	answer("miss_ratio", v.levelName(0)+" miss ratio", v.about(0))
 	if v.By != attribution.Object {
@@ -116,7 +141,17 @@ func (v *CodeView) Grid(picked int) *Grid {
 		}
 		return cells
 	}
+	level := v.Level(v.Sort)
 	return &Grid{
+		Shares: func(i int) []float64 {
+			shares := make([]float64, len(columns))
+			for j, c := range columns {
+				if shares[j] = -1; c.bar && i < len(v.order) {
+					shares[j] = v.shareOf(&v.rows[v.order[i]], level)
+				}
+			}
+			return shares
+		},
 		Table: t, ID: "code", Order: string(v.By) + " " + v.sorted() + " " + v.Search, Selected: slices.Index(v.order, picked),
 		Mark: func(i int) string {
 			switch {
@@ -202,12 +237,8 @@ func (v *CodeView) Sentence(place int) string {
 
 // LinePlace is the place of a line of a file, where places are lines; else -1.
 func (v *CodeView) LinePlace(file string, line uint32) int {
-	if v.By == attribution.Line {
-		for i := range v.rows {
-			if f, n := v.Location(i); f == file && n == line {
-				return i
-			}
-		}
+	if place, known := v.InFile(file)[line]; known && v.By == attribution.Line {
+		return place
 	}
 	return -1
 }
@@ -282,30 +313,129 @@ func (v *CodeView) Before(place int) *Table {
 	return t
 }
 
-// SourceGrid is a file of source code, which sites name so, with the misses of each
-// line in the gutter.
-func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
-	level := v.Level(v.Sort)
-	misses := map[uint32]float64{}
-	for i := range v.Profile.Sites.Code {
-		if s := &v.Profile.Sites.Code[i]; s.File == name {
-			misses[s.Line] += v.Levels[level].Sites[i]
+// shareOf is the share of a level's misses that a place makes, 0 to 1.
+func (c *Code) shareOf(r *attribution.Row, level int) float64 {
+	return min(r.Misses[level]/max(c.Levels[level].Level.Misses, 1), 1)
+}
+
+// InFile are the places of a file by line, where places are lines.
+func (c *Code) InFile(name string) map[uint32]int {
+	if c.files == nil {
+		c.files = map[string]map[uint32]int{}
+		for i := range c.rows {
+			r := &c.rows[i]
+			if c.files[r.File] == nil {
+				c.files[r.File] = map[uint32]int{}
+			}
+			c.files[r.File][r.Line] = i
 		}
 	}
-	t := &Table{
-		Caption: name + " with the misses in " + v.levelName(level),
-		Columns: []Column{{Name: v.levelName(level) + " misses"}, {Name: "share"}, {Name: "line"}, {Name: "source", Words: true}},
-		Rows:    len(f.Lines),
-		Row: func(i int) []string {
-			n := misses[uint32(i+1)]
-			cells := []string{"", "", strconv.Itoa(i + 1), f.Lines[i]}
-			if n > 0 {
-				cells[0], cells[1] = v.about(level)+Count(n), v.about(level)+Percent(n/max(v.Levels[level].Level.Misses, 1))
+	return c.files[name]
+}
+
+// SourceGrid is a file of source code, which sites name so. The misses of each level stand before a
+// line, as numbers and as bars, and its operands and problems behind it.
+func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
+	lines, level, levels := v.Lines.InFile(name), v.Level(v.Sort), len(v.Levels)
+	row := func(i int) *attribution.Row {
+		if place, known := lines[uint32(i+1)]; known {
+			return &v.Lines.rows[place]
+		}
+		return nil
+	}
+	t := &Table{Caption: name + " with the misses of each line", Rows: len(f.Lines)}
+	for l := range v.Levels {
+		t.Columns = append(t.Columns, Column{Name: v.levelName(l) + " misses"})
+	}
+	t.Columns = append(t.Columns, Column{Name: "line"}, Column{Name: "source", Words: true}, Column{Name: "notes", Words: true})
+	t.Row = func(i int) []string {
+		cells := make([]string, levels+3)
+		cells[levels], cells[levels+1] = strconv.Itoa(i+1), f.Lines[i]
+		if r := row(i); r != nil {
+			for l := range v.Levels {
+				if n := r.Misses[l]; n > 0 {
+					cells[l] = v.about(l) + Count(n)
+				}
 			}
-			return cells
+			cells[levels+2] = v.operands(r, level)
+		}
+		if v.Advice != nil {
+			if p := v.Advice(name, uint32(i+1)); p != nil {
+				cells[levels+2] = p.Rank + ". " + p.Kind + "; " + cells[levels+2]
+			}
+		}
+		return cells
+	}
+	return &Grid{
+		Table: t, ID: "source", Order: name + f.Path, Selected: int(line) - 1,
+		Code: append(make([]bool, levels+1), true), Language: Language(name),
+		Mark: func(i int) string {
+			if f.InComment(i) {
+				return "comment"
+			}
+			return ""
+		},
+		Shares: func(i int) []float64 {
+			shares := make([]float64, levels+2)
+			r := row(i)
+			for l := range shares {
+				if shares[l] = -1; r != nil && l < levels {
+					shares[l] = v.shareOf(r, l)
+				}
+			}
+			if r != nil {
+				shares[levels+1] = v.shareOf(r, level) // how warm the line is
+			}
+			return shares
 		},
 	}
-	return &Grid{Table: t, ID: "source", Order: name + f.Path, Selected: int(line) - 1, Code: []bool{3: true}}
+}
+
+// operands says of the variables of a line how their addresses follow each other, and how many of its
+// misses are theirs.
+func (v *CodeView) operands(r *attribution.Row, level int) string {
+	type operand struct {
+		name   string
+		misses float64
+		sum    profile.Site
+	}
+	var list []operand
+	for _, i := range r.Sites {
+		s := &v.Profile.Sites.Code[i]
+		at := slices.IndexFunc(list, func(o operand) bool { return o.name == s.Variable })
+		if at < 0 {
+			at, list = len(list), append(list, operand{name: s.Variable})
+		}
+		list[at].misses += v.Levels[level].Sites[i]
+		for c, n := range s.Strides {
+			list[at].sum.Strides[c] += n
+		}
+	}
+	sort.SliceStable(list, func(i, j int) bool { return list[i].misses > list[j].misses })
+	var texts []string
+	for _, o := range list {
+		text := strings.TrimSpace(o.name + " " + o.sum.Stride().String() + " stride")
+		if len(list) > 1 && o.misses > 0 && o.name != "" {
+			text += " " + v.about(level) + Percent(o.misses/r.Misses[level])
+		}
+		if o.name != "" || len(list) == 1 {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Hot are the lines of a file, in their order, that make a share of the misses of the level in
+// question which is worth a look: 1 % of them.
+func (v *CodeView) Hot(name string) (hot []uint32) {
+	level := v.Level(v.Sort)
+	for line, place := range v.Lines.InFile(name) {
+		if v.shareOf(&v.Lines.rows[place], level) >= 0.01 {
+			hot = append(hot, line)
+		}
+	}
+	slices.Sort(hot)
+	return hot
 }
 
 // MissingLine says that a file is too short for a line that the profile names.

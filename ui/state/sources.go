@@ -21,6 +21,69 @@ type Source struct {
 	Name  string // without folder
 	Path  string // as the browser tells it, for telling files of one name apart
 	Lines []string
+
+	inComment []bool // by line: it begins within a comment; made when first asked for
+}
+
+// InComment reports whether a line, from 0, begins within a comment of several lines, as C has.
+func (f *Source) InComment(line int) bool {
+	if f.inComment == nil {
+		f.inComment = make([]bool, len(f.Lines))
+		if Language(f.Name) == "c" {
+			within := false
+			for i, text := range f.Lines {
+				f.inComment[i], within = within, endsInComment(text, within)
+			}
+		}
+	}
+	return f.inComment[line]
+}
+
+// endsInComment reports whether a comment of several lines is open at the end of a line.
+func endsInComment(text string, within bool) bool {
+	for {
+		if within {
+			_, rest, closed := strings.Cut(text, "*/")
+			if !closed {
+				return true
+			}
+			text = rest
+		}
+		at := strings.IndexAny(text, `/"'`)
+		if at < 0 {
+			return false
+		}
+		within = strings.HasPrefix(text[at:], "/*")
+		switch {
+		case within:
+			text = text[at+2:]
+		case strings.HasPrefix(text[at:], "//"):
+			return false
+		case text[at] == '/':
+			text = text[at+1:]
+		default: // a text, to its end
+			quote := text[at]
+			for at++; at < len(text) && text[at] != quote; at++ {
+				if text[at] == '\\' {
+					at++
+				}
+			}
+			text = text[min(at+1, len(text)):]
+		}
+	}
+}
+
+// Language is how tables.js colours a file: "fortran", "hash" for languages whose comments begin with #,
+// and "c" for all others.
+func Language(name string) string {
+	switch ending := strings.ToLower(path.Ext(name)); {
+	case ending == "":
+	case strings.Contains(" .f .for .ftn .f77 .f90 .f95 .f03 .f08 .f18 ", " "+ending+" "):
+		return "fortran"
+	case strings.Contains(" .py .jl .nim ", " "+ending+" "):
+		return "hash"
+	}
+	return "c"
 }
 
 // sourceEndings are those of source code, which no trace has.

@@ -68,7 +68,7 @@ func (b *browser) Grid(g *state.Grid) {
 	depths := list(len(g.Depths), func(i int) any { return g.Depths[i] })
 	script("Tables").Call("set", map[string]any{
 		"depths": depths, "id": g.ID, "caption": g.Caption, "columns": columns, "rows": g.Rows,
-		"sort": g.Sort, "order": g.Order, "selected": g.Selected,
+		"sort": g.Sort, "order": g.Order, "selected": g.Selected, "language": g.Language,
 	})
 }
 
@@ -80,7 +80,12 @@ func (b *browser) rows(id string, first, count int) any {
 	}
 	rows, marks := g.View(first, count)
 	return list(len(rows), func(i int) any {
-		return map[string]any{"cells": words(rows[i]), "mark": marks[i]}
+		row := map[string]any{"cells": words(rows[i]), "mark": marks[i]}
+		if g.Shares != nil {
+			shares := g.Shares(max(first, 0) + i)
+			row["shares"] = list(len(shares), func(c int) any { return shares[c] })
+		}
+		return row
 	})
 }
 
