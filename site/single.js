@@ -8,7 +8,7 @@
 "use strict";
 (function () {
   const bundle = ["single.js", "wasm_exec.js", "worker.js"]; // what a worker runs
-  const types = { wasm: "application/wasm", c: "text/plain; charset=utf-8" };
+  const types = { wasm: "application/wasm", c: "text/plain; charset=utf-8", html: "text/html; charset=utf-8" };
   const page = self.document;
   const found = page ? parsed().then(collect) : arrived();
 
@@ -59,12 +59,13 @@
     }
   };
 
-  // The demos' sources are opened out of the file as well.
+  // The demos' sources and the manual are opened out of the file as well.
   if (page) page.addEventListener("click", async (event) => {
-    const link = event.target.closest('a[href^="demos/"]');
+    const link = event.target.closest('a[href^="demos/"], a[href^="docs/"]');
     if (!link) return;
     event.preventDefault();
-    const response = await fetch(link.getAttribute("href"));
+    const name = link.getAttribute("href");
+    const response = await fetch(name.startsWith("docs/") ? "manual.html" : name);
     open(URL.createObjectURL(await response.blob()));
   });
 })();

@@ -8,6 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"path"
+	"regexp"
+	"strings"
 )
 
 //go:embed all:dist
@@ -19,7 +22,43 @@ var demos embed.FS
 //go:embed docs/*.md
 var manual embed.FS
 
-// ManualPage returns a page of the manual, in Markdown.
+// Topic is a page of the manual.
+type Topic struct {
+	Name  string // as in `stackglass help NAME` and docs/NAME.html
+	Title string
+	Group string // the heading of docs/index.md that the page is listed under
+	File  string // the path of its Markdown in the repository
+}
+
+// documented are pages of the manual that lie beside the code that they describe.
+var documented = map[string]string{"core/MODELS.md": "models", "core/trace/sgt/FORMAT.md": "sgt", "core/loops/FORMAT.md": "sgl"}
+
+var listed = regexp.MustCompile(`(?m)^## (.*)$|^- \[([^\]]*)\]\(([^)]*\.md)\)`)
+
+// Manual lists the pages of the manual, in the order of docs/index.md, which comes first.
+func Manual() []Topic {
+	text, err := manual.ReadFile("docs/index.md")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	topics := []Topic{{Name: "index", Title: "Manual", File: "site/docs/index.md"}}
+	group := ""
+	for _, m := range listed.FindAllStringSubmatch(string(text), -1) {
+		if m[1] != "" {
+			group = m[1]
+			continue
+		}
+		file := path.Join("site/docs", m[3])
+		name, ok := documented[file]
+		if !ok {
+			name = strings.TrimSuffix(m[3], ".md")
+		}
+		topics = append(topics, Topic{name, m[2], group, file})
+	}
+	return topics
+}
+
+// ManualPage returns a page of the manual that lies in docs, in Markdown.
 func ManualPage(name string) ([]byte, error) { return manual.ReadFile("docs/" + name + ".md") }
 
 // ErrNotBuilt reports that the program was built without the page in site/dist.

@@ -16,9 +16,11 @@ func TestManualPages(t *testing.T) {
 	p := openPage(t)
 	p.visit("/docs/index.html")
 	pages := eval[[]string](p, `[...document.querySelectorAll("nav a")].map((a) => a.pathname)`)
-	if len(pages) < 4 {
+	if len(pages) < 25 {
 		t.Fatalf("the manual has the pages %q only", pages)
 	}
+	p.visit("/docs/tutorial.html?q=conflict+padding")
+	p.waitFor(`#found a[href^="padding.html#"]`)
 	for _, page := range pages {
 		p.visit(page)
 		p.waitFor(".manual h1")

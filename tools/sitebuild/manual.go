@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"html"
 	"html/template"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 
@@ -12,58 +16,183 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 
+	"github.com/stackglass/stackglass/site"
 	"github.com/stackglass/stackglass/site/policy"
 )
 
 // manualPage is a page of the manual.
-type manualPage struct{ File, Title, text string }
+type manualPage struct {
+	site.Topic
+	Body template.HTML
+}
 
-// manualOrder is the order in which a reader needs the pages.
-var manualOrder = []string{"index", "record", "ask", "predict", "host"}
+// manualGroup are the pages below one heading of the manual's menu.
+type manualGroup struct {
+	Title string
+	Pages []manualPage
+}
 
 var (
-	inManual = regexp.MustCompile(`href="([a-z-]+)\.md`)
-	// A link to a file of the repository, which is not on the site: its text is enough.
-	inRepository = regexp.MustCompile(`<a href="\.\./[^"]*">(.*?)</a>`)
-	codeBlock    = regexp.MustCompile(`<pre>`)
+	localLink   = regexp.MustCompile(`(?s)<a href="([^":#]*)(#[^"]*)?">(.*?)</a>`)
+	codeBlock   = regexp.MustCompile(`<pre>`)
+	wideTable   = regexp.MustCompile(`(?s)<table>.*?</table>`)
+	headingHTML = regexp.MustCompile(`(?s)<h([123]) id="([^"]*)">(.*?)</h[123]>`)
+	anyTag      = regexp.MustCompile(`<[^>]*>`)
+	anchorID    = regexp.MustCompile(` id="([^"]*)"`)
+	picture     = regexp.MustCompile(`src="([a-z-]+\.svg)"`)
+	spaces      = regexp.MustCompile(`\s+`)
 )
 
-// writeManual writes site/docs as pages of docs/, under the page's policy.
-func (b *build) writeManual() error {
-	var pages []manualPage
-	for _, name := range manualOrder {
-		text, err := os.ReadFile("site/docs/" + name + ".md")
+// manualPages renders the manual's Markdown.
+func manualPages() (pages []manualPage, err error) {
+	topics := site.Manual()
+	names := map[string]string{}
+	for _, topic := range topics {
+		names[topic.File] = topic.Name
+	}
+	markdown := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	for _, topic := range topics {
+		text, err := os.ReadFile(topic.File)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
-		pages = append(pages, manualPage{name + ".html", title, string(text)})
+		var body bytes.Buffer
+		if err := markdown.Convert(text, &body); err != nil {
+			return nil, fmt.Errorf("%s: %w", topic.File, err)
+		}
+		linked := localLink.ReplaceAllStringFunc(body.String(), func(link string) string {
+			parts := localLink.FindStringSubmatch(link)
+			if parts[1] == "" {
+				return link
+			}
+			if name := names[path.Join(path.Dir(topic.File), parts[1])]; name != "" {
+				return `<a href="` + name + ".html" + parts[2] + `">` + parts[3] + "</a>"
+			}
+			return parts[3] // a file of the repository, which is not on the site
+		})
+		linked = codeBlock.ReplaceAllString(linked, `<pre tabindex="0">`) // they scroll
+		linked = wideTable.ReplaceAllString(linked, `<div class="wide" tabindex="0">$0</div>`)
+		pages = append(pages, manualPage{topic, template.HTML(linked)})
+	}
+	return pages, nil
+}
+
+// grouped returns the pages in groups, without the first page, which lists all.
+func grouped(pages []manualPage) (groups []manualGroup) {
+	for _, page := range pages[1:] {
+		if len(groups) == 0 || groups[len(groups)-1].Title != page.Group {
+			groups = append(groups, manualGroup{Title: page.Group})
+		}
+		last := &groups[len(groups)-1]
+		last.Pages = append(last.Pages, page)
+	}
+	return groups
+}
+
+// manualIndex is the script with the sections that the manual's search looks through: the page, the anchor,
+// the page's title, the heading and the text of each.
+func manualIndex(pages []manualPage) ([]byte, error) {
+	var sections [][5]string
+	plain := func(text string) string {
+		return strings.TrimSpace(spaces.ReplaceAllString(html.UnescapeString(anyTag.ReplaceAllString(text, " ")), " "))
+	}
+	for _, page := range pages {
+		body := string(page.Body)
+		at := headingHTML.FindAllStringSubmatchIndex(body, -1)
+		for i, m := range at {
+			end := len(body)
+			if i+1 < len(at) {
+				end = at[i+1][0]
+			}
+			sections = append(sections, [5]string{page.Name, body[m[4]:m[5]], page.Title, plain(body[m[6]:m[7]]), plain(body[m[1]:end])})
+		}
+	}
+	text, err := json.Marshal(sections)
+	return append(append([]byte("window.manualIndex="), text...), ";\n"...), err
+}
+
+// writeManual writes the manual as pages of docs/, under the page's policy.
+func (b *build) writeManual() error {
+	pages, err := manualPages()
+	if err != nil {
+		return err
+	}
+	index, err := manualIndex(pages)
+	if err == nil {
+		err = b.write("manual-index.js", index)
+	}
+	if err != nil {
+		return err
 	}
 	layout, err := template.New("manual.tmpl").Funcs(template.FuncMap{"address": b.address}).ParseFiles("site/manual.tmpl")
 	if err != nil {
 		return err
 	}
-	markdown := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	for _, page := range pages {
-		var body, out bytes.Buffer
-		if err := markdown.Convert([]byte(page.text), &body); err != nil {
-			return fmt.Errorf("site/docs, %s: %w", page.Title, err)
-		}
-		text := inManual.ReplaceAllString(body.String(), `href="$1.html`)
-		text = inRepository.ReplaceAllString(text, "$1")
-		text = codeBlock.ReplaceAllString(text, `<pre tabindex="0">`) // which scroll
+		var out bytes.Buffer
 		err := layout.Execute(&out, struct {
 			manualPage
 			Policy string
-			Pages  []manualPage
-			Body   template.HTML
-		}{page, policy.Meta, pages, template.HTML(text)})
+			Groups []manualGroup
+		}{page, policy.Meta, grouped(pages)})
 		if err != nil {
 			return err
 		}
-		if err := b.write("docs/"+page.File, out.Bytes()); err != nil {
+		if err := b.write("docs/"+page.Name+".html", out.Bytes()); err != nil {
 			return err
 		}
 	}
-	return nil
+	pictures, err := os.ReadDir("site/docs")
+	for _, file := range pictures {
+		if err == nil && path.Ext(file.Name()) == ".svg" {
+			err = b.copy("docs/"+file.Name(), "site/docs/"+file.Name())
+		}
+	}
+	return err
+}
+
+// manualInOne returns the manual as one document without scripts, for the page in one file. Anchors begin
+// with the names of their pages.
+func manualInOne(styles, policy string) (string, error) {
+	pages, err := manualPages()
+	if err != nil {
+		return "", err
+	}
+	for i, page := range pages {
+		body := anchorID.ReplaceAllString(string(page.Body), ` id="`+page.Name+`--$1"`)
+		body = localLink.ReplaceAllStringFunc(body, func(link string) string {
+			parts := localLink.FindStringSubmatch(link)
+			to := strings.TrimSuffix(parts[1], ".html")
+			if to == "" {
+				to = page.Name
+			}
+			if parts[2] != "" {
+				to += "--" + parts[2][1:]
+			}
+			return `<a href="#` + to + `">` + parts[3] + "</a>"
+		})
+		body = picture.ReplaceAllStringFunc(body, func(src string) string {
+			content, fault := os.ReadFile("site/docs/" + picture.FindStringSubmatch(src)[1])
+			if fault != nil {
+				err = fault
+			}
+			return `src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString(content) + `"`
+		})
+		pages[i].Body = template.HTML(body)
+	}
+	if err != nil {
+		return "", err
+	}
+	layout, err := template.ParseFiles("site/manual-one.tmpl")
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	err = layout.Execute(&out, struct {
+		Policy string
+		Styles template.CSS
+		Groups []manualGroup
+		Pages  []manualPage
+	}{policy, template.CSS(styles), grouped(pages), pages})
+	return out.String(), err
 }

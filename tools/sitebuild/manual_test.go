@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"html"
 	"os"
 	"path/filepath"
@@ -9,35 +10,104 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/site"
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// Every page of the manual is made, under the policy, and its links lead to files of the site.
+var (
+	linkOrFile = regexp.MustCompile(`(?:href|src|data-index)="([^"#]*)(?:#([^"]*))?"`)
+	inSearch   = regexp.MustCompile(`(?s)window\.manualIndex=(.*);`)
+)
+
+// Every page of the manual is made, under the policy. Its links lead to files of the site, and to anchors
+// that exist.
 func TestManual(t *testing.T) {
-	sources, err := filepath.Glob("site/docs/*.md")
-	if err != nil || len(sources) != len(manualOrder) {
-		t.Fatalf("site/docs has %d pages, and the manual %d (%v)", len(sources), len(manualOrder), err)
-	}
 	b := made(t)
-	link := regexp.MustCompile(`(?:href|src)="([^"#]+)`)
-	for _, name := range manualOrder {
-		folder := filepath.Join(b.out, "docs")
-		text, err := os.ReadFile(filepath.Join(folder, name+".html"))
+	folder := filepath.Join(b.out, "docs")
+	topics := site.Manual()
+	if len(topics) < 25 {
+		t.Fatalf("the manual has %d pages only", len(topics))
+	}
+	pages := map[string]string{}
+	for _, topic := range topics {
+		text, err := os.ReadFile(filepath.Join(folder, topic.Name+".html"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		page := html.UnescapeString(string(text))
+		pages[topic.Name+".html"] = html.UnescapeString(string(text))
+	}
+	for name, page := range pages {
 		if !strings.Contains(page, policy.Meta) || strings.Count(page, "<h1") != 1 {
 			t.Errorf("%s has no policy, or not one heading", name)
 		}
-		links := link.FindAllStringSubmatch(page, -1)
+		links := linkOrFile.FindAllStringSubmatch(page, -1)
 		for _, to := range links {
-			if _, err := os.Stat(filepath.Join(folder, to[1])); err != nil {
-				t.Errorf("%s leads to %s: %v", name, to[1], err)
+			target, anchor := to[1], to[2]
+			if _, err := os.Stat(filepath.Join(folder, target)); err != nil {
+				t.Errorf("%s leads to %s: %v", name, target, err)
+			}
+			if target == "" {
+				target = name
+			}
+			if anchor != "" && !strings.Contains(pages[target], `id="`+anchor+`"`) {
+				t.Errorf("%s leads to %s#%s, and there is no such anchor", name, target, anchor)
 			}
 		}
-		if !slices.ContainsFunc(links, func(to []string) bool { return to[1] == "ask.html" }) {
+		if !slices.ContainsFunc(links, func(to []string) bool { return to[1] == "tutorial.html" }) {
 			t.Errorf("%s has no links to other pages", name)
 		}
+	}
+}
+
+// The index of the search has every page, with text and an anchor of the page.
+func TestManualIndex(t *testing.T) {
+	b := made(t)
+	address, err := b.address("manual-index.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile(filepath.Join(b.out, address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sections [][5]string
+	if err := json.Unmarshal(inSearch.FindSubmatch(script)[1], &sections); err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]bool{}
+	for _, s := range sections {
+		pages[s[0]] = true
+		if s[0] == "stack-distance" && s[1] == "sets" && !strings.Contains(s[4], "65,536") {
+			t.Errorf("a section has the text %q", s[4])
+		}
+	}
+	if len(pages) != len(site.Manual()) {
+		t.Errorf("the index has %d of %d pages", len(pages), len(site.Manual()))
+	}
+}
+
+// The manual in one document leads only to its own anchors.
+func TestManualInOne(t *testing.T) {
+	text, err := manualInOne("p{}", "default-src 'none'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := html.UnescapeString(text)
+	anchors := map[string]bool{}
+	for _, m := range anchorID.FindAllStringSubmatch(page, -1) {
+		if anchors[m[1]] {
+			t.Errorf("the anchor %s occurs twice", m[1])
+		}
+		anchors[m[1]] = true
+	}
+	links := 0
+	for _, to := range linkOrFile.FindAllStringSubmatch(page, -1) {
+		links++
+		if to[1] != "" && !strings.HasPrefix(to[1], "data:") || to[2] != "" && !anchors[to[2]] {
+			t.Errorf("it leads to %s#%s", to[1], to[2])
+		}
+	}
+	if links < 100 {
+		t.Errorf("it has %d links", links)
 	}
 }

@@ -22,7 +22,7 @@ import (
 //
 //  1. scripts and styles as elements, allowed by their hashes alone;
 //  2. the icon as a data address;
-//  3. programs, demos and the workers' script as elements that the browser does not run;
+//  3. programs, demos, the manual and the workers' script as elements that the browser does not run;
 //     site/single.js serves them.
 //
 // A page opened as a file has no origin from which it could load something, so its policy allows no
@@ -32,6 +32,7 @@ type single struct {
 	page            string
 	names           map[string]string // of files with hashes, by names without
 	scripts, styles []string          // hashes for the policy
+	style           string            // of the page and the manual
 	last            strings.Builder   // the end of the body
 }
 
@@ -42,7 +43,6 @@ var (
 	policyText   = regexp.MustCompile(`(<code id="policy">)[^<]*(</code>\. It lets scripts connect to) this site only`)
 	styleLink    = regexp.MustCompile(`<link rel="stylesheet" href="([^"]+)">`)
 	iconLink     = regexp.MustCompile(`(<link rel="icon" href=")([^"]+)"`)
-	manualLink   = regexp.MustCompile(` *<a href="docs/[^>]*>[^<]*</a>\n`)
 	manifestLink = regexp.MustCompile(`<link rel="manifest"[^>]*>\n?`)
 	scriptTag    = regexp.MustCompile(`<script src="([^"]+)"( defer)?></script>\n?`)
 	hashInName   = regexp.MustCompile(`\.[0-9a-f]{16}(\.[a-z]+)$`)
@@ -100,14 +100,15 @@ func source(text string) string {
 func (s *single) inlineStyles() error {
 	return s.replace(styleLink, func(parts []string) (string, error) {
 		text, err := s.read(parts[1])
-		s.styles = append(s.styles, source(string(text)))
-		return "<style>" + string(text) + "</style>", err
+		manual, fault := s.read(s.names["manual.css"])
+		s.style = string(text) + "\n" + string(manual)
+		s.styles = append(s.styles, source(s.style))
+		return "<style>" + s.style + "</style>", errors.Join(err, fault)
 	})
 }
 
 func (s *single) inlineIcon() error {
 	s.page = manifestLink.ReplaceAllString(s.page, "")
-	s.page = manualLink.ReplaceAllString(s.page, "") // it is not in the file
 	return s.replace(iconLink, func(parts []string) (string, error) {
 		picture, err := s.read(parts[2])
 		return parts[1] + "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(picture) + `"`, err
@@ -121,14 +122,15 @@ func (s *single) addFiles() error {
 			continue
 		}
 		content, err := s.read(s.names[name])
+		if err == nil {
+			err = s.addFile(name, content)
+		}
 		if err != nil {
 			return err
 		}
-		packed, err := gzipped(content)
-		if err != nil {
-			return err
-		}
-		s.last.WriteString(`<script type="text/plain" data-file="` + name + `">` + base64.StdEncoding.EncodeToString(packed) + "</script>\n")
+	}
+	if err := s.addManual(); err != nil {
+		return err
 	}
 	worker, err := s.read(s.names["worker.js"])
 	if err != nil {
@@ -137,6 +139,23 @@ func (s *single) addFiles() error {
 	element, err := inline(`type="text/plain" data-file="worker.js"`, worker)
 	s.last.WriteString(element + "\n")
 	return err
+}
+
+// addFile adds a file that site/single.js serves.
+func (s *single) addFile(name string, content []byte) error {
+	packed, err := gzipped(content)
+	s.last.WriteString(`<script type="text/plain" data-file="` + name + `">` + base64.StdEncoding.EncodeToString(packed) + "</script>\n")
+	return err
+}
+
+// addManual adds the manual as one document. It is opened from the page's memory, so the page's policy
+// applies to it, too: both have the same style.
+func (s *single) addManual() error {
+	manual, err := manualInOne(s.style, "default-src 'none'; img-src data:; style-src "+source(s.style)+"; base-uri 'none'; form-action 'none'")
+	if err != nil {
+		return err
+	}
+	return s.addFile("manual.html", []byte(manual))
 }
 
 // fetched reports files that the page fetches: programs, and the demos' traces and sources.

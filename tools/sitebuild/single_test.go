@@ -96,7 +96,10 @@ func TestSingleHasFiles(t *testing.T) {
 			}
 		}
 	}
-	if want := 4 + 2*len(list); len(found) != want {
+	if !strings.Contains(found["manual.html"], `<article id="tutorial">`) {
+		t.Error("it has no manual")
+	}
+	if want := 5 + 2*len(list); len(found) != want {
 		t.Errorf("%d files, want %d", len(found), want)
 	}
 }

@@ -96,6 +96,7 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("stackglass {{.Version}}\n")
 	root.SuggestionsMinimumDistance = 2
 	root.SetHelpCommand(a.help())
+	root.SetHelpFunc(a.printHelp)
 	root.AddCommand(
 		a.analyze(), a.simulate(), a.validate(), a.fold(), a.unfold(), a.scale(), a.compare(), a.export(), a.info(),
 		a.convert(), a.check(),

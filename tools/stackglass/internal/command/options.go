@@ -400,6 +400,9 @@ func (a *app) print(format string, d *report.Document) error {
 			a.warn(w)
 		}
 	}
+	if width := a.width(); width > 0 && format == string(report.Text) {
+		d = fit(d, width)
+	}
 	if err := d.Write(a.stdout, report.Format(format)); err != nil {
 		return &outputError{path: "standard output", err: err}
 	}

@@ -1,39 +1,150 @@
 package command
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stackglass/stackglass/site"
 )
 
 // TestManualIsTrue runs the command lines that README.md and the manual show, and compares what they print.
+// The blocks of a page run one after the other in a folder of their own, in which they find the repository's
+// folders and the traces of testdata/manual. With -update it writes what the commands print into the pages.
 func TestManualIsTrue(t *testing.T) {
-	t.Chdir(filepath.Join("..", "..", "..", "..")) // files are named as they are from there
-	pages, err := filepath.Glob("site/docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("no pages of the manual: %v", err)
+	repository, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
 	}
 	shown := 0
-	for _, page := range append(pages, "README.md") {
-		text, err := os.ReadFile(page)
+	pages := []string{"README.md"}
+	for _, topic := range site.Manual() {
+		if strings.HasPrefix(topic.File, "site/docs/") {
+			pages = append(pages, topic.File)
+		}
+	}
+	for _, page := range pages {
+		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
+			file := filepath.Join(repository, page)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			manualFolder(t, repository)
+			blocks := strings.Split(string(text), "```console\n")
+			for i, rest := range blocks[1:] {
+				block, after, closed := strings.Cut(rest, "```\n")
+				if !closed {
+					t.Fatalf("%s: a console block has no end", page)
+				}
+				printed := runBlock(t, block)
+				shown += strings.Count(block, "\n$ ") + 1
+				if *update {
+					blocks[i+1] = printed + "```\n" + after
+				} else if printed != block {
+					t.Errorf("%s shows\n%s\nthe commands print\n%s", page, block, printed)
+				}
+			}
+			if updated := strings.Join(blocks, "```console\n"); *update && updated != string(text) {
+				if err := os.WriteFile(file, []byte(updated), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	if shown < 20 {
+		t.Errorf("only %d command lines are shown", shown)
+	}
+}
+
+// manualFolder changes to a folder like the one in which the manual's reader is.
+func manualFolder(t *testing.T, repository string) {
+	folder := t.TempDir()
+	traces, err := filepath.Glob(filepath.Join("testdata", "manual", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trace := range traces {
+		content, err := os.ReadFile(trace)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, filepath.Base(trace)), content, 0o644)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, block := range strings.Split(string(text), "```")[1:] {
-			rest, ok := strings.CutPrefix(block, "console\n$ bin/stackglass ")
-			if !ok {
-				continue
-			}
-			line, want, _ := strings.Cut(rest, "\n")
-			got := stackglass(strings.Fields(line)...)
-			if got.stdout != want || got.code != 0 {
-				t.Errorf("stackglass %s prints\n%s\n%s says\n%s", line, got.stdout, page, want)
-			}
-			shown++
+	}
+	for _, name := range []string{"core", "site", "tools"} {
+		if err := os.Symlink(filepath.Join(repository, name), filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if shown < 4 {
-		t.Errorf("only %d command lines are shown", shown)
+	t.Chdir(folder)
+}
+
+// runBlock runs the commands of a console block, each behind "$ ", and returns the block as they print it.
+// A command may end in | head -N. After one with another exit code than 0, the next one must be echo $?.
+func runBlock(t *testing.T, block string) string {
+	var out strings.Builder
+	code := 0
+	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", "\\ ")) {
+		command, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "$ ")
+		if !ok {
+			continue
+		}
+		shown := strings.ReplaceAll(command, "\\ ", "\\\n")
+		out.WriteString("$ " + shown + "\n")
+		if command == "echo $?" {
+			out.WriteString(strconv.Itoa(code) + "\n")
+			code = 0
+			continue
+		}
+		line, head, _ := strings.Cut(strings.ReplaceAll(command, "\\ ", " "), " | head -")
+		words := shellWords(line)
+		if code != 0 || len(words) == 0 || !slices.Contains([]string{"stackglass", "bin/stackglass"}, words[0]) {
+			t.Fatalf("%q cannot be run after exit code %d", command, code)
+		}
+		got := stackglass(words[1:]...)
+		lines := strings.SplitAfter(got.stdout, "\n")
+		if most, err := strconv.Atoi(head); err == nil {
+			lines = lines[:min(most, len(lines))]
+		}
+		out.WriteString(strings.Join(lines, ""))
+		if code = got.code; code != 0 {
+			out.WriteString(got.stderr)
+		}
 	}
+	if code != 0 {
+		t.Errorf("a command of this block fails with code %d:\n%s", code, out.String())
+	}
+	return out.String()
+}
+
+// shellWords divides a command line like a shell: quotes keep blanks.
+func shellWords(line string) (list []string) {
+	var word bytes.Buffer
+	quote, some := byte(0), false
+	for i := range len(line) {
+		switch c := line[i]; {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, some = c, true
+		case quote == 0 && c == ' ':
+			if word.Len() > 0 || some {
+				list = append(list, word.String())
+			}
+			word.Reset()
+			some = false
+		default:
+			word.WriteByte(c)
+		}
+	}
+	if word.Len() > 0 || some {
+		list = append(list, word.String())
+	}
+	return list
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/stackglass/stackglass/core"
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/simulate"
@@ -101,21 +102,39 @@ func (a *app) help() *cobra.Command {
 		Use:   "help [VERB or TOPIC]",
 		Short: "Help about any command, or a page of the manual",
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return verbs(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
+			names := verbs(cmd.Root())
+			for _, topic := range site.Manual() {
+				names = append(names, topic.Name)
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, _, err := cmd.Root().Find(args)
 			if err != nil {
-				if page, err := site.ManualPage(strings.Join(args, " ")); err == nil {
-					_, err = cmd.OutOrStdout().Write(page)
-					return err
+				if page := manualPage(strings.Join(args, " ")); page != nil {
+					return a.write(page)
 				}
 				return unknownVerb(cmd.Root(), args)
 			}
-			about.InitDefaultHelpFlag()
 			return about.Help()
 		},
 	}
+}
+
+// manualPage returns a page of the manual, in Markdown, or nil.
+func manualPage(name string) []byte {
+	for _, topic := range site.Manual() {
+		if topic.Name != name {
+			continue
+		}
+		page, err := site.ManualPage(name)
+		if err != nil {
+			page, err = core.Documents.ReadFile(strings.TrimPrefix(topic.File, "core/"))
+		}
+		must(err) // it is embedded, and checked by a test
+		return page
+	}
+	return nil
 }
 
 // wanted describes the values of an option, by its type.
