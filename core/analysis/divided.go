@@ -316,6 +316,7 @@ func (d *Divided) take(c *stretching) error {
 		d.give(c)
 		return nil
 	}
+	d.reads = d.reads && d.reading()
 	if err := d.pass(c.segment.To); err != nil {
 		return err
 	}
