@@ -53,6 +53,14 @@ func (x *chunkIndex) references(p trace.Position) uint64 {
 	return min(x.before[i]+p.Rows, x.before[i+1])
 }
 
+// border returns the first border of a chunk that is not before a number of references.
+func (x *chunkIndex) border(references uint64) uint64 {
+	return x.before[sort.Search(len(x.chunks), func(i int) bool { return x.before[i] >= references })]
+}
+
+// below returns the last border of a chunk that is not behind a number of references.
+func (x *chunkIndex) below(references uint64) uint64 { return x.before[x.at(references)] }
+
 // even moves a number of references to a nearby beginning of a chunk, so that nothing is
 // decoded twice. Nearby is a small part of a segment of this length.
 func (x *chunkIndex) even(references, segment uint64) uint64 {

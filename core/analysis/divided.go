@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"errors"
 	"io"
 	"slices"
 
@@ -36,6 +37,10 @@ type Divided struct {
 	fixed       bool
 	moves       bool // blocks of memory matter
 	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
+
+	helped trace.Kinds // events that helpers read
+	wide   bool        // the live analyses read more of them
+	narrow uint64      // references before which they did
 }
 
 // Helper analyses stretches elsewhere. The goroutine that steps the run calls its methods,
@@ -62,6 +67,9 @@ type DividedOptions struct {
 	// SegmentReferences is the length of segments; 0 chooses it.
 	SegmentReferences int
 	MemoryBytes       uint64 // that the run may take, most of it for its analyses; 0: any
+	// Narrow has no events read that only analyses take for which no segment can be analysed: in segments,
+	// and once these analyses read no more rows. The run has no [Divided.State] then, which counts rows.
+	Narrow bool
 }
 
 type helping struct {
@@ -113,6 +121,10 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	if d.reads = d.reading(); d.reads {
 		d.most = min(d.most, foldedStretch)
 	}
+	if d.helped = d.events; o.Narrow {
+		d.helped = d.inSegments()
+	}
+	d.wide = d.helped != d.events
 	if s := uint64(o.SegmentReferences); s > 0 {
 		d.least, d.most, d.fixed = 1, s, true
 	}
@@ -125,6 +137,25 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 // memoryShare: each reference of a stretch may be to a new line, which takes about 60 bytes in
 // each of the stack, the set tables and the join.
 const memoryShare = 512
+
+// State returns the state of the run: see [Runner.State]. It cannot be encoded if rows were left out.
+func (d *Divided) State() *State {
+	s := d.Runner.State()
+	if d.helped != d.events {
+		s.failed = errNarrow
+	}
+	return s
+}
+
+var errNarrow = errors.New("analysis: the state of a run that leaves events out; see DividedOptions.Narrow")
+
+// look finds out whether rows of segments have to be read, and all events.
+func (d *Divided) look() {
+	if d.reads = d.reads && d.reading(); d.wide && !d.reads {
+		d.wide, d.narrow = false, d.index.border(d.index.references(d.mover.Position())+1)
+		d.mover.Narrow(trace.AllKinds | d.helped)
+	}
+}
 
 // Step analyses one batch or a part of one, appends a segment, or waits a moment for one. See
 // [Runner.Step] for its results.
@@ -142,6 +173,7 @@ func (d *Divided) share() {
 	if d.rows < d.resumeRows || d.pending() || d.rest.pending() {
 		return
 	}
+	d.look()
 	for _, h := range d.helpers {
 		if h.claim != nil {
 			if _, ended := h.Analysed(); !ended {
@@ -161,7 +193,7 @@ func (d *Divided) share() {
 		}
 		if c := d.claim(); c != nil {
 			h.claim, c.by = c, h
-			h.Begin(Stretch{From: c.start, To: d.index.position(c.to), First: d.index.first(c.start), Events: d.events, Lone: c.lone})
+			h.Begin(Stretch{From: c.start, To: d.index.position(c.to), First: d.index.first(c.start), Events: d.helped, Whole: d.wide, Lone: c.lone})
 			d.stop()
 		}
 	}
@@ -237,6 +269,10 @@ func (d *Divided) claim() *stretching {
 		want = d.most
 	}
 	from, to, at := d.choose(gaps, references, max(want, 1))
+	if d.wide {
+		from, to = d.whole(gaps[at], from, to)
+	}
+	from = max(from, d.narrow)
 	if to < from+d.least || to == from {
 		return nil
 	}
@@ -278,6 +314,18 @@ func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, 
 	return max(g.from, d.index.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
+// whole moves a segment of a gap down to borders of chunks, where positions of rows do not depend on the
+// events that are read. It is empty if there is none.
+func (d *Divided) whole(g gap, from, to uint64) (uint64, uint64) {
+	if from = d.index.below(from); from < g.from {
+		from = d.index.border(g.from)
+	}
+	if from >= g.to {
+		return from, from
+	}
+	return from, max(d.index.below(to), d.index.border(from+1))
+}
+
 // meet handles the claim that the live analyses have reached.
 func (d *Divided) meet() error {
 	if len(d.claims) == 0 {
@@ -316,7 +364,10 @@ func (d *Divided) take(c *stretching) error {
 		d.give(c)
 		return nil
 	}
-	d.reads = d.reads && d.reading()
+	if d.look(); d.wide && c.segment.To.Rows > 0 {
+		d.give(c)
+		return nil
+	}
 	if err := d.pass(c.segment.To); err != nil {
 		return err
 	}
@@ -365,8 +416,7 @@ func (d *Divided) pass(to trace.Position) error {
 
 // learn adapts the sizes to the cost of joining a segment.
 func (d *Divided) learn(s *profile.Profile) {
-	d.reads = d.reads && d.reading()
-	if d.fixed || d.reads {
+	if d.look(); d.fixed || d.reads {
 		return
 	}
 	cost, references := joinCost(s), s.Totals.AllReferences()

@@ -298,6 +298,17 @@ func (f *feed) reading() bool {
 	})
 }
 
+// inSegments returns the events that the analyses take for which segments can be analysed.
+func (f *feed) inSegments() (events trace.Kinds) {
+	for _, a := range f.analyses {
+		if _, reads := a.Analysis.(contract.RowAppender); !reads {
+			kinds, _, _ := a.Takes()
+			events |= kinds
+		}
+	}
+	return events
+}
+
 // appendRows passes rows of a segment to the analyses that have to read them.
 func (f *feed) appendRows(b *trace.Batch) error {
 	for _, a := range f.analyses {

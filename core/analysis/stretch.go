@@ -16,6 +16,7 @@ type Stretch struct {
 	First    uint64      // references of the trace before the chunk that it begins in
 	Events   trace.Kinds // that the analyses of the whole run take
 	Lone     bool        // without sharing: all is of one core
+	Whole    bool        // a helper that cuts it ends it between chunks
 }
 
 // Segment is the result of a stretch.
@@ -176,6 +177,25 @@ func (s *Stretcher) Progress() (references, lines uint64) {
 	return at.References, at.Lines
 }
 
+// Cut ends a stretch at the end of the current chunk.
+func (s *Stretcher) Cut() {
+	at := s.now.From.Chunk
+	if s.stage == inStretch {
+		at = max(at, s.reader.Position().Chunk)
+	}
+	for _, c := range s.source.Chunks() {
+		if c.At > at {
+			if s.now.To.Chunk > c.At {
+				s.now.To = trace.Position{Chunk: c.At}
+			}
+			break
+		}
+	}
+	if s.stage == inStretch {
+		s.reader.Until(s.now.To)
+	}
+}
+
 // Segment returns what was analysed so far, and ends the stretch. whole says that it is done.
 func (s *Stretcher) Segment(whole bool) Segment {
 	r := s.runner
@@ -261,8 +281,12 @@ func (g *goroutine) work() {
 
 func (g *goroutine) analyse(s Stretch) Segment {
 	g.stretcher.Begin(s)
-	err := error(nil)
-	for err == nil && !g.cut.Load() {
+	err, cut := error(nil), false
+	for err == nil && (!g.cut.Load() || s.Whole && !g.closed.Load()) {
+		if g.cut.Load() && !cut {
+			cut = true
+			g.stretcher.Cut()
+		}
 		err = g.stretcher.Step()
 		references, _ := g.stretcher.Progress()
 		g.analysed.Store(references)

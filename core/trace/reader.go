@@ -123,6 +123,9 @@ type Mover interface {
 	Position() Position
 	// Until makes Next return rows up to a position, which was not passed yet, and then [ErrThere].
 	Until(Position)
+	// Narrow makes the rows of later chunks be of these kinds, of those that were selected. Positions
+	// in these chunks count them.
+	Narrow(Kinds)
 	// Pass skips to the beginning of a chunk, or to the end, without decoding. The error is
 	// one that Next returns, or [ErrNotThere].
 	Pass(chunk uint64) error

@@ -223,6 +223,12 @@ func (r *Reader) Until(stop trace.Position) {
 	r.early = earlyLimit{} // chunks may be skipped
 }
 
+// Narrow implements [trace.Mover]. A chunk that is being decoded has plans of its own.
+func (r *Reader) Narrow(kinds trace.Kinds) {
+	r.planner = planner{kinds: kinds}
+	r.extend(&r.program)
+}
+
 // Pass implements [trace.Mover]. It reads chunks without decoding them.
 func (r *Reader) Pass(chunk uint64) error {
 	for r.err == nil {

@@ -146,7 +146,7 @@ func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run
 	if workers > 1 && o.Beside == nil && o.BesideSites == nil && o.Spec.Splits() {
 		if source := in.source(t); source != nil && o.Spec.Divides(source.Kinds()) && source.Chunks() != nil {
 			return analysis.NewDivided(o.Spec, r, t.Container(), source, analysis.DividedOptions{
-				Helpers: analysis.Goroutines(workers-1, o.Spec, source), SegmentReferences: o.Segment, MemoryBytes: o.MemoryBytes,
+				Helpers: analysis.Goroutines(workers-1, o.Spec, source), SegmentReferences: o.Segment, MemoryBytes: o.MemoryBytes, Narrow: o.Checkpoints == nil,
 			})
 		}
 		return analysis.NewParallel(o.Spec, r, analysis.ParallelOptions{Workers: workers, SegmentReferences: o.Segment, MemoryBytes: o.MemoryBytes})
