@@ -31,6 +31,11 @@ func KeyOf(t *report.Table) report.Key {
 		key.Columns = key.Columns[1:]
 		name, key.Counts = strings.CutSuffix(name, "+")
 		name, key.Problems = strings.CutSuffix(name, "!")
+		for _, version := range []string{"a_line", "text"} { // see [MatchLines]
+			if t.Index(version) >= 0 && slices.Contains(key.Columns, "line") {
+				key.Columns = append(key.Columns, version)
+			}
+		}
 		if name == t.Key && !slices.ContainsFunc(key.Columns, func(column string) bool { return t.Index(column) < 0 }) {
 			return key
 		}

@@ -319,7 +319,7 @@ func (c *Comparison) CodeBy(by attribution.By, h hierarchy.Hierarchy, sort strin
 	for _, l := range h.Levels {
 		numbers = append(numbers, l.Name+"_misses")
 	}
-	columns := []string{"function", "file", "line"}
+	columns := []string{"function", "file", "line", "a_line", "text"}
 	switch by {
 	case attribution.Function:
 		columns = columns[:2]

@@ -1,0 +1,151 @@
+package answers
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace/sourcefile"
+)
+
+// MatchLines has the source lines of two versions of a program belong together by their text. Rows of A get
+// the file and the line of B; two columns more say where the line is in A, and what became of it. Tables
+// without files and lines, and tables of equal versions, stay as they are.
+//
+// a and b are the source files that the two profiles keep. A file without a version in the other profile is
+// matched by the number of its lines, as before.
+func MatchLines(tables [2][]report.Table, a, b *sourcefile.Files) {
+	v := versions{files: [2]*sourcefile.Files{a, b}, of: map[string]*version{}}
+	for i := range tables[0] {
+		for j := range tables[1] {
+			if of := [2]*report.Table{&tables[0][i], &tables[1][j]}; of[0].Key == of[1].Key && byLine(of[0]) && byLine(of[1]) && v.read(of) {
+				v.rename(of[0], 0)
+				v.rename(of[1], 1)
+			}
+		}
+	}
+}
+
+// byLine reports whether rows are source lines, and not data that is declared in one.
+func byLine(t *report.Table) bool {
+	return t.Key == "sites" && t.Index("name") < 0 && t.Index("file") >= 0 && t.Index("line") >= 0
+}
+
+// versions are the files that are in two profiles.
+type versions struct {
+	files [2]*sourcefile.Files
+	of    map[string]*version // by the name in A
+	back  map[string]*version // by the name in B
+}
+
+// version is a file in A and in B.
+type version struct {
+	names [2]string
+	to    []sourcefile.Match // by line of A
+	from  []int              // by line of B: the line in A; -1: there is none
+}
+
+// read finds the versions of the files that two tables name, and reports whether any differ.
+func (v *versions) read(tables [2]*report.Table) (differ bool) {
+	var names [2][]string
+	for i, t := range tables {
+		file := t.Index("file")
+		for _, row := range t.Rows {
+			if name := row[file].Plain(); name != "" && !slices.Contains(names[i], name) && v.files[i].Lines(name) != nil {
+				names[i] = append(names[i], name)
+			}
+		}
+	}
+	v.of, v.back = map[string]*version{}, map[string]*version{}
+	for _, name := range names[0] {
+		if slices.Contains(names[1], name) {
+			v.pair(name, name)
+		}
+	}
+	for _, a := range names[0] { // files with other names: those that have most in common
+		best, most := "", 0.5
+		for _, b := range names[1] {
+			if v.of[a] == nil && v.back[b] == nil {
+				if s := sameShare(v.files[0].Lines(a), v.files[1].Lines(b)); s >= most {
+					best, most = b, s
+				}
+			}
+		}
+		if best != "" {
+			v.pair(a, best)
+		}
+	}
+	for _, f := range v.of {
+		differ = differ || f.names[0] != f.names[1] || !slices.Equal(v.files[0].Lines(f.names[0]), v.files[1].Lines(f.names[1]))
+	}
+	return differ
+}
+
+// sameShare is the share of the longer file's lines that are in both.
+func sameShare(a, b []string) float64 {
+	same := 0
+	for _, m := range sourcefile.MatchLines(a, b) {
+		if m.Kept == sourcefile.Same {
+			same++
+		}
+	}
+	return float64(same) / float64(max(len(a), len(b), 1))
+}
+
+func (v *versions) pair(a, b string) {
+	lines := v.files[1].Lines(b)
+	f := &version{names: [2]string{a, b}, to: sourcefile.MatchLines(v.files[0].Lines(a), lines), from: make([]int, len(lines))}
+	for i := range f.from {
+		f.from[i] = -1
+	}
+	for i, m := range f.to {
+		if m.Line >= 0 {
+			f.from[m.Line] = i
+		}
+	}
+	v.of[a], v.back[b] = f, f
+}
+
+// rename names the rows of a table of A (side 0) or B by their place in B, and adds the two columns.
+func (v *versions) rename(t *report.Table, side int) {
+	file, line := t.Index("file"), t.Index("line")
+	t.Columns = append(slices.Clone(t.Columns), report.Column{Key: "a_line", Label: "line in A"}, report.Column{Key: "text", Label: "its text"})
+	rows := make([][]report.Value, len(t.Rows))
+	for i, row := range t.Rows {
+		row = append(slices.Clone(row), report.None(), report.TextOf(""))
+		rows[i] = row
+		f := v.of[row[file].Plain()]
+		if side == 1 {
+			f = v.back[row[file].Plain()]
+		}
+		n, ok := row[line].Number()
+		if f == nil || !ok || n < 1 {
+			continue
+		}
+		at, kept := int(n)-1, "added"
+		if side == 1 {
+			if at >= len(f.from) {
+				continue
+			}
+			if at = f.from[at]; at >= 0 {
+				kept = f.to[at].Kept.String()
+			}
+		} else {
+			if at >= len(f.to) {
+				continue
+			}
+			m := f.to[at]
+			kept, row[file], row[line] = m.Kept.String(), report.TextOf(f.names[1]), report.None()
+			if m.Line >= 0 {
+				row[line] = report.Count(uint64(m.Line) + 1)
+			}
+		}
+		if at >= 0 {
+			if row[len(row)-2] = report.Count(uint64(at) + 1); f.names[0] != f.names[1] {
+				row[len(row)-2] = report.TextOf(f.names[0] + ":" + strconv.Itoa(at+1))
+			}
+		}
+		row[len(row)-1] = report.TextOf(kept)
+	}
+	t.Rows = rows
+}

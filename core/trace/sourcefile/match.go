@@ -1,0 +1,252 @@
+package sourcefile
+
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Kept says what became of a line in another version of its file.
+type Kept uint8
+
+// The fates of a line. Blanks do not count.
+const (
+	Removed Kept = iota // it is not there
+	Same                // between the same lines as before
+	Moved               // elsewhere, with the same text
+	Changed             // between the same lines, with a text of which at least half is the same
+)
+
+// String names a fate as tables do.
+func (k Kept) String() string { return [...]string{"removed", "same", "moved", "changed"}[k] }
+
+// Match is where a line is in another version.
+type Match struct {
+	Line int // from 0; -1 if it is not there
+	Kept Kept
+}
+
+// MatchLines finds the lines of one version of a file in another one: first those that are in both in
+// the same order, by lines that are in both only once (patience diff) and the longest common sequence
+// between them, then lines that moved, and then lines that changed. No line of b is found twice.
+func MatchLines(a, b []string) []Match {
+	m := matcher{a: normal(a), b: normal(b), to: make([]Match, len(a)), taken: make([]Kept, len(b))}
+	for i := range m.to {
+		m.to[i].Line = -1
+	}
+	m.common(0, len(a), 0, len(b))
+	m.moved()
+	m.changed()
+	return m.to
+}
+
+type matcher struct {
+	a, b  []string
+	to    []Match
+	taken []Kept // what a line of b is to one of a; Removed: to none
+}
+
+// normal returns the lines without the blanks around their words.
+func normal(lines []string) []string {
+	list := make([]string, len(lines))
+	for i, line := range lines {
+		list[i] = strings.Join(strings.Fields(line), " ")
+	}
+	return list
+}
+
+func (m *matcher) take(a, b int, k Kept) { m.to[a], m.taken[b] = Match{b, k}, k }
+
+// mostCells is the size of the table of a longest common sequence from which on it is not looked for.
+const mostCells = 1 << 22
+
+// common matches lines of a[fromA:toA] and b[fromB:toB] that are in both in the same order.
+func (m *matcher) common(fromA, toA, fromB, toB int) {
+	for ; fromA < toA && fromB < toB && m.a[fromA] == m.b[fromB]; fromA, fromB = fromA+1, fromB+1 {
+		m.take(fromA, fromB, Same)
+	}
+	for ; fromA < toA && fromB < toB && m.a[toA-1] == m.b[toB-1]; toA, toB = toA-1, toB-1 {
+		m.take(toA-1, toB-1, Same)
+	}
+	if fromA == toA || fromB == toB {
+		return
+	}
+	anchors := m.anchors(fromA, toA, fromB, toB)
+	if len(anchors) == 0 {
+		if (toA-fromA)*(toB-fromB) <= mostCells {
+			m.longest(fromA, toA, fromB, toB)
+		}
+		return
+	}
+	for _, at := range anchors {
+		m.take(at[0], at[1], Same)
+		m.common(fromA, at[0], fromB, at[1])
+		fromA, fromB = at[0]+1, at[1]+1
+	}
+	m.common(fromA, toA, fromB, toB)
+}
+
+// once gives the lines of a part that are in it only once, and where.
+func once(lines []string, from, to int) map[string]int {
+	at := map[string]int{}
+	for i := from; i < to; i++ {
+		if _, twice := at[lines[i]]; twice {
+			at[lines[i]] = -1
+		} else {
+			at[lines[i]] = i
+		}
+	}
+	return at
+}
+
+// anchors is the longest list of lines that are once in each part, in the same order in both.
+func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
+	inA, inB := once(m.a, fromA, toA), once(m.b, fromB, toB)
+	var ends []int // of the shortest-ending list of each length: an index in pairs
+	var pairs [][2]int
+	var before []int
+	for i := fromA; i < toA; i++ {
+		at, is := inB[m.a[i]]
+		if !is || at < 0 || inA[m.a[i]] < 0 {
+			continue
+		}
+		n := sort.Search(len(ends), func(n int) bool { return pairs[ends[n]][1] >= at })
+		last := -1
+		if n > 0 {
+			last = ends[n-1]
+		}
+		ends = append(ends[:n], append([]int{len(pairs)}, ends[min(n+1, len(ends)):]...)...)
+		pairs, before = append(pairs, [2]int{i, at}), append(before, last)
+	}
+	if len(ends) > 0 {
+		for i := ends[len(ends)-1]; i >= 0; i = before[i] {
+			list = append(list, pairs[i])
+		}
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// longest matches the longest common sequence of two parts, by the textbook's table.
+func (m *matcher) longest(fromA, toA, fromB, toB int) {
+	width := toB - fromB + 1
+	cells := make([]int32, (toA-fromA+1)*width)
+	for i := toA - 1; i >= fromA; i-- {
+		for j := toB - 1; j >= fromB; j-- {
+			at := (i-fromA)*width + j - fromB
+			if cells[at] = max(cells[at+1], cells[at+width]); m.a[i] == m.b[j] {
+				cells[at] = cells[at+width+1] + 1
+			}
+		}
+	}
+	for i, j := fromA, fromB; i < toA && j < toB; {
+		at := (i-fromA)*width + j - fromB
+		switch {
+		case m.a[i] == m.b[j]:
+			m.take(i, j, Same)
+			i, j = i+1, j+1
+		case cells[at+width] >= cells[at+1]:
+			i++
+		default:
+			j++
+		}
+	}
+}
+
+// leastMoved is the length of the shortest text that is found elsewhere: a brace is everywhere.
+const leastMoved = 8
+
+// moved matches lines that are left over once in each version.
+func (m *matcher) moved() {
+	at := map[string][2]int{} // a line of a and one of b, from 1; -1 for several
+	count := func(text string, side, line int) {
+		lines := at[text]
+		if lines[side]++; lines[side] == 1 {
+			lines[side] = line + 1
+		} else {
+			lines[side] = -1
+		}
+		at[text] = lines
+	}
+	for i, text := range m.a {
+		if m.to[i].Line < 0 && len(text) >= leastMoved {
+			count(text, 0, i)
+		}
+	}
+	for i, text := range m.b {
+		if m.taken[i] == Removed && len(text) >= leastMoved {
+			count(text, 1, i)
+		}
+	}
+	for _, lines := range at {
+		if lines[0] > 0 && lines[1] > 0 {
+			m.take(lines[0]-1, lines[1]-1, Moved)
+		}
+	}
+}
+
+// mostAhead is how many lines after the last one that was found a changed line is looked for.
+const mostAhead = 32
+
+// changed matches, between lines that stayed, those of which at least half is the same.
+func (m *matcher) changed() {
+	from := 0 // the first line of b after the last that stayed
+	for i := 0; i < len(m.a); i++ {
+		if m.to[i].Kept == Same {
+			from = m.to[i].Line + 1
+			continue
+		}
+		to := from
+		for to < min(len(m.b), from+mostAhead) && m.taken[to] != Same {
+			to++
+		}
+		if m.to[i].Line >= 0 || m.a[i] == "" {
+			continue
+		}
+		best, most := -1, 0.5
+		for j := from; j < to; j++ {
+			if s := alike(m.a[i], m.b[j]); m.taken[j] == Removed && (s > most || s == most && best < 0) {
+				best, most = j, s
+			}
+		}
+		if best >= 0 {
+			m.take(i, best, Changed)
+			from = best + 1
+		}
+	}
+}
+
+// alike is the share of the words and signs of two lines that are in both, 0 to 1.
+func alike(a, b string) float64 {
+	count := map[string]int{}
+	of := words(a)
+	for _, w := range of {
+		count[w]++
+	}
+	both, others := 0, words(b)
+	for _, w := range others {
+		if count[w] > 0 {
+			count[w]--
+			both++
+		}
+	}
+	return 2 * float64(both) / float64(max(len(of)+len(others), 1))
+}
+
+// words splits a line into names, numbers and single signs.
+func words(line string) (list []string) {
+	letter := func(c byte) bool {
+		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+	}
+	for i := 0; i < len(line); {
+		end := i + 1
+		for letter(line[i]) && end < len(line) && letter(line[end]) {
+			end++
+		}
+		if line[i] != ' ' {
+			list = append(list, line[i:end])
+		}
+		i = end
+	}
+	return list
+}

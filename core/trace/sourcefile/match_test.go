@@ -1,0 +1,103 @@
+package sourcefile_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace/sourcefile"
+	"pgregory.net/rapid"
+)
+
+// TestMatchLines: comments before a line, another order, and another text do not hide which line it is.
+func TestMatchLines(t *testing.T) {
+	before := strings.Split(`#define N 32
+double a[N][N];
+int main(void)
+{
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            a[j][i] = 0;
+    report("done");
+}`, "\n")
+	after := strings.Split(`/* Zeros a matrix.
+   Along its rows. */
+#define N 32
+double a[N][N];
+int main(void)
+{
+    report("done");
+
+    for (int i = 0; i < N; i++)
+	for (int j = 0; j < N; j++)
+            a[i][j] = 0;
+}`, "\n")
+	var got []string
+	for _, m := range sourcefile.MatchLines(before, after) {
+		got = append(got, m.Kept.String()+" "+strconv.Itoa(m.Line+1))
+	}
+	if want := "same 3, same 4, same 5, same 6, same 9, same 10, changed 11, moved 7, same 12"; strings.Join(got, ", ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, ", "), want)
+	}
+}
+
+// longest is the length of the longest common sequence, by its definition.
+func longest(a, b []string) int {
+	if len(a) == 0 || len(b) == 0 {
+		return 0
+	}
+	if a[0] == b[0] {
+		return 1 + longest(a[1:], b[1:])
+	}
+	return max(longest(a[1:], b), longest(a, b[1:]))
+}
+
+// TestMatchesAreOnes: no line is found twice, equal texts are the same or moved, the same lines keep their
+// order, and where no line is unique there are as many of them as there can be.
+func TestMatchesAreOnes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := []string{"", "}", "x = 1;", "x = 2;", "call(x, y);", "call(x, z);", "return x + y + z;"}
+		draw := func(name string) (lines []string) {
+			return rapid.SliceOfN(rapid.SampledFrom(texts[:rapid.IntRange(1, len(texts)).Draw(t, "texts")]), 0, 9).Draw(t, name)
+		}
+		a, b := draw("a"), draw("b")
+		twice := rapid.Bool().Draw(t, "twice") // each line twice: none is unique
+		if twice {
+			a, b = append(a, a...), append(b, b...)
+			a, b = a[:min(len(a), 10)], b[:min(len(b), 10)]
+		}
+		taken, last, same := map[int]bool{}, -1, 0
+		for i, m := range sourcefile.MatchLines(a, b) {
+			switch {
+			case (m.Line < 0) != (m.Kept == sourcefile.Removed):
+				t.Fatalf("line %d of %q: %v", i, a, m)
+			case m.Line < 0:
+				continue
+			case taken[m.Line]:
+				t.Fatalf("line %d of %q is found twice in %q", m.Line, b, a)
+			case (a[i] == b[m.Line]) == (m.Kept == sourcefile.Changed):
+				t.Fatalf("%q is %v: %q", a[i], m.Kept, b[m.Line])
+			}
+			if taken[m.Line] = true; m.Kept == sourcefile.Same {
+				if m.Line < last {
+					t.Fatalf("%q and %q: line %d before %d", a, b, m.Line, last)
+				}
+				last = m.Line
+				same++
+			}
+		}
+		unique := false
+		for _, list := range [][]string{a, b} {
+			count := map[string]int{}
+			for _, text := range list {
+				count[text]++
+			}
+			for _, n := range count {
+				unique = unique || n == 1
+			}
+		}
+		if !unique && same != longest(a, b) {
+			t.Fatalf("%d of %d lines of %q are the same in %q", same, longest(a, b), a, b)
+		}
+	})
+}
