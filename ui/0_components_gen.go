@@ -3537,21 +3537,20 @@ type DataTable struct {
 	App    *App
 	Chart  string
 	Inside bool // a figure, which has the buttons
+	table  *state.Table
 }
 
-func (c *DataTable) table() *state.Table {
-	if t := c.App.table(c.Chart); t != nil {
-		return t
+// Compute asks for the table. Vugu calls it before each Build.
+func (c *DataTable) Compute() {
+	if c.table = c.App.table(c.Chart); c.table == nil {
+		c.table = &state.Table{}
 	}
-	return &state.Table{}
 }
 
-func (c *DataTable) caption() string         { return c.table().Caption }
-func (c *DataTable) columns() []state.Column { return c.table().Columns }
-func (c *DataTable) pages() int              { return c.table().Pages() }
+func (c *DataTable) pages() int { return c.table.Pages() }
 
 func (c *DataTable) rows() [][]string {
-	rows, _ := c.table().Page(c.page())
+	rows, _ := c.table.Page(c.page())
 	return rows
 }
 
@@ -3570,7 +3569,7 @@ func (c *DataTable) turn(by int) {
 }
 
 func (c *DataTable) where() string {
-	t := c.table()
+	t := c.table
 	rows, first := t.Page(c.page())
 	return "rows " + state.Exact(uint64(first+1)) + " to " + state.Exact(uint64(first+len(rows))) + " of " + state.Exact(uint64(t.Rows))
 }
@@ -3585,7 +3584,7 @@ func (c *DataTable) unit(col state.Column) string {
 
 // class aligns numbers.
 func (c *DataTable) class(i int) string {
-	if c.columns()[i].Words {
+	if c.table.Columns[i].Words {
 		return "words"
 	}
 	return "number"
@@ -3594,7 +3593,7 @@ func (c *DataTable) class(i int) string {
 // sorted tells how the rows are sorted by a column: numbers fall, words rise.
 func (c *DataTable) sorted(col state.Column) any {
 	switch {
-	case col.Key == "" || col.Key != c.table().Sort:
+	case col.Key == "" || col.Key != c.table.Sort:
 		return nil
 	case col.Words:
 		return "ascending"
@@ -3621,15 +3620,15 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			vgn = addElement(vgparent, "p\x00class\x00caption")
-			vgn.SetInnerHTML(c.caption())
-			if !c.Inside && c.table().Exports() {
+			vgn.SetInnerHTML(c.table.Caption)
+			if !c.Inside && c.table.Exports() {
 				vgn = addElement(vgparent, "span\x00class\x00actions")
 				{
 					vgparent := vgn
 					_ = vgparent
 					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-					vgn.AddAttrInterface("aria-label", "copy "+c.caption())
+					vgn.AddAttrInterface("aria-label", "copy "+c.table.Caption)
 					vgn.AddAttrInterface("id", c.Chart+"-copy")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV(c.Chart) })
 					{
@@ -3639,7 +3638,7 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-					vgn.AddAttrInterface("aria-label", "CSV of "+c.caption())
+					vgn.AddAttrInterface("aria-label", "CSV of "+c.table.Caption)
 					vgn.AddAttrInterface("id", c.Chart+"-csv")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV(c.Chart) })
 					{
@@ -3649,7 +3648,7 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 					addText(vgparent, "\n\t\t\t")
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
-					vgn.AddAttrInterface("aria-label", "JSON of "+c.caption())
+					vgn.AddAttrInterface("aria-label", "JSON of "+c.table.Caption)
 					vgn.AddAttrInterface("id", c.Chart+"-json")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON(c.Chart) })
 					{
@@ -3662,12 +3661,12 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region")
-		vgn.AddAttrInterface("aria-label", c.caption())
+		vgn.AddAttrInterface("aria-label", c.table.Caption)
 		{
 			vgparent := vgn
 			_ = vgparent
 			vgn = addElement(vgparent, "table")
-			vgn.AddAttrInterface("aria-label", c.caption())
+			vgn.AddAttrInterface("aria-label", c.table.Caption)
 			{
 				vgparent := vgn
 				_ = vgparent
@@ -3679,7 +3678,7 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						for i, col := range c.columns() {
+						for i, col := range c.table.Columns {
 							var vgiterkey interface{} = i
 							_ = vgiterkey
 							i := i

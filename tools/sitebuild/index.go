@@ -55,22 +55,28 @@ func (b *build) extractHelper() error {
 	if err != nil {
 		return err
 	}
-	if script, err = wholeLetters(script); err != nil {
+	if script, err = improve(script); err != nil {
 		return err
 	}
 	return b.write("vugu.js", []byte(script+";\n"))
 }
 
-// wholeLetters makes Vugu's decoder keep the incomplete bytes of a chunk for the next one. Vugu cuts texts
-// that fill its buffer of 16 KiB at any byte, and breaks the letter there.
-func wholeLetters(script string) (string, error) {
+// improve changes two things in Vugu's script. Its decoder keeps the incomplete bytes of a chunk for the next
+// one: Vugu cuts texts that fill its buffer of 16 KiB at any byte, and breaks the letter there. And its
+// renderer leaves alone what has not changed: Vugu sets every attribute and text of the page in every render,
+// after which the browser computes the layout of all of them again.
+func improve(script string) (string, error) {
 	for _, change := range [...]struct{ from, to string }{
 		{"readString(){", "readString(more){"},
 		{"this.offset+4,e))", "this.offset+4,e),{stream:more})"},
 		{"case y:{let e=C.readString()", "case y:{let e=C.readString(true)"}, // opcodeBufferInnerHTML
+		{"e.setAttribute(t,n),x", "e.getAttribute(t)!==n&&e.setAttribute(t,n),x"},
+		{"let t=document.createTextNode(e);x.el.parentNode.replaceChild(t,x.el),x.el=t}else x.el.textContent=e",
+			"let t=document.createTextNode(e);x.el.parentNode.replaceChild(t,x.el),x.el=t}else x.el.data!==e&&(x.el.data=e)"},
+		{`x.el.innerHTML=(x.bufferedInnerHTML||"")+e,x`, `e=(x.bufferedInnerHTML||"")+e,x.el.innerHTML!==e&&(x.el.innerHTML=e),x`},
 	} {
 		if n := strings.Count(script, change.from); n != 1 {
-			return "", fmt.Errorf("the script of Vugu has %q %d times, not once: its renderer has changed, look whether it still cuts letters in two", change.from, n)
+			return "", fmt.Errorf("the script of Vugu has %q %d times, not once: its renderer has changed, look what it does there now", change.from, n)
 		}
 		script = strings.Replace(script, change.from, change.to, 1)
 	}

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 func TestOtherScriptOfVugu(t *testing.T) {
 	for _, script := range []string{"", "readString(){readString(){"} {
-		if _, err := wholeLetters(script); err == nil {
+		if _, err := improve(script); err == nil {
 			t.Errorf("%q is taken for Vugu's script", script)
 		}
 	}
