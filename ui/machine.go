@@ -44,6 +44,9 @@ func (a *App) preset() *hierarchy.Hierarchy { return a.presetOf(a.Screen) }
 
 func (a *App) presetOf(s state.Screen) *hierarchy.Hierarchy {
 	presets := a.Presets()
+	if s.Preset == "" {
+		return &presets[0]
+	}
 	for i := range presets {
 		if state.PresetSlug(presets[i].Name) == s.Preset {
 			return &presets[i]

@@ -27,6 +27,10 @@ type browser struct {
 	grids   map[string]*state.Grid // passed on, by id
 	problem string                 // that was scrolled into view
 
+	hash       string // that waits to be set
+	hashWaits  bool
+	hashPaused bool // a hash was set just now
+
 	app      *ui.App
 	matrices map[string]*state.Matrix // passed on, by id; nil before matrix.js is loaded
 	graph    *state.Graph             // passed on; nil before graph.js is loaded
@@ -155,12 +159,40 @@ func (b *browser) Hash() string {
 	return strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
 }
 
-// SetHash changes the URL's hash, without a hashchange event.
+// SetHash changes the URL's hash, without a hashchange event. To replace the hash takes browsers several
+// milliseconds, and Safari refuses it after 100 times in 30 seconds: of hashes that follow each other within
+// hashPause, as those of a slider, only the last one is set.
 func (b *browser) SetHash(hash string, replace bool) {
-	method := "pushState"
-	if replace {
-		method = "replaceState"
+	switch {
+	case !replace:
+		b.finishHash()
+		writeHash("pushState", hash)
+	case b.hashPaused:
+		b.hash, b.hashWaits = hash, true
+	default:
+		writeHash("replaceState", hash)
+		b.hashPaused = true
+		time.AfterFunc(hashPause, func() {
+			b.hashPaused = false
+			if b.hashWaits {
+				b.hashWaits = false
+				b.SetHash(b.hash, true)
+			}
+		})
 	}
+}
+
+const hashPause = 300 * time.Millisecond
+
+// finishHash sets the hash that waits, before a link is followed. It needs no lock: it does not wait.
+func (b *browser) finishHash() {
+	if b.hashWaits {
+		b.hashWaits = false
+		writeHash("replaceState", b.hash)
+	}
+}
+
+func writeHash(method, hash string) {
 	url := js.Global().Get("location").Get("pathname").String() + js.Global().Get("location").Get("search").String()
 	if hash != "" {
 		url += "#" + hash

@@ -85,7 +85,9 @@ func begin(app *ui.App, page *browser) {
 		}
 	})
 	app.Start("#" + page.Hash())
+	js.Global().Call("addEventListener", "click", web.Function(func([]js.Value) { page.finishHash() }), true)
 	listen("hashchange", func(event js.Value) {
+		page.hashWaits = false // it belongs to the step of the history before
 		_, hash, _ := strings.Cut(event.Get("newURL").String(), "#")
 		app.Follow(hash)
 	})
