@@ -203,12 +203,16 @@ func (v *CompareView) Placed() bool {
 
 // Processors is part of [timed].
 func (v *CompareView) Processors() (list *report.Table, depends bool) {
-	if depends = v.App.Screen.Tab == state.TabBlocks; depends {
+	switch v.App.Screen.Tab {
+	case state.TabDiagnosis:
+		return v.App.diagnosis.processors(), true
+	case state.TabBlocks:
 		if pair := v.App.pairBlocks(); pair != nil {
 			list = pair.A.Table("processors")
 		}
+		return list, true
 	}
-	return list, depends
+	return nil, false
 }
 
 // Draw is part of [View].

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/attribution"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -28,6 +29,11 @@ func (c *Diagnosis) Waits() string { return c.App.uncounted() }
 
 // Placed is part of [placed].
 func (c *Diagnosis) Placed() bool { return true }
+
+// Processors is part of [timed].
+func (c *Diagnosis) Processors() (list *report.Table, depends bool) {
+	return c.App.diagnosis.processors(), true
+}
 
 // Draw is part of [View].
 func (c *Diagnosis) Draw() {

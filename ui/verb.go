@@ -5,6 +5,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
 )
@@ -51,4 +52,12 @@ func (x *verbAnswer) table(key string) *state.Table {
 		return nil
 	}
 	return state.AnsweredTable(x.reply, key)
+}
+
+// processors is the table of processors to choose from; nil where it is not known.
+func (x *verbAnswer) processors() *report.Table {
+	if x.reply == nil {
+		return nil
+	}
+	return x.reply.Table("processors")
 }

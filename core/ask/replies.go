@@ -35,7 +35,12 @@ func Diagnosed(replies map[*profile.Profile]*answers.Reply) *Verb {
 			if reply.Problem != "" {
 				return r.Cannot(reply.Problem)
 			}
-			d.Tables, d.Main, d.Warnings = reply.Tables, "findings", reply.Notes
+			d.Main, d.Warnings = "findings", reply.Notes
+			for _, t := range reply.Tables {
+				if t.Key != "processors" { // to choose from: no part of the answer
+					d.Tables = append(d.Tables, t)
+				}
+			}
 			return nil
 		},
 	}

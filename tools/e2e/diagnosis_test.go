@@ -38,6 +38,21 @@ func TestDiagnosis(t *testing.T) {
 		p.click("#back")
 		p.waitFor("#kept .open")
 	}
+
+	// The hierarchy and the processor in the header are those of the diagnosis, and of the address.
+	p.click("#kept .open")
+	p.diagnosed()
+	for id, choice := range map[string]string{"processor": "neoverse-n1", "preset": "epyc-9654"} {
+		before := p.text("#diagnosis")
+		p.waitFor("#" + id)
+		p.choose(id, choice)
+		p.wait("another diagnosis", `document.querySelector("#diagnosis").textContent.replace(/\s+/g, " ").trim() !== `+quote(before))
+		p.diagnosed()
+		if at := eval[string](p, `location.hash + document.getElementById(`+quote(id)+`).value`); !strings.Contains(at, id+"="+choice) || !strings.HasSuffix(at, choice) {
+			t.Errorf("%s is chosen, and the address and the header have %s", choice, at)
+		}
+	}
+	p.shoot("diagnosis-machine")
 }
 
 // TestDiagnosisOfDroppedTrace drops a trace of “stackglass cc” with its source. One pass, and no

@@ -55,7 +55,7 @@ func cores(open OpenTrace) workers.Answerer {
 }
 
 // verbs answers any verb of package ask about one profile: the reply has the document's tables and
-// warnings, and as Bytes its JSON.
+// warnings, and as Bytes its JSON. Where the verb takes a processor, the reply has the table processors, too.
 func verbs(s workers.Subject) (workers.Answerer, error) {
 	p, err := profile.Decode(s.Profile)
 	return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
@@ -70,7 +70,11 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 			give(&answers.Reply{Problem: err.Error()})
 			return nil
 		}
-		give(&answers.Reply{Notes: d.Warnings, Tables: d.Tables, Bytes: d.JSON()})
+		reply := &answers.Reply{Notes: d.Warnings, Tables: d.Tables, Bytes: d.JSON()}
+		if asked.Verb.Arg("processor") != nil {
+			reply.Tables = append(reply.Tables, costmodel.Processors(asked.Text("processor")))
+		}
+		give(reply)
 		return nil
 	}, err
 }
