@@ -22,6 +22,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -35,6 +36,9 @@ type Spec struct {
 	SkipBad   uint64      // bad records to tolerate
 	Mergeable bool        // keep the state of the run (addresses) in the profile
 	Analyses  Analyses    // which to run; 0: those of [Default]
+
+	// SetNumbers are the numbers of sets of set tables; 0: all.
+	SetNumbers stack.SetNumbers
 
 	// Utilisation are the capacities in bytes of the LRU caches in which sites measure line
 	// utilisation, ascending, and UtilisationWays their ways; 0 or missing: fully associative.

@@ -88,7 +88,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 
 // prepare finds out what the analyses of the whole run take.
 func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
-	f := feed{analyses: table(p.spec, p.spec.has(Sets), noProgram)}
+	f := feed{analyses: table(p.spec, noProgram)}
 	_, p.lone = find[contract.MultiCore](f.analyses)
 	_, follows := find[contract.LayoutFollower](f.analyses)
 	events = f.ask()

@@ -10,7 +10,7 @@ import (
 func Append(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	spec = spec.WithDefaults()
 	spec.Start = segments[0].Segment.Start
-	analyses := slices.DeleteFunc(table(spec, spec.has(Sets), noProgram), func(m member) bool { return m.tag == Communication })
+	analyses := slices.DeleteFunc(table(spec, noProgram), func(m member) bool { return m.tag == Communication })
 	return join(analyses, segments[0], segments[1:]...)
 }
 

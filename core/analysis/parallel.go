@@ -87,7 +87,7 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 	p := &Parallel{spec: spec, options: o, wake: make(signal, 1), reading: make(chan struct{}), header: &trace.Header{}}
 	p.changed = sync.NewCond(&p.mu)
 	p.live.batch = &p.none
-	p.live.analyses = table(spec, spec.has(Sets), func() *trace.Program { return p.header.Program })
+	p.live.analyses = table(spec, func() *trace.Program { return p.header.Program })
 	p.runConcurrently()
 	events := p.live.ask()
 	p.intake = newIntake(spec, r, events)

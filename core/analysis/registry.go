@@ -1,12 +1,14 @@
 package analysis
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -144,6 +146,14 @@ func (s Spec) has(a Analyses) bool {
 	return s.wants()&r.tag != 0 && !(s.Budget != nil && r.byLine) && (s.Sample == nil || r.inSample == nil || r.inSample(s.Sample))
 }
 
+// setNumbers returns the numbers of sets of set tables; 0: there are none.
+func (s Spec) setNumbers() stack.SetNumbers {
+	if !s.has(Sets) {
+		return 0
+	}
+	return cmp.Or(s.SetNumbers, stack.AllSetNumbers)
+}
+
 // wants returns the analyses that were asked for, and those that they need.
 func (s Spec) wants() (all Analyses) {
 	all = s.Analyses
@@ -205,7 +215,6 @@ func find[Optional any](list []member) (found Optional, ok bool) {
 // maker makes the analyses of a run, or of a segment of one.
 type maker struct {
 	spec    Spec
-	sets    bool                  // set tables are made
 	program func() *trace.Program // what the trace has told so far of its code, or nil
 	part    part
 	made    []member
@@ -236,13 +245,13 @@ func (m *maker) get(tag Analyses) Analysis {
 
 // table makes the analyses of a run in the order in which they read batches. program returns
 // what the trace has told so far of its code, or nil.
-func table(s Spec, sets bool, program func() *trace.Program) []member {
-	return s.tableFor(sets, program, part{})
+func table(s Spec, program func() *trace.Program) []member {
+	return s.tableFor(program, part{})
 }
 
 // tableFor is table, perhaps for a part.
-func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list []member) {
-	m := maker{spec: s, sets: sets, program: program, part: of}
+func (s Spec) tableFor(program func() *trace.Program, of part) (list []member) {
+	m := maker{spec: s, program: program, part: of}
 	sampled := s.Sample != nil && s.has(Locality)
 	if sampled {
 		list = append(list, member{Analysis: s.Sample.Locality(s.LineBytes)})
@@ -266,7 +275,7 @@ func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list 
 func (s Spec) segmentTable(program func() *trace.Program, lone bool) []member {
 	told := !s.Mergeable
 	s.Mergeable = true
-	return s.tableFor(s.has(Sets), program, part{is: true, told: told, lone: lone})
+	return s.tableFor(program, part{is: true, told: told, lone: lone})
 }
 
 // newLayout makes an analysis that only follows where blocks of memory lie.

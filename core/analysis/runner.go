@@ -65,7 +65,7 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 			spec = run.spec
 		}
 	}
-	run.analyses = table(spec, spec.has(Sets), run.program)
+	run.analyses = table(spec, run.program)
 	events := run.feed.ask()
 	if b := spec.Budget; b != nil {
 		events |= b.Events
@@ -223,7 +223,7 @@ func (r *Runner) Restore(saved []byte) error {
 
 // restore makes analyses that continue where p ends.
 func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]member, error) {
-	analyses := table(spec, spec.has(Sets), program)
+	analyses := table(spec, program)
 	for _, a := range analyses {
 		if err := a.Restore(p); err != nil {
 			return nil, err

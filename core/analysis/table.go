@@ -90,9 +90,9 @@ func registrations() []registration {
 			tag: Locality, name: "locality", estimated: true,
 			make: func(m *maker) Analysis {
 				if b := m.spec.Budget; b != nil {
-					return locality.NewShelved(m.spec.LineBytes, m.sets, *b)
+					return locality.NewShelved(m.spec.LineBytes, m.spec.setNumbers(), *b)
 				}
-				return locality.New(m.spec.LineBytes, m.spec.Start, m.spec.Mergeable, m.sets)
+				return locality.New(m.spec.LineBytes, m.spec.Start, m.spec.Mergeable, m.spec.setNumbers())
 			},
 		},
 		{

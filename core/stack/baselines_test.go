@@ -1,25 +1,31 @@
 package stack_test
 
-import "github.com/stackglass/stackglass/core/trace"
+import (
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
 
 // These are what [stack.Sets] is measured against: the same answer by the plain
 // method, and one answer of the many. They do not give distances.
 
-// Plain counts depths for all numbers of sets by a list of lines for each set,
+// Plain counts depths for numbers of sets by a list of lines for each set,
 // moved to front by a search that shifts while it looks, one number of sets after
 // the other for each access, up to the first in which the line is on top.
 type Plain struct {
-	sets   [setBits + 1][][ways]trace.Line // line + 1; 0: free
-	Depths [setBits + 1][ways + 1]uint64
+	numbers []int
+	sets    [setBits + 1][][ways]trace.Line // line + 1; 0: free
+	Depths  [setBits + 1][ways + 1]uint64
 }
 
 const ways = 32
 
 // NewPlain makes an empty one.
-func NewPlain() *Plain {
+func NewPlain(numbers stack.SetNumbers) *Plain {
 	m := new(Plain)
 	for a := range m.sets {
-		m.sets[a] = make([][ways]trace.Line, 1<<a)
+		if numbers>>a&1 != 0 {
+			m.sets[a], m.numbers = make([][ways]trace.Line, 1<<a), append(m.numbers, a)
+		}
 	}
 	return m
 }
@@ -28,7 +34,7 @@ func NewPlain() *Plain {
 func (m *Plain) Distances(lines []trace.Line, _ []uint32) {
 	for _, x := range lines {
 		key := x + 1
-		for a := range m.sets {
+		for _, a := range m.numbers {
 			set := &m.sets[a][x&(1<<a-1)]
 			if set[0] == key {
 				m.Depths[a][0]++

@@ -17,12 +17,14 @@ func BenchmarkDistances(b *testing.B) {
 		fresh func() Taker
 	}{
 		{"exact", func() Taker { return stack.NewExact() }},
-		{"sets", func() Taker { return stack.NewSets() }},
+		{"sets", func() Taker { return stack.NewSets(stack.DefaultSetNumbers) }},
+		{"allsets", func() Taker { return stack.NewSets(stack.AllSetNumbers) }},
 		{"coherent", func() Taker { return NewLosing(0) }},
 		{"coherent1000", func() Taker { return NewLosing(1000) }},
 		{"coherent100", func() Taker { return NewLosing(100) }},
 		{"coherent10", func() Taker { return NewLosing(10) }},
-		{"plain", func() Taker { return NewPlain() }},
+		{"plain", func() Taker { return NewPlain(stack.DefaultSetNumbers) }},
+		{"allplain", func() Taker { return NewPlain(stack.AllSetNumbers) }},
 		{"cache", func() Taker { return new(Cache) }},
 		{"fenwick16", func() Taker { return NewFenwick(16) }},
 		{"fenwick", func() Taker { return NewFenwick(0) }},

@@ -17,17 +17,17 @@ import (
 //
 // The depth of a line is the most valid lines that were above it at any one time since its
 // access: holes are the places of such lines. So a line lies no deeper with more sets, and one
-// that is on top of its set is on top with more sets too. The two pieces of Sets remain:
+// that is on top of its set is on top with more sets too. It has two pieces:
 //
 //  1. The top array holds lines that were accessed since holes were last made above or among
-//     them, so it has no holes: hits are counted as by Sets. Before a line of the array is
+//     them, so it has no holes: hits count by the lines above them. Before a line of the array is
 //     lost, it and those below fall off.
 //  2. Below it, stamps of holes stay live, and holes finds the newest. For each number
 //     of sets each set has a list (coherent_ways.go): first the lines of the array, in any
 //     order, and then lines and holes in the order of the stack. A line moves in its lists
 //     only when it enters or leaves the array.
 type Coherent struct {
-	near  Sets // its top array, table and stamps; nothing of recency
+	near  near
 	array [topLines]trace.Line
 	used  int   // lines in array
 	holes holes // of the stamps that are live, those without a line
@@ -38,7 +38,7 @@ type Coherent struct {
 	filled []uint32 // what Filled will tell
 }
 
-// In the table's entries, fell is the id of the line, 0 if new. A lost line is stamped fresh.
+// A lost line is stamped fresh.
 
 // Op is what happens to a line of a [Coherent].
 type Op uint8
@@ -106,19 +106,19 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	switch {
 	case depth < MaxWays:
 		tally.whole[depth]++
-		m.ways.move(q.line, e.fell)
+		m.ways.move(q.line, e.moved)
 	case depth < Lost:
 		tally.beyond++
-		m.ways.move(q.line, e.fell)
+		m.ways.move(q.line, e.moved)
 	case depth == Lost:
 		tally.cold++
 		m.lost--
-		m.ways.push(q.line, e.fell, setBits)
-		m.ways.empty[e.fell], lostAt = false, m.ways.lostAt[e.fell]
+		m.ways.push(q.line, e.moved, setBits)
+		m.ways.empty[e.moved], lostAt = false, m.ways.lostAt[e.moved]
 	default:
 		tally.cold++
-		e.fell = m.ways.newID()
-		m.ways.push(q.line, e.fell, setBits)
+		e.moved = m.ways.newID()
+		m.ways.push(q.line, e.moved, setBits)
 	}
 	return depth, lostAt
 }
@@ -134,7 +134,7 @@ func (m *Coherent) pull(e *entry) (depth uint32) {
 			m.holes.remove(hole)
 			stamps.remove(hole)
 		}
-		if e.fell > 0 {
+		if e.moved > 0 {
 			return Lost
 		}
 		return Cold
@@ -166,7 +166,7 @@ func (m *Coherent) replace(q *deep, evicted *entry) {
 
 // fall puts a line that left the array below those in the array in its lists, and stamps it.
 func (m *Coherent) fall(line trace.Line, e *entry) {
-	m.ways.fall(line, e.fell, m.meeting(line))
+	m.ways.fall(line, e.moved, m.meeting(line))
 	e.stamp = m.newStamp()
 }
 
@@ -226,7 +226,7 @@ func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 		depth = m.depthOf(e)
 	}
 	m.holes.add(e.stamp)
-	m.ways.lose(line, e.fell, depth)
+	m.ways.lose(line, e.moved, depth)
 	e.stamp = fresh
 	m.lost++
 	return depth

@@ -72,7 +72,7 @@ func NewBelow(state []byte) (*Below, error) {
 	r.stamps.reset(max(n, blockStamps), n)
 	for _, l := range s.lost {
 		e, _ := r.table.findOrAdd(l.line)
-		e.fell = l.depth + 1
+		e.moved = l.depth + 1
 	}
 	lines := make([]trace.Line, 0, len(s.entries))
 	for i, line := range s.entries {
@@ -82,7 +82,7 @@ func NewBelow(state []byte) (*Below, error) {
 			continue
 		}
 		e, _ := r.table.findOrAdd(line)
-		if e.stamp != fresh || e.fell != 0 {
+		if e.stamp != fresh || e.moved != 0 {
 			return nil, errState // it is there twice, or was lost
 		}
 		e.stamp = stamp
@@ -193,11 +193,11 @@ func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32
 	case e.stamp < fresh:
 		depth, place = r.depth(e), e.stamp
 	default:
-		depth, lostAt = Lost, e.fell-1
+		depth, lostAt = Lost, e.moved-1
 	}
 	all = r.push(line, place, filled)
 	if e != nil {
-		e.stamp, e.fell = onTop, 0
+		e.stamp, e.moved = onTop, 0
 	}
 	return depth, lostAt, all
 }
@@ -290,7 +290,7 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 	}
 	depth = r.depth(e)
 	r.holes.add(e.stamp)
-	e.stamp, e.fell = fresh, depth+1
+	e.stamp, e.moved = fresh, depth+1
 	for a := setBits; a > 0; a-- {
 		entries := r.sets[a].of(line & (1<<a - 1)).entries
 		at := slices.Index(entries, line)
@@ -330,7 +330,7 @@ func (r *Below) lost() (lost []lostLine) {
 	for p := range r.table.parts {
 		for _, e := range r.table.parts[p].slots {
 			if e.key != 0 && e.stamp == fresh {
-				lost = append(lost, lostLine{e.key - 1, e.fell - 1})
+				lost = append(lost, lostLine{e.key - 1, e.moved - 1})
 			}
 		}
 	}

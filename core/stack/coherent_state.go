@@ -100,7 +100,7 @@ func (m *Coherent) State() []byte {
 	for p := range m.near.exact.table.parts {
 		for _, e := range m.near.exact.table.parts[p].slots {
 			if e.key != 0 && e.stamp == fresh {
-				s.lost = append(s.lost, lostLine{e.key - 1, m.ways.lostAt[e.fell]})
+				s.lost = append(s.lost, lostLine{e.key - 1, m.ways.lostAt[e.moved]})
 			}
 		}
 	}
@@ -160,8 +160,8 @@ func (m *Coherent) Restore(state []byte) error {
 	}
 	for _, l := range s.lost {
 		e, _ := m.near.exact.table.findOrAdd(l.line)
-		e.fell = m.ways.newID()
-		m.ways.note(e.fell, l.depth)
+		e.moved = m.ways.newID()
+		m.ways.note(e.moved, l.depth)
 		m.lost++
 	}
 	for _, line := range slices.Backward(s.entries) {
@@ -186,10 +186,10 @@ func (m *Coherent) place(line trace.Line) bool {
 		return true
 	}
 	e, _ := m.near.exact.table.findOrAdd(line)
-	if e.stamp != fresh || e.fell != 0 {
+	if e.stamp != fresh || e.moved != 0 {
 		return false
 	}
-	e.fell = m.ways.newID()
+	e.moved = m.ways.newID()
 	e.stamp = m.newStamp()
 	return true
 }
@@ -215,7 +215,7 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 		}
 	}
 	for _, line := range lines {
-		i, id := at(line&(1<<a-1)), m.near.exact.table.find(line).fell
+		i, id := at(line&(1<<a-1)), m.near.exact.table.find(line).moved
 		if putHoles(i); len(lists[i]) == 0 && !m.ways.onTop(a+1, line, id) {
 			return nil, false
 		}

@@ -277,7 +277,7 @@ func RunCoherent(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 5))
 			lines := stacktest.Random(rng, 1+rng.IntN(6000))
 			crowd(rng, lines)
-			sets, m := stack.NewSets(), stack.NewCoherent()
+			sets, m := stack.NewSets(stack.AllSetNumbers), stack.NewCoherent()
 			want, out, lost := make([]uint32, len(lines)), make([]uint32, len(lines)), make([]uint32, len(lines))
 			sets.Distances(lines, want)
 			Do(m, make([]stack.Op, len(lines)), lines, out, lost)

@@ -39,7 +39,8 @@ var emptyTop = func() (top [topLines]trace.Line) {
 type deep struct {
 	line    trace.Line
 	evicted trace.Line // what fell off the top array's end, if it was searched
-	index   int
+	index   int32
+	how     int32 // of [Sets]
 }
 
 // NewExact makes an empty model.
@@ -146,7 +147,7 @@ next:
 			}
 			carry = last
 		}
-		queue[misses&(chunk-1)] = deep{x, carry, i}
+		queue[misses&(chunk-1)] = deep{x, carry, int32(i), 0}
 		misses++
 	}
 	top[0], top[1], top[2], top[3] = t0, t1, t2, t3
@@ -190,7 +191,10 @@ func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 // lookUpEvicted finds the entries of the lines that fell off the top array, or nil.
 func (m *Exact) lookUpEvicted(queue []deep, evicted *[burst]*entry) {
 	for i := range queue {
-		evicted[i] = m.table.find(queue[i].evicted)
+		evicted[i] = nil
+		if queue[i].evicted != noLine {
+			evicted[i] = m.table.find(queue[i].evicted)
+		}
 	}
 }
 
@@ -322,7 +326,7 @@ func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	for i, x := range lines {
 		out[i] = 0
 		q := &m.queue[queued&(chunk-1)]
-		q.line, q.index = x, i
+		q.line, q.index = x, int32(i)
 		if x != last {
 			queued++
 		}

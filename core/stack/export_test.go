@@ -1,10 +1,16 @@
 package stack
 
-// Follow has the lists of recency follow accesses, or falls.
-func (m *Sets) Follow(accesses bool) { m.follow(accesses) }
+// Stamp has all lines of the stack stamped, or those below the top array.
+func (m *Sets) Stamp(all bool) {
+	m.exact.stampAll(all)
+	m.switchTo(all || m.few())
+}
 
-// Follows tells what they follow.
-func (m *Sets) Follows() (accesses bool) { return m.exact.stamped }
+// Follow has the lists of recency follow accesses, or falls, unless all lines are stamped.
+func (m *Sets) Follow(accesses bool) { m.switchTo(accesses || m.exact.stamped) }
+
+// Stamps tells whether all lines are stamped.
+func (m *Sets) Stamps() (all bool) { return m.exact.stamped }
 
 // FewNumbers has the moves numbered anew, again and again.
 func (m *Sets) FewNumbers() { m.last = 300 }
@@ -13,7 +19,7 @@ func (m *Sets) FewNumbers() { m.last = 300 }
 func (m *Exact) Stamp(all bool) { m.stampAll(all) }
 
 // NewShelvedInBlocks is [NewShelved] with blocks of so many bytes.
-func NewShelvedInBlocks(shelf Shelf, sets bool, size int) *Shelved {
+func NewShelvedInBlocks(shelf Shelf, sets SetNumbers, size int) *Shelved {
 	m := NewShelved(shelf, sets)
 	m.writer.size, m.adoptLines = size, size
 	return m

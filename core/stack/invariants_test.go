@@ -68,8 +68,8 @@ func (m *Coherent) CheckInvariants() {
 			case e.stamp != onTop:
 				marked++
 			}
-			if e.key != 0 && m.ways.empty[e.fell] == (e.stamp == fresh) {
-				ids[e.fell] = true
+			if e.key != 0 && m.ways.empty[e.moved] == (e.stamp == fresh) {
+				ids[e.moved] = true
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func (m *Coherent) CheckInvariants() {
 					k++
 				}
 			}
-			id, here := exact.table.find(line).fell, p.sets[set].first
+			id, here := exact.table.find(line).moved, p.sets[set].first
 			for d := 0; here != id; d++ {
 				if d+1 == k {
 					panic("stack: a line of the array is not in front of its set")

@@ -135,9 +135,9 @@ func (l *list) insert(turn uint8, n int, entry uint64) {
 	l[p] = entry
 }
 
-// above returns the number of newer entries, which are fewer than MaxWays, and in lanes of [finer]
+// above returns the number of newer entries, which are fewer than MaxWays, and in lanes of [recency.finer]
 // in which sets their lines meet a line.
-func (l *list) above(turn uint8, line uint32, after uint64) (n int, lanes uint64) {
+func (l *list) above(turn uint8, line uint32, after uint64, finer *[setBits + 1]uint64) (n int, lanes uint64) {
 	for e := l[at(turn, 0)]; e >= after; e = l[at(turn, n)] {
 		lanes += finer[common(uint64(line), e)]
 		n++
@@ -146,7 +146,7 @@ func (l *list) above(turn uint8, line uint32, after uint64) (n int, lanes uint64
 }
 
 // toFront is above and insert in one.
-func (l *list) toFront(turn uint8, entry, after uint64) (n int, lanes uint64) {
+func (l *list) toFront(turn uint8, entry, after uint64, finer *[setBits + 1]uint64) (n int, lanes uint64) {
 	for carry := entry; ; n++ {
 		p := at(turn, n)
 		e := l[p]

@@ -35,7 +35,7 @@ func TestListsGrow(t *testing.T) {
 	for _, c := range []struct {
 		lines, want int // pages
 	}{{100, 1}, {600, 1 + 2}, {10_000, 1 + 2 + 32}, {1 << setBits, 1 + 2 + 32}, {3 << setBits, 1 + 2 + 32 + 512}} {
-		m := NewSets()
+		m := NewSets(AllSetNumbers)
 		lines, out := make([]uint64, 2*c.lines), make([]uint32, 2*c.lines)
 		for i := range lines {
 			lines[i] = uint64(12_345 + i%c.lines)

@@ -22,7 +22,8 @@ func TestMarkedDepths(t *testing.T) {
 			lines[i] = lines[i] << shift % (1 << 61)
 			marked[i] = i/run%often == 0
 		}
-		m := stack.NewSets()
+		numbers := rapid.SampledFrom([]stack.SetNumbers{stack.AllSetNumbers, stack.DefaultSetNumbers}).Draw(t, "numbers")
+		m := stack.NewSets(numbers)
 		if rapid.Bool().Draw(t, "few numbers") {
 			m.FewNumbers()
 		}
@@ -35,6 +36,7 @@ func TestMarkedDepths(t *testing.T) {
 				m.Distances(lines[at:at+n], out[at:])
 				clear(marked[at : at+n])
 			}
+			m.Stamp(rapid.Bool().Draw(t, "stamp all"))
 			m.Follow(rapid.Bool().Draw(t, "follow accesses"))
 			check(m)
 			at += n
@@ -46,10 +48,10 @@ func TestMarkedDepths(t *testing.T) {
 				t.Fatalf("access %d: distance %d, want %d", i, out[i], want[i])
 			}
 		}
-		if *m.Depths() != *stacktest.DepthsInLists(lines) {
+		if *m.Depths() != *only(numbers, stacktest.DepthsInLists(lines)) {
 			t.Error("the depths differ from the naive twin's")
 		}
-		if *m.MarkedDepths() != *stacktest.MarkedDepths(lines, marked) {
+		if *m.MarkedDepths() != *only(numbers, stacktest.MarkedDepths(lines, marked)) {
 			t.Error("the depths of marked accesses differ from the naive twin's")
 		}
 	})

@@ -1,12 +1,15 @@
 package stack
 
-// recency answers, for each number of sets from 2^1 on, how many lines of a set were moved to
+import "slices"
+
+// recency answers, for some numbers of sets from 2^1 on, how many lines of a set were moved to
 // its front since a given move, up to MaxWays. A set is the list of its last lines to move:
 // only the numbers of their moves, newest first.
 //
-// [Sets] decides what moves a line. Where the top array holds most accesses, it is a fall off
-// the array: a hit costs nothing here, a miss counts one line and moves another. Where every
-// line has a stamp, it is every access that is not on top, which counts and moves in one search.
+// [Sets] decides what moves a line. Where the top array holds most accesses, and many lines share few sets, it is
+// a fall off the array: a hit costs nothing here, a miss counts one line and moves another. Else it is every
+// access to a line that was not the last one of its set with the least number of sets: one search counts and
+// moves. With more sets such a line was the last one, too, and changes no list.
 //
 // A moved line goes to the front of its list. If it is there already, nothing changes with more
 // sets, because whoever shares a set with it there shares one here too. So an entry may be older
@@ -23,15 +26,18 @@ package stack
 // need the next list. The next list is made when a list overflows; until then the coarser list contains
 // every line.
 //
-// Pending visits go through the lists of one number of sets after the other, so that the lists
-// in use stay in the cache, and the loads of different visits overlap.
+// Pending accesses go through the lists of one number of sets after the other, so that the lists
+// in use stay in the cache, and the loads of different accesses overlap.
 type recency struct {
-	visits   []visit  // pending, while the lists follow falls
-	accesses []access // pending, while they follow accesses
+	numbers SetNumbers
+	least   int                 // of the numbers, 2^least
+	kept    []int               // the numbers of sets, 2^kept[k], that lists are kept of
+	finer   [setBits + 1]uint64 // finer[n] adds one to the depths in more than 2^kept[0] and up to 2^n sets
 
-	lists  [len(kept)]lists
-	active int                                // how many of the lists are made
-	depths [setBits + 1][2 * depthRoom]uint64 // those of marked lines from depthRoom on
+	visits   []visit                            // pending, while the lists follow falls
+	accesses []access                           // pending, while they follow accesses
+	lists    []lists                            // those that are made, by kept
+	depths   [setBits + 1][2 * depthRoom]uint64 // those of marked lines from depthRoom on
 
 	sink uint64 // keeps touches from being optimised away
 }
@@ -46,8 +52,10 @@ type visit struct {
 
 // access moves a line to the front of its set, and counts how deep it was.
 type access struct {
-	after, now uint32 // as in visit
-	line       uint32 // its last bits, or those and uncounted or marked
+	after uint32 // as in visit
+	now   uint32 // the number of the move
+	line  uint32 // its last bits, or those and uncounted or marked
+	lanes uint64 // once it counted: how many lines are newer, as in [recency.finer]
 }
 
 const (
@@ -62,37 +70,65 @@ const (
 
 	fineBits = 5 // of a lane that counts fewer than MaxWays lines
 	fineMask = 1<<fineBits - 1
+
+	keptStep = 4
 )
 
-// kept are the numbers of sets, 2^4, 2^8, …, that lists are kept of.
-var kept = [...]int{4, 8, 12, setBits}
-
-// finer[n] adds one to the depths in more than 2^kept[0] and up to 2^n sets.
-var finer = func() (lanes [setBits + 1]uint64) {
-	for n := kept[0] + 1; n <= setBits; n++ {
-		lanes[n] = lanes[n-1] | 1<<((n-kept[0]-1)*fineBits)
+// count chooses the numbers of sets: lists are kept of the least one, and of one in four of the others.
+func (r *recency) count(numbers SetNumbers) {
+	most := 0
+	for a := setBits; a >= 1; a-- {
+		if numbers>>a&1 != 0 {
+			most, r.least = max(most, a), a
+		}
 	}
-	return lanes
-}()
+	r.numbers = numbers | 1
+	if most == 0 { // lists of 2 sets, which do not count
+		most, r.least = 1, 1
+	}
+	r.kept = append(r.kept[:0], max(r.least, most-64/fineBits))
+	for a := r.kept[0]; a < most; {
+		last := min(a+keptStep, most)
+		for a++; numbers>>a&1 == 0; a++ {
+		}
+		for last = max(last, a); numbers>>last&1 == 0; last-- {
+		}
+		r.kept = append(r.kept, last)
+		a = last
+	}
+	for n := r.kept[0] + 1; n <= setBits; n++ {
+		r.finer[n] = r.finer[n-1]
+		if n <= most {
+			r.finer[n] |= 1 << ((n - r.kept[0] - 1) * fineBits)
+		}
+	}
+}
 
 func (r *recency) reset() {
 	if r.visits == nil {
 		r.visits, r.accesses = make([]visit, 0, visitRoom), make([]access, 0, visitRoom)
 	}
-	r.visits, r.accesses = r.visits[:0], r.accesses[:0]
-	r.lists, r.active = [len(kept)]lists{}, 0
+	r.visits, r.accesses, r.lists = r.visits[:0], r.accesses[:0], nil
 	r.open()
 }
 
 // open makes the next lists.
 func (r *recency) open() *lists {
-	least := 1
-	if r.active > 0 {
-		least = kept[r.active-1] + 1
+	k := len(r.lists)
+	r.lists = append(slices.Clip(r.lists), makeLists(r.leastOf(k), r.kept[k]))
+	return &r.lists[k]
+}
+
+// leastOf returns the least number of sets that lists of number k are for.
+func (r *recency) leastOf(k int) int {
+	if k == 0 {
+		return r.least
 	}
-	r.active++
-	r.lists[r.active-1] = makeLists(least, kept[r.active-1])
-	return &r.lists[r.active-1]
+	least := r.kept[k-1] + 1
+	for r.numbers>>least&1 == 0 {
+		least++
+	}
+	return least
 }
 
 func (r *recency) visit(v visit) {
@@ -110,15 +146,15 @@ func (r *recency) access(v access) {
 // settle passes what is pending through all lists.
 func (r *recency) settle() {
 	visits, accesses := r.visits, r.accesses
-	for k := 0; k < r.active; k++ {
-		l := &r.lists[k]
+	for k := 0; k < len(r.lists); k++ {
 		if len(visits) > 0 {
-			r.sink += l.touchVisits(visits)
-			visits = visits[:r.visitLists(l, visits)]
+			r.sink += r.lists[k].touchVisits(visits)
+			visits = visits[:r.visitLists(k, visits)]
 		}
 		if len(accesses) > 0 {
-			accesses = accesses[:r.accessLists(l, accesses)]
+			accesses = accesses[:r.accessLists(k, accesses)]
 		}
+		l := &r.lists[k]
 		for b := l.least; b <= l.most; b++ {
 			r.depths[b][MaxWays] += l.late[0]
 			r.depths[b][MaxWays+depthRoom] += l.late[1]
@@ -128,13 +164,14 @@ func (r *recency) settle() {
 	r.visits, r.accesses = r.visits[:0], r.accesses[:0]
 }
 
-// overflow makes the lists of more sets, before the first list of l loses an entry. It reports
-// whether it made them; they then contain the entries that went through l so far.
-func (r *recency) overflow(l *lists) (made bool) {
-	if l.most != kept[r.active-1] || r.active == len(kept) {
+// overflow makes the lists of more sets, before the first list of number k loses an entry. It reports
+// whether it made them; they then contain the entries that went through the lists so far.
+func (r *recency) overflow(k int) (made bool) {
+	if k+1 < len(r.lists) || k+1 == len(r.kept) {
 		return false
 	}
 	more := r.open()
+	l := &r.lists[k]
 	for i, p := range l.pages {
 		if p != nil {
 			p.copyTo(more, l.turn[i*pageLists:])
@@ -154,8 +191,9 @@ func (l *lists) touchVisits(visits []visit) (sink uint64) {
 	return sink
 }
 
-// visitLists visits the lists of one number of sets. Visits that continue to more sets stay.
-func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
+// visitLists visits the lists of number k. Visits that continue to more sets stay.
+func (r *recency) visitLists(k int, visits []visit) (stay int) {
+	l := &r.lists[k]
 	for i := range visits {
 		v := &visits[i]
 		place, after := l.of(v.line), uint64(v.after)<<numberBit
@@ -164,8 +202,8 @@ func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
 		newest, full := &list[at(turn, 0)], list[at(turn, MaxWays-1)] >= after
 		switch {
 		case v.now == 0 && !full:
-			n, lanes := list.above(turn, v.line, after)
-			r.count(l, p, place, n, lanes, v)
+			n, lanes := list.above(turn, v.line, after, &r.finer)
+			r.countAt(l, p, place, n, lanes, v)
 			continue
 		case v.now == 0:
 			l.late[apart(v.line)/depthRoom]++
@@ -176,8 +214,8 @@ func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
 				continue
 			}
 		case full:
-			if r.overflow(l) {
-				stay = 0
+			if r.overflow(k) {
+				stay, l = 0, &r.lists[k]
 			}
 			l.push(p, place, entryOf(v.now, v.line))
 		default:
@@ -191,16 +229,16 @@ func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
 	return stay
 }
 
-// count counts a visit for which n entries of the list are newer than the line, with n below MaxWays. lanes
+// countAt counts a visit for which n entries of the list are newer than the line, with n below MaxWays. lanes
 // contains how many of the n are in the line's set, for each finer number of sets.
-func (r *recency) count(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {
+func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {
 	a, above, after, apart := l.most, v.above, uint64(v.after)<<numberBit, apart(v.line)
 	r.depths[a][n+int(above>>((a-1)*laneBits)&laneMask)+apart]++
 	for b := a - 1; b >= l.least; b-- {
 		n = min(n+l.beside(p, place, b, n, after), MaxWays)
 		r.depths[b][n+int(above>>((b-1)*laneBits)&laneMask)+apart]++
 	}
-	lanes >>= (a - kept[0]) * fineBits
+	lanes >>= (a - r.kept[0]) * fineBits
 	above >>= a * laneBits
 	for a++; lanes|above != 0; a++ {
 		r.depths[a][int(lanes&fineMask)+int(above&laneMask)+apart]++
@@ -222,9 +260,14 @@ func (l *lists) touchAccesses(accesses []access) (sink uint64) {
 	return sink
 }
 
-// accessLists makes accesses on the lists of one number of sets. Accesses that continue to more
-// sets stay.
-func (r *recency) accessLists(l *lists, accesses []access) (stay int) {
+// accessLists makes accesses on the lists of number k. Accesses that continue to more sets stay.
+func (r *recency) accessLists(k int, accesses []access) (stay int) {
+	l := &r.lists[k]
+	lane := max(l.most-r.kept[0]-1, 0) * fineBits
+	next := 64 // the lane of the least number of sets that the next lists are for
+	if k+1 < len(r.kept) {
+		next = (r.leastOf(k+1) - r.kept[0] - 1) * fineBits
+	}
 	for i := range accesses {
 		if i%nearby == 0 {
 			r.sink += l.touchAccesses(accesses[i:min(i+nearby, len(accesses))])
@@ -233,30 +276,38 @@ func (r *recency) accessLists(l *lists, accesses []access) (stay int) {
 		place, after := l.of(v.line), uint64(v.after)<<numberBit
 		p, turn := l.pages[place/pageLists], l.turn[place]
 		list, entry := &p[place%pageLists], entryOf(v.now, v.line)
-		n, lanes := 0, uint64(0)
-		stays := true
 		switch newest := &list[at(turn, 0)]; {
 		case *newest < after:
-			stays = *newest == 0
+			first := *newest == 0
 			*newest = entry
+			if v.line&uncounted == 0 {
+				r.countAt(l, p, place, 0, 0, &visit{after: v.after, line: v.line})
+				v.line |= uncounted
+			}
+			if !first {
+				continue
+			}
 		case list[at(turn, MaxWays-1)] >= after:
-			if r.overflow(l) {
-				stay = 0
+			if r.overflow(k) {
+				stay, l = 0, &r.lists[k]
 			}
 			l.push(p, place, entry)
 			l.late[apart(v.line)/depthRoom] += uint64(^v.line >> 31)
-			n = MaxWays
+		case v.lanes != 0:
+			list.insert(turn, int(v.lanes>>lane&fineMask), entry)
+		case v.line&uncounted != 0:
+			list.insert(turn, list.newer(turn, after), entry)
 		default:
-			n, lanes = list.toFront(turn, entry, after)
-		}
-		if n < MaxWays && v.line&uncounted == 0 {
-			r.count(l, p, place, n, lanes, &visit{after: v.after, line: v.line})
+			n := 0
+			n, v.lanes = list.toFront(turn, entry, after, &r.finer)
+			r.countAt(l, p, place, n, v.lanes, &visit{after: v.after, line: v.line})
+			if v.lanes>>next&fineMask == 0 {
+				continue // it is in front with all more sets
+			}
 			v.line |= uncounted
 		}
-		if stays {
-			accesses[stay] = v
-			stay++
-		}
+		accesses[stay] = v
+		stay++
 	}
 	return stay
 }

@@ -21,7 +21,8 @@ func TestFollow(t *testing.T) {
 		for i := range lines {
 			lines[i] = lines[i] << shift % (1 << 61)
 		}
-		m, twin := stack.NewSets(), new(stacktest.Naive)
+		numbers := rapid.SampledFrom([]stack.SetNumbers{stack.AllSetNumbers, stack.DefaultSetNumbers, stack.SetNumbers(rapid.Uint32Range(0, uint32(stack.AllSetNumbers)).Draw(t, "some"))}).Draw(t, "numbers")
+		m, twin := stack.NewSets(numbers), new(stacktest.Naive)
 		if rapid.Bool().Draw(t, "few numbers") {
 			m.FewNumbers()
 		}
@@ -30,6 +31,7 @@ func TestFollow(t *testing.T) {
 		for at := 0; at < len(lines); {
 			n := min(rapid.IntRange(1, 1500).Draw(t, "batch"), len(lines)-at)
 			m.Distances(lines[at:at+n], got[at:])
+			m.Stamp(rapid.Bool().Draw(t, "stamp all"))
 			m.Follow(rapid.Bool().Draw(t, "follow accesses"))
 			check(m)
 			at += n
@@ -42,10 +44,21 @@ func TestFollow(t *testing.T) {
 				t.Fatalf("access %d of %d: distance %d, want %d", i, len(lines), got[i], want[i])
 			}
 		}
-		if *m.Depths() != *stacktest.DepthsInLists(lines) {
+		if *m.Depths() != *only(numbers, stacktest.DepthsInLists(lines)) {
 			t.Error("the depths differ from the naive twin's")
 		}
 	})
+}
+
+// only returns the depths in some numbers of sets, and in one set.
+func only(numbers stack.SetNumbers, depths *stack.SetDepths) *stack.SetDepths {
+	some := new(stack.SetDepths)
+	for a := range depths {
+		if a == 0 || numbers>>a&1 != 0 {
+			some[a] = depths[a]
+		}
+	}
+	return some
 }
 
 // Which lines have stamps changes nothing, whenever it changes.
@@ -74,13 +87,13 @@ func TestStamp(t *testing.T) {
 
 // A trace that turns from a chase to a small loop and back is followed each way.
 func TestFollowsWhatIsFrequent(t *testing.T) {
-	m := stack.NewSets()
+	m := stack.NewSets(stack.AllSetNumbers)
 	var lines []trace.Line
 	phase := func(accesses []trace.Line, want bool) {
 		t.Helper()
 		lines = append(lines, accesses...)
 		m.Distances(accesses, make([]uint32, len(accesses)))
-		if got := m.Follows(); got != want {
+		if got := m.Stamps(); got != want {
 			t.Fatalf("after %d accesses the lists follow accesses: %t, want %t", len(lines), got, want)
 		}
 	}

@@ -6,12 +6,83 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// scan is [Exact]'s scan. If it searches the top array, it counts the depths of the lines
-// there: those above the line are at hand.
-func (m *Sets) scan(lines []trace.Line, out []uint32) (misses int) {
-	if m.exact.stamped {
-		return m.exact.scanStamped(lines, out)
+// near is the top array of [Coherent], with its table and stamps. It counts how deep in sets the lines of the
+// array lie, by the lines above them.
+type near struct {
+	exact  Exact
+	tally  nearTally
+	packed [chunk]uint64 // hits of a scan, in lanes
+}
+
+type nearTally struct {
+	tally
+
+	// Hits in the front of the top array by the set bits that the line shares with each line
+	// above it; 0: none.
+	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
+	// Other hits in the top array, by two lanes each.
+	pairs [setBits / 2][1 << (2 * laneBits)]uint64
+}
+
+const (
+	laneBits = 4 // of a word of depths, one for each number of sets from 2^1 on
+	laneMask = 1<<laneBits - 1
+)
+
+// sharing[n] adds one to the depths in 2^1 to 2^n sets: those in which two lines
+// meet whose numbers have the last n bits in common.
+var sharing = func() (lanes [setBits + 1]uint64) {
+	for n := 1; n <= setBits; n++ {
+		lanes[n] = lanes[n-1] | 1<<((n-1)*laneBits)
 	}
+	return lanes
+}()
+
+func (t *nearTally) add(hits []uint64) {
+	for _, depths := range hits {
+		t.addLanes(depths)
+	}
+}
+
+// addLanes counts a hit in lanes. Depths never grow with the number of sets, so 0 ends a word.
+func (t *nearTally) addLanes(depths uint64) {
+	const two = 2 * laneBits
+	t.pairs[0][depths&(1<<two-1)]++
+	t.pairs[1][depths>>two&(1<<two-1)]++
+	depths >>= 2 * two
+	for k := 2; depths != 0; k++ {
+		t.pairs[k%len(t.pairs)][depths&(1<<two-1)]++
+		depths >>= two
+	}
+}
+
+// depths returns what the top array counted, and the row of a single set.
+func (t *nearTally) depths() *SetDepths {
+	s := new(SetDepths)
+	t.single(&s[0])
+	const base = setBits + 1
+	for i, n := range t.front {
+		if n == 0 { // as for most triples of a short run
+			continue
+		}
+		depths := sharing[i/base/base] + sharing[i/base%base] + sharing[i%base]
+		for a := 1; depths != 0; a++ {
+			s[a][depths&laneMask] += n
+			depths >>= laneBits
+		}
+	}
+	for k := range t.pairs {
+		for pair, n := range t.pairs[k] {
+			s[2*k+1][pair&laneMask] += n
+			s[2*k+2][pair>>laneBits] += n
+		}
+	}
+	return s
+}
+
+// scan is [Exact]'s scan. It counts the depths of the lines in the top array: those above the line are
+// at hand.
+func (m *near) scan(lines []trace.Line, out []uint32) (misses int) {
 	if runtime.GOARCH == "wasm" {
 		return m.scanSteps(&m.tally, lines, out)
 	}
@@ -19,7 +90,7 @@ func (m *Sets) scan(lines []trace.Line, out []uint32) (misses int) {
 }
 
 // scanOnce is scan in one loop, for processors that predict most branches.
-func (m *Sets) scanOnce(t *tally, lines []trace.Line, out []uint32) (misses int) {
+func (m *near) scanOnce(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
 	out = out[:len(lines)]
@@ -102,7 +173,7 @@ next:
 			}
 			carry = last
 		}
-		queue[misses&(chunk-1)] = deep{x, carry, i}
+		queue[misses&(chunk-1)] = deep{x, carry, int32(i), 0}
 		misses++
 	}
 	top[0], top[1], top[2], top[3] = t0, t1, t2, t3

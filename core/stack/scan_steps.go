@@ -6,7 +6,7 @@ import "github.com/stackglass/stackglass/core/trace"
 // is fast. It goes through the accesses in steps. Those that compare and move lines only note what
 // they find, and others take the notes as the place to count in: of what the address of a load
 // depends on, the compiler makes branches instead of conditional moves.
-func (m *Sets) scanSteps(t *tally, lines []trace.Line, out []uint32) (misses int) {
+func (m *near) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
 	var notes [chunk]uint16
 	hits, deeper := m.scanFront(lines, out, &notes)
 	t.addFront(notes[:hits])
@@ -29,7 +29,7 @@ const commonBits = 5
 
 // scanFront scans the front of the top array. It writes the distances of hits, notes those
 // below the topmost line, and queues the other accesses.
-func (m *Sets) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16) (hits, deeper int) {
+func (m *near) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16) (hits, deeper int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
 	out = out[:len(lines)]
@@ -71,7 +71,7 @@ func (m *Sets) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16)
 			continue
 		}
 		at := deeper & (chunk - 1)
-		queue[at] = deep{x, last, i}
+		queue[at] = deep{x, last, int32(i), 0}
 		packed[at] = uint64(n1 | n2<<commonBits | n3<<(2*commonBits))
 		deeper++
 	}
@@ -79,7 +79,7 @@ func (m *Sets) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16)
 	return hits, deeper
 }
 
-func (t *tally) addFront(notes []uint16) {
+func (t *nearTally) addFront(notes []uint16) {
 	second, third := uint64(0), uint64(0)
 	for _, n := range notes {
 		t.front[n&noteIndex]++
@@ -93,7 +93,7 @@ func (t *tally) addFront(notes []uint16) {
 
 // scanRest scans the rest of the top array for the queued accesses, four lines at a time as in
 // [Exact]. It writes the distances of hits and notes them, with their depths in lanes.
-func (m *Sets) scanRest(deeper int, out []uint32, notes *[chunk]uint16) (hits, misses int) {
+func (m *near) scanRest(deeper int, out []uint32, notes *[chunk]uint16) (hits, misses int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 next:
 	for k := range queue[:deeper] {
@@ -139,7 +139,7 @@ next:
 			}
 			carry = last
 		}
-		queue[misses&(chunk-1)] = deep{x, carry, q.index}
+		queue[misses&(chunk-1)] = deep{x, carry, q.index, 0}
 		misses++
 	}
 	return hits, misses
@@ -159,7 +159,7 @@ func frontLanes(n uint64) uint64 {
 }
 
 // addRest counts what scanRest noted: the distances, and the depths in lanes, as add does.
-func (t *tally) addRest(distances []uint16, depths []uint64) {
+func (t *nearTally) addRest(distances []uint16, depths []uint64) {
 	const two = 2 * laneBits
 	depths = depths[:len(distances)]
 	for i, d := range distances {

@@ -27,18 +27,28 @@ func (t *SetDepths) Add(other *SetDepths) {
 	}
 }
 
-// Sets is the model for set-associative caches: [Exact], and for every number of sets at once
+// SetNumbers is a set of numbers of sets: bit a stands for 2^a sets.
+type SetNumbers uint32
+
+// DefaultSetNumbers are one set and 2^4 to 2^16 sets.
+const DefaultSetNumbers = AllSetNumbers &^ 0b1110
+
+// AllSetNumbers are 2^0 to 2^16 sets.
+const AllSetNumbers SetNumbers = 1<<SetCounts - 1
+
+// Sets is the model for set-associative caches: [Exact], and for several numbers of sets at once
 // how deep each access found its line in its set. Make one with [NewSets].
 type Sets struct {
-	exact  Exact
-	above  [topLines]above
-	now    uint32 // the last number that a fall or an access was given
-	last   uint32 // renew when now reaches it
-	recent recency
-	pushed bool // what is taken is not counted
-	tally  tally
-	marks  marks
-	packed [chunk]uint64 // hits of a scan, in lanes
+	near     // counts hits in the top array, while the lists follow falls
+	above    [topLines]above
+	accesses bool         // the lists follow accesses, not falls
+	latest   []trace.Line // accessed last in each of the least number of sets, while the lists follow accesses
+	moves    moves
+	now      uint32 // the last number that a fall or an access was given
+	last     uint32 // renew when now reaches it
+	recent   recency
+	pushed   bool // what is taken is not counted
+	marks    marks
 }
 
 type tally struct {
@@ -46,19 +56,9 @@ type tally struct {
 	cold     uint64
 	whole    [MaxWays]uint64 // accesses at distance d > 0, of all sets in one
 	beyond   uint64          // of those below the top array, at MaxWays or more
-
-	// Hits in the front of the top array by the set bits that the line shares with each line
-	// above it; 0: none.
-	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
-	// Other hits in the top array, by two lanes each.
-	pairs [setBits / 2][1 << (2 * laneBits)]uint64
 }
 
-const (
-	setBits  = SetCounts - 1
-	laneBits = 4 // of a word of depths, one for each number of sets from 2^1 on
-	laneMask = 1<<laneBits - 1
-)
+const setBits = SetCounts - 1
 
 // above is a line of the top array, in no order.
 type above struct {
@@ -68,33 +68,42 @@ type above struct {
 
 const notThere = ^uint32(0) // is left out when lines above are counted
 
-// sharing[n] adds one to the depths in 2^1 to 2^n sets: those in which two lines
-// meet whose numbers have the last n bits in common.
-var sharing = func() (lanes [setBits + 1]uint64) {
-	for n := 1; n <= setBits; n++ {
-		lanes[n] = lanes[n-1] | 1<<((n-1)*laneBits)
-	}
-	return lanes
-}()
-
 // common returns the number of last bits that two lines have in common, up to setBits.
 func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }
 
-// NewSets makes an empty model.
-func NewSets() *Sets {
+// NewSets makes an empty model for some numbers of sets, and for one set.
+func NewSets(numbers SetNumbers) *Sets {
 	m := &Sets{last: notThere - 2*chunk}
+	m.recent.count(numbers)
+	m.latest = make([]trace.Line, 1<<m.recent.least)
 	m.reset()
 	return m
 }
 
 func (m *Sets) reset() {
 	m.exact = Exact{top: emptyTop}
+	m.exact.stamps.reset(blockStamps, 0)
 	for i := range m.above {
 		m.above[i] = above{noLine, notThere}
 	}
-	m.exact.stamps.reset(blockStamps, 0)
+	m.accesses, m.moves = m.few(), moves{}
+	m.forget()
 	m.now = 0
 	m.recent.reset()
+}
+
+// few reports whether so few lines share a set that a line is often the last one accessed of its set.
+// Else the lists follow accesses only where every line has a stamp.
+func (m *Sets) few() bool { return m.recent.least >= fewSets }
+
+// fewSets is the least number of sets, 2^fewSets, of which [Sets.few] says so.
+const fewSets = 4
+
+// forget forgets which lines were accessed last.
+func (m *Sets) forget() {
+	for i := range m.latest {
+		m.latest[i] = noLine
+	}
 }
 
 // Reset forgets every line and what was counted, and keeps the memory of the table.
@@ -104,7 +113,7 @@ func (m *Sets) Reset() {
 	m.recent.settle()
 	m.reset()
 	m.exact = exact
-	m.tally, m.marks, m.recent.depths = tally{}, marks{}, [setBits + 1][2 * depthRoom]uint64{}
+	m.tally, m.marks, m.recent.depths = nearTally{}, marks{}, [setBits + 1][2 * depthRoom]uint64{}
 }
 
 // Lines implements [Model].
@@ -120,7 +129,16 @@ func (m *Sets) Distances(lines []trace.Line, out []uint32) {
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		m.makeRoom()
-		m.finish(m.exact.queue[:m.scan(lines[:n], out[:n])], out[:n])
+		queued := 0
+		switch {
+		case m.exact.stamped:
+			queued = m.exact.scanStamped(lines[:n], out[:n])
+		case m.accesses:
+			queued = m.scanMoves(&m.tally.whole, lines[:n], out[:n])
+		default:
+			queued = m.scan(lines[:n], out[:n])
+		}
+		m.finish(m.exact.queue[:queued], lines[:n], out[:n])
 		lines, out = lines[n:], out[n:]
 	}
 }
@@ -133,14 +151,16 @@ func (m *Sets) makeRoom() {
 }
 
 // finish settles the accesses that the scan of a chunk has queued.
-func (m *Sets) finish(queue []deep, out []uint32) {
-	stamped := m.exact.stamped
-	if stamped {
+func (m *Sets) finish(queue []deep, lines []trace.Line, out []uint32) {
+	switch {
+	case m.exact.stamped:
 		m.settleStamped(queue, out)
-	} else {
+	case m.accesses:
+		m.settleMoves(queue, out)
+	default:
 		m.settle(queue, out)
 	}
-	m.follow(m.exact.share.prefers(stamped, out))
+	m.follow(m.exact.share.prefers(m.exact.stamped, out), lines, out, queue)
 }
 
 // Push accesses the lines in order and counts nothing.
@@ -159,7 +179,7 @@ func (m *Sets) Push(lines []trace.Line) {
 	m.tally, m.recent.depths = counted, depths // marked ones are not in tally, and not pushed
 }
 
-// renew numbers the falls from zero: it rebuilds the model from its stack, which determines all
+// renew numbers the moves from zero: it rebuilds the model from its stack, which determines all
 // later depths.
 func (m *Sets) renew() {
 	stack, marked := m.Stack(), m.marks.now
@@ -170,23 +190,99 @@ func (m *Sets) renew() {
 	m.marks.now = marked
 }
 
-func (t *tally) add(hits []uint64) {
-	for _, depths := range hits {
-		t.addLanes(depths)
+// scanMoves is [Exact]'s scan. It also queues the accesses to lines in the top array that were not the last ones
+// of their sets: they move in the lists, which count them.
+func (m *Sets) scanMoves(whole *[MaxWays]uint64, lines []trace.Line, out []uint32) (queued int) {
+	top, queue := &m.exact.top, &m.exact.queue
+	latest := m.latest
+	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
+	out = out[:len(lines)]
+next:
+	for i, x := range lines {
+		out[i] = 0
+		if x == t0 {
+			continue
+		}
+		d := uint32(frontLines)
+		if x == t3 {
+			d = 3
+		}
+		if x == t2 {
+			d = 2
+		}
+		if x == t1 {
+			d = 1
+		}
+		carry := t3
+		if d >= 3 {
+			t3 = t2
+		}
+		if d >= 2 {
+			t2 = t1
+		}
+		t0, t1 = x, t0
+		out[i] = d
+		q, of := &queue[queued&(chunk-1)], &latest[x&uint64(len(latest)-1)]
+		moves := 0
+		if *of != x {
+			moves = 1
+		}
+		*of = x
+		if d < frontLines {
+			whole[d%MaxWays]++
+			*q = deep{x, noLine, int32(i), nearMove}
+			queued += moves
+			continue
+		}
+		for j := frontLines; j < topLines; j += 4 {
+			four := (*[4]trace.Line)(top[j:])
+			a, b, c, e := four[0], four[1], four[2], four[3]
+			d := 4
+			last := e
+			if x == e {
+				d = 3
+			}
+			if x == c {
+				d = 2
+			}
+			if x == b {
+				d = 1
+			}
+			if x == a {
+				d = 0
+			}
+			if d >= 3 {
+				e = c
+			}
+			if d >= 2 {
+				c = b
+			}
+			if d >= 1 {
+				b = a
+			}
+			four[0], four[1], four[2], four[3] = carry, b, c, e
+			if d < 4 {
+				d += j
+				out[i] = uint32(d)
+				whole[d%MaxWays]++
+				*q = deep{x, noLine, int32(i), nearMove}
+				queued += moves
+				continue next
+			}
+			carry = last
+		}
+		*q = deep{x, carry, int32(i), int32(moves)}
+		queued++
 	}
+	top[0], top[1], top[2], top[3] = t0, t1, t2, t3
+	return queued
 }
 
-// addLanes counts a hit in lanes. Depths never grow with the number of sets, so 0 ends a word.
-func (t *tally) addLanes(depths uint64) {
-	const two = 2 * laneBits
-	t.pairs[0][depths&(1<<two-1)]++
-	t.pairs[1][depths>>two&(1<<two-1)]++
-	depths >>= 2 * two
-	for k := 2; depths != 0; k++ {
-		t.pairs[k%len(t.pairs)][depths&(1<<two-1)]++
-		depths >>= two
-	}
-}
+// How a queued access moves its line in the lists.
+const (
+	farMove  = 1 // it was not in the top array
+	nearMove = 2 // it was there, so only the lists change
+)
 
 // settle is [Exact]'s, and updates the lists of recency.
 func (m *Sets) settle(queue []deep, out []uint32) {
@@ -208,7 +304,7 @@ func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 	at := m.find(q.evicted)
 	if evicted != nil {
 		m.now++
-		evicted.fell = m.now
+		evicted.moved = m.now
 		m.recent.visit(visit{after: at.after, now: m.now, line: uint32(q.evicted)})
 	}
 	t, how := m.tallyOf(q.index)
@@ -218,7 +314,7 @@ func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 		return d
 	}
 	*at = above{noLine, notThere}
-	after := e.fell + 1
+	after := e.moved + 1
 	if !m.pushed {
 		m.recent.visit(visit{after: after, line: uint32(q.line)&^marked | how, above: m.older(q.line, after)})
 	}
@@ -226,48 +322,30 @@ func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 	return d
 }
 
-// settle counts an access that a scan has queued.
-func (t *tally) settle(d uint32) {
-	switch {
-	case d == Cold:
-		t.cold++
-	case d < MaxWays:
-		t.whole[d]++
-	default:
-		t.beyond++
-	}
-}
-
-// follow switches between lists that follow accesses, with all lines stamped, and falls.
-func (m *Sets) follow(accesses bool) {
-	if m.exact.stamped == accesses {
-		return
-	}
-	m.exact.stampAll(accesses)
-	m.recent.settle()
-	for i := topLines - 1; i >= 0; i-- {
-		line := m.exact.top[i]
-		e := m.exact.table.find(line)
-		switch {
-		case e == nil:
-			m.above[i] = above{noLine, notThere}
-		case accesses:
-			m.access(e, line, m.find(line).after, uncounted)
-		default:
-			m.above[i] = above{line, e.fell + 1}
+// settleMoves is settle, where the lists follow accesses.
+func (m *Sets) settleMoves(queue []deep, out []uint32) {
+	var entries, evicted [burst]*entry
+	for at := 0; at < len(queue); at += burst {
+		few := queue[at:min(at+burst, len(queue))]
+		m.exact.lookUp(few, &entries)
+		m.exact.lookUpEvicted(few, &evicted)
+		for i := range few {
+			q, e := &few[i], entries[i]
+			t, how := m.tallyOf(q.index)
+			if q.how != nearMove {
+				d := m.exact.pull(e)
+				m.exact.drop(evicted[i])
+				out[q.index] = d
+				t.settle(d)
+			}
+			if q.how != 0 {
+				m.accessed(e, q.line, how)
+			}
 		}
 	}
-	m.recent.settle()
 }
 
-// access moves a line to the front in the lists that follow accesses.
-func (m *Sets) access(e *entry, line trace.Line, after, how uint32) {
-	m.now++
-	e.fell = m.now
-	m.recent.access(access{after, m.now, uint32(line)&^(uncounted|marked) | how})
-}
-
-// settleStamped is [Exact]'s, and updates the lists of recency.
+// settleStamped is [Exact]'s, and moves lines in the lists.
 func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -279,13 +357,86 @@ func (m *Sets) settleStamped(queue []deep, out []uint32) {
 			out[q.index] = d
 			t, how := m.tallyOf(q.index)
 			t.settle(d)
-			if d == Cold || m.pushed {
-				how = uncounted
+			if of := m.latestOf(q.line); *of != q.line {
+				*of = q.line
+				m.accessed(e, q.line, how)
 			}
-			m.access(e, q.line, e.fell+1, how)
 		}
 	}
 	m.exact.bringUp(queue)
+}
+
+// follow has all lines stamped, or not, and switches between lists that follow accesses and falls.
+func (m *Sets) follow(stamped bool, lines []trace.Line, out []uint32, queue []deep) {
+	m.exact.stampAll(stamped)
+	m.switchTo(stamped || m.few() && m.movesFew(lines, out, queue))
+}
+
+func (m *Sets) switchTo(accesses bool) {
+	if m.accesses == accesses {
+		return
+	}
+	m.accesses = accesses
+	m.recent.settle()
+	m.forget()
+	for i := topLines - 1; i >= 0; i-- {
+		line := m.exact.top[i]
+		e := m.exact.table.find(line)
+		switch {
+		case e == nil:
+			m.above[i] = above{noLine, notThere}
+		case accesses:
+			m.move(e, line, m.find(line).after, uncounted)
+			*m.latestOf(line) = line
+		default:
+			m.above[i] = above{line, e.moved + 1}
+		}
+	}
+	m.recent.settle()
+}
+
+// moves is how many accesses moved a line in the lists lately that was in the top array, or came from below:
+// of the last quarter of a stretch.
+type moves struct{ accesses, near, far int }
+
+// movesFew reports whether few accesses to the top array move their line in lists that follow accesses.
+func (m *Sets) movesFew(lines []trace.Line, out []uint32, queue []deep) bool {
+	s := &m.moves
+	s.accesses += len(lines)
+	if m.exact.stamped || s.accesses <= stretch/4*3 {
+		return m.accesses
+	}
+	if m.accesses {
+		near := 0
+		for i := range queue {
+			near += int(queue[i].how) / nearMove
+		}
+		s.near += near
+		s.far += len(queue) - near
+	} else {
+		for i, x := range lines {
+			if d := out[i]; d >= topLines {
+				s.far++
+			} else if of := m.latestOf(x); *of != x {
+				*of = x
+				s.near++
+			}
+		}
+	}
+	if s.accesses < stretch {
+		return m.accesses
+	}
+	few := s.near <= s.far
+	if m.accesses {
+		few = 4*s.near <= 5*s.far
+	}
+	*s = moves{}
+	return few
+}
+
+// latestOf returns the place of the line that was accessed last in the set of a line.
+func (m *Sets) latestOf(line trace.Line) *trace.Line {
+	return &m.latest[line&uint64(len(m.latest)-1)]
 }
 
 // find returns the place of a line of the top array, or a free one.
@@ -312,22 +463,62 @@ func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
 	return depths
 }
 
+// move moves a line to the front of its lists.
+func (m *Sets) move(e *entry, line trace.Line, after, how uint32) {
+	m.now++
+	e.moved = m.now
+	m.recent.access(access{after: after, now: m.now, line: uint32(line)&^(uncounted|marked) | how})
+}
+
+// accessed moves a line to the front of its lists and counts, unless it is there.
+func (m *Sets) accessed(e *entry, line trace.Line, how uint32) {
+	if e.moved == 0 || m.pushed {
+		how = uncounted
+	}
+	m.move(e, line, e.moved+1, how)
+}
+
+// settle counts an access that a scan has queued.
+func (t *tally) settle(d uint32) {
+	switch {
+	case d == Cold:
+		t.cold++
+	case d < MaxWays:
+		t.whole[d]++
+	default:
+		t.beyond++
+	}
+}
+
 // Depths returns the counts, including marked accesses.
 func (m *Sets) Depths() *SetDepths {
 	m.recent.settle()
-	t := m.tally.with(&m.recent.depths, 0)
+	t := m.tally.with(&m.recent, 0)
 	if m.marks.tally != nil {
 		t.Add(m.MarkedDepths())
 	}
 	return t
 }
 
+// single writes the row of a single set.
+func (t *tally) single(row *[MaxWays]uint64) {
+	*row = t.whole
+	row[0] = t.accesses - t.cold - t.beyond
+	for _, n := range t.whole[1:] {
+		row[0] -= n
+	}
+}
+
 // with combines the counts of the top array and of the lists, whose depths begin at at.
-func (t *tally) with(lists *[setBits + 1][2 * depthRoom]uint64, at int) *SetDepths {
+func (t *nearTally) with(r *recency, at int) *SetDepths {
 	s := t.depths()
 	for a := 1; a < SetCounts; a++ {
+		if r.numbers>>a&1 == 0 {
+			s[a] = [MaxWays]uint64{}
+			continue
+		}
 		deeper := uint64(0)
-		for d, n := range lists[a][at : at+depthRoom] {
+		for d, n := range r.depths[a][at : at+depthRoom] {
 			if d < MaxWays {
 				s[a][d] += n
 			} else {
@@ -342,50 +533,22 @@ func (t *tally) with(lists *[setBits + 1][2 * depthRoom]uint64, at int) *SetDept
 	return s
 }
 
-// depths returns what the top array counted, and the row of a single set.
-func (t *tally) depths() *SetDepths {
-	s := new(SetDepths)
-	s[0] = t.whole
-	s[0][0] = t.accesses - t.cold - t.beyond
-	for _, n := range t.whole[1:] {
-		s[0][0] -= n
-	}
-	const base = setBits + 1
-	for i, n := range t.front {
-		if n == 0 { // as for most triples of a short run
-			continue
-		}
-		depths := sharing[i/base/base] + sharing[i/base%base] + sharing[i%base]
-		for a := 1; depths != 0; a++ {
-			s[a][depths&laneMask] += n
-			depths >>= laneBits
-		}
-	}
-	for k := range t.pairs {
-		for pair, n := range t.pairs[k] {
-			s[2*k+1][pair&laneMask] += n
-			s[2*k+2][pair>>laneBits] += n
-		}
-	}
-	return s
-}
-
 // marks count some accesses of a [Sets] separately.
 type marks struct {
-	now   []bool // of the chunk that is being taken; nil: none
-	tally *tally // of marked accesses, which the model's own has not; nil: there were none
+	now   []bool     // of the chunk that is being taken; nil: none
+	tally *nearTally // of marked accesses, which the model's own has not; nil: there were none
 }
 
 // DistancesMarked is [Sets.Distances] that also counts marked accesses for [Sets.MarkedDepths].
 func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) {
 	if m.marks.tally == nil {
-		m.marks.tally = new(tally)
+		m.marks.tally = new(nearTally)
 	}
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		m.makeRoom()
 		m.marks.now = marked[:n]
-		m.finish(m.exact.queue[:m.scanMarked(lines[:n], marked[:n], out[:n])], out[:n])
+		m.finish(m.exact.queue[:m.scanMarked(lines[:n], marked[:n], out[:n])], lines[:n], out[:n])
 		lines, marked, out = lines[n:], marked[n:], out[n:]
 	}
 	m.marks.now = nil
@@ -404,22 +567,34 @@ func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (miss
 	if m.exact.stamped {
 		return m.exact.scanStamped(lines, out)
 	}
+	tallies := [2]*nearTally{&m.tally, m.marks.tally}
+	if m.accesses {
+		var unused [MaxWays]uint64
+		misses = m.scanMoves(&unused, lines, out)
+		for _, q := range m.exact.queue[:misses] {
+			if q.how != nearMove {
+				out[q.index] = topLines
+			}
+		}
+		for i, d := range out[:len(lines)] {
+			if d-1 < topLines-1 {
+				of(tallies, marked[i]).whole[d%MaxWays]++
+			}
+		}
+		return misses
+	}
 	var front, rest [chunk]uint16
 	_, deeper := m.scanFront(lines, out, &front)
 	_, misses = m.scanRest(deeper, out, &rest)
 	for _, q := range m.exact.queue[:misses] {
 		out[q.index] = topLines
 	}
-	tallies := [2]*tally{&m.tally, m.marks.tally}
 	near, far := 0, 0
 	for i, d := range out[:len(lines)] {
 		if d-1 >= topLines-1 {
 			continue
 		}
-		t := tallies[0]
-		if marked[i] {
-			t = tallies[1]
-		}
+		t := of(tallies, marked[i])
 		t.whole[d%MaxWays]++
 		if d < frontLines {
 			t.front[front[near&(chunk-1)]&noteIndex]++
@@ -432,8 +607,15 @@ func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (miss
 	return misses
 }
 
+func of(tallies [2]*nearTally, marked bool) *nearTally {
+	if marked {
+		return tallies[1]
+	}
+	return tallies[0]
+}
+
 // tallyOf returns where an access of the chunk counts, and how in the lists.
-func (m *Sets) tallyOf(index int) (t *tally, how uint32) {
+func (m *Sets) tallyOf(index int32) (t *nearTally, how uint32) {
 	if m.marks.now != nil && m.marks.now[index] {
 		return m.marks.tally, marked
 	}
@@ -446,5 +628,5 @@ func (m *Sets) MarkedDepths() *SetDepths {
 		return new(SetDepths)
 	}
 	m.recent.settle()
-	return m.marks.tally.with(&m.recent.depths, depthRoom)
+	return m.marks.tally.with(&m.recent, depthRoom)
 }

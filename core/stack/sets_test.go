@@ -5,7 +5,7 @@ import "testing"
 // Numbers that run out are too far for a test, unless there are few.
 func TestRenew(t *testing.T) {
 	few := func() *Sets {
-		m := NewSets()
+		m := NewSets(AllSetNumbers)
 		m.last = 300
 		return m
 	}
@@ -14,7 +14,7 @@ func TestRenew(t *testing.T) {
 		lines[i] = uint64(i*i%1009 + i%7*64)
 	}
 	out, again := make([]uint32, len(lines)), make([]uint32, len(lines))
-	want, got := NewSets(), few()
+	want, got := NewSets(AllSetNumbers), few()
 	want.Distances(lines, out)
 	renewed := 0
 	for at := 0; at < len(lines); at += 100 {

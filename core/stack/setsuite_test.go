@@ -66,7 +66,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	// So many lines that lists of up to 2^10 sets fill up, and most visits are late.
 	t.Run("chase", func(t *testing.T) {
 		lines := Chase(60_000, 600_000)
-		m, plain := fresh(), NewPlain()
+		m, plain := fresh(), NewPlain(stack.AllSetNumbers)
 		defer check(m)
 		m.Distances(lines, make([]uint32, len(lines)))
 		plain.Distances(lines, nil)
@@ -95,6 +95,8 @@ func crowd(rng *rand.Rand, lines []trace.Line) {
 }
 
 const setBits = stack.SetCounts - 1
+
+func allSets() *stack.Sets { return stack.NewSets(stack.AllSetNumbers) }
 
 // EqualDepths compares what a model counts, when it is fed in batches of the
 // given lengths, with the naive twin.

@@ -45,12 +45,13 @@ type touched struct {
 	place uint32 // in the segment's stack, from the bottom
 }
 
-// NewShelved makes an empty model on an empty spill store. With sets it counts depths too.
-func NewShelved(shelf Shelf, sets bool) *Shelved {
+// NewShelved makes an empty model on an empty spill store. It counts depths for some numbers of sets; 0: none.
+func NewShelved(shelf Shelf, sets SetNumbers) *Shelved {
 	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}, adoptLines: adoptLines}
 	m.stamps.reset(blockStamps, 0)
-	if sets {
+	if sets != 0 {
 		m.sets = new(shelvedSets)
+		m.sets.recent.count(sets)
 		m.sets.recent.reset()
 	}
 	return m
@@ -338,11 +339,10 @@ func (m *Exact) split(lines int) (at []trace.Line) {
 }
 
 // shelvedSets counts how deep in their sets the touches of [Shelved] find their lines.
-// Its lists follow accesses, as those of [Sets] do where every line has a stamp, and
-// the number of an access is its stamp plus one.
+// Its lists follow all accesses, and the number of an access is its stamp plus one.
 type shelvedSets struct {
 	recent recency
-	tally  tally
+	tally  nearTally
 	order  []trace.Line // of the joined lines, from the bottom of the segment's stack
 	last   []uint32     // the numbers of their touches, in the same order
 	places []uint32     // of touches
@@ -371,13 +371,13 @@ func (s *shelvedSets) touch(line trace.Line, before, now, distance uint32) {
 	}
 	s.last[s.places[s.at]] = now + 1
 	s.at++
-	s.recent.access(access{after, now + 1, uint32(line)&^(uncounted|marked) | how})
+	s.recent.access(access{after: after, now: now + 1, line: uint32(line)&^(uncounted|marked) | how})
 }
 
 // push moves the joined lines to the front in the order of the segment's stack.
 func (s *shelvedSets) push(joined []touched, first uint32) {
 	for place, line := range s.order[:len(joined)] {
-		s.recent.access(access{s.last[place] + 1, first + uint32(place) + 1, uint32(line)&^(uncounted|marked) | uncounted})
+		s.recent.access(access{after: s.last[place] + 1, now: first + uint32(place) + 1, line: uint32(line)&^(uncounted|marked) | uncounted})
 	}
 	s.recent.settle()
 }
@@ -385,7 +385,7 @@ func (s *shelvedSets) push(joined []touched, first uint32) {
 // adopt moves new lines to the front, in the order of their places, which are their stamps.
 func (s *shelvedSets) adopt(lines []touched) {
 	for i := range lines {
-		s.recent.access(access{never, lines[i].place + 1, uint32(lines[i].line)&^(uncounted|marked) | uncounted})
+		s.recent.access(access{after: never, now: lines[i].place + 1, line: uint32(lines[i].line)&^(uncounted|marked) | uncounted})
 	}
 	s.recent.settle()
 }
@@ -394,7 +394,7 @@ func (s *shelvedSets) adopt(lines []touched) {
 // lines whose number is not that of their last access stays.
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
-	for k := range s.recent.lists[:s.recent.active] {
+	for k := range s.recent.lists {
 		for _, page := range s.recent.lists[k].pages {
 			if page != nil {
 				page.renumber(before)
@@ -415,7 +415,7 @@ func (p *listPage) renumber(before *stamps) {
 
 func (s *shelvedSets) depths() *SetDepths {
 	s.recent.settle()
-	return s.tally.with(&s.recent.depths, 0)
+	return s.tally.with(&s.recent, 0)
 }
 
 // ErrShelvedState reports that a state is damaged, or does not fit the spill store.
@@ -466,7 +466,7 @@ func (m *Shelved) drop(r run) error {
 }
 
 // RestoreShelved continues from a state, on the same spill store. It reads all of that.
-func RestoreShelved(shelf Shelf, sets bool, state []byte) (*Shelved, error) {
+func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error) {
 	m := NewShelved(shelf, sets)
 	c := codec.Reader(state)
 	if m.code(c); c.Failed() || c.More() {
@@ -530,12 +530,12 @@ func (m *Shelved) readStamps(next uint32) error {
 
 func (r *recency) code(c *codec.Coder, next uint32) {
 	r.settle()
-	active := r.active
-	codec.Below(c, &active, uint64(len(kept))+1)
-	for r.active < active {
+	active := len(r.lists)
+	codec.Below(c, &active, uint64(len(r.kept))+1)
+	for len(r.lists) < active {
 		r.open()
 	}
-	for k := range r.lists[:r.active] {
+	for k := range r.lists {
 		r.lists[k].code(c, next)
 	}
 }

@@ -75,12 +75,12 @@ func TestShelved(t *testing.T) {
 		}
 		lines := stacktest.Random(rng, n)
 		room := 1 + rng.IntN(1+rng.IntN(2000))
-		whole := stack.NewSets()
+		whole := stack.NewSets(stack.AllSetNumbers)
 		want := make([]uint32, n)
 		whole.Distances(lines, want)
 
 		shelf := new(stacktest.Shelf)
-		m := stack.NewShelvedInBlocks(shelf, false, 100)
+		m := stack.NewShelvedInBlocks(shelf, 0, 100)
 		got, _, err := inSegments(m, stack.NewExact(), lines, room, nil)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("seed %d: in segments of %d lines, distances differ from those of the whole (error %v)", seed, room, err)
@@ -93,7 +93,7 @@ func TestShelved(t *testing.T) {
 			t.Errorf("seed %d: %d blocks, at most %d at a time, for %d lines", seed, shelf.Blocks(), shelf.Most, m.Lines())
 		}
 
-		got, depths, err := inSegments(stack.NewShelvedInBlocks(new(stacktest.Shelf), true, 100), stack.NewSets(), lines, room, nil)
+		got, depths, err := inSegments(stack.NewShelvedInBlocks(new(stacktest.Shelf), stack.AllSetNumbers, 100), stack.NewSets(stack.AllSetNumbers), lines, room, nil)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("seed %d: with sets, in segments of %d lines, distances differ from those of the whole (error %v)", seed, room, err)
 		}
@@ -116,7 +116,7 @@ func TestShelvedState(t *testing.T) {
 		shelf := new(stacktest.Shelf)
 		fresh := func() stack.Segment {
 			if sets {
-				return stack.NewSets()
+				return stack.NewSets(stack.AllSetNumbers)
 			}
 			return stack.NewExact()
 		}
@@ -142,23 +142,23 @@ func TestShelvedState(t *testing.T) {
 				if sets {
 					depths.Add((*m).Depths())
 				}
-				if *m, err = stack.RestoreShelved(shelf, sets, state); err != nil {
+				if *m, err = stack.RestoreShelved(shelf, all(sets), state); err != nil {
 					return err
 				}
 				if older := states[0]; older != nil {
-					if _, err := stack.RestoreShelved(shelf, sets, older); err != nil {
+					if _, err := stack.RestoreShelved(shelf, all(sets), older); err != nil {
 						t.Fatalf("seed %d: from the state before: %v", seed, err)
 					}
 				}
 				for cut := range min(len(state), 300) {
-					if _, err := stack.RestoreShelved(shelf, sets, state[:cut]); err == nil {
+					if _, err := stack.RestoreShelved(shelf, all(sets), state[:cut]); err == nil {
 						t.Fatalf("seed %d: a state that was cut at %d of %d is taken", seed, cut, len(state))
 					}
 				}
 			}
 			return nil
 		}
-		m := stack.NewShelvedInBlocks(shelf, sets, 100)
+		m := stack.NewShelvedInBlocks(shelf, all(sets), 100)
 		got, counted, err := inSegments(m, fresh(), lines, room, again)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("seed %d: distances differ from those of the whole (error %v)", seed, err)
@@ -184,7 +184,7 @@ func forged(counts ...uint64) (state []byte) {
 // A forged state asks for no more memory or time than what is on the shelf does.
 func TestShelvedStateForged(t *testing.T) {
 	shelf := new(stacktest.Shelf)
-	m := stack.NewShelvedInBlocks(shelf, false, 100)
+	m := stack.NewShelvedInBlocks(shelf, 0, 100)
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 7)), 3000)
 	if _, _, err := inSegments(m, stack.NewExact(), lines, 500, nil); err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestShelvedStateForged(t *testing.T) {
 		counts := is
 		counts[c.field] = c.count
 		var err error
-		if bytes := allocated(func() { _, err = stack.RestoreShelved(shelf, false, forged(counts[:]...)) }); err == nil || bytes > 8<<20 {
+		if bytes := allocated(func() { _, err = stack.RestoreShelved(shelf, 0, forged(counts[:]...)) }); err == nil || bytes > 8<<20 {
 			t.Errorf("count %d is %d instead of %d: %d bytes are allocated, error %v, want one", c.field, c.count, is[c.field], bytes, err)
 		}
 	}
@@ -226,9 +226,9 @@ func FuzzRestoreShelved(f *testing.F) {
 	kept := func(sets bool) (*stacktest.Shelf, []byte) {
 		shelf, segment := new(stacktest.Shelf), stack.Segment(stack.NewExact())
 		if sets {
-			segment = stack.NewSets()
+			segment = stack.NewSets(stack.AllSetNumbers)
 		}
-		m := stack.NewShelvedInBlocks(shelf, sets, 100)
+		m := stack.NewShelvedInBlocks(shelf, all(sets), 100)
 		if _, _, err := inSegments(m, segment, lines, 100, nil); err != nil {
 			f.Fatal(err)
 		}
@@ -245,13 +245,13 @@ func FuzzRestoreShelved(f *testing.F) {
 	f.Add(false, forged(0, 0, 0, 0, 0, 1<<31))
 	f.Fuzz(func(t *testing.T, sets bool, state []byte) {
 		shelf, _ := kept(sets)
-		m, err := stack.RestoreShelved(shelf, sets, state)
+		m, err := stack.RestoreShelved(shelf, all(sets), state)
 		if err != nil {
 			return
 		}
 		segment := stack.Segment(stack.NewExact())
 		if sets {
-			segment = stack.NewSets()
+			segment = stack.NewSets(stack.AllSetNumbers)
 		}
 		_, _, _ = inSegments(m, segment, lines, 50, nil)
 		_, _ = m.Keep()
@@ -264,7 +264,7 @@ func FuzzRestoreShelved(f *testing.F) {
 func TestShelvedFails(t *testing.T) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 1)), 3000)
 	run := func(shelf *stacktest.Shelf) (*stack.Shelved, error) {
-		m := stack.NewShelvedInBlocks(shelf, false, 200)
+		m := stack.NewShelvedInBlocks(shelf, 0, 200)
 		_, _, err := inSegments(m, stack.NewExact(), lines, 100, nil)
 		return m, err
 	}
@@ -298,14 +298,14 @@ func TestShelvedAdopts(t *testing.T) {
 		}
 		lines, room := stacktest.Random(rng, n), 1+rng.IntN(1000)
 		at := rng.IntN(n + 1)
-		whole, first, want := stack.NewSets(), stack.NewSets(), make([]uint32, n)
+		whole, first, want := stack.NewSets(stack.AllSetNumbers), stack.NewSets(stack.AllSetNumbers), make([]uint32, n)
 		whole.Distances(lines, want)
 		first.Distances(lines[:at], make([]uint32, at))
 
 		for _, sets := range []bool{false, true} {
-			m, segment := stack.NewShelvedInBlocks(new(stacktest.Shelf), sets, 100), stack.Segment(stack.NewExact())
+			m, segment := stack.NewShelvedInBlocks(new(stacktest.Shelf), all(sets), 100), stack.Segment(stack.NewExact())
 			if sets {
-				segment = stack.NewSets()
+				segment = stack.NewSets(stack.AllSetNumbers)
 			}
 			if err := m.Adopt(first); err != nil || m.Lines() != first.Lines() {
 				t.Fatalf("seed %d: %d lines, want %d (error %v)", seed, m.Lines(), first.Lines(), err)
@@ -319,4 +319,12 @@ func TestShelvedAdopts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// all returns all numbers of sets, or none.
+func all(sets bool) stack.SetNumbers {
+	if sets {
+		return stack.AllSetNumbers
+	}
+	return 0
 }

@@ -13,7 +13,7 @@ func TestExact(t *testing.T) {
 	Run(t, func() stack.Model { return stack.NewExact() })
 }
 
-func TestSets(t *testing.T) { RunSets(t, stack.NewSets) }
+func TestSets(t *testing.T) { RunSets(t, allSets) }
 
 func TestTwins(t *testing.T) {
 	t.Run("naive", func(t *testing.T) { Run(t, func() stack.Model { return new(stacktest.Naive) }) })
@@ -74,6 +74,6 @@ func FuzzExact(f *testing.F) {
 			left -= n
 		}
 		Equal(t, stack.NewExact(), lines, batches)
-		EqualDepths(t, stack.NewSets, lines[:min(len(lines), 2000)], []int{min(len(lines), 2000)})
+		EqualDepths(t, allSets, lines[:min(len(lines), 2000)], []int{min(len(lines), 2000)})
 	})
 }

@@ -29,7 +29,7 @@ type part struct {
 type entry struct {
 	key   uint64 // line + 1; 0: empty slot
 	stamp uint32 // or onTop or fresh
-	fell  uint32 // when it last fell off the top array, numbered by [Sets]; 0: never; of [Coherent], see there
+	moved uint32 // when it last moved in the lists, numbered by [Sets]; 0: never; of [Coherent], the id of the line, 0: none
 }
 
 const (

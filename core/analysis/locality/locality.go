@@ -29,6 +29,8 @@ type Analysis struct {
 	sizes []*lineSize
 	start uint64 // references in earlier segments
 	done  uint64 // references analysed in this segment
+
+	SetNumbers stack.SetNumbers // of set tables
 }
 
 var (
@@ -39,13 +41,13 @@ var (
 )
 
 // New makes an analysis for line sizes in bytes, ascending. start is the number of references
-// in earlier segments; mergeable keeps first touches; sets makes set tables.
-func New(lineBytes []uint32, start uint64, mergeable, sets bool) *Analysis {
-	a := &Analysis{start: start}
+// in earlier segments; mergeable keeps first touches; sets are the numbers of sets of set tables, 0: none.
+func New(lineBytes []uint32, start uint64, mergeable bool, sets stack.SetNumbers) *Analysis {
+	a := &Analysis{start: start, SetNumbers: sets}
 	for _, n := range lineBytes {
 		s := &lineSize{Splitter: Splitter{Shift: uint(bits.TrailingZeros32(n))}, mergeable: mergeable}
-		if sets {
-			s.sets = stack.NewSets()
+		if sets != 0 {
+			s.sets = stack.NewSets(sets)
 			s.model = s.sets
 		} else {
 			s.model = stack.NewExact()

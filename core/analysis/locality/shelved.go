@@ -38,8 +38,8 @@ var (
 const leastRoom = 1 << 16
 
 // NewShelved makes an analysis as [New] does, on an empty spill store.
-func NewShelved(lineBytes []uint32, sets bool, b Budget) *Shelved {
-	a := &Shelved{near: New(lineBytes, 0, true, sets), far: New(lineBytes, 0, false, false), budget: b}
+func NewShelved(lineBytes []uint32, sets stack.SetNumbers, b Budget) *Shelved {
+	a := &Shelved{near: New(lineBytes, 0, true, sets), far: New(lineBytes, 0, false, 0), budget: b}
 	for i, s := range a.far.sizes {
 		s.shelved = stack.NewShelved(a.shelf(i), sets)
 		s.model = nil
@@ -57,7 +57,7 @@ func (a *Analysis) Spill(b Budget) contract.Analysis {
 		lineBytes = append(lineBytes, 1<<s.Shift)
 		s.followers, s.marker = nil, nil
 	}
-	to := NewShelved(lineBytes, a.sizes[0].sets != nil, b)
+	to := NewShelved(lineBytes, a.SetNumbers, b)
 	references := a.start + a.done
 	for i, s := range a.sizes {
 		l, above := s.whole()
@@ -262,7 +262,7 @@ func (a *Shelved) Restore(p *profile.Profile) error {
 	for i, s := range a.far.sizes {
 		l := &p.Locality[i]
 		var err error
-		if s.shelved, err = stack.RestoreShelved(a.shelf(i), l.Sets != nil, states.Bytes()); err != nil {
+		if s.shelved, err = stack.RestoreShelved(a.shelf(i), a.near.SetNumbers, states.Bytes()); err != nil {
 			return err
 		}
 		if uint64(s.shelved.Lines()) != l.Lines() {

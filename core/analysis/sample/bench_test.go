@@ -85,7 +85,7 @@ func BenchmarkBatches(b *testing.B) {
 		for _, mode := range []string{"all", "space=0.01", "lines=8192", "time=1e6"} {
 			b.Run(name+"/"+mode, func(b *testing.B) {
 				for b.Loop() {
-					consume := locality.New([]uint32{64}, 0, false, false).Consume
+					consume := locality.New([]uint32{64}, 0, false, 0).Consume
 					if mode != "all" {
 						consume = options(b, mode).Locality([]uint32{64}).Consume
 					}

@@ -65,7 +65,7 @@ func TestAsk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := multithreaded(100).Draw(t, "trace")
 		threads, coreOf := ascending(whole)
-		pass := locality.New([]uint32{64}, 0, false, true)
+		pass := locality.New([]uint32{64}, 0, false, stack.AllSetNumbers)
 		a := sharing.New(sharing.Options{LineBytes: []uint32{64}}, pass)
 		asks := &asker{t: t, analysis: a, holes: make([]stacktest.Holes, len(threads))}
 		a.Feed(64, asks)
@@ -95,7 +95,7 @@ func TestNoAllocations(t *testing.T) {
 	for i := range 20_000 {
 		b.Append(trace.Kind(i/3%2), uint64(i*i%7919)*64, 8, uint32(i/40%6), 0)
 	}
-	pass := locality.New([]uint32{64}, 0, false, true)
+	pass := locality.New([]uint32{64}, 0, false, stack.AllSetNumbers)
 	a := sharing.New(sharing.Options{LineBytes: []uint32{64}, Domains: [][]uint32{{0, 1, 2}}}, pass)
 	again := func() {
 		for _, err := range []error{a.Consume(b), pass.Consume(b)} {

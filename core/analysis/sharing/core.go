@@ -42,8 +42,8 @@ type other struct {
 	line   trace.Line
 }
 
-func newCore(noting bool) *core {
-	c := &core{private: stack.NewSets(), coherent: stack.NewCoherent(), noting: noting}
+func newCore(sets stack.SetNumbers, noting bool) *core {
+	c := &core{private: stack.NewSets(sets), coherent: stack.NewCoherent(), noting: noting}
 	c.privateSets.model, c.coherentSets.model, c.foreignSets.model = c.private, c.coherent, marked{c.private}
 	return c
 }

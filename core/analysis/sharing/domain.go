@@ -37,8 +37,8 @@ type member struct {
 	dilated, overlapped, intercepted, brought uint64
 }
 
-func newDomain(threads []uint32) *domain {
-	d := &domain{threads: threads, sets: stack.NewSets()}
+func newDomain(sets stack.SetNumbers, threads []uint32) *domain {
+	d := &domain{threads: threads, sets: stack.NewSets(sets)}
 	d.table.model, d.foreignTable.model = d.sets, marked{d.sets}
 	d.directory.reset()
 	return d

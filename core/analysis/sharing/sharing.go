@@ -244,7 +244,7 @@ func (s *lineSize) reset() {
 	s.all = domain{}
 	s.all.directory.reset()
 	for i := range s.analysis.options.Domains {
-		s.domains = append(s.domains, newDomain(s.analysis.options.Domains[i]))
+		s.domains = append(s.domains, newDomain(s.analysis.pass.SetNumbers, s.analysis.options.Domains[i]))
 	}
 }
 
@@ -252,7 +252,7 @@ func (s *lineSize) reset() {
 func (s *lineSize) addCores(n int) {
 	for len(s.cores) < n {
 		number := len(s.cores)
-		s.cores = append(s.cores, newCore(s.segment != nil))
+		s.cores = append(s.cores, newCore(s.analysis.pass.SetNumbers, s.segment != nil))
 		s.all.join(uint8(number))
 		for _, d := range s.domains {
 			if s.analysis.cores.IsIn(uint8(number), d.threads) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -97,7 +98,7 @@ func FuzzRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, state []byte) {
 		p, _ := saved(t)
 		p.Segment.Sharing = state
-		pass := locality.New(options.LineBytes, 0, false, true)
+		pass := locality.New(options.LineBytes, 0, false, stack.AllSetNumbers)
 		a := sharing.New(options, pass)
 		if err := a.Restore(p); err != nil {
 			return
@@ -124,7 +125,7 @@ func FuzzRestore(f *testing.F) {
 func TestRestoreOtherGroups(t *testing.T) {
 	p, options := saved(t)
 	restore := func(o sharing.Options) error {
-		return sharing.New(o, locality.New(o.LineBytes, 0, false, true)).Restore(p)
+		return sharing.New(o, locality.New(o.LineBytes, 0, false, stack.AllSetNumbers)).Restore(p)
 	}
 	if err := restore(options); err != nil {
 		t.Fatal(err)
