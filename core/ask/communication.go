@@ -18,12 +18,12 @@ var granularities = []string{"word", "line", "page"}
 // communication prints what threads write and other threads use.
 var _ = Add(&Verb{
 	Name:    "communication",
-	Title:   "What threads write and others use, and false sharing",
+	Title:   "Data that move between threads; false sharing",
 	Machine: SomeCaches,
 	Args: []Arg{
-		{Name: "granularity", Default: "word", Words: granularities, Help: "of flows: " + strings.Join(granularities, ", ")},
-		{Name: "by", Words: []string{"flow", "site", "object", "owner", "window"}, Help: manual("one table: flow, site, object, owner, window")},
-		{Name: "false-sharing", Kind: Switch, Help: manual("false sharing only")},
+		{Name: "granularity", Default: "word", Words: granularities, Help: "the `UNIT` of flows: " + strings.Join(granularities, ", ")},
+		{Name: "by", Words: []string{"flow", "site", "object", "owner", "window"}, Help: manual("print only this `TABLE`: flow, site, object, owner, window")},
+		{Name: "false-sharing", Kind: Switch, Help: manual("print false sharing only")},
 		top("show the first `N` pairs of places"),
 		Line,
 	},

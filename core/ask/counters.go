@@ -16,10 +16,10 @@ const ByflFormat = "byfl"
 // counters tells what a program's instructions add up to.
 var _ = Add(&Verb{
 	Name:  "counters",
-	Title: "Operations, bytes, branches and calls of a program, its functions or blocks",
+	Title: "Operations, bytes, branches and calls",
 	Args: []Arg{
-		{Name: "by", Default: string(answers.ByProgram), Words: []string{"program", "function", "block"}, Help: manual("what to sum up by: program, function or block")},
-		{Name: "sort", Help: manual("the `COLUMN` to sort functions or blocks by, as csv names it; numbers fall (default: bytes)")},
+		{Name: "by", Default: string(answers.ByProgram), Words: []string{"program", "function", "block"}, Help: manual("sum up by this `UNIT`: program, function or block")},
+		{Name: "sort", Help: manual("sort functions or blocks by this `COLUMN` of csv, numbers descending (default: bytes)")},
 	},
 	Needs: needs(analysis.Locality | analysis.Counters),
 	Whole: true,

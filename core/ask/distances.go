@@ -52,7 +52,7 @@ func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) 
 // curve prints the misses of a fully associative LRU cache of every capacity: m(C).
 var _ = Add(&Verb{
 	Name:    "curve",
-	Title:   "Miss-ratio curve: the misses of a cache of every capacity",
+	Title:   "Misses of caches of every capacity",
 	Args:    []Arg{Line},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
@@ -86,7 +86,7 @@ var _ = Add(&Verb{
 // sets prints the misses of set-associative LRU caches.
 var _ = Add(&Verb{
 	Name:   "sets",
-	Title:  "Misses of set-associative caches of every number of sets and ways",
+	Title:  "Misses of caches of every number of sets and ways",
 	Args:   []Arg{Line},
 	Needs:  needs(analysis.Sets),
 	Lines:  oneLine,
@@ -169,7 +169,7 @@ func (r *Run) Locality(q Question) (*profile.Locality, error) {
 // footprint prints how many distinct lines a window of any length accesses.
 var _ = Add(&Verb{
 	Name:    "footprint",
-	Title:   "Distinct lines that a window of any length accesses, on average",
+	Title:   "Distinct lines in windows of any length",
 	Needs:   needs(analysis.Footprint),
 	Missing: lacks(func(p *profile.Profile) bool { return p.Footprint == nil || p.Footprint.Accesses == 0 }, "the profile holds no footprint"),
 	Answer: func(r *Run, q Question, d *report.Document) error {

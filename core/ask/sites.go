@@ -19,15 +19,15 @@ import (
 var _ = Add(&Verb{
 	Name:    "sites",
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE] …]",
-	Title:   "Which lines of source, functions or data miss",
+	Title:   "Misses by source line, function or data",
 	Machine: UsualCaches,
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []Arg{
-		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: manual("what to sum up by: site, line, function or object")},
+		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: manual("sum up by this `UNIT`: site, line, function or object")},
 		top("show the first `N` rows"),
-		{Name: "share", Default: "90%", Help: manual("show as many rows as make this share of the first level's misses")},
-		{Name: "sort", Help: manual("the `COLUMN` to sort rows by, as csv names it; numbers fall, utilisation rises (default: misses of the first level)")},
-		{Name: "distances", Help: manual("print the accesses of one `ROW` by stack distance instead: a function with file:line, as in \"main app.c:17\"")},
+		{Name: "share", Default: "90%", Help: manual("show the rows that cause this `SHARE` of the first level's misses")},
+		{Name: "sort", Help: manual("sort by this `COLUMN` of csv, numbers descending, utilisation ascending (default: misses of the first level)")},
+		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead: a function with file:line, as in \"main app.c:17\"")},
 	},
 	// Threads have private caches, and totals are those of what-if.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },

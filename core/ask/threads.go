@@ -15,12 +15,12 @@ import (
 var _ = Add(&Verb{
 	Name:    "threads",
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE][,shared=CORES] …]",
-	Title:   "What threads miss in caches of their own, and in caches that they share",
+	Title:   "Misses of threads in private and shared caches",
 	Machine: UsualCaches,
 	Usual:   []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}, // of each core, and of all
 	Args: []Arg{
-		{Name: "by", Words: []string{"core", "domain", "change", "view"}, Help: manual("one table: core, domain, change, view")},
-		{Name: "curve", Kind: Switch, Help: manual("misses at every capacity, by core")},
+		{Name: "by", Words: []string{"core", "domain", "change", "view"}, Help: manual("print only this `TABLE`: core, domain, change, view")},
+		{Name: "curve", Kind: Switch, Help: manual("print the misses at every capacity, by core")},
 		Line,
 	},
 	Needs:  needs(analysis.Sharing),

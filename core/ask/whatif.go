@@ -21,9 +21,9 @@ var _ = Add(&Verb{
 	Title:   "Hits and misses of a hierarchy of caches",
 	Machine: AllCaches,
 	Args: []Arg{
-		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("print what each core asks of each level: level or core")},
-		{Name: "share", Kind: List, Help: manual("parts of the last shared level that threads have to themselves, as in 0=4MiB,1=2MiB")},
-		{Name: "against", Kind: List, Help: manual("another `HIERARCHY` to compare with: a preset, a file, or a level as --cache has it (repeat for the next one)")},
+		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("one row for each `UNIT`: level or core")},
+		{Name: "share", Kind: List, Help: manual("divide the last shared level into `PARTS` for threads, as in 0=4MiB,1=2MiB")},
+		{Name: "against", Kind: List, Help: manual("compare with another `HIERARCHY`: a processor, a file, or a level as in --cache (repeat for the next one)")},
 	},
 	Needs: func(q Question) analysis.Analyses {
 		// Instructions are counted for MPKI.

@@ -26,16 +26,16 @@ var blockTables = []string{"function", "block", "branch", "opcode"}
 // Blocks counts how often the blocks of a program run.
 var Blocks = ask.Add(&ask.Verb{
 	Name:  "blocks",
-	Title: "How often blocks run and branches are taken, of a run or of LLVM IR alone",
+	Title: "How often blocks run and branches are taken",
 	Args: []ask.Arg{
-		{Name: "by", Words: blockTables, Help: "print one table alone, and all of it: " + strings.Join(blockTables, ", ") + " (csv: function)"},
+		{Name: "by", Words: blockTables, Help: "print only this `TABLE`, with all rows: " + strings.Join(blockTables, ", ") + " (csv: function)"},
 		ask.TopRows,
-		{Name: "prof", Kind: ask.Switch, Help: "of LLVM IR: take the weights that a compiler's profile left in it"},
-		{Name: "probabilities", Help: "take how likely ways are from this `FILE`, as --template writes it"},
-		{Name: "set", Kind: ask.List, Help: "give parameters of --probabilities other values: `NAME=NUMBER`, as in n=1000,density=1/8"},
-		{Name: "windows", Kind: ask.Switch, Help: "sample executions of each block, one in a hundred, and tell what their reuse profiles lose against all"},
-		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "choose others by another `NUMBER`"},
-		{Name: "enter", Kind: ask.List, Help: "of LLVM IR: the functions that are called from outside: `NAME=CALLS`, as in main=1,callback=500"},
+		{Name: "prof", Kind: ask.Switch, Help: "for LLVM IR: use the weights that a compiler's profile left in it"},
+		{Name: "probabilities", Help: "read the probabilities of branches from this `FILE`, as --template writes it"},
+		{Name: "set", Kind: ask.List, Help: "set parameters of --probabilities: `NAME=NUMBER`, as in n=1000,density=1/8"},
+		{Name: "windows", Kind: ask.Switch, Help: "sample 1 % of each block's executions and report the error of the sampled reuse profiles"},
+		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "another `NUMBER` selects another sample"},
+		{Name: "enter", Kind: ask.List, Help: "for LLVM IR: the functions that are called from outside: `NAME=CALLS`, as in main=1,callback=500"},
 	},
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Blocks },
 	Check: func(q ask.Question) error {

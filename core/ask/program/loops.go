@@ -20,26 +20,26 @@ import (
 
 // changeKinds are the changes that can be tried, in the order in which they are made.
 var changeKinds = []ask.Arg{
-	{Name: "pad", Kind: ask.List, Help: "put bytes behind each row of an array, as in `A=+64`"},
+	{Name: "pad", Kind: ask.List, Help: "add bytes after each row of an array, as in `A=+64`"},
 	{Name: "align", Kind: ask.List, Help: "move all arrays, or one, to a multiple of `BYTES`, as in 64 or a=64"},
-	{Name: "array-of-structs", Kind: ask.List, Help: "make one array of structures of `ARRAYS`, as in x,y"},
-	{Name: "fuse", Kind: ask.List, Help: "make one loop of a `LOOP` and the next one"},
-	{Name: "interchange", Kind: ask.List, Help: "exchange two `LOOPS`, as in i,j"},
+	{Name: "array-of-structs", Kind: ask.List, Help: "combine `ARRAYS`, as in x,y, into one array of structures"},
+	{Name: "fuse", Kind: ask.List, Help: "fuse a `LOOP` with the next one"},
+	{Name: "interchange", Kind: ask.List, Help: "interchange two `LOOPS`, as in i,j"},
 	{Name: "tile", Kind: ask.List, Help: "cut `LOOPS` into tiles, as in i=32,j=32"},
 }
 
 // Loops lists the loop nests of a run.
 var Loops = ask.Add(&ask.Verb{
 	Name:    "loops",
-	Title:   "The loop nests of a run, and the arrays that each goes over",
+	Title:   "Loop nests, their arrays, and changes to them",
 	Machine: ask.SomeCaches,
 	Args: append([]ask.Arg{
-		{Name: "loop", Help: "print the arrays of this loop, by its `NUMBER`, as in 1.2"},
-		{Name: "arrays", Kind: ask.Switch, Help: "print the arrays of all loops that are shown"},
-		{Name: "share", Default: "1%", Help: "leave loops out that make less than this share of the references"},
+		{Name: "loop", Help: "print the arrays of the loop with this `NUMBER`, as in 1.2"},
+		{Name: "arrays", Kind: ask.Switch, Help: "print the arrays of all shown loops"},
+		{Name: "share", Default: "1%", Help: "leave out loops with less than this `SHARE` of the references"},
 		ask.Line,
-		{Name: "nest", Kind: ask.Number, Default: "0", Help: "the `NUMBER` of the nest to change (0: the one with most references)"},
-		{Name: "propose", Kind: ask.Number, Default: "0", Help: "print the `N` changes that would save most misses of the first level"},
+		{Name: "nest", Kind: ask.Number, Default: "0", Help: "the `NUMBER` of the nest to change (0: the nest with most references)"},
+		{Name: "propose", Kind: ask.Number, Default: "0", Help: "print the `N` changes that save most misses of the first level"},
 	}, changeKinds...),
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Loops },
 	Lines: func(q ask.Question) []uint32 { return []uint32{q.Line()} },

@@ -16,16 +16,16 @@ import (
 // Pipeline predicts what the blocks of a program take on a processor.
 var Pipeline = ask.Add(&ask.Verb{
 	Name:    "pipeline",
-	Title:   "Cycles of functions and blocks on a processor, and what limits them",
+	Title:   "Cycles on a processor, and the bottlenecks",
 	Machine: ask.SomeCaches,
 	Places:  true,
 	Args: []ask.Arg{
-		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "whose core: a name, or a `FILE` that describes one"},
-		{Name: "probabilities", Help: "take how likely ways are from this `FILE`, as blocks --template writes it"},
-		{Name: "set", Kind: ask.List, Help: "give parameters of --probabilities other values: `NAME=NUMBER`, as in n=1000"},
-		{Name: "module", Help: "the LLVM IR of a traced program, as a `FILE`"},
-		{Name: "function", Help: "the blocks of this `FUNCTION` (default: of the one that takes most)"},
-		{Name: "block", Help: "the schedule of the block with this `LABEL` (default: of the one that takes most)"},
+		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "the processor: a name, or a `FILE` that describes one"},
+		{Name: "probabilities", Help: "read the probabilities of branches from this `FILE`, as blocks --template writes it"},
+		{Name: "set", Kind: ask.List, Help: "set parameters of --probabilities: `NAME=NUMBER`, as in n=1000"},
+		{Name: "module", Help: "a `FILE` with the LLVM IR of a traced program"},
+		{Name: "function", Help: "print the blocks of this `FUNCTION` (default: the slowest)"},
+		{Name: "block", Help: "print the schedule of the block with this `LABEL` (default: the slowest)"},
 		ask.TopRows,
 	},
 	Needs: func(ask.Question) analysis.Analyses {

@@ -27,7 +27,7 @@ func (a *app) analyze() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "analyze FILE… [-o PROFILE.sgp]",
-		Short: "Read traces once and keep their profiles",
+		Short: "Read traces once and write their profiles",
 		Args:  someFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
 			sizes, err := parseLines(lines)
@@ -64,16 +64,16 @@ func (a *app) analyze() *cobra.Command {
 	}
 	r = addReading(cmd)
 	r.addSpill()
-	cmd.Flags().UintSliceVar(&lines, "lines", []uint{64}, "cache line sizes in bytes, powers of two from 8 to 4096")
+	cmd.Flags().UintSliceVar(&lines, "lines", []uint{64}, "cache line sizes in `BYTES`, powers of two from 8 to 4096")
 	cmd.Flags().UintSliceVar(&lines, "line", []uint{64}, "the same as --lines")
 	hide(cmd, "line")
 	r.lineOptions = []string{"lines", "line"}
 	r.usual = true
-	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "what to analyse: "+strings.Join(analysis.AnalysisNames(), ", ")+" (default: stack distances, also by thread, and the sites and counters that cost little; regular: loops only of a trace that folds)")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "keep the profile in this `FILE`, or, for several traces, in this folder")
-	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile what appending a later part of the trace needs: addresses")
-	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "keep the state of the pass in this folder, `DIR`, and go on from what is there")
-	cmd.Flags().Uint64Var(&saved.references, "checkpoint-every", 0, "take a checkpoint every `N` references, as far as that takes no more than a twentieth of the time (0: 2^24, or 256 MiB of the file)")
+	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "a `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (regular: loops only if the trace compresses well)")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE`, or, for several traces, to this folder")
+	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile the addresses that are needed to append a later segment of the trace")
+	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "save the state of the pass in the folder `DIR`, and resume from it")
+	cmd.Flags().Uint64Var(&saved.references, "checkpoint-every", 0, "save the state every `N` references, using at most 5 % of the time (0: 2^24, or 256 MiB of the file)")
 	addMeasures(cmd, r)
 	addGroups(cmd, r)
 	addSymbols(cmd, &named)

@@ -57,9 +57,9 @@ func (a *app) verb(v *ask.Verb) *cobra.Command {
 		switch len(v.Usual) {
 		case 0:
 		case 1:
-			text = "a level, as in " + v.Usual[0] + ", which is the default (repeat for the next one)"
+			text = "a `LEVEL`, as in " + v.Usual[0] + ", which is the default (repeat for the next one)"
 		default:
-			text = "a level, as in " + strings.Join(v.Usual, " and ") + ", which are the default (repeat for the next one)"
+			text = "a `LEVEL`, as in " + strings.Join(v.Usual, " and ") + ", which are the default (repeat for the next one)"
 		}
 		o.addMachine(cmd, text)
 	}

@@ -22,7 +22,7 @@ import (
 func (a *app) cc() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                "cc [--no-embed-source] -- COMPILER ARGUMENTS…",
-		Short:              "Compile a program so that it traces itself",
+		Short:              "Compile a program so that it records its trace",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch line := slices.Index(args, "--"); {
@@ -77,7 +77,7 @@ func (a *app) trace() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "trace [-o OUT.sgt] -- PROGRAM [ARGUMENT…]",
-		Short: "Run a program as it is and record its trace",
+		Short: "Record a program without recompiling it",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("give a program to run, as in: stackglass trace -- ./prog input.txt")
@@ -115,9 +115,9 @@ func (a *app) trace() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE`")
-	cmd.Flags().StringVar(&with, "with", "", "the `TRACER` to run it by, qemu or valgrind (default: the first that is installed)")
-	cmd.Flags().StringVar(&most, "max-size", "", "end the trace, but not the program, at a `SIZE` as in 2GiB")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "say nothing when the program has ended")
+	cmd.Flags().StringVar(&with, "with", "", "run it by this `TRACER`, qemu or valgrind (default: the first that is installed)")
+	cmd.Flags().StringVar(&most, "max-size", "", "end the trace at this `SIZE`, as in 2GiB; the program continues")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not report the trace")
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }

@@ -47,14 +47,14 @@ func (a *app) compare() *cobra.Command {
 	}
 	c.r = addReading(cmd)
 	f := cmd.Flags()
-	f.StringVar(&c.on, "on", ask.Summary.Name, "what to compare: "+strings.Join(verbNames(anyVerb), ", ")+"; a `VERB` may have options, as in \"sites by=object\"")
+	f.StringVar(&c.on, "on", ask.Summary.Name, "compare the answers of this `VERB`: "+strings.Join(verbNames(anyVerb), ", ")+"; with options, as in \"sites by=object\"")
 	f.Uint32("line", 64, "the cache line in `BYTES`, a power of two from 8 to 4096")
 	c.addMachine(cmd, cacheUsage)
-	f.String("by", "", "what to sum up by, as the verb has it: counters by program, function or block; sites by line, site, function or object")
-	f.StringVar(&c.sort, "sort", "", "put the rows first that differ most in this `NUMBER`, as json names it")
+	f.String("by", "", "sum up by this `UNIT`: counters by program, function or block; sites by line, site, function or object")
+	f.StringVar(&c.sort, "sort", "", "sort by the difference of this `NUMBER`, as json names it")
 	addOneCore(cmd, &c.oneCore)
-	f.Uint64Var(&c.top, "top", 0, "print the first `N` rows of each table only (0: all)")
-	f.StringArrayVar(&c.budgets, "fail-if", nil, "exit 1 if this holds, as in 'L1.misses.difference>1%' (may be repeated)")
+	f.Uint64Var(&c.top, "top", 0, "print only the first `N` rows of each table (0: all)")
+	f.StringArrayVar(&c.budgets, "fail-if", nil, "exit with code 1 if this `CONDITION` holds, as in 'L1.misses.difference>1%' (may be repeated)")
 	complete(cmd, "on", verbNames(anyVerb))
 	return cmd
 }

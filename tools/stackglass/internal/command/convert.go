@@ -195,7 +195,7 @@ func (a *app) fold() *cobra.Command {
 	var window int
 	cmd := &cobra.Command{
 		Use:   "fold FILE -o OUT.sgl",
-		Short: "Fold a trace without loss into its loops",
+		Short: "Compress a trace into its loops, without loss",
 		Args:  oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if window < 0 || window > 1<<20 {
@@ -205,7 +205,7 @@ func (a *app) fold() *cobra.Command {
 		},
 	}
 	r = addRewriting(cmd, "fold", "folded trace")
-	cmd.Flags().IntVar(&window, "window", 0, "look for repetitions among the last `N` nodes (0: 1024)")
+	cmd.Flags().IntVar(&window, "window", 0, "search for repetitions among the last `N` nodes (0: 1024)")
 	return cmd
 }
 
@@ -228,7 +228,7 @@ func (a *app) unfold() *cobra.Command {
 	var r *rewriting
 	cmd := &cobra.Command{
 		Use:   "unfold FILE.sgl -o OUT.sgt",
-		Short: "Write the trace that a folded one stands for",
+		Short: "Expand a loop-compressed trace",
 		Args:  oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.rewrite(r, args[0], "OUT.sgt", pass.ConvertOptions{To: pass.Unfolded})

@@ -19,13 +19,13 @@ import (
 
 // addGroups adds the options that group threads on cores.
 func addGroups(cmd *cobra.Command, r *reading) {
-	cmd.Flags().StringVar(&r.cores, "cores", "", "threads that have a private cache in common, as in 0,1/2,3 (default: each has its own)")
-	cmd.Flags().StringVar(&r.domains, "domains", "", "threads whose cores share a cache, as in 0-3/4-7, besides the one that all share")
+	cmd.Flags().StringVar(&r.cores, "cores", "", "`GROUPS` of threads with a common private cache, as in 0,1/2,3 (default: each thread has its own)")
+	cmd.Flags().StringVar(&r.domains, "domains", "", "`GROUPS` of threads whose cores share a cache, as in 0-3/4-7, in addition to the cache of all")
 }
 
 // addOneCore adds the option that puts all threads on one core.
 func addOneCore(cmd *cobra.Command, oneCore *bool) {
-	cmd.Flags().BoolVar(oneCore, "one-core", false, "answer for all threads on one core (default: each thread on its own core)")
+	cmd.Flags().BoolVar(oneCore, "one-core", false, "run all threads on one core (default: each thread on its own core)")
 }
 
 // place puts all threads on one core if oneCore is set.

@@ -23,7 +23,7 @@ func (a *app) demo() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "demo [NAME]",
-		Short: "Small real traces with a question each",
+		Short: "List or analyse the built-in demos",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return demoNames(), cobra.ShellCompDirectiveNoFileComp
 		},

@@ -38,7 +38,7 @@ func (a *app) export() *cobra.Command {
 	e := new(exporting)
 	cmd := &cobra.Command{
 		Use:   "export FILE --to FORM [-o OUT]",
-		Short: "Write the answers for other tools, or as a report",
+		Short: "Write a report, or answers for other tools",
 		Args:  oneFile,
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.runExport(cmd, e, args[0]) },
 	}
@@ -46,13 +46,13 @@ func (a *app) export() *cobra.Command {
 	f := cmd.Flags()
 	hide(cmd, "format")
 	f.StringVar(&e.to, "to", "", "the `FORM` to write: "+strings.Join(exportForms, ", "))
-	f.StringVarP(&e.output, "output", "o", "-", "write to this `FILE`, or, for csv, folder (- for standard output)")
+	f.StringVarP(&e.output, "output", "o", "-", "write to this `FILE`, or, for csv, to this folder (- for standard output)")
 	e.addMachine(cmd, cacheUsage)
 	addOneCore(cmd, &e.oneCore)
-	f.UintSliceVar(&e.lines, "lines", []uint{64}, "cache line sizes in bytes, powers of two from 8 to 4096; those of the levels are added")
+	f.UintSliceVar(&e.lines, "lines", []uint{64}, "cache line sizes in `BYTES`, powers of two from 8 to 4096; the sizes of the levels are added")
 	e.r.lineOptions = []string{"lines"}
-	f.StringVar(&e.event, "event", "", "what folded counts: references, accesses, cold, distance_sum, or, as in L1_misses, misses of a level (default: those of the first level, or cold)")
-	f.StringVar(&e.table, "table", "", "the table that csv writes, by its name in json")
+	f.StringVar(&e.event, "event", "", "the `EVENT` that folded counts: references, accesses, cold, distance_sum, or misses of a level as in L1_misses (default: misses of the first level, or cold)")
+	f.StringVar(&e.table, "table", "", "write only this `TABLE` as csv, by its name in json")
 	complete(cmd, "to", exportForms)
 	return cmd
 }

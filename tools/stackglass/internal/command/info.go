@@ -42,7 +42,7 @@ func (a *app) ofFile(cmd *cobra.Command, look func(ctx context.Context, in *pass
 func (a *app) info() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info FILE",
-		Short: "What a file is: its format, or what a profile covers",
+		Short: "Describe a trace or a profile",
 	}
 	return a.ofFile(cmd, func(ctx context.Context, in *pass.Input, inputFormat, format string) error {
 		if in.IsProfile {
@@ -295,7 +295,7 @@ func missedTable(p *trace.Program) report.Table {
 func (a *app) check() *cobra.Command {
 	return a.ofFile(&cobra.Command{
 		Use:   "check FILE",
-		Short: "Whether a file is whole, and what is wrong with it",
+		Short: "Verify a trace or a profile",
 	}, func(ctx context.Context, in *pass.Input, inputFormat, format string) error {
 		checked, err := in.Check(ctx, inputFormat)
 		if err == nil {

@@ -43,10 +43,10 @@ type multicoreOptions struct {
 func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	m := &multicoreOptions{r: o.r}
 	f := cmd.Flags()
-	f.StringVar(&m.at, "at", "", "predict for the `INPUT` n=512, from runs at smaller ones: n=64:FILE n=96:FILE …")
-	f.StringVar(&m.check, "check", "", "the trace of a run with one thread at that input, as a `FILE`: tell how far off the prediction is")
-	f.StringVarP(&m.output, "output", "o", "", "keep the profile of the threads in this `FILE`, of one number of cores")
-	f.StringVar(&m.analyses, "analyses", "default", "what to analyse for it, as analyze has it")
+	f.StringVar(&m.at, "at", "", "predict this `INPUT`, as in n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
+	f.StringVar(&m.check, "check", "", "compare with a run at --at: the `FILE` is its trace, with one thread")
+	f.StringVarP(&m.output, "output", "o", "", "write the profile of the threads to this `FILE`, for one number of cores")
+	f.StringVar(&m.analyses, "analyses", "default", "a `LIST` of analyses for that profile, as in analyze")
 	m.ppt.flags(f)
 	completeFiles(cmd, "processor", pipeline.Processors())
 	cmd.Use = strings.Replace(cmd.Use, "FILE", "TRACE", 1)
@@ -207,10 +207,10 @@ func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 type pptFiles struct{ blocks, shared, counts, bounds string }
 
 func (p *pptFiles) flags(f *pflag.FlagSet) {
-	f.StringVar(&p.blocks, "ppt-blocks", "", "of a trace of PPT, the block table: lines BasicBlock: ID: (function, block), as a `FILE`")
-	f.StringVar(&p.shared, "ppt-shared", "", "of a trace of PPT, shared_addresses.dat, as a `FILE` (default: what blocks of shared variables refer to)")
-	f.StringVar(&p.counts, "ppt-counts", "", "of a trace of PPT, bb_counts.dat, as a `FILE`: hold the trace against it")
-	f.StringVar(&p.bounds, "ppt-bounds", "", "of a trace of PPT, min_max_addr.dat, as a `FILE`: hold the trace against it")
+	f.StringVar(&p.blocks, "ppt-blocks", "", "for a trace of PPT: `FILE` is the block table, lines BasicBlock: ID: (function, block)")
+	f.StringVar(&p.shared, "ppt-shared", "", "for a trace of PPT: `FILE` is shared_addresses.dat (default: the addresses in blocks of shared variables)")
+	f.StringVar(&p.counts, "ppt-counts", "", "for a trace of PPT: compare the trace with bb_counts.dat, a `FILE`")
+	f.StringVar(&p.bounds, "ppt-bounds", "", "for a trace of PPT: compare the trace with min_max_addr.dat, a `FILE`")
 }
 
 // read reads the files that are named.

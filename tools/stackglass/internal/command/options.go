@@ -72,20 +72,20 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 	f.SortFlags = false
 	addInputFormat(cmd, &r.inputFormat)
 	if analyses {
-		f.StringVar(&r.kinds, "kinds", r.kinds, "references to analyse: load, store, modify, fetch, data, all")
-		f.Uint64Var(&r.skip, "skip", 0, "leave out the first `N` references")
-		f.Uint64Var(&r.limit, "limit", 0, "analyse `N` references at most (0: all)")
-		f.UintSliceVar(&r.threads, "threads", nil, "analyse these threads only, as in 1,2")
+		f.StringVar(&r.kinds, "kinds", r.kinds, "analyse references of these `KINDS`: load, store, modify, fetch, data, all")
+		f.Uint64Var(&r.skip, "skip", 0, "skip the first `N` references")
+		f.Uint64Var(&r.limit, "limit", 0, "analyse at most `N` references (0: all)")
+		f.UintSliceVar(&r.threads, "threads", nil, "analyse only these threads, a `LIST` as in 1,2")
 	}
 	f.Uint64Var(&r.skipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
-	f.BoolVar(&r.strict, "strict", false, "stop at the first part of a container that cannot be read, instead of leaving it out")
+	f.BoolVar(&r.strict, "strict", false, "stop at the first chunk of a container that cannot be read, instead of skipping it")
 	if analyses {
-		f.StringVar(&r.sample, "sample", "", "estimate from a sample: space=RATE or lines=COUNT of the lines, time=GAP (one access in so many), onoff=ON/PERIOD references")
-		f.Uint64Var(&r.seed, "sample-seed", 0, "choose another sample by another `NUMBER`")
+		f.StringVar(&r.sample, "sample", "", "estimate from a `SAMPLE`: space=RATE or lines=COUNT of the lines, time=N (one access in N), onoff=ON/PERIOD references")
+		f.Uint64Var(&r.seed, "sample-seed", 0, "another `NUMBER` selects another sample")
 	}
-	f.StringVar(&r.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: half of the free memory)")
+	f.StringVar(&r.memory, "memory", "", "stop with a partial result at this `SIZE` of memory, as in 4GiB (default: half of the free memory)")
 	if analyses {
-		f.UintVar(&r.workers, "workers", 0, "share the analysis among `N` processors; the result is the same (0: all there are)")
+		f.UintVar(&r.workers, "workers", 0, "use `N` processors; the result is the same (0: all)")
 		f.UintVar(&r.segment, "segment", 0, "give each of them about `N` references at a time (0: find out)")
 		hide(cmd, "segment")
 	}
@@ -95,7 +95,7 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 
 // addSpill adds the option for traces whose lines do not fit in memory.
 func (r *reading) addSpill() {
-	r.cmd.Flags().StringVar(&r.spill, "spill", "", "keep what does not fit in --memory in a `FOLDER`, instead of stopping; distances, sets and counters can be")
+	r.cmd.Flags().StringVar(&r.spill, "spill", "", "store data that do not fit in --memory in a `FOLDER`, instead of stopping (distances, sets and counters)")
 }
 
 // addInputFormat adds --input-format.
@@ -104,7 +104,7 @@ func addInputFormat(cmd *cobra.Command, format *string) {
 	for _, f := range open.Formats() {
 		names = append(names, f.Name)
 	}
-	cmd.Flags().StringVar(format, "input-format", "", "the trace's format, if it is not to be found out: "+strings.Join(names, ", "))
+	cmd.Flags().StringVar(format, "input-format", "", "read the trace in this `FORMAT`, instead of detecting it: "+strings.Join(names, ", "))
 }
 
 func addFormat(cmd *cobra.Command, format *string) {
@@ -112,7 +112,7 @@ func addFormat(cmd *cobra.Command, format *string) {
 	for _, f := range report.Formats() {
 		names = append(names, string(f))
 	}
-	cmd.Flags().StringVar(format, "format", names[0], "how to print the answer: "+strings.Join(names, ", "))
+	cmd.Flags().StringVar(format, "format", names[0], "print the answer in this `FORM`: "+strings.Join(names, ", "))
 	complete(cmd, "format", names)
 }
 

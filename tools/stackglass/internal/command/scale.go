@@ -49,18 +49,18 @@ func (a *app) scale() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "scale --at n=512 n=64:FILE n=96:FILE …",
-		Short: "A larger input predicted from runs at smaller ones",
+		Short: "A larger input, from runs with smaller inputs",
 		Args:  someFiles,
 		RunE:  func(_ *cobra.Command, args []string) error { return a.runScale(r, &o, args) },
 	}
 	r = addReading(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.at, "at", "", "the parameters to predict for, as in n=512,m=8")
-	f.StringVar(&o.check, "check", "", "a trace or profile of a run at these parameters, as a `FILE`: print how far off the prediction is")
-	f.StringVar(&o.processor, "processor", "znver4", "whose core: a name, or a `FILE` that describes one")
+	f.StringVar(&o.at, "at", "", "the `PARAMETERS` to predict for, as in n=512,m=8")
+	f.StringVar(&o.check, "check", "", "compare with a run at these parameters: `FILE` is its trace or profile")
+	f.StringVar(&o.processor, "processor", "znver4", "the processor: a name, or a `FILE` that describes one")
 	o.addMachine(cmd, cacheUsage)
-	f.StringVar(&o.module, "module", "", "the LLVM IR of the traced program, as a `FILE`")
-	f.StringVar(&o.by, "by", "", "print one table alone, and all of it: "+strings.Join(scaleTables, ", ")+" (csv: law)")
+	f.StringVar(&o.module, "module", "", "a `FILE` with the LLVM IR of the traced program")
+	f.StringVar(&o.by, "by", "", "print only this `TABLE`, with all rows: "+strings.Join(scaleTables, ", ")+" (csv: law)")
 	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all; csv and json have all)")
 	hide(cmd, "sample", "sample-seed", "skip", "limit", "threads")
 	complete(cmd, "by", scaleTables)

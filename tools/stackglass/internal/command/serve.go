@@ -60,7 +60,7 @@ func (a *app) serve() *cobra.Command {
 			return serveUntil(cmd.Context(), listener, handler)
 		},
 	}
-	cmd.Flags().StringVar(&address, "http", friendlyAddress, "the `ADDRESS` to serve on, of this machine only; port 0 is any free one")
+	cmd.Flags().StringVar(&address, "http", friendlyAddress, "serve on this `ADDRESS` of this machine; port 0 is any free port")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open the browser")
 	return cmd
 }

@@ -29,10 +29,10 @@ func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	hide(cmd, "workers") // of analyses; a simulation has one order
 	s.addMachine(cmd, cacheUsage)
 	f := cmd.Flags()
-	f.StringArrayVar(&s.budget, "fail-if", nil, "exit 1 if this holds, as in '"+budgetExample+"' (may be repeated)")
-	f.Uint64Var(&s.seed, "seed", 0, "start random replacement from another `NUMBER`")
-	f.StringVar(&s.protocol, "protocol", simulate.MESI.String(), "what private caches know of each other's lines: mesi or msi")
-	f.StringVar(&s.r.cores, "cores", "", "threads that run on one core, as in 0,1/2,3 (default: each on its own)")
+	f.StringArrayVar(&s.budget, "fail-if", nil, "exit with code 1 if this `CONDITION` holds, as in '"+budgetExample+"' (may be repeated)")
+	f.Uint64Var(&s.seed, "seed", 0, "the `SEED` of random replacement")
+	f.StringVar(&s.protocol, "protocol", simulate.MESI.String(), "the coherence `PROTOCOL` of private caches: mesi or msi")
+	f.StringVar(&s.r.cores, "cores", "", "`GROUPS` of threads that share a core, as in 0,1/2,3 (default: each on its own)")
 	complete(cmd, "protocol", []string{"mesi", "msi"})
 	return s
 }
@@ -42,7 +42,7 @@ func (a *app) simulate() *cobra.Command {
 	var s *simulation
 	cmd := &cobra.Command{
 		Use:   "simulate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
-		Short: "Hits and misses of a hierarchy, by simulating it exactly",
+		Short: "Hits and misses of a hierarchy, by exact simulation",
 		Args:  oneFile,
 		RunE:  func(_ *cobra.Command, args []string) error { return a.runSimulate(s, args[0]) },
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 func addSymbols(cmd *cobra.Command, files *[]string) {
-	cmd.Flags().StringArrayVar(files, "symbols", nil, "name the instructions of a trace by this `PROGRAM` or library, or PROGRAM@ADDRESS where it was loaded")
+	cmd.Flags().StringArrayVar(files, "symbols", nil, "read names of instructions from this `PROGRAM` or library, or PROGRAM@ADDRESS where it was loaded")
 }
 
 // symbolize names the function, file and line of instructions by files of the program. The

@@ -100,7 +100,7 @@ func verbs(root *cobra.Command) (names []string) {
 func (a *app) help() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [VERB or TOPIC]",
-		Short: "Help about any command, or a page of the manual",
+		Short: "Help about a verb, or a page of the manual",
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			names := verbs(cmd.Root())
 			for _, topic := range site.Manual() {

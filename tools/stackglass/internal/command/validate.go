@@ -25,7 +25,7 @@ func (a *app) validate() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "validate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
-		Short: "By how much what-if is off the exact simulation",
+		Short: "Errors of predictions, against exact simulation",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.on && len(args) == 0, m.on && len(args) > 1:

@@ -31,9 +31,9 @@ type loopValidation struct {
 func addLoopValidation(s *simulation) *loopValidation {
 	o := &loopValidation{latency: sma.Opteron()}
 	f := s.r.cmd.Flags()
-	f.BoolVar(&o.on, "loops", false, "hold misses of the folded trace, by ScalaMemAnalysis and exact, against simulation, instead of a prediction")
-	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "what a hit costs, for --loops")
-	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "what a miss costs, for --loops")
+	f.BoolVar(&o.on, "loops", false, "compare the misses of loops, by ScalaMemAnalysis and exact, with the simulation")
+	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "the cost of a hit in `CYCLES`, for --loops")
+	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "the cost of a miss in `CYCLES`, for --loops")
 	return o
 }
 

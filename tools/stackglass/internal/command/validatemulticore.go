@@ -35,11 +35,11 @@ type multicoreValidation struct {
 func addMulticoreValidation(s *simulation) *multicoreValidation {
 	o := &multicoreValidation{}
 	f := s.r.cmd.Flags()
-	f.BoolVar(&o.on, "multicore", false, "hold what is predicted of several cores from a run with one thread against runs with several")
-	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "how work is divided, for --multicore: iterations, region or printed")
-	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "the order of references, for --multicore: round-robin, uniform, block or time")
-	f.StringVar(&o.windows, "windows", "rate=0.01", "which windows of blocks are sampled, for --multicore, as in rate=0.05,least=100,weights=corrected, or none")
-	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "Cachegrind's counts of a run with so many threads, as in 4=`FILE`, for --multicore (may be repeated)")
+	f.BoolVar(&o.on, "multicore", false, "compare predictions for several cores, from a run with one thread, with runs with several")
+	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "how work is divided: a `WAY` for --multicore, iterations, region or printed")
+	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "the `ORDER` of references, for --multicore: round-robin, uniform, block or time")
+	f.StringVar(&o.windows, "windows", "rate=0.01", "the `SAMPLE` of executions of blocks, for --multicore, as in rate=0.05,least=100,weights=corrected, or none")
+	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "Cachegrind's counts of a run with N threads, `N=FILE`, for --multicore (may be repeated)")
 	return o
 }
 

@@ -157,7 +157,7 @@ func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) re
 
 // addSampling adds the options of validate --sampling.
 func addSampling(s *simulation) *[]string {
-	list := s.r.cmd.Flags().StringSlice("sampling", nil, "hold these samples, as --sample takes them, against the analysis of every access, instead of a prediction against a simulation")
+	list := s.r.cmd.Flags().StringSlice("sampling", nil, "compare these `SAMPLES`, as in --sample, with the analysis of every access")
 	s.r.cmd.Flags().Uint32("line", analysis.DefaultLineBytes, "the cache line in `BYTES` for --sampling")
 	return list
 }

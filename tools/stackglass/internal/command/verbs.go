@@ -46,7 +46,7 @@ func (a *app) whatIf(cmd *cobra.Command, o *asking) {
 		return nil
 	}
 	var budgets []budget
-	texts := cmd.Flags().StringArray("fail-if", nil, "exit 1 if this holds, as in 'L2.misses>1e6' (may be repeated)")
+	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` holds, as in 'L2.misses>1e6' (may be repeated)")
 	o.check = func(q ask.Question) (err error) {
 		budgets, err = parseBudgets(*texts, q.Machine)
 		return err
@@ -65,8 +65,8 @@ func tableOf(d *report.Document, key string) *report.Table {
 // plotted adds options to draw a histogram or a curve.
 func (a *app) plotted(cmd *cobra.Command, o *asking) {
 	var svg, png string
-	cmd.Flags().StringVar(&svg, "svg", "", "draw it to this SVG `FILE` too")
-	cmd.Flags().StringVar(&png, "png", "", "draw it to this PNG `FILE` too")
+	cmd.Flags().StringVar(&svg, "svg", "", "also draw it to this SVG `FILE`")
+	cmd.Flags().StringVar(&png, "png", "", "also draw it to this PNG `FILE`")
 	o.then = func(l *answerable, q ask.Question, _ *report.Document) error {
 		counts, cold := l.Profile.LocalityAt(q.Line()).Histogram(trace.AllKinds)
 		draw := func() (*chart.Chart, error) { return chart.Histogram(l.name, q.Line(), counts, cold) }
@@ -103,7 +103,7 @@ func (a *app) sites(cmd *cobra.Command, o *asking) {
 		places, symbols []string
 		found           *sources
 	)
-	cmd.Flags().StringArrayVar(&places, "source", nil, "a `FOLDER` or file of source, to show the text of each line")
+	cmd.Flags().StringArrayVar(&places, "source", nil, "a `FOLDER` or file with source text, to show each line")
 	addSymbols(cmd, &symbols)
 	addMeasures(cmd, o.r)
 	o.check = func(ask.Question) (err error) {
@@ -144,8 +144,8 @@ func symbolized(l *answerable, run *ask.Run, files []string) error {
 
 // addMeasures adds the options for what sites measure on request.
 func addMeasures(cmd *cobra.Command, r *reading) {
-	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "caches for which to measure how much of fetched lines is used, and misses by site: sizes, each with its ways or fully associative, as in 32KiB,8,1MiB")
-	cmd.Flags().BoolVar(&r.previous, "previous", false, "note which site touched a line before, for distances from 16 on")
+	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`: sizes, each with its ways or fully associative, as in 32KiB,8,1MiB")
+	cmd.Flags().BoolVar(&r.previous, "previous", false, "record which site accessed a line before, for distances of 16 and more")
 }
 
 // readable returns a function's name as in the source.
@@ -185,7 +185,7 @@ func hideSample(cmd *cobra.Command) { hide(cmd, "sample", "sample-seed") }
 func (a *app) blocks(cmd *cobra.Command, o *asking) {
 	hideSample(cmd)
 	var sampled *blocksample.Collector
-	template := cmd.Flags().Bool("template", false, "print all branches and what is known of them, for --probabilities, and nothing else")
+	template := cmd.Flags().Bool("template", false, "print only all branches and their probabilities, for --probabilities")
 	o.check = func(q ask.Question) error {
 		if q.Is("windows") {
 			o.r.besides = func(program func() *trace.Program) func(*trace.Batch) error {
@@ -270,7 +270,7 @@ func (a *app) diagnose(cmd *cobra.Command, o *asking) {
 		checkSources = o.check
 		budgets      []tableBudget
 	)
-	texts := cmd.Flags().StringArray("fail-if", nil, "exit 1 if this holds for any row, as in 'findings.saved_share>10%' (may be repeated)")
+	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` holds for any row, as in 'findings.saved_share>10%' (may be repeated)")
 	o.check = func(q ask.Question) (err error) {
 		if budgets, err = parseTableBudgets(*texts, new(diagnosis.Diagnosis).Tables()); err != nil {
 			return err
