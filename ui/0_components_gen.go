@@ -5505,20 +5505,54 @@ func (c *ResultView) current(t state.Tab) any {
 	return nil
 }
 
-// stop makes the tabs one stop of the Tab key; arrow keys go on from there
+// group is the group of the view in question.
+func (c *ResultView) group() state.TabGroup { return state.TabGroups()[c.App.Screen.Tab.Group()] }
+
+// of is the view that a group leads to: its first one that has something to show; from one of its views,
+// the next.
+func (c *ResultView) of(g state.TabGroup) state.Tab {
+	at := slices.Index(g.Tabs, c.App.Screen.Tab) + 1
+	for i := range g.Tabs {
+		if t := g.Tabs[(at+i)%len(g.Tabs)]; c.App.missing(t) == "" {
+			return t
+		}
+	}
+	return g.Tabs[at%len(g.Tabs)]
+}
+
+// in is for a group that has the view in question.
+func (c *ResultView) in(g state.TabGroup) any {
+	switch {
+	case !slices.Contains(g.Tabs, c.App.Screen.Tab):
+		return nil
+	case len(g.Tabs) == 1:
+		return "page"
+	}
+	return "true"
+}
+
+func (c *ResultView) id(g state.TabGroup) string {
+	if len(g.Tabs) == 1 {
+		return "tab-" + g.Tabs[0].Slug()
+	}
+	return "group-" + g.Tabs[0].Slug()
+}
+
+// stop makes the tabs of a row one stop of the Tab key; arrow keys go on from there
 // (boot.js).
-func (c *ResultView) stop(t state.Tab) string {
-	if t == c.App.Screen.Tab {
+func (c *ResultView) stop(current bool) string {
+	if current {
 		return "0"
 	}
 	return "-1"
 }
 
-func (c *ResultView) class(t state.Tab) string {
-	if c.App.missing(t) != "" {
-		return "dim"
+// class is dim where none of the views has anything to show.
+func (c *ResultView) class(tabs []state.Tab) string {
+	if slices.ContainsFunc(tabs, func(t state.Tab) bool { return c.App.missing(t) == "" }) {
+		return "tab"
 	}
-	return "tab"
+	return "dim"
 }
 
 func (c *ResultView) pickLine(text string) {
@@ -5833,36 +5867,77 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		vgn = addElement(vgparent, "nav\x00class\x00tabs\x00aria-label\x00Views")
+		vgn = addElement(vgparent, "nav\x00class\x00tabs tab-groups\x00aria-label\x00Views")
 		{
 			vgparent := vgn
 			_ = vgparent
-			for vgiterkeyt, t := range state.Tabs() {
-				var vgiterkey interface{} = vgiterkeyt
+			for i, g := range state.TabGroups() {
+				var vgiterkey interface{} = i
 				_ = vgiterkey
-				t := t
-				_ = t
+				i := i
+				_ = i
+				g := g
+				_ = g
 				vgn = addElement(vgparent, "a")
-				vgn.AddAttrInterface("aria-current", c.current(t))
-				vgn.AddAttrInterface("class", c.class(t))
-				vgn.AddAttrInterface("data-key", t.Key())
-				vgn.AddAttrInterface("href", c.href(t))
-				vgn.AddAttrInterface("id", "tab-"+t.Slug())
-				vgn.AddAttrInterface("tabindex", c.stop(t))
+				vgn.AddAttrInterface("aria-current", c.in(g))
+				vgn.AddAttrInterface("class", c.class(g.Tabs))
+				vgn.AddAttrInterface("data-key", i+1)
+				vgn.AddAttrInterface("href", c.href(c.of(g)))
+				vgn.AddAttrInterface("id", c.id(g))
+				vgn.AddAttrInterface("tabindex", c.stop(c.in(g) != nil))
 				{
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "span\x00class\x00key\x00aria-hidden\x00true")
-					vgn.SetInnerHTML(t.Key())
+					vgn.SetInnerHTML(i + 1)
 					addText(vgparent, " ")
 					vgn = addElement(vgparent, "span")
-					vgn.SetInnerHTML(t.Name())
-					if c.App.missing(t) != "" {
+					vgn.SetInnerHTML(g.Name)
+					if c.class(g.Tabs) == "dim" {
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						{
 							vgparent := vgn
 							_ = vgparent
 							addText(vgparent, " (not available)")
+						}
+					}
+				}
+			}
+		}
+		vgn = addElement(vgparent, "div\x00class\x00slot")
+		{
+			vgparent := vgn
+			_ = vgparent
+			if len(c.group().Tabs) > 1 {
+				vgn = addElement(vgparent, "nav\x00class\x00tabs tab-views")
+				vgn.AddAttrInterface("aria-label", "Views of "+c.group().Name)
+				{
+					vgparent := vgn
+					_ = vgparent
+					for _, t := range c.group().Tabs {
+						var vgiterkey interface{} = t
+						_ = vgiterkey
+						t := t
+						_ = t
+						vgn = addElement(vgparent, "a")
+						vgn.AddAttrInterface("aria-current", c.current(t))
+						vgn.AddAttrInterface("class", c.class([]state.Tab{t}))
+						vgn.AddAttrInterface("href", c.href(t))
+						vgn.AddAttrInterface("id", "tab-"+t.Slug())
+						vgn.AddAttrInterface("tabindex", c.stop(t == c.App.Screen.Tab))
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "span")
+							vgn.SetInnerHTML(t.Name())
+							if c.App.missing(t) != "" {
+								vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, " (not available)")
+								}
+							}
 						}
 					}
 				}

@@ -774,10 +774,10 @@ func TestCounters(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("product.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters})))
 	d.app.Navigate(facts(d.app.Screen))
-	d.wants(`id="finding-operations"`, "moves 16 bytes for each flop", `id="tab-counters"`)
+	d.wants(`id="finding-operations"`, "moves 16 bytes for each flop")
 	s := d.app.Screen
 	d.app.Navigate("#" + s.With(state.TabCounters).Hash())
-	d.wants(`id="counters"`, "Counters of the program", "bytes per flop", `id="table-types"`, `id="table-memory"`, "median reuse distance")
+	d.wants(`id="counters"`, `id="tab-counters"`, "Counters of the program", "bytes per flop", `id="table-types"`, `id="table-memory"`, "median reuse distance")
 	d.act(func() { d.app.goTo(d.app.Screen.Summed(answers.ByFunction), true) })
 	d.wants(`id="table-functions"`, `aria-sort="descending"`, "multiply.c")
 	if !strings.Contains(d.hash, "by=function") {

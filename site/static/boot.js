@@ -80,7 +80,7 @@
     if (t.isContentEditable || /^(SELECT|TEXTAREA)$/.test(t.tagName) || (t.tagName === "INPUT" && /^(text|search)$/.test(t.type))) return;
     if (e.key === "?") { e.preventDefault(); showKeys(); }
     else if (e.key === "o") { e.preventDefault(); picker.click(); }
-    else if (/^[0-9]$/.test(e.key)) press('[data-key="' + e.key + '"]', e);
+    else if (/^[1-9]$/.test(e.key)) press('[data-key="' + e.key + '"]', e);
     else if (e.key === "c") focusChart(e);
     else if (/^(Arrow(Left|Right)|Home|End)$/.test(e.key) && t.matches(".tabs a")) alongTabs(t, e);
     else if (e.key === "t") press("[data-key-table]", e);

@@ -29,7 +29,7 @@ func (p *tab) blocksEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-matmul-naive")
 	p.finished()
-	p.openView("9", "#table-schedule tbody tr")
+	p.openView("blocks", "#table-schedule tbody tr")
 	p.modelled()
 	look("blocks")
 	p.often("trip 7 : 1")
@@ -60,7 +60,7 @@ func TestBlocks(t *testing.T) {
 	p := openPage(t)
 	p.click("#demo-matmul-naive")
 	p.finished()
-	p.openView("9", "#table-schedule tbody tr")
+	p.openView("blocks", "#table-schedule tbody tr")
 	p.modelled()
 	p.shoot("blocks")
 	const ran = `Array.from(document.querySelectorAll("#blocks-rows tbody tr")).find((r) => r.cells[0].textContent === "for.body8")?.cells[2].textContent.replace(/\D/g, "")`

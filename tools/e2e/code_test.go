@@ -35,7 +35,7 @@ func TestCode(t *testing.T) {
 	p := openPage(t)
 	p.click("#demo-array-list")
 	p.finished()
-	p.openView("1", "#diagnosis")
+	p.openView("diagnosis", "#diagnosis")
 	p.unfoldFacts()
 	p.click("#finding-worst-line a")
 	p.waitFor("#code-rows tbody td")

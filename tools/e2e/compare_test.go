@@ -35,7 +35,7 @@ func TestCompareDemos(t *testing.T) {
 	for _, v := range []struct{ key, shows, name string }{
 		{"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"}, {"5", "#table-code-compared tbody tr", "code"}, {"9", "#table-blocks-compared tbody tr", "blocks"}, {"0", "#table-counters-compared tbody tr", "counters"},
 	} {
-		p.openView(v.key, v.shows)
+		p.openView(v.name, v.shows)
 		p.shoot("compare-" + v.name)
 	}
 	// The address says it all: a reload shows the same.
@@ -89,7 +89,7 @@ func TestCompareLabels(t *testing.T) {
 	p := openPage(t)
 	p.click("#pair-matmul-blocked")
 	p.waitFor("#differences")
-	p.openView("3", "#table-levels tbody tr")
+	p.openView("caches", "#table-levels tbody tr")
 	eval[any](p, `(() => { const e = document.querySelector("#preset"); e.value = "i7-4770K"; e.dispatchEvent(new Event("change", { bubbles: true })); })()`)
 	p.wait("three levels", `document.querySelectorAll("#table-levels tbody tr").length > 9`)
 	over := eval[[]string](p, labelBoxes)

@@ -19,7 +19,7 @@ func TestPauseAndGoOn(t *testing.T) {
 	before := p.text("#run-references") + " " + p.text("#run-bytes")
 	for _, key := range []string{"1", "2", "3"} {
 		p.press(key)
-		p.wait("view "+key, `document.querySelector('[data-key="`+key+`"]').ariaCurrent === "page"`)
+		p.wait("views "+key, `document.querySelector('[data-key="`+key+`"]').ariaCurrent`)
 	}
 	if after := p.text("#run-references") + " " + p.text("#run-bytes"); after != before {
 		t.Errorf("paused at %s, then at %s", before, after)

@@ -18,7 +18,7 @@ func (p *tab) coresEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-openmp-alone")
 	p.finished()
-	p.openView("6", "#cores-view")
+	p.openView("threads", "#cores-view")
 	p.predicted()
 	look("cores")
 	p.click("#back")
@@ -32,7 +32,7 @@ func TestCores(t *testing.T) {
 	p := openPage(t)
 	p.visit("/#demo=openmp-alone&cores=4")
 	p.finished()
-	p.openView("6", "#cores-view")
+	p.openView("threads", "#cores-view")
 	p.predicted()
 	p.shoot("cores")
 	const misses = `document.querySelector("#table-rates-of tbody tr").cells[2].textContent`

@@ -18,7 +18,7 @@ func TestCounters(t *testing.T) {
 	if text := p.text("#finding-operations"); !strings.Contains(text, "bytes for each flop") {
 		t.Errorf("the overview says %q", text)
 	}
-	p.openView("0", "#counters")
+	p.openView("counters", "#counters")
 	p.click("#by-block")
 	p.waitFor("#table-blocks tbody tr")
 	p.click(`#table-blocks [data-sort="executions"]`)
@@ -53,7 +53,7 @@ func TestCountersAskedFor(t *testing.T) {
 	p.click(`#settings [name="touched"]`)
 	p.drop(lackeyTrace(t))
 	p.finished()
-	p.openView("0", "#counters")
+	p.openView("counters", "#counters")
 	if text := p.text("#counters"); !strings.Contains(text, "bytes touched at least once") || !strings.Contains(text, "tells of no blocks") {
 		t.Errorf("the counters say %q", text)
 	}

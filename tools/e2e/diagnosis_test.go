@@ -28,7 +28,7 @@ func TestDiagnosis(t *testing.T) {
 	} {
 		p.click("#demo-" + demo.name)
 		p.finished()
-		p.openView("1", "#diagnosis")
+		p.openView("diagnosis", "#diagnosis")
 		p.diagnosed()
 		t.Log(p.text("#diagnosis"))
 		if text := p.text("#advice-1"); !strings.Contains(text, demo.kind) || !strings.Contains(text, demo.place) || !strings.Contains(text, demo.fix) {

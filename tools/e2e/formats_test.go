@@ -63,7 +63,7 @@ func TestCapturedTrace(t *testing.T) {
 	if threads := p.text("#fact-threads"); !strings.HasPrefix(threads, "2") {
 		t.Errorf("the page counts %q", threads)
 	}
-	p.openView("0", "#counters")
+	p.openView("counters", "#counters")
 	p.click("#by-function")
 	p.waitFor("#table-functions tbody tr")
 	if table := p.text("#table-functions"); !strings.Contains(table, "step.omp_outlined") || !strings.Contains(table, "openmp-stencil.c") {

@@ -149,7 +149,7 @@ func TestDemos(t *testing.T) {
 		if got != want.Digest {
 			t.Errorf("%s: digest %s, the command's is %s", d.Name, got, want.Digest)
 		}
-		p.openView("1", "#diagnosis")
+		p.openView("diagnosis", "#diagnosis")
 		p.unfoldFacts()
 		total := eval[uint64](p, `Array.from(document.querySelectorAll("#table-kinds tbody td:nth-child(2)"))
 			.map((cell) => Number(cell.textContent.replace(/\D/g, ""))).reduce((a, b) => a + b)`)

@@ -18,9 +18,9 @@ func TestKeyboard(t *testing.T) {
 		t.Errorf("digest %s, want %s", got, want)
 	}
 	p.wait("the focus is on the result", `document.activeElement.id === "result-title"`)
-	for _, key := range []string{"1", "2", "4", "0", "3"} {
-		p.press(key)
-		p.wait("view "+key, `document.querySelector('[data-key="`+key+`"]').ariaCurrent === "page" && document.querySelectorAll("[aria-current=page]").length === 1`)
+	for _, next := range []struct{ key, view string }{{"1", "diagnosis"}, {"2", "code"}, {"2", "loops"}, {"2", "code"}, {"5", "blocks"}, {"3", "caches"}, {"3", "locality"}, {"3", "associativity"}, {"3", "caches"}} {
+		p.press(next.key)
+		p.wait("view "+next.view, inView(next.view)+` && document.querySelectorAll("[aria-current=page]").length === 1 && document.querySelector('[data-key="`+next.key+`"]').ariaCurrent`)
 	}
 
 	p.press("?")
@@ -31,13 +31,17 @@ func TestKeyboard(t *testing.T) {
 		t.Error("Escape closed the result behind the list of keys")
 	}
 
-	// The tabs are one stop, with arrow keys inside.
-	p.tabTo("the tabs", `document.activeElement.matches(".tabs a[aria-current]")`)
-	if stops := eval[int](p, `Array.from(document.querySelectorAll(".tabs a")).filter((a) => a.tabIndex === 0).length`); stops != 1 {
+	// Each row of tabs is one stop, with arrow keys inside.
+	p.tabTo("the groups", `document.activeElement.matches(".tab-groups a[aria-current]")`)
+	if stops := eval[int](p, `Array.from(document.querySelectorAll(".tabs a")).filter((a) => a.tabIndex === 0).length`); stops != 2 {
 		t.Errorf("the tabs are %d stops of the Tab key", stops)
 	}
+	p.tabTo("the views of the group", `document.activeElement.id === "tab-caches"`)
+	p.press(kb.ArrowRight)
+	p.wait("the next view", `document.activeElement.id === "tab-locality"`)
+	p.tabTo("the groups", `document.activeElement.matches(".tab-groups a[aria-current]")`)
 	p.press(kb.ArrowLeft)
-	p.wait("the tab before", `document.activeElement.id === "tab-locality"`)
+	p.wait("the group before", `document.activeElement.id === "group-code"`)
 	p.press(kb.Home)
 	p.press(kb.Enter)
 	p.wait("the first tab", `document.activeElement.id === "tab-diagnosis" && document.activeElement.ariaCurrent === "page"`)

@@ -22,7 +22,7 @@ func TestLoopChanges(t *testing.T) {
 	p := openPage(t)
 	p.visit("/#demo=matmul-naive&preset=i7-4770K")
 	p.finished()
-	p.openView("8", "#table-loop-misses tbody tr")
+	p.openView("loops", "#table-loop-misses tbody tr")
 	p.shrinkL1("4 KiB")
 	p.tryChanges("b=+8")
 	row := func(n string) string { return p.text("#table-tried-1 tbody tr:nth-child(1) td:nth-child(" + n + ")") }

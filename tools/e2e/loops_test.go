@@ -13,7 +13,7 @@ func (p *tab) loopsEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-matmul-naive")
 	p.finished()
-	p.openView("8", "#table-loop-misses tbody tr")
+	p.openView("loops", "#table-loop-misses tbody tr")
 	look("loops")
 	p.click("#loops-rows tbody tr:first-child td")
 	p.wait("the nest", `document.querySelector("#loop-title").textContent.startsWith("Loop 1,")`)
@@ -22,7 +22,7 @@ func (p *tab) loopsEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 	p.drop(p.withoutCode())
 	p.finished()
-	p.openView("8", "#loops-again")
+	p.openView("loops", "#loops-again")
 	look("loops that were not folded")
 	p.click("#back")
 	p.waitFor("#kept .delete")
@@ -36,7 +36,7 @@ func TestLoops(t *testing.T) {
 	if got, want := p.finished(), truthOf(t, "demo:matmul-naive").Digest; got != want {
 		t.Errorf("digest %s, the command's is %s", got, want)
 	}
-	p.openView("8", "#table-loop-misses tbody tr")
+	p.openView("loops", "#table-loop-misses tbody tr")
 	p.shoot("loops")
 	if roles := eval[string](p, `document.querySelector("#loops-rows").getAttribute("role") + Array.from(document.querySelectorAll("#loops-rows tbody tr"), (r) => r.getAttribute("aria-level")).join("")`); roles != "treegrid123" {
 		t.Errorf("the tree is %q", roles)
@@ -100,7 +100,7 @@ func TestLoopsOnRequest(t *testing.T) {
 	p := openPage(t)
 	p.drop(p.withoutCode())
 	p.finished()
-	p.openView("8", "#loops-again")
+	p.openView("loops", "#loops-again")
 	p.shoot("loops-missing")
 	p.click("#loops-again")
 	p.waitFor("#table-loop-misses tbody tr")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/klauspost/compress/zstd"
+	"github.com/stackglass/stackglass/ui/state"
 	"github.com/ulikunitz/xz"
 )
 
@@ -101,12 +102,12 @@ var actions = []struct {
 		}
 	}},
 	{"a hierarchy from a file", func(p *tab) {
-		p.openView("3", "#level-1")
+		p.openView("caches", "#level-1")
 		p.pick(p.write("mine.json", []byte(`{"levels": [{"name": "X1", "size": "2KiB", "ways": "full", "latency_cycles": 3}], "memory": {"latency_cycles": 70}}`)))
 		p.wait("the file's levels", `document.querySelector("#level-1 h3").textContent.includes("X1")`)
 	}},
 	{"a source, beside a place in the code", func(p *tab) {
-		p.openView("5", "#code-rows tbody td")
+		p.openView("code", "#code-rows tbody td")
 		p.click("#code-rows tbody td")
 		p.drop(demoSource(p.t, "false-sharing"))
 		p.waitFor("#source-rows tbody td")
@@ -140,13 +141,9 @@ var actions = []struct {
 // everyView goes to every view of a result.
 func (p *tab) everyView(there func()) {
 	p.t.Helper()
-	tabs := eval[[]string](p, `Array.from(document.querySelectorAll(".tabs a"), (a) => a.id)`)
-	if len(tabs) < 5 {
-		p.t.Fatalf("the views are %q\n%s", tabs, p.screen())
-	}
-	for _, tab := range tabs {
-		p.click("#" + tab)
-		p.wait(tab, `document.getElementById(`+quote(tab)+`).ariaCurrent === "page" && document.querySelector("main")`)
+	for _, view := range state.Tabs() {
+		eval[any](p, toView(view.Slug()))
+		p.wait(view.Name(), inView(view.Slug())+` && document.querySelector("main")`)
 		p.drawn()
 		there()
 	}

@@ -22,7 +22,7 @@ func TestWhatIf(t *testing.T) {
 	p := openPage(t)
 	p.pick(trace)
 	p.finished()
-	p.openView("3", "#level-1")
+	p.openView("caches", "#level-1")
 	for _, preset := range eval[[]string](p, `Array.from(document.querySelectorAll("#preset option"), (o) => o.value)`) {
 		if preset == "apple-m1" {
 			continue // the command wants a profile with lines of 128 bytes, too; the page takes those that there are
@@ -49,7 +49,7 @@ func TestAnswersFollowTheHand(t *testing.T) {
 	p := openPage(t)
 	p.pick(beginning(t))
 	p.finished()
-	p.openView("3", "#level-1")
+	p.openView("caches", "#level-1")
 	p.useSliders()
 	took := eval[[]float64](p, `(async () => {
 		const took = [];
@@ -138,7 +138,7 @@ func TestSetsMap(t *testing.T) {
 	p := openPage(t)
 	p.pick(trace)
 	p.finished()
-	p.openView("4", "sg-heatmap canvas[data-ready]")
+	p.openView("associativity", "sg-heatmap canvas[data-ready]")
 	eval[any](p, `document.querySelector("sg-heatmap .plot").focus()`)
 	for _, move := range []struct{ key, title, cache string }{
 		{"ArrowRight", "64 sets, 9 ways", "L1=36KiB,9"},

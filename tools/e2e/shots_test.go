@@ -23,12 +23,12 @@ func TestScreenshots(t *testing.T) {
 	shoot := p.shoot
 	shoot("first-empty")
 	p.pausing(func() { p.drop(longTrace(t, 20e6)) })
-	p.openView("3", "#level-1")
+	p.openView("caches", "#level-1")
 	shoot("run")
 	p.click("#run-pause")
 	p.finished()
 	for _, v := range views {
-		p.openView(v.key, v.shows)
+		p.openView(v.name, v.shows)
 		shoot(v.name)
 	}
 	p.click("#back")
@@ -36,10 +36,10 @@ func TestScreenshots(t *testing.T) {
 	shoot("first")
 	p.drop(p.multiplied())
 	p.waitFor("#digest")
-	p.openView("1", "#diagnosis")
+	p.openView("diagnosis", "#diagnosis")
 	p.unfoldFacts()
 	shoot("counted-facts")
-	p.openView("0", "#counters")
+	p.openView("counters", "#counters")
 	shoot("counters-program")
 	p.click("#by-block")
 	p.waitFor("#table-blocks tbody tr")
@@ -53,16 +53,16 @@ func TestScreenshots(t *testing.T) {
 	p.click("#demo-array-list")
 	p.finished()
 	for _, v := range views[:3] {
-		p.openView(v.key, v.shows)
+		p.openView(v.name, v.shows)
 		shoot("demo-" + v.name)
 	}
-	p.openView("5", "#code-rows tbody td")
+	p.openView("code", "#code-rows tbody td")
 	shoot("demo-code")
 	p.click("#back")
 	p.waitFor("#kept .open")
 	p.click("#demo-matmul-naive")
 	p.finished()
-	p.openView("8", "#table-loop-misses tbody tr")
+	p.openView("loops", "#table-loop-misses tbody tr")
 	shoot("demo-loops")
 	for _, demo := range []string{"ring", "false-sharing", "openmp-stencil"} {
 		p.click("#back")
@@ -70,7 +70,7 @@ func TestScreenshots(t *testing.T) {
 		p.click("#demo-" + demo)
 		p.finished()
 		for _, v := range threadViews {
-			p.openView(v.key, v.shows)
+			p.openView(v.name, v.shows)
 			shoot(demo + "-" + v.name)
 		}
 	}
@@ -78,7 +78,7 @@ func TestScreenshots(t *testing.T) {
 	p.waitFor("#kept .open")
 	p.click("#pair-matmul-blocked")
 	for _, v := range comparedViews {
-		p.openView(v.key, v.shows)
+		p.openView(v.name, v.shows)
 		shoot("compare-" + v.name)
 	}
 }

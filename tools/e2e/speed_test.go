@@ -54,8 +54,7 @@ func filesIn(t *testing.T, variable string) []string {
 
 // switchTo shows a view.
 func (p *tab) switchTo(view state.Tab, m *reaction) {
-	id := "#tab-" + view.Slug()
-	m.take(p, fmt.Sprintf("document.querySelector(%q).click()", id), fmt.Sprintf(`document.querySelector(%q).ariaCurrent === "page"`, id))
+	m.take(p, toView(view.Slug()), inView(view.Slug()))
 }
 
 // TestSpeed prints how long the page takes to switch to each view, the first time and later, and to follow
@@ -87,11 +86,8 @@ func TestSpeed(t *testing.T) {
 			{"caches", "#size-1", "#level-1"}, {"threads", "#own-size", "#table-own"}, {"threads", "#shared-size", "#table-shared"},
 			{"communication", "#source-size", "#source-sentence"}, {"communication", "#flow-window", "#flows-summary"},
 		} {
-			if !p.has("#tab-" + s.view) {
-				continue
-			}
-			p.click("#tab-" + s.view)
-			p.wait("the view "+s.view, fmt.Sprintf(`document.querySelector("#tab-%s").ariaCurrent === "page"`, s.view))
+			eval[any](p, toView(s.view))
+			p.wait("the view "+s.view, inView(s.view))
 			if !p.has(s.slider) || !p.has(s.changes) {
 				continue
 			}

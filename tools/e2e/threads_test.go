@@ -16,9 +16,9 @@ import (
 )
 
 // threadViews are the views that traces of several threads have besides.
-var threadViews = []struct{ key, name, shows string }{
-	{"6", "threads", "#chart-cores canvas"},
-	{"7", "communication", "#chart-flows canvas[data-ready]"},
+var threadViews = []struct{ name, shows string }{
+	{"threads", "#chart-cores canvas"},
+	{"communication", "#chart-flows canvas[data-ready]"},
 }
 
 // threadsEverywhere shows how threads share caches and what they send each other,
@@ -28,7 +28,7 @@ func (p *tab) threadsEverywhere(look func(state string)) {
 	p.click("#demo-false-sharing")
 	p.finished()
 	for _, v := range threadViews {
-		p.openView(v.key, v.shows)
+		p.openView(v.name, v.shows)
 		look("several threads, " + v.name)
 		for _, chart := range eval[[]string](p, `Array.from(document.querySelectorAll(".figure sg-chart, .figure sg-matrix"), (c) => c.getAttribute("chart"))`) {
 			p.click("#" + chart + "-table")
@@ -38,7 +38,7 @@ func (p *tab) threadsEverywhere(look func(state string)) {
 			p.waitGone("#table-" + chart)
 		}
 	}
-	p.openView("6", "#core-group-1")
+	p.openView("threads", "#core-group-1")
 	p.choose("core-group-1", "2")
 	p.waitFor("#group-2 #core-group-1")
 	look("each thread with a cache of its own")
@@ -80,7 +80,7 @@ func TestThreads(t *testing.T) {
 	p := openPage(t)
 	p.click("#demo-ring")
 	p.finished()
-	p.openView("6", "#chart-core-3 canvas")
+	p.openView("threads", "#chart-core-3 canvas")
 	if !p.inked("#threads canvas") {
 		t.Error("a chart is empty")
 	}
@@ -123,7 +123,7 @@ func TestCommunication(t *testing.T) {
 	p := openPage(t)
 	p.click("#demo-ring")
 	p.finished()
-	p.openView("7", "#chart-flows canvas[data-ready]")
+	p.openView("communication", "#chart-flows canvas[data-ready]")
 	if !p.inked("#communication canvas") {
 		t.Error("a matrix is empty")
 	}
@@ -166,7 +166,7 @@ func TestFalseSharing(t *testing.T) {
 	p := openPage(t)
 	p.click("#demo-false-sharing")
 	p.finished()
-	p.openView("7", "#false-1")
+	p.openView("communication", "#false-1")
 	name, _, _ := strings.Cut(p.text("#false-1 h3"), " ")
 	if name == "" || !strings.Contains(string(source), name) {
 		t.Errorf("%q is named first, which is not in the source", name)
@@ -182,7 +182,7 @@ func TestFalseSharing(t *testing.T) {
 	if title := p.text("#place-title"); !strings.HasPrefix(title, "false-sharing.c:") {
 		t.Errorf("the link leads to %q", title)
 	}
-	p.openView("1", "#diagnosis")
+	p.openView("diagnosis", "#diagnosis")
 	p.unfoldFacts()
 	p.click("#finding-false-sharing a")
 	p.waitFor("#false-1")
@@ -212,7 +212,7 @@ func TestManyThreadsFollowTheHand(t *testing.T) {
 	p := openPage(t)
 	p.drop(p.write("many.csv", manyThreads()))
 	p.finished()
-	p.openView("6", "#chart-core-3 canvas")
+	p.openView("threads", "#chart-core-3 canvas")
 	p.follow("a cache for each thread", "#own-size", "#own-sentence")
 	p.follow("a cache of all threads", "#shared-size", "#shared-sentence")
 	groups := make([]string, 64)
@@ -224,7 +224,7 @@ func TestManyThreadsFollowTheHand(t *testing.T) {
 	p.waitFor("#group-32")
 	p.follow("a cache for each thread, beside groups", "#own-size", "#own-sentence")
 	p.follow("caches of two threads", "#shared-size", "#shared-bytes")
-	p.openView("7", "#chart-flows canvas[data-ready]")
+	p.openView("communication", "#chart-flows canvas[data-ready]")
 	p.follow("from cache to cache", "#source-size", "#source-sentence")
 	p.follow("a part of the run", "#flow-window", "#flows-summary")
 }

@@ -11,29 +11,38 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// views are the views of a result that have content, and one that has none, by
-// their keys.
-var views = []struct{ key, name, shows string }{
-	{"1", "diagnosis", ".overviewed"},
-	{"2", "locality", "#chart-histogram canvas"},
-	{"3", "caches", "#level-1"},
-	{"4", "associativity", "sg-heatmap canvas[data-ready]"},
-	{"5", "code", "#missing"},
-	{"8", "loops", "#missing"},
-	{"0", "counters", "#missing"},
+// views are the views of a result that have content, and some that have none.
+var views = []struct{ name, shows string }{
+	{"diagnosis", ".overviewed"},
+	{"locality", "#chart-histogram canvas"},
+	{"caches", "#level-1"},
+	{"associativity", "sg-heatmap canvas[data-ready]"},
+	{"code", "#missing"},
+	{"loops", "#missing"},
+	{"counters", "#missing"},
 }
 
 // comparedViews are the views of two results side by side.
-var comparedViews = []struct{ key, shows, name string }{
-	{"1", "#differences", "diagnosis"}, {"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"},
-	{"5", "#table-code-compared tbody tr", "code"}, {"9", "#table-blocks-compared tbody tr", "blocks"}, {"0", "#table-counters-compared tbody tr", "counters"},
+var comparedViews = []struct{ name, shows string }{
+	{"diagnosis", "#differences"}, {"locality", "#chart-time canvas"}, {"caches", "#table-levels tbody tr"},
+	{"code", "#table-code-compared tbody tr"}, {"blocks", "#table-blocks-compared tbody tr"}, {"counters", "#table-counters-compared tbody tr"},
 }
 
-// openView goes to a view of the result by its key.
-func (p *tab) openView(key, shows string) {
+// toView is a script that goes to a view of the result, as its address does.
+func toView(slug string) string {
+	return `(() => { const at = new URLSearchParams(location.hash.slice(1)); at.set("view", ` + quote(slug) + `); location.hash = at; })()`
+}
+
+// inView is a script that tells whether a view of the result is the one that is chosen.
+func inView(slug string) string {
+	return `document.querySelector("#tab-` + slug + `")?.ariaCurrent === "page"`
+}
+
+// openView goes to a view of the result.
+func (p *tab) openView(slug, shows string) {
 	p.t.Helper()
-	p.press(key)
-	p.wait("view "+key, `document.querySelector('[data-key="`+key+`"]').ariaCurrent === "page" && document.querySelector(`+quote(shows)+`)`)
+	eval[any](p, toView(slug))
+	p.wait("view "+slug, inView(slug)+` && document.querySelector(`+quote(shows)+`)`)
 }
 
 // unfoldFacts shows the facts below a diagnosis.
@@ -71,7 +80,7 @@ func (p *tab) everywhere(look func(state string)) {
 
 	p.pausing(func() { p.drop(longTrace(p.t, 20e6)) })
 	for _, v := range views {
-		p.openView(v.key, v.shows)
+		p.openView(v.name, v.shows)
 		look("a run, " + v.name)
 	}
 	p.press("\x1b")
@@ -90,7 +99,7 @@ func (p *tab) everywhere(look func(state string)) {
 	p.click("#kept .open")
 	p.waitFor("#digest")
 	for _, v := range views {
-		p.openView(v.key, v.shows)
+		p.openView(v.name, v.shows)
 		look("a result, " + v.name)
 		if p.has("#facts") {
 			p.unfoldFacts()
@@ -129,7 +138,7 @@ func (p *tab) countersEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.drop(p.multiplied())
 	p.waitFor("#digest")
-	p.openView("0", "#counters")
+	p.openView("counters", "#counters")
 	look("counters of the program")
 	p.click("#counters-definitions summary")
 	look("counters of the program, with definitions")
@@ -152,12 +161,12 @@ func (p *tab) codeEverywhere(look func(state string)) {
 	p.click("#pair-matmul-blocked")
 	p.waitFor("#differences")
 	for _, v := range comparedViews {
-		p.openView(v.key, v.shows)
+		p.openView(v.name, v.shows)
 		look("two analyses, " + v.name)
 	}
 	p.click("#compare-end")
 	p.waitFor("#compare-with")
-	p.openView("5", "#code-rows tbody td")
+	p.openView("code", "#code-rows tbody td")
 	look("places in the code")
 	p.click("#code-rows tbody td")
 	p.waitFor("#source-rows tbody td")
@@ -353,7 +362,7 @@ func TestMapWords(t *testing.T) {
 	p := openPage(t)
 	p.visit("/#demo=matmul-naive&preset=i7-4770K")
 	p.waitFor("#digest")
-	p.openView("4", "sg-heatmap canvas[data-ready]")
+	p.openView("associativity", "sg-heatmap canvas[data-ready]")
 	for _, width := range []int64{1280, 320} {
 		p.viewport(width, 900)
 		for _, conflicts := range []bool{false, true} {

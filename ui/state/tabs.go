@@ -1,11 +1,15 @@
 package state
 
-import "github.com/stackglass/stackglass/core/profile"
+import (
+	"slices"
 
-// Tab is a view of a result: its place in the row of tabs.
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Tab is a view of a result.
 type Tab uint8
 
-// The tabs, in the order of their number keys.
+// The tabs.
 const (
 	TabDiagnosis Tab = iota
 	TabLocality
@@ -41,6 +45,28 @@ var tabs = [numTabs]struct {
 	TabFootprint:     {"Footprint", "footprint", missingFootprint, "Footprints of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on footprint”."},
 }
 
+// TabGroup is the views of one subject. Its number key is its place.
+type TabGroup struct {
+	Name string
+	Tabs []Tab
+}
+
+// TabGroups lists all tabs, in the order in which they stand on the page.
+func TabGroups() []TabGroup {
+	return []TabGroup{
+		{"Diagnosis", []Tab{TabDiagnosis}},
+		{"Code", []Tab{TabCode, TabLoops}},
+		{"Memory", []Tab{TabCaches, TabLocality, TabAssociativity, TabFootprint}},
+		{"Threads", []Tab{TabThreads, TabCommunication}},
+		{"Compute", []Tab{TabBlocks, TabCounters}},
+	}
+}
+
+// Group is the index of the tab's group.
+func (t Tab) Group() int {
+	return slices.IndexFunc(TabGroups(), func(g TabGroup) bool { return slices.Contains(g.Tabs, t) })
+}
+
 func nothingMissing(*profile.Profile) string { return "" }
 
 // Tabs lists them all.
@@ -57,14 +83,6 @@ func (t Tab) Name() string { return tabs[t].name }
 
 // Slug names the tab in the URL.
 func (t Tab) Slug() string { return tabs[t].slug }
-
-// Key is its number key; "" behind the tenth.
-func (t Tab) Key() string {
-	if t >= 10 {
-		return ""
-	}
-	return string(rune('0' + (t+1)%10))
-}
 
 // Alone says in a sentence that the tab shows one run only; "" where it compares two.
 func (t Tab) Alone() string { return tabs[t].alone }
