@@ -360,6 +360,8 @@ type replay struct {
 	// line with the same bits finds it as the most recent one of its set, and changes nothing.
 	latest []uint64 // lines plus one, by these bits; nil: misses are not counted
 	differ uint64
+
+	touched uint64 // depends on what was read ahead
 }
 
 // core is the state of a core: its caches, and the last lines that it used.
@@ -371,7 +373,8 @@ type core struct {
 	caches []*lru                // by level
 	first  *recent               // buffers of translations
 	second *lru
-	latest uint64 // page that was used last, plus one
+	latest uint64         // page that was used last, plus one
+	ahead  [16]trace.Line // lines that were read ahead, by their last bits
 
 	work    float64   // cycles of blocks
 	waited  float64   // cycles for lines that no other core took
@@ -428,7 +431,7 @@ func (r *run) again(to rename, pageShift uint, levels bool) *counts {
 		c.pages = map[trace.Addr]*page{}
 	}
 	if to == nil {
-		s.alloc = s.allocated
+		s.alloc, s.expect = s.allocated, s.ahead
 	}
 	s.private = len(c.misses)
 	for k, l := range r.Machine.Levels {
@@ -584,6 +587,33 @@ func (s *replay) row(r *row) {
 	for at := first; at <= last && at-first < 1<<20; at++ {
 		s.access(c, i, r.thread, at, addr, bytes, store)
 	}
+}
+
+// ahead reads what rows of a thread will look up, so that the machine's cache has it then. The reads do not
+// depend on each other, so that several of them wait for memory at a time.
+func (s *replay) ahead(m *member, from, to int) {
+	k := &s.cores[m.row(from).thread]
+	var lines [rowsAhead]trace.Line
+	n := 0
+	for i := from; i < to; i++ {
+		r := m.row(i)
+		at := r.addr >> s.shift
+		if lately := &k.ahead[at%uint64(len(k.ahead))]; r.index >= 0 && *lately != at {
+			*lately = at
+			lines[n%rowsAhead] = at
+			n++
+		}
+	}
+	touched := uint64(0)
+	for _, at := range lines[:min(n, rowsAhead)] {
+		for _, cache := range k.caches[min(1, len(k.caches)):] {
+			touched += cache.tags[cache.begin(at)]
+		}
+		if of := s.lines.find(at); of != nil {
+			touched += of.sharers
+		}
+	}
+	s.touched = touched
 }
 
 // stores reports whether a reference stores.
@@ -798,7 +828,7 @@ func (s *replay) alone(levels bool) bool {
 				for left := mostFollowed; left > 0 && (more || at < len(rows)); {
 					if at == len(rows) {
 						at = 0
-						rows, more = s.read(rows[:0])
+						rows, more = s.read(rows[:0], mostRead)
 						continue
 					}
 					s.row(&rows[at])

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"io"
 	"slices"
+	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/parallel"
@@ -39,6 +40,7 @@ const mostCores = 64
 type schedule struct {
 	tree    *loops.Tree
 	take    func(*row)
+	expect  func(m *member, from, to int)       // called with the numbers of rows that take gets soon; may be nil
 	index   *siteIndex                          // nil: references have none
 	alloc   func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
 	joined  func()                              // all threads have met
@@ -74,10 +76,11 @@ type schedule struct {
 // member is what a thread has still to do.
 type member struct {
 	queue
-	at     int   // the row to be given next
-	phases []int // numbers of rows at which its phases begin
-	phase  int   // that the first row is in
-	ended  bool
+	at       int   // the row to be given next
+	expected int   // behind the rows that are expected
+	phases   []int // numbers of rows at which its phases begin
+	phase    int   // that the first row is in
+	ended    bool
 }
 
 const (
@@ -127,13 +130,20 @@ func (s *schedule) run() bool {
 		s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
 	}
 	var now, next []row
+	giving := new(atomic.Bool)
 	for more := true; more || len(now) > 0; now, next = next, now {
 		next = next[:0]
 		parallel.Each(2, func(task int) {
 			if task == 1 {
+				giving.Store(true)
 				s.give(now)
-			} else if more {
-				next, more = s.read(next)
+				giving.Store(false)
+				return
+			}
+			for most := mostRead; more && len(next) < most; {
+				if next, more = s.read(next, most); giving.Load() {
+					most = min(most+mostRead, mostReadAhead)
+				}
 			}
 		})
 	}
@@ -146,13 +156,16 @@ func (s *schedule) run() bool {
 // mostRead is about how many rows are read at a time.
 const mostRead = 1 << 14
 
-// read appends the next rows of the trace, without events if there is one thread, and reports whether there may be more.
-func (s *schedule) read(rows []row) (_ []row, more bool) {
+// mostReadAhead is about how many rows are read at most while others are given.
+const mostReadAhead = 1 << 18
+
+// read appends rows of the trace until there are most of them, without events if there is one thread, and reports whether there may be more.
+func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 	if s.rest == nil {
 		s.rest, s.batch, s.numbers = s.tree.Expand(), trace.NewBatch(0), map[uint32]uint8{}
 	}
 	b := s.batch
-	for len(rows) < mostRead {
+	for len(rows) < most {
 		if err := s.rest.Next(b); err != nil || !s.goOn() {
 			s.stopped = err != io.EOF
 			return rows, false
@@ -399,6 +412,10 @@ func (s *schedule) merge(phase int, hold bool) {
 			if taken > 0 && (r.kind == trace.BlockEntry || taken >= mostInTurn) {
 				break
 			}
+			if s.expect != nil && m.at >= m.expected {
+				m.expected = min(m.at+rowsAhead, to[i])
+				s.expect(m, m.at, m.expected)
+			}
 			s.take(r)
 			m.at++
 		}
@@ -414,6 +431,9 @@ func (s *schedule) merge(phase int, hold bool) {
 		}
 	}
 }
+
+// rowsAhead is how many rows of a thread are expected at a time.
+const rowsAhead = 32
 
 // leastTurn is the cycles that a turn takes at least.
 const leastTurn = 0.01
