@@ -181,12 +181,14 @@ func (c *Compared) Brief(number string) report.Table {
 }
 
 // Headline says in sentences what became of the estimated cycles and of the problems between two
-// diagnoses; "" where something else was compared.
-func Headline(compared []Compared) (text string) {
+// diagnoses of runs with so many references; "" where something else was compared.
+func Headline(compared []Compared, references [2]uint64) (text string) {
 	for i := range compared {
 		switch c := &compared[i]; c.Key {
 		case "verdict":
-			text = speedOf(c)
+			if text = speedOf(c); text != "" {
+				text += otherWork(references)
+			}
 		case "findings":
 			if text == "" {
 				return ""
@@ -202,6 +204,15 @@ func Headline(compared []Compared) (text string) {
 		}
 	}
 	return text
+}
+
+// otherWork says that two runs do different work, if their numbers of references differ by more than a quarter.
+func otherWork(references [2]uint64) string {
+	a, b := float64(references[0]), float64(references[1])
+	if max(a, b) <= 1.25*min(a, b) {
+		return ""
+	}
+	return " The runs differ in work, too: " + report.Count(references[0]).Human() + " → " + report.Count(references[1]).Human() + " references."
 }
 
 // speedOf compares the cycles of two verdicts.

@@ -86,11 +86,15 @@ func TestHeadline(t *testing.T) {
 		"B takes about as long as A by estimate: 1,000 → 1,001 cycles, of which 9 → 9 wait for memory. Problems: 0 fixed, 0 remaining, 1 new.":                  {side(1000, 9), side(1001, 9, "tlb")},
 		"": {side(0, 0), side(2000, 100, "tlb")},
 	} {
-		if got := Headline(Join(sides[0], sides[1])); got != want {
+		if got := Headline(Join(sides[0], sides[1]), [2]uint64{100, 125}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := Headline(Join([]report.Table{{Key: "curve", Columns: report.Columns("misses")}}, nil)); got != "" {
+	want := "B is an estimated 125 times as fast as A: 2,000,000 → 16,000 cycles, of which 0 → 0 wait for memory. The runs differ in work, too: 900,000 → 7,000 references. Neither run has a problem that a change would mend."
+	if got := Headline(Join(side(2000000, 0), side(16000, 0)), [2]uint64{900000, 7000}); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Headline(Join([]report.Table{{Key: "curve", Columns: report.Columns("misses")}}, nil), [2]uint64{}); got != "" {
 		t.Errorf("%q of something else", got)
 	}
 }

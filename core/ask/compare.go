@@ -47,7 +47,13 @@ func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.C
 		doubts[i] = slices.DeleteFunc(answer.Warnings, func(text string) bool { return slices.Contains(run.Warnings, text) })
 	}
 	compared := join(runs, d, tables, doubts)
-	if text := answers.Headline(compared); text != "" {
+	var references [2]uint64
+	for i, run := range runs {
+		if run.Profile != nil {
+			references[i] = run.Profile.Totals.AllReferences()
+		}
+	}
+	if text := answers.Headline(compared, references); text != "" {
 		d.Input = append(d.Input, report.Fact{Key: "headline", Label: "in short", Value: report.TextOf(text)})
 	}
 	return d, compared, nil

@@ -118,5 +118,5 @@ func (c *Comparison) Diagnoses(replies [2]*answers.Reply, h hierarchy.Hierarchy,
 	if problems.Rows == 0 {
 		problems = nil
 	}
-	return Spaced(answers.Headline(a.joined)), problems
+	return Spaced(answers.Headline(a.joined, [2]uint64{c.A.Profile.Totals.AllReferences(), c.B.Profile.Totals.AllReferences()})), problems
 }
