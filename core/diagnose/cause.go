@@ -180,7 +180,8 @@ func (r *run) lineShift() uint { return uint(bits.TrailingZeros32(r.p.Sites.Line
 func (r *run) trueSharing(of *counts) {
 	var tried *retrial
 	r.queues(of)
-	for _, at := range r.places {
+	guarded := -1 // the finding about data that a lock protects
+	for _, at := range r.atomicLast() {
 		left := at.coherence - r.taken[at]*at.wait
 		if left < leastWait*r.out.Cycles || at.coherence < at.wait/2 {
 			continue
@@ -191,7 +192,11 @@ func (r *run) trueSharing(of *counts) {
 			Fix:  "give each thread a copy of its own, and combine the copies at the end; or store less often",
 			How:  "The misses that another core's store caused were counted. That all of them go is the best case.",
 			More: "communication --by site"}
-		if !r.storesShared(at) { // a copy for each thread would not help: it has to be filled
+		shared := r.storesShared(at)
+		if shared && tried == nil && of != nil {
+			tried = r.retry(apart(of, r.lineShift(), true), pageShift)
+		}
+		if !shared || tried != nil && tried.savedAt(at) < left/4 { // a copy for each thread would not help: it has to be filled
 			f.Saved, f.Least, f.Most = left/carefully, 0, left
 			f.Why = "this loads what another thread has stored since, so each such access fetches the line from another core"
 			f.Fix = "let the thread that stores the data be the one that loads them: divide both loops between the threads in the same way, and order the elements so that those which are used together belong to one thread"
@@ -199,17 +204,49 @@ func (r *run) trueSharing(of *counts) {
 			r.add(at, f)
 			continue
 		}
-		if tried == nil && of != nil {
-			tried = r.retry(apart(of, r.lineShift(), true), pageShift)
+		if tried == nil || tried.savedAt(at) <= left/2 {
+			r.add(at, f)
+			continue
 		}
-		if tried != nil && tried.savedAt(at) > left/2 {
-			f.Saved, f.Tried, f.Least, f.Most = tried.savedAt(at)+r.atomics(at), true, 0, 0
-			f.Cost += r.atomics(at)
-			f.Before, f.After = tried.before, tried.after
-			f.How = "Each thread got a copy of these words in the recorded references, and the caches of all cores were run again with the threads at the same time."
+		f.Saved, f.Tried, f.Least, f.Most = tried.savedAt(at)+r.atomics(at), true, 0, 0
+		f.Cost += r.atomics(at)
+		f.Before, f.After = tried.before, tried.after
+		f.How = "Each thread got a copy of these words in the recorded references, and the caches of all cores were run again with the threads at the same time."
+		if guarded >= 0 { // a lock and the data that it protects have the same cure
+			g := &r.out.Findings[guarded]
+			g.Cost, g.Saved, g.Least, g.Most = g.Cost+f.Cost, g.Saved+f.Saved, g.Least+f.Saved, g.Most+f.Saved
+			if at.file == g.File {
+				g.also = append(g.also, at.line)
+			}
+			continue
 		}
-		r.add(at, f)
+		if r.add(at, f); !r.isAtomic(at) {
+			guarded = len(r.out.Findings) - 1
+		}
 	}
+}
+
+// isAtomic reports whether a place makes atomic operations.
+func (r *run) isAtomic(at *place) bool {
+	p := r.cost.program
+	return p != nil && slices.ContainsFunc(at.sites, func(i int) bool {
+		number := r.p.Sites.Code[i].Number
+		return int64(number) < int64(len(p.Sites)) && p.Sites[number].Flags&trace.AtomicSite != 0
+	})
+}
+
+// atomicLast returns the places in the order of their waits, those with atomic operations last: where several
+// threads store to data without them, a lock protects the data.
+func (r *run) atomicLast() []*place {
+	var plain, atomic []*place
+	for _, at := range r.byWait() {
+		if r.isAtomic(at) {
+			atomic = append(atomic, at)
+		} else {
+			plain = append(plain, at)
+		}
+	}
+	return append(plain, atomic...)
 }
 
 // queues adds the words that several threads claim work from, if one thread did nearly all of it when the
