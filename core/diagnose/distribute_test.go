@@ -21,12 +21,12 @@ func TestDistribute(t *testing.T) {
 	if list := distributions(n); len(list) != 1 {
 		t.Fatalf("%d loops can be divided, want 1", len(list))
 	}
-	if inSequence(n, 64) {
+	if inSequence(n.Items, 0, 64) {
 		t.Error("columns are in sequence")
 	}
 	by := distribute{change.Path{0}}
-	if err := by.Apply(n); err != nil || !inSequence(n, 64) {
-		t.Fatal(err, inSequence(n, 64))
+	if err := by.Apply(n); err != nil || !inSequence(n.Items, 0, 64) {
+		t.Fatal(err, inSequence(n.Items, 0, 64))
 	}
 	tree, err := n.Build()
 	if err != nil {

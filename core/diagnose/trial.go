@@ -118,6 +118,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			continue
 		}
 		g := &group{at: second, waits: make([]float64, len(r.cost.levels)), largest: order[i]}
+		references := uint64(0)
 		for _, at := range []*place{first, second} {
 			for _, loop := range byPlace[at].loops {
 				g.loops = append(g.loops, loop)
@@ -126,7 +127,11 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 					g.wait += cycles
 				}
 				g.cycles += r.nestCycles(loop)
+				references += l.Loops[loop].References
 			}
+		}
+		if representative*(a.References+b.References) < references { // such as a last short one of many
+			continue
 		}
 		if _, more := ends[first]; !more && g.wait < leastWait*r.out.Cycles {
 			continue
@@ -168,6 +173,9 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: "loops --propose 5"})
 	}
 }
+
+// representative is how many times as many references all nests at the same places make at most.
+const representative = 32
 
 // mostBetween is how many nodes of the folded trace apart neighbours may begin: a few
 // references stand between loops, and iterations that the compiler took out of them.
@@ -327,7 +335,7 @@ func (r *run) nest(g *group) {
 				continue
 			}
 		}
-		if best < 0 || tried[i].saved*r.ease(tried[i].change, loop, worst) > tried[best].saved*r.ease(tried[best].change, loop, worst) {
+		if best < 0 || tried[i].saved*r.ease(&tried[i], loop, worst) > tried[best].saved*r.ease(&tried[best], loop, worst) {
 			best = i
 		}
 	}
@@ -341,7 +349,7 @@ func (r *run) nest(g *group) {
 		saved = r.conflictWaits(g)
 	}
 	if saved > Least*r.out.Cycles &&
-		(best < 0 || 1.3*saved > (tried[best].saved-tried[best].vector)*r.ease(tried[best].change, loop, worst) && kindOf(tried[best].change) != Conflict) {
+		(best < 0 || 1.3*saved > (tried[best].saved-tried[best].vector)*r.ease(&tried[best], loop, worst) && kindOf(tried[best].change) != Conflict) {
 		if r.addConflict(g, saved, worst, false) {
 			return
 		}
@@ -610,9 +618,12 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		then[k] = now[k] * (1 - share(out.before[k]-out.after[k], max(out.before[k], now[k])))
 	}
 	sequence := false // the remaining misses are to consecutive lines
-	switch by.(type) {
-	case change.Interchange, distribute:
-		sequence = g.strided && inSequence(changed, int64(r.loops.LineBytes))
+	switch by := by.(type) {
+	case change.Interchange:
+		l := by.Outer.Loop(changed)
+		sequence = g.strided && l != nil && inSequence(l.Body, len(by.Outer), int64(r.loops.LineBytes))
+	case distribute:
+		sequence = g.strided && inSequence(changed.Items, 0, int64(r.loops.LineBytes))
 	}
 	for k := range waits {
 		left := share(out.after[k], out.before[k])
@@ -645,23 +656,19 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	return out
 }
 
-// inSequence reports whether each reference of a nest advances by less than a line in its innermost loop.
-// In a transposition, one of the two references does not, in either order of the loops.
-func inSequence(n *loops.Nest, lineBytes int64) bool {
-	var walk func(items []loops.Item, depth int) bool
-	walk = func(items []loops.Item, depth int) bool {
-		for i := range items {
-			if it := &items[i]; it.IsLoop() {
-				if !walk(it.Body, depth+1) {
-					return false
-				}
-			} else if it.Ref.Kind.IsReference() && !hasLoop(items) && magnitude(it.Step(depth-1)) >= lineBytes {
+// inSequence reports whether each reference among the items, which are in so many loops, advances by less than a line
+// in its innermost loop. In a transposition, one of the two references does not, in either order of the loops.
+func inSequence(items []loops.Item, depth int, lineBytes int64) bool {
+	for i := range items {
+		if it := &items[i]; it.IsLoop() {
+			if !inSequence(it.Body, depth+1, lineBytes) {
 				return false
 			}
+		} else if it.Ref.Kind.IsReference() && depth > 0 && !hasLoop(items) && magnitude(it.Step(depth-1)) >= lineBytes {
+			return false
 		}
-		return true
 	}
-	return walk(n.Items, 0)
+	return true
 }
 
 // applies reports whether a change is one that a person would make.
@@ -844,29 +851,69 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	second := slices.Clone(fuse.First)
 	second[len(second)-1]++
 	a, b := fuse.First.Loop(n), second.Loop(n)
-	if a == nil || b == nil || hasLoop(a.Body) || hasLoop(b.Body) {
+	if a == nil || b == nil {
+		return 0
+	}
+	times, depth := g.times, len(fuse.First)-1
+	for d := range depth {
+		times *= float64(fuse.First[:d+1].Loop(n).Trips)
+	}
+	for ; a.Trips == b.Trips && onlyLoop(a) != nil && onlyLoop(b) != nil; depth++ { // the loops in them are fused, too
+		times *= float64(a.Trips)
+		a, b = onlyLoop(a), onlyLoop(b)
+	}
+	if hasLoop(a.Body) || hasLoop(b.Body) {
 		return 0
 	}
 	loads := 0
 	for i := range b.Body {
 		load := &b.Body[i]
-		if load.Ref.Kind == trace.Load && slices.ContainsFunc(a.Body, func(it loops.Item) bool { return again(&it, load, len(fuse.First)-1) }) {
+		if load.Ref.Kind == trace.Load && slices.ContainsFunc(a.Body, func(it loops.Item) bool { return again(&it, load, depth) }) {
 			loads++
 		}
 	}
 	saved := countingInstrs*float64(min(a.Trips, b.Trips)) + float64(loads)*float64(b.Trips)
-	times := g.times
-	for depth := range fuse.First[:len(fuse.First)-1] {
-		times *= float64(fuse.First[:depth+1].Loop(n).Trips)
-	}
 	first, rest, stores := r.bounds(a)
 	other, others, more := r.bounds(b)
+	dead := stores * overwritten(a, b, depth) // the compiler removes these stores
+	rest, stores = rest-dead, stores-dead
+	if first > rest+dead {
+		dead = 0 // the loop waits for results, not for its stores
+	}
+	first -= dead
 	gain := saved / plainWidth
 	if rest > 0 && others > 0 { // work that does not wait for results fills the gaps of both
 		gain = max(gain, first+other-max(first, other, rest+others-gain))
 		gain = max(0, min(gain, first+other-stores-more))
 	}
-	return min(times*gain, g.cycles/2)
+	return min(times*(gain+dead), g.cycles/2)
+}
+
+// overwritten returns the share of the stores in a loop that another one, fused with it, overwrites.
+func overwritten(a, b *loops.Item, depth int) float64 {
+	all, over := 0.0, 0.0
+	for i := range a.Body {
+		if it := &a.Body[i]; it.Ref.Kind == trace.Store {
+			all++
+			if slices.ContainsFunc(b.Body, func(next loops.Item) bool { return next.Ref.Kind == trace.Store && again(it, &next, depth) }) {
+				over++
+			}
+		}
+	}
+	return share(over, all)
+}
+
+// onlyLoop returns the loop that makes all references of a loop; nil: there is none.
+func onlyLoop(l *loops.Item) (only *loops.Item) {
+	for i := range l.Body {
+		switch it := &l.Body[i]; {
+		case it.IsLoop() && only == nil:
+			only = it
+		case it.IsLoop() || it.Ref.Kind.IsReference():
+			return nil
+		}
+	}
+	return only
 }
 
 // enteredMore returns the cycles of the code around the innermost loops that a change enters more often, as tiles do.
@@ -1238,8 +1285,12 @@ func (r *run) recurrence(b int) float64 {
 // ease weighs the saving of a change, so that of two that save about as much the one that is
 // less work, and more often allowed, is the finding.
 // Where most misses are conflicts, padding cures the cause.
-func (r *run) ease(c change.Change, loop, level int) float64 {
-	switch c.(type) {
+func (r *run) ease(t *trial, loop, level int) float64 {
+	switch c := t.change.(type) {
+	case change.Tile:
+		if l := c.Outer.Loop(t.nest); t.runs > 0 || l != nil && steady(l, len(c.Outer)-1) { // all steps for a part of the data
+			return 0.9
+		}
 	case distribute:
 		return 1.1
 	case change.Interchange:
