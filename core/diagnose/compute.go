@@ -104,19 +104,25 @@ func isFloat(opcode string) bool {
 func (r *run) chain(b int) (c chained) {
 	k := &r.cost.program.Blocks[b]
 	in := map[int32]bool{}
+	stores := false
 	for _, op := range r.cost.hits.Blocks[b].Steady.Cycle {
 		if int(op) >= len(k.Instrs) {
 			continue
 		}
 		in[int32(op)] = true
 		switch i := &k.Instrs[op]; {
-		case i.Opcode == "store": // it keeps a sum in memory, as code does that was not optimised
-			return chained{}
+		case i.Opcode == "store":
+			stores = true
 		case i.Opcode == "load" && i.Type == "ptr":
 			c.loads = true
 		case isFloat(i.Opcode):
 			c.floats = true
 		}
+	}
+	if stores { // it keeps a variable in memory, as code does that was not optimised
+		c.loads = false
+		c.number = len(r.cost.sums(r, uint32(b)))
+		return c
 	}
 	carried := map[int32]bool{} // results that the next iteration needs
 	for i := range k.Instrs {
@@ -136,4 +142,60 @@ func (r *run) chain(b int) (c chained) {
 		}
 	}
 	return c
+}
+
+// sums returns the floating-point variables that a block of a loop keeps in memory, as code does that was not
+// optimised: the load of each, and the store of the result that it was an operand of.
+func (c *costs) sums(r *run, b uint32) (list [][2]int32) {
+	k := &c.program.Blocks[b]
+	variable := func(i *trace.Instr) *profile.Site {
+		if at, ok := c.byNumber[k.FirstSite+i.Site-1]; ok && i.Site > 0 && r.p.Sites.Code[at].Stride() == profile.ZeroStride {
+			return &r.p.Sites.Code[at]
+		}
+		return nil
+	}
+	for n := range k.Instrs {
+		store := &k.Instrs[n]
+		to := variable(store)
+		if store.Opcode != "store" || to == nil || len(store.Uses) == 0 || store.Uses[0] < 0 || !isFloat(k.Instrs[store.Uses[0]].Opcode) {
+			continue
+		}
+		for _, from := range k.Instrs[store.Uses[0]].Uses {
+			if from < 0 || k.Instrs[from].Opcode != "load" {
+				continue
+			}
+			if of := variable(&k.Instrs[from]); of != nil && of.Variable == to.Variable && of.Bytes == to.Bytes {
+				list = append(list, [2]int32{from, int32(n)})
+			}
+		}
+	}
+	return list
+}
+
+// waitForSums adds what loops wait for the variables of [costs.sums]: the value of an iteration is stored before
+// the next one loads it.
+func (c *costs) waitForSums(r *run) {
+	for b := range c.program.Blocks {
+		k, t := &c.program.Blocks[b], &c.hits.Blocks[b]
+		if k.Loop == 0 || t.Cycles <= 0 || t.Bottleneck == pipeline.Recurrence {
+			continue
+		}
+		sums := c.sums(r, uint32(b))
+		if len(sums) == 0 {
+			continue
+		}
+		instrs := slices.Clone(k.Instrs)
+		for _, sum := range sums {
+			instrs[sum[0]].Uses = append(slices.Clone(instrs[sum[0]].Uses), -2-sum[1])
+		}
+		hit := func(int, uint32) float64 { return r.Machine.Levels[0].LatencyCycles }
+		chain := r.Processor.NewBody(instrs, pipeline.Options{Target: c.program.TargetOf(uint32(b)), LoadLatency: hit}).Steady()
+		if chain.Bottleneck != pipeline.Recurrence || chain.Cycles <= t.Steady.Cycles {
+			continue
+		}
+		more := c.visits[b] * (chain.Cycles - t.Steady.Cycles)
+		chain.Ports, chain.Dispatch, chain.Transfers = t.Steady.Ports, t.Steady.Dispatch, t.Steady.Transfers
+		t.Cycles, t.Bottleneck, t.Steady = t.Cycles+more, pipeline.Recurrence, chain
+		c.hits.Cycles += more
+	}
 }

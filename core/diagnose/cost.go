@@ -62,22 +62,23 @@ func (p *place) source() string {
 
 // costs are the cycles of a run.
 type costs struct {
-	models  *costmodel.Models // nil: the trace holds no code
-	program *trace.Program
-	visits  []float64
-	hits    *pipeline.Runtime  // every load hits in the first level
-	links   map[uint32]float64 // by loop: how often its loads of next addresses run
-	base    float64            // cycles without waits
-	bySite  map[*profile.Site]*place
-	levels  []attribution.Attribution
-	latency []float64   // beyond a hit in the first level, of what comes from behind each level
-	run     measure     // of the run as it is
-	site    [][]float64 // cycles that each site waits, by level that misses
-	pages   []float64   // cycles that each site waits for translations of addresses
-	split   []float64   // cycles of each site for references across two lines
-	idle    float64     // cycles that threads wait for each other
-	steps   []uint64    // stride of each site in its innermost loop, in bytes; 0: unknown
-	replay  *counts     // of the run as it is, in caches; nil: not needed, or not possible
+	models   *costmodel.Models // nil: the trace holds no code
+	program  *trace.Program
+	visits   []float64
+	hits     *pipeline.Runtime  // every load hits in the first level
+	links    map[uint32]float64 // by loop: how often its loads of next addresses run
+	byNumber map[uint32]int     // sites of the profile by their numbers in the trace
+	base     float64            // cycles without waits
+	bySite   map[*profile.Site]*place
+	levels   []attribution.Attribution
+	latency  []float64   // beyond a hit in the first level, of what comes from behind each level
+	run      measure     // of the run as it is
+	site     [][]float64 // cycles that each site waits, by level that misses
+	pages    []float64   // cycles that each site waits for translations of addresses
+	split    []float64   // cycles of each site for references across two lines
+	idle     float64     // cycles that threads wait for each other
+	steps    []uint64    // stride of each site in its innermost loop, in bytes; 0: unknown
+	replay   *counts     // of the run as it is, in caches; nil: not needed, or not possible
 }
 
 // measure is what the waits of sites follow from.
@@ -477,15 +478,22 @@ func (c *costs) code(r *run) error {
 		return err
 	}
 	c.models, c.program, c.visits, c.links = m, m.Program(), m.Visits(), map[uint32]float64{}
+	c.byNumber = map[uint32]int{}
 	for i := range c.program.Sites {
 		if of := &c.program.Sites[i]; of.Flags&trace.LinkSite != 0 && int64(of.Block) < int64(len(c.visits)) {
 			c.links[c.program.Blocks[of.Block].Loop] += c.visits[of.Block]
+		}
+	}
+	for i := range r.p.Sites.Code {
+		if s := &r.p.Sites.Code[i]; s.Number != profile.NoSite {
+			c.byNumber[s.Number] = i
 		}
 	}
 	first := r.Machine.Levels[0].LatencyCycles
 	if c.hits, err = m.Price(r.Processor, first, nil); err != nil {
 		return err
 	}
+	c.waitForSums(r)
 	c.base = c.hits.Cycles
 	return nil
 }
@@ -500,12 +508,7 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	if c.models == nil {
 		return out, nil
 	}
-	byNumber := map[uint32]int{}
-	for i := range r.p.Sites.Code {
-		if s := &r.p.Sites.Code[i]; s.Number != profile.NoSite {
-			byNumber[s.Number] = i
-		}
-	}
+	byNumber := c.byNumber
 	// Loads at irregular addresses take the average of their latencies: where another load
 	// needs their result for its address, that is what an iteration takes.
 	late := map[uint32]float64{}
