@@ -224,7 +224,7 @@ func (r *run) replays() {
 	if !threads && !split && lines <= secondPages || !r.canReplay() {
 		return
 	}
-	c.replay = r.again(nil, pageShift, false)
+	c.replay = r.again(nil, nil, pageShift, false)
 }
 
 // others are the cycles that are not waits for lines: for translations, for references across
@@ -341,7 +341,7 @@ func (r *run) withMisses(of *counts, pageShift uint) *counts {
 	}
 	of.misses = r.exactMisses()
 	if slices.ContainsFunc(of.misses, func(sites []float64) bool { return sites == nil }) {
-		return r.again(nil, pageShift, true)
+		return r.again(nil, nil, pageShift, true)
 	}
 	return of
 }

@@ -18,7 +18,8 @@
 //  3. Trial. A nest of the folded trace is changed as the code would be (trial.go; package
 //     loops/change), and its misses are counted again, exactly, in each level. Data are moved
 //     as another layout would move them (rename.go, data.go), and the whole run is replayed. The
-//     change with the largest saving is the finding.
+//     change with the largest saving is the finding. Loops whose references depend on the data do
+//     not fold; these are interchanged in the recorded references (reorder.go).
 //  4. Cause (cause.go, threads.go). Places that no change helps are told apart by elimination:
 //     misses because another core stored to the line; dependent loads; lines of which few
 //     bytes are used; irregular addresses; lines that are never used again. Savings are
@@ -203,6 +204,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	r.imbalance()
 	r.sockets()
 	r.chasing()
+	r.interchange()
 	r.nests()
 	r.translations()
 	r.elements()
@@ -219,7 +221,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 func (d *Diagnosis) ranked() *Diagnosis {
 	d.merge()
 	for i := range d.Findings {
-		if f := &d.Findings[i]; !f.Tried && f.Saved < 2*f.Most/carefully {
+		if f := &d.Findings[i]; !f.Tried && (f.Saved < 2*f.Most/carefully || f.Kind == Layout) {
 			f.Saved = min(f.Saved, mostGuessed*d.Cycles)
 		}
 	}

@@ -17,7 +17,7 @@ type retrial struct {
 // base is the replay of the run as it is.
 func (r *run) base() *counts {
 	if r.cost.replay == nil && r.canReplay() {
-		r.cost.replay = r.withMisses(r.again(nil, pageShift, false), pageShift)
+		r.cost.replay = r.withMisses(r.again(nil, nil, pageShift, false), pageShift)
 		if r.cost.replay == nil {
 			r.replayed = mostRows // it was stopped
 		}
@@ -31,10 +31,15 @@ func (r *run) retry(to rename, pageShift uint) *retrial {
 	if of == nil {
 		return nil
 	}
-	changed := r.withMisses(r.again(to, pageShift, to != nil), pageShift)
+	changed := r.withMisses(r.again(to, nil, pageShift, to != nil), pageShift)
 	if changed == nil {
 		return nil
 	}
+	return r.compare(of, changed)
+}
+
+// compare returns what a change does to the whole run; nil: that is not known.
+func (r *run) compare(of, changed *counts) *retrial {
 	t := &retrial{}
 	before, idleBefore := r.cyclesOf(of)
 	after, idleAfter := r.cyclesOf(changed)

@@ -409,10 +409,10 @@ func (r *run) canReplay() bool {
 	return true
 }
 
-// again runs the trace through the caches, with addresses changed by to (nil: unchanged), and pages of
+// again runs the trace through the caches, with addresses changed by to and in another order (nil: unchanged), and pages of
 // 1<<pageShift bytes. It returns nil if the trace cannot be replayed. Without levels, it does not count the
 // misses of a run with one thread; [run.exactMisses] returns those of the unchanged run.
-func (r *run) again(to rename, pageShift uint, levels bool) *counts {
+func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
 	rows := r.loops.Tree().Rows()
 	if !r.canReplay() || r.replayed+rows > mostRows {
 		return nil
@@ -427,6 +427,9 @@ func (r *run) again(to rename, pageShift uint, levels bool) *counts {
 	s := &replay{counts: c, to: to, shift: uint(bits.TrailingZeros32(r.p.Sites.LineBytes)), pageShift: pageShift, levels: r.Machine.Levels,
 		caches: make([][]*lru, len(c.misses)), last: make([]lastOf, n*min(c.team, mostCores))}
 	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, index: newSiteIndex(r.p), joined: s.join, forked: s.begin, goOn: r.GoOn, threads: c.team, creates: r.creates(), joins: r.joins()}
+	if order != nil {
+		order.give, s.order, s.take = s.row, order, order.take
+	}
 	if c.team > 1 {
 		c.pages = map[trace.Addr]*page{}
 	}
@@ -831,9 +834,12 @@ func (s *replay) alone(levels bool) bool {
 						rows, more = s.read(rows[:0], mostRead)
 						continue
 					}
-					s.row(&rows[at])
+					s.take(&rows[at])
 					at++
 					left--
+				}
+				if s.order != nil && !more && at == len(rows) {
+					s.order.flush()
 				}
 			case 1:
 				for j, page := range now.pages {

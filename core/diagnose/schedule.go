@@ -42,6 +42,7 @@ type schedule struct {
 	take    func(*row)
 	expect  func(m *member, from, to int)       // called with the numbers of rows that take gets soon; may be nil
 	index   *siteIndex                          // nil: references have none
+	order   *reorder                            // takes entries of blocks, too; nil: there is none
 	alloc   func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
 	joined  func()                              // all threads have met
 	forked  func()                              // they begin
@@ -173,7 +174,7 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 		at := len(rows)
 		rows = slices.Grow(rows, b.Len())[:at+b.Len()]
 		for i, kind := range b.Kind {
-			if s.threads < 2 && !kind.IsReference() {
+			if s.threads < 2 && !kind.IsReference() && (s.order == nil || kind != trace.BlockEntry && kind != trace.BareBlock) {
 				if s.alloc != nil && kind == trace.Alloc && b.Arg != nil {
 					s.alloc(b.Addr[i], b.Arg[i])
 				}

@@ -1,0 +1,208 @@
+package diagnose
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// reorder interchanges loops of the code, each with one in it, in the recorded references: it keeps those of an
+// execution of the outer loop, and gives them by iterations of the inner one. So it needs no nest of constant strides,
+// as changes of the folded trace do.
+type reorder struct {
+	loop        []uint32 // by block: 1 + the block that heads the outer loop around it; around: in a function with such a loop
+	turns       [][]row  // by iteration of the inner loop
+	inner       []bool   // blocks that head an inner loop
+	now         uint32   // outer loop that runs
+	at          int      // iteration of the inner loop; -1: before it
+	rows        int      // in turns
+	hash        uint64   // of the addresses of an iteration of the outer loop
+	last        [2]uint64
+	turn, again int // iterations of the outer loop, and those with the same addresses as one of the last two
+	give        func(*row)
+}
+
+const around = ^uint32(0)
+
+// mostKept is the number of references from which on they are given before the outer loop ends: then it is cut into parts.
+const mostKept = 1 << 22
+
+// take takes a row of the trace.
+func (o *reorder) take(w *row) {
+	switch {
+	case w.kind.IsReference() && o.now == around:
+		o.give(w)
+	case w.kind.IsReference():
+		at := max(0, o.at)
+		for at >= len(o.turns) {
+			o.turns = append(o.turns, nil)
+		}
+		o.turns[at] = append(o.turns[at], *w)
+		o.rows++
+		o.hash = (o.hash ^ w.addr) * 0x9e3779b97f4a7c15
+	case int64(w.site) >= int64(len(o.loop)) || o.loop[w.site] == 0: // a function that the loop calls
+	default:
+		if l := o.loop[w.site]; l != o.now {
+			o.flush()
+			o.now = l
+		}
+		switch {
+		case w.site+1 == o.now:
+			if o.turn++; o.hash == o.last[0] || o.hash == o.last[1] {
+				o.again++
+			}
+			if o.last, o.hash, o.at = [2]uint64{o.hash, o.last[0]}, 0, -1; o.rows > mostKept {
+				o.flush()
+			}
+		case o.inner[w.site]:
+			o.at++
+		}
+	}
+}
+
+// flush gives the references that it keeps.
+func (o *reorder) flush() {
+	for at := range o.turns {
+		for i := range o.turns[at] {
+			o.give(&o.turns[at][i])
+		}
+		o.turns[at] = o.turns[at][:0]
+	}
+	o.rows = 0
+}
+
+// interchange tries to interchange the loops around the places that wait most, where references depend on the data:
+// those that only some iterations make, and those at irregular addresses.
+func (r *run) interchange() {
+	if r.cost.program == nil || r.loops == nil || len(r.p.Totals.Threads) > 1 {
+		return
+	}
+	seen := map[uint32]bool{}
+	for _, at := range r.byWait() {
+		if at.wait+at.pages < leastElements*r.out.Cycles || len(seen) >= mostElements {
+			return
+		}
+		if r.taken[at] > 0.5 || at.irregular > 0.5 || at.dependent > at.wait/2 || at.fills() {
+			continue
+		}
+		inner := r.unsteadyLoops(at)
+		if len(inner) == 0 || seen[inner[0]] {
+			continue
+		}
+		waits := 0.0
+		for _, of := range r.places { // that are in the same loops
+			if slices.ContainsFunc(of.sites, func(i int) bool { return slices.Contains(inner, r.loopOf(i)) }) {
+				waits += (of.wait + of.pages) * (1 - r.taken[of])
+			}
+		}
+		for _, loop := range inner {
+			seen[loop] = true
+		}
+		of := r.base()
+		if of == nil {
+			return
+		}
+		o := r.newReorder(inner)
+		changed := r.again(nil, o, pageShift, true)
+		if changed == nil || 2*o.again > o.turn { // time steps
+			continue
+		}
+		t := r.compare(of, changed)
+		if t == nil || t.saved < Least*r.out.Cycles || t.saved < waits/4 {
+			continue
+		}
+		name := func(head uint32) string {
+			if line := r.firstLine(head, at.file); line > 0 {
+				return "the loop at line " + strconv.FormatUint(uint64(line), 10)
+			}
+			return "a loop"
+		}
+		f := Finding{Kind: Capacity, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
+			Why:       "the inner loop comes back to its data after " + r.Machine.Levels[at.level].Name + " has replaced them",
+			Fix:       "interchange " + name(r.outer(inner[0])) + " and " + name(inner[0]),
+			How:       "The recorded references were put in the order of the interchanged loops, and the caches were run again.",
+			IllegalIf: "an iteration needs a value that another iteration stores, which the new order would store too late",
+			More:      "sites --by line"}
+		if r.cost.run.overlap[r.worstSite(at)] < overlapSequence {
+			f.Kind, f.Why = Stride, "each iteration of the inner loop is at another line, while the next iteration of the outer loop is at the same lines"
+		}
+		r.taken[at] = 1
+		r.take(t)
+		r.add(at, f)
+	}
+}
+
+// newReorder returns the interchange of loops, given as 1 + the block that heads each, with the ones around them.
+func (r *run) newReorder(inner []uint32) *reorder {
+	blocks := r.cost.program.Blocks
+	o := &reorder{loop: make([]uint32, len(blocks)), inner: make([]bool, len(blocks)), now: around}
+	for _, loop := range inner {
+		o.inner[loop-1] = true
+		outer := r.outer(loop)
+		for b := range blocks {
+			if blocks[b].Function != blocks[loop-1].Function {
+				continue
+			}
+			if o.loop[b] == 0 {
+				o.loop[b] = around
+			}
+			for head := blocks[b].Loop; head > 0; head = r.outer(head) {
+				if head == outer {
+					o.loop[b] = outer
+				}
+			}
+		}
+	}
+	return o
+}
+
+// unsteadyLoops returns the innermost loops of a place that are in another loop, with references that only some
+// iterations make, or at irregular addresses, that of the site that waits most first.
+func (r *run) unsteadyLoops(at *place) (list []uint32) {
+	for _, i := range append([]int{r.worstSite(at)}, at.sites...) {
+		loop := r.loopOf(i)
+		if loop == 0 || slices.Contains(list, loop) || r.outer(loop) == 0 {
+			continue
+		}
+		for j := range r.p.Sites.Code {
+			if b, ok := r.blockOf(j); ok && r.loopOf(j) == loop && (r.conditional(b) || r.cost.run.scattered[j] && r.p.Sites.Code[j].Stride() == profile.IrregularStride) {
+				list = append(list, loop)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// loopOf is the innermost loop around a site, 1 + the block that heads it; 0: there is none.
+func (r *run) loopOf(site int) uint32 {
+	if b, ok := r.blockOf(site); ok {
+		return r.cost.program.Blocks[b].Loop
+	}
+	return 0
+}
+
+// blockOf is the block of a site; ok is false where that is not known.
+func (r *run) blockOf(site int) (b uint32, ok bool) {
+	p, number := r.cost.program, r.p.Sites.Code[site].Number
+	if p == nil || int64(number) >= int64(len(p.Sites)) || int64(p.Sites[number].Block) >= int64(len(p.Blocks)) {
+		return 0, false
+	}
+	return p.Sites[number].Block, true
+}
+
+// conditional reports whether a block runs in some iterations of its innermost loop only.
+func (r *run) conditional(b uint32) bool {
+	blocks := r.cost.program.Blocks
+	iterations := 0.0
+	for n := range blocks {
+		if k := &blocks[n]; k.Loop == blocks[b].Loop && slices.Contains(k.Successors, k.Loop-1) {
+			iterations += r.cost.visits[n]
+		}
+	}
+	return r.cost.visits[b] < always*iterations
+}
+
+// always is the share of the iterations from which on a block belongs to all of them.
+const always = 0.999
