@@ -741,7 +741,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "h2\x00id\x00executed-title")
-							vgn.SetInnerHTML(vugu.HTML("What the run executed"))
+							vgn.SetInnerHTML(vugu.HTML("Instructions of the run"))
 							vgn = addElement(vgparent, "p\x00class\x00second")
 							vgn.SetInnerHTML(vugu.HTML("These are the counts of the traced run; the sliders above do not change them. At sensitivity 1, changing a branch\x26#39;s trip count or odds by 1 % changes the number of instructions by 1 %."))
 							vgn = addElement(vgparent, "div\x00class\x00columns")
@@ -1291,7 +1291,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "summary")
-							vgn.SetInnerHTML(vugu.HTML("Where its numbers are from"))
+							vgn.SetInnerHTML(vugu.HTML("Sources of its numbers"))
 							vgn = addElement(vgparent, "ul\x00class\x00second")
 							{
 								vgparent := vgn
@@ -3008,7 +3008,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "This run had one thread, and its program has parallel regions: what several cores would do is told by its trace, which is no longer at hand. Go back and drop it again.")
+						addText(vgparent, "This run had one thread, and its program has parallel regions. Several cores can be predicted from its trace only, which is no longer available. Go back and drop it again.")
 					}
 				}
 				if c.failed() != "" {
@@ -3028,7 +3028,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "This run had one thread, and its program has parallel regions. What several cores would do takes reading the trace again, once for each number of cores. ")
+						addText(vgparent, "This run had one thread, and its program has parallel regions. To predict several cores, the trace is read again, once for each number of cores. ")
 						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00predict-cores")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PredictCores() })
 						{
@@ -3271,7 +3271,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("The private levels of each core are simulated, and those that cores share, coherent by MESI: exact for the threads as they are mimicked. SDCM, beside it, is the model that PPT-SASMM takes; its windows are executions of each block, 30 at least. What is kept is an analysis like any other: compare it with that of a run with so many threads."))
+				vgn.SetInnerHTML(vugu.HTML("The private levels of each core and the shared levels are simulated, kept coherent by MESI: exact for the synthesised threads. SDCM, beside it, is the model that PPT-SASMM takes; its windows are executions of each block, 30 at least. The result is an analysis like any other: compare it with a run that has this number of threads."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
@@ -3512,7 +3512,7 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "summary")
-				vgn.SetInnerHTML(vugu.HTML("What each number means"))
+				vgn.SetInnerHTML(vugu.HTML("Definitions"))
 				{
 					var vgcomp vugu.Builder = c.Definitions
 					if vgcomp != nil {
@@ -4097,7 +4097,7 @@ func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = addElement(vgparent, "h3")
 			vgn.SetInnerHTML(vugu.HTML("How it was computed"))
 			vgn = addElement(vgparent, "p\x00class\x00second")
-			vgn.SetInnerHTML(vugu.HTML("Every stack distance of every access is counted exactly, in one pass: the number of other lines used between two uses of the same line. A fully associative cache with LRU replacement hits exactly the accesses whose distance is below its number of lines. What assumes more than that says so where it stands."))
+			vgn.SetInnerHTML(vugu.HTML("Every stack distance of every access is counted exactly, in one pass: the number of other lines used between two uses of the same line. A fully associative cache with LRU replacement hits exactly the accesses whose distance is below its number of lines. Estimates are marked ≈ and name their model."))
 		}
 	}
 	return vgout
@@ -4319,7 +4319,7 @@ type Footprint struct {
 
 func newFootprint(a *App) View {
 	return &Footprint{App: a,
-		Sizes: newFigure(a, "footprint", "The number of distinct lines that a window of so many accesses touches, times the size of a line: the mean of all windows of that length in the run, "+
+		Sizes: newFigure(a, "footprint", "The number of distinct lines that are accessed in a window, times the size of a line: the mean of all windows of that length in the run, "+
 			"exactly (Xiang and others, 2011). A program fills a cache in a window whose footprint is as large as the cache, and it takes that much of a cache that it shares."),
 		Misses: newFigure(a, "footprint-misses", "The growth of the footprint, which is the number of lines that one more access adds, predicts the miss ratio of a fully associative LRU cache as large as the footprint "+
 			"(Xiang and others, 2013). The exact miss ratio follows from the stack distances."),
@@ -4607,12 +4607,12 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if row.Interrupted && !row.Running {
 													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain go-on")
-													vgn.AddAttrInterface("aria-label", "go on with "+row.Name)
+													vgn.AddAttrInterface("aria-label", "resume "+row.Name)
 													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.GoOn(row) })
 													{
 														vgparent := vgn
 														_ = vgparent
-														addText(vgparent, "go on")
+														addText(vgparent, "resume")
 													}
 												}
 												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
@@ -5002,7 +5002,7 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		vgn = addElement(vgparent, "h2\x00id\x00changes-title")
 		vgn.SetInnerHTML(c.title())
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words")
-		vgn.SetInnerHTML(vugu.HTML("Changes are tried on what was traced: the misses of the nest alone, in caches that are empty at first, exactly. Whether the program would still mean the same is not checked: each says what would make it illegal."))
+		vgn.SetInnerHTML(vugu.HTML("Changes are tried on the recorded loops: the misses of the nest alone, in caches that are empty at first, exactly. Whether the program would still mean the same is not checked: each says what would make it illegal."))
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -6082,7 +6082,7 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "summary")
-									vgn.SetInnerHTML(vugu.HTML("What each format says of it"))
+									vgn.SetInnerHTML(vugu.HTML("Result of each format"))
 									vgn = addElement(vgparent, "p")
 									{
 										vgparent := vgn

@@ -494,14 +494,14 @@ func TestUnknownLink(t *testing.T) {
 	if err := d.store.Put(profile.Entry{Key: "half", Name: "half.sgt", State: profile.EntryInterrupted}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for link, want := range map[string]string{"tdeadbeef": "is not kept in this browser", "half": "Press “go on”"} {
+	for link, want := range map[string]string{"tdeadbeef": "is not kept in this browser", "half": "Press “resume”"} {
 		app := &App{Env: d.app.Env, Port: d, Store: d.store}
 		d.app, d.root = app, NewRoot(app)
 		if page := d.html(); strings.Contains(page, `id="kept-empty"`) || !strings.Contains(page, `id="kept-reading"`) {
 			t.Error("the list is called empty before it was read")
 		}
 		app.Start("#open=" + link)
-		d.wants(want, `id="open-`+key+`"`, "go on with half.sgt")
+		d.wants(want, `id="open-`+key+`"`, "resume half.sgt")
 		if app.Screen.Open != "" || strings.Contains(app.Problem, "no such entry") {
 			t.Errorf("%s: problem %q, screen %+v", link, app.Problem, app.Screen)
 		}
@@ -646,7 +646,7 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 		t.Fatalf("kept: %+v", e)
 	}
 	d.app.Navigate("")
-	d.wants("interrupted at", "go on with a.lackey.lz4")
+	d.wants("interrupted at", "resume a.lackey.lz4")
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
 	d.connect, d.fileOf = d.host, nil
 	d.app.Offer(textItem())
@@ -818,7 +818,7 @@ func TestCountersOfAnyTrace(t *testing.T) {
 	d.settings.Touched = true
 	d.app.Offer(textItem())
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCounters).Hash())
-	d.wants(`id="table-types"`, "The trace tells of no blocks")
+	d.wants(`id="table-types"`, "The trace contains no blocks")
 }
 
 // multiplied is the encoded profile of a product of two matrices.

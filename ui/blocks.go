@@ -94,7 +94,7 @@ func (c *BlocksView) Waits() string {
 	case r == nil || r.Profile == nil:
 		return c.App.uncounted()
 	case r.Live:
-		return "What blocks take is computed once the trace is read."
+		return "The cycles of blocks are computed once the trace is read."
 	}
 	return ""
 }

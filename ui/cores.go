@@ -229,7 +229,7 @@ func (a *App) coresTable(chart string) *state.Table {
 	case "work":
 		t = k.PredictedTable("work", n, "Work"+with)
 	case "speedup":
-		t = k.PredictedTable("speedup", 0, "Time and what is lost, by number of cores")
+		t = k.PredictedTable("speedup", 0, "Time and losses, by number of cores")
 	}
 	s.tables[chart] = t
 	return t

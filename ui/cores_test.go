@@ -80,7 +80,7 @@ func TestPredictCores(t *testing.T) {
 // divisions without times are answered.
 func TestCoresByWindows(t *testing.T) {
 	d := alone(t)
-	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, in L1: bands and ± have the truth in 95 of 100 samples.")
+	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, in L1: bands and ± are 95 % confidence intervals.")
 	d.act(func() { d.app.SetModel("windows") })
 	d.predictedAll()
 	d.wants("SDCM is asked about ", "executions of blocks, in L1", "±")

@@ -70,7 +70,7 @@ func (c *Diagnosis) verdict() string {
 	case s.err != nil:
 		return "No diagnosis could be made: " + s.err.Error() + ". Reload the page to try once more."
 	case s.reply == nil:
-		return "Looking for what costs most …"
+		return "Searching for the largest costs …"
 	case s.reply.Problem != "":
 		return s.reply.Problem + "."
 	}
@@ -204,7 +204,7 @@ func (a *App) compareDiagnoses() *diagnosesState {
 		case x.err != nil:
 			return without("No diagnosis could be made: " + x.err.Error() + ". Reload the page to try once more.")
 		case x.reply == nil:
-			return without("Looking for what changed most …")
+			return without("Searching for the largest changes …")
 		case x.reply.Problem != "":
 			return without(state.SideName(side) + ": " + x.reply.Problem + ".")
 		}
@@ -214,7 +214,7 @@ func (a *App) compareDiagnoses() *diagnosesState {
 		s.of = of
 		s.headline, s.problems = c.Diagnoses(of, a.Machine(), a.Screen.Processor)
 	} else if s.headline == "" {
-		s.headline = "Looking for what changed most …"
+		s.headline = "Searching for the largest changes …"
 	}
 	return s
 }

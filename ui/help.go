@@ -18,9 +18,9 @@ const (
 		"The map shows every such cache up to 65 536 sets and 32 ways, exactly, from one pass. Along a dashed line all caches have the same size: to the lower right fewer sets of more ways. " +
 		"Misses are cold (the first access to a line), capacity (what a fully associative cache of the same size misses besides) and conflict (what the sets add; below zero where they happen to keep what LRU over all lines would have given up)."
 	helpRates = "The share of all accesses that a level or one above it answers, for numbers of cores: 1, 2, 4 … and the one that is chosen. Solid: simulated, level by level, with coherent private caches. " +
-		"Dashed: what the stack distance cache model (SDCM) says of the same threads, as PPT-SASMM does: of a few lines, of all accesses, or of windows, which are executions of blocks. Bands have what it would say of all accesses in 95 of 100 samples. The threads are mimicked from a run with one: what is wrong with that is in both."
-	helpSpeedUp = "How many times as fast as one core so many cores are done: blocks take what they take on the processor in question with the latencies of the simulated caches. " +
-		"What is lost is told apart in the table: work that one core does alone, waiting for the slowest, work that each core does again, caches, and memory's bandwidth."
+		"Dashed: what the stack distance cache model (SDCM) says of the same threads, as PPT-SASMM does: of a few lines, of all accesses, or of windows, which are executions of blocks. Bands are 95 % confidence intervals of its result for all accesses. The threads are synthesised from a run with one thread; both have the error of that."
+	helpSpeedUp = "The speed-up over one core. Blocks take their cycles on the chosen processor, with the latencies of the simulated caches. " +
+		"The table divides the losses: serial work, waiting for the slowest core, repeated work, caches, and memory bandwidth."
 	helpCores = "Each curve is one thread: the share of its accesses that miss in a fully associative cache with LRU replacement, for every size at once. " +
 		"Private is a stack of the thread's own accesses alone. In a coherent one a store of another thread takes the line away and leaves a hole (Schuff's model): the next access to it is a coherence miss at every size. " +
 		"Shared is one stack for the accesses of all threads, in the order of the trace. All are counted exactly."

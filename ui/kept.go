@@ -107,13 +107,13 @@ func (a *App) Export(row state.KeptRow) {
 // GoOn asks for the file of an interrupted analysis, or opens it again.
 func (a *App) GoOn(row state.KeptRow) {
 	if a.files[row.Key] {
-		a.Note = "The browser may ask whether this page may read " + row.Name + ": allow it, or drop the file. The analysis goes on where it stopped."
+		a.Note = "The browser may ask whether this page may read " + row.Name + ": allow it, or drop the file. The analysis resumes where it stopped."
 		a.touch()
 		go a.reopen(row.Key, row.Name)
 		return
 	}
 	a.wanted = row.Key
-	a.Note = "Choose " + row.Name + " again, or drop it: the analysis goes on where it stopped."
+	a.Note = "Choose " + row.Name + " again, or drop it: the analysis resumes where it stopped."
 	a.Port.Pick()
 	a.touch()
 }

@@ -522,7 +522,7 @@ func (a *App) lost(err error) {
 		a.endRun(key)
 		return
 	case kept:
-		problem += " What it did up to its last checkpoint is kept: go on from the list."
+		problem += " Its work up to the last checkpoint is kept: resume it from the list."
 	case snapshot == nil:
 		problem += " It had no result yet. Analyse it again, or a part of the trace, or use the command."
 	default:

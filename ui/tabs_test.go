@@ -159,7 +159,7 @@ func TestSecondTabTakesOver(t *testing.T) {
 	close(die)
 	<-ended[0]
 	<-ended[1]
-	first.wants("go on from the list")
+	first.wants("resume it from the list")
 	e := second.entries()
 	if len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != digestOfText(t) {
 		t.Errorf("kept: %+v", e)
@@ -210,7 +210,7 @@ func TestStopWatching(t *testing.T) {
 	}
 	second.app.Refresh()
 	second.wants("running in another tab")
-	if page := second.html(); strings.Contains(page, "go on with") || strings.Contains(page, "delete a.lackey") {
+	if page := second.html(); strings.Contains(page, "resume a.lackey") || strings.Contains(page, "delete a.lackey") {
 		t.Errorf("what another tab runs can be gone on with, or deleted:\n%s", page)
 	}
 	<-ended[0]

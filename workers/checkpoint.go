@@ -153,7 +153,7 @@ func (k *Keeper) Save() error {
 type checkpointError struct{ err error }
 
 func (e *checkpointError) Error() string {
-	return "The interrupted run cannot go on from its checkpoint (" + e.err.Error() +
+	return "The interrupted run cannot resume from its checkpoint (" + e.err.Error() +
 		"). The checkpoint is kept. Analyse the file from its start, or delete the entry."
 }
 

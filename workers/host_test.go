@@ -593,7 +593,7 @@ func TestNoStore(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	f.start(2, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(din(1000)))
-	wantContains(t, f.failed(), "cannot go on", "There is no room at all.")
+	wantContains(t, f.failed(), "cannot resume", "There is no room at all.")
 }
 
 func TestNothingToAnalyse(t *testing.T) {

@@ -424,7 +424,7 @@ func (j *job) finish(why error) {
 		if why == errCancelled {
 			what = "Stopped before anything new was analysed"
 		}
-		j.host.fail(j.id, what+". The checkpoint is kept: go on from it again.")
+		j.host.fail(j.id, what+". The checkpoint is kept: resume from it again.")
 		return
 	}
 	if errors.Is(why, profile.ErrFull) && j.saved && j.shelf != nil {

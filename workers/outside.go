@@ -29,11 +29,11 @@ type outside struct {
 }
 
 // errNoShelf reports that there is no spill store for a run with a budget.
-var errNoShelf = errors.New("there is no storage here for what does not fit in memory; analyse without a limit of memory")
+var errNoShelf = errors.New("there is no storage here for data that do not fit in memory; analyse without a memory limit")
 
 // fullOutside is the problem of a run that can be resumed once there is room.
-const fullOutside = "The storage is full, and what does not fit in memory has no place there. What this analysis did up to its last checkpoint is kept, and so are all others. " +
-	"Delete kept analyses or free space on the disk, and go on from the list; or analyse with more memory."
+const fullOutside = "The storage is full, and there is no room for data that do not fit in memory. The work of this analysis up to its last checkpoint is kept, and so are all other analyses. " +
+	"Delete stored analyses or free space on the disk, and resume from the list; or analyse with more memory."
 
 // leftOut is the reason of a complete result whose stacks were spilled.
 const leftOut = "its lines did not fit in memory, so that code, data and sharing between threads were left out"

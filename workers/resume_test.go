@@ -163,7 +163,7 @@ func TestResumeFromWhatIsNoCheckpoint(t *testing.T) {
 	f := newFixture(t)
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(din(10)))
-	wantContains(t, f.failed(), "cannot go on", profile.ErrNotFound.Error())
+	wantContains(t, f.failed(), "cannot resume", profile.ErrNotFound.Error())
 	if err := f.store.Put(profile.Entry{Key: "k"}, []byte("something else")); err != nil {
 		t.Fatal(err)
 	}

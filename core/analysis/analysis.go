@@ -161,7 +161,7 @@ func (s Spec) checkSample() error {
 		return nil
 	case s.Analyses != None && s.Analyses&Communication != 0 && !s.Sample.KeepsLines():
 		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication with a sample of single accesses: who wrote a value last, only those know who " +
-			"saw every access to it; take a share of the lines (space), so many of them (lines), or stretches of the run (onoff)"}
+			"saw every access to it; sample a share of the lines (space), a number of lines (lines), or intervals of the run (onoff)"}
 	case len(s.Utilisation) > 0 || s.Previous:
 		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or stretches of the run (onoff)"}
 	}

@@ -119,7 +119,7 @@ func registrations() []registration {
 		},
 		{
 			tag: Loops, name: "loops", beside: true, bounded: true,
-			inOrder: "a part of a trace cannot be folded apart from what comes before it",
+			inOrder: "a part of a trace cannot be compressed without the part before it",
 			make: func(m *maker) Analysis {
 				if m.part.is {
 					return nil // it reads the rows when the part is appended

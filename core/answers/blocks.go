@@ -190,7 +190,7 @@ func (b *Blocks) Hot(most int) report.Table {
 // Sampled has a row for each block with references, in descending order of these: its reuse
 // profile from windows, against that from all executions.
 func (b *Blocks) Sampled(most int) report.Table {
-	t := report.Table{Key: "windows", Title: "Reuse profiles from windows, against those of all references", Columns: report.Columns(
+	t := report.Table{Key: "windows", Title: "Reuse profiles from sampled executions, against all references", Columns: report.Columns(
 		"function", "block", "executions", "windows", "accuracy", "miss_ratio_32KiB=misses in 32 KiB",
 		"miss_ratio_32KiB_sampled=from windows")}
 	var list []int
@@ -232,7 +232,7 @@ func operations(k *trace.Block) string {
 // Branches has a row for each way of each branch that is taken, in descending order of their
 // influence on the number of instructions. It fails if the system has no solution.
 func (b *Blocks) Branches(most int) (report.Table, error) {
-	t := report.Table{Key: "branches", Title: "Branches, by what they mean to the number of instructions", Columns: report.Columns(
+	t := report.Table{Key: "branches", Title: "Branches, by their effect on the number of instructions", Columns: report.Columns(
 		"function", "block", "file", "line", "to=goes on to", "taken", "probability", "sensitivity")}
 	list, _, err := b.System.Sensitivity(b.Solution, b.Work.Costs(profile.Instructions))
 	if err != nil {

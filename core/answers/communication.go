@@ -438,7 +438,7 @@ func (c *Communication) Owners() report.Table {
 
 // Windows has a row for each window and flow in it.
 func (c *Communication) Windows() report.Table {
-	t := report.Table{Key: "windows", Title: "What goes between threads over the run, in words", Columns: append(report.Columns(
+	t := report.Table{Key: "windows", Title: "Data that move between threads over the run, in words", Columns: append(report.Columns(
 		"first_reference=from reference", "from=from thread", "to=to thread"), flowColumns...)}
 	for i := range c.data().Windows {
 		for n := range c.data().Windows[i].Flows {

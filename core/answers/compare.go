@@ -291,7 +291,7 @@ func Mismatches(a, b *profile.Profile) (list []string) {
 	differ("the parts of the traces", part(&a.Input), part(&b.Input), "analyze both with the same --skip and --limit, unless these parts are what you compare")
 	differ("the chosen threads", threads(a), threads(b), "analyze both with the same --threads, unless these are what you compare")
 	differ("the line sizes", lineSizes(a), lineSizes(b), "analyze both with the same --lines, unless you compare these")
-	differ("the ways to record", recorder(&a.Input.Header), recorder(&b.Input.Header), "formats differ in what they record; compare traces of one kind where you can")
+	differ("the ways to record", recorder(&a.Input.Header), recorder(&b.Input.Header), "formats record different things; compare traces of the same format if you can")
 	if len(list) == 0 && a.Digest() == b.Digest() {
 		list = append(list, "A and B are the same run: their profiles are equal in every byte")
 	}

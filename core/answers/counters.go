@@ -67,7 +67,7 @@ func PickColumns(t report.Table, columns ...int) report.Table {
 func NotCounted(p *profile.Profile) (list []string) {
 	c := p.Counters
 	if !c.Blocks {
-		list = append(list, "the trace tells of no blocks: loads and stores are all that can be counted; for operations, branches and calls compile the program with stackglass cc")
+		list = append(list, "the trace contains no blocks, so only loads and stores can be counted; for operations, branches and calls compile the program with stackglass cc")
 	} else if !c.Ops {
 		list = append(list, "the trace's blocks tell no instructions: operations, branches and calls are not counted; compile the program with stackglass cc")
 	}
@@ -163,7 +163,7 @@ func CounterSums(c *profile.Counters) report.Table {
 
 // CounterRatios lists ratios of the sums, and the median reuse distance.
 func CounterRatios(p *profile.Profile) report.Table {
-	b := newCounterTable("ratios", "What follows from them", "ratio", "value", "name=what it is")
+	b := newCounterTable("ratios", "Derived numbers", "ratio", "value", "name=what it is")
 	sum := p.Counters.Program()
 	for _, d := range sum.Derive(p.Counters.UniqueBytes) {
 		value := report.Decimal(d.Value)

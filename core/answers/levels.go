@@ -350,7 +350,7 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+
-			" that come last are taken for one, and what goes between these is left out")
+			" that come last count as one thread, and data that move between them are left out")
 	}
 	if !caches || p.Communication.Sources == nil || len(p.Sharing) == 0 {
 		return doubts

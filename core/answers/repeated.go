@@ -158,7 +158,7 @@ func repeatedNames(a, b report.Table, by report.Key) string {
 			}
 		}
 		if repeated > 0 && repeated >= all/100 {
-			return "several rows of one run have the same name, and are paired with those of the other in the order of their misses, " +
+			return "several rows of one run have the same name, and are matched with rows of the other run in the order of their misses, " +
 				"which may pair what does not belong together; --by function pairs by name, and debug information (-g) gives lines"
 		}
 	}

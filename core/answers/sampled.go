@@ -76,10 +76,10 @@ func IsOfSample(p *profile.Profile) bool { return p.Sampled.Chosen() }
 
 // Warnings about answers from a sample.
 const (
-	half                  = "; ± is half of the interval that has the truth in 95 of 100 runs"
+	half                  = "; ± is half of the 95 % confidence interval"
 	SitesOfSample         = "references and strides are of all accesses; how they miss, by place and by data, is estimated" + half
-	ThreadsOfSample       = "what cores miss is estimated" + half + "; why sharing changes distances is not told"
-	CommunicationOfSample = "communication is that of the sampled lines" + half + ", but what goes through few lines, such as a counter, may be missed, or stand for many; pages are not told"
+	ThreadsOfSample       = "what cores miss is estimated" + half + "; the causes of changed distances are not counted"
+	CommunicationOfSample = "communication is that of the sampled lines" + half + ", but data in few lines, such as a counter, may be missed or overestimated; pages are not counted"
 )
 
 // RestsOnSample returns one of these warnings if it applies to the profile.

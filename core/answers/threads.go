@@ -191,7 +191,7 @@ func (t *Threads) Domains() report.Table {
 // Changes has a row for each domain and core: how the distances of its accesses on the shared
 // stack differ from those on its private one.
 func Changes(s *profile.Sharing) report.Table {
-	t := report.Table{Key: "changes", Title: "What sharing does to stack distances", Columns: report.Columns(
+	t := report.Table{Key: "changes", Title: "How sharing changes stack distances", Columns: report.Columns(
 		"cores=shared by cores", "core", "threads", "accesses", "same", "dilated", "overlapped",
 		"intercepted", "brought", "cold")}
 	for i := range s.Domains {

@@ -60,7 +60,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 	}
 	c := &answers.Communication{Profile: p, Name: r.Readable}
 	if q.Text("granularity") == "page" && c.Granule(profile.PageBytes) == nil {
-		return r.Cannot("--granularity page: a sample of lines tells nothing of pages, which are known from all their lines only; take word or line, or stretches of the run, as in --sample onoff=1e6/1e8")
+		return r.Cannot("--granularity page: a sample of lines cannot answer for pages, which need all their lines; use word or line, or intervals of the run, as in --sample onoff=1e6/1e8")
 	}
 	doubts, err := r.aboutCaches(c, caches)
 	if err != nil {

@@ -72,7 +72,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 		return err
 	}
 	if q.Text("by") == "change" && answers.IsOfSample(p) {
-		return r.Cannot("--by change: how distances change is not told by a sample; take stretches of the run instead, as in --sample onoff=1e6/1e8")
+		return r.Cannot("--by change: a sample does not count how distances change; sample intervals of the run instead, as in --sample onoff=1e6/1e8")
 	}
 	t, doubts, err := answers.NewThreads(p, r.Asker(), q.Caches().Levels)
 	if err != nil {
@@ -115,11 +115,11 @@ func (r *Run) noThreads() error {
 			`to have threads, compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`)
 	case len(p.Totals.Threads) == 1:
 		return r.Cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
-			", so its caches are disturbed by nobody; curve, sets and what-if answer for them")
+			", so no other thread disturbs its caches; curve, sets and what-if answer for them")
 	case r.Analysed && p.Sampled != nil:
 		return r.Cannot("the sample has lines of one core only, or none; take a larger one, or another by --sample-seed")
 	case r.Analysed:
-		return r.Cannot("--cores " + r.Cores + " puts all threads on one core, so its caches are disturbed by nobody; curve, sets and what-if answer for them")
+		return r.Cannot("--cores " + r.Cores + " puts all threads on one core, so no other thread disturbs its caches; curve, sets and what-if answer for them")
 	}
 	return r.Cannot("the profile holds no stacks of threads; analyze the trace again, by default or with --analyses sharing")
 }

@@ -33,7 +33,7 @@ var _ = Add(&Verb{
 	Spills: true, Groups: true, Places: true,
 	Check: func(q Question) error {
 		if q.Machine.Threads == hierarchy.OnOneCore && q.Text("by") == "core" {
-			return &Error{"--one-core leaves no cores to tell apart: leave it out, or --by core"}
+			return &Error{"--one-core leaves only one core: remove it, or remove --by core"}
 		}
 		_, _, _, err := q.whatIf()
 		return err

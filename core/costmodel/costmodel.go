@@ -109,7 +109,7 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 		m.weights = &blocks.Profile{Weights: m.module.Weights, Entries: m.module.Entries, Flow: m.module.Flow}
 		m.kept = m.keep()
 	case m.program == nil:
-		return nil, errors.New("this profile tells of no blocks: its trace does not, or it was analysed without them; a program compiled with stackglass cc tells them")
+		return nil, errors.New("this profile contains no blocks: its trace has none, or it was analysed without them; compile the program with stackglass cc")
 	}
 	if m.weights != nil {
 		m.carried = append(m.carried, m.weights.Flow...)

@@ -181,7 +181,7 @@ func TestOpenSaysWhy(t *testing.T) {
 		profile, module []byte
 		want            string
 	}{
-		"nothing":     {nil, nil, "this profile tells of no blocks"},
+		"nothing":     {nil, nil, "this profile contains no blocks"},
 		"no profile":  {[]byte("nonsense"), nil, "profile"},
 		"bitcode":     {nil, []byte("BC\xc0\xde...."), "bitcode"},
 		"not IR":      {nil, []byte("int main() {}\n"), "LLVM IR"},

@@ -90,7 +90,7 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 	}
 	if n := len(m.runtime.Unknown); n > 0 {
 		names := m.runtime.Unknown[:min(n, mostNoted)]
-		text := "What is called and is not in the program takes nothing here: " + strings.Join(names, ", ")
+		text := "Called functions outside the program take no time here: " + strings.Join(names, ", ")
 		if n > mostNoted {
 			text += " and " + strconv.Itoa(n-mostNoted) + " more"
 		}

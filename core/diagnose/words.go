@@ -123,7 +123,7 @@ func (d *Diagnosis) Tables() []report.Table {
 			misses.Add(rank, report.TextOf(string(f.Kind)), report.TextOf(f.Function), report.TextOf(f.Data), report.TextOf(d.levels[k]), before, after, report.Change(before, after))
 		}
 	}
-	waits := report.Table{Key: "waits", Title: "Where the run waits", Columns: []report.Column{
+	waits := report.Table{Key: "waits", Title: "Waits of the run", Columns: []report.Column{
 		{Key: "level", Label: "for lines from"}, {Key: "cycles", Label: "cycles"}, {Key: "share", Label: "of all"}}}
 	for _, w := range d.Waits {
 		waits.Add(report.TextOf(w.Name), cycles(w.Cycles), report.Ratio(share(w.Cycles, d.Cycles)))

@@ -494,5 +494,5 @@ func OrderDoubt(p *profile.Profile) Warning {
 		return ""
 	}
 	return "the trace has the references of threads in order only from one slice of time to the next: " +
-		"within one, stores may take lines from other cores, and cores may bring lines for others, sooner or later than they did (STACKGLASS_ORDER=exact records the order)"
+		"within a slice, stores may invalidate lines, and cores may fetch lines for others, earlier or later than in the run (STACKGLASS_ORDER=exact records the order)"
 }

@@ -70,7 +70,7 @@ func SampleDoubt(s *profile.Sampled) string {
 			return s.Chip() + ": counts are estimates, and the sample is too small to tell how good; take a larger one"
 		}
 	}
-	return s.Chip() + ": counts are estimates, with the interval that has the truth in 95 of 100 runs"
+	return s.Chip() + ": counts are estimates, with a 95 % confidence interval"
 }
 
 // ModelledSets returns the set table that the stack distance cache model expects for the

@@ -45,7 +45,7 @@ func TestSampledMethods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(warnings) == 0 || warnings[0] != "sampled 10 % of the lines: counts are estimates, with the interval that has the truth in 95 of 100 runs" {
+	if len(warnings) == 0 || warnings[0] != "sampled 10 % of the lines: counts are estimates, with a 95 % confidence interval" {
 		t.Errorf("warnings %q, want what the counts rest on first", warnings)
 	}
 	for i, method := range []hierarchy.Method{hierarchy.Sampled, hierarchy.SampledIndependent, hierarchy.SampledSDCM} {

@@ -376,7 +376,7 @@ func (p *plan) callSites(i int32) (before, after []site) {
 			before = relativeLoad(p.arguments(in))
 		}
 		if before == nil && !touchesNoMemory(base) && p.lanesOf(i) == nil && p.passesPointers(in) && !strings.HasPrefix(base, "llvm.mem") {
-			p.t.missed(base, "what this intrinsic reads and writes is not told")
+			p.t.missed(base, "the references of this intrinsic are unknown")
 		}
 	case p.f.m.defined[in.call.callee] && !strings.HasPrefix(callee, "__kmpc"):
 		// The module's own memcpy makes its own references. Its own allocator is recorded.

@@ -173,20 +173,20 @@ func (m *Reader) doubts() (list []string) {
 	count(f.strayEnds, "parallel region ended that had not begun.", "parallel regions ended that had not begun.")
 	say(f.noStack, "The trace does not tell where the stack is when a region begins: nothing on it is private there.")
 	say(f.noStackEnd, "The trace does not tell where the stack ends: 8 MiB below the function that forks are taken for it.")
-	count(f.nested, "parallel region began within another one: one thread does it, as OpenMP has it unless told otherwise.",
-		"parallel regions began within others: one thread does each, as OpenMP has it unless told otherwise.")
+	count(f.nested, "parallel region began within another one: one thread does it, which is the default of OpenMP.",
+		"parallel regions began within others: one thread does each, which is the default of OpenMP.")
 	count(f.leagues, "league of teams began: it is taken to have one team.", "leagues of teams began: each is taken to have one team.")
 	count(f.unknownLoops, "worksharing loop was not divided, for its code is not known: every core does all of it.",
 		"worksharing loops were not divided, for their code is not known: every core does all of them.")
 	count(f.loopsInLoops, "worksharing loop began within another one, and was not divided by itself.",
 		"worksharing loops began within others, and were not divided by themselves.")
-	count(f.empty, "worksharing loop had no iteration that could be told: what it did, every core does.",
-		"worksharing loops had no iterations that could be told: what they did, every core does.")
+	count(f.empty, "worksharing loop had no recognisable iterations: every core does all its work.",
+		"worksharing loops had no recognisable iterations: every core does all their work.")
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
-	count(f.split, "worksharing loop was compiled to several, for vectors or unrolled: how many of the program's iterations one of theirs is was told by the bytes that it references, and they stay together.",
-		"worksharing loops were compiled to several, for vectors or unrolled: how many of the program's iterations one of theirs is was told by the bytes that it references, and they stay together.")
-	count(f.wide, "worksharing loop does more iterations at once, as a vector, than a chunk or a core's part has: threads would do them one by one, in code that the run did not come to; compile with -fno-vectorize to have them told apart.",
-		"worksharing loops do more iterations at once, as vectors, than a chunk or a core's part has: threads would do them one by one, in code that the run did not come to; compile with -fno-vectorize to have them told apart.")
+	count(f.split, "worksharing loop was compiled to several, vectorised or unrolled: the bytes that they reference show how many of the program's iterations are one of theirs, and these stay together.",
+		"worksharing loops were compiled to several, vectorised or unrolled: the bytes that they reference show how many of the program's iterations are one of theirs, and these stay together.")
+	count(f.wide, "worksharing loop has vectors that are longer than a chunk or a core's part: threads would do the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.",
+		"worksharing loops have vectors that are longer than a chunk or a core's part: threads would do the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.")
 	if m.options.Schedule == nil {
 		count(f.unknown, "worksharing loop has a schedule that is not known: it was divided as static.",
 			"worksharing loops have schedules that are not known: they were divided as static.")
@@ -195,7 +195,7 @@ func (m *Reader) doubts() (list []string) {
 		count(f.auto, "worksharing loop leaves its schedule to the runtime, which the trace does not tell: it was divided as static; choose a schedule to have another.",
 			"worksharing loops leave their schedule to the runtime, which the trace does not tell: they were divided as static; choose a schedule to have another.")
 	}
-	say(f.steals, "LLVM's runtime begins dynamic schedules as static ones, and has threads that are done steal chunks: so do cores here, as if all took the same time for a reference; who is done first in a real run hangs on chance.")
+	say(f.steals, "LLVM's runtime begins dynamic schedules as static ones, and idle threads steal chunks. Cores do the same here, as if every reference took the same time; in a real run the order depends on chance.")
 	count(f.orders, "worksharing loop is ordered: cores do not wait for each other there.",
 		"worksharing loops are ordered: cores do not wait for each other there.")
 	count(f.criticals, "critical section: cores are not kept from being in it at the same time.",
@@ -211,6 +211,6 @@ func (m *Reader) doubts() (list []string) {
 	say(f.roles&locks != 0, "The program uses locks: cores do not wait for them.")
 	say(f.roles&keepsPrivate != 0, "The program has threadprivate variables: cores have them at the same addresses, threads would not.")
 	say(f.roles&inOrder != 0, "Iterations wait for others in the program: cores do not.")
-	say(f.roles&cancels != 0, "The program may cancel a loop or region: all cores go on.")
+	say(f.roles&cancels != 0, "The program may cancel a loop or region: all cores continue.")
 	return list
 }

@@ -189,7 +189,7 @@ func (p *Profile) checkGranule(g *Granule) error {
 		}
 	}
 	if !sum.events.near(events, p.slack(len(g.Flows)+len(g.Classes))) {
-		return &CheckError{"the events of shared memory do not add up to what goes between threads"}
+		return &CheckError{"the events of shared memory do not add up to the flows between threads"}
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (p *Profile) checkPairs(c *Communication) error {
 		sum.add(s.Events, s.Transfers)
 	}
 	if !sum.near(c.words(), p.slack(len(c.Pairs)+len(c.Granules[0].Flows))) {
-		return &CheckError{"its pairs of sites do not add up to what goes between threads"}
+		return &CheckError{"its pairs of sites do not add up to the flows between threads"}
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (p *Profile) checkFlowWindows(c *Communication) error {
 		first, last = p.Segment.Start, last+p.Segment.Start
 	}
 	if c.Window == 0 || c.Window&(c.Window-1) != 0 || len(c.Windows) > MaxFlowWindows || p.Sampled == nil && uint64(len(c.Windows)) != last/c.Window-first/c.Window+1 {
-		return &CheckError{"the windows of what goes between threads do not cover the references"}
+		return &CheckError{"the windows of the flows between threads do not cover the references"}
 	}
 	var sum flowSums
 	flows := len(c.Granules[0].Flows)
@@ -244,7 +244,7 @@ func (p *Profile) checkFlowWindows(c *Communication) error {
 		}
 	}
 	if !sum.near(c.words(), p.slack(flows)) {
-		return &CheckError{"the windows of what goes between threads do not add up to it"}
+		return &CheckError{"the windows of the flows between threads do not add up to them"}
 	}
 	return nil
 }

@@ -280,7 +280,7 @@ var meanings = [NumCounters]Meaning{
 	OpBits:                {"op_bits", "operation bits", "The bits of the operands and results of all floating-point and integer operations."},
 	ConditionalBranches:   {"branches_conditional", "conditional or indirect branches", "Branches to one of several places: conditional ones, switches and computed ones."},
 	UnconditionalBranches: {"branches_unconditional", "unconditional branches", "Branches to one place, as the compiler's form has them; many vanish in machine code."},
-	Returns:               {"returns", "returns", "Returns from functions, and exceptions that go on in the caller."},
+	Returns:               {"returns", "returns", "Returns from functions, and exceptions that continue in the caller."},
 	CallOps:               {"calls", "calls", "Calls of functions, traced or not; the compiler's own small functions are not among them."},
 	RangesRead:            {"ranges_read", "ranges read", "Runs of bytes that memcpy and memmove read."},
 	RangesWritten:         {"ranges_written", "ranges written", "Runs of bytes that memset, memcpy and memmove write."},
@@ -391,7 +391,7 @@ func (c *Counters) check() error {
 	case !c.inOrder():
 		return &CheckError{"a list of its counters is out of order"}
 	case !c.Blocks && len(c.Code) > 0 || !c.Ops && len(c.Tallied(Opcodes)) > 0:
-		return &CheckError{"its counters are of code that the trace did not tell of"}
+		return &CheckError{"its counters are of code that the trace does not contain"}
 	case !c.sumsFit():
 		return &CheckError{"its counters add up to more than can be counted"}
 	}

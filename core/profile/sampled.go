@@ -203,9 +203,9 @@ func (p *Profile) checkPredicted() error {
 	switch {
 	case p.Predicted == nil:
 	case p.Predicted.Cores == 0 || p.Predicted.Cores > MaxCores:
-		return &CheckError{"its threads are mimicked for no possible number of cores"}
+		return &CheckError{"its threads are synthesised for an impossible number of cores"}
 	case len(p.Totals.Threads) > int(p.Predicted.Cores):
-		return &CheckError{"it has more threads than cores that they are mimicked for"}
+		return &CheckError{"it has more threads than the cores that they are synthesised for"}
 	}
 	return nil
 }

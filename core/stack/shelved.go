@@ -66,7 +66,7 @@ type Segment interface {
 func (m *Exact) base() *Exact { return m }
 func (m *Sets) base() *Exact  { return &m.exact }
 
-var errTooManyLines = errors.New("the trace has more distinct lines than can be told apart: 4,294,000,000; analyse a part of it (--limit), or larger lines (--line)")
+var errTooManyLines = errors.New("the trace has more distinct lines than the limit of 4,294,000,000; analyse a part of it (--limit), or larger lines (--line)")
 
 // Join reads the store for the lines of a segment, in the order of their first touches. After
 // an error the model is of no use.

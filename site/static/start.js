@@ -55,7 +55,7 @@
       return;
     }
     // Go's run resolves when the program ended, which this one never does by itself.
-    fail("The page's program has ended, probably because memory ran out. Kept analyses are untouched; reload the page to go on.");
+    fail("The page's program has ended, probably because memory ran out. Stored analyses are untouched; reload the page to continue.");
   }
   start();
 })();

@@ -54,7 +54,7 @@ func TestCountersAskedFor(t *testing.T) {
 	p.drop(lackeyTrace(t))
 	p.finished()
 	p.openView("counters", "#counters")
-	if text := p.text("#counters"); !strings.Contains(text, "bytes touched at least once") || !strings.Contains(text, "tells of no blocks") {
+	if text := p.text("#counters"); !strings.Contains(text, "bytes touched at least once") || !strings.Contains(text, "contains no blocks") {
 		t.Errorf("the counters say %q", text)
 	}
 }

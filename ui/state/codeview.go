@@ -215,7 +215,7 @@ func (v *CodeView) Estimates() string {
 func (v *CodeView) Method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {
-			return "The totals equal those of Caches. The misses of each row are computed from its stack distances, which are counted in bins. They are " +
+			return "The totals equal the totals in Caches. The misses of each row are computed from its stack distances, which are counted in bins. They are " +
 				"estimates (≈) for a level that has sets or a size within a bin, and was not measured by site."
 		}
 	}

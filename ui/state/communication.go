@@ -473,7 +473,7 @@ func (c *Communication) Sentence() string { return Spaced(c.answers.Sentence()) 
 // SourceSentence says, for a private cache of some size, where transfers of lines come from.
 func (c *Communication) SourceSentence(bytes uint64) string {
 	if c.Sources == nil {
-		return "Where lines come from was not counted: analyse the trace again with “sharing” among its analyses."
+		return "The sources of lines were not counted: analyse the trace again with “sharing” among its analyses."
 	}
 	t := c.answers.Caches([]hierarchy.Cache{{SizeBytes: bytes}})
 	of := func(key string) string { return shown(cell(&t, 0, key), answerWords) }

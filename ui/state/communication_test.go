@@ -174,7 +174,7 @@ func TestFlowsOfManyThreads(t *testing.T) {
 	if n := len(m.Rows); n != profile.MaxThreads || m.Rows[n-1] != "99" || m.Values[(n-2)*n+n-1] != 2 {
 		t.Errorf("%d rows, %v", len(m.Rows), m.Rows)
 	}
-	if got := strings.Join(c.Doubts(), "\n"); !strings.Contains(got, "There are more than 64 threads; the 37 that come last are taken for one") || !strings.Contains(got, "100 threads run on 64 cores") {
+	if got := strings.Join(c.Doubts(), "\n"); !strings.Contains(got, "There are more than 64 threads; the 37 that come last count as one thread") || !strings.Contains(got, "100 threads run on 64 cores") {
 		t.Error(got)
 	}
 	if got := ring().Communication().Doubts(); len(got) != 0 {

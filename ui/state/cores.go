@@ -264,7 +264,7 @@ func (c *Cores) SampledSentence(cores int) string {
 		} else {
 			text += "of " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " executions of blocks"
 		}
-		return text + ", in " + cell(t, i, "level").Plain() + ": bands and ± have the truth in 95 of 100 samples."
+		return text + ", in " + cell(t, i, "level").Plain() + ": bands and ± are 95 % confidence intervals."
 	}
 	return ""
 }
@@ -304,7 +304,7 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 		case limit == "none":
 			return text + ": less than a twentieth of their time is lost."
 		default:
-			return text + "; most of what is lost is lost to " + limit + "."
+			return text + "; the largest loss is " + limit + "."
 		}
 	}
 	return ""

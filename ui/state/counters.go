@@ -85,7 +85,7 @@ func CounterDefinitions(p *profile.Profile) *Table {
 	for _, d := range sum.Derive(p.Counters.UniqueBytes) {
 		list = append(list, d.Meaning)
 	}
-	t := report.Table{Key: "definitions", Title: "What each number means", Columns: []report.Column{{Key: "name", Label: "number"}, {Key: "meaning", Label: "meaning"}}}
+	t := report.Table{Key: "definitions", Title: "Definitions", Columns: []report.Column{{Key: "name", Label: "number"}, {Key: "meaning", Label: "meaning"}}}
 	for _, m := range list {
 		t.Add(report.TextOf(m.Label), report.TextOf(m.Text))
 	}

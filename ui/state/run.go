@@ -95,7 +95,7 @@ func BeyondNote(name string, p workers.Progress) string {
 		than = "fit in " + Bytes(p.Limit)
 	}
 	return name + " has more distinct lines than " + than + ", so its stacks lie on the disk from here on, and it takes longer. Distances, caches and sets stay exact. " +
-		"What tells of code, data, each byte and sharing between threads is left out; with more memory in the settings, or a sample (space=0.01), it is told."
+		"Results about code, data, single bytes and sharing between threads are left out; set more memory, or a sample (space=0.01), to get them."
 }
 
 // mostShare is what the bar shows once everything is read: the result is still to be put

@@ -203,7 +203,7 @@ func (v *View) ConflictSentence(c Cell) string {
 	case c.Log2Sets == 0:
 		return "One set is full associativity: there are no conflicts."
 	case a.Conflict > 0:
-		return "A fully associative cache of " + size + " would miss " + Exact(uint64(a.Conflict)) + " fewer: so many are conflicts within sets."
+		return "A fully associative cache of " + size + " would miss " + Exact(uint64(a.Conflict)) + " fewer: the difference is conflict misses."
 	case a.Conflict < 0:
 		return "A fully associative cache of " + size + " would miss " + Exact(uint64(-a.Conflict)) + " more: sets keep lines here that LRU over all of them gives up."
 	}

@@ -31,7 +31,7 @@ func main() {
 	debug.SetMemoryLimit(memoryLimit)
 	if err := run(); err != nil {
 		script("").Call("fail",
-			"The page's program has ended ("+err.Error()+"). Kept analyses are untouched; reload the page to go on.")
+			"The page's program has ended ("+err.Error()+"). Stored analyses are untouched; reload the page to continue.")
 	}
 }
 

@@ -37,7 +37,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	}
 	for _, s := range a.sizes {
 		if s.code(c); !c.Failed() && !s.windows.cover(a.done) {
-			return errors.New("the saved run is damaged: its windows are not those of its references; start again")
+			return errors.New("the saved run is damaged: its windows do not match its references; start again")
 		}
 	}
 	return c.In.Err()

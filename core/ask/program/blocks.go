@@ -52,7 +52,7 @@ var Blocks = ask.Add(&ask.Verb{
 		case p.Blocks == nil:
 			return "the profile holds no blocks"
 		case len(p.Blocks) == 0:
-			return "the trace tells of no blocks"
+			return "the trace contains no blocks"
 		}
 		return ""
 	},
@@ -91,7 +91,7 @@ var needsTrace = &ask.Error{Text: "--windows: executions are sampled while a tra
 // checkParameters refuses values of parameters without a file that has these.
 func checkParameters(q ask.Question) error {
 	if q.Given("set") && !q.Given("probabilities") {
-		return &ask.Error{Text: "--set: parameters are those of a file; give it by --probabilities"}
+		return &ask.Error{Text: "--set: parameters belong to a file; give it by --probabilities"}
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func decodeRun(r *ask.Run) (*blocks.Run, error) {
 	case p.Blocks == nil:
 		return nil, r.Cannot("the profile holds no blocks; analyze the trace again with --analyses blocks")
 	case len(p.Blocks) == 0:
-		return nil, r.Cannot("the trace tells of no blocks; compile the program with \"stackglass cc -- clang …\", which traces them, or give its LLVM IR")
+		return nil, r.Cannot("the trace contains no blocks; compile the program with \"stackglass cc -- clang …\", which records them, or give its LLVM IR")
 	}
 	run, err := blocks.DecodeRun(r.Profile.Blocks)
 	if err != nil {

@@ -103,7 +103,7 @@ func CheckLoops(r *ask.Run) error {
 func LoopDoubts(r *ask.Run) (doubts []string) {
 	in := &r.Profile.Input.Header
 	if r.Profile.Sites == nil && !in.PCs {
-		doubts = append(doubts, r.Name+": the trace tells neither sites nor addresses of instructions, so little folds, and the loops are not those of the program")
+		doubts = append(doubts, r.Name+": the trace has neither sites nor addresses of instructions, so few loops are found, and they are not the program's loops")
 	}
 	if in.Sliced {
 		doubts = append(doubts, r.Name+": the threads are in order only from one time slice to the next, so nests of several threads are cut where a slice ends")

@@ -33,19 +33,19 @@ var Multicore = ask.Add(&ask.Verb{
 	},
 	Check: func(q ask.Question) error {
 		if q.Text("by") == "speedup" && !q.Given("processor") {
-			return &ask.Error{Text: "--by speedup: times are those of a processor; name one by --processor"}
+			return &ask.Error{Text: "--by speedup needs a processor; name one by --processor"}
 		}
 		_, err := CoresQuestion(q)
 		return err
 	},
-	Missing: func(*profile.Profile) string { return "how work is divided can only be told from the trace" },
+	Missing: func(*profile.Profile) string { return "the division of work can only be predicted from the trace" },
 	Answer: func(r *ask.Run, q ask.Question, d *report.Document) error {
 		words, err := CoresQuestion(q)
 		if err != nil {
 			return err
 		}
 		if r.Predict == nil {
-			return r.Cannot("how work is divided can only be told from the trace; give that")
+			return r.Cannot("the division of work can only be predicted from the trace; give the trace")
 		}
 		reply, err := r.Predict(words)
 		if err != nil {

@@ -44,7 +44,7 @@ func TestMissing(t *testing.T) {
 		"blocks":                      "a.sgp: the profile holds no blocks; analyze",
 		"pipeline":                    "a.sgp: the profile holds no blocks; analyze",
 		"loops":                       "a.sgp: no reference was analysed",
-		"multicore machine=L1=1KiB,2": "a.sgp: how work is divided can only be told from the trace",
+		"multicore machine=L1=1KiB,2": "a.sgp: the division of work can only be predicted from the trace",
 	} {
 		q := question(t, words)
 		_, err := (&ask.Run{Name: "a.sgp", Profile: p}).Answer(q)

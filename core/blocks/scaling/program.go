@@ -597,7 +597,7 @@ func (p *Program) doubtProgram(out *Predicted) {
 		say("Polynomials of up to " + strconv.Itoa(mostTerms) + " terms are looked for: " + runsMore(n) + " would find and check all of these.")
 	}
 	if out.Slack > 0 {
-		say("What comes to blocks and what leaves them is " + strconv.FormatUint(out.Slack, 10) + " executions apart, by the laws of each.")
+		say("The predicted executions that enter and leave blocks differ by " + strconv.FormatUint(out.Slack, 10) + ".")
 	}
 	last := p.inputs[len(p.inputs)-1].Profile
 	if len(last.Totals.Threads) > 1 {

@@ -263,13 +263,13 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		}
 	}
 	if guessed > 0 {
-		say(percent(guessed/all) + " of the executions are of blocks whose counts hang on data, or on more than the runs tell: they are predicted by laws that meet the runs to " + percent(off) + ".")
+		say(percent(guessed/all) + " of the executions are of blocks whose counts depend on data, or on more than the runs show: they are predicted by formulas that match the runs to " + percent(off) + ".")
 	}
 	if unchecked > 0 {
 		say(percent(unchecked/all) + " of the executions are of blocks whose polynomials have as many terms as there were runs: one more run would check them.")
 	}
 	if odd > 0 {
-		say(percent(odd/all) + " of the executions are of blocks whose polynomials give no whole number here: the input leaves another rest than those of the runs.")
+		say(percent(odd/all) + " of the executions are of blocks whose polynomials yield no whole number here: the input has another remainder than the runs.")
 	}
 	inside := 0
 	for _, j := range m.varied {

@@ -23,7 +23,7 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 			return nil, "a loop does not hold the next one alone: what else is in it would run more or less often"
 		}
 		if !l.Body[next].IsLoop() {
-			return nil, "there are not so many loops in each other"
+			return nil, "there are not that many nested loops"
 		}
 		list = append(list, &l.Body[next])
 	}

@@ -245,7 +245,7 @@ type file struct {
 }
 
 var (
-	errFirst  = errors.New("it does not begin with what a folded trace begins with")
+	errFirst  = errors.New("it does not begin like a loop-compressed trace")
 	errSecond = errors.New("another folded trace begins here: files cannot be joined, fold the traces together")
 )
 

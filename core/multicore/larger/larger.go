@@ -76,7 +76,7 @@ func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 // have results of. The error is a *[InputError] or a *trace.OptionError.
 func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
 	if len(inputs) < 2 {
-		return nil, &InputError{"one run, which tells nothing of others", "two or more runs at different inputs"}
+		return nil, &InputError{"one run, which does not predict others", "two or more runs at different inputs"}
 	}
 	if len(inputs[0].Results) == 0 {
 		return nil, &InputError{"no results of " + inputs[0].Name, "those for some numbers of cores"}

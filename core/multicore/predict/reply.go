@@ -211,7 +211,7 @@ func Tables(results []Result) []report.Table {
 }
 
 func rates(results []Result) report.Table {
-	t := report.Table{Key: "rates", Title: "Hit rates: local by what comes to the level, global by all accesses", Columns: report.Columns(
+	t := report.Table{Key: "rates", Title: "Hit ratios: local of accesses that reach the level, global of all accesses", Columns: report.Columns(
 		"cores", "level", "method", "caches", "accesses", "hits", "misses", "coherence_misses=of coherence", "global_rate=global", "global_off=±",
 		"local_rate=local", "mean_rate=mean of caches", "mean_off=±", "low=at least", "high=at most")}
 	for i := range results {
@@ -251,7 +251,7 @@ func addRates(t *report.Table, cores int, l *Level) {
 
 // sampling is the table of sample sizes.
 func sampling(results []Result) report.Table {
-	t := report.Table{Key: "sampling", Title: "What estimates rest on", Columns: report.Columns("cores", "level", "method",
+	t := report.Table{Key: "sampling", Title: "Basis of the estimates", Columns: report.Columns("cores", "level", "method",
 		"windows=executions looked at", "executions=of", "lines=lines followed", "accesses=accesses looked at", "of", "share")}
 	for i := range results {
 		r := &results[i]
@@ -301,7 +301,7 @@ func byCore(results []Result) report.Table {
 }
 
 func workTable(results []Result) report.Table {
-	t := report.Table{Key: "work", Title: "What each core does", Columns: report.Columns("cores", "core", "references", "cycles=cycles of its own work")}
+	t := report.Table{Key: "work", Title: "Work of each core", Columns: report.Columns("cores", "core", "references", "cycles=cycles of its own work")}
 	for i := range results {
 		r := &results[i]
 		for core := range r.Cores {
@@ -340,7 +340,7 @@ func source(p trace.Place) string {
 }
 
 func speedUps(results []Result) report.Table {
-	t := report.Table{Key: "speedup", Title: "Times, and what is lost of all cores' time", Columns: report.Columns(
+	t := report.Table{Key: "speedup", Title: "Times, and losses of all cores' time", Columns: report.Columns(
 		"cores", "cycles", "milliseconds=time (ms)", "speedup=speed-up", "efficiency", "serial=serial work", "imbalance", "copied=copied work",
 		"caches", "bandwidth", "limit")}
 	for i := range results {

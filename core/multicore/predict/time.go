@@ -259,7 +259,7 @@ func (t *timed) endPhase() {
 // price computes the cycles of blocks with these cores, or returns why it cannot, as a sentence.
 func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	if p == nil || len(p.Blocks) == 0 {
-		return "The trace tells of no blocks, so there are no times: compile the program with \"stackglass cc -- clang …\", which traces them."
+		return "The trace contains no blocks, so there are no times: compile the program with \"stackglass cc -- clang …\", which traces them."
 	}
 	t.knows(p)
 	run := pipeline.Run{Program: p, Visits: make([]float64, t.blocks)}

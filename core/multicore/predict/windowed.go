@@ -178,7 +178,7 @@ func (p *pass) answer(r *Result) error {
 		r.Warnings = append(r.Warnings, "SDCM lets lines fall into sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")
 		return nil
 	}
-	r.Warnings = append(r.Warnings, "SDCM from windows: ± is half of the interval that has the truth in 95 of 100 samples, of sampling alone; SDCM lets lines fall into sets at random, asks every level about all accesses, and here knows of no lines that other cores' stores take away")
+	r.Warnings = append(r.Warnings, "SDCM from windows: ± is half of the 95 % confidence interval of the sampling alone; SDCM assumes that lines fall into random sets, asks every level about all accesses, and here ignores lines that other cores' stores invalidate")
 	return nil
 }
 

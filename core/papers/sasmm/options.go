@@ -41,7 +41,7 @@ func (o *Options) Check() error {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(o.Cores), Want: "1 to " + strconv.Itoa(MostCores)}
 	}
 	if p := o.Order.Policy; p > interleave.Uniform {
-		return &trace.OptionError{Option: "interleave", Got: p.String(), Want: "round-robin or uniform, which are those of Algorithm 2; others go with division by iterations"}
+		return &trace.OptionError{Option: "interleave", Got: p.String(), Want: "round-robin or uniform, as in Algorithm 2; other orders need division by iterations"}
 	}
 	for i, r := range o.Ranges {
 		if r.Low >= r.High || i > 0 && r.Low < o.Ranges[i-1].High {

@@ -94,7 +94,7 @@ func TestFaults(t *testing.T) {
 		{"floor", func(_ *openChunk, floor *uint64) { *floor = 1000 }, "ticket 8, but chunks before said that only 1000 and later ones would come"},
 		{"control", func(c *openChunk, _ *uint64) { c.control = append(c.control, 1) }, "the chunk cannot be read whole: it holds more than its steps"},
 		{"value", func(c *openChunk, _ *uint64) { c.value = nil }, "the chunk cannot be read whole: its steps do not follow the format"},
-		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read whole: it has a step of a block that no table tells of"},
+		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read whole: it has a step of a block that is in no table"},
 		{"ticket", func(c *openChunk, _ *uint64) { c.ticket = nil }, "the chunk cannot be read whole: its tickets do not follow the format"},
 	} {
 		faults, _ := faultsOf(t, file(c.change, 5, 8))

@@ -22,7 +22,7 @@ const window = 1 << 16
 // Errors of a chunk whose checksum is right.
 var (
 	errControl = errors.New("its steps do not follow the format")
-	errBlock   = errors.New("it has a step of a block that no table tells of")
+	errBlock   = errors.New("it has a step of a block that is in no table")
 	errTickets = errors.New("its tickets do not follow the format")
 	errRest    = errors.New("it holds more than its steps")
 )

@@ -76,7 +76,7 @@ func (e *VersionError) Error() string {
 }
 
 var (
-	errFirst  = errors.New("it does not begin with what a container begins with")
+	errFirst  = errors.New("it does not begin like a container")
 	errSecond = errors.New("another trace begins here: files cannot be joined, convert each")
 )
 

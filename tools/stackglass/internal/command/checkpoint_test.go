@@ -323,7 +323,7 @@ func TestUnusableCheckpoint(t *testing.T) {
 	if err := os.WriteFile(path, damaged, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitInput, "cannot go on from kept", "damaged", "delete that")
+	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitInput, "cannot resume from kept", "damaged", "delete that")
 	if !bytes.Equal(read(t, path), damaged) {
 		t.Error("the damaged checkpoint is gone")
 	}

@@ -28,7 +28,7 @@ func (a *app) convert() *cobra.Command {
 				return usagef("--to ", to, ", want ", strings.Join(pass.WrittenFormats, ", "))
 			}
 			if r.sample != "" {
-				return usagef("--sample: convert writes references, and a sample is of what is computed from them; give it to analyze")
+				return usagef("--sample: convert writes all references; give --sample to analyze")
 			}
 			return a.rewrite(r, args[0], "OUT.sgt", pass.ConvertOptions{To: to})
 		},

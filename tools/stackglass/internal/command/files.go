@@ -243,7 +243,7 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 			a.warn(l.name + ": no checkpoint of all that was done could be kept in " + c.dir + ": " + reason(l.Unsaved))
 		}
 		if errors.Is(l.Stopped, pass.ErrInterrupted) {
-			a.warn(l.name + ": the same command goes on from the checkpoint in " + c.dir)
+			a.warn(l.name + ": the same command resumes from the checkpoint in " + c.dir)
 		}
 	default:
 		if l.Unsaved != nil {

@@ -61,7 +61,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 			return a.runLarger(o, m, args)
 		}
 		if m.check != "" {
-			return usagef("--check ", m.check, ": what is predicted at another input is held against that run; say which, by --at")
+			return usagef("--check ", m.check, ": it is compared with a prediction for another input; give that input by --at")
 		}
 		defer func() {
 			if m.out != nil {
@@ -192,9 +192,9 @@ func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 	defer in.Close()
 	switch {
 	case in.IsProfile:
-		err = usagef(in.Name, " is a profile, and how work is divided can only be told from the trace; give that")
+		err = usagef(in.Name, " is a profile, and the division of work can only be predicted from the trace; give the trace")
 	case in.IsModule:
-		err = usagef(in.Name, " is LLVM IR, which tells nothing of a run; give the trace of one: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
+		err = usagef(in.Name, " is LLVM IR, which contains no run; give the trace of a run: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
 	case in.IsByfl:
 		err = usagef(in.Name, " is a result of Byfl, which holds no references; give a trace")
 	case in.Bytes == 0:
@@ -310,7 +310,7 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 			}
 		}
 	}
-	d.Warnings = append(d.Warnings, "it is assumed that the larger input takes the same ways through the code, and that cores have the same shares of it; \"kept\" also that distances within blocks do not hang on the input, and \"followed\" that they go on as from run to run")
+	d.Warnings = append(d.Warnings, "it is assumed that the larger input takes the same paths through the code, and that cores have the same shares of it; \"kept\" also assumes that distances within blocks do not depend on the input, and \"followed\" that they continue as from run to run")
 	return a.print(o.r.format, d)
 }
 

@@ -284,7 +284,7 @@ func (r *reading) refuseForProfile(name string) error { return r.refuseForResult
 // refuseForResult refuses options that have no meaning for a result of a pass.
 func (r *reading) refuseForResult(name, what string) error {
 	if option := r.changed(slices.Concat(traceOptions, r.lineOptions)...); option != "" {
-		return usagef("--", option, ": ", name, " is ", what, ", and what it covers was chosen when its trace was read; give the trace, or leave the option out")
+		return usagef("--", option, ": ", name, " is ", what, ", and its extent was chosen when its trace was read; give the trace, or leave the option out")
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 		return nil, usagef("--by ", strconv.Quote(o.by), ", want ", strings.Join(scaleTables, ", "))
 	}
 	if o.by == "check" && o.check == "" {
-		return nil, usagef("--by check: give the run to hold the prediction against, by --check FILE")
+		return nil, usagef("--by check: give the run to compare with, by --check FILE")
 	}
 	var ok bool
 	if o.names, at, ok = parseParameters(o.at); !ok {
@@ -207,7 +207,7 @@ func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
 		}
 	}
 	if len(runs) < 2 {
-		return nil, usagef("one run tells nothing of others; give at least two at different inputs, and three or more for laws with a check")
+		return nil, usagef("one run does not predict others; give at least two with different inputs, and three or more for formulas with a check")
 	}
 	return runs, nil
 }

@@ -230,7 +230,7 @@ func addWrites(t *report.Table, r simulate.Result) {
 
 // flowTable counts everything else that happened at each level.
 func flowTable(r simulate.Result) report.Table {
-	t := report.Table{Key: "flow", Title: "Demand by reads and writes, and what else came and went", Columns: report.Columns(
+	t := report.Table{Key: "flow", Title: "Demand accesses by reads and writes, and other traffic", Columns: report.Columns(
 		"name=level", "reads", "read_misses=missed", "writes", "write_misses=missed",
 		"write_backs_received=written back to it", "write_back_misses=missed",
 		"updates=written through to it", "clean_victims=clean victims", "fills", "evictions",

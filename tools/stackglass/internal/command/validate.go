@@ -31,7 +31,7 @@ func (a *app) validate() *cobra.Command {
 			case o.on && len(args) == 0, m.on && len(args) > 1:
 				return nil
 			case m.on:
-				return usagef("--multicore: give the trace of a run with one thread, and those of runs with several, as in: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
+				return usagef("--multicore: give the trace of a run with one thread, and traces of runs with several, as in: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
 			}
 			return oneFile(cmd, args)
 		},

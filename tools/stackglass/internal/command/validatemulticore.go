@@ -235,7 +235,7 @@ func readGrind(name string, p *trace.Program) (*validate.Cachegrind, error) {
 }
 
 func (o *multicoreValidation) table() report.Table {
-	return report.Table{Key: "multicore", Title: "Hit rates of threads as they ran and as they were predicted, and what each step of the prediction adds, in percentage points", Columns: report.Columns(
+	return report.Table{Key: "multicore", Title: "Hit ratios of real and predicted threads, and the error of each step of the prediction, in percentage points", Columns: report.Columns(
 		"cores", "level", "rate", "true_rate=true", "predicted_rate=predicted",
 		"difference_points=division of work (points)", "sdcm_points=SDCM (points)",
 		"sampling_points=sampling (points)", "sampling_off_points=± (points)",

@@ -95,7 +95,7 @@ func (e *CheckpointError) Error() string {
 		return e.Name + ": it was changed since its analysis was interrupted: it had " + other.Difference() +
 			"; bring it back, or delete " + e.Place + " to analyse it from the start"
 	}
-	return e.Name + ": its analysis cannot go on from " + e.Place + ": " + e.Err.Error() +
+	return e.Name + ": its analysis cannot resume from " + e.Place + ": " + e.Err.Error() +
 		"; delete that to analyse it from the start"
 }
 
@@ -144,7 +144,7 @@ func (s *saver) look() {
 	}
 }
 
-var errNoMemory = errors.New("it would take more memory than --memory allows, or than half of what is free")
+var errNoMemory = errors.New("it would take more memory than --memory allows, or than half of the free memory")
 
 // save saves a checkpoint. For a moment, it holds a copy of the state.
 func (s *saver) save() {
