@@ -2658,7 +2658,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("Predicted from one thread, and measured"))
 				vgn = addElement(vgparent, "p\x00class\x00summary")
-				vgn.SetInnerHTML(vugu.HTML("A is a run with one thread. What its program\x26#39;s threads would do is predicted from its trace, and stands beside what the threads of B did. That tells something if B is the same program on the same input."))
+				vgn.SetInnerHTML(vugu.HTML("A is a run with one thread. The threads of its program are predicted from its trace, and compared with the threads of B. This is meaningful if B is the same program on the same input."))
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -5274,7 +5274,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
-								vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis come from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways."))
+								vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are from the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis come from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways."))
 							}
 						}
 					}
