@@ -82,6 +82,7 @@ type stretching struct {
 	from, to uint64 // references before it, and up to its end; about, if there are events
 	start    trace.Position
 	lone     bool
+	wide     bool // it has all events, and begins or ends within a chunk
 	by       *helping
 	ended    bool
 	cut      bool
@@ -154,6 +155,13 @@ func (d *Divided) look() {
 	if d.reads = d.reads && d.reading(); d.wide && !d.reads {
 		d.wide, d.narrow = false, d.index.border(d.index.references(d.mover.Position())+1)
 		d.mover.Narrow(trace.AllKinds | d.helped)
+		d.claims = slices.DeleteFunc(d.claims, func(c *stretching) bool {
+			if c.wide && !c.ended {
+				c.by.Cut()
+			}
+			return c.wide
+		})
+		d.stop()
 	}
 }
 
@@ -193,7 +201,11 @@ func (d *Divided) share() {
 		}
 		if c := d.claim(); c != nil {
 			h.claim, c.by = c, h
-			h.Begin(Stretch{From: c.start, To: d.index.position(c.to), First: d.index.first(c.start), Events: d.helped, Whole: d.wide, Lone: c.lone})
+			events := d.helped
+			if c.wide {
+				events = d.events
+			}
+			h.Begin(Stretch{From: c.start, To: d.index.position(c.to), First: d.index.first(c.start), Events: events, Whole: d.wide && !c.wide, Lone: c.lone})
 			d.stop()
 		}
 	}
@@ -269,15 +281,20 @@ func (d *Divided) claim() *stretching {
 		want = d.most
 	}
 	from, to, at := d.choose(gaps, references, max(want, 1))
+	wide := false
 	if d.wide {
-		from, to = d.whole(gaps[at], from, to)
+		first, last := d.whole(gaps[at], from, to)
+		near := (to - from) / 4
+		if wide = max(first, from)-min(first, from) > near || max(last, to)-min(last, to) > near; !wide {
+			from, to = first, last
+		}
 	}
 	from = max(from, d.narrow)
 	if to < from+d.least || to == from {
 		return nil
 	}
 	cores, several := find[contract.MultiCore](d.analyses)
-	c := &stretching{from: from, to: to, start: d.index.position(from), lone: several && (cores.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
+	c := &stretching{from: from, to: to, start: d.index.position(from), wide: wide, lone: several && (cores.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
 	d.claims = append(d.claims, nil)
 	copy(d.claims[at+1:], d.claims[at:])
 	d.claims[at] = c
@@ -314,7 +331,7 @@ func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, 
 	return max(g.from, d.index.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
-// whole moves a segment of a gap down to borders of chunks, where positions of rows do not depend on the
+// whole moves a segment of a gap to borders of chunks, where positions of rows do not depend on the
 // events that are read. It is empty if there is none.
 func (d *Divided) whole(g gap, from, to uint64) (uint64, uint64) {
 	if from = d.index.below(from); from < g.from {
@@ -364,7 +381,10 @@ func (d *Divided) take(c *stretching) error {
 		d.give(c)
 		return nil
 	}
-	if d.look(); d.wide && c.segment.To.Rows > 0 {
+	switch d.look(); {
+	case c.wide && !d.wide: // it is no claim any more
+		return nil
+	case d.wide && !c.wide && c.segment.To.Rows > 0:
 		d.give(c)
 		return nil
 	}

@@ -71,6 +71,7 @@ func (s *Stretcher) BeginLaid(next Stretch, layout []contract.Block) {
 }
 
 func (s *Stretcher) begin(next Stretch) {
+	s.settled = s.settled && next.Events == s.now.Events // by which rows are counted
 	s.now, s.runner = next, nil
 	if s.stage = toKnown; s.laid || !s.follows() {
 		s.before, s.known, s.passed = nil, trace.Position{Chunk: next.From.Chunk}, next.First
