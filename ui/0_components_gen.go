@@ -6298,10 +6298,7 @@ func (c *Threads) boxName(members []int, g int) string {
 	return "cache " + strconv.Itoa(g+1)
 }
 
-func (c *Threads) known() bool {
-	_, _, _, known := c.threads().Shared(c.App.groups(), c.App.sharedBytes())
-	return known
-}
+func (c *Threads) known() bool { return c.threads().Known(c.App.groups()) }
 
 func (c *Threads) drag(core int) { c.dragged = core }
 

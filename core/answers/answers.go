@@ -168,6 +168,28 @@ func Sets(l *profile.Locality) report.Table {
 	return t
 }
 
+// SetCauses has a row for each shape of a set table, with its misses by cause. A miss is cold at the first access
+// to a line. Capacity misses are those that a fully associative cache of as many lines has besides. Conflict
+// misses are what sets add to both; they are negative where sets keep lines that LRU over the whole
+// cache replaces.
+func SetCauses(l *profile.Locality) report.Table {
+	t := report.Table{Key: "causes", Title: "Misses of LRU caches by cause, exact", Columns: report.Columns(
+		"sets", "ways", "line (bytes)", "accesses", "misses", "cold", "capacity", "conflict")}
+	if l.Sets == nil {
+		return t
+	}
+	c := profile.NewCurve(l.Histogram(trace.AllKinds))
+	for sets := uint64(1); sets < 1<<profile.SetCounts; sets <<= 1 {
+		for ways := uint64(1); ways <= profile.MaxWays; ways++ {
+			hits, _ := l.Sets.Hits(sets, ways)
+			misses, full := c.Accesses-hits, c.Misses(sets*ways)
+			t.Add(report.Count(sets), report.Count(ways), report.Count(uint64(l.LineBytes)), report.Count(c.Accesses), report.Count(misses),
+				report.Count(c.Cold), report.Count(full-c.Cold), report.Difference(report.Count(full), report.Count(misses)))
+		}
+	}
+	return t
+}
+
 // SetsGrid summarises [Sets]: a row for each number of sets, and a column with the miss ratio for
 // each power of two of ways.
 func SetsGrid(l *profile.Locality) report.Table {

@@ -56,6 +56,9 @@ func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.C
 	if text := answers.Headline(compared, references); text != "" {
 		d.Input = append(d.Input, report.Fact{Key: "headline", Label: "in short", Value: report.TextOf(text)})
 	}
+	if q.Verb.Compared != nil {
+		d.Input = append(d.Input, q.Verb.Compared(runs, q)...)
+	}
 	return d, compared, nil
 }
 

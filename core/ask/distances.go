@@ -53,7 +53,7 @@ func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) 
 var _ = Add(&Verb{
 	Name:    "curve",
 	Title:   "Misses of caches of every capacity",
-	Args:    []Arg{Line},
+	Args:    []Arg{Line, {Name: "steps", Kind: Switch, Help: manual("the sizes at which the miss ratio falls most, instead of all")}},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
 	Spills:  true,
@@ -68,6 +68,11 @@ var _ = Add(&Verb{
 		for _, of := range both {
 			curves = append(curves, profile.NewCurve(of.Histogram(trace.AllKinds)))
 		}
+		if q.Is("steps") {
+			t = answers.Steps(curves[0], q.Line())
+			answers.FromSample(&t, r.Profile)
+			return t, nil
+		}
 		var capacities []uint64
 		if q.Brief {
 			capacities = answers.Powers(curves...)
@@ -81,13 +86,37 @@ var _ = Add(&Verb{
 		answers.Bound(&t, r.Profile, q.Line(), capacities)
 		return t, nil
 	}),
+	Compared: mostApart,
 })
+
+// mostApart says in which cache the miss ratios of two runs differ most.
+func mostApart(runs [2]*Run, q Question) []report.Fact {
+	var curves [2]*profile.Curve
+	for i, r := range runs {
+		found, err := r.Locality(q)
+		if err != nil {
+			return nil
+		}
+		curves[i] = profile.NewCurve(found.Histogram(trace.AllKinds))
+	}
+	lines := answers.MostApart(curves[0], curves[1])
+	if lines == 0 {
+		return nil
+	}
+	facts := []report.Fact{{Key: "apart_bytes", Label: "most apart in", Value: report.Bytes(lines * uint64(q.Line()))}}
+	for i, c := range curves {
+		side := []string{"a", "b"}[i]
+		facts = append(facts, report.Fact{Key: "apart_" + side + "_misses", Label: strings.ToUpper(side) + " misses there", Value: report.Count(c.Misses(lines))},
+			report.Fact{Key: "apart_" + side + "_miss_ratio", Label: "of its accesses", Value: report.Share(c.Misses(lines), c.Accesses)})
+	}
+	return facts
+}
 
 // sets prints the misses of set-associative LRU caches.
 var _ = Add(&Verb{
 	Name:   "sets",
 	Title:  "Misses of caches of every number of sets and ways",
-	Args:   []Arg{Line},
+	Args:   []Arg{Line, {Name: "causes", Kind: Switch, Help: manual("how many are cold, capacity and conflict misses")}},
 	Needs:  needs(analysis.Sets),
 	Lines:  oneLine,
 	Spills: true,
@@ -109,6 +138,8 @@ var _ = Add(&Verb{
 			d.Warnings = append(d.Warnings, "a sample has too few lines of each set to count in them; these are what the stack distance cache model (SDCM) expects, which lets lines fall into sets at random")
 		}
 		switch t = answers.Sets(found); {
+		case q.Is("causes"):
+			t = answers.SetCauses(found)
 		case r.Beside != nil:
 			t = shapes(t, q.Brief)
 		case q.Brief:

@@ -54,6 +54,8 @@ type Verb struct {
 	Missing func(*profile.Profile) string
 	// Answer adds tables, facts of the input, and warnings to the document.
 	Answer func(*Run, Question, *report.Document) error
+	// Compared returns facts of a comparison of two runs that have an answer; may be nil.
+	Compared func(runs [2]*Run, q Question) []report.Fact
 }
 
 // Machine says whether a verb is about caches.

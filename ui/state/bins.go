@@ -29,33 +29,3 @@ func (v *View) HistogramTable() *Table {
 		return v.table("Accesses by stack distance", v.question("histogram"), nil)
 	})
 }
-
-// distances reads the distances of a curve by their index. It is fast for those that
-// follow one another.
-type distances struct {
-	curve *profile.Curve
-	first int // index of the first in read
-	read  []distance
-}
-
-type distance struct{ d, count, upto uint64 }
-
-// at returns the i-th distance, its accesses, and the accesses with at most that distance.
-func (r *distances) at(i int) (d, count, upto uint64) {
-	const together = 256
-	if i < r.first || i >= r.first+len(r.read) {
-		before := uint64(0)
-		if i > 0 {
-			_, before = r.curve.At(i - 1)
-		}
-		r.first, r.read = i, r.read[:0]
-		for d, upto := range r.curve.From(i) {
-			r.read = append(r.read, distance{d, upto - before, upto})
-			if before = upto; len(r.read) == together {
-				break
-			}
-		}
-	}
-	got := r.read[i-r.first]
-	return got.d, got.count, got.upto
-}

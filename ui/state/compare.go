@@ -16,7 +16,10 @@ import (
 )
 
 // Comparison is two analyses side by side: A, B, and the difference B - A.
-type Comparison struct{ A, B *View }
+type Comparison struct {
+	A, B    *View
+	largest *Finding // made when it is first asked for
+}
 
 // compareColors are those of A and B wherever they are drawn.
 var compareColors = [2]string{"side-a", "side-b"}
@@ -406,31 +409,28 @@ func (c *Comparison) footprints() Finding {
 
 // worstSize is the cache size at which both differ most, in misses of all accesses.
 func (c *Comparison) worstSize() Finding {
-	f := Finding{ID: "size", Title: "Largest difference", Tab: TabCaches}
-	var capacity uint64
-	most := 0.0
-	look := func(v *View) {
-		v.Curve.Points(func(lines, _ uint64) bool {
-			bytes := lines * v.LineBytes
-			if bytes < max(c.A.LineBytes, c.B.LineBytes) {
-				return true // no cache of one of them, which would miss everything
-			}
-			if d := math.Abs(c.A.MissRatio(bytes) - c.B.MissRatio(bytes)); d > most {
-				most, capacity = d, bytes
-			}
-			return true
-		})
+	if c.largest == nil {
+		c.largest = &Finding{ID: "size", Title: "Largest difference", Tab: TabCaches, Text: c.worstSizeWords()}
 	}
-	look(c.A)
-	look(c.B)
-	if most == 0 {
-		f.Text = "Both miss the same share of accesses in a fully associative LRU cache of any size."
-		return f
+	return *c.largest
+}
+
+func (c *Comparison) worstSizeWords() string {
+	d, _, err := ask.Compare([2]*ask.Run{c.A.Run, c.B.Run}, c.brief("curve"), "curve")
+	if err != nil {
+		return upper(err.Error()) + "."
 	}
-	a, b := c.A.Curve.Misses(capacity/c.A.LineBytes), c.B.Curve.Misses(capacity/c.B.LineBytes)
-	f.Text = "They differ most with " + Bytes(capacity) + " of fully associative cache" + c.A.oneCache() + ": A misses " + Percent(c.A.MissRatio(capacity)) +
-		" of its accesses, B " + Percent(c.B.MissRatio(capacity)) + " (" + Exact(a) + " and " + Exact(b) + " misses)."
-	return f
+	fact := func(key string) string {
+		if at := slices.IndexFunc(d.Input, func(f report.Fact) bool { return f.Key == "apart_"+key }); at >= 0 {
+			return shown(d.Input[at].Value, answerWords)
+		}
+		return ""
+	}
+	if fact("bytes") == "" {
+		return "Both miss the same share of accesses in a fully associative LRU cache of any size."
+	}
+	return "They differ most with " + fact("bytes") + " of fully associative cache" + c.A.oneCache() + ": A misses " + fact("a_miss_ratio") +
+		" of its accesses, B " + fact("b_miss_ratio") + " (" + fact("a_misses") + " and " + fact("b_misses") + " misses)."
 }
 
 // levelFinding compares the misses of each level.

@@ -2,7 +2,6 @@ package state
 
 import (
 	"math/bits"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -25,9 +24,7 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	if v.Curve.Accesses == 0 {
 		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabDiagnosis, Text: Nothing(v.Profile)}}
 	}
-	list := []Finding{v.footprint(), v.halfDistance(), v.firstLevel()}
-	list = append(list, v.knees()...)
-	list = append(list, v.cold(), v.kinds())
+	list := []Finding{v.footprint(), v.halfDistance(), v.firstLevel(), v.steps(), v.cold(), v.kinds()}
 	for _, f := range []func(hierarchy.Hierarchy) (Finding, bool){v.coherence, v.worstLine} {
 		if finding, ok := f(h); ok {
 			list = append(list, finding)
@@ -92,33 +89,29 @@ func (v *View) firstLevel() Finding {
 	return f
 }
 
-func (v *View) knees() []Finding {
-	knees := v.Knees(4)
-	if len(knees) == 0 {
-		return []Finding{{ID: "knees", Title: "No steps", Tab: TabCaches,
-			Text: "The miss ratio falls gradually: no small step in size saves more than 2" + thin + "% of accesses."}}
+// steps says at which sizes the miss ratio falls.
+func (v *View) steps() Finding {
+	f := Finding{ID: "knees", Title: "Steps", Tab: TabCaches}
+	d, err := v.Run.Answer(v.question("curve").With("steps", "true"))
+	if err != nil || len(d.Tables[0].Rows) == 0 {
+		f.Title, f.Text = "No steps", "The miss ratio falls gradually: no small step in size saves more than 2"+thin+"% of accesses."
+		return f
 	}
-	sort.Slice(knees, func(i, j int) bool { return knees[i].Lines < knees[j].Lines })
-	text := ""
-	for i, k := range knees {
-		if i > 0 {
-			text += "; "
+	for i := range d.Tables[0].Rows {
+		value := func(key string) string { return shown(cell(&d.Tables[0], i, key), answerWords) }
+		text := "between " + value("below_bytes") + " and " + value("capacity_bytes") // wide
+		if cell(&d.Tables[0], i, "cliff").Plain() == "true" {
+			text = "between " + value("below_lines") + " and " + value("capacity_lines") + " lines (" + value("capacity_bytes") + ")"
 		}
-		text += v.kneeWords(k)
 		if i == 0 {
-			text += " the miss ratio falls"
+			f.Text = upper(text) + " the miss ratio falls"
+		} else {
+			f.Text += "; " + text
 		}
-		text += " from " + Percent(k.From) + " to " + Percent(k.To)
+		f.Text += " from " + value("miss_ratio_below") + " to " + value("miss_ratio")
 	}
-	return []Finding{{ID: "knees", Title: "Steps", Tab: TabCaches, Text: upper(text) + "."}}
-}
-
-// kneeWords names both ends of a fall: in lines where few make it, in bytes where it is wide.
-func (v *View) kneeWords(k Knee) string {
-	if k.Cliff() {
-		return "between " + Exact(k.Below) + " and " + Exact(k.Lines) + " lines (" + Bytes(k.Lines*v.LineBytes) + ")"
-	}
-	return "between " + Bytes(k.Below*v.LineBytes) + " and " + Bytes(k.Lines*v.LineBytes)
+	f.Text += "."
+	return f
 }
 
 func (v *View) cold() Finding {

@@ -57,13 +57,18 @@ type CellAnswer struct {
 	Conflict int64  // what the sets add to that, or save
 }
 
-// CellAnswer reads the table of sets; the profile has one.
+// CellAnswer returns a cell's row of the verb sets by cause; the profile has a table of sets.
 func (v *View) CellAnswer(c Cell) CellAnswer {
-	hits, _ := v.Locality.Sets.Hits(1<<c.Log2Sets, uint64(c.Ways))
-	full := v.Curve.Misses(c.Lines())
-	a := CellAnswer{Misses: v.Curve.Accesses - hits, Cold: v.Curve.Cold, Capacity: full - v.Curve.Cold}
-	a.Conflict = int64(a.Misses - full)
-	return a
+	if v.causes == nil {
+		if d, err := v.Run.Answer(v.question("sets").With("causes", "true")); err == nil {
+			v.causes = &d.Tables[0]
+		}
+	}
+	number := func(key string) float64 {
+		x, _ := cell(v.causes, c.Log2Sets*profile.MaxWays+c.Ways-1, key).Number()
+		return x
+	}
+	return CellAnswer{Misses: uint64(number("misses")), Cold: uint64(number("cold")), Capacity: uint64(number("capacity")), Conflict: int64(number("conflict"))}
 }
 
 // DefaultCell is the cell of the first level in question that is one of a map of

@@ -206,28 +206,30 @@ func TestDemoFindings(t *testing.T) {
 
 // Both ends of a step are points of the curve, and nothing is between a step's
 // lower end and where it begins.
-func TestKneesAreOnTheCurve(t *testing.T) {
+func TestStepsAreOnTheCurve(t *testing.T) {
 	for _, name := range []string{"matmul-naive", "matmul-blocked", "array-list"} {
 		v := demo(t, name, 0)
-		knees := v.Knees(4)
-		if len(knees) == 0 {
-			t.Errorf("%s has no step", name)
+		d, err := v.Answer(v.question("curve").With("steps", "true"))
+		if err != nil || len(d.Tables[0].Rows) == 0 {
+			t.Fatalf("%s has no step: %v", name, err)
 		}
-		for i, k := range knees {
-			if k.From != v.MissRatio(k.Below*64) || k.To != v.MissRatio(k.Lines*64) || k.From-k.To < 0.02 {
-				t.Errorf("%s: %+v is not on the curve", name, k)
+		above := uint64(0)
+		for i, row := range d.Tables[0].Rows {
+			number := func(key string) float64 { x, _ := cell(&d.Tables[0], i, key).Number(); return x }
+			below, lines := uint64(number("below_lines")), uint64(number("capacity_lines"))
+			if number("miss_ratio_below") != v.MissRatio(below*64) || number("miss_ratio") != v.MissRatio(lines*64) || number("miss_ratio_below")-number("miss_ratio") < 0.02 {
+				t.Errorf("%s: %v is not on the curve", name, row)
 			}
-			if v.Curve.Misses(k.Below+1) == v.Curve.Misses(k.Below) || v.Curve.Misses(k.Lines-1) == v.Curve.Misses(k.Lines) {
-				t.Errorf("%s: the curve is flat at an end of %+v", name, k)
+			if v.Curve.Misses(below+1) == v.Curve.Misses(below) || v.Curve.Misses(lines-1) == v.Curve.Misses(lines) {
+				t.Errorf("%s: the curve is flat at an end of %v", name, row)
 			}
-			for _, o := range knees[:i] {
-				if k.Below < o.Lines && o.Below < k.Lines {
-					t.Errorf("%s: %+v and %+v overlap", name, k, o)
-				}
+			if below < above {
+				t.Errorf("%s: %v overlaps the step before", name, row)
 			}
+			above = lines
 		}
 	}
-	text := strings.ReplaceAll(demo(t, "array-list", 0).knees()[0].Text, thin, " ")
+	text := strings.ReplaceAll(demo(t, "array-list", 0).steps().Text, thin, " ")
 	for _, want := range []string{"between 255 and 258 lines (16.1 KiB) from 23.4 % to 19.2 %", " and 32.1 KiB from ", "to 0.736 %"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("array-list: %q lacks %q", text, want)

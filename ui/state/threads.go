@@ -11,6 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 )
 
 // Stack is one of the stacks on which a core's accesses are counted (MODELS §6).
@@ -261,12 +262,6 @@ func (t *Threads) CurvesTable() *Table {
 	})
 }
 
-// byStore is how many coherence misses a private cache of so many lines owes to
-// stores alone: those whose line it had when it was lost.
-func (c *coreCurves) byStore(lines uint64) uint64 {
-	return c.lost.Accesses - c.lost.Misses(lines)
-}
-
 // about is what the verb threads says by something of one fully associative level.
 func (t *Threads) about(by string, bytes uint64, sharedBy uint32) ask.Question {
 	q := t.view.question("threads").With("by", by)
@@ -292,18 +287,23 @@ func (t *Threads) OwnTable(bytes uint64) *Table {
 
 // OwnSentence says what private caches of a size miss because others store.
 func (t *Threads) OwnSentence(bytes uint64) string {
-	var accesses, misses, coherence uint64
-	for i := range t.cores {
-		c := &t.cores[i]
-		accesses += c.private.Accesses
-		misses += c.coherent.Misses(bytes / t.view.LineBytes)
-		coherence += c.byStore(bytes / t.view.LineBytes)
-	}
+	own := t.OwnTable(bytes).Source()
+	accesses, misses, coherence := sum(own, "accesses"), sum(own, "misses"), sum(own, "coherence")
 	text := "With " + Bytes(bytes) + " for each thread, " + Exact(misses) + " accesses miss, " + Percent(Ratio(misses, accesses)) + "; "
 	if coherence == 0 {
 		return text + "none of them because another thread stored to the line."
 	}
 	return text + Exact(coherence) + " of them, " + Percent(Ratio(coherence, misses)) + ", only because another thread stored to the line."
+}
+
+// sum adds up the numbers of a column.
+func sum(t *report.Table, key string) uint64 {
+	all := 0.
+	for i := range t.Rows {
+		x, _ := cell(t, i, key).Number()
+		all += x
+	}
+	return uint64(all + 0.5)
 }
 
 // Groups are the caches that cores share: for each core, the number of its group,
@@ -401,41 +401,15 @@ func (t *Threads) Domains(g Groups) (domains [][]uint32) {
 	return domains
 }
 
-// Shared answers for a cache of some size in each group: accesses and misses of all cores, and their
-// misses if each had such a cache alone; known is false where the profile lacks a group's stack.
-func (t *Threads) Shared(g Groups, bytes uint64) (accesses, misses, alone uint64, known bool) {
-	lines := bytes / t.view.LineBytes
-	for _, cores := range g.members() {
-		curves := t.groupCurves(cores)
-		if curves == nil {
-			return 0, 0, 0, false
-		}
-		for _, core := range cores {
-			private := t.cores[core].private
-			accesses, alone = accesses+private.Accesses, alone+private.Misses(lines)
-			if c := curves[int(core)]; c != nil {
-				misses += c.Misses(lines)
-			}
-		}
-	}
-	return accesses, misses, alone, true
+// Known reports whether the profile has a stack for the cores of each group.
+func (t *Threads) Known(g Groups) bool {
+	return !slices.ContainsFunc(g.members(), func(cores []uint32) bool {
+		return len(cores) > 1 && !slices.ContainsFunc(t.Sharing.Domains, func(d profile.Domain) bool { return slices.Equal(d.Cores, cores) })
+	})
 }
 
-// groupCurves are the members' curves on the group's stack, nil where the profile has it not.
-func (t *Threads) groupCurves(cores []uint32) map[int]*profile.Curve {
-	if len(cores) == 1 {
-		return map[int]*profile.Curve{int(cores[0]): t.cores[cores[0]].private}
-	}
-	domain := slices.IndexFunc(t.Sharing.Domains, func(d profile.Domain) bool { return slices.Equal(d.Cores, cores) })
-	if domain < 0 {
-		return nil
-	}
-	curves := map[int]*profile.Curve{}
-	for _, core := range cores {
-		curves[int(core)] = t.view.Run.Asker().MemberCurve(t.LineBytes, domain, int(core))
-	}
-	return curves
-}
+// unknownGroups is said of groups for which there are no stacks.
+const unknownGroups = "This analysis has no stack for these groups: analyse the trace again with them."
 
 // SharedTable is what cores miss in the caches that they share, thread by thread.
 func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
@@ -451,7 +425,7 @@ func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 				together = t.Sharing.Domains[domain].Cores
 			}
 			if !slices.Equal(cores, together) {
-				return &Table{Caption: t.SharedSentence(g, bytes)}
+				return &Table{Caption: unknownGroups}
 			}
 		}
 		return t.view.table("Misses in shared caches of "+Bytes(bytes), t.about("domain", bytes, uint32(most)), nil,
@@ -461,16 +435,20 @@ func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 
 // SharedSentence says what sharing costs or saves.
 func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
-	accesses, misses, alone, known := t.Shared(g, bytes)
-	if !known {
-		return "This analysis has no stack for these groups: analyse the trace again with them."
+	table, key, alone := t.SharedTable(g, bytes).Source(), "misses", "alone_misses"
+	if g.Count() == len(g) { // nobody shares
+		table, key, alone = t.OwnTable(bytes).Source(), "private_misses", "private_misses"
 	}
-	text := "Sharing " + Bytes(bytes) + ", the threads miss " + Exact(misses) + " times, " + Percent(Ratio(misses, accesses)) + "; "
+	if table == nil {
+		return unknownGroups
+	}
+	misses, own := sum(table, key), sum(table, alone)
+	text := "Sharing " + Bytes(bytes) + ", the threads miss " + Exact(misses) + " times, " + Percent(Ratio(misses, sum(table, "accesses"))) + "; "
 	switch {
-	case misses < alone:
-		return text + "with as much for each alone they would miss " + Exact(alone-misses) + " more: they bring each other lines."
-	case misses > alone:
-		return text + "with as much for each alone they would miss " + Exact(misses-alone) + " fewer: they push each other's lines out."
+	case misses < own:
+		return text + "with as much for each alone they would miss " + Exact(own-misses) + " more: they bring each other lines."
+	case misses > own:
+		return text + "with as much for each alone they would miss " + Exact(misses-own) + " fewer: they push each other's lines out."
 	}
 	return text + "with as much for each alone they would miss as often."
 }

@@ -120,28 +120,32 @@ func TestThreadsAddUp(t *testing.T) {
 		v := shared(cores, drawTrace(t, cores))
 		threads := v.Threads()
 		for lines := uint64(1); lines < 24; lines++ {
-			for i := range threads.cores {
-				c := &threads.cores[i]
-				cold, coherence := threads.Cores[i].Coherent.Cold, c.byStore(lines)
-				if misses := c.coherent.Misses(lines); cold+coherence > misses || misses > c.private.Accesses {
-					t.Fatalf("core %d, %d lines: %d misses, %d cold, %d by stores", i, lines, misses, cold, coherence)
+			own := threads.OwnTable(lines * 64).Source()
+			for i := range own.Rows {
+				number := func(key string) float64 { x, _ := cell(own, i, key).Number(); return x }
+				if misses := number("misses"); number("cold")+number("coherence") > misses || misses > number("accesses") ||
+					misses != float64(threads.cores[i].coherent.Misses(lines)) || number("private_misses") != float64(threads.cores[i].private.Misses(lines)) {
+					t.Fatalf("core %d, %d lines: %v", i, lines, own.Rows[i])
 				}
 			}
 			alone := make(Groups, cores)
 			for i := range alone {
 				alone[i] = i
 			}
-			if _, misses, own, known := threads.Shared(alone, lines*64); !known || misses != own {
-				t.Fatalf("alone: %d misses, want %d", misses, own)
+			if says := threads.SharedSentence(alone, lines*64); !threads.Known(alone) || !strings.HasSuffix(says, "as often.") {
+				t.Fatalf("alone: %s", says)
 			}
 			sum := uint64(0)
-			for core, c := range threads.groupCurves(OneGroup(cores).members()[0]) {
-				misses, private := c.Misses(lines), threads.cores[core].private
+			for core := range threads.cores {
+				misses, private := threads.cores[core].shared.Misses(lines), threads.cores[core].private
 				sum += misses
 				e, bounded := v.Run.Asker().EffectiveShare(threads.level(lines*64, hierarchy.AllCores), core)
 				if bounded != (misses >= private.Cold) || bounded && (private.Misses(e) > misses || e > 0 && private.Misses(e-1) <= misses) {
 					t.Fatalf("core %d misses %d times in its share of %d lines, %d in the shared cache", core, private.Misses(e), e, misses)
 				}
+			}
+			if says := threads.SharedSentence(OneGroup(cores), lines*64); !strings.Contains(says, "the threads miss "+Exact(sum)+" times") {
+				t.Fatalf("together, %d misses: %s", sum, says)
 			}
 			if sum != v.Curve.Misses(lines) {
 				t.Fatalf("%d lines: the members miss %d times, all together %d", lines, sum, v.Curve.Misses(lines))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -327,6 +328,28 @@ func (p *paged) locality() {
 	p.exported(p.view.WorkingSetTable(), "windows")
 	p.exported(p.view.SetsTable(), "sets")
 	p.exported(p.view.FootprintTable(), "footprint")
+
+	text := ""
+	for _, f := range p.view.Findings(hierarchy.Presets()[0]) {
+		if f.ID == "knees" {
+			text = bare(f.Text)
+		}
+	}
+	for _, row := range rows(p.command("curve", "--steps"), "steps") {
+		if want := bare("from " + state.Percent(row["miss_ratio_below"].(float64)) + " to " + state.Percent(row["miss_ratio"].(float64))); !strings.Contains(text, want) {
+			p.Errorf("the page says %q, without the command's step %q", text, want)
+		}
+	}
+	for _, row := range rows(p.command("sets", "--causes"), "causes") {
+		sets, ways := uint64(row["sets"].(float64)), int(row["ways"].(float64))
+		if ways != 1 && ways != 8 {
+			continue
+		}
+		facts := p.view.CellFacts(state.Cell{Log2Sets: bits.TrailingZeros64(sets), Ways: ways})
+		for _, cause := range []string{"misses", "cold", "capacity"} {
+			p.same(fmt.Sprintf("%s in %d sets of %d ways", cause, sets, ways), factOf(facts, cause), row[cause], func(x float64) string { return state.Exact(uint64(x)) })
+		}
+	}
 }
 
 func (p *paged) threads() {

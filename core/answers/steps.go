@@ -1,0 +1,166 @@
+package answers
+
+import (
+	"math"
+	"sort"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// mostSteps is how many rows [Steps] has at most.
+const mostSteps = 4
+
+// Steps has a row for each size of cache at which the miss ratio falls steeply, ascending: a fully
+// associative LRU cache of capacity_lines misses much less than one of below_lines. A cliff is a fall
+// within a 64th of the size, others are wider.
+func Steps(c *profile.Curve, lineBytes uint32) report.Table {
+	t := report.Table{Key: "steps", Title: "Sizes at which the miss ratio falls, fully associative LRU, exact", Columns: report.Columns(
+		"below_lines=below (lines)", "below_bytes=below", "capacity_lines=capacity (lines)", "capacity_bytes=capacity",
+		"miss_ratio_below=miss ratio below", "miss_ratio=miss ratio", "cliff")}
+	list := knees(c)
+	sort.Slice(list, func(i, j int) bool { return list[i].Lines < list[j].Lines })
+	line := uint64(lineBytes)
+	for _, k := range list {
+		t.Add(report.Count(k.Below), report.Bytes(k.Below*line), report.Count(k.Lines), report.Bytes(k.Lines*line),
+			report.Share(c.Misses(k.Below), c.Accesses), report.Share(c.Misses(k.Lines), c.Accesses), report.YesNo(k.cliff()))
+	}
+	return t
+}
+
+// MostApart returns the lines of the fully associative LRU cache in which the miss ratios of two runs
+// differ most, the smallest one of several; 0 if they differ in none.
+func MostApart(a, b *profile.Curve) (lines uint64) {
+	most := 0.
+	for _, c := range []*profile.Curve{a, b} {
+		for capacity := range c.Points {
+			if apart := math.Abs(a.MissRatio(capacity) - b.MissRatio(capacity)); apart > most {
+				most, lines = apart, capacity
+			}
+		}
+	}
+	return lines
+}
+
+// knee is a fall of the miss-ratio curve between two capacities.
+type knee struct {
+	Below uint64  // lines: the largest capacity at which the fall has not begun
+	Lines uint64  // lines: the least capacity at which it is over
+	From  float64 // miss ratio at Below
+	To    float64 // miss ratio at Lines
+}
+
+// cliff tells whether a few lines make the fall: at most a 64th of the capacity.
+func (k knee) cliff() bool { return k.Lines-k.Below <= cliffWidth(k.Lines) }
+
+// cliffWidth and slopeWidth are how far below a capacity a fall that ends there
+// may begin, in lines.
+func cliffWidth(lines uint64) uint64 { return max(1, lines/64) }
+func slopeWidth(lines uint64) uint64 { return max(1, lines/4) }
+
+// knees returns the falls of a curve that save at least 2 % of accesses, mostSteps at most: first the
+// cliffs, then the slopes within a factor of 4/3 that are away from them, each the steepest first.
+func knees(c *profile.Curve) []knee {
+	var knees []knee
+	for _, width := range []func(uint64) uint64{cliffWidth, slopeWidth} {
+		for len(knees) < mostSteps {
+			k, ok := steepest(c, knees, width)
+			if !ok {
+				break
+			}
+			knees = append(knees, k)
+		}
+	}
+	return knees
+}
+
+// steepest is the largest fall within a width that touches none of the others.
+// Caches of less than four lines are none.
+func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
+	gain := c.Accesses / 50
+	below, all := 0, distances{curve: c} // distances that the smaller capacity hits
+	for d, upto := range c.From(0) {
+		lines := d + 1
+		if lines < 4 {
+			continue
+		}
+		next, count, hits := all.at(below)
+		for next < lines-width(lines) {
+			below++
+			next, count, hits = all.at(below)
+		}
+		hits -= count
+		// The next distance is the largest capacity that hits no more.
+		k := knee{Below: next, Lines: lines}
+		if upto-hits <= gain || nearKnee(others, k) {
+			continue
+		}
+		gain = upto - hits
+		k.From, k.To = c.MissRatio(k.Below), c.MissRatio(lines)
+		best, found = k, true
+	}
+	if found {
+		best.tighten(c)
+	}
+	return best, found
+}
+
+// tighten moves the lower end up to where the fall really begins: 19 parts in 20 of it lie above.
+func (k *knee) tighten(c *profile.Curve) {
+	least := (k.From - k.To) * 0.95
+	first := sort.Search(c.Len(), func(i int) bool {
+		d, _ := c.At(i)
+		return d > k.Below
+	})
+	for d := range c.From(first) {
+		from := c.MissRatio(d)
+		if d >= k.Lines || from-k.To < least {
+			return
+		}
+		k.Below, k.From = d, from
+	}
+}
+
+// nearKnee tells whether a fall overlaps one of the others, or continues it: a
+// gradual curve is not made of steps.
+func nearKnee(others []knee, k knee) bool {
+	for _, o := range others {
+		if k.Below < o.Lines && o.Below < k.Lines {
+			return true
+		}
+		if !o.cliff() && k.Lines < 2*o.Lines && o.Lines < 2*k.Lines {
+			return true
+		}
+	}
+	return false
+}
+
+// distances reads the distances of a curve by their index. It is fast for those that
+// follow one another.
+type distances struct {
+	curve *profile.Curve
+	first int // index of the first in read
+	read  []distance
+}
+
+type distance struct{ d, count, upto uint64 }
+
+// at returns the i-th distance, its accesses, and the accesses with at most that distance.
+func (r *distances) at(i int) (d, count, upto uint64) {
+	const together = 256
+	if i < r.first || i >= r.first+len(r.read) {
+		before := uint64(0)
+		if i > 0 {
+			_, before = r.curve.At(i - 1)
+		}
+		r.first, r.read = i, r.read[:0]
+		for d, upto := range r.curve.From(i) {
+			r.read = append(r.read, distance{d, upto - before, upto})
+			if before = upto; len(r.read) == together {
+				break
+			}
+		}
+	}
+	got := r.read[i-r.first]
+	return got.d, got.count, got.upto
+}
