@@ -285,7 +285,7 @@ golden: ## the expected outputs of the command's tests
 
 shot: build ## the picture in README.md, site/screenshot.png
 	@$(NEED) 'chromium:chromium,ca-certificates:takes the picture'
-	$(GO) run ./tools/shot -out site/screenshot.png
+	STACKGLASS_E2E=1 STACKGLASS_PICTURE=$(CURDIR)/site/screenshot.png $(TEST) -count=1 -run TestReadmePicture ./tools/e2e
 
 clean: ## remove everything that was built
 	rm -rf bin build site/node_modules workers/edge/.wrangler

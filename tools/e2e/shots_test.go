@@ -83,6 +83,24 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
+// TestReadmePicture takes the picture in README.md, the miss-ratio curve of a demo, where STACKGLASS_PICTURE
+// names a file for it.
+func TestReadmePicture(t *testing.T) {
+	needStage(t)
+	file := os.Getenv("STACKGLASS_PICTURE")
+	if file == "" {
+		t.Skip("STACKGLASS_PICTURE names no file for the picture")
+	}
+	p := openPage(t)
+	p.do("set the viewport", chromedp.EmulateViewport(1280, 800, chromedp.EmulateScale(1.4)))
+	p.click("#demo-array-list")
+	p.finished()
+	p.openView("3", "#preset")
+	eval[any](p, `document.documentElement.style.scrollbarWidth = "none"`)
+	p.drawn()
+	p.picture(file, chromedp.CaptureScreenshot())
+}
+
 // shoot takes pictures of a view, wide and narrow, light and dark, where
 // STACKGLASS_SHOTS names a folder for them. The wide light one stays.
 func (p *tab) shoot(view string) {
@@ -99,7 +117,7 @@ func (p *tab) shoot(view string) {
 		for _, scheme := range []string{"dark", "light"} {
 			p.theme(scheme)
 			p.drawn()
-			p.picture(filepath.Join(dir, view+"-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"))
+			p.picture(filepath.Join(dir, view+"-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"), chromedp.FullScreenshot(100))
 		}
 	}
 }
@@ -110,14 +128,14 @@ func (p *tab) drawn() {
 	eval[any](p, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))`)
 }
 
-// picture writes a picture of the whole page.
-func (p *tab) picture(path string) {
+// picture writes a picture to a file.
+func (p *tab) picture(path string, take chromedp.Action[[]byte]) {
 	p.t.Helper()
 	// A picture of the whole page has no scroll bar, whose width would be cut off.
 	call(p, emulation.SetScrollbarsHidden, emulation.SetScrollbarsHiddenParams{Hidden: true})
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	png, err := chromedp.Run(ctx, take)
 	if err != nil {
 		p.t.Fatalf("picture %s: %v", path, err)
 	}
