@@ -86,10 +86,19 @@ type Demo struct {
 	Opens      string        `json:"opens"`      // the view and the caches that the page opens it on, as in the page's address: there its question is answered
 	References uint64        `json:"references"` // data references in the trace
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
+	Predict    Prediction    `json:"predict"`    // what to predict before the answer, as an exercise
 	Lesson     []string      `json:"lesson"`     // the answer, in two sentences or three
 	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, threads, communication, loops, counters
 	Against    string        `json:"against"`    // another demo that it is to be seen beside; "": none
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
+}
+
+// Prediction is a question with several answers to choose from.
+type Prediction struct {
+	Ask     string   `json:"ask"`
+	Choices []string `json:"choices"`
+	Right   int      `json:"right"`         // index in Choices
+	Why     string   `json:"why,omitempty"` // where the lesson does not say it
 }
 
 // Expectation is a number in a demo's lesson: of misses in a cache, or of invalidated lines.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -268,6 +269,9 @@ func checkText(t *testing.T, d Demo) {
 	if len(d.Views) != len(d.Lesson) {
 		t.Errorf("%d sentences are shown in the views %q", len(d.Lesson), d.Views)
 	}
+	if n := len(d.Predict.Choices); d.Predict.Ask == "" || n < 3 || n > 4 || d.Predict.Right < 0 || d.Predict.Right >= n {
+		t.Errorf("the exercise has %d choices, of which %d is right", n, d.Predict.Right)
+	}
 	for _, view := range d.Views {
 		if !slices.Contains([]string{"overview", "locality", "caches", "threads", "communication", "loops", "counters"}, view) {
 			t.Errorf("there is no view %q of a demo", view)
@@ -309,6 +313,24 @@ func TestDist(t *testing.T) {
 		plain := strings.NewReplacer("&#39;", "'", "&#34;", `"`).Replace(string(text))
 		if !strings.Contains(plain, rules) {
 			t.Errorf("%s does not carry the page's policy", name)
+		}
+	}
+}
+
+// TestWorkshop: the teacher's page has the right prediction of each exercise, in the order of the page.
+func TestWorkshop(t *testing.T) {
+	page, err := os.ReadFile("docs/workshop.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	demos, err := Demos()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range demos {
+		row := "| " + strconv.Itoa(i+1) + " | " + d.Title + " | " + d.Predict.Choices[d.Predict.Right] + " | "
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/workshop.md lacks %s", row)
 		}
 	}
 }

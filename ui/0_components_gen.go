@@ -3974,7 +3974,7 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			if c.App.result != nil && c.App.result.demo != nil {
+			if c.App.result != nil && c.App.result.demo != nil && c.App.exercise() == nil {
 				{
 					var vgcomp vugu.Builder = c.Lesson
 					if vgcomp != nil {
@@ -4747,9 +4747,23 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Lesson is the text of the demo in view: a question and its answer.
+// Lesson is the text of the demo in view: a question and its answer. In an exercise the student predicts
+// the answer first.
 type Lesson struct{ App *App }
 
+func (c *Lesson) exercise() bool { return c.App.exercise() != nil }
+
+func (c *Lesson) number() string {
+	return "Exercise " + strconv.Itoa(c.App.Screen.Exercise) + " of " + strconv.Itoa(len(c.App.Port.Demos()))
+}
+
+// next is the address of the next exercise; "" after the last one.
+func (c *Lesson) next() string {
+	if n := c.App.Screen.Exercise; n < len(c.App.Port.Demos()) {
+		return "#exercise=" + strconv.Itoa(n+1)
+	}
+	return ""
+}
 func (c *Lesson) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
 	vgout = &vugu.BuildOut{}
@@ -4762,24 +4776,109 @@ func (c *Lesson) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
+		if c.exercise() {
+			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00exercise-number")
+			vgn.SetInnerHTML(c.number())
+		}
 		vgn = addElement(vgparent, "h2\x00id\x00lesson-title")
 		vgn.SetInnerHTML(c.App.result.demo.Question)
-		for vgiterkeyt, s := range c.App.result.demo.Lesson {
-			var vgiterkey interface{} = vgiterkeyt
-			_ = vgiterkey
-			s := s
-			_ = s
-			vgn = addElement(vgparent, "p")
-			{
-				vgparent := vgn
-				_ = vgparent
-				vgn = addElement(vgparent, "span")
-				vgn.SetInnerHTML(s.Text)
-				addText(vgparent, " ")
-				if s.Tab != c.App.Screen.Tab {
-					vgn = addElement(vgparent, "a")
-					vgn.AddAttrInterface("href", c.App.hrefOf(s.Tab))
-					vgn.SetInnerHTML("See " + s.Tab.Name())
+		vgn = addElement(vgparent, "div\x00class\x00slot")
+		{
+			vgparent := vgn
+			_ = vgparent
+			if c.App.predicting() {
+				vgn = addElement(vgparent, "div\x00id\x00predict\x00role\x00group\x00aria-labelledby\x00predict-ask")
+				{
+					vgparent := vgn
+					_ = vgparent
+					vgn = addElement(vgparent, "p\x00id\x00predict-ask")
+					vgn.SetInnerHTML(c.App.result.demo.Ask)
+					vgn = addElement(vgparent, "p\x00class\x00choices-of")
+					{
+						vgparent := vgn
+						_ = vgparent
+						for i, choice := range c.App.result.demo.Choices {
+							var vgiterkey interface{} = i
+							_ = vgiterkey
+							i := i
+							_ = i
+							choice := choice
+							_ = choice
+							vgn = addElement(vgparent, "button\x00type\x00button")
+							vgn.AddAttrInterface("id", "predict-"+strconv.Itoa(i+1))
+							vgn.SetInnerHTML(choice)
+							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Predict(i) })
+						}
+					}
+					vgn = addElement(vgparent, "p\x00class\x00second")
+					vgn.SetInnerHTML(vugu.HTML("Predict first: then the page shows what was measured."))
+				}
+			}
+		}
+		vgn = addElement(vgparent, "div\x00class\x00slot")
+		{
+			vgparent := vgn
+			_ = vgparent
+			if !c.App.predicting() {
+				vgn = addElement(vgparent, "div\x00id\x00answer")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.exercise() {
+						vgn = addElement(vgparent, "p\x00id\x00judgement")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "b")
+							vgn.SetInnerHTML(c.App.judgement())
+							addText(vgparent, " ")
+							vgn = addElement(vgparent, "span")
+							vgn.SetInnerHTML(c.App.result.demo.Why)
+						}
+					}
+					for vgiterkeyt, s := range c.App.result.demo.Lesson {
+						var vgiterkey interface{} = vgiterkeyt
+						_ = vgiterkey
+						s := s
+						_ = s
+						vgn = addElement(vgparent, "p")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "span")
+							vgn.SetInnerHTML(s.Text)
+							addText(vgparent, " ")
+							if s.Tab != c.App.Screen.Tab {
+								vgn = addElement(vgparent, "a")
+								vgn.AddAttrInterface("href", c.App.hrefOf(s.Tab))
+								vgn.SetInnerHTML("See " + s.Tab.Name())
+							}
+						}
+					}
+					if c.exercise() {
+						vgn = addElement(vgparent, "p\x00class\x00actions")
+						{
+							vgparent := vgn
+							_ = vgparent
+							if c.next() != "" {
+								vgn = addElement(vgparent, "a\x00id\x00exercise-next")
+								vgn.AddAttrInterface("href", c.next())
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, "Next exercise")
+								}
+							}
+							addText(vgparent, " ")
+							vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00predict-again")
+							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Predict(-1) })
+							{
+								vgparent := vgn
+								_ = vgparent
+								addText(vgparent, "Predict again")
+							}
+						}
+					}
 				}
 			}
 		}
@@ -5445,7 +5544,9 @@ func (c *ResultView) missing() string { return c.App.missing(c.App.Screen.Tab) }
 // waits says why there is nothing to see of the view yet.
 func (c *ResultView) waits() string { return c.App.view().Waits() }
 
-func (c *ResultView) shows() bool { return c.missing() == "" && c.waits() == "" }
+func (c *ResultView) shows() bool {
+	return c.missing() == "" && c.waits() == "" && !c.App.predicting()
+}
 
 // placed tells that the numbers in view depend on the cores that threads run on.
 func (c *ResultView) placed() bool {
@@ -5455,7 +5556,7 @@ func (c *ResultView) placed() bool {
 
 // teaches reports whether the text of a demo stands above the view: a diagnosis comes before it.
 func (c *ResultView) teaches() bool {
-	return c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing() == "" && c.App.Screen.Tab != state.TabDiagnosis
+	return c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing() == "" && (c.App.Screen.Tab != state.TabDiagnosis || c.App.exercise() != nil)
 }
 
 // repeats is what the button says that makes what the view lacks; "" where the trace at

@@ -59,6 +59,7 @@ type App struct {
 	charts    map[string]*state.Chart // handed over, by id
 	handed    map[string]any          // the latest of each id
 	smalls    *state.Threads          // whose charts of single threads were
+	chosen    map[string]int          // predictions of exercises, by demo; nil: not read yet
 	code      codeState
 	nests     loopState
 	diagnosis diagnosisState
@@ -181,6 +182,9 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 		}
 		var unread []string
 		screen, unread = state.ParseScreen(hash), state.Unread(hash)
+		if demos := a.Port.Demos(); screen.Open == "" && screen.Exercise > 0 && screen.Exercise <= len(demos) {
+			screen.Demo = demos[screen.Exercise-1].Name
+		}
 		if screen.Demo != "" {
 			demo = hash
 			return

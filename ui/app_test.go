@@ -38,21 +38,23 @@ type desk struct {
 	root  *Root
 	store *memstore.Store
 
-	mu       sync.Mutex
-	hash     string
-	history  []string // hashes that the way back leads to
-	demos    []Demo   // nil: two
-	first    bool
-	focus    string
-	charts   map[string]*state.Chart
-	grids    map[string]*state.Grid
-	heat     *state.HeatMap
-	graph    *state.Graph
-	matrices map[string]*state.Matrix
-	saved    map[string][]byte
-	said     []string
-	picked   int
-	settings state.Settings
+	mu      sync.Mutex
+	hash    string
+	history []string // hashes that the way back leads to
+	demos   []Demo   // nil: two
+	first   bool
+	focus   string
+	charts  map[string]*state.Chart
+	grids   map[string]*state.Grid
+
+	remembered map[string]string
+	heat       *state.HeatMap
+	graph      *state.Graph
+	matrices   map[string]*state.Matrix
+	saved      map[string][]byte
+	said       []string
+	picked     int
+	settings   state.Settings
 
 	connect         func() (workers.Carrier, error)
 	checkpointBytes uint64
@@ -98,6 +100,13 @@ func (d *desk) Fetch(url, name string) (File, error) {
 	content, err := os.ReadFile("../site/" + url)
 	return fileWith(name, content), err
 }
+func (d *desk) Remember(name, text string) {
+	if d.remembered == nil {
+		d.remembered = map[string]string{}
+	}
+	d.remembered[name] = text
+}
+func (d *desk) Remembered(name string) string { return d.remembered[name] }
 func (d *desk) Demos() []Demo {
 	if d.demos != nil {
 		return d.demos

@@ -55,6 +55,9 @@ type Port interface {
 	ResetZoom(chart string)
 	// Save downloads content under a name.
 	Save(name, mediaType string, content []byte)
+	// Remember keeps a short text in this browser, where it allows that, and Remembered returns it.
+	Remember(name, text string)
+	Remembered(name string) string
 	// Pick opens the file picker.
 	Pick()
 	// Hash is the URL's hash, without "#"; "" where there is none.
@@ -100,6 +103,12 @@ type Demo struct {
 	Source            string // address of its source; "" where it has none
 	References, Lines uint64 // of the whole trace, in lines of 64 bytes
 	Lesson            []Sentence
+
+	// As an exercise: what to predict, the answers to choose from, which is right, and why, if Lesson does
+	// not say it. An empty Ask is none.
+	Ask, Why string
+	Choices  []string
+	Right    int
 }
 
 // Sentence is a part of a lesson.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -42,4 +43,32 @@ func TestNewcomer(t *testing.T) {
 	if said := p.text("#problem"); !strings.Contains(said, "picture.png is a PNG picture") || !strings.Contains(said, "letter.txt is in no format") || p.has("#waiting") {
 		t.Errorf("of two bad files, the page says %q", said)
 	}
+}
+
+// TestWorkshop predicts wrongly in one exercise, and goes on to the next.
+func TestWorkshop(t *testing.T) {
+	needStage(t)
+	exercise := demos(t)[0].Predict
+	p := openPage(t)
+	p.click("#workshop")
+	p.waitFor("#predict-ask")
+	if p.has("#level-1") || p.has("#answer") {
+		t.Error("the answer is in view before the prediction")
+	}
+	p.shoot("exercise")
+	wrong := (exercise.Right + 1) % len(exercise.Choices)
+	p.click("#predict-" + strconv.Itoa(wrong+1))
+	p.waitFor("#level-1")
+	if said := p.text("#judgement"); !strings.Contains(said, exercise.Choices[wrong]) || !strings.Contains(said, "The answer is: "+exercise.Choices[exercise.Right]) {
+		t.Errorf("the page says %q", said)
+	}
+	p.shoot("exercise-answer")
+	p.click("#exercise-next")
+	p.wait("the next exercise", `document.querySelector("#exercise-number")?.textContent.startsWith("Exercise 2") && document.querySelector("#predict")`)
+	p.reload()
+	p.waitFor("#predict")
+	p.click("#back")
+	p.waitFor("#kept .open")
+	p.click("#workshop")
+	p.waitFor("#judgement")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 
 	caches "github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/site"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -191,6 +192,7 @@ type demoCard struct {
 	Name, Title, Question string
 	Opens                 string
 	Lesson                []string
+	Predict               site.Prediction
 	References            uint64
 }
 

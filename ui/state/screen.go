@@ -17,6 +17,7 @@ type Screen struct {
 	Open      string // key of the analysis; "": the first screen
 	Other     string // key of the analysis that it is compared with; "": none
 	Demo      string // the demo that a link leads to, by its name; an open one has Open
+	Exercise  int    // of the workshop, from 1; 0: none
 	Tab       Tab
 	Facts     bool              // the facts below the diagnosis are unfolded
 	LineBytes uint32            // 0: the profile's default
@@ -143,6 +144,7 @@ var settings = []setting{
 	word("interleave", func(s *Screen) *string { return &s.Interleave }),
 	word("sdcm", func(s *Screen) *string { return &s.Model }),
 	{"granule", func(s *Screen) string { return positive(uint64(s.Granule)) }, func(s *Screen, text string) { s.Granule = int(min(parse(text, 16), 2)) }},
+	counted("exercise", 8, func(s *Screen) *int { return &s.Exercise }),
 	counted("window", 16, func(s *Screen) *int { return &s.Window }),
 	counted("from", 16, func(s *Screen) *int { return &s.Flow[0] }),
 	counted("to", 16, func(s *Screen) *int { return &s.Flow[1] }),

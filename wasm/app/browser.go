@@ -120,9 +120,33 @@ func (b *browser) Demos() []ui.Demo {
 			s := lesson.Index(j)
 			d.Lesson = append(d.Lesson, ui.Sentence{Text: s.Get("textContent").String(), Tab: state.TabOf(s.Get("dataset").Get("view").String())})
 		}
+		if p := card.Call("closest", ".card").Call("querySelector", "[data-predict]"); p.Truthy() {
+			attributes := p.Get("dataset")
+			d.Ask, d.Why = attributes.Get("predict").String(), attributes.Get("why").String()
+			d.Right, _ = strconv.Atoi(attributes.Get("right").String())
+			choices := p.Get("children")
+			for j := range choices.Length() {
+				d.Choices = append(d.Choices, choices.Index(j).Get("textContent").String())
+			}
+		}
 		b.demos = append(b.demos, d)
 	}
 	return b.demos
+}
+
+// Remember keeps a short text in this browser.
+func (b *browser) Remember(name, text string) {
+	defer func() { _ = recover() }() // storage is off
+	js.Global().Get("localStorage").Call("setItem", name, text)
+}
+
+// Remembered returns it; "" if there is none.
+func (b *browser) Remembered(name string) (text string) {
+	defer func() { _ = recover() }()
+	if v := js.Global().Get("localStorage").Call("getItem", name); v.Type() == js.TypeString {
+		text = v.String()
+	}
+	return text
 }
 
 // Copy puts text on the clipboard.
