@@ -342,10 +342,11 @@ func readLines(text string) (h hierarchy.Hierarchy, err error) {
 
 // cell is the one that is picked on the map of sets and ways.
 func (a *App) cell() state.Cell {
-	if a.Screen.Cell != (state.Cell{}) {
-		return a.Screen.Cell
+	c := a.Screen.Cell
+	if c == (state.Cell{}) {
+		c = state.DefaultCell(a.Levels(), uint32(a.result.View.LineBytes))
 	}
-	return state.DefaultCell(a.Levels(), uint32(a.result.View.LineBytes))
+	return a.result.View.Counted(c, false)
 }
 
 // PickCell picks a cache of the map.
@@ -355,7 +356,8 @@ func (a *App) PickCell(c state.Cell) {
 		return
 	}
 	s := a.Screen
-	s.Cell = c.Move(0, 0)
+	c = c.Move(0, 0)
+	s.Cell = r.View.Counted(c, c.Log2Sets < a.cell().Log2Sets)
 	a.adjust("cell", s)
 	a.Port.Announce(r.View.CellSentence(s.Cell))
 }

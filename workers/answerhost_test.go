@@ -96,10 +96,10 @@ func TestAnswerHost(t *testing.T) {
 	a.ask(6, "oracle")
 	a.wants(6, "", `ask message: byte 1: want a name of who answers, not "oracle"`+builds)
 	a.send(workers.Message{Type: workers.TypeAsk, Job: 7, Body: []byte("nonsense")})
-	a.wants(7, "", "ask message: byte 0: want version 6 of the protocol"+builds)
+	a.wants(7, "", "ask message: byte 0: want version 7 of the protocol"+builds)
 	a.send(workers.Message{Type: workers.TypeSubject, Body: []byte("nonsense")})
 	a.ask(8, "echo", "x")
-	a.wants(8, "", "subject message: byte 0: want version 6 of the protocol"+builds)
+	a.wants(8, "", "subject message: byte 0: want version 7 of the protocol"+builds)
 	a.end()
 }
 

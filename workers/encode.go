@@ -26,7 +26,7 @@ import (
 //
 // The version distinguishes damage from a page and a worker of different builds, which meet if a
 // browser has one of them in its cache.
-const protocolVersion = 6
+const protocolVersion = 7
 
 // BodyError reports that a message's body cannot be read.
 type BodyError struct {
@@ -206,6 +206,7 @@ func (b *body) spec(s *analysis.Spec) {
 	b.number(&s.SkipBad, "the bad records to tolerate")
 	b.flag(&s.Mergeable, "the mergeable flag")
 	below(b, &s.Analyses, 1<<32, "the analyses")
+	below(b, &s.SetNumbers, 1<<32, "the numbers of sets")
 	b.number(&s.Start, "the segment's start")
 	b.numbers(&s.Utilisation, "the capacities")
 	b.list(&s.UtilisationWays, "the ways")

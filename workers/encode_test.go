@@ -126,8 +126,8 @@ func TestDecodeNamesTheFault(t *testing.T) {
 		body []byte
 		want string
 	}{
-		{"empty", nil, "progress message: byte 0: want version 6 of the protocol"},
-		{"other version", append([]byte{9}, whole[1:]...), "progress message: byte 0: want version 6 of the protocol"},
+		{"empty", nil, "progress message: byte 0: want version 7 of the protocol"},
+		{"other version", append([]byte{9}, whole[1:]...), "progress message: byte 0: want version 7 of the protocol"},
 		{"cut off", whole[:2], "progress message: byte 1: want the bytes read"},
 		{"left over", append(bytes.Clone(whole), 0), "progress message: byte 32: want the end of the message"},
 		{"flag", append(bytes.Clone(whole[:len(whole)-7]), 2, 0, 0, 0, 0, 0, 0), "progress message: byte 25: want the ending flag"},

@@ -142,6 +142,9 @@ func (s Spec) Check() error {
 	if r := s.inOrder(); r != nil && s.Mergeable {
 		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "one of both: " + r.inOrder}
 	}
+	if s.SetNumbers&^stack.AllSetNumbers != 0 {
+		return &trace.OptionError{Option: "sets", Got: strconv.Itoa(int(s.SetNumbers)), Want: "numbers of sets up to 65,536"}
+	}
 	if s.Kinds&^trace.AllKinds != 0 {
 		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "kinds of references"}
 	}

@@ -2,6 +2,7 @@ package analysis_test
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -128,6 +129,7 @@ func naive(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.
 		}
 	}
 	l.Sets = &profile.SetTable{Depths: *stacktest.DepthsInLists(accessed)}
+	l.Sets.Omit(uint32(stack.AllSetNumbers &^ (cmp.Or(spec.SetNumbers, stack.AllSetNumbers) | 1)))
 	return l, references
 }
 
@@ -147,6 +149,9 @@ func specs(rng *rand.Rand, n int) analysis.Spec {
 	}
 	if rng.IntN(3) == 0 {
 		spec.Limit = 1 + rng.Uint64N(uint64(n))
+	}
+	if rng.IntN(2) == 0 {
+		spec.SetNumbers = stack.SetNumbers(1 + rng.UintN(uint(stack.AllSetNumbers)))
 	}
 	return spec
 }

@@ -403,10 +403,12 @@ func (p *Parallel) Restore(saved []byte) error {
 	if err != nil {
 		return err
 	}
-	analyses, err := restore(p.spec, from, func() *trace.Program { return p.header.Program })
+	spec := p.spec.continuing(from)
+	analyses, err := restore(spec, from, func() *trace.Program { return p.header.Program })
 	if err != nil {
 		return err
 	}
+	p.spec, p.intake.want = spec, spec
 	p.live.analyses, p.restored = analyses, from
 	p.runConcurrently()
 	p.live.restore(&from.Totals)

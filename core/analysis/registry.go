@@ -146,12 +146,29 @@ func (s Spec) has(a Analyses) bool {
 	return s.wants()&r.tag != 0 && !(s.Budget != nil && r.byLine) && (s.Sample == nil || r.inSample == nil || r.inSample(s.Sample))
 }
 
+// SetNumbers is a set of numbers of sets: bit a stands for 2^a sets.
+type SetNumbers = stack.SetNumbers
+
 // setNumbers returns the numbers of sets of set tables; 0: there are none.
 func (s Spec) setNumbers() stack.SetNumbers {
 	if !s.has(Sets) {
 		return 0
 	}
 	return cmp.Or(s.SetNumbers, stack.AllSetNumbers)
+}
+
+// continuing returns the spec for a run that continues from a profile: unless others were asked for, with the
+// numbers of sets that its tables have.
+func (s Spec) continuing(p *profile.Profile) Spec {
+	if s.SetNumbers == 0 && s.has(Sets) && len(p.Locality) > 0 && p.Locality[0].Sets != nil {
+		s.SetNumbers = numbersOf(p.Locality[0].Sets)
+	}
+	return s
+}
+
+// numbersOf returns the numbers of sets that a table counts.
+func numbersOf(t *profile.SetTable) stack.SetNumbers {
+	return stack.AllSetNumbers &^ stack.SetNumbers(t.Omitted)
 }
 
 // wants returns the analyses that were asked for, and those that they need.

@@ -211,10 +211,12 @@ func (r *Runner) Restore(saved []byte) error {
 	if err != nil {
 		return err
 	}
-	analyses, err := restore(r.spec, p, r.program)
+	spec := r.spec.continuing(p)
+	analyses, err := restore(spec, p, r.program)
 	if err != nil {
 		return err
 	}
+	r.spec, r.intake.want = spec, spec
 	r.analyses, r.header = analyses, p.Input.Header
 	r.feed.restore(&p.Totals)
 	r.intake.restore(&p.Totals, at)
@@ -256,7 +258,8 @@ func (s Spec) fits(p *profile.Profile) bool {
 	sizes := make([]uint32, len(p.Locality))
 	for i := range p.Locality {
 		sizes[i] = p.Locality[i].LineBytes
-		if (p.Locality[i].Sets != nil) != s.has(Sets) {
+		t := p.Locality[i].Sets
+		if (t != nil) != s.has(Sets) || t != nil && s.SetNumbers != 0 && numbersOf(t) != s.SetNumbers|1 {
 			return false
 		}
 	}

@@ -151,7 +151,7 @@ func Sets(l *profile.Locality) report.Table {
 	add := func(sets, ways, misses uint64) {
 		t.Add(report.Count(sets), report.Count(ways), report.Count(uint64(l.LineBytes)), report.Count(accesses), report.Count(misses))
 	}
-	for sets := uint64(1); sets < 1<<profile.SetCounts; sets <<= 1 {
+	for sets := range countedSets(l.Sets) {
 		for ways := uint64(1); ways <= profile.MaxWays; ways++ {
 			hits, _ := l.Sets.Hits(sets, ways)
 			add(sets, ways, accesses-hits)
@@ -179,7 +179,7 @@ func SetCauses(l *profile.Locality) report.Table {
 		return t
 	}
 	c := profile.NewCurve(l.Histogram(trace.AllKinds))
-	for sets := uint64(1); sets < 1<<profile.SetCounts; sets <<= 1 {
+	for sets := range countedSets(l.Sets) {
 		for ways := uint64(1); ways <= profile.MaxWays; ways++ {
 			hits, _ := l.Sets.Hits(sets, ways)
 			misses, full := c.Accesses-hits, c.Misses(sets*ways)
@@ -188,6 +188,17 @@ func SetCauses(l *profile.Locality) report.Table {
 		}
 	}
 	return t
+}
+
+// countedSets yields the numbers of sets that a table counts.
+func countedSets(t *profile.SetTable) func(yield func(sets uint64) bool) {
+	return func(yield func(uint64) bool) {
+		for a := 0; a < profile.SetCounts; a++ {
+			if t != nil && t.Counts(a) && !yield(1<<a) {
+				return
+			}
+		}
+	}
 }
 
 // SetsGrid summarises [Sets]: a row for each number of sets, and a column with the miss ratio for
@@ -204,13 +215,10 @@ func SetsGrid(l *profile.Locality) report.Table {
 		t.Columns = append(t.Columns, report.Column{Key: "miss_ratio_" + name, Label: label})
 	}
 	accesses := l.Accesses()
-	for sets := uint64(1); sets < 1<<profile.SetCounts; sets <<= 1 {
+	for sets := range countedSets(l.Sets) {
 		row := []report.Value{report.Count(sets)}
 		for ways := uint64(1); ways <= profile.MaxWays; ways <<= 1 {
-			hits, ok := l.Sets.Hits(sets, ways)
-			if !ok {
-				return t
-			}
+			hits, _ := l.Sets.Hits(sets, ways)
 			row = append(row, report.Share(accesses-hits, accesses))
 		}
 		t.Add(row...)

@@ -142,20 +142,23 @@ func LineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
 	return slices.Compact(sizes)
 }
 
+// SetNumbers returns the numbers of sets that set tables need to make the answer for each level exact.
+func SetNumbers(h hierarchy.Hierarchy) (numbers analysis.SetNumbers) {
+	for _, c := range h.Levels {
+		sets := c.Sets()
+		if !c.Full() && !c.Hashed && sets&(sets-1) == 0 && sets < 1<<profile.SetCounts && c.Ways <= profile.MaxWays {
+			numbers |= analysis.SetNumbers(sets)
+		}
+	}
+	return numbers
+}
+
 // setTables is the analysis of set tables if they make the answer for a level exact.
 func setTables(q Question) analysis.Analyses {
-	if NeedsSets(q.Levels()) {
+	if SetNumbers(q.Levels()) != 0 {
 		return analysis.Sets
 	}
 	return 0
-}
-
-// NeedsSets reports whether set tables make the answer for a level exact.
-func NeedsSets(h hierarchy.Hierarchy) bool {
-	return slices.ContainsFunc(h.Levels, func(c hierarchy.Cache) bool {
-		sets := c.Sets()
-		return !c.Full() && !c.Hashed && sets&(sets-1) == 0 && sets < 1<<profile.SetCounts && c.Ways <= profile.MaxWays
-	})
 }
 
 // oneCore says why there are no numbers by core.

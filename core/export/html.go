@@ -220,7 +220,11 @@ func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string)
 		p.raw("<th scope=\"col\">", strconv.Itoa(ways), map[bool]string{true: " way", false: " ways"}[ways == 1], "</th>")
 	}
 	p.raw("</tr></thead>\n<tbody>\n")
-	for sets := uint64(1); sets < 1<<profile.SetCounts; sets <<= 1 {
+	for a := range profile.SetCounts {
+		if !l.Sets.Counts(a) {
+			continue
+		}
+		sets := uint64(1) << a
 		p.raw("<tr><th scope=\"row\">", strconv.FormatUint(sets, 10), "</th>")
 		for ways := uint64(1); ways <= profile.MaxWays; ways <<= 1 {
 			p.shape(l, sets, ways, levels)

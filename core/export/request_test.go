@@ -12,6 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
@@ -19,7 +20,7 @@ import (
 func requested(t testing.TB, form string) *export.Request {
 	t.Helper()
 	p, steps := tracetest.Multiplication(6)
-	runner, err := analysis.NewRunner(analysis.Spec{}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
+	runner, err := analysis.NewRunner(analysis.Spec{SetNumbers: stack.AllSetNumbers}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
 	for err == nil {
 		err = runner.Step()
 	}

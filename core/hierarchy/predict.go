@@ -175,6 +175,10 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	if err != nil {
 		return err
 	}
+	if l := a.p.LocalityAt(c.LineBytes); l != nil && !c.Full() && !c.Hashed && l.Sets.Omits(c.Sets(), uint64(c.Ways)) {
+		return &trace.OptionError{Option: "cache", Got: c.String() + ", which has " + strconv.FormatUint(c.Sets(), 10) + " sets",
+			Want: "a number of sets that the profile counts; to have all, analyse the trace again with --sets all"}
+	}
 	asked, together := h.together(i)
 	var cores []coreMisses
 	var threads []profile.Core

@@ -182,6 +182,10 @@ func (l *Locality) codeWindows(c *coder) {
 func (l *Locality) codeSets(c *coder) {
 	l.sameLines(c)
 	l.Sets.code(c)
+	if l.Sets.Omitted != 0 || c.More() {
+		codec.Below(c.Coder, &l.Sets.Omitted, 1<<SetCounts)
+		c.Check(l.Sets.Omitted != 0, "a set table that omits no number of sets says so")
+	}
 }
 
 func (t *SetTable) code(c *coder) {

@@ -10,8 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Version is the newest version of the binary form that this package writes and reads.
-const Version = 5
+// Version is the newest version of the binary form that this package writes and reads. Profiles whose set
+// tables omit no number of sets have the one before.
+const Version = 6
 
 const (
 	magic  = "\x89SGP\r\n\x1a\n"
@@ -38,7 +39,7 @@ func (p *Profile) Encode() []byte {
 // The error is that of to.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
-	w.send(binary.AppendUvarint([]byte(magic), Version))
+	w.send(binary.AppendUvarint([]byte(magic), p.version()))
 	p.canonical(w)
 	var sum [32]byte
 	w.digest.Sum(sum[:0])
@@ -65,6 +66,15 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	}
 	w.put(endTag, sum[:])
 	return w.err
+}
+
+func (p *Profile) version() uint64 {
+	for i := range p.Locality {
+		if s := p.Locality[i].Sets; s != nil && s.Omitted != 0 {
+			return Version
+		}
+	}
+	return Version - 1
 }
 
 func (p *Profile) codeSources(c *coder) {

@@ -207,20 +207,42 @@ const (
 // and w ways hits exactly those with d < w. Row 0, one set, is the beginning of the histogram.
 type SetTable struct {
 	Depths [SetCounts][MaxWays]uint64
+	// Omitted has bit a for 2^a sets that were not counted: row a is zero. One set always is.
+	Omitted uint32
 }
 
 // Hits returns the exact number of accesses that hit in an LRU cache with this number of sets
 // and ways. ok is false if the number of sets is no power of two, or the table does not have
-// as many sets or ways.
+// this number of sets or as many ways.
 func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 	if t == nil || sets == 0 || sets&(sets-1) != 0 || sets >= 1<<SetCounts || ways == 0 || ways > MaxWays {
 		return 0, false
 	}
-	return sum(t.Depths[bits.TrailingZeros64(sets)][:ways]), true
+	a := bits.TrailingZeros64(sets)
+	return sum(t.Depths[a][:ways]), t.Counts(a)
 }
 
-// Add adds the counts of other.
+// Counts reports whether 2^a sets were counted.
+func (t *SetTable) Counts(a int) bool { return t.Omitted>>a&1 == 0 }
+
+// Omits reports whether a table has no answer for a cache only because its number of sets was not counted.
+func (t *SetTable) Omits(sets, ways uint64) bool {
+	return t != nil && sets > 0 && sets&(sets-1) == 0 && sets < 1<<SetCounts && ways <= MaxWays && !t.Counts(bits.TrailingZeros64(sets))
+}
+
+// Omit removes numbers of sets: bit a of omitted stands for 2^a.
+func (t *SetTable) Omit(omitted uint32) {
+	t.Omitted |= omitted
+	for a := range t.Depths {
+		if !t.Counts(a) {
+			t.Depths[a] = [MaxWays]uint64{}
+		}
+	}
+}
+
+// Add adds the counts of other. The sum has the numbers of sets that both have.
 func (t *SetTable) Add(other *SetTable) {
+	defer t.Omit(other.Omitted)
 	for a := range t.Depths {
 		for d := range t.Depths[a] {
 			t.Depths[a][d] += other.Depths[a][d]
@@ -228,9 +250,11 @@ func (t *SetTable) Add(other *SetTable) {
 	}
 }
 
+func (t *SetTable) empty() bool { return t.Depths == [SetCounts][MaxWays]uint64{} }
+
 // Counted returns the table, or nil: with sampled lines it was not counted and is zero.
 func (c *StackCounts) Counted() *SetTable {
-	if c.Sets == (SetTable{}) && c.Distances.Total() > 0 {
+	if c.Sets.empty() && c.Distances.Total() > 0 {
 		return nil
 	}
 	return &c.Sets
@@ -238,7 +262,7 @@ func (c *StackCounts) Counted() *SetTable {
 
 // Counted returns the table of the shared stack, or nil.
 func (d *Domain) Counted() *SetTable {
-	if d.Sets == (SetTable{}) && slices.ContainsFunc(d.Members, func(m Member) bool { return m.Distances.Total() > 0 }) {
+	if d.Sets.empty() && slices.ContainsFunc(d.Members, func(m Member) bool { return m.Distances.Total() > 0 }) {
 		return nil
 	}
 	return &d.Sets
@@ -253,8 +277,17 @@ func (t *SetTable) check(h *Histogram) error {
 			return &CheckError{"the depths in a single set differ from the histogram"}
 		}
 	}
-	finite := h.Total()
+	if !t.Counts(0) || t.Omitted>>SetCounts != 0 {
+		return &CheckError{"a set table omits one set, or more sets than there are"}
+	}
+	finite, last := h.Total(), 0
 	for a := range t.Depths {
+		if !t.Counts(a) {
+			if t.Depths[a] != [MaxWays]uint64{} {
+				return &CheckError{"a set table counts for numbers of sets that it omits"}
+			}
+			continue
+		}
 		var sum, before uint64
 		for d, n := range t.Depths[a] {
 			var carry uint64
@@ -262,11 +295,12 @@ func (t *SetTable) check(h *Histogram) error {
 				return &CheckError{"a set table counts more accesses than there are"}
 			}
 			if a > 0 {
-				if before += t.Depths[a-1][d]; before > sum {
+				if before += t.Depths[last][d]; before > sum {
 					return &CheckError{"a set table hits less with more sets of as many ways"}
 				}
 			}
 		}
+		last = a
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ package profile
 // said otherwise; a list is its length and then its members.
 //
 //	magic    8 bytes   89 53 47 50 0d 0a 1a 0a
-//	version  uv        5
+//	version  uv        5; 6 if a set table omits numbers of sets
 //	sections           until END.
 //	  tag      4 bytes ASCII
 //	  length   uv
@@ -29,7 +29,8 @@ package profile
 //	      mask of the bins that are not zero, then those bins; where they were
 //	      counted, the distinct lines of each row
 //	SETS  line bytes; for 2^0 to 2^16 sets each a mask of the depths from 0 to 31
-//	      that occur, then their counts. Behind the windows of its line size
+//	      that occur, then their counts; where some were omitted, a mask of these
+//	      numbers of sets. Behind the windows of its line size
 //	SITE  line bytes; flags: 1 data objects, 2 who touched a line before; list of
 //	      (capacity in lines, ways or 0); list of strings, which are their index below;
 //	      list of sites, each: mask of what differs from the site before, then of
@@ -191,7 +192,11 @@ var forms = []form{
 			c.above = p.Sharing[n-1].LineBytes
 		}
 		p.Sharing = append(p.Sharing, Sharing{})
-		p.Sharing[len(p.Sharing)-1].code(c)
+		s := &p.Sharing[len(p.Sharing)-1]
+		s.code(c)
+		if l := p.LocalityAt(s.LineBytes); l != nil && l.Sets != nil {
+			s.omit(l.Sets.Omitted)
+		}
 	}},
 	once("SCOH", func(p *Profile) bool { return p.Sites != nil && p.Sites.Coherent != nil }, (*Profile).codeCoherent),
 	optional("COMM", func(p *Profile) **Communication { return &p.Communication }),

@@ -145,6 +145,20 @@ func (s *Sharing) code(c *coder) {
 	})
 }
 
+// omit removes numbers of sets from all tables.
+func (s *Sharing) omit(omitted uint32) {
+	for i := range s.Cores {
+		k := &s.Cores[i]
+		k.Private.Sets.Omit(omitted)
+		k.Foreign.Sets.Omit(omitted)
+		k.Coherent.Sets.Omit(omitted)
+	}
+	for i := range s.Domains {
+		s.Domains[i].Sets.Omit(omitted)
+		s.Domains[i].Foreign.Sets.Omit(omitted)
+	}
+}
+
 func (s *StackCounts) code(c *coder) {
 	c.U64(&s.Cold)
 	s.Distances.code(c)
@@ -268,7 +282,7 @@ func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	if !estimated {
 		return t.check(h)
 	}
-	if *t != (SetTable{}) {
+	if !t.empty() {
 		return &CheckError{"stacks of sampled lines have set tables"}
 	}
 	return nil

@@ -17,13 +17,13 @@ func BenchmarkDistances(b *testing.B) {
 		fresh func() Taker
 	}{
 		{"exact", func() Taker { return stack.NewExact() }},
-		{"sets", func() Taker { return stack.NewSets(stack.DefaultSetNumbers) }},
+		{"sets", func() Taker { return stack.NewSets(stack.MostSetNumbers) }},
 		{"allsets", func() Taker { return stack.NewSets(stack.AllSetNumbers) }},
 		{"coherent", func() Taker { return NewLosing(0) }},
 		{"coherent1000", func() Taker { return NewLosing(1000) }},
 		{"coherent100", func() Taker { return NewLosing(100) }},
 		{"coherent10", func() Taker { return NewLosing(10) }},
-		{"plain", func() Taker { return NewPlain(stack.DefaultSetNumbers) }},
+		{"plain", func() Taker { return NewPlain(stack.MostSetNumbers) }},
 		{"allplain", func() Taker { return NewPlain(stack.AllSetNumbers) }},
 		{"cache", func() Taker { return new(Cache) }},
 		{"fenwick16", func() Taker { return NewFenwick(16) }},

@@ -22,7 +22,7 @@ func TestMarkedDepths(t *testing.T) {
 			lines[i] = lines[i] << shift % (1 << 61)
 			marked[i] = i/run%often == 0
 		}
-		numbers := rapid.SampledFrom([]stack.SetNumbers{stack.AllSetNumbers, stack.DefaultSetNumbers}).Draw(t, "numbers")
+		numbers := rapid.SampledFrom([]stack.SetNumbers{stack.AllSetNumbers, stack.MostSetNumbers}).Draw(t, "numbers")
 		m := stack.NewSets(numbers)
 		if rapid.Bool().Draw(t, "few numbers") {
 			m.FewNumbers()

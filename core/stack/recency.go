@@ -132,12 +132,18 @@ func (r *recency) leastOf(k int) int {
 }
 
 func (r *recency) visit(v visit) {
+	if r.numbers == 1 {
+		return
+	}
 	if r.visits = append(r.visits, v); len(r.visits) == visitRoom {
 		r.settle()
 	}
 }
 
 func (r *recency) access(v access) {
+	if r.numbers == 1 {
+		return
+	}
 	if r.accesses = append(r.accesses, v); len(r.accesses) == visitRoom {
 		r.settle()
 	}

@@ -30,8 +30,8 @@ func (t *SetDepths) Add(other *SetDepths) {
 // SetNumbers is a set of numbers of sets: bit a stands for 2^a sets.
 type SetNumbers uint32
 
-// DefaultSetNumbers are one set and 2^4 to 2^16 sets.
-const DefaultSetNumbers = AllSetNumbers &^ 0b1110
+// MostSetNumbers are one set and 2^4 to 2^16 sets.
+const MostSetNumbers = AllSetNumbers &^ 0b1110
 
 // AllSetNumbers are 2^0 to 2^16 sets.
 const AllSetNumbers SetNumbers = 1<<SetCounts - 1

@@ -163,6 +163,7 @@
       for (let a = 0; a < rows; a++) {
         for (let w = 1; w <= columns; w++) {
           const v = values[a * columns + w - 1], c = this.colour(v);
+          if (isNaN(v)) continue; // this number of sets was not counted
           const from = this.x(w), to = this.x(w + 1);
           ctx.fillStyle = css(c);
           ctx.fillRect(from, this.y(a), to - from + 0.6, this.row + 0.6);

@@ -1,8 +1,8 @@
 package state
 
 import (
+	"math"
 	"math/bits"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -71,6 +71,16 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 	return CellAnswer{Misses: uint64(number("misses")), Cold: uint64(number("cold")), Capacity: uint64(number("capacity")), Conflict: int64(number("conflict"))}
 }
 
+// Counted gives the nearest cell whose number of sets the profile counts, towards fewer sets or towards more.
+func (v *View) Counted(c Cell, fewer bool) Cell {
+	for c.valid() && v.Locality.Sets != nil && !v.Locality.Sets.Counts(c.Log2Sets) {
+		if c.Log2Sets++; fewer {
+			c.Log2Sets -= 2
+		}
+	}
+	return c
+}
+
 // DefaultCell is the cell of the first level in question that is one of a map of
 // lines of that size, or that of a usual first level.
 func DefaultCell(levels []hierarchy.Cache, lineBytes uint32) Cell {
@@ -125,6 +135,10 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 	}
 	for a := range m.Rows {
 		for w := range m.Columns {
+			if !v.Locality.Sets.Counts(a) {
+				m.Values = append(m.Values, math.NaN())
+				continue
+			}
 			answer := v.CellAnswer(Cell{a, w + 1})
 			value := Ratio(answer.Misses, v.Curve.Accesses)
 			if conflicts {
@@ -133,13 +147,20 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 			m.Values = append(m.Values, value)
 		}
 	}
-	m.Least, m.Most = slices.Min(m.Values), slices.Max(m.Values)
+	m.Least, m.Most = m.Values[0], m.Values[0] // of one set, which is always counted
+	for _, n := range m.Values {
+		if n < m.Least {
+			m.Least = n
+		} else if n > m.Most {
+			m.Most = n
+		}
+	}
 	for i, l := range levels {
-		if c, ok := cellOf(l); ok && v.hasLines(l) {
+		if c, ok := cellOf(l); ok && v.hasLines(l) && v.Locality.Sets.Counts(c.Log2Sets) {
 			m.Marks = append(m.Marks, HeatMark{Label: l.Name, Color: LevelColor(i), Cell: c})
 		}
 	}
-	m.Summary = v.setsSentence() + v.unmarked(levels)
+	m.Summary = v.setsSentence() + v.uncounted() + v.unmarked(levels)
 	return m
 }
 
@@ -155,7 +176,7 @@ func (v *View) setsSentence() string {
 	var worst, best Cell
 	var most, least int64
 	for a := range profile.SetCounts {
-		for w := 1; w <= profile.MaxWays; w++ {
+		for w := 1; w <= profile.MaxWays && v.Locality.Sets.Counts(a); w++ {
 			switch n := v.CellAnswer(Cell{a, w}).Conflict; {
 			case n > most:
 				worst, most = Cell{a, w}, n
@@ -175,6 +196,20 @@ func (v *View) setsSentence() string {
 		text += " They save most in one of " + v.cellWords(best) + ": " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit that would miss if it were fully associative."
 	}
 	return text
+}
+
+// uncounted says which numbers of sets the table omits.
+func (v *View) uncounted() string {
+	var list []string
+	for a := range profile.SetCounts {
+		if !v.Locality.Sets.Counts(a) {
+			list = append(list, strconv.Itoa(1<<a))
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	return " Not counted: " + strings.Join(list, ", ") + " sets; stackglass analyze --sets all counts them."
 }
 
 // cellWords name a cell: 64 sets, 8 ways (32 KiB).

@@ -74,7 +74,7 @@ func (s *lineSize) markedTable() profile.SetTable {
 	if s.sets == nil {
 		return s.marked
 	}
-	return profile.SetTable{Depths: *s.sets.MarkedDepths()}
+	return *s.tableOf(s.sets.MarkedDepths())
 }
 
 func (s *lineSize) measure(lines []trace.Line, distances []uint32) {

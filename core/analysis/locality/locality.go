@@ -45,7 +45,7 @@ var (
 func New(lineBytes []uint32, start uint64, mergeable bool, sets stack.SetNumbers) *Analysis {
 	a := &Analysis{start: start, SetNumbers: sets}
 	for _, n := range lineBytes {
-		s := &lineSize{Splitter: Splitter{Shift: uint(bits.TrailingZeros32(n))}, mergeable: mergeable}
+		s := &lineSize{Splitter: Splitter{Shift: uint(bits.TrailingZeros32(n))}, mergeable: mergeable, numbers: sets}
 		if sets != 0 {
 			s.sets = stack.NewSets(sets)
 			s.model = s.sets
@@ -125,6 +125,7 @@ const (
 type lineSize struct {
 	Splitter
 	model     stack.Model
+	numbers   stack.SetNumbers  // of its set table
 	sets      *stack.Sets       // the model, where it counts depths, or nil
 	shelved   *stack.Shelved    // the stack, where it is not in memory and there is no model; or nil
 	table     *profile.SetTable // what is not, or no more, in the model; or nil

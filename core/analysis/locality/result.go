@@ -63,9 +63,9 @@ func (s *lineSize) setTable() *profile.SetTable {
 	var t *profile.SetTable
 	switch {
 	case s.sets != nil:
-		t = &profile.SetTable{Depths: *s.sets.Depths()}
+		t = s.tableOf(s.sets.Depths())
 	case s.shelved != nil && s.shelved.Depths() != nil:
-		t = &profile.SetTable{Depths: *s.shelved.Depths()}
+		t = s.tableOf(s.shelved.Depths())
 	default:
 		return s.table
 	}
@@ -74,6 +74,13 @@ func (s *lineSize) setTable() *profile.SetTable {
 	}
 	return t
 }
+
+func (s *lineSize) tableOf(depths *stack.SetDepths) *profile.SetTable {
+	return &profile.SetTable{Depths: *depths, Omitted: Omitted(s.numbers)}
+}
+
+// Omitted returns what a set table of some numbers of sets omits.
+func Omitted(numbers stack.SetNumbers) uint32 { return uint32(stack.AllSetNumbers &^ (numbers | 1)) }
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {

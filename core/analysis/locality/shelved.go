@@ -41,7 +41,7 @@ const leastRoom = 1 << 16
 func NewShelved(lineBytes []uint32, sets stack.SetNumbers, b Budget) *Shelved {
 	a := &Shelved{near: New(lineBytes, 0, true, sets), far: New(lineBytes, 0, false, 0), budget: b}
 	for i, s := range a.far.sizes {
-		s.shelved = stack.NewShelved(a.shelf(i), sets)
+		s.shelved, s.numbers = stack.NewShelved(a.shelf(i), sets), sets
 		s.model = nil
 	}
 	a.makeRoom()
@@ -211,7 +211,7 @@ func (s *lineSize) touched(yield func(trace.Line) bool) {
 
 // again begins another segment, reusing memory.
 func (s *lineSize) again(start uint64) {
-	*s = lineSize{Splitter: Splitter{Shift: s.Shift}, model: s.model, sets: s.sets, mergeable: true, firstTouches: s.firstTouches[:0]}
+	*s = lineSize{Splitter: Splitter{Shift: s.Shift}, model: s.model, numbers: s.numbers, sets: s.sets, mergeable: true, firstTouches: s.firstTouches[:0]}
 	if s.sets != nil {
 		s.sets.Reset()
 	} else {

@@ -44,8 +44,13 @@ type other struct {
 
 func newCore(sets stack.SetNumbers, noting bool) *core {
 	c := &core{private: stack.NewSets(sets), coherent: stack.NewCoherent(), noting: noting}
+	c.omit(locality.Omitted(sets))
 	c.privateSets.model, c.coherentSets.model, c.foreignSets.model = c.private, c.coherent, marked{c.private}
 	return c
+}
+
+func (c *core) omit(omitted uint32) {
+	c.privateSets.omitted, c.coherentSets.omitted, c.foreignSets.omitted = omitted, omitted, omitted
 }
 
 // start begins with what was counted before, and with lines on the stacks, most recently used
@@ -239,8 +244,9 @@ func (m marked) Depths() *stack.SetDepths { return m.MarkedDepths() }
 
 // table sums what a model counted and what was counted before. A closed model is nil.
 type table struct {
-	before profile.SetTable
-	model  tabled
+	before  profile.SetTable
+	model   tabled
+	omitted uint32 // numbers of sets that nobody needs
 }
 
 func (t *table) sum() profile.SetTable {
@@ -248,6 +254,7 @@ func (t *table) sum() profile.SetTable {
 	if t.model != nil {
 		sum.Add(&profile.SetTable{Depths: *t.model.Depths()})
 	}
+	sum.Omit(t.omitted)
 	return sum
 }
 

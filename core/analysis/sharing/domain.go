@@ -40,6 +40,7 @@ type member struct {
 func newDomain(sets stack.SetNumbers, threads []uint32) *domain {
 	d := &domain{threads: threads, sets: stack.NewSets(sets)}
 	d.table.model, d.foreignTable.model = d.sets, marked{d.sets}
+	d.table.omitted, d.foreignTable.omitted = locality.Omitted(sets), locality.Omitted(sets)
 	d.directory.reset()
 	return d
 }

@@ -191,6 +191,9 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 		needed &^= analysis.Sharing // stacks of threads have to stay in memory
 	}
 	r.asked, r.analyses = q.Levels(), needed.String()
+	if q.Verb.Name == "what-if" && !q.Given("share") { // any part may be asked for
+		r.sets = ask.SetNumbers(r.asked) | 1
+	}
 	if (q.Verb.Name == "sites" || q.Verb.Name == "diagnose") && r.utilisation == nil {
 		r.levels = q.Caches().Levels // at whose sizes it is measured what of fetched lines is used
 	}

@@ -79,10 +79,10 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		if len(e.h.Levels) > 0 {
 			needed |= analysis.Sharing // threads have private caches, as in what-if
 		}
-		if ask.NeedsSets(e.h) {
+		if ask.SetNumbers(e.h) != 0 {
 			needed |= analysis.Sets
 		}
-		e.r.analyses, e.r.usual = needed.String(), false
+		e.r.analyses, e.r.usual, e.r.sets = needed.String(), false, ask.SetNumbers(e.h)|1
 	}
 	e.r.asked, e.r.levels = e.h, e.h.Levels // at whose sizes it is measured what of fetched lines is used
 	l, err := a.load(e.r, name, slices.Compact(lines))

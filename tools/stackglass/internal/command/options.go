@@ -15,6 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
@@ -29,10 +30,12 @@ type reading struct {
 	skipBad     uint64
 	strict      bool
 	mergeable   bool
-	analyses    string // as analysis.ParseAnalyses reads it; "": the default ones
-	usual       bool   // analysis.Usual unless the user names others
-	sample      string // as sample.Parse takes it; "": all
-	seed        uint64 // of the sample
+	analyses    string           // as analysis.ParseAnalyses reads it; "": the default ones
+	usual       bool             // analysis.Usual unless the user names others
+	sets        stack.SetNumbers // of set tables; 0: the default ones
+	setCounts   string           // all or most
+	sample      string           // as sample.Parse takes it; "": all
+	seed        uint64           // of the sample
 	memory      string
 	spill       string // folder for what does not fit in memory; "": nothing goes there
 	workers     uint
@@ -58,7 +61,7 @@ type reading struct {
 // traceOptions change how a trace is read, so they are refused for a profile.
 var traceOptions = []string{
 	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses",
-	"sample", "sample-seed", "utilisation", "previous", "cores", "domains", "spill",
+	"sample", "sample-seed", "utilisation", "previous", "sets", "cores", "domains", "spill",
 }
 
 // addReading adds the options of a verb that analyses a trace.
@@ -188,8 +191,17 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		Spill:       r.spill,
 		Spec: analysis.Spec{
 			Kinds: kinds, Skip: r.skip, Limit: r.limit, SkipBad: r.skipBad,
-			LineBytes: lineBytes, Mergeable: r.mergeable, Previous: r.previous, Analyses: analyses,
+			LineBytes: lineBytes, Mergeable: r.mergeable, SetNumbers: r.sets, Previous: r.previous, Analyses: analyses,
 		},
+	}
+	switch {
+	case r.changed("sets") == "": // a saved run continues with the numbers that it has
+	case r.setCounts == "all":
+		o.Spec.SetNumbers = stack.AllSetNumbers
+	case r.setCounts == "most":
+		o.Spec.SetNumbers = stack.MostSetNumbers
+	default:
+		return o, asUsage(&trace.OptionError{Option: "sets", Got: r.setCounts, Want: "all or most"})
 	}
 	if r.sample != "" {
 		s, err := sample.Parse(r.sample)

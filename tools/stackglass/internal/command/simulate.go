@@ -89,6 +89,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if s.r.sample != "" {
 		return nil, none, usagef("--sample: a simulation runs every access through the caches; a sample answers: stackglass what-if")
 	}
+	s.r.sets = ask.SetNumbers(h) | 1
 	o, err := s.r.options(a, ask.LineSizes(h))
 	if err != nil {
 		return nil, none, err
