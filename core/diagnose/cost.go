@@ -98,7 +98,7 @@ func (c *costs) measureOf(p *profile.Profile) (m measure) {
 	}
 	for i := range p.Sites.Code {
 		s := &p.Sites.Code[i]
-		m.scattered = append(m.scattered, scattered(s))
+		m.scattered = append(m.scattered, c.scattered(s, nearShare(s), c.steps[i]))
 		m.overlap = append(m.overlap, c.overlapBy(i, s.Kind, s.Stride(), nearShare(s)))
 	}
 	return m
@@ -114,7 +114,8 @@ func (c *costs) measured(p *profile.Profile, of *counts) (m measure) {
 		if n.accesses > mostInOne*n.references {
 			near = 1
 		}
-		m.scattered = append(m.scattered, scatteredBy(s.Stride(), near))
+		s.Number = p.Sites.Code[i].Number
+		m.scattered = append(m.scattered, c.scattered(&s, near, n.step))
 		m.overlap = append(m.overlap, c.overlapBy(i, s.Kind, s.Stride(), near))
 	}
 	return m
@@ -151,7 +152,6 @@ func (r *run) price() error {
 		r.out.levels = append(r.out.levels, h.Levels[k].Name)
 	}
 	c.steps = stepsOf(r)
-	c.run = c.measureOf(r.p)
 	if len(r.p.Blocks) > 0 {
 		if err := c.code(r); err != nil {
 			return err
@@ -160,6 +160,7 @@ func (r *run) price() error {
 		c.base = withoutCode * float64(r.p.Totals.AllReferences())
 		r.out.Notes = append(r.out.Notes, "the trace holds no code: each reference is taken to cost one cycle; compile the program with stackglass cc to know its own cycles")
 	}
+	c.run = c.measureOf(r.p)
 	parallel.Each(2, func(i int) {
 		if i == 0 {
 			r.count()
@@ -437,8 +438,15 @@ func stepsOf(r *run) []uint64 {
 }
 
 // scattered reports whether a site's accesses follow no order: neither are they at a
-// constant stride, nor is nearly each to a line that was used just before.
-func scattered(s *profile.Site) bool { return scatteredBy(s.Stride(), nearShare(s)) }
+// constant stride, nor is nearly each to a line that was used just before. Where addresses come from loads, no
+// prefetcher follows a stride from page to page.
+func (c *costs) scattered(s *profile.Site, near float64, step uint64) bool {
+	if c.program != nil && int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.ChasingSite != 0 &&
+		s.Stride() == profile.ConstantStride && step >= 1<<pageShift {
+		return near < mostlyNear
+	}
+	return scatteredBy(s.Stride(), near)
+}
 
 func scatteredBy(stride profile.Stride, near float64) bool {
 	return stride == profile.IrregularStride && near < mostlyNear
@@ -683,10 +691,10 @@ func (r *run) group() {
 		accesses := float64(s.Reuse.Accesses())
 		for l, cycles := range r.cost.site[i] {
 			at.wait += cycles
-			if scattered(s) {
+			if r.cost.run.scattered[i] {
 				at.irregular += cycles
 			}
-			if s.Stride() == profile.ConstantStride {
+			if s.Stride() == profile.ConstantStride && !r.cost.run.scattered[i] {
 				at.spaced += cycles
 			}
 			if s.Kind != trace.Load {
@@ -698,7 +706,7 @@ func (r *run) group() {
 			if of := r.cost.run.coherence[l]; of != nil {
 				at.coherence += min(cycles, r.cost.run.taken(i, l, r.cost.run.fetches(i)[l])*r.cost.latency[l])
 			}
-			if scattered(s) && cycles > dependentFrom*plain[l] && s.Kind == trace.Load {
+			if r.cost.run.scattered[i] && cycles > dependentFrom*plain[l] && s.Kind == trace.Load {
 				at.dependent += min(cycles, (cycles-plain[l])*overlapRandom/(overlapRandom-1))
 			}
 			if misses := r.cost.run.misses[l][i]; misses > 0 && accesses > 0 {

@@ -218,6 +218,9 @@ func (r *run) traversal(sites map[int]bool) rename {
 		hot[i] = true
 	}
 	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, threads: of.team, creates: r.creates(), joins: r.joins(), index: newSiteIndex(r.p)}
+	if of.team > 1 {
+		s.reuse = r.newReuse()
+	}
 	s.take = func(w *row) {
 		if w.index >= 0 && hot[w.index] && w.addr >= low && w.addr <= high && len(e.to) <= mostShared {
 			e.find(w.addr, true)

@@ -65,6 +65,7 @@ type siteCounts struct {
 	second, walks                     float64 // translations from the second buffer, and from the page table
 	low, high                         trace.Addr
 	grain                             uint64 // that divides all distances between references
+	step                              uint64 // the last constant stride
 }
 
 // claim is how often a thread made an atomic operation on the same word as before, and the last such word.
@@ -432,6 +433,7 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 	}
 	if c.team > 1 {
 		c.pages = map[trace.Addr]*page{}
+		s.reuse = r.newReuse()
 	}
 	if to == nil {
 		s.alloc, s.expect = s.allocated, s.ahead
@@ -680,6 +682,7 @@ func (s *replay) classify(c *siteCounts, i int, r *row, addr trace.Addr) {
 		class = profile.UnitStride
 	case by == l.stride:
 		class = profile.ConstantStride
+		c.step = uint64(magnitude(by))
 	}
 	c.strides[class]++
 	if below := c.grain - 1; by != l.stride && l.seen && c.grain != 1 && (c.grain&below != 0 || uint64(by)&below != 0) {

@@ -42,6 +42,7 @@ type schedule struct {
 	take    func(*row)
 	expect  func(m *member, from, to int)       // called with the numbers of rows that take gets soon; may be nil
 	index   *siteIndex                          // nil: references have none
+	reuse   *reuse                              // nil: there is one thread
 	order   *reorder                            // takes entries of blocks, too; nil: there is none
 	alloc   func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
 	joined  func()                              // all threads have met
@@ -191,6 +192,12 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 			r := &rows[at]
 			at++
 			*r = row{addr: b.Addr[i], bytes: b.Bytes[i], kind: kind, index: -1, thread: s.number}
+			if s.reuse != nil && (kind.IsReference() || kind == trace.Alloc) {
+				if kind == trace.Alloc && b.Arg != nil {
+					s.reuse.allocated(s.thread, r.addr, b.Arg[i])
+				}
+				r.addr = s.reuse.move(s.thread, r.addr)
+			}
 			if b.Site != nil {
 				r.site = b.Site[i]
 			}

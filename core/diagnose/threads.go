@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"path"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/report"
@@ -79,9 +80,15 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 	if int(b) >= len(r.cost.program.Blocks) {
 		return 0
 	}
+	last := uint32(0)
 	for head := r.cost.program.Blocks[b].Loop; head > 0; head = r.outer(head) {
 		if of := r.firstLine(head, file); of > 0 {
-			line = of
+			line, last = of, head
+		}
+	}
+	for n := range r.cost.program.Blocks { // a body may begin with code of a function that was inlined
+		if k := &r.cost.program.Blocks[n]; last > 0 && k.Loop == last && slices.Contains(k.Successors, last-1) && k.FirstLine == k.LastLine && path.Base(k.File) == path.Base(file) && k.FirstLine > line {
+			line = k.FirstLine
 		}
 	}
 	return line

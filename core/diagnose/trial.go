@@ -312,6 +312,9 @@ func (r *run) nest(g *group) {
 			g.repeated = 1
 		}
 	}
+	for _, of := range besides(t.Nest) {
+		try(of.nest, false, change.Fuse{First: of.path})
+	}
 	for _, of := range sinkable(t.Nest) {
 		try(of.nest, true, change.Interchange{Outer: of.path, Below: of.below})
 	}
@@ -424,7 +427,66 @@ func (r *run) nest(g *group) {
 			r.taken[of] = max(r.taken[of], partOf(g.wait, of.wait))
 		}
 	}
-	r.add(g.at, f)
+	at := g.at
+	if c, ok := b.change.(change.Fuse); ok {
+		at = r.secondOf(b.nest, c, at)
+	}
+	r.add(at, f)
+}
+
+// secondOf returns the place in the second of two loops that waits most.
+func (r *run) secondOf(n *loops.Nest, by change.Fuse, at *place) *place {
+	next := slices.Clone(by.First)
+	next[len(next)-1]++
+	second := next.Loop(n)
+	if second == nil {
+		return at
+	}
+	most := -1.0
+	for _, it := range leavesOf(second.Body) {
+		if s := r.loops.Place(it.Ref); s != nil && r.cost.bySite[s] != nil && r.cost.bySite[s].wait > most {
+			at = r.cost.bySite[s]
+			most = at.wait
+		}
+	}
+	return at
+}
+
+// besides finds loops that come one after the other, with references to variables alone between them, such as to the
+// counters of code that was not optimised. These move before both.
+func besides(n *loops.Nest) (list []sunkNest) {
+	var walk func(items []loops.Item, path change.Path)
+	walk = func(items []loops.Item, path change.Path) {
+		number, last, moved := 0, -1, false
+		for i := range items {
+			it := &items[i]
+			if !it.IsLoop() {
+				moves := it.Wild || slices.ContainsFunc(it.Steps, func(s int64) bool { return s != 0 })
+				if moved = moved || it.Ref.Kind.IsReference(); moves {
+					last = -1
+				}
+				continue
+			}
+			here := append(slices.Clone(path), number)
+			if last >= 0 && moved {
+				clone := n.Clone()
+				body := clone.Items
+				if len(path) > 0 {
+					body = path.Loop(clone).Body
+				}
+				between := slices.Clone(body[last+1 : i])
+				copy(body[last+len(between):], body[last:last+1])
+				copy(body[last:], between)
+				first := slices.Clone(here)
+				first[len(first)-1]--
+				list = append(list, sunkNest{nest: clone, path: first})
+			}
+			number, last, moved = number+1, i, false
+			walk(it.Body, here)
+		}
+	}
+	walk(n.Items, nil)
+	return list
 }
 
 // storedIn names the arrays that a nest stores to. A change of order is illegal if it breaks a dependence
@@ -903,15 +965,17 @@ func overwritten(a, b *loops.Item, depth int) float64 {
 	return share(over, all)
 }
 
-// onlyLoop returns the loop that makes all references of a loop; nil: there is none.
+// onlyLoop returns the loop in a loop's body, beside which a few references of a remainder may be; nil: there is none, or
+// there are several.
 func onlyLoop(l *loops.Item) (only *loops.Item) {
 	for i := range l.Body {
-		switch it := &l.Body[i]; {
-		case it.IsLoop() && only == nil:
-			only = it
-		case it.IsLoop() || it.Ref.Kind.IsReference():
+		if !l.Body[i].IsLoop() {
+			continue
+		}
+		if only != nil {
 			return nil
 		}
+		only = &l.Body[i]
 	}
 	return only
 }

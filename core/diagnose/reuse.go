@@ -1,0 +1,96 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// reuse gives memory that one thread gets after another one has freed it, and stacks that threads have one after the
+// other, addresses of their own. Threads that ran one after the other in the recording, because the machine was busy, run
+// at the same time in a replay, where each would have its own memory.
+type reuse struct {
+	stacks []extent           // by thread number; those that overlap the stack of an earlier thread
+	last   map[trace.Addr]use // of allocated blocks, by address
+	heap   []extent           // blocks that move, by address
+	number trace.Addr         // of new memory
+}
+
+// extent is memory, and how far it moves.
+type extent struct{ low, high, by trace.Addr }
+
+// use is who got a block last.
+type use struct {
+	thread uint32
+	by     trace.Addr
+}
+
+// apartBy is the distance between memory that moves.
+const apartBy trace.Addr = 1 << 48
+
+// mostUses is how many blocks are known.
+const mostUses = 1 << 16
+
+// newReuse finds the threads whose stacks overlap that of one before.
+func (r *run) newReuse() *reuse {
+	u := &reuse{last: map[trace.Addr]use{}}
+	if r.cost.program == nil {
+		return u
+	}
+	threads := r.cost.program.Threads
+	for i, t := range threads {
+		if t.StackLow >= t.StackHigh || !slices.ContainsFunc(threads[:i], func(of trace.Thread) bool { return of.StackLow < t.StackHigh && t.StackLow < of.StackHigh }) {
+			continue
+		}
+		for int(t.Number) >= len(u.stacks) && t.Number < 1<<16 {
+			u.stacks = append(u.stacks, extent{})
+		}
+		if int(t.Number) < len(u.stacks) {
+			u.number++
+			u.stacks[t.Number] = extent{t.StackLow, t.StackHigh, u.number * apartBy}
+		}
+	}
+	return u
+}
+
+// allocated takes a block that a thread gets.
+func (u *reuse) allocated(thread uint32, addr trace.Addr, bytes uint64) {
+	end := addr + min(bytes, ^addr)
+	if len(u.heap) > 0 {
+		u.heap = slices.DeleteFunc(u.heap, func(e extent) bool { return e.low < end && addr < e.high })
+	}
+	before, known := u.last[addr]
+	now := use{thread, before.by}
+	if known && before.thread != thread && u.number < 1<<12 {
+		u.number++
+		now.by = u.number * apartBy
+	}
+	if known || len(u.last) < mostUses {
+		u.last[addr] = now
+	}
+	if now.by != 0 {
+		i, _ := slices.BinarySearchFunc(u.heap, addr, func(e extent, addr trace.Addr) int { return cmp.Compare(e.low, addr) })
+		u.heap = slices.Insert(u.heap, i, extent{addr, end, now.by})
+	}
+}
+
+// move returns where an address of a thread is.
+func (u *reuse) move(thread uint32, addr trace.Addr) trace.Addr {
+	if int(thread) < len(u.stacks) {
+		if e := &u.stacks[thread]; addr >= e.low && addr < e.high {
+			return addr + e.by
+		}
+	}
+	if len(u.heap) == 0 || addr < u.heap[0].low || addr >= u.heap[len(u.heap)-1].high {
+		return addr
+	}
+	i, found := slices.BinarySearchFunc(u.heap, addr, func(e extent, addr trace.Addr) int { return cmp.Compare(e.low, addr) })
+	if !found {
+		i--
+	}
+	if i >= 0 && addr < u.heap[i].high {
+		return addr + u.heap[i].by
+	}
+	return addr
+}
