@@ -631,7 +631,7 @@ func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
 		return &dying{Carrier: c, ready: func() bool { return true }}, err
 	}
 	d.app.Offer(textItem())
-	d.wants("exit code 2", "as a partial analysis", `class="chip partial"`)
+	d.wants("exit code 2", "The partial result is kept", `class="chip partial"`)
 	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryPartial || e[0].References == 0 {
 		t.Errorf("kept: %+v", e)
 	}

@@ -317,7 +317,7 @@ func (a *App) sourceNote(f *state.Source) string {
 	case a.result == nil:
 		return f.Name + " is source code. Results that name it show its lines in Diagnosis and Code."
 	case v == nil:
-		return f.Name + " is source code; this result does not tell of any."
+		return f.Name + " is source code; this result has none."
 	case len(v.FilesNamed(f.Name)) == 0:
 		return f.Name + " is source code that this result does not name. It names " + someNames(v.Files()) + "."
 	case a.code.recorded != nil && slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return a.code.recorded.Lines(name) != nil }):

@@ -556,7 +556,7 @@ func (a *App) keepSnapshot(key, name string, snapshot []byte) string {
 			r.show(a.Screen.LineBytes)
 		}
 	})
-	return " What it had counted by then is kept, as a partial analysis."
+	return " The partial result is kept."
 }
 
 // command tells the running worker something.

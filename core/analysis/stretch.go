@@ -167,7 +167,7 @@ func short(err error) error {
 	return err
 }
 
-var errShort = errors.New("the index tells something else of a chunk")
+var errShort = errors.New("the index disagrees with a chunk")
 
 // Progress returns the numbers of references and distinct lines of the stretch so far.
 func (s *Stretcher) Progress() (references, lines uint64) {

@@ -38,7 +38,7 @@ var _ = Add(&Verb{
 		by, granularity := q.Text("by"), q.Text("granularity")
 		switch {
 		case granularity != "word" && by != "" && by != "flow":
-			return &Error{"--granularity " + granularity + ": --by " + by + " is told of words; only --by flow is told of lines and pages"}
+			return &Error{"--granularity " + granularity + ": --by " + by + " answers for words; only --by flow answers for lines and pages"}
 		case q.Is("false-sharing") && by != "":
 			return &Error{"--false-sharing and --by " + by + " exclude each other: each is one table"}
 		}
@@ -108,11 +108,11 @@ func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (d
 	}
 	for _, cache := range caches {
 		if cache.LineBytes != c.LineBytes() {
-			return nil, &Error{"--cache " + cache.Name + ": lines of " + strconv.FormatUint(uint64(cache.LineBytes), 10) + " bytes, and communication is told of lines of " +
+			return nil, &Error{"--cache " + cache.Name + ": lines of " + strconv.FormatUint(uint64(cache.LineBytes), 10) + " bytes, and communication was analysed for lines of " +
 				strconv.FormatUint(uint64(c.LineBytes()), 10) + "; give --line, or the same line size"}
 		}
 		if !cache.Full() {
-			doubts = append(doubts, cache.Name+": taken as fully associative, because depths in sets are not known of what is communicated")
+			doubts = append(doubts, cache.Name+": treated as fully associative, because the depths of transfers in sets are not known")
 		}
 	}
 	return doubts, nil

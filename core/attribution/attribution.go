@@ -267,7 +267,7 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 			warnings = append(warnings, hierarchy.Warning(cache+what))
 		}
 	}
-	warn(others, " has lines of another size than those at which sites are told apart: "+
+	warn(others, " has another line size than the analysis of sites: "+
 		"its misses are divided among sites by the latter, and how much of its lines is used is not known")
 	warn(own, " is private to a core, and the profile does not say which source lines cause coherence misses: "+
 		"the misses of each place are estimated as if all threads ran on one core; analyze the trace again to count them")

@@ -48,7 +48,7 @@ func NewEdges(p *trace.Program) *Edges {
 // it. Counts of a part of a trace do not balance.
 func (e *Edges) Check(p *trace.Program) error {
 	if len(e.Visits) != len(p.Blocks) || len(e.Taken) != len(p.Blocks) || len(e.Left) != len(p.Blocks) || len(e.Resumed) != len(p.Blocks) || len(e.Unmade) != len(p.Blocks) || len(e.Entered) != len(p.Functions) {
-		return errors.New("edges of " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, want those of the program: " +
+		return errors.New("edges of " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, want the program's: " +
 			strconv.Itoa(len(p.Blocks)) + " and " + strconv.Itoa(len(p.Functions)))
 	}
 	into := make([]uint64, len(p.Blocks))
@@ -62,7 +62,7 @@ func (e *Edges) Check(p *trace.Program) error {
 			into[p.Blocks[b].Successors[i]] += n
 		}
 		if out != e.Visits[b] {
-			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times and went on " + strconv.FormatUint(out, 10) + " times, want as many")
+			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times and continued " + strconv.FormatUint(out, 10) + " times, want as many")
 		}
 	}
 	callees := e.Callees(p)

@@ -36,13 +36,13 @@ func TestEdgesBalance(t *testing.T) {
 		change func(*Edges)
 		want   string
 	}{
-		{func(e *Edges) { e.Visits[2]++ }, "block body of f: ran 4 times and went on 3 times"},
+		{func(e *Edges) { e.Visits[2]++ }, "block body of f: ran 4 times and continued 3 times"},
 		{func(e *Edges) { e.Left[3]--; e.Visits[3]-- }, "block exit of f: ran 0 times and was come to 1 times"},
 		{func(e *Edges) { e.Resumed[0] = 2 }, "block entry of f: ran 1 times and was come to 3 times"},
 		{func(e *Edges) { e.Taken[1] = nil }, "block head of f: counts of 0 ways on, want 2"},
 		{func(e *Edges) { e.Entered[0] = 0 }, "block entry of f: ran 1 times and was come to 0 times"},
 		{func(e *Edges) { e.Unmade[1] = 1 }, "block head of f: 1 calls were not made"},
-		{func(e *Edges) { e.Left = nil }, "want those of the program: 4 and 1"},
+		{func(e *Edges) { e.Left = nil }, "want the program's: 4 and 1"},
 	} {
 		e := balanced()
 		test.change(e)

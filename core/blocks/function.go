@@ -97,7 +97,7 @@ func (s *System) order(n int, f *solved) *Error {
 			top := &stack[len(stack)-1]
 			b := top.block
 			if top.next == 0 && s.isUnknown(int(b)) {
-				return s.fail(int(b), "it is reached, and nothing is known of where it goes on",
+				return s.fail(int(b), "it is reached, and its successors are unknown",
 					"give its ways probabilities, or let all such branches be guessed")
 			}
 			next := p.Blocks[b].Successors

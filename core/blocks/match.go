@@ -74,7 +74,7 @@ func (m *Match) differs(a, b *trace.Function) string {
 		case !slices.Equal(x.Ops, y.Ops):
 			return "block " + Label(x) + " has other instructions in the other"
 		case !slices.EqualFunc(x.Successors, y.Successors, func(i, j uint32) bool { return i-a.First == j-b.First }):
-			return "block " + Label(x) + " goes on elsewhere in the other"
+			return "block " + Label(x) + " continues elsewhere in the other"
 		}
 	}
 	return ""

@@ -335,7 +335,7 @@ func (s *Sheet) fits(l *branch, system *System, at int) error {
 		want = append(want, Label(&system.program.Blocks[n]))
 	}
 	if !slices.Equal(want, l.ways) {
-		return s.fail(l.line, "block "+l.block+" of "+l.function+" goes on to "+strings.Join(want, " ")+", but the sheet says "+strings.Join(l.ways, " "),
+		return s.fail(l.line, "block "+l.block+" of "+l.function+" continues to "+strings.Join(want, " ")+", but the sheet says "+strings.Join(l.ways, " "),
 			"the sheet may be of another program, or of another build")
 	}
 	return nil

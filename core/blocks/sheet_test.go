@@ -127,7 +127,7 @@ func TestSheetErrors(t *testing.T) {
 		"enter main = 1/2":                              `p.txt:1: 1/2 times, want a whole number from 0 to 2^62`,
 		"resume main back = 1":                          `p.txt:1: main has no block back`,
 		"made main entry = 3/2":                         `p.txt:1: the share 3/2, want 0 to 1`,
-		"main head0 - | exit head1 = 1 : 2":             `p.txt:1: block head0 of main goes on to head1 exit, but the sheet says exit head1; the sheet may be`,
+		"main head0 - | exit head1 = 1 : 2":             `p.txt:1: block head0 of main continues to head1 exit, but the sheet says exit head1; the sheet may be`,
 		"main head0 - | head1 exit = 0.5":               `p.txt:1: 1 numbers for 2 ways; separate probabilities by commas, weights by colons`,
 		"main head0 - | head1 exit = 0.9, 0.2":          `p.txt:1: block head0 of main (a.c:1): its probabilities sum to 11/10, want 1; make them sum to 1`,
 		"main head0 - | head1 exit = 1.5, rest":         `p.txt:1: block head0 of main (a.c:1): the probability 3/2, want 0 to 1`,

@@ -48,7 +48,7 @@ func NewSystem(p *trace.Program) (*System, error) {
 		s.weights[b], all = all[:k:k], all[k:]
 		for _, next := range p.Blocks[b].Successors {
 			if uint64(next) >= uint64(len(p.Blocks)) {
-				return nil, s.fail(b, "it goes on to block "+strconv.Itoa(int(next))+", which is not there", "the program's tables are damaged; read them again")
+				return nil, s.fail(b, "it continues to block "+strconv.Itoa(int(next))+", which is not there", "the program's tables are damaged; read them again")
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func NewSystem(p *trace.Program) (*System, error) {
 		for b := f.First; b < f.First+f.Blocks; b++ {
 			for _, next := range p.Blocks[b].Successors {
 				if next-f.First >= f.Blocks {
-					return nil, s.fail(int(b), "it goes on to block "+strconv.Itoa(int(next))+" of another function", "the program's tables are damaged; read them again")
+					return nil, s.fail(int(b), "it continues to block "+strconv.Itoa(int(next))+" of another function", "the program's tables are damaged; read them again")
 				}
 			}
 		}

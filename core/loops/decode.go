@@ -314,7 +314,7 @@ func (r *decoder) params(id uint32) {
 		}
 	case s.wild:
 		if r.wild == 0 {
-			r.fail("wild leaves", uint64(len(t.nodes)), "fewer for so many bytes")
+			r.fail("wild leaves", uint64(len(t.nodes)), "fewer for this number of bytes")
 		}
 		r.wild--
 		t.params = append(t.params, 0)

@@ -192,7 +192,7 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	case it.Trips != 0:
 		return 0, wrong(path, "a loop without a body", "at least one item that it repeats, or no trip count")
 	case it.Wild && wild == nil:
-		return 0, wrong(path, "a wild leaf without addresses", "those of its reference, from SetWild")
+		return 0, wrong(path, "a wild leaf without addresses", "the addresses of its reference, from SetWild")
 	}
 	t := b.tree
 	ref, fresh := b.assembler.reference(*r)

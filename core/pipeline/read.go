@@ -64,7 +64,7 @@ func (r *reader) read(line string) error {
 	case content == "" || strings.HasPrefix(content, "#"):
 		return nil
 	case strings.HasPrefix(content, "\t"):
-		return errors.New("a tab, want blanks before what belongs to " + strconv.Quote(r.section))
+		return errors.New("a tab, want blanks before the members of " + strconv.Quote(r.section))
 	}
 	inside := len(content) < len(line)
 	if item, isItem := strings.CutPrefix(content, "- "); isItem && r.section == "notes" {

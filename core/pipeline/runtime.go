@@ -82,7 +82,7 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 		needed bool
 	}{{"visits", r.Visits, true}, {"transfers", r.Transfers, false}} {
 		if (list.needed || list.values != nil) && len(list.values) != len(t.Blocks) {
-			return nil, errors.New(list.name + " of " + strconv.Itoa(len(list.values)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
+			return nil, errors.New(list.name + " of " + strconv.Itoa(len(list.values)) + " blocks, want the program's: " + strconv.Itoa(len(t.Blocks)))
 		}
 	}
 	m := &maker{p: p, r: &r, out: &Runtime{Functions: make([]float64, len(t.Functions)), Blocks: make([]BlockTime, len(t.Blocks))}}

@@ -50,7 +50,7 @@ func TestRuntime(t *testing.T) {
 	if want := 1 + 18*1000 + 1.0; slides.Cycles != want || slides.Blocks[1].Bottleneck != Latency {
 		t.Errorf("one pass a block: %v cycles, want %v", slides.Cycles, want)
 	}
-	if _, err := p.Runtime(Run{Program: program()}); err == nil || !strings.Contains(err.Error(), "want those of the program: 3") {
+	if _, err := p.Runtime(Run{Program: program()}); err == nil || !strings.Contains(err.Error(), "want the program's: 3") {
 		t.Errorf("%v", err)
 	}
 }

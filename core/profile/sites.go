@@ -327,7 +327,7 @@ func (p *Profile) checkCoherent() error {
 		want.addCore(&cores.Cores[i].Coherent)
 	}
 	if code != want || p.Sites.Data != nil && data != want {
-		return &CheckError{"the coherent stacks of its sites or data objects do not add up to those of its cores"}
+		return &CheckError{"the coherent stacks of its sites or data objects do not add up to the stacks of its cores"}
 	}
 	return nil
 }

@@ -257,7 +257,7 @@ func check(levels []hierarchy.Cache, i int) error {
 	case i > 0 && c.Inclusion == hierarchy.Inclusive && c.LineBytes < largestLine(levels[:i]):
 		want = "lines at least as large as those above it, to be inclusive"
 	case i > 0 && c.Inclusion == hierarchy.Exclusive && c.LineBytes != levels[i-1].LineBytes:
-		want = "lines as large as those of " + levels[i-1].Name + " above it, to be exclusive"
+		want = "lines as large as in " + levels[i-1].Name + " above it, to be exclusive"
 	default:
 		return nil
 	}

@@ -198,7 +198,7 @@ func (b *build) link() (int, error) {
 		return b.io.run(b.compiler.path, b.original())
 	}
 	if len(b.line.sources()) > 0 && b.line.has(splitDebug) && b.debugs() {
-		b.note(splitDebug, " is left out in a link: the debug information is in what is linked")
+		b.note(splitDebug, " is left out in a link: the debug information is in the linked files")
 	}
 	args, status, err := b.linkArguments(folder)
 	if status != 0 || err != nil {

@@ -193,7 +193,7 @@ func TestLinkTimeOptimisationIsLeftOut(t *testing.T) {
 // TestSplitDebugOfLinks: it goes into the program, with a note.
 func TestSplitDebugOfLinks(t *testing.T) {
 	got := compiledByUs(t, newestClang(t), strings.Fields("-g -gsplit-dwarf hello.c -o hello"))
-	if want := "stackglass: note: -gsplit-dwarf is left out in a link: the debug information is in what is linked\n"; got.status != 0 || got.stderr != want {
+	if want := "stackglass: note: -gsplit-dwarf is left out in a link: the debug information is in the linked files\n"; got.status != 0 || got.stderr != want {
 		t.Errorf("status %d, said %q, want %q", got.status, got.stderr, want)
 	}
 }

@@ -85,7 +85,7 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 		list = append(list, pipeline.Level{Name: "L" + text(i, "level"), SizeBytes: kib << 10, Ways: uint32(ways)})
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%s tells of no data caches", dir)
+		return nil, fmt.Errorf("%s describes no data caches", dir)
 	}
 	return list, nil
 }

@@ -53,7 +53,7 @@ const (
 	guesses = "branches that are predicted wrongly: the code generator makes one of the selection that the model sees"
 	pages   = "translation of addresses, as it seems: nearly each store is to another page"
 	chased  = "translation of addresses: each load waits for one in another page; the probes find the same beyond 16 MiB"
-	shared  = "translation of addresses, and what others leave of the last cache, as it seems"
+	shared  = "translation of addresses, and probably the use of the last cache by others"
 	alike   = "loads that wait for stores to addresses which end in the same digits, as it seems"
 )
 
@@ -262,7 +262,7 @@ The machine it was made on: %[3]s. Its memory, as probes find it:
 		}
 		fmt.Fprintf(w, "| %s | %s | %v | %v | %v | %v |\n", l.Name, size, l.LatencyCycles, l.ReadCycles, l.WrittenCycles, l.ScatteredCycles)
 	}
-	fmt.Fprint(w, "\nCycles; those of lines are beyond their loads and stores in the first level.\n\n"+
+	fmt.Fprint(w, "\nCycles; the cycles of lines are added to their loads and stores in the first level.\n\n"+
 		"| kernel | n | data in | predicted | measured | error | limited by | far off, for |\n|---|---|---|---|---|---|---|---|\n")
 	var errors []float64
 	for i := range list {

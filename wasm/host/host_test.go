@@ -343,7 +343,7 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 }
 
 // A worker that is ended in the middle leaves a checkpoint, from which another
-// one goes on to the bytes of an uninterrupted run.
+// one continues to the bytes of an uninterrupted run.
 func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
 	const times = 4
 	part := din(1_000_000, 14)

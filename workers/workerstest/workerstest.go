@@ -143,7 +143,7 @@ func testClose(t *testing.T, c workers.Carrier) {
 			t.Errorf("got %v, want %v", err, workers.ErrClosed)
 		}
 	case <-time.After(patience):
-		t.Error("Receive goes on waiting after Close")
+		t.Error("Receive keeps waiting after Close")
 	}
 }
 

@@ -173,6 +173,6 @@ type UnknownError struct {
 }
 
 func (e *UnknownError) Error() string {
-	return "a row is of " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables tell of " +
+	return "a row is of " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables contain " +
 		strconv.Itoa(e.Known) + " only; the file is damaged or was joined from parts: capture it again, or analyse without " + e.Without
 }

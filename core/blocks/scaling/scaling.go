@@ -145,7 +145,7 @@ func check(names []string, runs []Run) error {
 		}
 		blocks := len(runs[0].Counts)
 		if len(r.Counts) != blocks || r.References != nil && len(r.References) != blocks || r.Reuse != nil && len(r.Reuse) != blocks {
-			return bad(number+strconv.Itoa(len(r.Counts))+" blocks", "those of the first run, "+strconv.Itoa(blocks)+", in all of its lists: runs of one build of the program")
+			return bad(number+strconv.Itoa(len(r.Counts))+" blocks", "as many as the first run, "+strconv.Itoa(blocks)+", in all of its lists: runs of one build of the program")
 		}
 		for j := range runs[:i] {
 			if slices.Equal(runs[j].Parameters, r.Parameters) {

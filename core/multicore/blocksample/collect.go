@@ -206,7 +206,7 @@ func (c *Collector) Consume(b *trace.Batch) error {
 // meet takes in a thread.
 func (c *Collector) meet(thread uint32) error {
 	if thread >= MostThreads {
-		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0, as mimicked traces have them, below " + strconv.Itoa(MostThreads)}
+		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0, as in synthesised traces, below " + strconv.Itoa(MostThreads)}
 	}
 	for uint64(len(c.threads)) <= uint64(thread) {
 		if len(c.stacks) == 0 || c.o.SharedBy > 0 && uint32(len(c.threads))%c.o.SharedBy == 0 {

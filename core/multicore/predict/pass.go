@@ -250,7 +250,7 @@ func (p *pass) result() (Result, error) {
 		r.Warnings = append(r.Warnings, "nothing tells how long blocks take, so by the cores' clocks every reference takes one cycle: name a processor, and trace blocks with their instructions")
 	}
 	if p.crowded {
-		r.Warnings = append(r.Warnings, hierarchy.Warning("SDCM is left out: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and stacks are kept of so many."))
+		r.Warnings = append(r.Warnings, hierarchy.Warning("SDCM is left out: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and stacks are kept for that number only."))
 	}
 	if p.runner != nil {
 		if err := p.model(&r); err != nil {

@@ -81,7 +81,7 @@ func (k *checker) all() {
 // order checks a chunk's tickets against those before.
 func (k *checker) order(c *chunk) {
 	if last, ok := k.last[c.thread]; ok && c.firstTicket < last {
-		k.tell(c.at, "thread "+decimal(uint64(c.thread))+" goes on with ticket "+decimal(c.firstTicket)+" after "+decimal(last)+": tickets never fall")
+		k.tell(c.at, "thread "+decimal(uint64(c.thread))+" continues with ticket "+decimal(c.firstTicket)+" after "+decimal(last)+": tickets never fall")
 	}
 	if c.firstTicket < k.floor {
 		k.tell(c.at, "ticket "+decimal(c.firstTicket)+", but chunks before said that only "+decimal(k.floor)+" and later ones would come")
@@ -172,7 +172,7 @@ func (k *checker) end(err error) {
 	case !e.Known && err == io.EOF:
 		k.tell(k.in.feed.at, "nothing tells how the run ended")
 	case e.Known && e.References != v.References:
-		k.tell(k.in.feed.at, "the end tells of "+decimal(e.References)+" references, the chunks of "+decimal(v.References))
+		k.tell(k.in.feed.at, "the end records "+decimal(e.References)+" references, the chunks of "+decimal(v.References))
 	}
 }
 
@@ -201,12 +201,12 @@ func (k *checker) index() {
 	default:
 		for i, c := range x.chunks {
 			if c != k.chunks[i] {
-				k.tell(at, "the index tells something else of the chunk at byte "+decimal(k.chunks[i].at))
+				k.tell(at, "the index disagrees with the chunk at byte "+decimal(k.chunks[i].at))
 			}
 		}
 		for i, table := range x.tables {
 			if table != k.r.tables[i] {
-				k.tell(at, "the index tells something else of the table at byte "+decimal(k.r.tables[i]))
+				k.tell(at, "the index disagrees with the table at byte "+decimal(k.r.tables[i]))
 			}
 		}
 	}

@@ -103,7 +103,7 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	faults, _ := faultsOf(t, file(func(*openChunk, *uint64) {}, 8, 5))
-	if want := "thread 1 goes on with ticket 5 after 8: tickets never fall"; len(faults) != 1 || faults[0] != want {
+	if want := "thread 1 continues with ticket 5 after 8: tickets never fall"; len(faults) != 1 || faults[0] != want {
 		t.Errorf("falling tickets: faults %q, want %q", faults, want)
 	}
 }

@@ -173,7 +173,7 @@ func (s *indexed) next(r *Reader) (*chunk, error) {
 	return c, nil
 }
 
-var errIndex = errors.New("the index tells something else of it")
+var errIndex = errors.New("the index disagrees with it")
 
 // notEOF distinguishes the end of a chunk from the end of the trace.
 func notEOF(err error) error {

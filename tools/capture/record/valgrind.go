@@ -28,7 +28,7 @@ func underValgrind(p program, out *os.File, o Options) (Result, error) {
 	c := conversion{text: text, out: bufio.NewWriterSize(out, 1<<20), facts: append(p.facts(),
 		trace.Fact{Name: "tool", Value: "valgrind --tool=lackey"},
 		trace.Fact{Name: "included", Value: "the program's own code and all libraries, from its loader on"},
-		trace.Fact{Name: "left out", Value: "what the kernel reads and writes, child processes; names of what lies at the addresses"})}
+		trace.Fact{Name: "left out", Value: "references of the kernel and of child processes; names of data at the addresses"})}
 	status, how, err := pass(cmd, o, func() error {
 		printed.Close() // the text ends with Valgrind
 		return c.read()

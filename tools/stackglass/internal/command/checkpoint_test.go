@@ -127,7 +127,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 		}
 		err := cmd.Wait()
 		over.Store(true)
-		if strings.Contains(stderr.String(), "going on behind") {
+		if strings.Contains(stderr.String(), "continuing after") {
 			resumed++
 		}
 		if err == nil {
@@ -172,7 +172,7 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	stdin := &interrupting{Reader: bytes.NewReader(content), at: len(content) / 2, interrupt: interrupt, over: over}
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, append([]string{"analyze", "-", "--checkpoint", "kept"}, more...), stdin, &stdout, &stderr)
-	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "the same command goes on from the checkpoint in kept", "interrupted")
+	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "the same command resumes from the checkpoint in kept", "interrupted")
 	if len(files(t, "kept")) != 1 {
 		t.Fatalf("the folder holds %q, want one checkpoint", files(t, "kept"))
 	}
@@ -205,7 +205,7 @@ func TestInterruptedGoesOn(t *testing.T) {
 			interruptAnalysis(t, options...)
 			expect(t, askWith(text, append([]string{"analyze", "-", "-o", "whole.sgp"}, options...)...), exitOK, warned(options)...)
 			got := askWith(text, append([]string{"analyze", "-", "-o", "a.sgp", "--checkpoint", "kept"}, options...)...)
-			expect(t, got, exitOK, append(warned(options), "standard input: going on behind")...)
+			expect(t, got, exitOK, append(warned(options), "standard input: continuing after")...)
 			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
 				t.Error("the profile differs from that of an uninterrupted run")
 			}
@@ -345,7 +345,7 @@ func TestSecondCommand(t *testing.T) {
 	}
 	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitUsage, "another run of the same analysis")
 	release()
-	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitOK, "going on behind")
+	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitOK, "continuing after")
 }
 
 // A folder that cannot be one is a mistake of the command line.

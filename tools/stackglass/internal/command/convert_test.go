@@ -126,7 +126,7 @@ func TestConvertUsage(t *testing.T) {
 		"convert a.lz4 -o b --to elf":           "--to elf, want sgt, lackey, din, csv",
 		"convert a.lz4 -o a.lz4":                "is the trace itself",
 		"convert a.lz4 -o b --kinds x":          "kinds",
-		"convert a.lz4 -o b --sample onoff=1/9": "--sample: convert writes references",
+		"convert a.lz4 -o b --sample onoff=1/9": "--sample: convert writes all references",
 		"convert":                               "as in: stackglass convert app.lackey.lz4",
 		"check a b":                             "2 are given: a, b",
 	} {

@@ -224,7 +224,7 @@ func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpo
 			if done > 0 {
 				far += ", " + strconv.Itoa(int(100*done)) + " % of the file"
 			}
-			fmt.Fprintln(a.stderr, "stackglass:", in.Name+": going on behind", far)
+			fmt.Fprintln(a.stderr, "stackglass:", in.Name+": continuing after", far)
 		},
 	}, nil
 }

@@ -162,7 +162,7 @@ func (v *validation) reasons(r simulate.Result) (list []string) {
 		}
 		if hits := run.WriteBacksReceived - run.WriteBackMisses; hits > 0 {
 			list = append(list, p.Cache.Name+" used "+strconv.FormatUint(hits, 10)+
-				" lines again because they were written back to it, and none for what hit above it; the prediction has them used when the program does")
+				" lines again because they were written back to it, and none for hits above it; the prediction has them used when the program does")
 		}
 	}
 	return list
