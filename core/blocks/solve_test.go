@@ -151,7 +151,7 @@ func naive(s *System) []*big.Rat {
 
 // hasUnknown tells whether a branch without weights is reached.
 func hasUnknown(err error) bool {
-	return strings.Contains(err.Error(), "nothing is known of where it goes on")
+	return strings.Contains(err.Error(), "its successors are unknown")
 }
 
 // Counts are those of the naive twin: as rational numbers the same, as floating-point
