@@ -283,7 +283,11 @@ func (d *Divided) claim() *stretching {
 	from, to, at := d.choose(gaps, references, max(want, 1))
 	wide := false
 	if d.wide {
-		first, last := d.whole(gaps[at], from, to)
+		g := gaps[at]
+		if at == 0 {
+			g.from++ // the live analyses are there
+		}
+		first, last := d.whole(g, from, to)
 		near := (to - from) / 4
 		if wide = max(first, from)-min(first, from) > near || max(last, to)-min(last, to) > near; !wide {
 			from, to = first, last
