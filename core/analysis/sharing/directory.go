@@ -13,6 +13,8 @@ type directory struct {
 	parts  []part
 	recent [recentLines]found
 	lines  int
+
+	touched uint64 // depends on entries that were read ahead
 }
 
 type found struct {
@@ -59,6 +61,22 @@ func (d *directory) entry(line trace.Line) *entry {
 		*r = found{line + 1, d.find(line)}
 	}
 	return r.entry
+}
+
+// expect reads the entries of lines, so that the machine's cache has them when they are needed. The reads do
+// not depend on each other, so that several of them wait for memory at a time.
+func (d *directory) expect(lines []trace.Line) {
+	touched := uint64(0)
+	for _, line := range lines {
+		if d.recent[line*0x9e3779b97f4a7c15>>(64-recentBits)].key == line+1 {
+			continue
+		}
+		h := hash(line)
+		if slots := d.parts[h>>(64-partBits)].slots; len(slots) > 0 {
+			touched += slots[home(h, len(slots))].key
+		}
+	}
+	d.touched = touched
 }
 
 func (d *directory) find(line trace.Line) *entry {

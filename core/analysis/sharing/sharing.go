@@ -336,6 +336,7 @@ func (s *lineSize) take(a *locality.Accesses) {
 
 // deal distributes accesses, losses and questions to their cores, in runs of accesses of one core.
 func (s *lineSize) deal(lines []trace.Line) {
+	s.all.directory.expect(lines)
 	questions := s.questions
 	for lo := 0; lo < len(lines); {
 		limit := len(lines)
