@@ -153,6 +153,7 @@ func codeStretch(s *analysis.Stretch, b *body) {
 	b.number(&s.First, "the first reference")
 	below(b, &s.Events, 1<<32, "the events")
 	b.flag(&s.Lone, "the flag of one core")
+	b.flag(&s.Whole, "the flag of whole chunks")
 }
 
 // EncodeSegment returns the binary form of s, which may have no profile, with a checksum: damage would

@@ -112,7 +112,7 @@ var small = []string{
 	"github.com/stackglass/stackglass/core/papers/sma",
 	"github.com/stackglass/stackglass/core/analysis/footprint", "github.com/stackglass/stackglass/core/analysis/nests",
 	"github.com/stackglass/stackglass/core/analysis/branches", "github.com/stackglass/stackglass/core/analysis/counters",
-	"github.com/stackglass/stackglass/core/loops/sgl",
+	"github.com/stackglass/stackglass/core/loops", "github.com/stackglass/stackglass/core/loops/sgl",
 	"github.com/stackglass/stackglass/core/analysis", "github.com/stackglass/stackglass/core/byfl", "github.com/stackglass/stackglass/core/trace",
 	"github.com/vugu/vugu/...", "github.com/hack-pad/...",
 	"fmt", "reflect", "compress/gzip", "context", "crypto/...", "errors", "io", "log", "os", "sort", "strconv", "strings",
@@ -247,7 +247,7 @@ var joined = []struct {
 	parts         []string
 }{
 	{"page.css", "\n", []string{"uplot.css", "app.css"}},
-	{"page.js", ";\n", []string{"charts.js", "tables.js", "heatmap.js", "uplot.js", "vugu.js", "start.js"}},
+	{"page.js", ";\n", []string{"charts.js", "tables.js", "uplot.js", "vugu.js", "start.js"}},
 }
 
 // joinParts makes them, and removes their parts.

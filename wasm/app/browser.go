@@ -32,8 +32,9 @@ type browser struct {
 	hashPaused bool // a hash was set just now
 
 	app      *ui.App
-	matrices map[string]*state.Matrix // passed on, by id; nil before matrix.js is loaded
-	graph    *state.Graph             // passed on; nil before graph.js is loaded
+	matrices map[string]*state.Matrix  // passed on, by id; nil before matrix.js is loaded
+	maps     map[string]*state.HeatMap // the same of heatmap.js
+	graph    *state.Graph              // passed on; nil before graph.js is loaded
 }
 
 func document() js.Value { return js.Global().Get("document") }

@@ -107,6 +107,26 @@ func (b *browser) connectTables(app *ui.App) {
 
 // Heat passes a map of sets and ways to heatmap.js.
 func (b *browser) Heat(m *state.HeatMap) {
+	first := b.maps == nil
+	if first {
+		b.maps = map[string]*state.HeatMap{}
+	}
+	b.maps[m.ID] = m
+	connect := func() {
+		script("Maps").Call("onPick", web.Function(func(args []js.Value) {
+			sets, ways := args[0].Int(), args[1].Int()
+			go b.app.MoveCell(sets, ways)
+		}))
+		for _, m := range b.maps {
+			setMap(m)
+		}
+	}
+	if !load(first, "heatmap", "Maps", connect) {
+		setMap(m)
+	}
+}
+
+func setMap(m *state.HeatMap) {
 	marks := list(len(m.Marks), func(i int) any {
 		mark := &m.Marks[i]
 		return map[string]any{"label": mark.Label, "color": mark.Color, "sets": mark.Cell.Log2Sets, "ways": mark.Cell.Ways}
@@ -197,12 +217,4 @@ func setGraph(g *state.Graph) {
 // Answerer starts the second program as a host of answers.
 func (b *browser) Answerer() (workers.Carrier, error) {
 	return web.Spawn(address("unpacker"), workers.AnswerHostName)
-}
-
-// connectMaps registers the callback of heatmap.js.
-func connectMaps(app *ui.App) {
-	script("Maps").Call("onPick", web.Function(func(args []js.Value) {
-		sets, ways := args[0].Int(), args[1].Int()
-		go app.MoveCell(sets, ways)
-	}))
 }

@@ -104,7 +104,6 @@ func begin(app *ui.App, page *browser) {
 	workers := element("workers")
 	workers.Set("length", min(workers.Get("length").Int(), 1+js.Global().Get("navigator").Get("hardwareConcurrency").Int()))
 	page.connectTables(app)
-	connectMaps(app)
 	script("Charts").Call("onMove", web.Function(func(args []js.Value) {
 		level, bytes := args[0].Int(), uint64(args[1].Float())
 		go app.Move(level, bytes)
