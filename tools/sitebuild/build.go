@@ -172,9 +172,6 @@ func (b *build) compile(file, folder string) error {
 	if err != nil {
 		return fmt.Errorf("changing the data of %s: %w", file, err)
 	}
-	if program, err = straighten(program); err != nil {
-		return fmt.Errorf("changing the code of %s: %w", file, err)
-	}
 	if err := writeSizes(filepath.Join("build", file+".sizes.txt"), program, names.Bytes()); err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 //     function's number times 2^16 and the number of a block, which grows by one or two from call to
 //     call. Folded to the step from the previous one; its last two digits are 0, which other numbers
 //     of 5 digits never need;
-//   - how many blocks a conditional branch leaves, which decreases with each block that ends before it.
-//     Folded to how many blocks it stays in: mostly one, the whole function;
+//   - how many blocks a branch leaves, which decreases with each block that ends before it. Folded to
+//     how many blocks it stays in: mostly one, the whole function, or two, its loop;
 //   - the table by which a function jumps to a block: each entry to the step from the previous one;
 //   - the target block of a jump, an i32.const before local.set 0: to the distance from the block
 //     behind the last call.
@@ -138,7 +138,7 @@ func (f *functionCode) instruction(op byte) {
 		f.number()
 	case op == opEnd:
 		f.depth--
-	case op == opBranch2:
+	case op == opBranch, op == opBranch2:
 		f.put(f.depth - f.number())
 	case op == opTable:
 		f.table()
@@ -150,7 +150,7 @@ func (f *functionCode) instruction(op byte) {
 		f.at += 4
 	case op == opF64:
 		f.at += 8
-	case op == opBranch, op == opCall, op >= opGet && op <= opGlobal:
+	case op == opCall, op >= opGet && op <= opGlobal:
 		f.number()
 	case op == opCall2, op >= opLoad && op <= opStore:
 		f.number()

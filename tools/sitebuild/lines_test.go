@@ -14,13 +14,8 @@ import (
 // compiled gives a small program for the browser.
 func compiled(t *testing.T) []byte {
 	t.Helper()
-	return compile(t, "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.Repeat(\"=\", 3)) }\n")
-}
-
-// compile returns a program as a wasm file.
-func compile(t *testing.T, source string) []byte {
-	t.Helper()
 	dir := t.TempDir()
+	source := "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.Repeat(\"=\", 3)) }\n"
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o644); err != nil {
 		t.Fatal(err)
 	}

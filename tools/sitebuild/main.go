@@ -3,8 +3,7 @@
 //
 //  1. app.wasm from ./wasm/app: the page's program and its worker's in one file; and unpack.wasm,
 //     from ./wasm/unpack/program, which it loads for rare compressions and for answers. Both are made
-//     faster after linking, see flow.go, and smaller: see lines.go, fold.go, symbols.go, segments.go and
-//     code.go;
+//     smaller after linking: see lines.go, fold.go, symbols.go, segments.go and code.go;
 //  2. wasm_exec.js, from GOROOT, with wasm/worker/unfold.js, which reverses fold.go and code.go;
 //  3. vugu.js, Vugu's helper script, from the pinned module: Vugu evals that string, which the page's
 //     policy forbids, so it is served as a file;
