@@ -95,7 +95,7 @@ func TestReadmePicture(t *testing.T) {
 	p.do("set the viewport", chromedp.EmulateViewport(1280, 800, chromedp.EmulateScale(1.4)))
 	p.click("#demo-array-list")
 	p.finished()
-	p.openView("3", "#preset")
+	p.openView("caches", "#preset")
 	eval[any](p, `document.documentElement.style.scrollbarWidth = "none"`)
 	p.drawn()
 	p.picture(file, chromedp.CaptureScreenshot())
