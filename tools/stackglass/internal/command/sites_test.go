@@ -36,7 +36,7 @@ func TestSitesSays(t *testing.T) {
 	}{
 		{"sites " + din, 2, `the trace tells neither sites nor instruction addresses, so there is nothing to rank; compile the program with "stackglass cc -- clang …"`},
 		{"sites " + none, 2, "the profile holds no sites; analyze the trace again with --analyses sites"},
-		{"sites --utilisation 32KiB " + none, 2, "is a profile, and what it covers was chosen"},
+		{"sites --utilisation 32KiB " + none, 2, "is a profile, and its extent was chosen"},
 		{"sites demo:matmul-naive --by module", 2, "want site, line, function, object"},
 		{"sites demo:matmul-naive --share 0", 2, "want a share of the misses, as in 90% or 0.9"},
 		{"sites demo:matmul-naive --top -1", 2, "want a whole number"},
