@@ -115,12 +115,11 @@ func TestTables(t *testing.T) {
 	p := openPage(t)
 	p.pick(trace)
 	p.finished()
-	for _, c := range []struct{ key, chart, verb string }{
-		{"3", "curve", "curve"},
-		{"2", "histogram", "histogram"},
+	for _, c := range []struct{ view, chart, verb string }{
+		{"caches", "curve", "curve"},
+		{"locality", "histogram", "histogram"},
 	} {
-		p.press(c.key)
-		p.waitFor("#" + c.chart + "-csv")
+		p.openView(c.view, "#"+c.chart+"-csv")
 		_, path := p.download(func() { p.click("#" + c.chart + "-csv") })
 		got, want := p.read(path), ask(t, c.verb, profile, "--format", "csv")
 		if !bytes.Equal(got, want) {
