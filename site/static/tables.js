@@ -192,7 +192,7 @@
         td.style.setProperty("--share", share);
         td.classList.toggle("share", share !== "");
         if (td.textContent === text) return;
-        if (kind === "code") colour(td, text, data.language, row.mark === "comment");
+        if (kind === "code" && data.language) colour(td, text, data.language, row.mark === "comment");
         else td.textContent = td.title = text;
       });
     }

@@ -345,7 +345,7 @@ func BlockSource(f *Source, first, last int) *Grid {
 	t := &Table{Caption: f.Name, Columns: []Column{{Name: "line"}, {Name: f.Name, Words: true}}, Rows: to - from + 1, Row: func(i int) []string {
 		return []string{strconv.Itoa(from + i), f.Lines[from+i-1]}
 	}}
-	return &Grid{Table: t, ID: "block-source", Order: f.Name + strconv.Itoa(from), Selected: -1, Code: []bool{false, true}, Mark: func(i int) string {
+	return &Grid{Table: t, ID: "block-source", Order: f.Name + strconv.Itoa(from), Selected: -1, Code: []bool{false, true}, Language: Language(f.Name), Mark: func(i int) string {
 		if from+i >= first && from+i <= last {
 			return "most"
 		}

@@ -195,7 +195,7 @@ type Grid struct {
 	// Mark gives a row's class in app.css; nil: none has one.
 	Mark func(i int) string
 	Code []bool // columns that are code: every blank counts
-	// Language is that of the code: see [Language].
+	// Language says how the code is coloured, as [Language] does; "": not at all.
 	Language string
 	// Shares gives a row's bars, 0 to 1, by column: -1, or no value, is none. Behind code it is how warm
 	// the ground is. nil: no row has bars.
