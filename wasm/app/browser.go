@@ -27,9 +27,9 @@ type browser struct {
 	grids   map[string]*state.Grid // passed on, by id
 	problem string                 // that was scrolled into view
 
-	hash       string // that waits to be set
-	hashWaits  bool
-	hashPaused bool // a hash was set just now
+	hash      string // that waits to be set
+	hashWaits bool
+	hashes    int // that were set within the last hashPause
 
 	app      *ui.App
 	matrices map[string]*state.Matrix  // passed on, by id; nil before matrix.js is loaded
@@ -185,29 +185,31 @@ func (b *browser) Hash() string {
 }
 
 // SetHash changes the URL's hash, without a hashchange event. To replace the hash takes browsers several
-// milliseconds, and Safari refuses it after 100 times in 30 seconds: of hashes that follow each other within
-// hashPause, as those of a slider, only the last one is set.
+// milliseconds, and Safari refuses it after 100 times in 30 seconds. So mostHashes are set at once, as for
+// single clicks and keys; of more that follow within hashPause, as those of a slider, only the last one is set.
 func (b *browser) SetHash(hash string, replace bool) {
 	switch {
 	case !replace:
 		b.finishHash()
 		writeHash("pushState", hash)
-	case b.hashPaused:
+	case b.hashes == mostHashes:
 		b.hash, b.hashWaits = hash, true
 	default:
 		writeHash("replaceState", hash)
-		b.hashPaused = true
+		b.hashWaits = false
+		b.hashes++
 		time.AfterFunc(hashPause, func() {
-			b.hashPaused = false
-			if b.hashWaits {
-				b.hashWaits = false
+			if b.hashes--; b.hashWaits {
 				b.SetHash(b.hash, true)
 			}
 		})
 	}
 }
 
-const hashPause = 300 * time.Millisecond
+const (
+	mostHashes = 4
+	hashPause  = 1250 * time.Millisecond
+)
 
 // finishHash sets the hash that waits, before a link is followed. It needs no lock: it does not wait.
 func (b *browser) finishHash() {
