@@ -45,6 +45,10 @@ type version struct {
 	from  []int              // by line of B: the line in A; -1: there is none
 }
 
+// mostPairs is the number of pairs of files up to which files of different names are matched: each pair
+// takes as long as a diff.
+const mostPairs = 64
+
 // read finds the versions of the files that two tables name, and reports whether any differ.
 func (v *versions) read(tables [2]*report.Table) (differ bool) {
 	var names [2][]string
@@ -65,8 +69,8 @@ func (v *versions) read(tables [2]*report.Table) (differ bool) {
 	for _, a := range names[0] { // files with other names: those that have most in common
 		best, most := "", 0.5
 		for _, b := range names[1] {
-			if v.of[a] == nil && v.back[b] == nil {
-				if s := sameShare(v.files[0].Lines(a), v.files[1].Lines(b)); s >= most {
+			if v.of[a] == nil && v.back[b] == nil && len(names[0])*len(names[1]) <= mostPairs {
+				if s := v.same(a, b); s >= most {
 					best, most = b, s
 				}
 			}
@@ -76,25 +80,24 @@ func (v *versions) read(tables [2]*report.Table) (differ bool) {
 		}
 	}
 	for _, f := range v.of {
-		differ = differ || f.names[0] != f.names[1] || !slices.Equal(v.files[0].Lines(f.names[0]), v.files[1].Lines(f.names[1]))
+		differ = differ || f.names[0] != f.names[1] || v.same(f.names[0], f.names[1]) < 1
 	}
 	return differ
 }
 
-// sameShare is the share of the longer file's lines that are in both.
-func sameShare(a, b []string) float64 {
+// same is the share of the longer file's lines that are in both, in the same order.
+func (v *versions) same(a, b string) float64 {
 	same := 0
-	for _, m := range sourcefile.MatchLines(a, b) {
+	for _, m := range v.files[0].Match(a, v.files[1], b) {
 		if m.Kept == sourcefile.Same {
 			same++
 		}
 	}
-	return float64(same) / float64(max(len(a), len(b), 1))
+	return float64(same) / float64(max(len(v.files[0].Lines(a)), len(v.files[1].Lines(b)), 1))
 }
 
 func (v *versions) pair(a, b string) {
-	lines := v.files[1].Lines(b)
-	f := &version{names: [2]string{a, b}, to: sourcefile.MatchLines(v.files[0].Lines(a), lines), from: make([]int, len(lines))}
+	f := &version{names: [2]string{a, b}, to: v.files[0].Match(a, v.files[1], b), from: make([]int, len(v.files[1].Lines(b)))}
 	for i := range f.from {
 		f.from[i] = -1
 	}

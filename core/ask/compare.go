@@ -10,7 +10,6 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
 // Summary is the question of a comparison that names none. It is about two runs, so it is not
@@ -91,7 +90,7 @@ func join(runs [2]*Run, d *report.Document, tables [2][]report.Table, doubts [2]
 		}
 	}
 	if a, b := runs[0].Profile, runs[1].Profile; a != nil && b != nil && len(a.Sources) > 0 && len(b.Sources) > 0 {
-		answers.MatchLines(tables, sourcefile.New(a.Sources), sourcefile.New(b.Sources))
+		answers.MatchLines(tables, runs[0].Files(), runs[1].Files())
 	}
 	compared := answers.Join(tables[0], tables[1])
 	for i := range compared {

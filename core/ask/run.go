@@ -46,6 +46,7 @@ type Run struct {
 
 	asker  *hierarchy.Asker
 	ranker *attribution.Ranker
+	files  *sourcefile.Files
 }
 
 // Folded is a loop-compressed trace.
@@ -82,7 +83,16 @@ func (r *Run) SourceText() func(file string, line uint32) string {
 	if r.Source != nil || r.Profile == nil || len(r.Profile.Sources) == 0 {
 		return r.Source
 	}
-	return sourcefile.New(r.Profile.Sources).Line
+	return r.Files().Line
+}
+
+// Files returns the source files that the profile keeps. Each run has one, since each file is unpacked, and
+// matched with other versions, only once.
+func (r *Run) Files() *sourcefile.Files {
+	if r.files == nil {
+		r.files = sourcefile.New(r.Profile.Sources)
+	}
+	return r.files
 }
 
 // Error says in a sentence why a question has no answer.

@@ -35,6 +35,9 @@ type Files struct {
 	all   []trace.SourceFile
 	paths []string
 	lines map[string][]string // by the name that was asked for
+
+	with    *Files // the other version's files, of which matches are kept
+	matches map[[2]string][]Match
 }
 
 // New returns the files of a profile or a program.
@@ -57,6 +60,19 @@ func (f *Files) Lines(name string) []string {
 	}
 	f.lines[name] = lines
 	return lines
+}
+
+// Match finds the lines of the file of a name in the file of a name among others: see [MatchLines]. It
+// keeps what it found for the last others.
+func (f *Files) Match(name string, others *Files, other string) []Match {
+	if f.with != others {
+		f.with, f.matches = others, map[[2]string][]Match{}
+	}
+	names := [2]string{name, other}
+	if _, known := f.matches[names]; !known {
+		f.matches[names] = MatchLines(f.Lines(name), others.Lines(other))
+	}
+	return f.matches[names]
 }
 
 // Line returns a line without the blanks around it and with single ones inside, "" if it is not
