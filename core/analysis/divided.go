@@ -39,8 +39,8 @@ type Divided struct {
 	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
 
 	helped trace.Kinds // events that helpers read
-	wide   bool        // the live analyses read more of them
-	narrow uint64      // references before which they did
+	wide   bool        // the run itself reads more events than helpers
+	narrow uint64      // number of references up to which it did
 }
 
 // Helper analyses stretches elsewhere. The goroutine that steps the run calls its methods,
@@ -67,8 +67,9 @@ type DividedOptions struct {
 	// SegmentReferences is the length of segments; 0 chooses it.
 	SegmentReferences int
 	MemoryBytes       uint64 // that the run may take, most of it for its analyses; 0: any
-	// Narrow has no events read that only analyses take for which no segment can be analysed: in segments,
-	// and once these analyses read no more rows. The run has no [Divided.State] then, which counts rows.
+	// Narrow leaves out the events of analyses that cannot be divided into segments, such as the folding of
+	// loops: in segments, and in the run itself once these analyses need no more rows. [Divided.State] fails
+	// then, since its positions count all rows.
 	Narrow bool
 }
 

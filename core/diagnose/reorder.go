@@ -7,13 +7,13 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// reorder interchanges loops of the code, each with one in it, in the recorded references: it keeps those of an
-// execution of the outer loop, and gives them by iterations of the inner one. So it needs no nest of constant strides,
-// as changes of the folded trace do.
+// reorder interchanges an outer loop and its inner loop in the recorded references. It keeps the references of
+// one execution of the outer loop, and passes them on in the order of the inner loop's iterations. Unlike changes
+// of the folded trace, it does not need constant strides.
 type reorder struct {
-	loop        []uint32 // by block: 1 + the block that heads the outer loop around it; around: in a function with such a loop
+	loop        []uint32 // by block: 1 + the first block of the outer loop around it; around: in a function with such a loop
 	turns       [][]row  // by iteration of the inner loop
-	inner       []bool   // blocks that head an inner loop
+	inner       []bool   // by block: it is the first of an inner loop
 	now         uint32   // outer loop that runs
 	at          int      // iteration of the inner loop; -1: before it
 	rows        int      // in turns
@@ -27,6 +27,9 @@ const around = ^uint32(0)
 
 // mostKept is the number of references from which on they are given before the outer loop ends: then it is cut into parts.
 const mostKept = 1 << 22
+
+// mostTurns is the number of iterations of the inner loop that are distinguished; later ones count as one.
+const mostTurns = 1 << 20
 
 // take takes a row of the trace.
 func (o *reorder) take(w *row) {
@@ -56,7 +59,7 @@ func (o *reorder) take(w *row) {
 				o.flush()
 			}
 		case o.inner[w.site]:
-			o.at++
+			o.at = min(o.at+1, mostTurns-1)
 		}
 	}
 }

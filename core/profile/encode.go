@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Version is the newest version of the binary form that this package writes and reads. Profiles whose set
-// tables omit no number of sets have the one before.
+// Version is the newest version of the binary form that this package writes and reads. A profile whose set
+// tables have all numbers of sets is written as version 5.
 const Version = 6
 
 const (

@@ -37,7 +37,7 @@ type recency struct {
 	visits   []visit                            // pending, while the lists follow falls
 	accesses []access                           // pending, while they follow accesses
 	lists    []lists                            // those that are made, by kept
-	depths   [setBits + 1][2 * depthRoom]uint64 // those of marked lines from depthRoom on
+	depths   [setBits + 1][2 * depthRoom]uint64 // from depthRoom on: of marked lines
 
 	sink uint64 // keeps touches from being optimised away
 }

@@ -62,8 +62,8 @@ func (f *Files) Lines(name string) []string {
 	return lines
 }
 
-// Match finds the lines of the file of a name in the file of a name among others: see [MatchLines]. It
-// keeps what it found for the last others.
+// Match calls [MatchLines] for a file and its other version, each found by its name. It keeps its results
+// until it is called with other files.
 func (f *Files) Match(name string, others *Files, other string) []Match {
 	if f.with != others {
 		f.with, f.matches = others, map[[2]string][]Match{}
