@@ -57,15 +57,22 @@ type CellAnswer struct {
 	Conflict int64  // what the sets add to that, or save
 }
 
-// CellAnswer returns a cell's row of the verb sets by cause; the profile has a table of sets.
+// CellAnswer returns a cell's row of the verb sets by cause. The profile has a table of sets, which counts
+// the cell's number of sets.
 func (v *View) CellAnswer(c Cell) CellAnswer {
 	if v.causes == nil {
 		if d, err := v.Run.Answer(v.question("sets").With("causes", "true")); err == nil {
 			v.causes = &d.Tables[0]
 		}
 	}
+	row := c.Ways - 1
+	for a := range c.Log2Sets { // the table has the numbers of sets that were counted
+		if v.Locality.Sets.Counts(a) {
+			row += profile.MaxWays
+		}
+	}
 	number := func(key string) float64 {
-		x, _ := cell(v.causes, c.Log2Sets*profile.MaxWays+c.Ways-1, key).Number()
+		x, _ := cell(v.causes, row, key).Number()
 		return x
 	}
 	return CellAnswer{Misses: uint64(number("misses")), Cold: uint64(number("cold")), Capacity: uint64(number("capacity")), Conflict: int64(number("conflict"))}

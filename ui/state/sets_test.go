@@ -66,6 +66,9 @@ func TestCellAnswersAddUp(t *testing.T) {
 		}
 		v := tabled(lines)
 		c := Cell{rapid.IntRange(0, profile.SetCounts-1).Draw(t, "log2 sets"), rapid.IntRange(1, profile.MaxWays).Draw(t, "ways")}
+		if rapid.Bool().Draw(t, "omits some") {
+			v.Locality.Sets.Omit(uint32(rapid.IntRange(0, 1<<profile.SetCounts-1).Draw(t, "omitted")) &^ (1 | 1<<c.Log2Sets))
+		}
 		a := v.CellAnswer(c)
 		if int64(a.Misses) != int64(a.Cold)+int64(a.Capacity)+a.Conflict || c.Log2Sets == 0 && a.Conflict != 0 {
 			t.Errorf("%+v: %+v", c, a)
