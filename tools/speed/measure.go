@@ -29,6 +29,9 @@ type question struct {
 
 const baseline = "baseline"
 
+// measured are the caches whose line utilisation the page measures, those of its first hierarchy.
+const measured = " --utilisation 32KiB,8,256KiB,8"
+
 // questions are measured for each program.
 var questions = []question{
 	{"histogram", "histogram $TRACE", "all"},
@@ -44,6 +47,8 @@ var questions = []question{
 	{"analyze, one worker", "analyze $TRACE --workers 1", "all"},
 	{"analyze text", "analyze $TEXT", "in the tab"},
 	{"analyze text, one worker", "analyze $TEXT --workers 1", "in the tab"},
+	{"analyze as the page does, one worker", "analyze $TRACE --workers 1" + measured, "in the tab"},
+	{"analyze text as the page does, one worker", "analyze $TEXT --workers 1" + measured, "in the tab"},
 	{"simulate", "simulate $TRACE --cache L1=32KiB,8 --cache L2=1MiB,16", "all"},
 	{"what-if", "what-if $TRACE --cache L1=32KiB,8 --cache L2=1MiB,16", "all"},
 	{"check", "check $TRACE", "all"},
