@@ -35,7 +35,7 @@ type Spec struct {
 	LineBytes []uint32    // line sizes, ascending, powers of two from 8 to 4,096; nil: 64
 	SkipBad   uint64      // bad records to tolerate
 	Mergeable bool        // keep the state of the run (addresses) in the profile
-	Analyses  Analyses    // which to run; 0: those of [Default]
+	Analyses  Analyses    // which to run; 0: [Default]
 
 	// SetNumbers are the numbers of sets of set tables; 0: all.
 	SetNumbers stack.SetNumbers

@@ -9,13 +9,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Plan divides a run among machines that share only the trace and what they send each other.
+// Plan divides a run among machines that share only the trace and the messages that they exchange.
 // The profile is that of a [Runner], byte for byte (MODELS §9):
 //
 //  1. [Stretcher]s analyse stretches as segments, anywhere and in any order.
 //  2. [JoinSegments] joins neighbouring segments to one, in any tree.
-//  3. [Plan.Finish] analyses the trace in front of the first stretch, which decides what
-//     analyses do later and no segment could know, and appends the joined segments.
+//  3. [Plan.Finish] analyses the trace up to the first stretch and appends the joined segments. Some decisions of the analyses depend on that beginning, which no segment sees.
 //
 // A run that cannot be divided has no stretches, and Finish does all of it.
 type Plan struct {
@@ -185,11 +184,11 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 	return join(spec.segmentTable(noProgram, lone), first, segments[1:]...)
 }
 
-// Finish returns the profile of the run: r, a reader of source from its beginning, is analysed
-// up to the first stretch, and rest, which is all stretches joined, is appended. If that is
-// impossible, Finish analyses the whole trace, and joined is false. The error is that of r, an
-// [*AppendError] if segments are missing, or [trace.ErrNotThere]. There is a profile of what
-// came before in any case.
+// Finish returns the profile of the run. It analyses r, a reader of source from its beginning, up
+// to the first stretch, and appends rest, which contains all stretches, joined. If that is
+// impossible, it analyses the whole trace, and joined is false. The error is an error of r, an
+// [*AppendError] if segments are missing, or [trace.ErrNotThere]; the profile then contains
+// everything before the error.
 func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile) (whole *profile.Profile, joined bool, err error) {
 	runner, err := NewRunner(p.spec, r)
 	if err != nil {

@@ -10,18 +10,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Divided is a [Runner] with helpers that read parts of the trace on their own, with the same
-// bytes as the result (MODELS §9). It is for files that can be read at any place; [Parallel] is
-// for all others.
+// Divided is a [Runner] with helpers that read parts of the trace on their own, with the same bytes
+// as the result (MODELS §9). It is for files that can be read at any place; [Parallel] is for all
+// others.
 //
-//  1. The live analyses read rows in order, in [Divided.Step], as those of a Runner do.
+//  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
 //  2. Helpers analyse segments further on, as long as the file's index shows that all will be
 //     done at about the same time.
-//  3. Where the live analyses come to a segment they append it and continue behind it. If it is
-//     not done yet it is cut short, and the rest is divided again.
+//  3. When the live analyses reach a segment, they append it and continue behind it. If it is unfinished, it is cut short, and the rest is divided again.
 //
-// That is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), with its last step
-// done as early as possible: what is analysed live need not be joined.
+// This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), with its last step done
+// as early as possible: the part that is analysed live need not be joined.
 type Divided struct {
 	*Runner
 	mover   trace.Mover // what the runner reads

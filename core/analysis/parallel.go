@@ -11,20 +11,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Parallel is a [Runner] on several processors, with the same bytes as the result (MODELS §9;
-// the scheme is that of PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse
-// distance analysis algorithm, IPDPS 2012).
+// Parallel is a [Runner] on several processors, with the same bytes as the result (MODELS §9; the
+// scheme is that of PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse distance
+// analysis algorithm, IPDPS 2012).
 //
 //  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit, a bad
 //     record or the end of a cut file are where they are for one processor, and any trace can
 //     be shared.
 //  2. The caller's goroutine has the live analyses read rows in order, in [Parallel.Step].
-//  3. Workers analyse segments further on. Where the live analyses come to one, they append it
-//     and continue behind it. If it is not done yet it is cut short, so that nobody waits.
+//  3. Workers analyse segments further on. When the live analyses reach a segment, they append it and continue behind it. If it is unfinished, it is cut short, so that nobody waits.
 //
 // PARDA gives each processor an equal part of the trace and joins all in the end. Here the live
-// analyses need not join what they analyse, and segments are as long as they have to be for
-// joining to cost little: see [sizes].
+// analyses need not join what they analyse, and segments are as long as they have to be for joining
+// to cost little: see [sizes].
 type Parallel struct {
 	spec    Spec
 	intake  intake
@@ -427,7 +426,7 @@ func (p *Parallel) Finish(state profile.State) *profile.Profile {
 	return p.Profile(state)
 }
 
-// Halt stops reading. What was read is still analysed; then Step returns [ErrStopped].
+// Halt stops reading. The records read so far are still analysed; then Step returns [ErrStopped].
 func (p *Parallel) Halt() {
 	p.mu.Lock()
 	p.halted = true

@@ -87,12 +87,11 @@ func register(list []registration) {
 	}
 }
 
-// Default are the analyses that run unless others are asked for: locality with
-// sets, so that nobody has to choose a cache before the run; where the trace has
-// several threads, how they share caches, and what they communicate if its tables
-// or its index tell of these threads, or two of them appear soon (see communication.Expects); and, where
-// it tells of code, sites, and of the counters those that cost little. How often each
-// byte is accessed is left out.
+// Default are the analyses that run unless the user chooses others: locality with sets, so that
+// nobody has to choose a cache before the run; if the trace has several threads, how they share
+// caches, and their communication if the trace's tables or index list the threads, or two of them
+// appear soon (see communication.Expects); and, if the trace has code, sites and the cheap
+// counters. Accesses per byte are not counted.
 const Default Analyses = 0
 
 // None are no analyses: a pass only counts, and feeds what stands beside it.

@@ -74,11 +74,12 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 	return run, nil
 }
 
-// Beside calls consume with the references of each batch, after the analyses, for what has a
-// result of its own, such as a simulation.
+// Beside calls consume with the references of each batch, after the analyses. It is for consumers
+// with results of their own, such as a simulation.
 func (r *Runner) Beside(consume func(*trace.Batch) error) { r.beside = consume }
 
-// BesideSites is Beside with the sites of references, and what the trace has told of its code.
+// BesideSites is Beside with the sites of references, and the part of the code that the trace has
+// described so far.
 func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trace.Batch) error) {
 	r.beside, r.references.sites = make(r.program), true
 }

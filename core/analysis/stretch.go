@@ -21,7 +21,7 @@ type Stretch struct {
 
 // Segment is the result of a stretch.
 type Segment struct {
-	Profile *profile.Profile // from which another goes on; nil: it could not be analysed
+	Profile *profile.Profile // that the next segment is appended to; nil: it could not be analysed
 	To      trace.Position   // where it ends: before its stretch does, if it was cut
 	Rows    uint64           // that were read, events included
 }

@@ -32,16 +32,15 @@ const (
 	Sets                               // depths in sets, for every number of sets; with locality
 	Sharing                            // stacks by thread, shared and coherent; with sets
 	Communication                      // what threads write and others use; with sites
-	Loops                              // the trace folded into loops; alone, with those of Default
+	Loops                              // the trace compressed to loops; only together with Default
 	Blocks                             // how often blocks run, and branches are taken; the same
 	Operations                         // of Counters those that cost little, as in Default
-	Footprint                          // how many lines a time of any length accesses; alone, with those of Default
+	Footprint                          // distinct lines in a window of any length; only together with Default
 	Regular                            // of Loops: give up early on a trace that does not fold, or has no code
 )
 
-// Usual are the analyses of the page and of the command, unless others are asked for:
-// Default, and what a diagnosis needs besides. They are not for profiles that are joined,
-// nor for samples.
+// Usual are the analyses of the page and of the command, unless the user chooses others: Default,
+// and the further ones of a diagnosis. They cannot be joined or sampled.
 const Usual = Loops | Regular | Blocks
 
 // registrations returns the table. Sites and sharing come before locality, which feeds them.
@@ -150,12 +149,12 @@ var loopBytes uint64 = nests.MostBytes
 
 // Wanted is what is asked of a sample.
 type Wanted struct {
-	LineBytes     uint32           // at which sites are told apart
+	LineBytes     uint32           // at which sites are distinguished
 	Sites         *sites.Options   // nil: not asked for, as in the following
 	Sharing       *sharing.Options // at all its line sizes
 	Communication bool             // with sites
-	// Program gives what the trace has told of its code, or nil. Decides is the same
-	// where communication is given up when no second thread appears.
+	// Program returns the part of the code that the trace has described so far, or nil. Decides
+	// returns the same if communication is given up when no second thread appears.
 	Program, Decides func() *trace.Program
 }
 

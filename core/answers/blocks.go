@@ -12,7 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Blocks lays out how often the blocks of a program run, and what they execute.
+// Blocks contains the tables of how often the blocks of a program run, and which operations they
+// execute.
 type Blocks struct {
 	System    *blocks.System
 	Solution  *blocks.Solution

@@ -54,7 +54,7 @@ var loose = report.Key{Columns: []string{"function"}, Without: []string{"file", 
 type Compared struct {
 	Key string // of the table
 	*report.Joined
-	Doubt string // about what belongs together, in a sentence; "" for none
+	Doubt string // a sentence on how rows were matched; ""
 }
 
 // Join joins the tables of two answers to the same question, each with the one
@@ -167,8 +167,8 @@ func (c *Compared) Rank(number string) (ok bool) {
 	return cell >= 0 || number == ""
 }
 
-// Brief is the table of what was joined for people: of tables with many rows
-// and many numbers a row it has the one number that is named, or the main one.
+// Brief returns a shorter table, for people: of a table with many rows and many numbers per row, it
+// contains the named number, or else the main one.
 func (c *Compared) Brief(number string) report.Table {
 	main := c.main()
 	if main == "" {
@@ -180,8 +180,9 @@ func (c *Compared) Brief(number string) report.Table {
 	return c.Pick(number).Brief(c.Key)
 }
 
-// Headline says in sentences what became of the estimated cycles and of the problems between two
-// diagnoses of runs with so many references; "" where something else was compared.
+// Headline returns sentences on how the estimated cycles and the problems changed between two
+// diagnoses. references are the lengths of the two runs. It returns "" if something else was
+// compared.
 func Headline(compared []Compared, references [2]uint64) (text string) {
 	for i := range compared {
 		switch c := &compared[i]; c.Key {
@@ -278,9 +279,9 @@ func Powers(curves ...*profile.Curve) (capacities []uint64) {
 	return append(capacities, lines)
 }
 
-// Mismatches says in sentences how the profiles a and b differ in what was
-// analysed, rather than in how the program behaves, and what to do. What is not
-// known of one of them, such as a result of another tool, is no difference.
+// Mismatches returns sentences on differences between the analyses of the profiles a and b, rather
+// than between the programs, and on how to avoid them. Facts that one of them lacks, such as a
+// result of another tool, are no difference.
 func Mismatches(a, b *profile.Profile) (list []string) {
 	differ := func(what, ofA, ofB, todo string) {
 		if ofA != ofB && ofA != "" && ofB != "" {

@@ -101,8 +101,8 @@ type Where struct {
 	First, Last uint32 // lines; 0: not known
 }
 
-// Where returns the source location of a loop: the function of its first reference with a known
-// one, and the lines of all its references in the same file.
+// Where returns the source location of a loop. It consists of the function of its first reference whose function is
+// known, and the lines of all its references in the same file.
 func (l *Loops) Where(loop int) (w Where) {
 	for _, r := range l.Refs(loop) {
 		s := l.Place(r)

@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// MulticoreQuestion is a Question about the trace of a run with one thread: what the
-// threads of its OpenMP program would do to machines of several cores (package
-// multicore/predict). Words are those of the command line; "" is the default of each.
+// MulticoreQuestion is a Question about the trace of a run with one thread: how the threads of its
+// OpenMP program would use the caches and the time of several cores (package multicore/predict).
+// Words are as on the command line; "" is the default.
 //
-// A reply comes after each number of cores, and has all that those before had. Its Bytes are the
-// encoded profile of the threads of Keep cores, once they are known. These are its tables, by their
-// keys; every one begins with a column cores, how many there are:
+// A reply comes after each number of cores, and contains the results of the earlier replies. Its
+// Bytes are the encoded profile of the threads of Keep cores, once they are known. These are its
+// tables, by their keys; each begins with a column cores, the number of cores:
 //
 //	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
-//	         mean_rate (of the caches' local ones, each weighing the same), low, high (of the global one);
-//	         global_off, mean_off: half of the interval that has the truth in 95 of 100 samples
-//	sampling level, method, windows, executions (so many windows there are), lines, accesses
-//	         (of lines, that were looked at), of (so many), share: what estimates rest on; there if there are some
+//	         mean_rate (of the caches' local rates, equally weighted), low, high (of the global one);
+//	         global_off, mean_off: half the width of the 95 % confidence interval
+//	sampling level, method, windows, executions (all windows), lines, accesses
+//	         (line accesses in the sample), of (all line accesses), share: present if rates are estimates
 //	cores    core, level, accesses, hits, misses, coherence_misses, local_rate
 //	work     core, references, cycles (of its own work; none without a processor)
-//	loops    source, schedule (that the program asks for), divided (by which it was), times, iterations,
+//	loops    source, schedule (of the program), divided (the schedule used), times, iterations,
 //	         fewest (iterations of one execution): the worksharing loops
-//	notes    text: what to know of the numbers, in sentences
-//	speedup  cycles, milliseconds, speedup, efficiency; what is lost as shares of all cores'
+//	notes    text: sentences about the numbers
+//	speedup  cycles, milliseconds, speedup, efficiency; losses as shares of all cores'
 //	         time: serial, imbalance, copied, caches, bandwidth; limit (the one that loses most)
 //
-// In the page another one, without that column, lists the processors, as for a ModelQuestion.
+// In the page another table, without that column, lists the processors, as for a ModelQuestion.
 //
-// Rates and shares are from 0 to 1. Methods are those of package hierarchy: "simulated" is
-// exact for the threads as they were mimicked, "sdcm" is a model of the same ones,
-// "sampled-sdcm" the same from a few of their lines, and "windowed-sdcm" from windows of blocks.
+// Rates and shares are from 0 to 1. Methods are as in package hierarchy: "simulated" is exact for
+// the synthesised threads, "sdcm" is a model of the same threads, "sampled-sdcm" the model from a
+// few of their lines, and "windowed-sdcm" from windows of blocks.
 type MulticoreQuestion struct {
 	Name   string // of the file, for messages
 	Format string // as for --input-format; "" finds out
@@ -46,9 +46,9 @@ type MulticoreQuestion struct {
 	Private                        []string // addresses that are private, as in 0x7f00-0x7fff; none: stacks
 	Machine                        []string // the hierarchy, a level a line (hierarchy.Lines)
 	Processor                      string   // whose time is wanted; "": no times
-	// SDCM says what the stack distance cache model is asked about, beside what is simulated:
-	// "sample", a few lines of the threads; "all", every access; "windows", some executions of
-	// each block, with more behind commas, as in windows,rate=0.05,least=100,weights=printed;
+	// SDCM selects the input of the stack distance cache model, which is computed besides simulated
+	// caches: "sample", a few lines of the threads; "all", every access; "windows", some executions
+	// of each block, with options after commas, as in windows,rate=0.05,least=100,weights=printed;
 	// "none". Keep is the number of cores whose profile is wanted, 0: none.
 	SDCM string
 	Keep uint32
@@ -106,8 +106,8 @@ func coresText(list []int) string {
 	return strings.Join(words, ", ") + " cores"
 }
 
-// CoresFacts is the key of another table of a reply: key and value of what is known of the
-// trace, as trace_format, regions (how many are parallel) and windows (how they are chosen).
+// CoresFacts is the key of another table of a reply: facts of the trace, as key and value, such as
+// trace_format, regions (the number of parallel regions) and windows (how they are chosen).
 const CoresFacts = "facts"
 
 // Question returns q as a Question.
@@ -128,8 +128,7 @@ type Series struct {
 	Points []SeriesPoint // by cores, as they are in the table
 }
 
-// SeriesPoint is a value with the interval that has the truth in 95 of 100 samples,
-// where it is an estimate.
+// SeriesPoint is a value, and its 95 % confidence interval if it is an estimate.
 type SeriesPoint struct {
 	Cores            int
 	Value, Low, High float64

@@ -186,8 +186,8 @@ func (f *Fields) Flag(name string, set *bool) {
 type ModelQuestion struct {
 	Machine   []string // the hierarchy in question, a level a line (hierarchy.Lines)
 	Processor string   // its name; "" for the default one
-	// Changes are lines of a file of probabilities, over what was measured or read:
-	// branches and parameters.
+	// Changes are lines of a branch-probability file, which replace measured or read ones: branches
+	// and parameters.
 	Changes string
 	// Function is 1 + the number of the function that is looked at, Block that of a block
 	// in the program; 0 for the ones that take most.

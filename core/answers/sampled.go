@@ -70,8 +70,8 @@ func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []u
 	}
 }
 
-// IsOfSample reports whether sites, threads and communication of a profile are those of a
-// sample of lines or accesses.
+// IsOfSample reports whether sites, threads and communication of a profile are of a sample of lines
+// or accesses.
 func IsOfSample(p *profile.Profile) bool { return p.Sampled.Chosen() }
 
 // Warnings about answers from a sample.

@@ -8,12 +8,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// MatchLines has the source lines of two versions of a program belong together by their text. Rows of A get
-// the file and the line of B; two columns more say where the line is in A, and what became of it. Tables
-// without files and lines, and tables of equal versions, stay as they are.
+// MatchLines matches the source lines of two versions of a program by their text. Rows of A get the
+// file and the line of B; two more columns contain the line's number in A, and whether it moved or
+// changed. Tables without files and lines, and tables of equal versions, stay as they are.
 //
-// a and b are the source files that the two profiles keep. A file without a version in the other profile is
-// matched by the number of its lines, as before.
+// a and b are the source files that the two profiles keep. A file without a version in the other
+// profile is matched by the number of its lines, as before.
 func MatchLines(tables [2][]report.Table, a, b *sourcefile.Files) {
 	v := versions{files: [2]*sourcefile.Files{a, b}, of: map[string]*version{}}
 	for i := range tables[0] {

@@ -65,7 +65,7 @@ type Machine uint8
 const (
 	NoCaches    Machine = iota
 	SomeCaches          // it may be
-	UsualCaches         // unless the user gives some, it is about those of Verb.Usual
+	UsualCaches         // by default it is about Verb.Usual
 	AllCaches           // it is about a hierarchy, which the user has to give
 )
 

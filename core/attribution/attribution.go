@@ -1,39 +1,39 @@
-// Package attribution attributes the misses of a cache hierarchy to source locations and data structures
-// (MODELS §15).
+// Package attribution attributes the misses of a cache hierarchy to source locations and data
+// structures (MODELS §15).
 //
-// A profile has the stack distances of each site in bins (analysis/sites), and those of all sites together
-// exactly. So the misses of a fully associative LRU level are exact by site if its capacity is the edge of
-// a bin. In the bin that contains the capacity, each site misses the same share as all accesses of the bin,
-// which is known, so that the sum is exact for every capacity.
+// A profile has the stack distances of each site in bins (analysis/sites), and the exact distances
+// of all sites together. So the misses of a fully associative LRU level are exact by site if its
+// capacity is the edge of a bin. In the bin that contains the capacity, each site misses the same
+// share as all accesses of the bin, which is known, so that the sum is exact for every capacity.
 //
-// If utilisation was measured for such a cache, fully associative or in sets, its count of fetched lines
-// is exact by site, and is used.
+// If utilisation was measured for such a cache, fully associative or in sets, its count of fetched
+// lines is exact by site, and is used.
 //
 // Any other set-associative level misses, in each bin, the share that SDCM expects at the bin's mean
-// distance (MODELS §5). These estimates are scaled to the prediction of hierarchy.Asker for the level.
-// If the level misses less, the misses beyond the certain ones are scaled down. If it misses more, bins
-// that may hit or miss take up the difference, and the rest belongs to no site: conflicts among few lines,
-// which distances do not attribute. Only utilisation, measured for the cache, does.
+// distance (MODELS §5). These estimates are scaled to the prediction of hierarchy.Asker for the level. If
+// the level misses less, the misses beyond the certain ones are scaled down. If it misses more, bins that
+// may hit or miss take up the difference, and the rest belongs to no site: conflicts among few lines, which
+// distances do not attribute. Only utilisation, measured for the cache, does.
 //
 // # Cores
 //
-// If a program's threads run on several cores, the sharing of a level determines which stack its misses
-// come from:
+// If a program's threads run on several cores, the sharing of a level determines which stack its
+// misses come from:
 //
-//   - A core's own cache: the coherent stack of the core that makes an access, which loses lines to other
-//     cores' stores (MODELS §6.4). The certain misses of a site are then its cores' first accesses to
-//     lines and its coherence misses. A coherence miss is caused by the store if the line was no deeper
-//     on the stack than the cache has lines when the store invalidated it; otherwise the cache had
-//     evicted the line before.
+//   - A core's own cache: the coherent stack of the core that makes an access, which loses lines to
+//     other cores' stores (MODELS §6.4). The certain misses of a site are then its cores' first
+//     accesses to lines and its coherence misses. A coherence miss is caused by the store if the
+//     line was no deeper on the stack than the cache has lines when the store invalidated it;
+//     otherwise the cache had evicted the line before.
 //   - A cache that all cores share: the stack of the whole trace.
-//   - A cache that some cores share: the stack of the whole trace, scaled to the prediction, because the
-//     stacks of some cores are not known by site.
+//   - A cache that some cores share: the stack of the whole trace, scaled to the prediction,
+//     because the stacks of some cores are not known by site.
 //
 // Utilisation is measured in one cache of all threads, and in private caches of the cores.
 //
-// For a sample of lines, the bins of sites are estimates, too, and do not add up to the histogram; they are
-// scaled to the prediction in the same way. The misses of all sites of a level and the rest always add up
-// to the prediction, and so do coherence misses.
+// For a sample of lines, the bins of sites are estimates, too, and do not add up to the histogram;
+// they are scaled to the prediction in the same way. The misses of all sites of a level and the
+// rest always add up to the prediction, and so do coherence misses.
 package attribution
 
 import (
@@ -236,8 +236,8 @@ const (
 	allCores
 )
 
-// Attribute predicts a hierarchy and attributes the misses of each level. The error and the warnings are
-// those of the prediction; further warnings are about sites.
+// Attribute predicts a hierarchy and attributes the misses of each level. The error and the
+// warnings are those that the prediction returns; further warnings are about sites.
 func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Warning, error) {
 	predicted, warnings, err := r.asker.Predict(h, nil)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package blocks computes how often the blocks of a program run from its branch probabilities:
-// with the counts of a run, that run's counts as integers; with others, those of an input that
-// was not run.
+// Package blocks computes how often the blocks of a program run, from its branch probabilities.
+// From the probabilities of a run it computes that run's counts, as integers; from other
+// probabilities, the counts of an input that was not run.
 //
 // This is the linear model of "average bracketed forms": Santhi and Chennupati, Compute Node
 // Models (LA-UR-17-20754), part 1; MODELS §12. With P_ij the probability that block i continues
@@ -19,8 +19,8 @@
 //     subtraction (Grassmann, Taksar and Heyman, Regenerative Analysis and Steady State
 //     Distributions for Markov Chains, 1985). Ordinary elimination divides by 1 − P, which keeps
 //     seven digits of sixteen for 10^9 iterations, and none for three nested loops. Here the pivot
-//     is a sum: the block's weight of leaving, plus those of its edges to blocks that are not yet
-//     eliminated. Sums, products and quotients of positive numbers lose only the last digits
+//     is a sum: the block's weight of leaving, plus the weights of its edges to blocks that are not
+//     yet eliminated. Sums, products and quotients of positive numbers lose only the last digits
 //     (O'Cinneide, Entrywise perturbation theory and error analysis for Markov chains, 1993).
 //     Blocks are eliminated in postorder of a depth-first search, so that edges lead to headers of
 //     outer loops only, and a function of n blocks in loops d deep takes n·d steps; other graphs
@@ -41,7 +41,8 @@
 // leaving. Blocks with neither successors nor such a weight always leave. longjmp, and exceptions
 // from outside, also bring executions to blocks by no edge: entries of these blocks (Resumed).
 //
-// The work of a block is the same in each execution, so that counts times instructions are those
-// of the run ([Work]). A branch's influence on the total is a derivative ([System.Sensitivity]).
-// [NewMatch] matches the blocks of a run with those of a module, and finds different builds.
+// The work of a block is the same in each execution, so that counts times instructions are the
+// instructions of the run ([Work]). A branch's influence on the total is a derivative
+// ([System.Sensitivity]). [NewMatch] matches the blocks of a run with the blocks of a module, and
+// detects different builds.
 package blocks

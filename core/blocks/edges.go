@@ -87,9 +87,9 @@ func (e *Edges) Check(p *trace.Program) error {
 	return nil
 }
 
-// Callees returns, for every block, the function that its call names, or [trace.NoFunction]. Of
-// several functions of a name, in different modules, it is one that ran if any did, and of these that
-// of the block's module, or the first.
+// Callees returns, for every block, the function that its call names, or [trace.NoFunction]. If
+// functions in several modules have the name, functions that ran come first, then the function of
+// the block's own module, then the first one.
 func (e *Edges) Callees(p *trace.Program) []uint32 {
 	named := map[string][]uint32{}
 	ran := make([]bool, len(p.Functions))

@@ -7,7 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Match maps the functions and blocks of a module to those of a program that contains it.
+// Match maps the functions and blocks of a module to functions and blocks of a program that
+// contains the module.
 type Match struct {
 	Functions []int32 // by function of the module: of the program, or -1
 	Blocks    []int32 // by block

@@ -30,8 +30,8 @@ type System struct {
 // share is a fraction, 1 if both are 0.
 type share struct{ part, whole uint64 }
 
-// NewSystem returns a system without weights, except those of blocks with one successor. It
-// fails if a successor is in another function. Blocks of no function are in no solution.
+// NewSystem returns a system without weights, except for blocks with one successor. It fails if a
+// successor is in another function. Blocks of no function are in no solution.
 func NewSystem(p *trace.Program) (*System, error) {
 	s := &System{
 		program: p, weights: make([][]uint64, len(p.Blocks)), leaves: make([]uint64, len(p.Blocks)), entered: make([]uint64, len(p.Functions)),

@@ -1,6 +1,6 @@
-// Package byfl reads the result files of Byfl, an instrumenting compiler of Los Alamos National Laboratory
-// (Pakin and McCormick, IISWC 2013), and converts their numbers to this program's own form, so that both are
-// shown in the same tables.
+// Package byfl reads the result files of Byfl, an instrumenting compiler of Los Alamos National
+// Laboratory (Pakin and McCormick, IISWC 2013), and converts their numbers to this program's own
+// form, so that both are shown in the same tables.
 //
 // A file is tables, one after the other. Integers are big-endian; a string is a
 // 16-bit length and as many bytes:
@@ -15,9 +15,9 @@
 //	    value       in tables of keys and values only
 //	  rows     of basic tables, until a 0: u8 1, then a value for each column
 //
-// The layout and the names of tables and columns are those of Byfl 1.8.0: include/binarytagdefs.h,
-// lib/byfl/binaryoutput.cpp, lib/byfl/byfl.cpp, lib/byfl/basicblocks.cpp and tools/postproc/parsebfbin.c
-// in its repository, github.com/lanl/Byfl.
+// The layout and the names of tables and columns are as in Byfl 1.8.0: include/binarytagdefs.h,
+// lib/byfl/binaryoutput.cpp, lib/byfl/byfl.cpp, lib/byfl/basicblocks.cpp and
+// tools/postproc/parsebfbin.c in its repository, github.com/lanl/Byfl.
 package byfl
 
 import (

@@ -12,7 +12,7 @@ import (
 // ErrNoProgram reports that a file has no table of the whole program.
 var ErrNoProgram = errors.New(`it has no table "Program"; let the instrumented program run to its end`)
 
-// Notes returns how Byfl's numbers differ from those of package analysis/counters.
+// Notes returns how Byfl's numbers differ from the numbers of package analysis/counters.
 func Notes() []string {
 	return []string{
 		"flops are Byfl's: comparisons and conversions of floating-point numbers are among them",

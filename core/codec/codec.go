@@ -1,5 +1,5 @@
 // Package codec describes a binary form once for both directions: the same function
-// writes the fields of a value or sets them to what it reads.
+// writes the fields of a value or sets them to the values that it reads.
 //
 //	func (s *Site) code(c *codec.Coder) {
 //		c.U32(&s.Line)
@@ -13,8 +13,8 @@ package codec
 
 import "encoding/binary"
 
-// Coder writes fields, or sets them to what it reads. While it writes, it only reads
-// the fields, so that several coders may write the same value at once.
+// Coder writes fields, or sets them to the values that it reads. While it writes, it only reads the
+// fields, so that several coders may write the same value at once.
 type Coder struct {
 	Out []byte   // what was written
 	In  *Decoder // where to read from; nil while writing
@@ -206,7 +206,7 @@ func (c *Coder) Text(v *string) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Bytes codes bytes as a text. What it reads lies in the data.
+// Bytes codes bytes as a text. A read slice points into the data.
 func (c *Coder) Bytes(v *[]byte) {
 	if c.In != nil {
 		*v = c.In.Bytes()
@@ -253,8 +253,8 @@ func (c *Coder) Length(n, least int) int {
 	return n
 }
 
-// Slice codes a list: its length, and its members, which take at least least bytes
-// each. What it reads is appended, so that no members leave nil as it is.
+// Slice codes a list: its length, and its members, which take at least least bytes each. Read
+// members are appended, so that an empty list remains nil.
 func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	members(c, list, byBytes, least, member)
 }
@@ -324,7 +324,7 @@ func (c *Coder) Stack(list *[]uint64) {
 	c.Nears(list, &last)
 }
 
-// Nears codes a list, each number as [Coder.Near] does. What it reads replaces the list.
+// Nears codes a list, each number as [Coder.Near] does. The list that it reads replaces *list.
 func (c *Coder) Nears(list *[]uint64, near *uint64) {
 	last := *near
 	if n := c.Length(len(*list), 1); c.In != nil {

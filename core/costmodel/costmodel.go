@@ -7,9 +7,10 @@
 //     counts are solved again (package blocks).
 //  3. The runtime is counts times the cycles of blocks on a processor (package pipeline).
 //     Loads have the latency of their sites in a hierarchy (package attribution) if the profile
-//     has sites, otherwise that of the processor's first level.
+//     has sites, otherwise the latency of the processor's first level.
 //
-// The answer is tables, so that the page can load this package when the view is first shown.
+// The answer consists of tables, so that the page can load this package when the view is first
+// shown.
 package costmodel
 
 import (

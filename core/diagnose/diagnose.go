@@ -1,36 +1,36 @@
-// Package diagnose finds what makes a run wait for memory, where, at what cost, and what to
-// change.
+// Package diagnose finds the source locations where a run waits for memory, the causes and the
+// costs, and proposes changes to the program.
 //
 // The input is the profile of a run and a machine: a hierarchy of caches and a processor.
 // The output is a [Diagnosis]: a verdict about the run as a whole, and findings, ranked by
 // the cycles that each would save.
 //
-//  1. Cost (cost.go). The cycles of a block are those that it takes if every load hits in
-//     the first level (package pipeline), and those that it waits for lines. The waits are
-//     counted for each place in the code and each level, from the misses that package
-//     attribution gives: how far fetches overlap depends on how the addresses follow each
-//     other. Loads whose address is the result of another load do not overlap; for these,
-//     the pipeline with the average latency of each load tells the cycles.
-//  2. Replay (schedule.go, replay.go). Where the folded trace is short enough, it is run
-//     through the caches once more: with threads in the order of a machine that has a core for
-//     each, with translations of addresses, references across lines, who stores to a page first,
-//     and what threads wait for the slowest.
-//  3. Trial. A nest of the folded trace is changed as the code would be (trial.go; package
-//     loops/change), and its misses are counted again, exactly, in each level. Data are moved
-//     as another layout would move them (rename.go, data.go), and the whole run is replayed. The
+//  1. Cost (cost.go). The cycles of a block are the cycles that it takes if every load hits in the
+//     first level (package pipeline), plus the waits for lines. The waits are computed for each
+//     source location and each level, from the misses that package attribution computes. How far
+//     fetches overlap depends on the pattern of addresses. Loads whose address is the result of
+//     another load do not overlap; for these, the pipeline model computes the cycles, with the
+//     average latency of each load.
+//  2. Replay (schedule.go, replay.go). If the loop-compressed trace is short enough, it is
+//     simulated again: with threads in the order of a machine that has a core for each, with
+//     translations of addresses, references across lines, who stores to a page first, and what
+//     threads wait for the slowest.
+//  3. Trial. A nest of the loop-compressed trace is changed as the code would be (trial.go; package
+//     loops/change), and its misses are counted again, exactly, in each level. Data are moved as
+//     another layout would move them (rename.go, data.go), and the whole run is replayed. The
 //     change with the largest saving is the finding. Loops whose references depend on the data do
-//     not fold; these are interchanged in the recorded references (reorder.go).
-//  4. Cause (cause.go, threads.go). Places that no change helps are told apart by elimination:
-//     misses because another core stored to the line; dependent loads; lines of which few
-//     bytes are used; irregular addresses; lines that are never used again. Savings are
-//     then bounds, and the finding says that nothing was tried.
-//  5. A trace without code has no places. Then the misses of the whole run are divided into
-//     conflicts, capacity and first accesses (whole.go).
-//  6. Where memory is not what a loop waits for, its own operations may be: a chain of
-//     results from iteration to iteration (compute.go).
+//     not compress; these are interchanged in the recorded references (reorder.go).
+//  4. Cause (cause.go, threads.go). If no change helps a source location, the cause is found by
+//     elimination: misses because another core stored to the line; dependent loads; lines of which
+//     few bytes are used; irregular addresses; lines that are never used again. Savings are then
+//     bounds, and the finding says that nothing was tried.
+//  5. A trace without code has no source locations. Then the misses of the whole run are divided
+//     into conflicts, capacity and first accesses (whole.go).
+//  6. A loop that does not wait for memory may wait for its own operations: a chain of results from
+//     iteration to iteration (compute.go).
 //
-// Each cycle that could be saved is part of one finding only. MODELS §13.5 has the model of
-// cycles and what it leaves out.
+// Each cycle that could be saved is part of one finding only. MODELS §13.5 describes the model of
+// cycles and its limits.
 package diagnose
 
 import (

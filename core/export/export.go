@@ -71,9 +71,10 @@ func (x *Export) Facts() []report.Fact {
 	return facts
 }
 
-// Tables is all that the run tells, each table under a key of its own: those of a line size end in
-// it, as in curve_64, and those of a verb that has several begin with it, as in threads_cores. What
-// has no rows is left out. The warnings are all that there are, those of the export first.
+// Tables returns all tables of the run, each under a key of its own: keys of tables for one line
+// size end in the size, as in curve_64, and keys of a verb with several tables begin with the verb,
+// as in threads_cores. Empty tables are left out. The warnings are complete, with the warnings of
+// the export first.
 func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	p := x.Run.Profile
 	summarised := false

@@ -1,5 +1,5 @@
-// Package hierarchy predicts from a profile how many accesses hit and miss in each level of
-// any hierarchy of caches, and what that costs.
+// Package hierarchy predicts, from a profile, the hits and misses in each level of any hierarchy of
+// caches, and the average time of an access.
 //
 //   - A fully associative LRU level is exact, from the stack-distance histogram of its line
 //     size: hits are the accesses with a distance below its number of lines (MODELS §2).
@@ -8,13 +8,13 @@
 //     is also exact if the profile measured utilisation for it, which simulates its sets.
 //   - Any other set-associative level follows SDCM, which computes the probability of a hit
 //     at each distance if lines fall into sets at random (MODELS §5). A warning says so.
-//     Exact answers come with SDCM's for comparison.
+//     Exact answers include SDCM's for comparison.
 //
 // Every level is asked about the whole stream of accesses (the independent-level model, MODELS §3):
 // level i sees misses_{i-1} accesses, and misses what a cache of its size would miss of the whole
 // stream, but no more than it sees. A real lower level sees only the misses of the level above, in
 // another order of use; a warning says so. Exclusive LRU levels with as many sets as the first one
-// are exact: together with those above they are one cache with the sum of their ways. Package
+// are exact: together with the levels above they are one cache with the sum of their ways. Package
 // simulate models other replacement policies, other exclusive levels and write policies.
 //
 // If the profile has stacks of threads, private levels are answered from each core's own
@@ -153,8 +153,8 @@ const (
 // MostLevels is the most levels of a hierarchy that is described in words.
 const MostLevels = 16
 
-// Add adds what one line says: a cache as [ParseCache] takes it, memory= with what [ParseMemory]
-// takes, clock=GHZ, or threads=one-core. The error is a [*trace.OptionError].
+// Add parses one line: a cache for [ParseCache], memory= with a value for [ParseMemory], clock=GHZ,
+// or threads=one-core. The error is a [*trace.OptionError].
 func (h *Hierarchy) Add(line string) (err error) {
 	bad := func(want string) error { return &trace.OptionError{Option: "cache", Got: line, Want: want} }
 	name, value, _ := strings.Cut(line, "=")

@@ -98,7 +98,7 @@ type ByCore struct {
 	Coherence  []float64 // by level: misses of lines that another core's store invalidated
 }
 
-// OneCore is the prediction for one core. Of a shared level, it has the core's part.
+// OneCore is the prediction for one core. For a shared level, it contains the core's part.
 type OneCore struct {
 	Threads []uint32
 	Levels  []CoreLevel

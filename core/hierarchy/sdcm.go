@@ -13,13 +13,13 @@ import (
 // associative cache (ways = lines) 0 from there on. The absolute error is below 1e-9 for distances
 // up to 2^40.
 //
-// It is the binomial chance that fewer than ways of the distance lines in
-// between fell into the same set, one line in p = ways/lines:
+// It is the binomial chance that fewer than ways of the distance lines in between fell into the
+// same set, one line in p = ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //
-// summed by the recurrence between neighbouring terms, all positive. Where the first term
-// underflows, the sum starts from the largest term instead and goes both ways.
+// summed by the recurrence between neighbouring terms, all positive. If the first term underflows,
+// the sum starts at the largest term instead and proceeds in both directions.
 func HitProbability(distance, lines, ways uint64) float64 {
 	switch {
 	case distance < ways:

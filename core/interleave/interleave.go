@@ -1,8 +1,8 @@
 // Package interleave merges the traces of several cores that run at the same time.
 //
 // The order in which the references of different cores would arrive is unknown. So it is an option: one
-// reference a core in turn; a random core for each reference (SASMM §3.3); one basic block a core in turn;
-// or by clocks, if the time of each block is known. A core that has nothing left is skipped.
+// reference of each core in turn; a random core for each reference (SASMM §3.3); one basic block of each
+// core in turn; or by clocks, if the time of each block is known. A core whose trace has ended is skipped.
 package interleave
 
 import (

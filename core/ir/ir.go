@@ -1,57 +1,58 @@
-// Package ir reads the text of LLVM IR modules, finds their blocks, loops and data dependences, and rewrites
-// them so that the compiled program records its memory references.
+// Package ir reads the text of LLVM IR modules, finds their blocks, loops and data dependences, and
+// rewrites them so that the compiled program records its memory references.
 //
 // # What is read
 //
-// The text that clang and flang 14 to 19 write with -S -emit-llvm, before or after optimisation: pointers
-// with types (up to 14) or without, debug information as calls or as records, exceptions, OpenMP. The
-// LLVM Language Reference defines it; LLVM prints one instruction a line.
+// The text that clang and flang 14 to 19 write with -S -emit-llvm, before or after optimisation:
+// pointers with types (up to 14) or without, debug information as calls or as records, exceptions,
+// OpenMP. The LLVM Language Reference defines it; LLVM prints one instruction a line.
 //
-//  1. [Instrument] finds the lines of the top level: functions, global variables, types, attributes,
-//     metadata.
-//  2. Each function is read instruction by instruction. A function that is not understood to its last
-//     character stays as it is, and is listed under Missed: a program is never compiled wrongly for the
-//     sake of its trace.
-//  3. Basic blocks are cut into *pieces*, the blocks of the trace: after every call that may run other
-//     code (which may not return, or may throw), around atomic operations (so that the order of threads'
-//     steps is that of the operations), and where a piece would have more than 48 values. A piece runs
-//     whole or not at all. There is no cut behind a tail call that is followed by the return, so that the
-//     compiler can still make it a jump and deep recursion needs no stack: the return, or the step of the
-//     block that only returns, comes before the steps of what is called.
-//  4. At the beginning of each piece, code opens a step in the thread's buffer; before each load, store
-//     or event its address is stored in the step (tools/capture/runtime/abi.h draws it). Phis and landing
-//     pads stay first, and name the last part of the block that they come from. New values have names, so
-//     that the numbering of unnamed values stays as it is.
-//  5. Tables of all that is known beforehand — functions, blocks, loops by dominators, sites,
-//     instructions and their operands, source locations, variables — go into the module as the body of a
-//     MODL frame (core/trace/sgt).
+//  1. [Instrument] finds the lines of the top level: functions, global variables, types,
+//     attributes, metadata.
+//  2. Each function is read instruction by instruction. A function that is not understood to its
+//     last character stays as it is, and is listed under Missed: a program is never compiled
+//     wrongly for the sake of its trace.
+//  3. Basic blocks are cut into *pieces*, the blocks of the trace: after every call that may run
+//     other code (which may not return, or may throw), around atomic operations (so that threads'
+//     steps have the order of the operations), and where a piece would have more than 48 values. A
+//     piece runs whole or not at all. There is no cut behind a tail call that is followed by the
+//     return, so that the compiler can still make it a jump and deep recursion needs no stack: the
+//     return, or the step of the block that only returns, comes before the steps of the callee.
+//  4. At the beginning of each piece, code opens a step in the thread's buffer; before each load,
+//     store or event its address is stored in the step (tools/capture/runtime/abi.h draws it). Phis
+//     and landing pads stay first, and name the last part of the block that they come from. New
+//     values have names, so that the numbering of unnamed values stays as it is.
+//  5. Tables of all that is known before the run — functions, blocks, loops by dominators, sites,
+//     instructions and their operands, source locations, variables — go into the module as the body
+//     of a MODL frame (core/trace/sgt).
 //
-// [Read] makes the same tables of the text alone, for models that need no run, with the branches' weights
-// of a profile (!prof). It also reads functions that must not be rewritten, and text of other systems and
-// newer versions: it skips functions and lines that it does not understand, and lists them.
+// [Read] makes the same tables of the text alone, for models that need no run, with the branches' weights of
+// a profile (!prof). It also reads functions that must not be rewritten, and text of other systems and newer
+// versions: it skips functions and lines that it does not understand, and lists them.
 //
 // # What the tables say
 //
-// Opcodes are LLVM's. Calls that end no block are named by what they call: "llvm.fmuladd" for intrinsics,
-// without their types, "call sin" for functions of the mathematical library, "asm" for inline assembly.
-// Calls that end a block are "call" and "invoke". Intrinsics that make no code do not count. A
-// conditional branch has the type i1, an unconditional one none; an atomic exchange the type that it
-// exchanges. Every pointer is a "ptr".
+// Opcodes are LLVM's. Calls that end no block are named by their callees: "llvm.fmuladd" for
+// intrinsics, without their types, "call sin" for functions of the mathematical library, "asm" for
+// inline assembly. Calls that end a block are "call" and "invoke". Intrinsics that make no code do
+// not count. A conditional branch has the type i1, an unconditional one none; an atomic exchange
+// the type that it exchanges. Every pointer is a "ptr".
 //
-// An instruction uses its operands. A load also uses the store before it, in its block or in the iteration
-// before, if the text shows that the address is the same: an equal value, or one computed alike.
+// An instruction uses its operands. A load also uses the store before it, in its block or in the
+// iteration before, if the text shows that the address is the same: an equal value, or one that is
+// computed in the same way.
 //
-// A function's target is determined by the module's triple and the function's attributes "target-cpu" and
-// "target-features". It decides what llvm.fma and llvm.fmuladd consist of; the tables have them as in the
-// text, and package pipeline splits them.
+// A function's target is determined by the module's triple and the function's attributes
+// "target-cpu" and "target-features". It decides what llvm.fma and llvm.fmuladd consist of; the
+// tables have them as in the text, and package pipeline splits them.
 //
-// A site's object is the local variable, argument or global variable from which its address is computed, or
-// the pointer from which it was loaded: a variable, or a member of a structure, as in s->table. Where
-// different ones come together, it has none.
+// A site's object is the local variable, argument or global variable from which its address is
+// computed, or the pointer from which it was loaded: a variable, or a member of a structure, as in
+// s->table. If different objects are possible, it has none.
 //
-// A site is located where its code is written. Code that was inlined from a system header or from an
-// accessor is located at its call. An accessor is a function with code on one line and no loop, and, if it is
-// of the same file, at most two loads and stores.
+// A site is located where its code is written. Code that was inlined from a system header or from
+// an accessor is located at its call. An accessor is a function with code on one line and no loop,
+// and, if it is of the same file, at most two loads and stores.
 package ir
 
 import (

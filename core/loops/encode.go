@@ -309,8 +309,8 @@ const (
 	barrenAByte = 4
 )
 
-// Append appends the tree as bytes, which FORMAT.md draws and [Decode] reads. Equal trees have equal
-// bytes, however their folders came to them. The bytes are never more than 1.05 times those of the
+// Append appends the tree as bytes, which FORMAT.md draws and [Decode] reads. Equal trees have
+// equal bytes, whatever folders made them. They never take more than 1.05 times the bytes of the
 // plain form: a tree that would take more is written without loops and lists, record by record.
 func (t *Tree) Append(dst []byte) []byte {
 	form := t.appendFolded(dst)

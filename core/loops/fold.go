@@ -141,8 +141,8 @@ func (c *rows) reference(i int) Reference {
 	return Reference{PC: c.PC[i], Arg: c.Arg[i], Site: c.Site[i], Thread: c.Thread[i], Bytes: c.Bytes[i], Kind: c.Kind[i]}
 }
 
-// Consume takes the next records. Its errors are those of give, see [Folder.Give], and the error for a
-// folder that was finished.
+// Consume reads the next records. It fails with an error of give (see [Folder.Give]), or if the
+// folder is finished.
 func (f *Folder) Consume(b *trace.Batch) error {
 	if f.tree == nil {
 		return errFinished

@@ -16,10 +16,10 @@ const (
 // GivenBytes is the default size of the trees that a folder passes on, by [Folder.Bytes].
 const GivenBytes = 8 << 20
 
-// Give makes a folder pass on a tree of the records since the last one whenever it takes more than
-// so many bytes (0: [GivenBytes]); Finish returns the rest. So memory is bounded, however long and
-// irregular the trace is. Loops end at the end of a tree. The tree is valid until give returns. An
-// error of give ends the folder.
+// Give makes a folder pass on a tree of the records since the previous tree whenever that takes
+// more than this number of bytes (0: [GivenBytes]); Finish returns the rest. This bounds the memory
+// for any trace. Loops end at the end of a tree. The tree is valid until give returns. An error of
+// give ends the folder.
 func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	if bytes == 0 {
 		bytes = GivenBytes

@@ -47,7 +47,7 @@ type Tree struct {
 func newTree() *Tree { return &Tree{shapes: shapes{first: map[uint64]uint32{}}} }
 
 // Rows returns the number of records that the tree stands for, references and events. The largest
-// number also stands for all larger ones, which [Tree.Approximately] tells apart.
+// number also stands for all larger ones; see [Tree.Approximately].
 func (t *Tree) Rows() uint64 { return t.rows }
 
 // Size returns the size of the tree.

@@ -6,14 +6,14 @@
 // parallel regions, the loops whose iterations are shared and their schedules, and barriers. So
 // the work can be divided afterwards:
 //
-//  1. The trace is read once. Core 0 executes what is outside of regions at once. A region's rows
+//  1. The trace is read once. Core 0 executes code outside of regions immediately. A region's rows
 //     go to a buffer (package tape) until the next barrier or the region's end: a phase.
 //  2. At the end of a phase the number of iterations of each worksharing loop is known. They are
 //     divided by OpenMP's schedules; every core executes the rest of the region (division.go).
 //  3. Each core reads its part of the buffer. Private addresses of a thread are moved to
 //     addresses of the core's own (private.go).
 //  4. The cores' rows become one trace, in a chosen order (package interleave), as if the program
-//     had been traced with as many threads.
+//     had been traced with that many threads.
 //
 // [Options.Division] can select the paper's own method instead.
 //
@@ -24,7 +24,7 @@
 // trace row for row.
 //
 // Regions. A fork within a region creates one with one thread, as in OpenMP unless
-// max-active-levels is set: the core that forks executes it. A league of teams has one team, as
+// max-active-levels is set: the core that forks executes it. A league of teams has one team, which
 // is LLVM's default. The block that a fork returns to is after the region, though its ParallelEnd
 // follows its BlockEntry; the block that a barrier returns to belongs to the next phase.
 // Worksharing loops end with a barrier unless the program says nowait; compilers call it
@@ -38,11 +38,11 @@
 // run executed it twice, with both outcomes: each core executes the first one for each of its
 // chunks, and the second one once. A last chunk that is shorter reaches the test as the second one
 // did, and continues as the first. In a rotated loop, where the test follows the chunk, there is
-// only the failed test, which stands for all. Where a test leaves the loop, each iteration
-// includes the test after it. A core without iterations skips the code around them, if the
-// program has a way past it.
+// only the failed test, which stands for all. If the test can leave the loop, each iteration
+// includes the test after it. A core without iterations skips the code around them, if the program
+// has a way past it.
 //
-// Schedules (schedule.go) are those of LLVM's runtime. Static: contiguous parts, the first of
+// Schedules (schedule.go) are as in LLVM's runtime. Static: contiguous parts, the first of
 // which are longer by one if they are uneven; or chunks in turn. Guided: the 2·cores-th part of
 // the remaining iterations, at least a chunk. Dynamic and guided chunks go to the first core with
 // the least clock: clocks begin at 0 with the loop and count data references of its iterations,
@@ -52,11 +52,12 @@
 // timing in a real run. [Options.Schedule] dynamic has no parts: each chunk goes to the core with
 // the least work. auto is static here, and guided in the runtime.
 //
-// Code that one thread executes for all. Core 0 executes single, master and masked; the others
-// only ask. Sections are a loop over sections. Critical sections, locks, ordered loops and tasks
-// are executed where the run executed them, without waiting; [Report.Doubts] counts them. Each
-// core adds its part of a reduction: the run's loads and stores for it become modifications, as
-// in teams of up to four threads. Larger ones add in pairs, in a function that the run never calls.
+// Code that one thread executes for all. Core 0 executes single, master and masked; the other cores
+// only test whether they may. Sections are a loop over sections. Critical sections, locks, ordered
+// loops and tasks are executed where the run executed them, without waiting; [Report.Doubts] counts
+// them. Each core adds its part of a reduction: the run's loads and stores for it become
+// modifications, as in teams of up to four threads. Larger teams add in pairs, in a function that
+// the run never calls.
 //
 // Private addresses (private.go) are on the stack below the stack pointer of the function that
 // forks. They are c·2^48 bytes higher for core c, which no program's address is and which keeps
@@ -64,5 +65,5 @@
 // they were, since they may be shared.
 //
 // A test in tools/capture compares with real threads: with static schedules, each core's rows are
-// exactly those of its thread.
+// exactly the rows of its thread.
 package multicore

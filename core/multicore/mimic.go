@@ -55,9 +55,10 @@ type Reader struct {
 	ofCores    []uint64      // references of each core, by executions
 }
 
-// Mimic returns a reader of what o.Cores cores would do. r reads the trace of a run with one
-// thread, with basic blocks. Without a store, each region must fit into memory, compressed; s
-// does not matter if executions of blocks are divided. The error is a *trace.OptionError.
+// Mimic returns a reader of the synthesised threads of o.Cores cores. r reads the trace of a run
+// with one thread, with basic blocks. Without a store, each region must fit into memory,
+// compressed; s does not matter if executions of blocks are divided. The error is a
+// *trace.OptionError.
 func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -131,8 +132,8 @@ func (m *Reader) Header() trace.Header {
 	return h
 }
 
-// Next fills b as [trace.Reader] says. ErrNoBlocks, ErrThreads, [tape.ErrFull] and errors
-// of the store are final. If executions are divided, the errors are those of [sasmm.Reader].
+// Next fills b as [trace.Reader] says. ErrNoBlocks, ErrThreads, [tape.ErrFull] and errors of the
+// store are final. If executions are divided, the errors are as of [sasmm.Reader].
 func (m *Reader) Next(b *trace.Batch) error {
 	if m.executions != nil {
 		return m.nextDivided(b)

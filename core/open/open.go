@@ -1,13 +1,13 @@
 // Package open detects the format of a trace file and reads it.
 //
 //  1. While the first bytes are the magic number of a compression (an LZ4 frame, gzip, zstd, xz),
-//     the stream is decompressed. The own container and loop-compressed traces, though made of
-//     LZ4 frames, are formats.
+//     the stream is decompressed. This project's container and loop-compressed traces consist of
+//     LZ4 frames, too, but count as formats.
 //  2. The first of the [Formats] that recognises the beginning reads the trace, unless
 //     [Options.Format] names another one.
 //
-// A stream that breaks delivers every row before the break and then a [*trace.DamageError]: Cut if it
-// ends too early, else because its bytes are wrong. Errors of the reader underneath are returned
+// A stream that breaks delivers every row before the break and then a [*trace.DamageError]: Cut if
+// it ends too early, else because its bytes are wrong. Errors of the reader underneath are returned
 // unchanged. Text has no end mark: if it is cut within a line, the incomplete line is a
 // [*trace.SyntaxError], or a reference by accident. A cut between two LZ4 frames, or between two
 // blocks of 8 MiB of legacy frames, is invisible.

@@ -40,8 +40,9 @@ type Options struct {
 	// Target is the target of the code (trace.Function). An instruction of LLVM's that it lacks
 	// costs as much as those that replace it.
 	Target trace.Target
-	// LoadLatency returns the average cycles of a load, E(λ), or 0 for those of the description. The
-	// block is an index into the given blocks, the site as in trace.Instr, 0 for none.
+	// LoadLatency returns the average cycles of a load, E(λ), or 0 for the latencies of the
+	// description. The block is an index into the given blocks, the site as in trace.Instr, 0 for
+	// none.
 	LoadLatency func(block int, site uint32) float64
 	// Crossing returns the share of a load's or store's executions that access two lines; nil: 0.
 	Crossing func(block int, site uint32) float64

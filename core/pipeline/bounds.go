@@ -96,16 +96,16 @@ func (s *Steady) fetch(b *Body, cycles float64) {
 	}
 }
 
-// SteadyOver is the steady state of a loop that is entered anew every so many iterations, with
-// nothing of what its iterations wait for carried over: then the core is at the next
-// round while it waits in this one, as far as its window reaches. A round has M micro-ops and
-// would take T cycles by the recurrence alone. Its last micro-op may enter when the first W, those of
-// the window, have left room: where r leave a cycle, M/r cycles after the first one, and it
-// has to be done W/r cycles later. So T = (M+W)/r, and a round takes M/r = T·M/(M+W).
+// SteadyOver is the steady state of a loop that is entered anew every few iterations, if no value
+// is carried from one round to the next. Then the core works on the next round while it waits in
+// this one, as far as its window reaches. A round has M micro-ops and would take T cycles by the
+// recurrence alone. Its last micro-op may enter when the first W, the size of the window, have
+// left: at r micro-ops per cycle, M/r cycles after the first one, and it has to be done W/r cycles
+// later. So T = (M+W)/r, and a round takes M/r = T·M/(M+W).
 //
-// What waits for values does so in the scheduler, which is smaller than the window: of a
-// round's micro-ops only those that wait for the recurrence stay there. Where these are w of M,
-// and the scheduler has room for S, the window reaches no further than S·M/w.
+// Micro-ops that wait for values do so in the scheduler, which is smaller than the window: only the
+// micro-ops of a round that wait for the recurrence remain there. If w of M wait, and the scheduler
+// has S entries, the window reaches no further than S·M/w.
 func (b *Body) SteadyOver(iterations float64) Steady {
 	s := b.Steady()
 	if m, reach := b.MicroOps(), b.reach(s.Cycle); reach > 0 && m > 0 {

@@ -10,8 +10,8 @@ import (
 // Class is a class of instructions, which descriptions of processors have costs for.
 type Class string
 
-// The classes. The first eleven are those of PPT's hardware files. Others fall back on them if a
-// description lacks them.
+// The classes. The first eleven are the classes of PPT's hardware files. Others fall back on them
+// if a description lacks them.
 const (
 	IAdd    Class = "iadd"
 	FAdd    Class = "fadd"

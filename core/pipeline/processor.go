@@ -1,6 +1,6 @@
 // Package pipeline models the cores of processors (MODELS §13.3): how many cycles the blocks of a
-// program take, and their bottlenecks. Blocks are those of LLVM's intermediate representation
-// after optimisation, with the dependences in trace.Instr; no machine code is needed.
+// program take, and their bottlenecks. Blocks consist of LLVM's intermediate representation after
+// optimisation, with the dependences in trace.Instr; no machine code is needed.
 //
 // # Method
 //
@@ -11,7 +11,7 @@
 //
 //  1. A [Processor] has the cost of each [Class] of instructions: the latency, and micro-ops
 //     with the ports that can execute them. [Named] has descriptions from the tables of
-//     llvm-mca (LLVM 19), made by tools/pipelines. [Read] reads others, and those of PPT.
+//     llvm-mca (LLVM 19), made by tools/pipelines. [Read] reads other descriptions, and PPT's.
 //  2. [Processor.NewBody] makes a [Body] of a block: the cost and the dependences of each
 //     instruction. Addresses, truncations, phis, and extensions of loads cost nothing; a
 //     comparison and its branch are one; a division by a constant is a multiplication.
@@ -25,18 +25,18 @@
 //     iteration fetches ([Options.FillWait]), if both addresses come from one value by adding
 //     constants: fields of a structure. Structures reached by an index, and lines fetched by
 //     stores or in an earlier iteration, are not recognised.
-//  5. [Processor.Runtime] sums up, with what the memory needs from elsewhere: the average
-//     latency of loads, the shares of accesses to two lines, independent misses, and lines
-//     in sequence. The latter two bound a loop as ports do, together with its loads and
-//     stores (the ECM model): fetches during computation cost nothing.
+//  5. [Processor.Runtime] sums up, with numbers from a model of the memory: the average latency of
+//     loads, the shares of accesses to two lines, independent misses, and lines in sequence. The
+//     latter two bound a loop as ports do, together with its loads and stores (the ECM model):
+//     fetches during computation cost nothing.
 //
 // # The target of the code
 //
-// A code generator translates an instruction of LLVM's into those of its target, which may have
-// fewer than the processor: clang -O2 for any x86-64 has no FMA, so that llvm.fmuladd is a
+// A code generator translates an instruction of LLVM's into instructions of its target, which may
+// lack some of the processor's: clang -O2 for any x86-64 has no FMA, so that llvm.fmuladd is a
 // multiplication and an addition, and a chain of sums of products waits for one addition per
 // iteration. [Options.Target] is the target (trace.Function has it, from LLVM's attributes
-// target-cpu and target-features). The block keeps LLVM's instructions; only the cost is that
+// target-cpu and target-features). The block keeps LLVM's instructions; only its cost is the cost
 // of several:
 //
 //   - llvm.fmuladd without FMA: a product, and a sum, which alone waits for the third operand;
@@ -50,8 +50,8 @@
 //     llvm.lround: calls of the mathematical library, whose time is not modelled ([Body.Unknown]).
 //
 // Conversely, a product and a sum that -ffast-math or -ffp-contract=fast allow to be fused are one
-// multiply-add if there is FMA (trace.Contract). Code for a machine of another kind, or an
-// unknown one, counts as made for the processor.
+// multiply-add if there is FMA (trace.Contract). Code for an unknown machine, or for one of another
+// kind, counts as made for the processor.
 //
 // Not modelled are: vectors of llvm.ctpop, llvm.ctlz and llvm.cttz; shifts of vectors by vectors
 // without AVX2; conversions of unsigned and of vectors of 64-bit integers without AVX-512; products
@@ -63,9 +63,9 @@
 // # Differences to the slides
 //
 // The slides sum up one pass of each block. A real core overlaps many iterations, so that they take
-// a fraction of that: the steady state is summed up here, and [SlidesForm] is the slides' sum. PPT
-// has eleven classes; here there are more, which fall back on PPT's if a description lacks them.
-// Micro-ops select among ports, which classes share. [NotModelled] lists what is left out.
+// a fraction of that time: the steady state is summed up here, and [SlidesForm] is the slides' sum.
+// PPT has eleven classes; here there are more, which fall back on PPT's if a description lacks
+// them. Micro-ops select among ports, which classes share. [NotModelled] lists what is left out.
 //
 // # Descriptions
 //
@@ -96,12 +96,12 @@
 //	  gather <4 x i32>: latency 20, uops 6, ports 2x P0|P1 + 4x P2
 //	  load: latency 4, uops 1, ports P2
 //
-// The ports are micro-ops with + in between: each holds one of the ports separated by |, for 1
-// cycle or those before *; "4x" stands for four equal ones. addend is the latency from the third
-// operand of a fused multiply-add, again that to an instruction of the same class. A class
-// without a type is for all types without a line; vectors without a line are executed in parts,
-// or as the next longer ones. The additional cost of an access to two lines is the class
-// crossingload or crossingstore; without it the access uses its ports twice.
+// The ports are micro-ops with + in between: each occupies one of the ports separated by |, for 1
+// cycle, or for the number of cycles before *; "4x" stands for four equal ones. addend is the
+// latency from the third operand of a fused multiply-add, again that to an instruction of the same
+// class. A class without a type is for all types without a line; vectors without a line are
+// executed in parts, or as the next longer ones. The additional cost of an access to two lines is
+// the class crossingload or crossingstore; without it the access uses its ports twice.
 //
 // A level has the cycles from an address to the value, its size and ways, and the cycles per line
 // when many lines come from there: read or written in sequence, or scattered.
@@ -162,10 +162,9 @@ type Level struct {
 	LatencyCycles float64 // from the address to the value
 	SizeBytes     uint64  // of a cache; 0: memory, or not known
 	Ways          uint32  // 0: fully associative, or not known
-	// What a line takes that comes from here to the first level, in cycles beyond those
-	// of its loads and stores there, where many come at a time; 0: not known. They come in
-	// sequence to be read, or to be written, with what goes back for it, or from
-	// anywhere, none waiting for another.
+	// Cycles to move a line from this level to the first, beyond its loads and stores there, if
+	// many lines move at a time; 0: unknown. The lines are read in sequence, written in sequence
+	// (write-backs included), or scattered and independent.
 	ReadCycles, WrittenCycles, ScatteredCycles float64
 }
 

@@ -25,8 +25,8 @@ type Run struct {
 	Program *trace.Program
 	Visits  []float64 // executions, by block
 	Form    Form
-	// LoadLatency, Crossing, Misses and FillWait are those of [Options], with the program's
-	// numbers of blocks.
+	// LoadLatency, Crossing, Misses and FillWait are as in [Options], with the program's numbers of
+	// blocks.
 	LoadLatency func(block, site uint32) float64
 	Crossing    func(block, site uint32) float64
 	Misses      func(block, site uint32) Misses

@@ -32,11 +32,11 @@ const (
 	mostWork    = 1 << 26 // looks at a cycle or an operation
 )
 
-// OnePass schedules the body once through an empty core, greedily: operations enter in
-// program order, as many micro-ops a cycle as the processor dispatches, from the cycle
-// after on each starts as soon as what it waits for is there and its ports are free, the
-// oldest first; of the ports that could take a micro-op it goes to the one that the body
-// needs least. Results of the iteration before are there from the beginning.
+// OnePass schedules the body once through an empty core, greedily. Operations enter in program
+// order, as many micro-ops per cycle as the processor dispatches. From the next cycle on, each
+// starts as soon as its operands are there and its ports are free, the oldest first. A micro-op
+// that several ports could execute uses the port that the body needs least. Results of the previous
+// iteration are there from the beginning.
 func (b *Body) OnePass() Schedule {
 	s := scheduler{b: b}
 	_, _, s.need = b.portBound()

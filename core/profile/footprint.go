@@ -16,8 +16,8 @@ type Footprint struct {
 	LineBytes uint32
 	Accesses  uint64 // the length of the run
 	Lines     uint64 // distinct lines
-	// Absences are the absences of all lines. Those of Absences[i] are at least FootprintWindow(i)
-	// long, and shorter than FootprintWindow(i+1). The last member is not empty.
+	// Absences are the absences of all lines. The lengths in Absences[i] are at least
+	// FootprintWindow(i) long, and shorter than FootprintWindow(i+1). The last member is not empty.
 	Absences []Absences
 }
 

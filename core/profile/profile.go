@@ -1,6 +1,6 @@
 // Package profile defines the result of one pass over a trace: how a program accesses memory,
-// independent of any machine. Files, the browser's store, messages between workers, and
-// questions exchange profiles and nothing else.
+// independent of any machine. Files, the browser's store, messages between workers, and questions
+// all use profiles.
 //
 // A profile answers every later question about the run: hierarchy.Predict reads a profile and never
 // the trace. It is exact (each stack distance has its own count), versioned and checksummed. The
@@ -231,8 +231,8 @@ type SegmentLines struct {
 	FirstTouches []FirstTouch // in order
 	Stack        []trace.Line // every line of the segment, most recently used first
 	// WorkingSets are the distinct lines of larger windows. The windows of the first list have
-	// twice as many references as the rows, those of each other list twice as many as those
-	// of the list before. The last list has one window. nil: they were not counted.
+	// twice as many references as the rows, the windows of each other list twice as many as the
+	// windows of the list before. The last list has one window. nil: they were not counted.
 	WorkingSets [][]uint64
 }
 

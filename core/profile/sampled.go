@@ -36,7 +36,7 @@ type Sampled struct {
 	MostLines  uint64 // of LinesSample: most lines kept at once
 	Gap        uint64 // of TimeSample: mean number of accesses between samples
 	On, Period uint64 // of OnOffSample, in references
-	Read       uint64 // references that were read; except for OnOffSample, those of Totals
+	Read       uint64 // references that were read; except for OnOffSample, as in Totals
 	Sizes      []SampledSize
 }
 
@@ -61,8 +61,8 @@ type Bound struct{ Low, High uint64 }
 // tables, and nothing is known of pages.
 func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
 
-// Estimates reports whether counts are estimates. The counts of segments of a run (OnOffSample)
-// are exact for these segments, and those of a sample with all lines are exact, too.
+// Estimates reports whether counts are estimates. Counts of segments of a run (OnOffSample) are
+// exact for these segments, and counts of a sample with all lines are exact, too.
 func (s *Sampled) Estimates() bool {
 	switch {
 	case s == nil || s.Mode == OnOffSample:

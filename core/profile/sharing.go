@@ -46,8 +46,8 @@ func (c *StackCounts) Accesses() uint64 { return c.Cold + c.Distances.Total() }
 type Core struct {
 	Threads []uint32 // ascending
 	Private StackCounts
-	// Foreign are those of Private whose line another core touched last:
-	// F_invalidated of MODELS §6.3, where Private is F_private.
+	// Foreign are the accesses of Private whose line another core touched last: F_invalidated of
+	// MODELS §6.3, where Private is F_private.
 	Foreign  StackCounts
 	Coherent CoherentCounts
 	Off      *CoreIntervals // nil if the counts are exact

@@ -239,9 +239,8 @@ func (s *Sites) inOrder() bool {
 	return ordered && ascending(s.Code, CompareSites) && ascending(s.Data, CompareObjects)
 }
 
-// ValidUtilisation reports whether utilisation can be measured for a cache. It can for fully
-// associative ones (0 ways), and for those of at most 2^24 lines and 1,024 ways, which divide
-// the lines.
+// ValidUtilisation reports whether utilisation can be measured for a cache: fully associative (0
+// ways), or of at most 2^24 lines and 1,024 ways, which divide the lines.
 func ValidUtilisation(lines uint64, ways uint32) bool {
 	if ways == 0 {
 		return lines > 0

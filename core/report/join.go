@@ -34,8 +34,8 @@ type Key struct {
 	// Without are the keys of columns that are left out: they describe a row, and
 	// comparing them says nothing.
 	Without []string
-	// Counts: a row that one table has not is a row of zeros there, as it is in
-	// a histogram or in a list of what happened; otherwise it is not known.
+	// Counts: a row that one table lacks counts as zeros there, as in a histogram or a list of
+	// events; otherwise its numbers are unknown.
 	Counts bool
 	// Problems: a row is a problem. One that is only in A is fixed, and only in B, new.
 	Problems bool
@@ -75,8 +75,8 @@ func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell])
 
 // Join puts two tables of the same kind side by side, matching rows by name and columns by key.
 //
-// Where the rows of both tables rise by name, as distances do, so do the joined ones. Otherwise
-// they keep the order of a, and a row that is only in b follows the one that it follows there.
+// If the rows of both tables ascend by name, as distances do, so do the joined rows. Otherwise they
+// keep the order of a, and a row that is only in b follows the same row as in b.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title, problems: by.Problems}
 	switch {
@@ -258,8 +258,8 @@ func (j *Joined) SortByDifference(cell int) {
 // key, A, B, the difference and the change. Words have a row only where they differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
-// Brief is Table without the columns that tell nothing here, for people: in which tables a row is,
-// if all are in both, and which cell it is, if there is only one.
+// Brief is Table for people, without columns that are obvious: in which tables a row is, if all are
+// in both, and the cell's key, if there is only one.
 func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {

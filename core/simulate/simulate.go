@@ -1,7 +1,6 @@
-// Package simulate runs line accesses through a hierarchy of caches and counts exactly what
-// happens: the oracle for predictions from a profile. It is plain on purpose. A simulation
-// answers for one hierarchy and costs a pass over the trace; package hierarchy answers for
-// any hierarchy from a profile.
+// Package simulate runs line accesses through a hierarchy of caches and counts exactly what happens: the
+// oracle for predictions from a profile. It is plain on purpose. A simulation answers for one hierarchy
+// and costs a pass over the trace; package hierarchy answers for any hierarchy from a profile.
 //
 // # Accesses
 //
@@ -11,11 +10,11 @@
 //
 // # Demand
 //
-// Demand accesses of the first level are the accesses of the trace. Misses are demanded of the next level,
-// so that a level's demand accesses are the misses of the level above (times the number of lines
-// that fill one there, if lines are smaller below). A line that is fetched for a store is a read
-// below; a store is a write below if the level above does not allocate for it. Everything else that
-// arrives is counted apart: write-backs, stores written through, and victims.
+// Demand accesses of the first level are the accesses of the trace. Misses are demanded of the next
+// level, so that a level's demand accesses are the misses of the level above (times the number of
+// lines that fill one there, if lines are smaller below). A line that is fetched for a store is a
+// read below; a store is a write below if the level above does not allocate for it. Everything else
+// that arrives is counted separately: write-backs, stores written through, and victims.
 //
 // # One access
 //
@@ -28,9 +27,8 @@
 // Other arrivals from above also look their line up, and a hit makes it the most recently
 // used one, as in DineroIV.
 //
-//   - A write-back that misses is kept without a fetch, if it is a whole line and the level
-//     allocates for writes; otherwise it goes down. A write-through level keeps it clean and
-//     sends it on.
+//   - A write-back that misses is kept without a fetch, if it is a whole line and the level allocates for
+//     writes; otherwise it goes down. A write-through level keeps it clean and sends it on.
 //   - A store written through that misses never allocates: it goes down.
 //
 // # Inclusion
@@ -41,35 +39,34 @@
 //   - A non-inclusive level, the default, keeps the lines that it fetched and invalidates
 //     nothing above. DineroIV, Cachegrind and drcachesim have such levels.
 //   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts,
-//     and removes a line that is demanded of it; changes move up with the line. What is written
-//     through, or written back at the end, passes it by. Its lines are as large as those above.
+//     and removes a line that is demanded of it; changes move up with the line. Data written
+//     through, or written back at the end, passes it by. Its lines are as large as the lines above.
 //
 // The first level's inclusion has no meaning.
 //
 // # Sets and replacement
 //
-// The set is the line's number modulo the number of sets, which need not be a power of two. A
-// hashed index first cuts the number into pieces as long as a set's number, and combines them
-// by exclusive or. A set that is not full uses the frame that was emptied last, or else the
-// next unused one. Otherwise the victim is the least recently used line; the line that the
-// tree of bits selects, which every use turns away from the used line (tree-PLRU, a power of
-// two of ways); or a random one, the same for the same seed.
+// The set is the line's number modulo the number of sets, which need not be a power of two. A hashed index
+// first cuts the number into pieces as long as a set's number, and combines them by exclusive or. A set
+// that is not full uses the frame that was emptied last, or else the next unused one. Otherwise the victim
+// is the least recently used line; the line that the tree of bits selects, which every use turns away from
+// the used line (tree-PLRU, a power of two of ways); or a random one, the same for the same seed.
 //
 // # Cores
 //
 // Each thread of the trace runs on its own core, unless [Options.Cores] puts several on one;
-// beyond [MaxCores], new threads are put on those in turn. A level without SharedBy is
+// beyond [MaxCores], new threads are put on these cores in turn. A level without SharedBy is
 // private. A level that n cores share has one cache for every n consecutive cores. Cores are
 // in the order of Options.Cores, by their first thread, and then in the order in which
 // threads appear. References are simulated in the order of the trace.
 //
 // # Coherence
 //
-// Private caches are kept coherent by snooping and write-invalidate (Culler and Singh,
-// Parallel Computer Architecture, 1999, §5.3). Where several caches share the next level or
-// memory, a bus connects them; a cache stands for those above it too. A read miss in all of
-// these goes on the bus (BusRd), and so does every store, as a miss (BusRdX) or, of a present
-// line, as an upgrade (BusUpgr). Before the line is demanded of the next level,
+// Private caches are kept coherent by snooping and write-invalidate (Culler and Singh, Parallel
+// Computer Architecture, 1999, §5.3). If several caches share the next level or memory, a bus
+// connects them; a cache also represents the caches above it. A read miss in all of these is a bus
+// transaction (BusRd), and so is every store: a miss (BusRdX) or, if the line is present, an
+// upgrade (BusUpgr). Before the line is demanded of the next level,
 //
 //   - another cache with a dirty copy writes it back, and keeps it clean for a read;
 //   - all others invalidate it for a store. Their next demand for it, if it misses, is a
@@ -80,16 +77,16 @@
 // the store an upgrade. So MSI and MESI differ in traffic, never in misses. Evictions are
 // silent, so that a line may still count as shared.
 //
-// Lines that another cache has are still demanded of the next level; what could have come from
-// a cache is counted (remote, clean or dirty). If the caches on one bus have lines of
-// different sizes, the largest are kept coherent.
+// Lines that another cache has are still demanded of the next level; the lines that a cache could
+// have sent are counted (remote, clean or dirty). If the caches on one bus have lines of different
+// sizes, the largest are kept coherent.
 //
-// For one private level, the misses of each core equal those of its coherent stack (MODELS §6.4).
+// For one private level, the misses of each core equal the misses on its coherent stack (MODELS §6.4).
 //
 // # The end
 //
 // [Simulator.Finish] writes back dirty lines, as DineroIV does: level by level, first level
-// first, set by set, most recently used line first. This is counted apart, in Flush.
+// first, set by set, most recently used line first. These writes are counted separately, in Flush.
 package simulate
 
 import (

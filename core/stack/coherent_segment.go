@@ -182,9 +182,10 @@ func (r *Below) Depth(line trace.Line) uint32 {
 	return Cold
 }
 
-// Touch makes the segment's first access to a line. filled are the numbers of sets for which
-// the segment filled a hole; all has those of below, too, unless the line has a depth. Touch
-// returns the line's depth and the depth at which it was lost, as [Coherent.Access] does.
+// Touch makes the segment's first access to a line. filled are the numbers of sets for which the
+// segment filled a hole; all adds the numbers of sets for which the access fills a hole of the
+// stack below. Touch returns the line's depth and the depth at which it was lost, as
+// [Coherent.Access] does.
 func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32) {
 	e, place := r.table.find(line), uint32(fresh)
 	depth = Cold

@@ -106,7 +106,7 @@ func (m *Sets) forget() {
 	}
 }
 
-// Reset forgets every line and what was counted, and keeps the memory of the table.
+// Reset forgets every line and all counts, and keeps the memory of the table.
 func (m *Sets) Reset() {
 	exact := m.exact
 	exact.Reset()

@@ -117,7 +117,7 @@ const (
 // Op counts equal instructions of a block.
 type Op struct {
 	Opcode string // LLVM's: "fadd", "load", "br", "call", "icmp", ...
-	Type   string // of its result, or of what a store stores or a compare compares: "double", "<4 x float>", "i32"
+	Type   string // of its result, or of the value that it stores or compares: "double", "<4 x float>", "i32"
 	Count  uint32
 }
 
@@ -155,8 +155,8 @@ const (
 	GlobalSite // its object is a global variable
 	// NoSize sites come from traces without sizes: Bytes of their rows is 0.
 	NoSize
-	// ChasingSite loads have an address that comes from a load of an iteration before, as those of the fields
-	// of a list's elements have.
+	// ChasingSite loads have an address from a load of an earlier iteration, such as the loads of
+	// fields of a list's elements.
 	ChasingSite
 	// LinkSite loads are ChasingSite loads from which the next address comes, as from the link of a list.
 	LinkSite

@@ -1,10 +1,10 @@
 // Package branches counts how often each branch of a program is taken, from the blocks that a trace
 // says were entered. The result is the edges of a run, as core/blocks defines them (MODELS §12).
 //
-// A row says that a thread entered a block, and no more. Where it came from follows from a
-// call stack for each thread, which has the latest block of every active invocation:
+// A row only says that a thread entered a block. The edge by which it came follows from a call
+// stack for each thread, which contains the latest block of every active invocation:
 //
-//  1. Nothing in a function leads to its first block, so whoever enters that was called. The
+//  1. No edge of a function leads to its first block, so entering that is a call. The
 //     call is by name if the block before names the function, or has a return that stands
 //     for it (a call in the place of a return makes its own step behind that of the return);
 //     else the caller is unknown: a callback, a thread, a signal handler.
@@ -12,19 +12,19 @@
 //     entered by that edge; the first of several to the same block counts.
 //  3. A block that returns ends its invocation. A call in the place of a return counts,
 //     whether or not what it calls comes back.
-//  4. Else invocations were left without a return. The block belongs to the topmost
-//     invocation whose latest block it follows, as where an exception lands. What follows a
-//     setjmp belongs to the topmost invocation of its function, and counts as resumed; so
-//     does any other block that fits nowhere. What is above was left.
-//  5. A block of a function without an invocation is resumed, and all others of the thread are
-//     left: so it is where a trace begins in the middle of a run, or programs change stacks.
+//  4. Otherwise invocations ended without a return. The block belongs to the topmost invocation
+//     whose latest block it follows, such as a landing pad. A block after a setjmp belongs to the
+//     topmost invocation of its function, and counts as resumed; so does any other block that fits
+//     nowhere. The invocations above have ended.
+//  5. A block of a function without an invocation is resumed, and all others of the thread end.
+//     This happens if a trace begins in the middle of a run, or programs change stacks.
 //
-// What is still on a stack at the end was left there: the program exited, or the trace ends.
+// Invocations that are on a stack at the end did not return: the program exited, or the trace ends.
 // The reuse of a block's references is the sum over its sites: see blocks.Run.Reuse.
 //
-// A segment of a trace does not know the stacks that it begins with. It records which blocks
-// belong to what lies below, and what was called before anything else, and resolves them when
-// it is appended (state.go); the result is that of the whole. Where a block could belong to an
+// A segment of a trace does not know the stacks that it begins with. It records the blocks that
+// belong to invocations below, and the calls that came first, and resolves them when it is appended
+// (state.go); the result is the same as for the whole trace. If a block could belong to an
 // invocation of the segment or to one below, as with jumps in recursive code that no table
 // declares, the segment is given up.
 package branches
@@ -54,8 +54,8 @@ type Analysis struct {
 	entered [mostPicked]uint32 // blocks that rows enter
 }
 
-// New makes an analysis of a run with these kinds of references. program returns what the trace
-// has told of its code so far, or nil. segment says that it begins in the middle of a run.
+// New returns an analysis of a run with these kinds of references. program returns the part of the
+// code that the trace has described so far, or nil. segment: it begins in the middle of a run.
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	a := &Analysis{program: program, segment: segment}

@@ -1,13 +1,14 @@
 // Package communication reports which values threads of a trace write and other threads
 // use (MODELS §7; Kulkarni, Pai and Schuff, §3 and §4.3).
 //
-// The source of a reference to a granule is the last thread that wrote it, if that is another
-// one. Two things are counted:
+// The source of a reference to a granule is the last thread that wrote it, if it is not the thread
+// itself. Two things are counted:
 //
 //   - events: every load or store that has a source;
-//   - transfers: the first load by a thread of a value that another one wrote. A store makes a new
-//     value, and what it overwrites need not be moved; a modify is a load and then a store, and one
-//     reference. So transfers are the least that has to be moved, as a version with messages would.
+//   - transfers: the first load by a thread of a value that another thread wrote. A store makes a
+//     new value, and the overwritten value need not be moved; a modify is a load and then a store,
+//     and one reference. So transfers are the least data that a message-passing version has to
+//     send.
 //
 // Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass. A reference
 // over several words is one to each of them. Over the whole run, a granule is
@@ -28,7 +29,7 @@
 //
 // Package sites, in the same pass, numbers the site and data object of each reference. While one
 // thread only refers to a line, its words need no more than a count and the site of the last store,
-// which whoever comes next may want to know. With the first reference of another thread they become
+// which the next thread's counts may need. At the first reference of another thread they become
 // cells: the last writer, a bit for each thread that used its value, and the class. So private data
 // takes little memory, and the common reference costs one look into a table of lines.
 //

@@ -1,14 +1,14 @@
-// Package contract says what an analysis is to the framework that runs it, package
-// analysis. [Analysis] is what every analysis implements. The other interfaces are
-// optional: an analysis implements those that it needs, and the framework looks for them
-// and for nothing else. It knows no analysis by its type.
+// Package contract defines the interfaces between analyses and the framework that runs them,
+// package analysis. Every analysis implements [Analysis]. The other interfaces are optional: an
+// analysis implements the ones that it needs, and the framework checks for them. It knows no
+// analysis by its type.
 //
 // Every analysis should assert what it implements, because a method with another signature
 // would be ignored silently:
 //
 //	var _ contract.LineCounter = (*Analysis)(nil)
 //
-// How an analysis is named, made and joined is in the table of package analysis.
+// The table of package analysis contains names, constructors and functions that join results.
 package contract
 
 import (
@@ -21,9 +21,9 @@ import (
 
 // Analysis consumes a trace, batch by batch, and writes its result into the profile.
 //
-// One goroutine at a time calls the methods. Consume sees every selected reference exactly
-// once and in order, unless Append stands in for a segment. Analyses of one run are called
-// in the order of the table, so one may rely on what an earlier one did with the same batch.
+// One goroutine at a time calls the methods. Consume sees every selected reference exactly once and
+// in order, unless Append stands in for a segment. Analyses of one run are called in the order of
+// the table, so an analysis may use results of an earlier one for the same batch.
 type Analysis interface {
 	// Takes says what Consume reads. It is called before the first batch, and its answer never
 	// changes. Every analysis gets references, with the columns Addr, Bytes, Kind and Thread, and
@@ -85,8 +85,8 @@ type Joiner interface {
 	Joins(threads []uint32) (now, later bool)
 }
 
-// RowAppender is an analysis that no segment can be analysed for: it has to read all rows in
-// order. Where the others append a segment, the framework has it read the segment's rows.
+// RowAppender is an analysis that cannot analyse segments: it has to read all rows in order. When
+// other analyses append a segment, it reads the segment's rows.
 type RowAppender interface {
 	// Reads reports whether it still reads rows. After it has returned false it always
 	// does, and the framework need not read segments again.
@@ -139,7 +139,7 @@ type LayoutFollower interface {
 	// Move reads rows whose references another analysis counts. Only events of
 	// [LayoutEvents] need to be among them, with the columns Kind, Addr, Site and Arg.
 	Move(b *trace.Batch)
-	// Layout returns where blocks lie now, by address. What the program's tables declare is
+	// Layout returns where blocks lie now, by address. Blocks that the program's tables declare are
 	// left out.
 	Layout() []Block
 	// Lay places blocks as in a layout of the same trace. It is called before the first batch
@@ -153,8 +153,8 @@ type LayoutFollower interface {
 // LayoutEvents are the events that change where blocks of memory lie.
 const LayoutEvents = trace.Kinds(1<<trace.Alloc | 1<<trace.Free)
 
-// Block is where one block of memory lies, and what it belongs to: the heap, by the site that
-// allocated it, or a function's local variable.
+// Block is the place of one block of memory, and its owner: the heap, by the allocating site, or a
+// function's local variable.
 type Block struct {
 	From     trace.Addr
 	Bytes    uint64

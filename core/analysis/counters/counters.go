@@ -4,22 +4,23 @@
 // Architecture-Independent Modeling of Intra-Node Data Movement, Table 1; Pakin and McCormick,
 // Hardware-independent Application Characterization, IISWC 2013; MODELS §10.
 //
-// A trace says which blocks were entered, and its tables what an execution of a block does:
+// A trace says which blocks were entered, and its tables contain the work of one execution of a
+// block:
 //
 //	count(what) = Σ over blocks: executions(block) × what an execution does
 //
 // in these steps:
 //
-//  1. Consume counts each block that is entered. If that is all that is wanted, it counts the
-//     references of each site, and blocks without any: a block was entered as often as its
-//     first site was passed, and readers are faster that need not report each entry. Bytes
+//  1. Consume counts each block that is entered. If nothing else is wanted, it counts the
+//     references of each site, and entries of blocks without sites: a block is entered as often as
+//     its first site is passed, and readers are faster if they need not report each entry. Bytes
 //     are summed where records carry a length (ranges, masked vectors).
 //  2. Result multiplies with the tables, joins the parts of a basic block, and sums by basic
 //     block, function and opcode.
 //  3. On request, each byte's accesses are counted (touched.go): unique bytes of the program
 //     and of each function, and the least memory that holds 5 %, 10 %, … of all accesses.
 //
-// A trace without blocks gives what references alone show: loads, stores and their bytes, by
+// From a trace without blocks come only the counts of references: loads, stores and their bytes, by
 // size; unique bytes; memory usage.
 //
 // # What is counted
@@ -28,7 +29,7 @@
 // as in Byfl.
 //
 //   - Loads, stores: references of that kind; a modify (an atomic exchange) is one of each
-//     (MODELS §1). Their bytes are those of the datatype. A masked vector access is one for
+//     (MODELS §1). Their bytes are the size of the datatype. A masked vector access is one for
 //     each run of active lanes.
 //   - Moves and sets: calls of memcpy or memmove, and of memset, with the bytes moved or set.
 //     They are no loads or stores, as in Byfl.
@@ -37,12 +38,12 @@
 //     (FloatOther), and fused operations are calls there. Square roots, absolute values and the
 //     like, which are compiler intrinsics, are in the instruction mix only; Byfl calls them calls.
 //   - Integer operations: arithmetic, logic and shifts, comparisons, conversions, address
-//     arithmetic (getelementptr, one each), select, and instructions that take values or
-//     vectors apart or put them together. Byfl takes all that is neither a flop nor memory nor
-//     a terminator, calls and allocas too, and one or two for every index of a getelementptr.
+//     arithmetic (getelementptr, one each), select, and instructions that take values or vectors
+//     apart or put them together. Byfl counts everything that is neither a flop nor a memory access
+//     nor a terminator, calls and allocas too, and one or two for every index of a getelementptr.
 //     Neither counts phi, bitcast, freeze and landing pads, which cost nothing.
-//   - Operation bits: the bits of the operands and results of all these operations; flop bits:
-//     those of the flops. Byfl leaves out constant operands, which the tables do not name.
+//   - Operation bits: the bits of the operands and results of all these operations; flop bits: the
+//     bits of the flops. Byfl leaves out constant operands, which the tables do not name.
 //   - Branches: br to one place is unconditional; br to several, switch and indirectbr are
 //     conditional or indirect. Returns are ret and resume.
 //   - Calls: call and invoke of anything but intrinsics. A function's invocations are the
@@ -53,7 +54,7 @@
 //   - Instructions: all in the compiler's form, as often as they were executed.
 //   - Unique bytes: bytes touched at least once, ranges too, by a function's own code.
 //     References without a size count as one byte.
-//   - Memory usage: the number of most accessed bytes that have a share of all bytes accessed.
+//   - Memory usage: the least number of bytes that receive a given share of all accesses.
 //     Byfl counts the same, in other steps.
 //
 // Blocks are counted when they are entered. In a part of a trace (references skipped, or a
@@ -82,9 +83,9 @@ type Analysis struct {
 	touched    *touched // nil: not counted
 }
 
-// New makes an analysis of references of these kinds. program returns what the trace has told
-// of its code so far, or nil. auto leaves out what costs time for every reference, and has no
-// result for a trace without instructions.
+// New returns an analysis of references of these kinds. program returns the part of the code that
+// the trace has described so far, or nil. auto leaves out the counts that cost time for every
+// reference, and has no result for a trace without instructions.
 func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis {
 	a := &Analysis{kinds: kinds, auto: auto, program: program}
 	if !auto {

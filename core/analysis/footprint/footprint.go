@@ -1,8 +1,8 @@
-// Package footprint measures how long lines are not accessed, from which follows how many
-// distinct lines a window of the run has on average: see [profile.Footprint].
+// Package footprint measures how long lines are not accessed. From this follows the average number
+// of distinct lines in a window of the run, for any window length: see [profile.Footprint].
 //
-// It is the smallest analysis, and an example of how one is written. It reads every row in
-// order, so that it needs nothing to join segments: see [contract.RowAppender].
+// It is the smallest analysis, and an example of how one is written. It reads every row in order,
+// so it needs no code to join segments: see [contract.RowAppender].
 package footprint
 
 import (

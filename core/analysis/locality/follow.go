@@ -9,10 +9,10 @@ import (
 
 // Follower reads the accesses of one line size with their stack distances.
 type Follower interface {
-	// Follow reads the next accesses, in order. What a points to is valid until it returns.
+	// Follow reads the next accesses, in order. The slices of a are valid until it returns.
 	Follow(a *Accesses)
-	// Resolve reads the distances of a segment's first touches on the stack of what was before,
-	// or stack.Cold. It is called in order, before the segment's lines are put on top.
+	// Resolve reads the distances of a segment's first touches on the stack before the segment, or
+	// stack.Cold. It is called in order, before the segment's lines are pushed onto the stack.
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 

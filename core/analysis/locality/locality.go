@@ -11,8 +11,8 @@
 //     distinct lines of each window, its working set, are counted.
 //  6. On request the model is a stack.Sets, which counts depths in sets too (MODELS §4).
 //
-// What joining a segment needs, its first touches in order and its final stack (MODELS §9), is
-// kept on request.
+// On request, it keeps the data to join segments: the first touches in order and the final stack
+// (MODELS §9).
 package locality
 
 import (

@@ -116,8 +116,8 @@ func (a *Shelved) makeRoom() {
 	}
 }
 
-// Lines returns the number of distinct lines so far, of the smallest line size, without those
-// of the current segment unless it is the first.
+// Lines returns the number of distinct lines so far, at the smallest line size. Lines of the
+// current segment count only if it is the first.
 func (a *Shelved) Lines() uint64 {
 	return max(a.lines, a.near.Lines())
 }

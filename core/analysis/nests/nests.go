@@ -1,10 +1,10 @@
-// Package nests folds the rows of a run into a tree of loops and references, beside
-// other analyses: see package loops for the method.
+// Package nests compresses the rows of a run to a tree of loops and references, together with other
+// analyses: see package loops for the method.
 //
-// Folding is in the order of the trace, so no part of a trace can be folded apart from
-// what comes before it. Where others analyse segments of a run, its rows are folded
-// while these are appended. A saved run has the tree so far: its rows are folded again,
-// which gives the state that the run had, for that hangs on the rows alone.
+// The compression follows the order of the trace, so a segment cannot be compressed alone. When
+// other analyses append a segment, its rows are compressed. A saved run contains the tree so far.
+// To resume, its rows are compressed again, which restores the state, because that depends on the
+// rows alone.
 package nests
 
 import (
@@ -34,9 +34,8 @@ const (
 type Options struct {
 	// MostBytes is the memory of the tree, about, at which the analysis gives up.
 	MostBytes uint64
-	// IfRegular gives up early on a trace that does not fold, and on one without code, whose
-	// loops would not be those of the program. The profile has no tree then, as if none had
-	// been asked for.
+	// IfRegular stops early, without a tree, for a trace that does not compress, and for a trace
+	// without code, because its loops would not be the program's.
 	IfRegular bool
 }
 

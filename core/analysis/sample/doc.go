@@ -1,6 +1,6 @@
-// Package sample estimates from a part of a trace's accesses what other analyses count of
-// all of them, with confidence intervals (MODELS §8). It replaces package locality and its
-// followers at a fraction of their time and memory.
+// Package sample estimates the counts of other analyses from a part of a trace's accesses, with
+// confidence intervals (MODELS §8). It replaces package locality and its followers at a fraction of
+// their time and memory.
 //
 // # Lines
 //
@@ -9,10 +9,10 @@
 // the counted ones divided by R (Waldspurger, Park, Garthwaite and Ahmad, SHARDS, FAST 2015). With
 // a limit of lines, R is halved and lines are dropped whenever there are more; earlier counts keep
 // their weight. That alone is coarse: it cannot tell distances below 1/R from zero, and depends on
-// whether the few lines that most accesses go to are in the sample. Two refinements:
+// whether the sample contains the few lines that receive most accesses. Two refinements:
 //
-//  1. The 16 lines on top of the stack are kept for all accesses (front.go). Most accesses of
-//     real programs hit there, exactly and without a hash; the sample is of the others. Their
+//  1. The 16 lines on top of the stack are kept for all accesses (front.go). Most accesses of real
+//     programs hit there, exactly and without a hash; the sample is of the other accesses. Their
 //     number is known, so the difference goes to the shortest distances (SHARDS-adj).
 //  2. The time that a line was away from the front, in lines that left it, predicts its
 //     distance at any rate (space.go; Eklov and Hagersten, StatStack, ISPASS 2010). Count and
@@ -57,9 +57,9 @@
 // accesses, and lines lost to stores, are estimated from up to 8,192 lines, chosen by hash,
 // of which every access is seen.
 //
-// What depends on few lines, such as a counter that all threads write, is in the sample or
-// not: at a rate of 1 %, one falsely shared line is missed with a probability of 99 %, and
-// otherwise represents a hundred such lines.
+// Effects of few lines, such as a counter that all threads write, are in the sample or not: at a
+// rate of 1 %, one falsely shared line is missed with a probability of 99 %, and otherwise
+// represents a hundred such lines.
 //
 // # Parts of the run
 //
@@ -69,9 +69,10 @@
 //
 // The sampled lines are 16 independent groups, by hash; single accesses are assigned to 16 groups
 // in turn. The spread of the groups gives the standard deviation of the misses of each core, site
-// or flow (Student's t with 15 degrees of freedom; communication has 8 groups). That of distances
-// follows from how they were combined, and widens the interval to the misses of neighbouring
-// capacities. What is nowhere in the sample may have three draws (rule of three). Where rows of a
-// table sum several sites or flows, half-widths are added, because all may be off to the same side.
-// The histogram of single accesses is a binomial share (Wilson's interval).
+// or flow (Student's t with 15 degrees of freedom; communication has 8 groups). The deviation of
+// distances follows from the way they were combined, and widens the interval to the misses of
+// neighbouring capacities. The upper bound for something that the sample lacks is three draws (rule
+// of three). If a row of a table sums several sites or flows, half-widths are added, because all
+// errors may have the same sign. For the histogram of single accesses, each count is a binomial
+// share (Wilson's interval).
 package sample

@@ -2,25 +2,25 @@
 // that they share: LRU stacks by core, in the four views of MODELS §6, each with all its
 // distances and the depths in sets.
 //
-//  1. Threads are put on cores: each on its own, or as the user groups them (cores.go). Cores
-//     that share a cache are a domain; that of all cores always exists.
+//  1. Threads are put on cores: each on its own, or as the user groups them (cores.go). Cores that
+//     share a cache are a domain; the domain of all cores always exists.
 //  2. The stack of the whole trace, which package locality keeps, is the concurrent stack of
-//     all cores: view 2 costs nothing again.
-//  3. A directory (directory.go) knows of every line which cores have it, which one touched it
-//     last, and when. It finds the stores that take a line from others, and the accesses to
+//     all cores: view 2 costs nothing.
+//  3. A directory (directory.go) records for every line which cores have it, which one touched it
+//     last, and when. It finds the stores that invalidate other cores' copies, and the accesses to
 //     lines that another core touched last, which Anger's model separates (MODELS §6.3).
 //  4. Each core has a stack for view 1, and one for view 4 in which lost lines leave holes
 //     (stack.Coherent). Further domains have a stack and a directory each.
 //  5. Each access compares its distances: Wu and Yeung's dilation, overlap and interception
 //     (MODELS §6.6; SASMM §2.3; directory.go).
-//  6. A [Follower] gets, batch by batch, what every access finds on the coherent stack of its
+//  6. A [Follower] receives, batch by batch, the depth of every access on the coherent stack of its
 //     core. Package sites counts that by source location.
 //
-// A trace costs nothing here before a second core appears: until then the stack of the trace
-// is the one of the only core, in all views. The analysis begins with its counts.
+// A trace with one core costs nothing here: until a second core appears, the stack of the trace is
+// the core's stack in all views. The analysis begins with its counts.
 //
-// Segments of a trace are joined exactly (append.go), also of one core each. For that a segment
-// records what depends on what was before it (segment.go): first touches by core, accesses
+// Segments of a trace are joined exactly (append.go), also of one core each. For this, a segment
+// records everything that depends on earlier rows (segment.go): first touches by core, accesses
 // after a loss, and stores.
 package sharing
 
@@ -129,8 +129,8 @@ type Question struct {
 // Asker asks about the stacks during the pass: what is communicated comes from a cache if the
 // line is still in it.
 type Asker interface {
-	// Ask appends its questions about the next accesses, in order. What a points to is valid
-	// until it returns.
+	// Ask appends its questions about the next accesses, in order. The slices of a are valid until
+	// it returns.
 	Ask(a *Accesses, questions []Question) []Question
 	// Answer reads the depths, in the order of the questions: stack.Cold if the core lacks the
 	// line.
@@ -163,8 +163,8 @@ type Follower interface {
 	// for which lostAt is the depth at which the line was lost. lost says that there are some.
 	// The lists are valid until it returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
-	// JoinCores says that a segment is appended to what was counted since BeginCores, with the
-	// depths of its first touches, in order, as in FollowCores. nil: they stay first touches.
+	// JoinCores appends a segment to the counts since BeginCores, with the depths of its first
+	// touches, in order, as in FollowCores. nil: they remain first touches.
 	JoinCores(depths, lostAt []uint32)
 }
 

@@ -49,7 +49,7 @@ func (a *Analysis) BeginCores() {
 	}
 }
 
-// OnCores reports whether accesses are counted by what they find on the stacks of cores.
+// OnCores reports whether accesses are counted by their depths on the stacks of cores.
 func (a *Analysis) OnCores() bool { return a.cores != nil && !a.cores.absent }
 
 // FollowCores implements sharing.Follower.

@@ -6,41 +6,41 @@
 // each site the analysis reports
 //
 //   - how often each stack distance occurs, in bins: cold, and four bins to a power of two
-//     (profile.SiteBin). The bins of all sites add up to the histogram. So a site's misses in
-//     a fully associative LRU cache are exact for every capacity at the edge of a bin; package
-//     attribution estimates those between.
-//   - the strides: the address of each reference minus that of the one before, by the same
-//     site in the same thread. Zero; unit, the next bytes up or down; the same as the time
-//     before; or irregular, as the first one is.
+//     (profile.SiteBin). The bins of all sites add up to the histogram. So a site's misses in a
+//     fully associative LRU cache are exact for every capacity at the edge of a bin; package
+//     attribution estimates the misses between.
+//   - the strides: the address of each reference minus the previous address of the same site in the
+//     same thread. Zero; unit, the next bytes up or down; the same as the previous stride; or
+//     irregular, as the first one is.
 //   - on request, the utilisation of lines in chosen LRU caches: of a line that misses, the
 //     bytes used until it misses again (or the trace ends), for the site that fetched it. So
 //     the misses there are known by site, exactly, with sets too.
 //   - on request, which sites touched the line before, for distances from 16 on: Kulkarni's
 //     "what was executed between use and reuse" (section 4.1.1).
 //
-// If the trace has several cores, what accesses find on the coherent stack of their core is
-// counted, too (cores.go; package sharing): first accesses of a core to a line, depths, and
-// coherence misses, by the depth at which another core's store took the line. So the misses
-// of private caches are known by site. corelines.go measures utilisation in private caches.
+// If the trace has several cores, accesses are also counted by their depth on the coherent stack of
+// their core (cores.go; package sharing): first accesses of a core to a line, depths, and coherence
+// misses, by the depth of the line when another core's store invalidated it. So the misses of
+// private caches are known by site. corelines.go measures utilisation in private caches.
 //
 // The same, except strides, is reported for data objects:
 //
 //   - blocks of the heap, by allocation site, from allocation to release;
 //   - global variables with an address;
-//   - local variables: by name where the code names them; arrays and structures by address
-//     too, from the function's entry until something else is allocated there; else the stacks
-//     of threads as a whole;
-//   - all the rest as one object.
+//   - local variables: by name where the code names them; arrays and structures by address too,
+//     from the function's entry until something else is allocated there; otherwise the stacks of
+//     threads as a whole;
+//   - everything else as one object.
 //
-// In a part of a trace, blocks that were allocated before it belong to the rest. Profiles that
-// can be appended to tell no blocks apart: a segment does not know the blocks of earlier ones.
+// In a part of a trace, blocks that were allocated before it belong to the rest. Profiles that can
+// be appended to do not distinguish blocks: a segment does not know the blocks of earlier ones.
 //
 // # Method
 //
-// Consume reads references and allocations in order. It finds each one's site and object,
-// which are a numbered pair; mostly the site's pair of the time before, because the address
-// lies in the same object. Package locality then turns the same references into line accesses
-// with distances, which Follow counts by pair. The results sum the pairs.
+// Consume reads references and allocations in order. It finds the site and the object of each,
+// which form a numbered pair: usually the site's previous pair, because the address lies in the
+// same object. Package locality then turns the same references into line accesses with distances,
+// which Follow counts by pair. The results sum the pairs.
 //
 // MODELS §1 defines how fetches, modifies and ranges count. Segments are joined as in
 // MODELS §9 (state.go).
@@ -61,7 +61,7 @@ type Options struct {
 	Previous   bool     // note who touched a line before
 	Mergeable  bool     // keep what Append needs
 	Cores      bool     // package sharing tells what accesses find on the stacks of cores
-	// Follows says that Lay will place blocks, so that objects are told apart in segments, too.
+	// Follows: Lay will place blocks, so that segments, too, distinguish objects.
 	Follows bool
 }
 
@@ -108,7 +108,8 @@ type near struct {
 	pair   uint32 // of the site and the object
 }
 
-// New makes an analysis. program returns what the trace has told of its code so far, or nil.
+// New returns an analysis. program returns the part of the code that the trace has described so
+// far, or nil.
 func New(o Options, program func() *trace.Program) *Analysis {
 	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]near, 1)}
 	if len(o.Capacities) > 0 || o.Previous {

@@ -1,7 +1,7 @@
-// Package program adds the questions about a program to those of package ask: its blocks,
-// its loops, what they take on a processor, and what several cores would do with them.
-// Their answers take much code, which the page's first program does without: whoever
-// answers them imports this package.
+// Package program adds the questions about a program to package ask: its blocks, its loops, their
+// time on a processor, and predictions for several cores. Their answers take much code, which the
+// page's first program does without, so only programs that answer these questions import this
+// package.
 package program
 
 import (

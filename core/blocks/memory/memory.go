@@ -8,11 +8,11 @@
 //     exact for a fully associative cache and follows the stack distance cache model
 //     (MODELS §5) for a set-associative one, as if each level saw every access.
 //
-//  3. An access that reaches level i has missed the levels above. Of these accesses
+//  3. An access that reaches level i has missed the levels above. A share of
 //
 //     P_i = (P(h_i) − P(h_i−1)) / (1 − P(h_i−1))
 //
-//     hit ([Conditional]). The average latency, from the load to the use of its value, is
+//     of these accesses hits ([Conditional]). The average latency, from the load to the use of its value, is
 //
 //     E(λ) = P_1 λ_1 + (1 − P_1) [P_2 λ_2 + (1 − P_2) [… λ_RAM]]
 //

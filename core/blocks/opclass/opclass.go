@@ -52,8 +52,8 @@ var rules = []rule{
 // oneLane are instructions that read or write one value of a vector.
 const oneLane = " extractelement insertelement extractvalue insertvalue "
 
-// Of returns the class of an instruction with an opcode and type as in trace.Op. several: it has
-// several successors.
+// Of returns the class of an instruction with an opcode and type as in trace.Op. several: the
+// instruction has several successors.
 func Of(opcode, datatype string, several bool) Instruction {
 	k := Instruction{Opcode: opcode, Adds: []Addition{{profile.Instructions, 1}}}
 	s := shapeOf(datatype)

@@ -15,8 +15,8 @@ type Law struct {
 	Terms   []Term // of a polynomial; none: 0
 	Checked int    // runs that it meets, beyond those that gave the coefficients
 
-	// Of other kinds: Factor times each parameter to its power (of a power law), A + B log2
-	// n, or A n + B n log2 n of parameter number Of.
+	// Coefficients of other laws: Factor times each parameter to its power (a power law), A + B
+	// log2 n, or A n + B n log2 n, where n is parameter number Of.
 	Factor, A, B float64
 	Exponents    []float64
 	Of           int

@@ -309,7 +309,7 @@ const (
 	Unchecked
 	// Remainder: a polynomial that gives no whole number here.
 	Remainder
-	// Fitted: a law by least squares; counts hang on data, or on more than the runs tell.
+	// Fitted: a law by least squares; counts depend on data, or on more than the runs show.
 	Fitted
 	// Once: it ran in one of the runs alone.
 	Once
@@ -330,8 +330,8 @@ type Block struct {
 type Predicted struct {
 	*Prediction
 	Of []Block // by block
-	// Run has edges that balance. Where those that laws give do not, as much as Slack
-	// executions left or came to blocks besides.
+	// Run has edges that balance. If the laws' edges do not, up to Slack executions enter or leave
+	// blocks outside of the edges.
 	Run   *blocks.Run
 	Slack uint64
 	// Profile is as an analysis of that run would be, as far as caches and blocks are asked

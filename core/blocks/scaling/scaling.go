@@ -1,5 +1,5 @@
-// Package scaling predicts the blocks' executions and reuse at an input that was not run, from
-// runs at two or three small ones (MODELS §17). Santhi and Chennupati (Compute Node Models,
+// Package scaling predicts the blocks' executions and reuse at an input that was not run, from runs
+// at two or three small ones (MODELS §17). Santhi and Chennupati (Compute Node Models,
 // LA-UR-17-20754, part 2) let a larger input have new counts N_i from new branch probabilities,
 // with the same reuse profiles P(Δ|BB_i); here both follow from the changes between runs.
 //
@@ -12,8 +12,8 @@
 //
 //  1. All sums of up to four monomials with rational coefficients that fit every run exactly are
 //     tried.
-//  2. The length is that of the coefficients, and of the choice of monomials. It has to be less
-//     than that of the counts.
+//  2. The length of a description is the length of the coefficients and of the choice of monomials.
+//     It has to be less than the length of the counts.
 //  3. The runs beyond the number of coefficients are a check: [Law.Checked] is their number. A
 //     polynomial with as many terms as runs has none, which is a caveat.
 //
@@ -22,22 +22,22 @@
 //
 // # Reuse
 //
-// The reuse profile of a block is kept as in the largest run, or scaled. First touches of lines have
-// a law as counts have. Distances that are apart from all others by a factor, and whose counts have
-// checked polynomials, are a class of their own; if not all are, the profile is one class. Each of
-// 512 quantiles of a class is followed from run to run, since a distance of n lines in one run is a
-// corresponding one in the next. A quantile is a polynomial that fits the runs, a constant, or a
-// sum of two monomials or a power law that fits to 2 % (12.5 % if distances are binned). Otherwise
-// it stays, because shares change at the quantiles where classes of distances meet. Predicted
-// quantiles are sorted.
+// The reuse profile of a block is kept as in the largest run, or scaled. First touches of lines
+// have a law, as counts do. Distances that are apart from all others by a factor, and whose counts
+// have checked polynomials, are a class of their own; if not all are, the profile is one class.
+// Each of 512 quantiles of a class is followed from run to run, because a distance in one run
+// corresponds to a distance in the next. A quantile is a polynomial that fits the runs, a constant,
+// or a sum of two monomials or a power law that fits to 2 % (12.5 % if distances are binned).
+// Otherwise it stays the same, because shares change at the quantiles where classes of distances
+// meet. Predicted quantiles are sorted.
 //
 // # Programs
 //
 // [FitProgram] takes whole runs and predicts one: the edges between blocks, each with its law, and
 // sites with their references and distances. [Predicted.Slack] is the imbalance of edges that is
 // closed. The result is a profile, so that questions about it need no other formulas. A site's
-// distances are binned; in each bin they are taken as those of all references of its kind, which
-// are exact.
+// distances are binned; within a bin, they are distributed as the exact distances of all references
+// of its kind.
 //
 // # Limits
 //
@@ -58,7 +58,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Run is one input of a program, and what its blocks did. Lists go by block.
+// Run is one input of a program, with the counts and the reuse of its blocks. Lists are indexed by
+// block.
 type Run struct {
 	Parameters []int64           // of the input
 	Counts     []uint64          // executions
@@ -187,9 +188,9 @@ type Prediction struct {
 type Reuse uint8
 
 const (
-	// Kept: they are those of the largest run.
+	// Kept: the profiles of the largest run.
 	Kept Reuse = iota
-	// Scaled: their distances go on as they went from run to run.
+	// Scaled: distances grow as they grew from run to run.
 	Scaled
 )
 

@@ -1,16 +1,16 @@
-// Package config reads descriptions of memory hierarchies, as files have them,
-// and tells the forms apart by what is in them:
+// Package config reads files that describe memory hierarchies, and detects their form from their
+// contents:
 //
-//   - JSON of this project's schema, which is hierarchy.schema.json beside this
-//     file, and the same in YAML. A YAML library is large, so whoever reads YAML
-//     hands its values over as [Node]; package config does the rest.
+//   - JSON of this project's schema, which is hierarchy.schema.json beside this file, and the same
+//     in YAML. A YAML library is large, so the caller reads YAML and passes its values as a [Node];
+//     package config does the rest.
 //   - Hardware files of PPT (PPT-AMM and PPT-SASMM; github.com/lanl/PPT, folder
 //     ppt_lite/hardware): Python assignments such as cache_sizes = [32 * kb].
 //   - Configuration files of DynamoRIO's cache simulator (dynamorio.org, Cache
 //     Simulator, Configuration File): L1D { size 32K assoc 8 parent L2 }.
 //   - Lines, one cache on each, as --cache takes them: L1=32KiB,8.
 //
-// What a file says and a hierarchy here cannot hold is a note in the result.
+// Settings that a hierarchy here cannot express become notes in the result.
 package config
 
 import (

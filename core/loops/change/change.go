@@ -1,31 +1,29 @@
-// Package change tries changes to a program on the description of its loops
-// ([loops.Nest]; MODELS §11.4): what it would refer to, and in which order, if its data lay elsewhere
-// or its loops were nested otherwise. The misses of the changed nest tell what the
-// change would gain, before anyone edits a line.
+// Package change tries changes to a program on the description of its loops ([loops.Nest];
+// MODELS §11.4): it computes the references, and their order, for another data layout or another
+// order of loops. The misses of the changed nest show the gain before anyone edits a line.
 //
-//  1. Where data lie: [Pad] puts bytes behind each row of an array, [Align] moves arrays
-//     to multiples of a number of bytes, and [Records] makes one array of structures of
-//     several arrays. The addresses of each leaf change, and stay affine; where they
-//     would not, the change does not apply and the error says why.
-//  2. In which order: [Interchange] exchanges two loops, [Tile] cuts loops into tiles and
+//  1. Data layout: [Pad] puts bytes behind each row of an array, [Align] moves arrays to multiples
+//     of a number of bytes, and [Records] makes one array of structures of several arrays. The
+//     addresses of each leaf change, and stay affine; if they would not, the change does not apply
+//     and the error says why.
+//  2. Order: [Interchange] exchanges two loops, [Tile] cuts loops into tiles and
 //     walks them tile by tile, [Fuse] makes one loop of two neighbours. The rows stay
 //     the same, and come in another order.
 //  3. [Search] tries many changes of a nest and proposes the best.
 //
-// An [Array] is the range of bytes that overlapping references go over. Entries of
+// An [Array] is the range of bytes that overlapping references cover. Entries of
 // blocks are leaves that touch nothing; they stay in the body that they are in.
 //
 // # Legality
 //
-// A trace does not tell what a program means. Whether it still computes the same after
-// a change is not looked at: [Change.Illegal] says what would make it illegal.
+// A trace does not show whether a changed program would still compute the same. This is not
+// checked: [Change.Illegal] describes what would make the change illegal.
 //
 // # Sources
 //
-// The transformations are those of Wolf and Lam, A data locality optimizing algorithm,
+// The transformations are from Wolf and Lam, A data locality optimizing algorithm,
 // PLDI 1991, and of Rivera and Tseng, Data transformations for eliminating conflict
-// misses, PLDI 1998; both work on source and dependences, this package on what was
-// traced.
+// misses, PLDI 1998; both work on source and dependences, this package works on the trace.
 package change
 
 import (

@@ -138,9 +138,8 @@ func trim(it *loops.Item, depth int) {
 	}
 }
 
-// Tile cuts loops that hold nothing but each other into tiles: loops over the tiles come
-// around all of them. Where a trip count is no multiple of the tile's, the rest is a tile
-// of its own.
+// Tile cuts loops that contain nothing but each other into tiles: loops over the tiles surround
+// them all. If a trip count is no multiple of the tile's, the rest is a smaller tile.
 type Tile struct {
 	Outer Path
 	Trips []uint64 // of a tile, by loop from Outer on; 0: the loop stays as it is
@@ -273,9 +272,9 @@ func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 	return *nest
 }
 
-// Fuse makes one loop of two neighbours that run equally often: each iteration of the
-// first is followed by the one of the second. Where the compiler unrolled one of them further
-// than the other, a few iterations of each go over the same data, and follow each other.
+// Fuse merges two neighbouring loops that run equally often: each iteration of the first is
+// followed by one of the second. If the compiler unrolled one further than the other, the groups of
+// iterations that cover the same data follow each other.
 type Fuse struct {
 	First Path // the second is the next loop in the same list
 }

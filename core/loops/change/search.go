@@ -63,11 +63,11 @@ func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 	return misses.Total(tree, c, goOn)
 }
 
-// Search tries interchanges, tiles, pads, alignments, fusions and arrays of structures on
-// a nest, one at a time, and gives those that save at least a fiftieth of the misses, the
-// best first, most of them at most. Of changes of one kind to the same loops or arrays
-// only the best is given. It skips changes for which wanted returns false; a nil wanted
-// skips none. When goOn returns false, it returns the outcomes so far, and stopped is true.
+// Search tries interchanges, tiles, pads, alignments, fusions and arrays of structures on a nest,
+// one at a time. It returns up to most outcomes that save at least 2 % of the misses, in descending
+// order, and only the best change of each kind to the same loops or arrays. It skips changes for
+// which wanted returns false; a nil wanted skips none. When goOn returns false, it returns the
+// outcomes so far, and stopped is true.
 func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }

@@ -3,18 +3,18 @@
 // trip counts (MODELS §11.2).
 //
 //  1. A loop runs iteration by iteration, and each access looks its line up, as in package simulate
-//     (MODELS §1): a reference makes one access for each line that it touches, a modify is one access,
-//     and stores allocate.
-//  2. Idempotence: while no reference of a loop leaves its line, the iterations repeat one sequence of
-//     accesses. After the first of them, LRU is in the same state as after any other, so that the second
-//     iteration counts for all that follow.
-//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022): if the
-//     cache before some iteration equals the cache some iterations ago, apart from lines that moved as
-//     their references did in between, the future repeats the past, moved. The counters are multiplied
-//     and the lines moved by as many periods as the loop has left.
-//  4. Cold misses are first touches of a line in any cache. Capacity misses are the other misses of a
-//     fully associative cache of as many lines. Conflict misses are the rest, which may be negative
-//     (MODELS §4).
+//     (MODELS §1): a reference makes one access for each line that it touches, a modify is one
+//     access, and stores allocate.
+//  2. Idempotence: while no reference of a loop leaves its line, the iterations repeat one sequence
+//     of accesses. LRU is in the same state after each of them, so that the second iteration counts
+//     for all that follow.
+//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022): if
+//     the cache before some iteration equals the cache some iterations ago, except that lines have
+//     moved together with their references, the future repeats the past, shifted. The counters are
+//     multiplied and the lines moved by as many periods as the loop has left.
+//  4. Cold misses are first touches of a line in any cache. Capacity misses are the other misses of
+//     a fully associative cache of as many lines. Conflict misses are the rest, which may be
+//     negative (MODELS §4).
 //
 // # When warping is sound
 //
@@ -23,12 +23,12 @@
 // over, the lines that a class touches lie in regions: spans that are swept with d. The jump
 // ends before regions of two classes would overlap.
 //
-//   - The period is a number of iterations after which each reference is at the same place of a line, and
-//     all references have moved by the same number of sets.
-//   - Two states are equal if each line of the older state that is in a region of a class is, moved, at
-//     the same place of the newer state and in a region of that class, and each other line is there
-//     unmoved. The moved line must be in a region of its class because the references of another array
-//     could hit it after the jump; counts would be silently wrong.
+//   - The period is a number of iterations after which each reference is at the same place of a
+//     line, and all references have moved by the same number of sets.
+//   - Two states are equal if each line of the older state that is in a region of a class is,
+//     moved, at the same place of the newer state and in a region of that class, and each other
+//     line is there unmoved. The moved line must be in a region of its class because the references
+//     of another array could hit it after the jump; counts would be silently wrong.
 //
 // Moving lines is then one-to-one on all lines that are in the cache or come before the end of the
 // jump, it keeps sets together, and LRU does not look at names. So hits, misses and victims are
@@ -53,19 +53,19 @@
 //
 // # Differences
 //
-// The paper labels lines with the access that brought them, in the polyhedral model. Here lines
-// are numbers, and the steps of the compressed loops tell how they move, so that any tree will
-// do. The paper simulates triangular nests iteration by iteration on the level that varies. The
-// number of sets need not be a power of two.
+// The paper labels lines with the access that fetched them, in the polyhedral model. Here lines are
+// numbers, and the steps of the compressed loops determine how they move, so that any tree can be
+// simulated. The paper simulates triangular nests iteration by iteration on the level that varies.
+// The number of sets need not be a power of two.
 //
 // # Limits
 //
-// What does not repeat is simulated access by access: loops with wild references at their level,
-// inner loops that vary and are too short for the cache to reach a steady state, and what is not
-// in loops. [Result.Simulated] and [Result.Jumped] say how much. Trees of millions of top-level
-// nodes, which come from irregular traces, are read twice: the arrays must be known before lines
-// of one evict those of another. Threads share the cache. Several levels use the
-// independent-level model (MODELS §3): each sees every access. Write-backs are not counted.
+// Irregular parts are simulated access by access: loops with wild references at their level, inner
+// loops that vary and are too short for the cache to reach a steady state, and references outside
+// of loops. [Result.Simulated] and [Result.Jumped] count both. Trees of millions of top-level
+// nodes, which come from irregular traces, are read twice: all arrays must be known before their
+// lines evict each other. Threads share the cache. Several levels use the independent-level model
+// (MODELS §3): each sees every access. Write-backs are not counted.
 package misses
 
 import (
@@ -122,7 +122,7 @@ type Counts struct {
 // Capacity returns the number of capacity misses.
 func (c Counts) Capacity() uint64 { return c.Full - c.Cold }
 
-// Conflict returns by how much the misses exceed those of a fully associative cache.
+// Conflict returns the conflict misses: the misses beyond those in a fully associative cache.
 func (c Counts) Conflict() int64 { return int64(c.Misses - c.Full) }
 
 func (c *Counts) add(d Counts) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Array is what some references of a loop access: those of one array, as far as they show. Addresses are
-// those of the loop's first run.
+// Array is the data that some references of a loop access: one array, as far as addresses and names
+// show. Addresses are from the loop's first run.
 type Array struct {
 	Name string // "" where no reference names it
 	Refs []loops.Reference

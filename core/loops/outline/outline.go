@@ -1,13 +1,13 @@
-// Package outline summarises a loop-compressed trace for a reader: its loops, with how often they run and
-// which share of the references they make, and the arrays that each loop accesses.
+// Package outline summarises a loop-compressed trace for a reader: its loops, with their executions
+// and their shares of the references, and the arrays that each loop accesses.
 //
-//  1. [New] groups the nodes of a [loops.Tree] by shape: nests that differ only in addresses and trip
-//     counts are one nest that runs several times. Counts are exact, and their cost does not depend on
-//     trip counts: what a loop does in an iteration is a polynomial in the iteration's number (see
-//     [loops.Sum]).
-//  2. [Outline.Arrays] returns the arrays of a loop, with base, extent, a stride for each loop, and the
-//     share of the bytes of their lines that they use. References whose line ranges overlap in the loop
-//     belong to one array (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
+//  1. [New] groups the nodes of a [loops.Tree] by shape: nests that differ only in addresses and
+//     trip counts are one nest that runs several times. Counts are exact, and the time to compute
+//     them does not depend on trip counts: a loop's counts are polynomials in the iteration's
+//     number (see [loops.Sum]).
+//  2. [Outline.Arrays] returns the arrays of a loop, with base, extent, a stride for each loop, and
+//     the share of the bytes of their lines that they use. References whose line ranges overlap in
+//     the loop belong to one array (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
 package outline
 
 import (

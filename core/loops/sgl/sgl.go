@@ -1,14 +1,14 @@
-// Package sgl reads and writes loop-compressed traces as files, .sgl. FORMAT.md in package loops draws
-// the bytes, with an annotated example.
+// Package sgl reads and writes loop-compressed traces as files, .sgl. FORMAT.md in package loops
+// draws the bytes, with an annotated example.
 //
 // A file consists of the same frames as a container of package sgt, so that the same tables describe
-// its program, threads and capture. Where a container has chunks of steps, it has trees.
+// its program, threads and capture. Instead of a container's chunks of steps, it contains trees.
 //
-//  1. [Writer] writes trees, one after the other, with what is known of the trace. A trace is one tree,
+//  1. [Writer] writes trees, one after the other, with facts of the trace. A trace is one tree,
 //     or several if it is too irregular for memory.
 //  2. [Reader] expands the records, as any reader of traces, so that every analysis can read a
 //     loop-compressed trace. It removes unwanted kinds from the tree before it expands it.
-//  3. [Folding] compresses a trace into a file as it comes, and holds one tree at a time.
+//  3. [Folding] compresses a trace into a file as it comes, and keeps one tree at a time.
 //  4. [ReadTree] returns the tree, for analyses that do not expand it.
 package sgl
 

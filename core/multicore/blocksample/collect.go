@@ -25,7 +25,7 @@ type Options struct {
 
 // Looked says how many windows of each block are looked at.
 type Looked struct {
-	Rate  float64 // that share of them, above 0 and at most 1; 0: one in a hundred
+	Rate  float64 // the fraction of them, above 0 and at most 1; 0: 1 %
 	Least int     // but no fewer than these, where there are as many: 2 to MostLeast; 0: 30
 }
 
@@ -99,12 +99,12 @@ func windowNumber(seed uint64, block uint32, before uint64) uint64 {
 	return index.Hash(seed ^ index.Hash(uint64(block)<<32^index.Hash(before)))
 }
 
-// MostThreads is the most threads that have stacks of their own. Where all have one stack, further
-// threads count as the last one.
+// MostThreads is the most threads with stacks of their own. If all share one stack, further threads
+// count as the last one.
 const MostThreads = 1 << 8
 
-// New makes a collector. program gives what the trace has told of its code so far. The error
-// is a *trace.OptionError.
+// New returns a collector. program returns the part of the code that the trace has described so
+// far. The error is a *trace.OptionError.
 func New(o Options, program func() *trace.Program) (*Collector, error) {
 	if o.LineBytes == 0 || o.LineBytes&(o.LineBytes-1) != 0 || o.LineBytes < 8 {
 		return nil, &trace.OptionError{Option: "line", Got: strconv.Itoa(int(o.LineBytes)), Want: "a power of two of at least 8 bytes"}

@@ -6,28 +6,28 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Estimate is what windows tell of a level: of the caches of all cores, all the same.
+// Estimate is an estimate, from sampled windows, for the caches of all cores at one level.
 type Estimate struct {
 	Caches   []Rate
 	Mean     Rate    // in which caches weigh the same, those without accesses left out
 	Global   Rate    // in which accesses do
 	Accesses float64 // of lines, of all caches, looked at or not
 	Windows  uint64  // that were looked at
-	Of       uint64  // so many
+	Of       uint64  // windows in all
 	Looked   uint64  // of Accesses, those in windows that were looked at
 }
 
 // Interval95 is by how many standard errors the truth is off in 5 of 100 samples.
 const Interval95 = 1.959964
 
-// Bounds are what a hit rate is between in 95 of 100 samples.
+// Bounds returns the 95 % confidence interval of a hit ratio.
 func (r *Rate) Bounds() (low, high float64) {
 	return max(0, r.HitRate-Interval95*r.Off), min(1, r.HitRate+Interval95*r.Off)
 }
 
-// Of estimates the hit rate of a level with so many caches, each of which has a stack if it
-// does anything, from blocks as the whole run had them; weights by [Counted] need none. The
-// error is a *trace.OptionError.
+// Of estimates the hit ratio of a level with this number of caches, each of which has a stack if it
+// is used. blocks are the blocks of the whole run; the weighting [Counted] needs none. The error is
+// a *trace.OptionError.
 func Of(stacks []*Stack, caches int, blocks []Block, by Weighting, c hierarchy.Cache) (Estimate, error) {
 	var e Estimate
 	variance, known := 0.0, 0.0

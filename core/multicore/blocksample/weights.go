@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Block is what the sequential run tells of a basic block.
+// Block contains counts of a basic block in the sequential run.
 type Block struct {
 	Executions float64 // N_i
 	Parallel   float64 // of them, those in parallel regions: all or none, as the paper has it
@@ -45,8 +45,8 @@ func ParseWeighting(s string) (Weighting, error) {
 	return 0, &trace.OptionError{Option: "weights", Got: s, Want: "counted, corrected or printed"}
 }
 
-// Blocks are those of a sequential run that a reader mimicked: executions and references
-// as it counted them, and lines a reference as they were on stacks.
+// Blocks returns the blocks of a sequential run whose threads a reader synthesised: executions and
+// references as the reader counted them, and line accesses per reference as on the stacks.
 func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	list := make([]Block, len(counts))
 	for b, n := range counts {
@@ -97,7 +97,7 @@ func (b *Block) sums(by Weighting) (serial, parallel float64) {
 	return (b.Executions - b.Parallel) * each, b.Parallel * each
 }
 
-// ForShared is P(BB_i) of a cache that all cores share: eq. 1. Of no executions all are 0.
+// ForShared returns P(BB_i) for a cache that all cores share: eq. 1. Without executions, all are 0.
 func ForShared(blocks []Block, by Weighting) []float64 {
 	list, all := make([]float64, len(blocks)), 0.0
 	for i := range blocks {
@@ -108,8 +108,8 @@ func ForShared(blocks []Block, by Weighting) []float64 {
 	return divide(list, all)
 }
 
-// ForPrivate is P(BB_i) of the private cache of one of so many cores: eq. 2 and 3. Of caches
-// that some cores share, so many are as if each had one core.
+// ForPrivate returns P(BB_i) for the private cache of one of several cores: eq. 2 and 3. For caches
+// that some cores share, cores is the number of caches.
 func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
 	list := make([]float64, len(blocks))
 	m := float64(cores)

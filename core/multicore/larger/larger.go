@@ -1,27 +1,26 @@
-// Package larger predicts what several cores do to their caches at an input that nobody ran
-// the program at, from runs with one thread at two or more small ones.
+// Package larger predicts the cache misses of several cores for an input that was not run, from
+// runs with one thread on two or more smaller inputs.
 //
-// PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) takes the conditional reuse profiles
-// P(D|BB_i) of a small input for those of a larger one, which only changes how often each
-// block runs. Here
+// PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) uses the conditional reuse profiles P(D|BB_i)
+// of a small input for a larger one, too, which only changes how often each block runs. Here
 //
-//  1. each small run's threads are mimicked (package predict), and every execution of each
-//     block is looked at, on the stacks that the caches of a level have (package blocksample);
-//  2. of each stack, laws of how often blocks run and refer to memory are found (package
-//     blocks/scaling), as if it were a program by itself, so that a core has what is its own;
-//  3. P(BB_i) is what the laws say at the larger input. P(D|BB_i) is that of the largest
-//     small run, as the paper has it ([Level.Kept]), or its distances are followed from run to
-//     run, too ([Level.Scaled]);
-//  4. the stack distance cache model gives hit rates.
+//  1. the threads of each small run are synthesised (package predict), and every execution of each
+//     block is measured on the stacks of a level's caches (package blocksample);
+//  2. for each stack, laws for the executions and references of blocks are fitted (package
+//     blocks/scaling), as if it were a program by itself, so that each core has its own laws;
+//  3. P(BB_i) follows from the laws at the larger input. P(D|BB_i) is kept from the largest small
+//     run, as in the paper ([Level.Kept]), or its distances are extrapolated from run to run
+//     ([Level.Scaled]);
+//  4. the stack distance cache model computes hit ratios.
 //
-// # What is assumed
+// # Assumptions
 //
-// The larger input takes the same ways through the code. Shares of cores grow as they did:
-// sizes that cores do not divide alike have other rests. Kept takes for granted that distances
-// within a block do not hang on the input, which is so of what stays near (a line's other
-// elements, a row that is small in both), and not of arrays that are gone through again:
-// what hit in the small run because all of it fitted will be told to hit. Coherence is not
-// in it, and lines fall into sets at random.
+// The larger input takes the same paths through the code. The cores' shares of the work grow as
+// they did between the small runs; sizes with another remainder modulo the number of cores differ.
+// Kept assumes that distances within a block do not depend on the input. This holds for near reuse
+// (a line's other elements, a row that is small in both), and not for arrays that are traversed
+// again: if an array fitted in the small run, its accesses are predicted to hit. Coherence is not
+// modelled, and lines fall into sets at random.
 package larger
 
 import (

@@ -5,7 +5,7 @@
 //     (package multicore). It only keeps counts, so that memory does not grow with the trace.
 //  2. They go through simulated private and shared caches, which MESI keeps coherent (package
 //     simulate). This is exact for the synthesised threads. If executions of blocks are
-//     divided, private caches have a reading of their own (apart.go).
+//     divided, private caches need a pass of their own (apart.go).
 //  3. With [Question.Stacks], it also analyses the threads' stacks (package analysis/sharing),
 //     and the stack distance cache model (SDCM) answers from them, as in the paper. The
 //     difference is the error of SDCM and of [Question.Sample]: all stacks of many cores
@@ -18,9 +18,9 @@
 //
 // # Rates
 //
-// The local hit rate of a level is its hits by its accesses, the global rate 1 - misses by
+// The local hit rate of a level is hits / accesses of the level; the global rate is 1 - misses /
 // accesses to the first level. The paper's second-level rates are global. Its mean over private
-// caches gives all the same weight; [Level.Mean] leaves out idle ones.
+// caches weighs all caches equally; [Level.Mean] leaves out idle ones.
 package predict
 
 import (
@@ -273,8 +273,8 @@ func (r *Run) finish() error {
 	return nil
 }
 
-// Results returns the results so far: that of one core first if there is a processor, then those
-// of Question.Cores in order.
+// Results returns the results so far: first the result for one core if there is a processor, then
+// the results for Question.Cores in order.
 func (r *Run) Results() []Result { return r.results }
 
 // Progress is the progress of a run.

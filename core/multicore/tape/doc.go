@@ -1,13 +1,13 @@
-// Package tape buffers a parallel region: rows of a trace that several readers read again, at
-// different places, in little memory.
+// Package tape buffers a parallel region in little memory: rows of a trace that several readers
+// read again, each at its own position.
 //
-// Rows are compressed in pages of [PageRows] rows, each of which can be read without the
-// others. The coder is that of package sgt, with rows instead of steps. Rows of one kind, site
-// and number of marks are of one form. The coder predicts the form of the next row, and that
-// its address grows by the form's stride or keeps its distance to the reference before. A row
-// that is as predicted costs nothing but a count.
+// Rows are compressed in pages of [PageRows] rows, each of which can be read without the others.
+// The coder works as in package sgt, with rows instead of steps. Rows with the same kind, site and
+// number of marks have the same form. The coder predicts the form of the next row, and that its
+// address grows by the form's stride or keeps its distance to the reference before. A correctly
+// predicted row costs nothing but a count.
 //
-// A page is a list of tokens. Each stands for r predicted rows and one that is not:
+// A page is a list of tokens. Each stands for r predicted rows and one mispredicted row:
 //
 //	byte      r << 4 | attributes << 3 | address << 2 | which
 //	uvarint   r − 15, if r is 15 or more (then the byte has 15)

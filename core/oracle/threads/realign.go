@@ -1,23 +1,22 @@
-// Package threads puts the references of a program's threads in a known order. It is the oracle for the
-// predictions of package multicore.
+// Package threads puts the references of a program's threads in a known order. It is the oracle for
+// the predictions of package multicore.
 //
 // A trace of a run with several threads has them in the order in which a machine happened to run them,
-// perhaps with fewer processors than threads. What each thread does between two barriers hardly depends
-// on that, but the order does, and shared caches are sensitive to it. Realign keeps what each thread did
-// and sets the order:
+// perhaps with fewer processors than threads. The references of each thread between two barriers hardly
+// depend on that order, but shared caches do. Realign keeps each thread's references and sets the order:
 //
 //  1. Records outside of parallel regions stay as they are.
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
 //     apart. A thread's n-th Barrier in the region begins its phase n.
-//  3. At the join, the phases follow one after the other. Within a phase, the records of all threads are
-//     in the chosen order (package interleave), threads ascending by number.
+//  3. At the join, the phases follow one after the other. Within a phase, the records of all
+//     threads are in the chosen order (package interleave), threads ascending by number.
 //
 // Threads are renumbered as cores, from 0 in order of appearance. Threads that appear in the same region
-// get their OpenMP order if their stacks show it (see stagger), or else that of their numbers.
+// get their OpenMP order if their stacks show it (see stagger), or else the order of their numbers.
 //
-// A region within a region on the same thread belongs to the phase around it, as do its barriers: LLVM's
-// runtime gives it no further thread by default. Threads that are not in the team but run meanwhile count
-// as part of it.
+// A region within a region on the same thread belongs to the phase around it, as do its barriers:
+// LLVM's runtime gives it no further thread by default. Threads that are not in the team but run
+// meanwhile count as part of it.
 package threads
 
 import (

@@ -1,20 +1,20 @@
-// Package validate measures the errors of predictions for many cores from a run with one thread, and their
-// causes.
+// Package validate measures the errors of predictions for many cores from a run with one thread,
+// and their causes.
 //
-// The truth is an exact simulation of the program's own threads, in runs with as many threads as cores,
-// with their references between barriers in the chosen order (package threads). The prediction is that of
-// package predict from the run with one thread, in the same order. So the two differ only by the division
-// of the work; the caches are the same code.
+// The truth is an exact simulation of the program's own threads, in runs with as many threads as
+// cores, with their references between barriers in the chosen order (package threads). Package
+// predict makes the prediction, from the run with one thread, in the same order. So the two differ
+// only by the division of the work; the caches are the same code.
 //
-// Further errors are those of steps on the predicted threads alone: the stack distance cache model instead
-// of simulated caches; profiles of some windows of each block instead of all (package blocksample), and
-// weights of blocks by the paper's equations instead of counts; and caches without invalidation by other
-// cores' stores. Together they are the method of PPT-SASMM, step by step.
+// Further errors are measured for single steps, on the predicted threads alone: the stack distance cache
+// model instead of simulated caches; profiles of some windows of each block instead of all (package
+// blocksample), and weights of blocks by the paper's equations instead of counts; and caches without
+// invalidation by other cores' stores. Together they are the method of PPT-SASMM, step by step.
 //
-// Errors are in percentage points of a hit rate: predicted less true. For private caches this is the mean
-// over the caches (Barai et al., MEMSYS 2020), which weighs caches equally, and besides the rate of all
-// together, which weighs references equally. For shared caches it is the global rate: 1 - misses by all
-// references.
+// Errors are in percentage points of a hit rate: predicted less true. For private caches this is
+// the mean over the caches (Barai et al., MEMSYS 2020), which weighs caches equally; the rate of
+// all caches together, which weighs references equally, is reported, too. For shared caches it is
+// the global rate: 1 - misses by all references.
 package validate
 
 import (
@@ -117,11 +117,12 @@ func (c *closing) Close() error {
 	return nil
 }
 
-// Compare predicts for q.Cores[0] cores from synthesised threads, and compares with the truth, whose trace
-// has as many threads. The rates of SDCM are set if q.Stacks is, those of windows if q.Windows has one.
+// Compare predicts for q.Cores[0] cores from synthesised threads, and compares with the truth,
+// whose trace has as many threads. The SDCM rates are set if q.Stacks is set, and the rates by
+// windows if q.Windows has a window.
 //
-// If the division of the work varies, several runs can be given; the truth is the mean over them. Without
-// runs, there is only the prediction.
+// If the division of the work varies, several runs can be given; the truth is the mean over them.
+// Without runs, there is only the prediction.
 func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Source) (Row, error) {
 	cores := q.Cores[0]
 	q.Cores, q.Keep, q.Processor = []int{cores}, 0, nil

@@ -29,7 +29,7 @@ type Options struct {
 	// its end at the fork is private.
 	Ranges []Range
 
-	LimitBytes int64 // of memory for what is kept; 0: DefaultLimitBytes
+	LimitBytes int64 // of memory for the trace or region; 0: DefaultLimitBytes
 }
 
 // Range is a run of addresses, from Low up to High.
@@ -54,7 +54,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// LimitError reports that the trace or region is larger than what may be kept.
+// LimitError reports that the trace or region is larger than its limit.
 type LimitError struct {
 	LimitBytes int64
 	PerRegion  bool

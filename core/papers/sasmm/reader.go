@@ -12,11 +12,12 @@ import (
 // core's records are in order; the order between cores has no meaning.
 func Private(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, false) }
 
-// Shared makes a reader of the trace that the cores present to a shared cache, by Algorithm 2, from a trace
-// of one thread.
+// Shared returns a reader of the trace that the cores present to a shared cache, by Algorithm 2,
+// from a trace of one thread.
 //
-// A core's records are those of its private trace, but not in order: if cores take different branches, the
-// order of blocks is that of core 0. Private caches need [Private].
+// The reader contains the same records of each core as its private trace, but not in that order: if
+// cores take different branches, the order of blocks is the order on core 0. Private caches need
+// [Private].
 func Shared(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, true) }
 
 // Reader reads a synthesised trace. It is a trace.Selector and trace.Describer.

@@ -6,51 +6,50 @@
 //
 //  1. An array is what a reference touches while a loop runs: a strided section (thesis §3.1). At the
 //     level of each loop, sections that overlap are one array, with extents for that loop's stride.
-//  2. Each loop has a left context, the first arrays that it uses, and a right context, the last ones,
-//     from least to most recently used, as far as they fit (§3.3). Whether lines of an array are still
-//     there when it is used again depends on its context-based reuse distance: what was used since, set
-//     by set, compared with the ways.
+//  2. Each loop has a left context, the first arrays that it uses, and a right context, the last
+//     ones, from least to most recently used, as far as they fit (§3.3). Whether lines of an array
+//     are still there when it is used again depends on its context-based reuse distance: the lines
+//     used since, set by set, compared with the ways.
 //  3. Within a loop, references take turns, one line at a time; between loops, arrays count as a whole
 //     (§4.9). A loop is composed with itself, the end of an iteration with the beginning of the next
-//     (Figure 3.4), and then into the loop around it (Algorithm 2), up to the root, a loop that runs
-//     once.
-//  4. Each array gets a class at each level ([Class]; §4.2), and the misses follow: FIRST_MISS misses an
-//     array's lines at that level once; what does not stay is missed again in each iteration of the outer
-//     loops that use it again.
+//     (Figure 3.4), and then into the loop around it (Algorithm 2), up to the root, a loop that runs once.
+//  4. Each array gets a class at each level ([Class]; §4.2), and the misses follow: FIRST_MISS
+//     misses an array's lines at that level once; lines that do not stay are missed again in each
+//     iteration of the outer loops that use them again.
 //
-// The first rule that fits determines the class. Present: ALWAYS_HIT. It fits, and there are ways:
-// FIRST_MISS. Two arrays in the same loop, beginning in the same set, of the same length, moving alike,
-// without a way left: ALWAYS_MISS, both (§4.3). The same where it was present before: FIRST_HIT. A partial
-// overlap in sets, or the same beginning with another stride: CONF_MISS, both (§4.4, §4.5). Two loops, one
-// within the other: CONF_MISS for the inner array, which loses a line an iteration and stays, and
-// ALWAYS_MISS for the outer one (§4.7). No room in the cache: CAP_MISS, also for what was FIRST_MISS
-// (§4.8). A line at an edge that two arrays share is no conflict (§4.10). Cold misses are not
-// distinguished from capacity misses (§3.1).
+// The first rule that fits determines the class. Present: ALWAYS_HIT. The array fits, and there are
+// ways: FIRST_MISS. Two arrays in the same loop, beginning in the same set, of the same length,
+// moving alike, without a way left: ALWAYS_MISS, both (§4.3). The same, if it was present before
+// the loop: FIRST_HIT. A partial overlap in sets, or the same beginning with another stride:
+// CONF_MISS, both (§4.4, §4.5). Two loops, one within the other: CONF_MISS for the inner array,
+// which loses a line an iteration and stays, and ALWAYS_MISS for the outer one (§4.7). No room in
+// the cache: CAP_MISS, also if it was FIRST_MISS (§4.8). A line at an edge that two arrays share is
+// no conflict (§4.10). Cold misses are not distinguished from capacity misses (§3.1).
 //
-// The time depends on the size of the tree, the number of sets and the number of arrays in a loop, not on
-// trip counts.
+// The time depends on the size of the tree, the number of sets and the number of arrays in a loop,
+// not on trip counts.
 //
-// # What the thesis leaves open
+// # Gaps in the thesis
 //
-//   - Conflicts are counted by set. The thesis splits an array into regions with a number of ways each
-//     (§4.4); here the regions are sets, so that only the lines in overfull sets are missed again.
-//     Contexts and classes know whole arrays only (§4.1). With whole arrays for misses, too, errors would
-//     be several times those of the thesis.
+//   - Conflicts are counted by set. The thesis splits an array into regions with a number of ways
+//     each (§4.4); here the regions are sets, so that only the lines in overfull sets are missed
+//     again. Contexts and classes know whole arrays only (§4.1). With whole arrays for misses, too,
+//     errors would be several times the thesis's.
 //   - A stride that is longer than a line uses the sets that it reaches. The thesis takes the whole
 //     range, and calls this its weakness (§4.10).
-//   - Strides of outer loops move arrays against each other (§4.6, which has no formula). Here the losses
-//     are averaged over iterations at many places, spread evenly over all loops around. If a loop touches
-//     B lines of an array in all and D in one of its n iterations, (B-D)/(n-1) are new in each iteration;
-//     the others may have been lost.
-//   - Arrays that a loop walks through in turn and that do not fit together are all incomplete at its
-//     end, as in the text for Figure 4.4; those that each iteration uses as a whole were used after them.
-//   - In the root, where a badly folded tree has very many arrays of one line, the context is kept by
-//     lines, so that what is in no loop is composed exactly.
-//   - Trip counts that change from one iteration to the next count with their mean, and at eight stages
-//     of the loop that changes them. The thesis has no such loops.
-//   - The thesis would compose each access of references without a pattern (wild), whose addresses are a
-//     list. Here package misses counts their misses in a cache that only they use, and they take no room
-//     in the contexts.
+//   - Strides of outer loops move arrays against each other (§4.6, which has no formula). Here the
+//     losses are averaged over iterations at many places, spread evenly over all loops around. If a
+//     loop touches B lines of an array in all and D in one of its n iterations, (B-D)/(n-1) are new
+//     in each iteration; the others may have been lost.
+//   - Arrays that a loop walks through in turn and that do not fit together are all incomplete at its end,
+//     as in the text for Figure 4.4; arrays that each iteration uses as a whole were used after them.
+//   - In the root, where a badly compressed tree has very many arrays of one line, the context is
+//     kept by lines, so that references outside of loops are composed exactly.
+//   - Trip counts that change from one iteration to the next count with their mean, and at eight
+//     stages of the loop that changes them. The thesis has no such loops.
+//   - The thesis would compose each access of references without a pattern (wild), whose addresses
+//     are a list. Here package misses counts their misses in a cache that only they use, and they
+//     take no room in the contexts.
 //
 // Figures 4.3 and 4.4 of the thesis contradict its text; the text holds here.
 //
@@ -127,7 +126,7 @@ func (l Latency) Mean(accesses, misses float64) float64 {
 // Result is the result for a tree.
 type Result struct {
 	Loops  []Loop  // the root, then the loops in pre-order
-	Leaves []Leaf  // references in the order of the tree, without events and what never runs
+	Leaves []Leaf  // references in the order of the tree, without events and without references that never run
 	Total  Level   // without a class
 	Wild   float64 // accesses whose addresses are a list
 }

@@ -1,6 +1,6 @@
-// Package sha256 computes SHA-256 (FIPS 180-4, section 6.2) in the browser. Everything else uses
-// the standard library's, which links ciphers and random generators for certified programs:
-// they would be 2.5 % of what a first visit to the page transfers.
+// Package sha256 computes SHA-256 (FIPS 180-4, section 6.2) in the browser. All other programs use
+// the standard library, which links ciphers and random generators for certified programs: they
+// would be 2.5 % of the bytes of a first visit to the page.
 //
 // The constants are computed by the standard's definition: the first 32 bits of the fractions
 // of square and cube roots of the first primes.

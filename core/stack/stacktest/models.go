@@ -103,9 +103,9 @@ type Event struct {
 	Line trace.Line
 }
 
-// Private is the definition of what [stack.Coherent] answers: one simulated cache
-// of LRU sets, in which another core's store makes the way of a line free, and
-// free ways are filled before anything is evicted.
+// Private defines the answers of [stack.Coherent]: one simulated cache of LRU sets, in which
+// another core's store frees the way of a line, and free ways are filled before anything is
+// evicted.
 type Private struct {
 	Sets, Ways int
 	lines      map[trace.Line][]trace.Line // by set, most recently used first

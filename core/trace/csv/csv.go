@@ -4,10 +4,10 @@
 //	0x1fff000708,r,8,1,0x4001ab0
 //	137438953472,store,4,2,0x4001ab3
 //
-// Columns stand in any order and only the address is required. Names that common tools use are
-// known (see [Columns]); other columns are ignored. Fields are separated by commas, semicolons or
-// tabs, whichever comes first in the header, and may be quoted ("" is a quote). Numbers are
-// decimal, or hexadecimal with 0x. A size or PC may be empty.
+// Columns may be in any order, and only the address is required. The names that common tools use
+// are recognised (see [Columns]); other columns are ignored. Fields are separated by commas,
+// semicolons or tabs, whichever comes first in the header, and may be quoted ("" is a quote).
+// Numbers are decimal, or hexadecimal with 0x. A size or PC may be empty.
 //
 // Kinds are letters or words in any case: r, l, load, read; w, s, store, write; m, modify, update;
 // i, f, fetch, ifetch, or din's 0, 1 and 2. Without such a column every reference is a load.

@@ -1,18 +1,18 @@
 // Package drmemtrace reads the offline traces of DynamoRIO's drmemtrace
-// (drcachesim), as they are after post-processing.
+// (drcachesim), after post-processing.
 //
-// A record is struct trace_entry_t of DynamoRIO's clients/drcachesim/common/trace_entry.h, from a 64-bit
-// program: 12 bytes, little-endian.
+// A record is struct trace_entry_t of DynamoRIO's clients/drcachesim/common/trace_entry.h, from a
+// 64-bit program: 12 bytes, little-endian.
 //
 //	offset  bytes
 //	     0      2   type, trace_type_t
 //	     2      2   size: bytes referenced, bytes of an instruction, ...
 //	     4      8   address, or another value
 //
-// The first record has type 25 and the format's version (2 to 7 and so on) as its value. What the types
-// make of a trace is as in DynamoRIO's clients/drcachesim/reader/reader.cpp:
+// The first record has type 25 and the format's version (2 to 7 and so on) as its value. The types
+// mean, as in DynamoRIO's clients/drcachesim/reader/reader.cpp:
 //
-//	0, 1              load, store of size bytes; its PC is that of the instruction before it
+//	0, 1              load, store of size bytes; its PC is the instruction before it
 //	10 to 16, 31,     an instruction of size bytes: a fetch; of size 0: only the PC of the
 //	48, 49            data records behind it
 //	17                a bundle of size instructions, each following the other; the value's
@@ -24,8 +24,8 @@
 //	23 to 28,          markers and encodings of instructions: no references of the program,
 //	32 to 47           left out
 //
-// Traces are a file for each thread, in gzip, or in ZIP archives whose parts follow one another: `unzip -p
-// x.trace.zip` gives them. Records of 32-bit programs have 8 bytes and are not read.
+// Traces are a file for each thread, in gzip, or in ZIP archives whose parts follow one another:
+// `unzip -p x.trace.zip` gives them. Records of 32-bit programs have 8 bytes and are not read.
 package drmemtrace
 
 import (

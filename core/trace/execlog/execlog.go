@@ -1,7 +1,7 @@
-// Package execlog reads the log of QEMU's plugin execlog (contrib/plugins/execlog.c in QEMU's sources), as
-// `qemu-x86_64 -plugin libexeclog.so -d plugin -D log prog` writes it.
+// Package execlog reads the log of QEMU's plugin execlog (contrib/plugins/execlog.c in QEMU's
+// sources), as `qemu-x86_64 -plugin libexeclog.so -d plugin -D log prog` writes it.
 //
-// A line is one executed instruction and what it referred to: the virtual processor, the instruction's
+// A line is one executed instruction with its references: the virtual processor, the instruction's
 // address, its first 32 bits, its text, and then any number of references.
 //
 //	0, 0x401745, 0xc0315741, "xorl %eax, %eax"

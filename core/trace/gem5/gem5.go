@@ -19,7 +19,7 @@
 //
 // If the header lists id_strings, pkt_id is the number of the requestor (of a core's data side,
 // say), which becomes a thread named in [trace.Program]. pc is there if the probe was asked to
-// record it. Addresses are those at the probe: usually physical ones.
+// record it. Addresses are as seen by the probe: usually physical ones.
 package gem5
 
 import (

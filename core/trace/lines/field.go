@@ -96,7 +96,7 @@ func Cut(s []byte) (field, after []byte) {
 	return s, nil
 }
 
-// First returns the first line of text without its newline, and what follows it.
+// First returns the first line of text without its newline, and the text after it.
 func First(text []byte) (line, after []byte) {
 	line, after, _ = bytes.Cut(text, []byte("\n"))
 	return line, after

@@ -1,7 +1,7 @@
 // Package lines reads traces of text formats: it cuts a stream of bytes into windows of whole
 // lines, and a format's parser turns windows into batches.
 //
-// Parsing a line costs a few nanoseconds, so nothing here is done once a line:
+// Parsing a line costs a few nanoseconds, so nothing in this package runs per line:
 //
 //  1. [Buffer.Window] reads as much as the stream gives into one buffer and returns all whole
 //     lines in it. [Slack] meaningless bytes follow them, so that a parser may load eight bytes

@@ -9,9 +9,9 @@
 //	0x7f3acd1ead53: W 0x7ffc5d8ea1b8
 //	#eof
 //
-// An instruction that loads and stores the same bytes has both lines. The last line is #eof; lines that
-// begin with # and blank lines are skipped. The format has neither sizes nor threads; instructions without
-// references are not in it, so that there are no fetches.
+// An instruction that loads and stores the same bytes produces both lines. The last line is #eof;
+// lines that begin with # and blank lines are skipped. The format has neither sizes nor threads;
+// instructions without references are not in it, so that there are no fetches.
 package pinatrace
 
 import (

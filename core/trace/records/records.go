@@ -1,10 +1,10 @@
 // Package records reads traces of binary formats: a format's parser turns windows of a stream of
-// bytes into batches. It is to them what package lines is to text.
+// bytes into batches. It does for binary formats what package lines does for text.
 //
-// [Reader] passes a [Parser] a window of the stream. The parser reads whole records into rows of
-// a batch until either is used up or a record is wrong. If the window has no whole record, more
-// is read. A stream that ends within a record is a [*trace.DamageError]: binary formats have no
-// other way to tell that they were cut.
+// [Reader] passes a [Parser] a window of the stream. The parser reads whole records into rows of a
+// batch until either is used up or a record is wrong. If the window has no whole record, more is
+// read. A stream that ends within a record is a [*trace.DamageError]: binary formats have no other
+// sign that they were cut.
 package records
 
 import (

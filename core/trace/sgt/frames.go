@@ -75,9 +75,9 @@ type Tables struct {
 	threads  []trace.Thread
 }
 
-// Append appends frames for what is new in a header, which contains at least as much as the one
-// before. A program whose sites do not follow each other in the order of its blocks, or with
-// blocks of more than [MaxValues] values, is left out: tables cannot express it.
+// Append appends frames for the new parts of a header, which contains at least as much as the one
+// before. A program whose sites do not follow each other in the order of its blocks, or with blocks
+// of more than [MaxValues] values, is left out: tables cannot express it.
 func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	_ = t.each(h, h.Program != nil && inOrder(h.Program), func(tag string, body []byte) error {
 		dst = AppendFrame(dst, tag, body)

@@ -53,7 +53,7 @@ type source interface {
 type Lost struct {
 	Chunks     uint64
 	References uint64 // in them, as far as known
-	Frames     uint64 // besides those of chunks
+	Frames     uint64 // other frames than chunks
 	First      error  // of the first of them; nil: nothing is lost
 	Offset     uint64 // of its frame
 }

@@ -32,7 +32,7 @@ type restored struct {
 	more   trace.Addr // where the row before continues if it is one part of a large reference, else 0
 }
 
-// RestoreError reports rows that are not those of whole blocks.
+// RestoreError reports rows that do not form whole blocks.
 type RestoreError struct {
 	Row  uint64
 	Want string
@@ -43,7 +43,7 @@ func (e *RestoreError) Error() string {
 		"; of a part of a trace, references are written by: stackglass convert"
 }
 
-// NewRestorer begins a container; facts are added to those of the trace.
+// NewRestorer begins a container; facts are added to the trace's own.
 func NewRestorer(w io.Writer, facts []trace.Fact) *Restorer { return &Restorer{out: w, facts: facts} }
 
 // Write writes the rows of a batch of a trace with that header.

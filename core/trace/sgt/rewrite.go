@@ -139,7 +139,8 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	}
 }
 
-// Copy copies up to so many steps. It returns io.EOF at the end; other errors may report damage.
+// Copy copies at most this number of steps. It returns io.EOF at the end; other errors may report
+// damage.
 func (x *Rewriter) Copy(steps int) error {
 	for range steps {
 		if x.left == 0 {

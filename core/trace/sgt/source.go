@@ -109,7 +109,7 @@ func (s *Source) Chunks() (list []trace.Chunk) {
 	return list
 }
 
-// Kinds are those of all rows that the file may contain.
+// Kinds returns the kinds of all rows that the file may contain.
 func (s *Source) Kinds() (all trace.Kinds) {
 	for i := range s.all.program.Sites {
 		all |= 1 << (s.all.program.Sites[i].Kind & 31)

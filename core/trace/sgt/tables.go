@@ -96,8 +96,8 @@ type tableForm struct {
 	number map[string]uint64 // of texts
 }
 
-// ParseModule reads the body of a MODL frame and appends the module to a program, with numbers that
-// continue those of the modules before it. An error leaves the program unchanged.
+// ParseModule reads the body of a MODL frame and appends the module to a program. Its numbers
+// continue the numbers of the modules before it. An error leaves the program unchanged.
 func ParseModule(body []byte, into *trace.Program) error {
 	tables, err := Unpack(body)
 	if err != nil {

@@ -152,8 +152,8 @@ func appendTags(dst []byte, first int, tags []string) []byte {
 	return dst
 }
 
-// Step writes one execution of a block by a thread. Steps come in the order of tickets; values are those of
-// the block's sites.
+// Step writes one execution of a block by a thread. Steps come in the order of tickets; values has
+// one value for each site of the block.
 func (w *Writer) Step(thread uint32, ticket uint64, block uint32, values []uint64) error {
 	if w.current == nil || w.current.thread != thread {
 		w.turnTo(thread)

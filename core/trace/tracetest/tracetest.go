@@ -26,7 +26,7 @@ type Ref struct {
 	PC     trace.Addr
 }
 
-// Of builds a trace, with columns of threads and PCs if any reference has one.
+// Of builds a trace, which has columns of threads and PCs if any reference does.
 func Of(refs ...Ref) *trace.Batch {
 	b := trace.NewBatch(len(refs))
 	for _, r := range refs {
@@ -43,9 +43,10 @@ func Of(refs ...Ref) *trace.Batch {
 	return b
 }
 
-// Lines builds a trace from words like those of papers: a letter a to z for a line of lineBytes bytes,
-// before it optionally L, S or M for the kind (default: a load) and a thread with a colon: "a b a", "1:La
-// 2:Sa". Each reference is one byte. It panics on other words, which are errors of the test.
+// Lines builds a trace from words, as papers write them: a letter a to z for a line of lineBytes
+// bytes, before it optionally L, S or M for the kind (default: a load) and a thread with a colon:
+// "a b a", "1:La 2:Sa". Each reference is one byte. It panics on other words, which are errors of
+// the test.
 func Lines(lineBytes int, words string) *trace.Batch {
 	var refs []Ref
 	for _, word := range strings.Fields(words) {
