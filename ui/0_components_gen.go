@@ -28,8 +28,7 @@ import "strings"
 
 import "github.com/stackglass/stackglass/core/analysis"
 
-// Associativity is the map of sets and ways, and the misses of the picked cache
-// told apart.
+// Associativity is the map of sets and ways, and the picked cache's misses by class.
 type Associativity struct {
 	App *App
 	Map vugu.Builder
@@ -309,8 +308,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// BlocksView is a program's blocks with how often they run, and what they take on a
-// processor.
+// BlocksView shows a program's blocks, with their executions and their time on a processor.
 type BlocksView struct {
 	App                                 *App
 	Schedule, Bounds, Branches, Opcodes vugu.Builder

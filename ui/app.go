@@ -12,14 +12,14 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// App is the page's state and what can happen to it.
+// App is the page's state and the events that change it.
 type App struct {
 	Env   vugu.EventEnv
 	Port  Port
 	Store profile.Store // nil: the browser has none; NoStore says why
 	// NoStore says why nothing is kept, in a sentence.
 	NoStore string
-	Tabs    Tabs    // nil: none can be told of
+	Tabs    Tabs    // nil: the browser cannot tell
 	Handles Handles // nil: the browser keeps none
 	Shelves Shelves // nil: there are none
 

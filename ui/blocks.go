@@ -107,7 +107,7 @@ func (c *BlocksView) Processors() (list *report.Table, depends bool) {
 	return list, true
 }
 
-// Draw hands over what the models said, and asks them if that is of another question.
+// Draw draws the models' answer, and asks for it if the current answer is for another question.
 func (c *BlocksView) Draw() {
 	a, r, m := c.App, c.App.result, &c.App.models
 	if m.of != r.Profile {
@@ -411,7 +411,7 @@ func (a *App) ForgetBranches() {
 	a.touch()
 }
 
-// SaveProbabilities downloads the file of probabilities, with what was changed.
+// SaveProbabilities downloads the branch-probability file, with the user's changes.
 func (a *App) SaveProbabilities() {
 	m, q := &a.models, a.modelQuestion()
 	if m.asker.busy() {

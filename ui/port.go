@@ -1,8 +1,8 @@
-// Package ui is the page's program: what happens on drops, messages and clicks
+// Package ui is the page's program: the state with its reactions to drops, messages and clicks
 // ([App]), and the Vugu components that show it.
 //
-// Components hold no numbers of their own; they lay out what package state made of a profile. The
-// browser is behind [Port], so that everything here runs natively in tests:
+// Components contain no numbers of their own; they lay out the tables, charts and sentences of
+// package state. The browser is behind [Port], so that everything here runs natively in tests:
 //
 //	boot.js, charts.js ⇄ Port (wasm/app) ⇄ App ⇄ workers.Carrier ⇄ a web worker
 //	                                      ⇄ profile.Store
@@ -94,7 +94,7 @@ type File struct {
 	Read func(most int) ([]byte, error)
 }
 
-// Demo is a trace that comes with the page, and what it teaches.
+// Demo is a trace that comes with the page, with the lesson that it teaches.
 type Demo struct {
 	Name, Question    string
 	Title             string // what its program does

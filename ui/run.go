@@ -570,7 +570,7 @@ func (a *App) command(t workers.Type) {
 	a.touch()
 }
 
-// PauseOrResume pauses the run or lets it go on.
+// PauseOrResume pauses or resumes the run.
 func (a *App) PauseOrResume() {
 	if a.run == nil {
 		return

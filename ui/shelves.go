@@ -5,16 +5,16 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// Shelves are the places of what analyses cannot hold in memory. Their methods wait.
+// Shelves are the spill stores of analyses that do not fit in memory. Their methods wait.
 type Shelves interface {
-	// Keys are those of the analyses that have one.
+	// Keys are the keys of the analyses that have one.
 	Keys() []string
 	Delete(key string)
 }
 
-// Sweep deletes the shelves that nobody needs: of analyses that are finished, or were
-// deleted, and of those whose tab died before their first checkpoint. Where tabs do not
-// tell each other what they run, nothing is known to be left over. It waits.
+// Sweep deletes spill stores that nobody needs: of analyses that are finished or deleted, or whose
+// tab died before their first checkpoint. It deletes none if tabs cannot exchange what they run. It
+// waits.
 func (a *App) Sweep() {
 	if a.Shelves == nil || a.Tabs == nil || a.Store == nil {
 		return

@@ -36,7 +36,7 @@ func (a *App) Heard(key string, progress []byte) {
 	}
 }
 
-// Refresh reads the list again: a tab that ended tells nothing. It waits for the store.
+// Refresh reads the list again, because a tab that ended sends no message. It waits for the store.
 func (a *App) Refresh() {
 	open := false
 	a.update(func() { open = a.Screen.Open != "" })

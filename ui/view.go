@@ -6,16 +6,16 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// View shows a result in one way. It is the component of a tab, together with what the
-// browser draws for it. What is said in words and numbers is made by the state package.
+// View shows a result in one way. It is the component of a tab, together with its drawings in the
+// browser. The state package computes its words and numbers.
 //
 // A view may also be a [repeater], be [placed] or be [timed].
 type View interface {
 	vugu.Builder
 	// Waits says why there is nothing to show yet, in a sentence; "" where there is.
 	Waits() string
-	// Draw hands charts, maps and long tables to the browser, where nothing is waited for.
-	// The caller holds the lock.
+	// Draw hands charts, maps and long tables to the browser, and does not wait. The caller holds
+	// the lock.
 	Draw()
 	// Table is a table of the view by the name of its chart; nil where there is none.
 	Table(name string) *state.Table

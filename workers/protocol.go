@@ -8,7 +8,7 @@
 //  3. The host sends [Progress] five times a second, and now and then a snapshot of the profile.
 //  4. The client may send Pause, Resume and Cancel, without a body, which the host obeys within a
 //     quarter of a second.
-//  5. A last Progress says Ending: assembling the result of many millions of lines takes a while.
+//  5. A last Progress reports Ending, because assembling the result of many millions of lines takes a while.
 //  6. One [Done] or [Failed] ends the job. A cancelled or damaged run ends in Done with a partial
 //     profile that says why; Failed means no result at all.
 //
@@ -21,10 +21,10 @@
 //
 // The run gives up a helper that dies or sends nonsense, and analyses its segment itself.
 //
-// Answers that take long, or code that few visits need, come from another program ([AnswerHost]): it sends
-// Ready, and receives a [Subject] and questions about it ([answers.Question], TypeAsk). TypeAnswer has a
-// reply, or several, all but the last of which announce more. A question replaces the previous one of its
-// name.
+// Answers that take long, or need rarely used code, come from another program ([AnswerHost]): it sends
+// Ready, and receives a [Subject] and questions about it ([answers.Question], TypeAsk). TypeAnswer contains
+// a reply. If there are several, all but the last announce another. A question replaces the previous one of
+// its name.
 //
 // Two kinds of [Carrier] behave alike, as one suite of tests (workerstest) shows: workers/local (channels)
 // and workers/web (postMessage). Bodies are encoded by package codec: reflection and JSON would cost the

@@ -1,5 +1,5 @@
-// Package policy has the content security policy of the page and the headers of its files, for all ways of
-// serving it.
+// Package policy defines the content security policy of the page and the headers of its files, for all ways
+// to serve it.
 //
 // The page may load and connect to nothing but its own origin. The command's server and the Cloudflare
 // worker set headers, static hosts read them from _headers. For hosts without headers the page has a meta

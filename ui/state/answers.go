@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Answers are the documents that answer questions about a run, and the tables that the page
-// shows of them. Each is made when it is first asked for. Those of the last few questions
-// are kept, because a document of a long run has a million rows.
+// Answers are the documents that answer questions about a run, and the tables that the page shows
+// of them. Each is made when it is first needed. The answers to the last few questions are kept,
+// because a document of a long run has a million rows.
 type Answers struct {
 	Run       *ask.Run
 	documents map[string]*report.Document

@@ -34,8 +34,8 @@ type Caches struct {
 	Prediction hierarchy.ByCore
 }
 
-// Predict answers for a hierarchy with the numbers of the verb what-if. Where the profile does not
-// have a level's line size, it answers for the line size in view, and a warning says so.
+// Predict answers for a hierarchy with the numbers of the verb what-if. If the profile lacks a
+// level's line size, it answers for the line size in view, and a warning says so.
 func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	c, asked := &Caches{}, h.Levels
 	h.Levels = v.WithLines(asked)

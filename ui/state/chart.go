@@ -79,7 +79,7 @@ type Graph struct {
 type GraphNode struct {
 	Lines []string // as drawn
 	About string   // as read out
-	Share float64  // of what the function takes
+	Share float64  // of the function's instructions
 	Never bool     // it does not run
 }
 

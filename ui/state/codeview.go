@@ -266,7 +266,7 @@ func (c *Code) Files() []string {
 	return list
 }
 
-// FilesNamed are those of Files with a name, whatever their folders.
+// FilesNamed returns the Files with a name, in any folder.
 func (c *Code) FilesNamed(name string) (list []string) {
 	for _, f := range c.Files() {
 		if path.Base(f) == name {

@@ -49,7 +49,7 @@ func (m FlowMeasure) text(n uint64) string {
 	return Exact(n)
 }
 
-// Communication is the view of what threads write and others use.
+// Communication is the view of the values that threads write and others use.
 type Communication struct {
 	*profile.Communication
 	view    *View
@@ -110,7 +110,7 @@ func (c *Communication) toldApart() []uint32 {
 	return list[:min(len(list), profile.MaxThreads)]
 }
 
-// Doubts are sentences about what is left out, or not known.
+// Doubts are sentences about parts that are left out or unknown.
 func (c *Communication) Doubts() []string {
 	return c.view.threadDoubts(answers.ManyThreads(c.view.Profile, true), answers.CommunicationOfSample)
 }
@@ -140,7 +140,7 @@ func (c *Communication) GranuleName(i int) string {
 	return "lines" + size
 }
 
-// Flows are those of a granularity, or, of words, those of one window, from 1.
+// Flows returns the flows at a granularity, or the flows of words in one window, from 1.
 func (c *Communication) Flows(granule, window int) []profile.Flow {
 	if window > 0 && window <= len(c.Windows) {
 		return c.Windows[window-1].Flows
@@ -159,8 +159,8 @@ type Matrix struct {
 	Values              []float64 // row by row
 	Texts               []string  // of the values
 	Row, Column         int       // that is picked; -1: none
-	// Colors are those of app.css by value, from 1 on, with a letter each; nil: the
-	// values are shades. Of a value of 0 nothing is drawn.
+	// Letters are one letter for each value from 1 on, which selects a color of app.css; nil:
+	// values are shades. A value of 0 is not drawn.
 	Letters []string
 }
 

@@ -316,7 +316,7 @@ func inBoth(j *report.Joined) bool {
 	})
 }
 
-// CodeBy is whose the misses of both are, joined by what the sources call them.
+// CodeBy returns the misses of both runs by source location, joined by names.
 func (c *Comparison) CodeBy(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	var numbers []string
 	for _, l := range h.Levels {

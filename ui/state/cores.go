@@ -93,7 +93,7 @@ func Divisions() []Choice {
 	return []Choice{{Title: "iterations"}, {Name: "region", Title: "blocks, by region"}, {Name: "printed", Title: "blocks, as printed"}}
 }
 
-// Cores is what is known so far of what several cores would do.
+// Cores contains the predictions for several cores so far.
 type Cores struct {
 	answers.Reply // of all numbers of cores that were answered
 	asked         answers.MulticoreQuestion

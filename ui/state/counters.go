@@ -73,7 +73,7 @@ func numbers(rows [][]report.Value, column int) bool {
 	return false
 }
 
-// CounterDefinitions says what each counter and what follows from them means.
+// CounterDefinitions defines each counter and each number that is derived from counters.
 func CounterDefinitions(p *profile.Profile) *Table {
 	var list []profile.Meaning
 	for c := range profile.NumCounters {

@@ -1,6 +1,6 @@
-// Package state holds what the page shows, as plain Go: the view of a profile
-// with its findings, bins, curves and tables; the words for a run and for the
-// list of kept analyses; what the URL's hash says; and how numbers are written.
+// Package state contains everything that the page shows, as plain Go: the view of a profile with
+// its findings, bins, curves and tables; the words for a run and for the list of kept analyses; the
+// URL's hash; and the format of numbers.
 //
 // It knows neither the browser nor Vugu, so everything that a person reads is
 // tested natively. The flow:
@@ -129,7 +129,7 @@ func Plural(n uint64, one, many string) string {
 	return Exact(n) + " " + many
 }
 
-// Duration writes a time span roughly, as for what is left: 40 s, 3 min, 2 h.
+// Duration writes a time span roughly, such as the remaining time: 40 s, 3 min, 2 h.
 func Duration(millis uint64) string {
 	s := (millis + 500) / 1000
 	switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Problem is what went wrong: a sentence, and what only some want to know.
+// Problem is an error: a sentence, and details for those who want them.
 type Problem struct {
 	Text    string
 	Details string // lines; "" where there are none

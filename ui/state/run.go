@@ -19,7 +19,7 @@ type RunBar struct {
 // Fact is one number with its name.
 type Fact struct {
 	ID, Name, Value string
-	Share           string // of what there may be, as words or, for a meter, from 0 to 1; "": none
+	Share           string // of a limit, as words or, for a meter, from 0 to 1; "": none
 }
 
 // NewRunBar words the progress of a run.

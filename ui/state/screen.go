@@ -192,7 +192,7 @@ func parse(text string, bits int) uint64 {
 	return n
 }
 
-// Hash writes the screen for the URL, without "#". What is the default is left out.
+// Hash writes the screen for the URL, without "#". Defaults are left out.
 func (s Screen) Hash() string {
 	if s.Open == "" {
 		return ""
@@ -206,8 +206,8 @@ func (s Screen) Hash() string {
 	return strings.Join(parts, "&")
 }
 
-// ParseScreen reads a hash, with or without "#". What it does not understand
-// is left at its default: a link is never an error.
+// ParseScreen reads a hash, with or without "#". Parts that it does not understand keep their
+// defaults: a link is never an error.
 func ParseScreen(hash string) Screen {
 	var s Screen
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
@@ -280,7 +280,7 @@ func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
 
-// With gives the screen on another tab, its table closed. What rows are sorted by is the tab's own.
+// With returns the screen on another tab, with its table closed. Each tab has its own sort order.
 func (s Screen) With(t Tab) Screen {
 	if t != s.Tab {
 		s.Sort = ""

@@ -18,7 +18,7 @@ type Settings struct {
 	Kinds     string
 	Format    string // of the trace; "": find out
 	Touched   bool   // count each byte's accesses
-	Reuse     bool   // note who touched a line before, and what of it is used
+	Reuse     bool   // record who touched a line before, and line utilisation
 	Loops     bool   // fold the trace into loops
 	Cores     string // threads that have a private cache in common, as in 0,1/2,3; "": none have
 	Sample    string // as [sample.Parse] takes it; "": everything
@@ -107,9 +107,9 @@ func (s Settings) sample(spec *analysis.Spec) error {
 	return nil
 }
 
-// Measure has the levels of a hierarchy measured by site, as far as their lines are those at which
-// sites are told apart, or are not analysed at all: whose the misses in sets are, distances do not
-// tell. Sets that a hash chooses cannot be measured, nor can anything of a sample.
+// Measure has the levels of a hierarchy measured by site, if their line size is that of the sites
+// or is not analysed at all: stack distances alone do not attribute misses in sets. Hashed sets
+// cannot be measured, and samples neither.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return

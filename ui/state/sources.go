@@ -119,8 +119,8 @@ func (s *Sources) Add(f *Source) {
 	s.files[f.Name] = append(s.files[f.Name], f)
 }
 
-// Of lists the files that may be the one that a profile names, those alone that have most folders
-// in common with it: more than one where it is not known which it is.
+// Of returns the files that a name in a profile may mean: of the files with that base name, the
+// ones that share most folders with it. Several: it is ambiguous.
 func (s *Sources) Of(name string) (list []*Source) {
 	all := s.files[path.Base(name)]
 	paths := make([]string, len(all))

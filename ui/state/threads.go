@@ -81,7 +81,7 @@ func newThreads(v *View, s *profile.Sharing) *Threads {
 	return t
 }
 
-// Doubts are sentences about what is not known, or not as it seems.
+// Doubts are sentences about facts that are unknown or misleading.
 func (t *Threads) Doubts() []string {
 	var list []string
 	if threads := len(t.view.Profile.Totals.Threads); threads > profile.MaxCores && len(t.Cores) == profile.MaxCores {
@@ -313,7 +313,8 @@ type Groups []int
 // OneGroup has all cores share one cache.
 func OneGroup(cores int) Groups { return make(Groups, cores) }
 
-// ParseGroups reads what String wrote for so many cores; anything else is one group.
+// ParseGroups reads the text that String writes for this number of cores; any other text is one
+// group.
 func ParseGroups(text string, cores int) Groups {
 	g := make(Groups, 0, cores)
 	for _, word := range strings.Split(text, "-") {

@@ -184,9 +184,10 @@ func (b *browser) Hash() string {
 	return strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
 }
 
-// SetHash changes the URL's hash, without a hashchange event. To replace the hash takes browsers several
-// milliseconds, and Safari refuses it after 100 times in 30 seconds. So mostHashes are set at once, as for
-// single clicks and keys; of more that follow within hashPause, as those of a slider, only the last one is set.
+// SetHash changes the URL's hash, without a hashchange event. To replace the hash takes browsers
+// several milliseconds, and Safari refuses it after 100 times in 30 seconds. So mostHashes are set
+// at once, as for single clicks and keys; if more follow within hashPause, as with a slider, only
+// the last one is set.
 func (b *browser) SetHash(hash string, replace bool) {
 	switch {
 	case !replace:

@@ -459,8 +459,8 @@ func (s *Store) Delete(key string) error {
 	})
 }
 
-// Usage implements [profile.Store]. The browser estimates both for the whole site; the quota says little
-// about what really fits.
+// Usage implements [profile.Store]. The browser estimates both for the whole site; often less than
+// the quota fits.
 func (s *Store) Usage() (used, quota uint64, err error) {
 	storage := js.Global().Get("navigator").Get("storage")
 	if !storage.Truthy() {

@@ -1,17 +1,17 @@
 // Package edge is the Cloudflare worker that serves the page, as an http.Handler, which runs natively in
 // tests. ./program connects it to the worker by github.com/syumai/workers.
 //
-// A Go program starts again for every request, in some ten milliseconds. So it answers few: Cloudflare
-// serves the files of the site itself, with the headers of site/dist/_headers, and rejects uploads to their
-// addresses; wrangler.jsonc in this folder lists the paths that come here first:
+// A Go program starts again for every request, which takes some ten milliseconds. So it answers only a few:
+// Cloudflare itself serves the files of the site, with the headers of site/dist/_headers, and rejects
+// uploads to their addresses; wrangler.jsonc in this folder lists the paths that come here first:
 //
 //	/healthz   "ok", for monitoring
 //	/version   the version, as JSON
 //	/upload    a page that says that nothing can be uploaded
 //
-// and all that are no files. Requests with another method than GET and HEAD, or with a body, are answered
-// with status 405 and that page, and their body is not read. Every answer has the headers of package
-// policy.
+// and all paths that are no files. Requests with another method than GET and HEAD, or with a body, are
+// answered with status 405 and that page, and their body is not read. Every answer has the headers of
+// package policy.
 package edge
 
 import (

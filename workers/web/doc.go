@@ -9,7 +9,8 @@
 // A message is an object with the fields type and job (numbers), body (an ArrayBuffer, transferred in a
 // tenth of a millisecond at any size) and attachment (cloned; a File without its bytes). The worker's
 // bootstrap script, wasm/worker/worker.js, sends a message of its own with exited (the exit code) and why
-// (the last words), because a Go program that runs out of memory ends without an event on the page.
+// (the first line of its last words), because a Go program that runs out of memory ends without an event on the
+// page.
 //
 // Event handlers run while the program's goroutines wait, so a handler that waits for one of them would
 // never return. Handlers here only put messages into mailboxes, which never block.

@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Program contains what few visits need: it decompresses what the page's own program does not (package
-// unpack), or answers the page's questions (package answerers).
+// Program contains code that few visits need: it decompresses files that the page's own program cannot
+// (package unpack), or answers the page's questions (package answerers).
 package main
 
 import (

@@ -1,6 +1,6 @@
 //go:build js && wasm
 
-// Program is the Cloudflare worker's: it serves package edge, with the files of the asset binding.
+// Program is the Cloudflare worker: it serves package edge, with the files of the asset binding.
 package main
 
 import (
