@@ -1,7 +1,7 @@
-// Package arch holds the rules of the house as tests: which folders there are, which may import
-// which, and what a package of the core may not touch. It has no code of its own; `go test
-// ./tools/arch` names every line that breaks a rule.
+// Package arch tests the rules of the repository: which folders exist, which packages may import
+// which, what a package of the core may not use, and the English of texts. It has no code of its
+// own; `go test ./tools/arch` lists every line that breaks a rule.
 //
-// Imports are looked at as they are written in the source, not as they are resolved: for js/wasm
-// even fmt ends up at syscall/js, which says nothing about who meant to use it.
+// Imports are checked as written in the source, not transitively: for js/wasm even fmt depends on
+// syscall/js, although the importing package does not intend to use it.
 package arch

@@ -6,13 +6,13 @@
 //     optimisation stays.
 //  2. [ir.Instrument] rewrites the text: every block records that it runs, and the addresses that
 //     it references (runtime/abi.h).
-//  3. The compiler makes an object of the text without further optimisation, so that the recording
-//     is what the optimised program does.
+//  3. The compiler makes an object of the text without further optimisation, so that the recording is of the
+//     optimised program.
 //  4. Programs are linked with a runtime in C, which writes the container .sgt while the program runs
 //     (core/trace/sgt/FORMAT.md). Its source is in this package; it is compiled once for each compiler.
 //
-// All other command lines are passed on to the compiler unchanged, and the object of a source that cannot be
-// instrumented is made without: no build fails that works without us.
+// All other command lines are passed on to the compiler unchanged, and a source that cannot be instrumented
+// is compiled without recording, so no build fails because of this package.
 package capture
 
 import (

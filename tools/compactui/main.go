@@ -5,7 +5,7 @@
 //	compactui FILE
 //
 // As WebAssembly the statements that build a text node have 200 bytes, and the call has 30. Components are
-// a sixth of what a first visit transfers.
+// a sixth of the bytes of a first visit.
 package main
 
 import (

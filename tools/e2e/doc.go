@@ -1,6 +1,6 @@
-// Package e2e tests the whole: the page as `stackglass serve` hands it out, in a
-// real Chromium, driven like a person drives it, and compared with what the
-// command answers for the same file. It holds tests only.
+// Package e2e tests the page end to end: `stackglass serve` serves it to a real Chromium, tests use
+// it as a person would, and compare its answers with the command's for the same file. It contains
+// only tests.
 //
 //	make e2e                                          builds, then runs them all
 //	STACKGLASS_E2E=1 go test ./tools/e2e -run Keyboard
@@ -19,11 +19,11 @@
 //     violation of the policy or a request to another origin fails the test.
 //  4. Tests wait for conditions, as long as a slow machine needs; no time is asserted.
 //
-// Most tests take the page as the command serves it. hostings_test.go has the other
-// ways: a static host without headers, Cloudflare's runtime, the unzipped archive and
-// the single file; TestPolicy does everything that one can do in each of them.
+// Most tests take the page as the command serves it. hostings_test.go tests the other ways to serve
+// it: a static host without headers, Cloudflare's runtime, the unzipped archive and the single
+// file; TestPolicy uses every feature of the page in each of them.
 //
 // Variables: STACKGLASS_PROGRAM names the command to test (default
 // bin/stackglass), STACKGLASS_CHROMIUM the browser, STACKGLASS_DATA the folder of
-// real traces (default ../shared/data); without the traces a small one stands in.
+// real traces (default ../shared/data); without the traces, tests use a small one.
 package e2e

@@ -1,11 +1,11 @@
-// Command multicore measures by how much predictions of many cores from a run with one
-// thread are off, and writes that down.
+// Command multicore measures the errors of predictions for many cores from a run with one thread, and writes
+// a report.
 //
 //	multicore [-o PAGE] [-kernels NAMES] [-cachegrind=false]
 //
-// It compiles the OpenMP programs in kernels so that they trace themselves, at -O0 and
-// -O2, and runs each with 1, 2, 4, 8 and 16 threads, several times if runs may differ. Package core/oracle/validate says
-// what is compared with what. Cachegrind runs the same programs, compiled without tracing.
+// It compiles the OpenMP programs in kernels so that they trace themselves, at -O0 and -O2, and runs each
+// with 1, 2, 4, 8 and 16 threads, several times if runs may differ. Package core/oracle/validate describes
+// the comparisons. Cachegrind runs the same programs, compiled without tracing.
 package main
 
 import (

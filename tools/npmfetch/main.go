@@ -1,6 +1,6 @@
 // Npmfetch installs npm packages that site/package-lock.json pins in site/node_modules, as `npm ci
 // --ignore-scripts` would, without npm and the hundred packages that a system installs for it: the named
-// packages with those that they need, or all. Packages for other machines are left out.
+// packages with their dependencies, or all. Packages for other machines are left out.
 //
 //  1. It compares the version in node_modules/NAME/package.json; if it matches, nothing is done.
 //  2. Otherwise it downloads the archive from the registry and compares it with the lock file's

@@ -1,5 +1,5 @@
-// Pipelines makes the descriptions of processors that core/pipeline has, of llvm-mca's
-// tables, and compares the model's answers with llvm-mca's and with measured times.
+// Pipelines makes the processor descriptions of core/pipeline from llvm-mca's tables, and compares
+// the model's answers with llvm-mca's and with measured times.
 //
 //	pipelines describe DIR         writes a description for each processor it knows
 //	pipelines tune DIR PROCESSOR   writes another one, with what this machine's latencies

@@ -1,13 +1,13 @@
-// Command speed measures what a user waits for, and compares it with targets.
+// Command speed measures the times that a user waits, and compares them with targets.
 //
 //	speed [-o PAGE] [-baseline FOLDER] [-rounds N] [-programs NAMES]
 //
 // It compiles the programs in programs/ so that they trace themselves, runs each, and measures whole runs of
 // the command on their traces: processor time of user and system, decoding included, the median of the
-// rounds. The runs of a round alternate, so that a busy machine slows all of them. The baseline is a program
-// of the textbook's method, a hash table and a Fenwick tree, that reads bare numbers of lines: FOLDER has its
-// source, fen.cc. The benchmarks of core/stack measure the kernels on the same traces, and a test of tools/e2e
-// the page in Chromium.
+// rounds. The runs of a round alternate, so that a busy machine slows all of them alike. The baseline is a
+// program of the textbook's method, a hash table and a Fenwick tree, that reads bare numbers of lines: FOLDER
+// has its source, fen.cc. The benchmarks of core/stack measure the kernels on the same traces, and a test of
+// tools/e2e the page in Chromium.
 package main
 
 import (

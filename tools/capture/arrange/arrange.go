@@ -21,7 +21,7 @@ import (
 // Run is what is known of a run besides its recording.
 type Run struct {
 	Program string       // path of the program's file
-	Facts   []trace.Fact // before those of the recording
+	Facts   []trace.Fact // before the facts of the recording
 	End     sgt.End      // if the recording has none, because the recorder was killed
 	Status  uint64       // exit status
 }

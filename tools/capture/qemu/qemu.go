@@ -2,14 +2,14 @@
 // mode emulation.
 //
 // QEMU translates a program's instructions block by block and can call a plugin at each block and each
-// reference. The plugin, C in folder plugin, writes the container .sgt by the code of the runtime of
+// reference. The plugin, C in folder plugin, writes the container .sgt with the same code as the runtime of
 // instrumented programs. It is compiled when it is first needed, by any installed compiler, and kept in the
 // user's cache.
 //
-// The recording shows what the emulator does: for 16 bytes two accesses of 8; for a repeated instruction
-// (rep movs) one access an element, and an entry of its block for each restart. Loads and stores of an
-// instruction are separate, also those of an atomic one. QEMU 7 has no AVX-512: programs that require it
-// end. Accesses of the kernel and child processes are not recorded.
+// The recording shows the emulator's accesses: for 16 bytes two accesses of 8; for a repeated instruction
+// (rep movs) one access an element, and an entry of its block for each restart. The loads and stores of an
+// instruction are recorded separately, even if it is atomic. QEMU 7 has no AVX-512: programs that require
+// it crash. Accesses of the kernel and child processes are not recorded.
 //
 // Package arrange finishes the recording with names for addresses.
 package qemu

@@ -1,6 +1,6 @@
 // Package record runs a program under a tracer and writes its trace: by QEMU (package qemu), which is fast,
-// knows threads and blocks, and lets addresses be named afterwards (package arrange), or else by Valgrind's
-// lackey, whose text is converted while the program runs.
+// records threads and blocks, and allows naming the addresses afterwards (package arrange), or else by
+// Valgrind's lackey, whose text is converted while the program runs.
 //
 // The program has the standard streams, the environment and the exit status that it would have by itself.
 package record

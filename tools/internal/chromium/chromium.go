@@ -1,5 +1,5 @@
 // Package chromium finds and starts the browser for the project's tools: headless, and without network
-// traffic of its own, so that every request is the page's.
+// traffic of its own, so that every request comes from the page.
 package chromium
 
 import (

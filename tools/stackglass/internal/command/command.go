@@ -1,9 +1,9 @@
 // Package command is the stackglass command line: verbs, their options, what
 // they print, and the exit code.
 //
-// [Main] is the whole program but for the process around it, so that tests run it in their own
-// process. Answers go to stdout as one document; everything else (progress, warnings, errors) goes
-// to stderr, a sentence each, and never between the answers.
+// [Main] is the whole program except for the process around it, so that tests run it in their own
+// process. Answers go to stdout as one document. Progress, warnings and errors go to stderr, one
+// sentence each.
 package command
 
 import (

@@ -25,8 +25,9 @@ type Facts struct {
 	Container       *sgt.Survey // facts of a whole container, or nil
 }
 
-// Look reads about as many references of a trace. It counts bad records and skips them. Of a
-// container, it reads facts about the whole. It fails if there is nothing to report.
+// Look reads about this number of references of a trace. It counts bad records and skips them. If
+// the trace is a container, it reads the facts of the whole. It fails if there is nothing to
+// report.
 func (in *Input) Look(ctx context.Context, format string, references uint64) (*Facts, error) {
 	unpacked, err := open.Open(in.Name, in, open.Options{Format: format, Packings: packings})
 	if err != nil {
