@@ -276,6 +276,12 @@ func (f *feed) alone(threads []uint32) bool {
 	return ok && cores.Alone(threads)
 }
 
+// several reports whether an analysis of several cores has found more than one.
+func (f *feed) several() bool {
+	cores, ok := find[contract.MultiCore](f.analyses)
+	return ok && cores.Several()
+}
+
 // append appends the segment that follows.
 func (f *feed) append(s *profile.Profile, lone bool) error {
 	for _, a := range f.analyses {

@@ -94,8 +94,9 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 	return p, nil
 }
 
-// runConcurrently makes the stacks of several cores share the processors: where threads
-// communicate, no worker can analyse a segment ahead.
+// runConcurrently makes the stacks of several cores share the processors. Then no worker analyses a
+// segment ahead: where threads communicate none can, and joining the stacks of cores takes longer than
+// making them.
 func (p *Parallel) runConcurrently() {
 	for _, a := range p.live.analyses {
 		if c, ok := a.Analysis.(contract.Concurrent); ok {
@@ -299,7 +300,7 @@ func (p *Parallel) finishBlock() {
 	p.leave(1)
 	if !p.alone {
 		var later bool
-		if p.joining, later = p.live.joins(nil); !later {
+		if p.joining, later = p.live.joins(nil); !later || !p.claims.fixed && p.live.several() {
 			p.alone, p.moves, p.free = true, moves{}, nil
 		}
 		p.lone = p.live.alone(nil)

@@ -104,6 +104,8 @@ type MultiCore interface {
 	// Alone reports whether everything analysed so far, and references of these threads,
 	// are of one core. The framework calls it between batches.
 	Alone(threads []uint32) bool
+	// Several reports whether more than one core has appeared.
+	Several() bool
 }
 
 // Concurrent is an analysis that can use goroutines of its own.

@@ -99,6 +99,9 @@ func (a *Analysis) Alone(threads []uint32) bool {
 	return true
 }
 
+// Several reports whether more than one core has appeared.
+func (a *Analysis) Several() bool { return a.running }
+
 // join adds the cores of the next segment, and returns their numbers here. A segment without
 // threads is of the only core or, if there are several, of that of thread 0.
 func (c *Grouping) join(next *Grouping, several bool) (to []uint8, err error) {
