@@ -54,12 +54,12 @@ const (
 // a coherence miss in every cache.
 const Lost = Cold - 1
 
-// NewCoherent makes an empty model.
-func NewCoherent() *Coherent {
+// NewCoherent makes an empty model for some numbers of sets, and for one set.
+func NewCoherent(numbers SetNumbers) *Coherent {
 	m := &Coherent{array: emptyTop}
 	m.near.exact.top = emptyTop
 	m.near.exact.stamps.reset(blockStamps, 0)
-	m.ways.reset()
+	m.ways.reset(numbers)
 	return m
 }
 
@@ -113,12 +113,12 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	case depth == Lost:
 		tally.cold++
 		m.lost--
-		m.ways.push(q.line, e.moved, setBits)
+		m.ways.push(q.line, e.moved, m.ways.most)
 		m.ways.empty[e.moved], lostAt = false, m.ways.lostAt[e.moved]
 	default:
 		tally.cold++
 		e.moved = m.ways.newID()
-		m.ways.push(q.line, e.moved, setBits)
+		m.ways.push(q.line, e.moved, m.ways.most)
 	}
 	return depth, lostAt
 }
@@ -253,6 +253,10 @@ func (m *Coherent) Depths() *SetDepths {
 	t := tally.depths()
 	deeper := m.ways.count(t)
 	for a := 1; a < SetCounts; a++ {
+		if m.ways.numbers>>a&1 == 0 {
+			t[a] = [MaxWays]uint64{}
+			continue
+		}
 		t[a][0] = tally.accesses - tally.cold - deeper[a] // and those that are not counted below
 		for _, n := range t[a][1:] {
 			t[a][0] -= n

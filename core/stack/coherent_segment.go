@@ -12,7 +12,8 @@ import (
 func (m *Coherent) NoteHoles() { m.noting = true }
 
 // Filled returns, for each access since the last call that was Cold or Lost, the numbers of
-// sets for which it filled a hole: bit a is 2^a sets. It is valid until the next access.
+// sets for which it filled a hole: bit a is 2^a sets. Numbers that are not counted are among them, unless
+// there are no others. It is valid until the next access.
 func (m *Coherent) Filled() []uint32 {
 	filled := m.filled
 	m.filled = m.filled[:0]
@@ -24,11 +25,19 @@ func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	if _, found := m.holes.newest(); found {
 		mask = 1
 	}
-	for a := 1; a < SetCounts; a++ {
+	for a := m.ways.after[0]; a < SetCounts; a = m.ways.after[a] {
 		p, set := m.ways.page(a, line)
 		if s := &p.sets[set]; s.holes > 0 || s.first != noID && m.ways.empty[s.first] {
 			mask |= 1 << a
 		}
+	}
+	return m.ways.numbers.filled(mask)
+}
+
+// filled adds the numbers that are not counted to those for which an access filled a hole, if there are some.
+func (n SetNumbers) filled(mask uint32) uint32 {
+	if mask != 0 {
+		mask |= uint32(AllSetNumbers &^ n)
 	}
 	return mask
 }
@@ -46,12 +55,13 @@ func (m *Coherent) holed(line trace.Line) (mask uint32) {
 // segment had a hole of its own to fill. That differs by number of sets, so segments record it.
 // The depth of an entry below counts those below and the entries of the segment's stack so far.
 type Below struct {
-	above  uint32 // entries of the segment's stack
-	stamps stamps // of entries below, the topmost one last
-	holes  holes
-	table  table // of lines: those taken are onTop; those lost are fresh, as in Coherent
-	sets   [SetCounts]belowSets
-	depths SetDepths
+	numbers SetNumbers
+	above   uint32 // entries of the segment's stack
+	stamps  stamps // of entries below, the topmost one last
+	holes   holes
+	table   table // of lines: those taken are onTop; those lost are fresh, as in Coherent
+	sets    [SetCounts]belowSets
+	depths  SetDepths
 }
 
 type belowSet struct {
@@ -61,13 +71,13 @@ type belowSet struct {
 	mask    uint64 // of the holes that the state tells
 }
 
-// NewBelow makes a Below from the state of a model.
-func NewBelow(state []byte) (*Below, error) {
+// NewBelow makes a Below from the state of a model for the same numbers of sets.
+func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 	s, err := readState(state)
 	if err != nil {
 		return nil, err
 	}
-	r := new(Below)
+	r := &Below{numbers: numbers | 1}
 	n := uint32(len(s.entries))
 	r.stamps.reset(max(n, blockStamps), n)
 	for _, l := range s.lost {
@@ -89,6 +99,9 @@ func NewBelow(state []byte) (*Below, error) {
 		lines = append(lines, line)
 	}
 	for a := setBits; a > 0; a-- {
+		if numbers>>a&1 == 0 {
+			continue
+		}
 		var ok bool
 		if r.sets[a], lines, ok = setsOf(a, lines, s.holes[a]); !ok {
 			return nil, errState
@@ -213,6 +226,9 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	all = filled | r.pushOnAll(place, filled&1 != 0)
 	below := place != fresh
 	for a := setBits; a > 0; a-- {
+		if r.numbers>>a&1 == 0 {
+			continue
+		}
 		s, at := r.sets[a].of(line&(1<<a-1)), -1
 		if below {
 			at = slices.Index(s.entries, line)
@@ -227,7 +243,7 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 			all |= 1 << a
 		}
 	}
-	return all
+	return r.numbers.filled(all)
 }
 
 // pushOnAll is push on the stack of all lines. It returns 1 if that fills a hole below, else 0.
@@ -293,6 +309,9 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 	r.holes.add(e.stamp)
 	e.stamp, e.moved = fresh, depth+1
 	for a := setBits; a > 0; a-- {
+		if r.numbers>>a&1 == 0 {
+			continue
+		}
 		entries := r.sets[a].of(line & (1<<a - 1)).entries
 		at := slices.Index(entries, line)
 		if at < 0 {
@@ -315,7 +334,11 @@ func (r *Below) Join(state []byte) ([]byte, error) {
 	s.entries, s.lost = append(s.entries, r.entries()...), append(s.lost, r.lost()...)
 	sort.Slice(s.lost, func(i, j int) bool { return s.lost[i].line < s.lost[j].line })
 	for a := 1; a < SetCounts; a++ {
-		s.holes[a] = r.joinHoles(a, s.holes[a])
+		if above := s.holes[a]; r.numbers>>a&1 != 0 {
+			s.holes[a] = r.joinHoles(a, above)
+		} else {
+			s.holes[a] = nil
+		}
 	}
 	return s.encode(), nil
 }

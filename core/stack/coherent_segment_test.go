@@ -22,7 +22,7 @@ func split(t *rapid.T, n int) (lengths []int) {
 func TestSegmentsJoined(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := few(t)
-		EqualAppended(t, events, split(t, len(events)), func(pairs int) int { return rapid.IntRange(0, pairs-1).Draw(t, "pair") })
+		EqualAppended(t, rapid.SampledFrom(chosen).Draw(t, "numbers"), events, split(t, len(events)), func(pairs int) int { return rapid.IntRange(0, pairs-1).Draw(t, "pair") })
 	})
 }
 
@@ -36,7 +36,7 @@ func TestLongSegmentsJoined(t *testing.T) {
 			n := min(left, rng.IntN(1+len(events)/2))
 			lengths, left = append(lengths, n), left-n
 		}
-		EqualAppended(t, events, lengths, rng.IntN)
+		EqualAppended(t, chosen[seed%uint64(len(chosen))], events, lengths, rng.IntN)
 	}
 }
 
@@ -44,14 +44,14 @@ func TestLongSegmentsJoined(t *testing.T) {
 // refused.
 func FuzzBelow(f *testing.F) {
 	for seed := range uint64(4) {
-		m := stack.NewCoherent()
+		m := stack.NewCoherent(stack.AllSetNumbers)
 		var a Answers
 		a.Run(m, RandomEvents(rand.New(rand.NewPCG(seed, 1)), 300, 5), []int{300})
 		f.Add(m.State())
 	}
-	next := stack.NewCoherent()
+	next := stack.NewCoherent(stack.AllSetNumbers)
 	f.Fuzz(func(t *testing.T, state []byte) {
-		r, err := stack.NewBelow(state)
+		r, err := stack.NewBelow(stack.AllSetNumbers, state)
 		if err != nil {
 			return
 		}

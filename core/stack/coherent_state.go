@@ -17,7 +17,7 @@ import (
 //	list of runs of the stack, from the top, each
 //	  list of lines, each: zigzag varint line − the one before in the stack
 //	  uv holes below them
-//	for 2^1, 2^2, … 2^16 sets: list of the sets that have holes, ascending, each
+//	for 2^1, 2^2, … 2^16 sets: list of the sets that have holes, ascending, none if they are not counted, each
 //	  uv set − the one before · uv mask of the depths, up to 32, that are holes
 //
 // A list is uv its length and that many entries. The lines of a set are in the
@@ -105,7 +105,7 @@ func (m *Coherent) State() []byte {
 		}
 	}
 	sort.Slice(s.lost, func(i, j int) bool { return s.lost[i].line < s.lost[j].line })
-	for a := 1; a < SetCounts; a++ {
+	for a := m.ways.after[0]; a < SetCounts; a = m.ways.after[a] {
 		s.holes[a] = m.ways.holes(a)
 	}
 	return s.encode()
@@ -171,6 +171,9 @@ func (m *Coherent) Restore(state []byte) error {
 	}
 	lines := slices.DeleteFunc(s.entries, func(line trace.Line) bool { return line == noLine })
 	for a := setBits; a > 0; a-- {
+		if m.ways.numbers>>a&1 == 0 {
+			continue
+		}
 		var ok bool
 		if lines, ok = m.fill(a, lines, s.holes[a]); !ok {
 			return errState
@@ -216,7 +219,7 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 	}
 	for _, line := range lines {
 		i, id := at(line&(1<<a-1)), m.near.exact.table.find(line).moved
-		if putHoles(i); len(lists[i]) == 0 && !m.ways.onTop(a+1, line, id) {
+		if putHoles(i); len(lists[i]) == 0 && !m.ways.onTop(m.ways.after[a], line, id) {
 			return nil, false
 		}
 		if len(lists[i]) < listEntries {

@@ -34,20 +34,20 @@ func TestCoherentEqualsLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := few(t)
 		cut := rapid.IntRange(0, len(events)).Draw(t, "cut")
-		EqualCoherent(t, events, []int{cut, len(events) - cut})
+		EqualCoherent(t, rapid.SampledFrom(chosen).Draw(t, "numbers"), events, []int{cut, len(events) - cut})
 	})
 }
 
 func TestCoherentRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := few(t)
-		EqualRestored(t, events, rapid.IntRange(0, len(events)).Draw(t, "cut"))
+		EqualRestored(t, rapid.SampledFrom(chosen).Draw(t, "numbers"), events, rapid.IntRange(0, len(events)).Draw(t, "cut"))
 	})
 }
 
 func TestCoherentAllocatesNothing(t *testing.T) {
 	events := RandomEvents(rand.New(rand.NewPCG(3, 1)), 3000, 10)
-	m, n := stack.NewCoherent(), len(events)
+	m, n := stack.NewCoherent(stack.AllSetNumbers), len(events)
 	ops, lines, out, lost := make([]stack.Op, n), make([]trace.Line, n), make([]uint32, n), make([]uint32, n)
 	for i, e := range events {
 		ops[i], lines[i] = e.Op, e.Line
@@ -62,17 +62,17 @@ func TestCoherentAllocatesNothing(t *testing.T) {
 // says no.
 func FuzzCoherentState(f *testing.F) {
 	for seed := range uint64(4) {
-		m := stack.NewCoherent()
+		m := stack.NewCoherent(stack.AllSetNumbers)
 		var a Answers
 		a.Run(m, RandomEvents(rand.New(rand.NewPCG(seed, 1)), 300, 5), []int{300})
 		f.Add(m.State())
 	}
 	f.Fuzz(func(t *testing.T, state []byte) {
-		m := stack.NewCoherent()
+		m := stack.NewCoherent(stack.AllSetNumbers)
 		if m.Restore(state) != nil {
 			return
 		}
-		again := stack.NewCoherent()
+		again := stack.NewCoherent(stack.AllSetNumbers)
 		if err := again.Restore(m.State()); err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// ways are the stacks of sets of a [Coherent]: for each number of sets from 2^1 on, each set
+// ways are the stacks of sets of a [Coherent]: for each number of sets that is counted, each set
 // has a list of its topmost entries, which are ids of lines, and holes. What falls off the end
 // never comes back by itself, so deeper entries do not matter.
 //
@@ -16,12 +16,15 @@ import (
 // a lost line, and of one that comes back to its own hole, end there, too. gone records with
 // how few sets a line is in no list, so that nobody searches for it in vain.
 type ways struct {
-	lists  [SetCounts]wayLists
-	gone   []uint8                        // by id: the most sets, 2^a, in whose lists it is not
-	empty  []bool                         // by id: the line was lost, or is none
-	lostAt []uint32                       // by id, as far as lines were lost: how deep it was
-	depths [SetCounts][listEntries]uint64 // of lines that were found and moved, from 1 on
-	late   [SetCounts]uint64              // lines that were not found, by gone
+	numbers SetNumbers     // of sets, which are counted
+	after   [SetCounts]int // the next number, 2^after[a], above 2^a; or SetCounts
+	most    int            // the most sets are 2^most; 0: there are no lists
+	lists   [SetCounts]wayLists
+	gone    []uint8                        // by id: the most sets, 2^a, in whose lists it is not
+	empty   []bool                         // by id: the line was lost, or is none
+	lostAt  []uint32                       // by id, as far as lines were lost: how deep it was
+	depths  [SetCounts][listEntries]uint64 // of lines that were found and moved, from 1 on
+	late    [SetCounts]uint64              // lines that were not found, by gone
 }
 
 // wayLists are the lists of one number of sets, in pages, so that memory grows with the sets in
@@ -56,9 +59,14 @@ const (
 	listEntries = 1 + MaxWays
 )
 
-func (w *ways) reset() {
-	for a := 1; a < SetCounts; a++ {
-		w.lists[a] = make(wayLists, (1<<a+pageSets-1)/pageSets)
+func (w *ways) reset(numbers SetNumbers) {
+	w.numbers = numbers | 1
+	next := SetCounts
+	for a := setBits; a >= 0; a-- {
+		if w.after[a] = next; a > 0 && numbers>>a&1 != 0 {
+			w.lists[a] = make(wayLists, (1<<a+pageSets-1)/pageSets)
+			next, w.most = a, max(w.most, a)
+		}
 	}
 	w.gone, w.empty = make([]uint8, firstID), []bool{noID: true, holeID: true}
 }
@@ -80,9 +88,9 @@ func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
 	return p, number % pageSets
 }
 
-// onTop reports whether a line is on top of its set, as it is with more than 2^16 sets.
+// onTop reports whether a line is on top of its set, as it is with more sets than are counted.
 func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
-	if a > setBits {
+	if a == SetCounts {
 		return true
 	}
 	p, set := w.page(a, line)
@@ -117,7 +125,7 @@ func (w *ways) move(line trace.Line, id uint32) {
 	gone := int(w.gone[id])
 	w.late[gone]++
 	w.push(line, id, gone)
-	for a := gone + 1; a < SetCounts; a++ {
+	for a := w.after[gone]; a < SetCounts; a = w.after[a] {
 		p, set := w.page(a, line)
 		s := &p.sets[set]
 		first := s.first
@@ -143,7 +151,7 @@ func (w *ways) move(line trace.Line, id uint32) {
 // top as a hole. It fills the topmost hole of a set or pushes its last entry out.
 func (w *ways) push(line trace.Line, id uint32, most int) {
 	w.gone[id] = 0
-	for a := 1; a <= most; a++ {
+	for a := w.after[0]; a <= most; a = w.after[a] {
 		p, set := w.page(a, line)
 		s := &p.sets[set]
 		first := s.first
@@ -229,27 +237,30 @@ func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 // fall moves a line from above the others that came into the array, whose number
 // in its set is given in lanes, to below them.
 func (w *ways) fall(line trace.Line, id uint32, above uint64) {
-	for a := 1; above != 0; a++ {
+	for a := w.after[0]; a < SetCounts; a = w.after[a] {
+		n := int(above >> ((a - 1) * laneBits) & laneMask)
+		if n == 0 {
+			return
+		}
 		p, set := w.page(a, line)
 		s, ring := &p.sets[set], p.ring(set)
 		next := &ring[int(s.head)&(len(ring)-1)]
 		if s.first == id {
 			s.first, *next = *next, id
 		}
-		for i := 1; i < int(above&laneMask); i++ {
+		for i := 1; i < n; i++ {
 			place := next
 			next = &ring[(int(s.head)+i)&(len(ring)-1)]
 			if *place == id {
 				*place, *next = *next, id
 			}
 		}
-		above >>= laneBits
 	}
 }
 
 // lose replaces a line by holes, and records its depth.
 func (w *ways) lose(line trace.Line, id, depth uint32) {
-	for a := int(w.gone[id]) + 1; a < SetCounts; a++ {
+	for a := w.after[w.gone[id]]; a < SetCounts; a = w.after[a] {
 		p, set := w.page(a, line)
 		s := &p.sets[set]
 		if s.first == id {

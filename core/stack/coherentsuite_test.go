@@ -59,6 +59,19 @@ func Coherent(events []stacktest.Event) Answers {
 	return a
 }
 
+// only leaves out the depths in numbers of sets that are not counted.
+func (a Answers) only(numbers stack.SetNumbers) Answers {
+	for k := range a.Depths {
+		if (numbers|1)>>k&1 == 0 {
+			a.Depths[k] = [stack.MaxWays]uint64{}
+		}
+	}
+	return a
+}
+
+// chosen are numbers of sets to count.
+var chosen = []stack.SetNumbers{stack.AllSetNumbers, stack.MostSetNumbers, 1<<6 | 1<<10, 1<<1 | 1<<16, 1 << 2, 1}
+
 // Run gives the answers of a model that takes the events in batches of the given
 // lengths.
 func (a *Answers) Run(m *stack.Coherent, events []stacktest.Event, batches []int) {
@@ -77,19 +90,19 @@ func (a *Answers) Run(m *stack.Coherent, events []stacktest.Event, batches []int
 }
 
 // EqualCoherent compares the answers of a model with those of lists with holes.
-func EqualCoherent(t TB, events []stacktest.Event, batches []int) {
+func EqualCoherent(t TB, numbers stack.SetNumbers, events []stacktest.Event, batches []int) {
 	t.Helper()
-	want := Coherent(events)
+	want := Coherent(events).only(numbers)
 	var got Answers
-	got.Run(stack.NewCoherent(), events, batches)
+	got.Run(stack.NewCoherent(numbers), events, batches)
 	got.same(t, events, &want)
 }
 
 // EqualRestored compares a model with one that was made of its state at a cut, and
 // that one's state with what it was made of.
-func EqualRestored(t TB, events []stacktest.Event, cut int) {
+func EqualRestored(t TB, numbers stack.SetNumbers, events []stacktest.Event, cut int) {
 	t.Helper()
-	whole, again := stack.NewCoherent(), stack.NewCoherent()
+	whole, again := stack.NewCoherent(numbers), stack.NewCoherent(numbers)
 	var before, want, got Answers
 	before.Run(whole, events[:cut], []int{cut})
 	state := whole.State()
@@ -139,7 +152,7 @@ func (a *Answers) same(t TB, events []stacktest.Event, want *Answers) {
 func EqualCaches(t TB, events []stacktest.Event) {
 	t.Helper()
 	var got Answers
-	m := stack.NewCoherent()
+	m := stack.NewCoherent(stack.AllSetNumbers)
 	got.Run(m, events, []int{len(events)})
 	for capacity := 1; capacity <= m.Lines()+1; capacity++ {
 		cache := stacktest.Private{Sets: 1, Ways: capacity}
@@ -165,7 +178,7 @@ func EqualCaches(t TB, events []stacktest.Event) {
 func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 	t.Helper()
 	var got Answers
-	m := stack.NewCoherent()
+	m := stack.NewCoherent(stack.AllSetNumbers)
 	got.Run(m, events, batches)
 	for capacity := 1; capacity <= 4*m.Lines(); capacity *= 9 {
 		cache := large{capacity: capacity, at: map[trace.Line]*list.Element{}}
@@ -267,7 +280,7 @@ func RunCoherent(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {
 		var got Answers
 		events := []stacktest.Event{{Line: 'a'}, {Line: 'b'}, {Op: stack.LoseOp, Line: 'a'}, {Line: 'c'}, {Line: 'b'}, {Line: 'a'}}
-		got.Run(stack.NewCoherent(), events, []int{len(events)})
+		got.Run(stack.NewCoherent(stack.AllSetNumbers), events, []int{len(events)})
 		if want := []uint32{inf, inf, 1, inf, 1, stack.Lost}; !slices.Equal(got.Out, want) || got.Lost[5] != 1 {
 			t.Errorf("depths %v, the last one was lost at %d; want %v, lost at 1", got.Out, got.Lost[5], want)
 		}
@@ -277,7 +290,7 @@ func RunCoherent(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 5))
 			lines := stacktest.Random(rng, 1+rng.IntN(6000))
 			crowd(rng, lines)
-			sets, m := stack.NewSets(stack.AllSetNumbers), stack.NewCoherent()
+			sets, m := stack.NewSets(stack.AllSetNumbers), stack.NewCoherent(stack.AllSetNumbers)
 			want, out, lost := make([]uint32, len(lines)), make([]uint32, len(lines)), make([]uint32, len(lines))
 			sets.Distances(lines, want)
 			Do(m, make([]stack.Op, len(lines)), lines, out, lost)
@@ -290,8 +303,9 @@ func RunCoherent(t *testing.T) {
 		for seed := range uint64(60) {
 			rng := rand.New(rand.NewPCG(seed, 6))
 			events := RandomEvents(rng, 1+rng.IntN(3000), 1+rng.IntN(1+rng.IntN(200)))
-			EqualCoherent(t, events, cuts(rng, len(events)))
-			EqualRestored(t, events, rng.IntN(len(events)+1))
+			numbers := chosen[seed%uint64(len(chosen))]
+			EqualCoherent(t, numbers, events, cuts(rng, len(events)))
+			EqualRestored(t, numbers, events, rng.IntN(len(events)+1))
 		}
 	})
 	t.Run("chase", func(t *testing.T) {

@@ -77,7 +77,7 @@ func (m *Coherent) CheckInvariants() {
 		panic("stack: live stamps, lines, holes and ids do not add up")
 	}
 	for _, line := range exact.top[:m.used] {
-		for a := 1; a < SetCounts; a++ {
+		for a := m.ways.after[0]; a < SetCounts; a = m.ways.after[a] {
 			p, set := m.ways.page(a, line)
 			k := 0
 			for _, y := range exact.top[:m.used] {

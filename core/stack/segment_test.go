@@ -12,6 +12,7 @@ import (
 // Segment is a run of events on a [stack.Coherent] that began empty, with what it takes
 // to append it to the events before (MODELS §9).
 type Segment struct {
+	numbers stack.SetNumbers
 	first   int // number of its first event
 	answers Answers
 	steps   []step // those that depend on what was before, in order
@@ -30,8 +31,8 @@ type step struct {
 const everywhere = 1<<stack.SetCounts - 1
 
 // NewSegment runs events, of which the first one has a number.
-func NewSegment(events []stacktest.Event, first int) *Segment {
-	s, m := &Segment{first: first}, stack.NewCoherent()
+func NewSegment(numbers stack.SetNumbers, events []stacktest.Event, first int) *Segment {
+	s, m := &Segment{numbers: numbers, first: first}, stack.NewCoherent(numbers)
 	m.NoteHoles()
 	s.answers = Answers{make([]uint32, len(events)), make([]uint32, len(events)), nil}
 	touched := map[trace.Line]bool{}
@@ -71,11 +72,11 @@ func (s *Segment) touched(line trace.Line) bool {
 // Append gives the segment of both.
 func (s *Segment) Append(t TB, next *Segment) *Segment {
 	t.Helper()
-	r, err := stack.NewBelow(s.state)
+	r, err := stack.NewBelow(s.numbers, s.state)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	sum := &Segment{first: s.first, steps: slices.Clone(s.steps)}
+	sum := &Segment{numbers: s.numbers, first: s.first, steps: slices.Clone(s.steps)}
 	sum.answers = Answers{slices.Concat(s.answers.Out, next.answers.Out), slices.Concat(s.answers.Lost, next.answers.Lost), new(stack.SetDepths)}
 	for _, at := range next.steps {
 		out, lost := &sum.answers.Out[at.number-s.first], &sum.answers.Lost[at.number-s.first]
@@ -114,19 +115,19 @@ func (s *Segment) Append(t TB, next *Segment) *Segment {
 // EqualAppended compares segments of the given lengths, of which any two neighbours
 // are joined until one is left, with one that has all events, and that with lists with
 // holes. pick chooses one of so many pairs.
-func EqualAppended(t TB, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
+func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
 	t.Helper()
 	var parts []*Segment
 	at := 0
 	for _, n := range lengths {
-		parts = append(parts, NewSegment(events[at:at+n], at))
+		parts = append(parts, NewSegment(numbers, events[at:at+n], at))
 		at += n
 	}
 	for len(parts) > 1 {
 		i := pick(len(parts) - 1)
 		parts = slices.Replace(parts, i, i+2, parts[i].Append(t, parts[i+1]))
 	}
-	whole, want := NewSegment(events, 0), Coherent(events)
+	whole, want := NewSegment(numbers, events, 0), Coherent(events).only(numbers)
 	parts[0].answers.same(t, events, &want)
 	if !bytes.Equal(parts[0].state, whole.state) {
 		t.Fatalf("joined segments end with another stack than the whole")

@@ -111,7 +111,7 @@ type Losing struct {
 
 // NewLosing makes a core with an empty stack.
 func NewLosing(every int) *Losing {
-	return &Losing{Coherent: stack.NewCoherent(), every: every, next: every, rng: rand.New(rand.NewPCG(1, 3))}
+	return &Losing{Coherent: stack.NewCoherent(stack.AllSetNumbers), every: every, next: every, rng: rand.New(rand.NewPCG(1, 3))}
 }
 
 // Distances accesses the lines and leaves out as it is.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -23,6 +24,7 @@ func TestAppend(t *testing.T) {
 		if rapid.Bool().Draw(t, "default") {
 			spec.Analyses, spec.LineBytes = analysis.Default, nil
 		}
+		spec.SetNumbers = rapid.SampledFrom([]stack.SetNumbers{0, 0, stack.MostSetNumbers, 1<<1 | 1<<6, 1}).Draw(t, "numbers of sets")
 		if rapid.Bool().Draw(t, "grouped") {
 			spec.Cores, spec.Domains = grouped(t, threads)
 		}

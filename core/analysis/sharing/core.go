@@ -8,6 +8,7 @@ import (
 )
 
 type core struct {
+	sets           stack.SetNumbers
 	private        *stack.Sets
 	coherent       *stack.Coherent
 	privateSets    table
@@ -43,7 +44,7 @@ type other struct {
 }
 
 func newCore(sets stack.SetNumbers, noting bool) *core {
-	c := &core{private: stack.NewSets(sets), coherent: stack.NewCoherent(), noting: noting}
+	c := &core{sets: sets, private: stack.NewSets(sets), coherent: stack.NewCoherent(sets), noting: noting}
 	c.omit(locality.Omitted(sets))
 	c.privateSets.model, c.coherentSets.model, c.foreignSets.model = c.private, c.coherent, marked{c.private}
 	return c

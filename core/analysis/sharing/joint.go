@@ -214,7 +214,7 @@ func (c *core) joinCoherent(j *joint, number int) error {
 	if len(steps) == 0 {
 		return nil
 	}
-	below, err := stack.NewBelow(c.coherent.State())
+	below, err := stack.NewBelow(c.sets, c.coherent.State())
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (c *core) joinCoherent(j *joint, number int) error {
 	}
 	c.coherentSets.close()
 	c.coherentSets.before.Add(&profile.SetTable{Depths: *below.Depths()})
-	c.coherent = stack.NewCoherent()
+	c.coherent = stack.NewCoherent(c.sets)
 	c.coherentSets.model = c.coherent
 	return c.coherent.Restore(state)
 }
