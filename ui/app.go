@@ -17,7 +17,7 @@ type App struct {
 	Env   vugu.EventEnv
 	Port  Port
 	Store profile.Store // nil: the browser has none; NoStore says why
-	// NoStore says why nothing is kept, in a sentence.
+	// NoStore explains why nothing is kept.
 	NoStore string
 	Tabs    Tabs    // nil: the browser cannot tell
 	Handles Handles // nil: the browser keeps none
@@ -28,37 +28,37 @@ type App struct {
 	Note    string // good news, until the next thing happens
 
 	kept      []profile.Entry
-	elsewhere map[string]bool // keys whose analyses run in any tab, when kept was read
-	files     map[string]bool // keys of interrupted ones whose files can be opened again
+	elsewhere map[string]bool // keys whose analyses ran in any tab when kept was read
+	files     map[string]bool // keys of interrupted analyses whose files can be opened again
 	listed    bool            // kept was read, or could not be
-	used      uint64          // bytes of storage, then; 0: not known
+	used      uint64          // bytes of storage at that time; 0: unknown
 	editing   string          // key of the entry that is being renamed
 	newName   string
 	doomed    string // key of the entry whose deletion is to be confirmed
 
 	run     *run
 	waiting []Item          // dropped while an analysis ran
-	items   map[string]Item // that were analysed since the page was loaded, by key
-	origin  string          // id of the element that the result in view was opened from
-	wanted  string          // key to go on with, chosen in the list
+	items   map[string]Item // analysed since the page was loaded, by key
+	origin  string          // id of the element from which the result in view was opened
+	wanted  string          // key of the analysis to resume, chosen in the list
 
-	presets    []hierarchy.Hierarchy // made when first asked for
+	presets    []hierarchy.Hierarchy // computed on first use
 	cpus       *report.Table         // the processors of the latest answer
 	describing bool                  // the next file is to describe a hierarchy
 
-	opened map[state.Tab]View // of one result, each made when first opened
+	opened map[state.Tab]View // of one result, each created when first opened
 	both   View               // of two
 
 	result  *Result
-	other   *Result // that result is compared with; see comparing
-	against string  // key of the analysis that the next result is compared with
+	other   *Result // the result that it is compared with; see comparing
+	against string  // key of the analysis to compare the next result with
 
 	compared       *state.Comparison
 	comparedTables map[string]*state.Table
 
 	charts    map[string]*state.Chart // handed over, by id
 	handed    map[string]any          // the latest of each id
-	smalls    *state.Threads          // whose charts of single threads were
+	smalls    *state.Threads          // the threads whose small charts are drawn
 	chosen    map[string]int          // predictions of exercises, by demo; nil: not read yet
 	code      codeState
 	nests     loopState
@@ -68,8 +68,8 @@ type App struct {
 	pair      pairState
 	cores     coreState
 	changed   bool
-	links     atomic.Int64 // that were followed, the last of them counts
-	step      string       // the control that made the latest step of the history; see adjust
+	links     atomic.Int64 // that were followed; only the last one counts
+	step      string       // the control of the latest step of the history; see adjust
 	pressed   atomic.Bool  // the pointer was pressed since that step
 }
 
@@ -81,8 +81,8 @@ type Result struct {
 	Profile   *profile.Profile
 	View      *state.View // nil before the first access was counted
 
-	demo     *Demo           // that it is the whole of; nil for anything else
-	findings []state.Finding // of View, made when first asked for
+	demo     *Demo           // whose whole trace it is; nil for other traces
+	findings []state.Finding // of View, computed on first use
 	foundFor hierarchy.Hierarchy
 	answers  *state.Answers
 	asked    hierarchy.Hierarchy // of answer
@@ -90,12 +90,12 @@ type Result struct {
 
 	counterKeys []string // of counters, in order
 	counters    map[string]*state.Table
-	summed      answers.CountersBy // what counters are summed up by
+	summed      answers.CountersBy // how counters are summed
 	sorted      string             // and sorted by
 }
 
-// Changed tells whether anything has changed since the last call: renders that
-// would show the same are left out.
+// Changed reports whether anything has changed since the last call. The page skips renders that
+// would change nothing.
 func (a *App) Changed() bool {
 	was := a.changed
 	a.changed = false
@@ -112,7 +112,7 @@ func (a *App) update(f func()) {
 	a.Env.UnlockRender()
 }
 
-// Start goes where the URL points, and reads the list of kept analyses.
+// Start navigates to the screen of the URL, and reads the list of kept analyses.
 func (a *App) Start(hash string) {
 	a.Navigate(hash)
 	if a.Screen.Open != "" {
@@ -145,9 +145,9 @@ func (a *App) reload() {
 	})
 }
 
-// Follow goes where a link led that changed the URL's hash, once its turn comes: of two
-// in quick succession the last one holds, whichever is taken first, and also over a
-// change of the screen that was waiting before it. The caller is the thread of the events.
+// Follow navigates to a changed hash of the URL, in turn. If several links follow in quick
+// succession, the last one wins, also over an earlier change of the screen that still waits. The
+// caller is the thread of the events.
 func (a *App) Follow(hash string) {
 	turn := a.links.Add(1)
 	go func() {
@@ -163,7 +163,7 @@ func (a *App) Follow(hash string) {
 	}()
 }
 
-// Navigate goes where the hash points. It waits for the store.
+// Navigate navigates to the screen of a hash. It waits for the store.
 func (a *App) Navigate(hash string) {
 	a.navigate(func() (string, bool) { return hash, true })
 }
@@ -193,7 +193,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 		a.Screen, a.step = screen, ""
 		a.Note = strings.Join(unread, " ")
 		if unread != nil {
-			a.Port.SetHash(screen.Hash(), true) // what is shown
+			a.Port.SetHash(screen.Hash(), true) // the screen that is shown
 			a.Port.Announce(a.Note)
 		}
 		if screen.Other != "" {
@@ -222,7 +222,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 				}
 			}
 			if before.Other != "" && screen.Other == "" {
-				a.Port.Focus("result-title") // the link that led here is gone
+				a.Port.Focus("result-title") // the followed link is gone
 			}
 			if before.Tab != screen.Tab {
 				a.Port.Announce(screen.Tab.Name())
@@ -244,8 +244,8 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 	}
 }
 
-// wayBack is the element that the reader came from to a result that is closed
-// now: a demo's card, or its row in the list.
+// wayBack returns the element from which the reader came to a closed result: a demo's card, or a
+// row in the list.
 func (a *App) wayBack(key string) string {
 	if a.origin != "open-"+key && a.origin != "" {
 		return a.origin
@@ -270,7 +270,7 @@ func (a *App) load(key string) {
 	}
 	a.fetchDemo(key)
 	a.update(func() {
-		if a.Screen.Open != key { // gone elsewhere meanwhile
+		if a.Screen.Open != key { // navigated elsewhere meanwhile
 			return
 		}
 		a.present(r)
@@ -279,7 +279,7 @@ func (a *App) load(key string) {
 	a.loadOther()
 }
 
-// read gets a kept analysis, or says in a sentence why not.
+// read reads a kept analysis; problem explains why it cannot.
 func (a *App) read(key string) (r *Result, problem string) {
 	if a.Store == nil {
 		return nil, a.NoStore
@@ -311,11 +311,11 @@ func (a *App) read(key string) (r *Result, problem string) {
 	return &Result{Key: key, Name: entry.Name, Digest: entry.Digest, Profile: p}, ""
 }
 
-// notKept is said of a link to an analysis that the store does not have.
+// notKept is shown for a link to an analysis that the store does not have.
 const notKept = "The link's analysis is not kept in this browser: it was deleted, belongs to another browser, " +
 	"or the page was closed before the first checkpoint of its run. Other analyses are untouched. Open one of them from the list, or drop the link's file again."
 
-// giveUp goes back to the first screen with a sentence. It waits for the store.
+// giveUp returns to the first screen with a problem. It waits for the store.
 func (a *App) giveUp(problem string) {
 	a.update(func() {
 		a.Problem = problem
@@ -350,8 +350,8 @@ func (r *Result) show(lineBytes uint32) {
 	}
 }
 
-// goTo changes the screen by way of the URL, so that the way back is in the history; small changes
-// replace the entry. A note was about what was in view before.
+// goTo changes the screen by way of the URL, so that the browser's Back works; small changes
+// replace the history entry. It removes a note, which is about the previous screen.
 func (a *App) goTo(s state.Screen, replace bool) {
 	before := a.Screen
 	a.Note = ""
@@ -375,7 +375,7 @@ func (a *App) adjust(control string, s state.Screen) {
 	a.step = control
 }
 
-// Pressed begins a new step of the history: the pointer was pressed. It needs no lock.
+// Pressed begins a new step of the history, because the pointer was pressed. It needs no lock.
 func (a *App) Pressed() { a.pressed.Store(true) }
 
 // Dismiss removes the problem and the note, and the button that was pressed.

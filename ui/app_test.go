@@ -517,7 +517,7 @@ func TestUnknownLink(t *testing.T) {
 	}
 }
 
-// A trace that is analysed again is told apart from the first time, and read in the
+// A trace that is analysed again is distinguished from the first time, and read in the
 // format that its endings say.
 func TestSameFileAgain(t *testing.T) {
 	d := newDesk(t)

@@ -7,21 +7,21 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// asker asks the program that answers, a workers.AnswerHost of its own, about one subject. A
-// question takes the place of the one before. A nil asker has asked nothing. Its fields and
-// methods are for who holds the lock.
+// asker runs a program of its own, a workers.AnswerHost, that answers questions about one subject.
+// A question replaces the previous one. A nil asker has no program. The caller of its methods holds
+// the lock.
 type asker struct {
 	app     *App
 	subject func() workers.Subject      // called without the lock
-	take    func(*answers.Reply, error) // takes a reply to the last question, or why there are no more
+	take    func(*answers.Reply, error) // receives a reply to the last question, or the reason why there are no more
 
-	carrier workers.Carrier // nil: the program is starting, or nothing was asked
+	carrier workers.Carrier // nil: the program is starting, or was not needed yet
 	last    workers.Message // the last question
 	running bool            // it is not answered, or not to the end
 	ended   bool
 }
 
-// ask asks, and starts the program for the first question.
+// ask asks a question, and starts the program for the first one.
 func (x *asker) ask(q answers.Question, attachment any) {
 	first := x.last.Job == 0
 	x.last = workers.Message{Type: workers.TypeAsk, Job: x.last.Job + 1, Body: workers.EncodeQuestion(q), Attachment: attachment}
@@ -29,14 +29,14 @@ func (x *asker) ask(q answers.Question, attachment any) {
 	if first {
 		go x.run()
 	} else if x.carrier != nil {
-		_ = x.carrier.Send(x.last) // an error comes with what is received, too
+		_ = x.carrier.Send(x.last) // an error is also received as a message
 	}
 }
 
-// busy tells whether replies are to come.
+// busy reports whether replies are expected.
 func (x *asker) busy() bool { return x != nil && x.running }
 
-// end ends the program; nothing is taken any more.
+// end ends the program; take is not called again.
 func (x *asker) end() {
 	if x == nil {
 		return
@@ -46,7 +46,7 @@ func (x *asker) end() {
 	}
 }
 
-// run starts the program, and has taken what it says. It waits, without the lock.
+// run starts the program and passes its replies to take. It waits, without the lock.
 func (x *asker) run() {
 	c, err := x.app.openSubject(x.subject())
 	var m workers.Message
@@ -78,7 +78,7 @@ func (x *asker) run() {
 	}
 }
 
-// openSubject starts the program that answers, and gives it what questions are about. It waits.
+// openSubject starts the program that answers, and sends it the subject of questions. It waits.
 func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
 	c, err := a.Port.Answerer()
 	if err != nil {
@@ -109,7 +109,8 @@ func receive(c workers.Carrier) (m workers.Message, reply *answers.Reply, err er
 	return m, reply, err
 }
 
-// askOnce asks a program of its own one question. It waits. The reply may have a problem.
+// askOnce starts a program, asks it one question and ends it. It waits. The reply may have a
+// problem.
 func (a *App) askOnce(s workers.Subject, q answers.Question) (*answers.Reply, error) {
 	c, err := a.openSubject(s)
 	if err != nil {
@@ -128,7 +129,7 @@ func ask(c workers.Carrier, q answers.Question) (*answers.Reply, error) {
 	return reply, err
 }
 
-// fileOf is the file in a reply, or why there is none.
+// fileOf returns the file in a reply, or the reason why there is none.
 func fileOf(reply *answers.Reply, err error) ([]byte, error) {
 	if err == nil && reply.Problem != "" {
 		err = errors.New(reply.Problem)

@@ -14,22 +14,22 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// modelState is what the view Blocks and runtime holds beyond the address: the program
-// that answers, what it said last, and what the reader changed.
+// modelState is the state of the view Blocks and runtime that is not in the URL: the program that
+// answers, its last answer, and the reader's changes.
 type modelState struct {
 	of      *profile.Profile
-	module  *module // that was given beside it; nil: none
-	asker   *asker  // nil: nothing was asked
+	module  *module // given in addition to it; nil: none
+	asker   *asker  // nil: no question was asked
 	asked   answers.Question
 	blocks  *state.Blocks // the answer to it; nil: none yet
-	saving  string        // the name that the file of probabilities in the answer shall have; "": it has none
-	problem string        // why there is none, in a sentence
+	saving  string        // name for the branch-probability file in the answer; "": it has none
+	problem string        // why there is none
 	tables  map[string]*state.Table
 
-	executed verbAnswer // to the verb blocks, of the run as it was
+	executed verbAnswer // the verb blocks' answer for the run as recorded
 
-	file       []string // lines of a file of probabilities that was given
-	named      string   // in the field for a new parameter, where it was not understood
+	file       []string // lines of a given branch-probability file
+	named      string   // text in the field for a new parameter that could not be read
 	branches   []edit   // latest last
 	parameters []edit
 }
@@ -40,10 +40,10 @@ type module struct {
 	text []byte
 }
 
-// edit is a branch or a parameter with what the reader wants of it.
+// edit is the reader's change of a branch or a parameter.
 type edit struct{ name, text string }
 
-// isModule tells by name and content whether a file is LLVM IR in text.
+// isModule reports, by name and content, whether a file is LLVM IR in text.
 func isModule(name string, head []byte) bool {
 	if !strings.HasSuffix(strings.ToLower(name), ".ll") {
 		return false
@@ -59,7 +59,7 @@ func (a *App) blocks() *state.Blocks {
 	return a.models.blocks
 }
 
-// modelQuestion is what is asked of the models at present.
+// modelQuestion is the current question to the models.
 func (a *App) modelQuestion() answers.ModelQuestion {
 	q := answers.ModelQuestion{Processor: a.Screen.Processor, Function: uint32(a.Screen.Function), Block: uint32(a.Screen.Block)}
 	h := a.Machine()
@@ -185,8 +185,8 @@ func (a *App) askModels(q answers.Question) {
 	m.asker.ask(q, nil)
 }
 
-// takeModels takes what the models say. It asks again where something else is in question
-// by now. The caller holds the lock.
+// takeModels handles the models' reply, and asks again if the question has changed. The caller
+// holds the lock.
 func (a *App) takeModels(reply *answers.Reply, err error) {
 	m := &a.models
 	saving := m.saving
@@ -206,7 +206,7 @@ func (a *App) takeModels(reply *answers.Reply, err error) {
 	a.drawAgain(state.TabBlocks)
 }
 
-// subjectOf is what questions are about: a profile, a module, or both.
+// subjectOf returns the subject of questions: a profile, a module, or both.
 func subjectOf(of *profile.Profile, given *module) func() workers.Subject {
 	return func() (s workers.Subject) {
 		if of != nil {
@@ -219,15 +219,15 @@ func subjectOf(of *profile.Profile, given *module) func() workers.Subject {
 	}
 }
 
-// inView tells whether one result is, whole: others are remembered beneath the first
-// screen. The caller holds the lock.
+// inView reports whether a complete result is in view: the first screen may cover one. The caller
+// holds the lock.
 func (a *App) inView() bool {
 	r := a.result
 	return r != nil && r.Profile != nil && !r.Live && a.Screen.Open == r.Key && !a.comparing()
 }
 
-// takeModule takes a file of LLVM IR: beside the result in view, or else as a result of
-// its own. It waits.
+// takeModule opens a file of LLVM IR, together with the result in view or as a result of its own.
+// It waits.
 func (a *App) takeModule(file File) {
 	text, err := file.Read(0)
 	if err != nil {
@@ -265,7 +265,7 @@ func (a *App) takeModule(file File) {
 	a.importData(file.Name, reply.Bytes, state.TabBlocks)
 }
 
-// PickBlock takes a block that was picked in the graph, from a goroutine.
+// PickBlock selects a block that was picked in the graph, from a goroutine.
 func (a *App) PickBlock(node int) {
 	a.update(func() {
 		if b := a.blocks(); b != nil {
@@ -274,7 +274,7 @@ func (a *App) PickBlock(node int) {
 	})
 }
 
-// pickModel takes a row of a table of functions or blocks. The caller holds the lock.
+// pickModel selects a row of a table of functions or blocks. The caller holds the lock.
 func (a *App) pickModel(table string, row int) {
 	b := a.blocks()
 	if b == nil || a.comparing() {
@@ -300,8 +300,8 @@ func (a *App) SetProcessor(name string) {
 	a.goTo(s, true)
 }
 
-// SetBranch sets how often the ways of a branch are taken, in the words of the file of
-// probabilities. The function in view stays, even if another one takes longer now.
+// SetBranch sets the counts of a branch's outcomes, as in the branch-probability file. The function
+// in view stays, even if another one takes longer now.
 func (a *App) SetBranch(name, text string) {
 	a.models.branches = changed(a.models.branches, name, text)
 	if b := a.blocks(); b != nil && a.Screen.Function == 0 {
@@ -309,15 +309,15 @@ func (a *App) SetBranch(name, text string) {
 		s.Function = int(b.Function)
 		a.goTo(s, true)
 	}
-	a.drawCharts() // what is shown changes with the answer
+	a.drawCharts() // the answer changes the page
 }
 
-// named tells whether something was changed.
+// named reports whether a branch or parameter was changed.
 func named(list []edit, name string) bool {
 	return slices.ContainsFunc(list, func(e edit) bool { return e.name == strings.TrimSpace(name) })
 }
 
-// NameNumber takes a new parameter, as n = 1000.
+// NameNumber adds a parameter, as in n = 1000.
 func (a *App) NameNumber(text string) {
 	a.models.named = text
 	a.touch()
@@ -329,10 +329,11 @@ func (a *App) NameNumber(text string) {
 	a.SetParameter(name, value)
 }
 
-// isProbabilities tells a file of probabilities by how the page and the command begin it.
+// isProbabilities recognises a branch-probability file by its first line, which the page and the
+// command write.
 func isProbabilities(head []byte) bool { return bytes.HasPrefix(head, []byte("# The branches of ")) }
 
-// takeProbabilities takes such a file for the result in view. It waits.
+// takeProbabilities opens such a file for the result in view. It waits.
 func (a *App) takeProbabilities(file File) {
 	text, err := file.Read(0)
 	a.update(func() {
@@ -351,7 +352,7 @@ func (a *App) takeProbabilities(file File) {
 	})
 }
 
-// editOf is what the reader wants of a branch, "" for nothing.
+// editOf returns the reader's change of a branch, "" for none.
 func (a *App) editOf(branch string) string {
 	for _, e := range a.models.branches {
 		if e.name == branch {
@@ -361,20 +362,19 @@ func (a *App) editOf(branch string) string {
 	return ""
 }
 
-// Edited tells whether the reader changed anything.
+// Edited reports whether the reader changed anything.
 func (a *App) Edited() bool {
 	return len(a.models.branches)+len(a.models.parameters)+len(a.models.file) > 0
 }
 
-// AskAgain asks the models once more, after they could not be asked.
+// AskAgain asks the models again, after an attempt failed.
 func (a *App) AskAgain() {
 	a.models.problem = ""
 	a.drawCharts()
 	a.touch()
 }
 
-// blockSource is the source of the block in view, around its lines; nil where the reader
-// did not give it.
+// blockSource is the source around the block in view; nil if the reader did not give it.
 func (a *App) blockSource() *state.Grid {
 	b := a.blocks()
 	if b == nil {
@@ -387,14 +387,13 @@ func (a *App) blockSource() *state.Grid {
 	return nil
 }
 
-// SetParameter gives a named number.
+// SetParameter sets a parameter.
 func (a *App) SetParameter(name, text string) {
 	a.models.parameters = changed(a.models.parameters, name, text)
 	a.drawCharts()
 }
 
-// changed is a list of edits with another one, which takes the place of an earlier one of
-// the same name.
+// changed returns the edits with another one, which replaces an earlier one of the same name.
 func changed(list []edit, name, text string) []edit {
 	list = slices.DeleteFunc(slices.Clone(list), func(e edit) bool { return e.name == name })
 	if text = strings.TrimSpace(text); text == "" {
@@ -403,10 +402,10 @@ func changed(list []edit, name, text string) []edit {
 	return append(list, edit{name, text})
 }
 
-// ForgetBranches takes all changes back.
+// ForgetBranches discards all changes.
 func (a *App) ForgetBranches() {
 	a.models.branches, a.models.parameters, a.models.file, a.models.named = nil, nil, nil, ""
-	a.Port.Focus("processor") // the button goes
+	a.Port.Focus("processor") // the button disappears
 	a.drawCharts()
 	a.touch()
 }

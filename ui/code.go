@@ -13,14 +13,14 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// codeState is what the Code view holds beyond the address: what is searched for, the source files
-// that the reader gave, and what was made for the view last.
+// codeState is the state of the Code view that is not in the URL: the search, the source files that
+// the reader gave, and the results of the last render.
 type codeState struct {
 	search  string
-	sourced bool // there is the text of a file that sites name
+	sourced bool // the text of a file that sites name is available
 	wide    bool // the ranking has all columns, above the source
 	sources state.Sources
-	fetched string         // the demo's source that was asked for last
+	fetched string         // the demo's source that was requested last
 	chosen  map[string]int // which of several files of one name is shown
 
 	recorded   *sourcefile.Files // in this profile
@@ -32,12 +32,12 @@ type codeState struct {
 	doubts  []hierarchy.Warning
 	sums    map[attribution.By]*state.Code // of the levels
 	view    *state.CodeView
-	tables  map[string]*state.Table // of the place that is picked
+	tables  map[string]*state.Table // of the selected row
 	picked  int
 }
 
-// codeView is the Code view of the result in view; nil where there are no sites.
-// It is made again when what it shows changes.
+// codeView is the Code view of the result in view; nil if there are no sites. It is computed again
+// when its inputs change.
 func (a *App) codeView() *state.CodeView {
 	r, c := a.result, &a.code
 	if r == nil || r.View == nil || r.Profile.Sites == nil {
@@ -49,7 +49,7 @@ func (a *App) codeView() *state.CodeView {
 	}
 	if h := a.Machine(); c.of != r.View || !state.SameMachine(c.machine, h) {
 		c.of, c.machine, c.view, c.sums = r.View, h, nil, map[attribution.By]*state.Code{}
-		c.levels, c.doubts, _ = rank.Attribute(h) // what cannot be answered is said in Caches
+		c.levels, c.doubts, _ = rank.Attribute(h) // Caches explains what cannot be answered
 	}
 	by := cmp.Or(a.Screen.Place, attribution.Line)
 	if by == attribution.Object && len(r.Profile.Sites.Data) == 0 {
@@ -73,7 +73,7 @@ func (a *App) codeView() *state.CodeView {
 	return c.view
 }
 
-// adviceOn is the problem that the diagnosis found in a line; nil: none, or it is not known yet.
+// adviceOn returns the problem that the diagnosis found in a line; nil: none, or not known yet.
 func (a *App) adviceOn(file string, line uint32) *state.Advice {
 	if r := a.result; r != nil && r.Profile == a.diagnosis.of && file != "" {
 		for i := range a.diagnosis.advice {
@@ -85,7 +85,7 @@ func (a *App) adviceOn(file string, line uint32) *state.Advice {
 	return nil
 }
 
-// pickedPlace is the place that is picked, or else the first of the ranking; -1 where there is none.
+// pickedPlace returns the selected row, or else the first of the ranking; -1 if there is none.
 func (a *App) pickedPlace() int {
 	v := a.codeView()
 	if v == nil {
@@ -145,10 +145,10 @@ func (c *CodeView) Table(name string) *state.Table {
 	return made.tables[name]
 }
 
-// SumCodeBy sums misses up by something else.
+// SumCodeBy sums misses in another way.
 func (a *App) SumCodeBy(by attribution.By) { a.goTo(a.Screen.SummedIn(by), true) }
 
-// Search shows only the places that hold some words.
+// Search shows only the rows that contain some words.
 func (a *App) Search(words string) {
 	a.code.search = words
 	a.goTo(a.Screen, true)
@@ -157,8 +157,8 @@ func (a *App) Search(words string) {
 	}
 }
 
-// PickRow takes a row of a grid that was picked, from a goroutine: a place, a line of
-// source, or a loop.
+// PickRow selects a row that was picked in a grid, from a goroutine: of the ranking, of the source,
+// or a loop.
 func (a *App) PickRow(grid string, row int) {
 	a.update(func() {
 		switch grid {
@@ -189,7 +189,7 @@ func (a *App) pickPlace(s state.Screen, place int) {
 	a.Port.Announce(v.Place(place) + ": " + v.Sentence(place))
 }
 
-// pickLine picks a line of the source in view. Places are lines then.
+// pickLine selects a line of the source in view. Rows of the ranking are lines then.
 func (a *App) pickLine(line uint32) {
 	v := a.codeView()
 	name, _ := v.Location(a.pickedPlace())
@@ -205,8 +205,8 @@ func (a *App) pickLine(line uint32) {
 	a.pickPlace(s, v.LinePlace(name, line))
 }
 
-// NextHot picks the next line of the source in view that makes many misses, or the one before; after the
-// last one comes the first.
+// NextHot selects the next line of the source in view with many misses, or the previous one; the first
+// follows the last.
 func (a *App) NextHot(forward bool) {
 	v := a.codeView()
 	f, line := a.source()
@@ -228,14 +228,14 @@ func (a *App) NextHot(forward bool) {
 	a.pickLine(hot[(at+len(hot))%len(hot)])
 }
 
-// ShowAllColumns shows all columns of the ranking, above the source, or takes them away again.
+// ShowAllColumns shows all columns of the ranking, above the source, or hides them again.
 func (a *App) ShowAllColumns() {
 	a.code.wide = !a.code.wide
 	a.goTo(a.Screen, true)
 }
 
-// source is the file and the line of the place that is picked; nil where the
-// reader has not given it.
+// source returns the file and the line of the selected row; nil if the reader has not given the
+// file.
 func (a *App) source() (f *state.Source, line uint32) {
 	v, place := a.codeView(), a.pickedPlace()
 	if place < 0 {
@@ -271,7 +271,7 @@ func (a *App) ChooseSource(name string, number int) {
 	a.goTo(a.Screen, true)
 }
 
-// takesSource tells whether a file is source code: by its ending, or because the
+// takesSource reports whether a file is source code: by its ending, or because the
 // result in view names it.
 func (a *App) takesSource(name string) bool {
 	if state.IsSource(name) {
@@ -286,7 +286,7 @@ func (a *App) takesSource(name string) bool {
 	return named
 }
 
-// takeSource keeps a file of source code in memory, to show it beside what it makes.
+// takeSource keeps a source file in memory, to show it next to the misses of its lines.
 func (a *App) takeSource(file File) {
 	f, problem := readSource(file)
 	a.update(func() {
@@ -301,7 +301,7 @@ func (a *App) takeSource(file File) {
 	})
 }
 
-// readSource reads a file of source code; problem says in a sentence why it cannot.
+// readSource reads a source file; problem explains why it cannot.
 func readSource(file File) (f *state.Source, problem string) {
 	content, err := file.Read(0)
 	if err != nil {
@@ -310,7 +310,7 @@ func readSource(file File) (f *state.Source, problem string) {
 	return state.NewSource(file.Name, file.Path, content)
 }
 
-// sourceNote says what becomes of a source file.
+// sourceNote tells the reader where a source file appears.
 func (a *App) sourceNote(f *state.Source) string {
 	v := a.codeView()
 	switch {
@@ -344,8 +344,8 @@ func someNames(names []string) string {
 	return text
 }
 
-// fetchDemoSource gets the source of a demo, a file of this site, in the background. Without it, the page
-// shows the numbers of lines.
+// fetchDemoSource fetches the source of a demo, a file of this site, in the background. Without it, the
+// page shows line numbers.
 func (a *App) fetchDemoSource() {
 	r := a.result
 	if r == nil || r.demo == nil || r.demo.Source == "" || a.code.fetched == r.demo.Source {

@@ -62,7 +62,7 @@ func (c *Communication) Table(name string) *state.Table {
 	return nil
 }
 
-// communication is the view of the result in view; nil where there is none.
+// communication is the communication view of the result in view; nil if there is none.
 func (a *App) communication() *state.Communication {
 	if r := a.result; r != nil && r.View != nil {
 		return r.View.Communication()
@@ -70,7 +70,7 @@ func (a *App) communication() *state.Communication {
 	return nil
 }
 
-// granule is the granularity in view; windows are of words.
+// granule is the granularity in view; windows always count words.
 func (a *App) granule() int {
 	if a.Screen.Window > 0 {
 		return 0
@@ -78,13 +78,13 @@ func (a *App) granule() int {
 	return min(a.Screen.Granule, len(a.communication().Granules)-1)
 }
 
-// flow is the cell that is picked, from 0; -1: none.
+// flow is the selected cell, from 0; -1: none.
 func (a *App) flow() [2]int { return [2]int{a.Screen.Flow[0] - 1, a.Screen.Flow[1] - 1} }
 
 // window is the part of the run in view, from 1; 0: all of it.
 func (a *App) window() int { return min(a.Screen.Window, len(a.communication().Windows)) }
 
-// measure is what flows are counted in.
+// measure is the unit in which flows are counted.
 func (a *App) measure() state.FlowMeasure {
 	if a.Screen.Measure == "" {
 		return state.Transfers
@@ -119,7 +119,7 @@ func (a *App) look(control string, change func(s *state.Screen)) {
 	a.Port.Announce(a.charts["flows"].Summary)
 }
 
-// ShowMeasure counts flows in something else.
+// ShowMeasure counts flows in another unit.
 func (a *App) ShowMeasure(m state.FlowMeasure) {
 	a.look("measure", func(s *state.Screen) {
 		if s.Measure = m; m == state.Transfers {
@@ -133,12 +133,12 @@ func (a *App) ShowGranule(i int) {
 	a.look("granule", func(s *state.Screen) { s.Granule, s.Window = i, 0 })
 }
 
-// ShowWindow shows the flows of words in one part of the run; 0: in all of it.
+// ShowWindow shows the flows of words in one window of the run; 0: in the whole run.
 func (a *App) ShowWindow(n int) {
 	a.look("window", func(s *state.Screen) { s.Window = n })
 }
 
-// ShowOwners shows whose another data structure is.
+// ShowOwners shows the owners of another data structure.
 func (a *App) ShowOwners(i int) {
 	s := a.Screen
 	s.Owner = i + 1
@@ -146,7 +146,7 @@ func (a *App) ShowOwners(i int) {
 	a.Port.Announce(a.charts["owners"].Summary)
 }
 
-// PickFlow picks a cell of the matrix, or lets it go again, from a goroutine.
+// PickFlow selects a cell of the matrix, or deselects it, from a goroutine.
 func (a *App) PickFlow(row, column int) {
 	a.update(func() {
 		c := a.communication()

@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// comparing tells that two analyses are side by side, or are to be once both are there.
+// comparing reports whether two analyses are side by side, or will be when both are loaded.
 func (a *App) comparing() bool { return a.Screen.Other != "" }
 
-// comparison is what both say; nil while one is not there.
+// comparison compares both; nil while one is missing.
 func (a *App) comparison() *state.Comparison {
 	x, y := a.result, a.other
 	if !a.comparing() || x == nil || y == nil || x.View == nil || y.View == nil {
@@ -46,7 +46,7 @@ func (a *App) loadOther() {
 		return
 	}
 	a.update(func() {
-		if a.Screen.Other != key { // gone elsewhere meanwhile
+		if a.Screen.Other != key { // navigated elsewhere meanwhile
 			return
 		}
 		if problem != "" {
@@ -83,10 +83,11 @@ func (a *App) Candidates() (list []profile.Entry) {
 	return list
 }
 
-// otherFile is what is chosen instead of a kept analysis.
+// otherFile is the choice of a file instead of a kept analysis.
 const otherFile = "-file"
 
-// CompareWith puts a kept analysis beside the one in view, or the next file that the reader gives.
+// CompareWith compares the analysis in view with a kept one, or with the next file that the reader
+// gives.
 func (a *App) CompareWith(key string) {
 	if key != otherFile {
 		a.against = ""
@@ -99,7 +100,7 @@ func (a *App) CompareWith(key string) {
 	a.touch()
 }
 
-// Against chooses the first of two kept analyses to compare; "" none.
+// Against selects the first of two kept analyses to compare; "": none.
 func (a *App) Against(key string) {
 	a.against = key
 	a.touch()
@@ -108,8 +109,8 @@ func (a *App) Against(key string) {
 	}
 }
 
-// beside compares a result that has just come into view with the one that the
-// reader wanted something beside. The caller holds the lock.
+// beside compares a result that has just come into view with the analysis that the reader chose for
+// it. The caller holds the lock.
 func (a *App) beside(key string) {
 	if a.against == "" || a.against == key {
 		return
@@ -119,7 +120,7 @@ func (a *App) beside(key string) {
 	a.compare(state.Screen{Open: first, Other: key}, true)
 }
 
-// compare shows the result in view beside another analysis; A is the older of the two. The
+// compare shows the result in view side by side with another analysis; A is the older one. The
 // caller holds the lock.
 func (a *App) compare(s state.Screen, replace bool) {
 	s = a.inOrder(s)
@@ -129,7 +130,7 @@ func (a *App) compare(s state.Screen, replace bool) {
 	a.Screen, a.step = s, ""
 	a.Port.SetHash(s.Hash(), replace)
 	a.touch()
-	go a.navigate(func() (string, bool) { // unless the reader has left meanwhile
+	go a.navigate(func() (string, bool) { // unless the reader has navigated elsewhere
 		return "#" + a.Screen.Hash(), a.Screen.Open == s.Open && a.Screen.Other == s.Other
 	})
 }
@@ -150,8 +151,7 @@ func (a *App) inOrder(s state.Screen) state.Screen {
 	return s
 }
 
-// OfferPair takes two demos to be seen side by side. One that is kept already is
-// not analysed again.
+// OfferPair opens two demos side by side. A demo that is kept already is not analysed again.
 func (a *App) OfferPair(first, second Item) {
 	var keys [2]string
 	for i, item := range [...]Item{first, second} {
@@ -160,7 +160,7 @@ func (a *App) OfferPair(first, second Item) {
 		}
 		a.Offer(item)
 		if keys[i] = a.keptDemo(item); keys[i] == "" {
-			return // what went wrong has been said; or it waits for another run
+			return // a problem is shown already, or it waits for another run
 		}
 	}
 	var hash string
@@ -174,7 +174,7 @@ func (a *App) OfferPair(first, second Item) {
 	a.update(func() { a.origin = "pair-" + second.Demo })
 }
 
-// comparedCapacity is the one that both are shown over time for.
+// comparedCapacity is the capacity for which both are shown over time.
 func (a *App) comparedCapacity() int {
 	list := a.capacities()
 	return list[min(1, len(list)-1)]
@@ -236,8 +236,8 @@ func (v *CompareView) Draw() {
 	}
 }
 
-// Table is part of [View]. Levels, sorts and capacities are
-// part of its name, so that another question makes another table.
+// Table implements [View]. The name contains levels, sort orders and capacities, so that another
+// question makes another table.
 func (v *CompareView) Table(chart string) *state.Table {
 	a, c := v.App, v.App.comparison()
 	once := func(question string, make func() *state.Table) *state.Table {

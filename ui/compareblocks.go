@@ -9,16 +9,16 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// pairState is what the models say of two analyses side by side.
+// pairState is the models' answer for two analyses side by side.
 type pairState struct {
 	of      *state.Comparison // that it is about
 	asked   answers.Question
 	asking  bool
 	blocks  *state.BlocksPair // the answer to it; nil: none yet
-	problem string            // why there is none, in a sentence
+	problem string            // why there is none
 }
 
-// pairBlocks are the blocks of both analyses; nil while there is no answer.
+// pairBlocks returns the blocks of both analyses; nil while there is no answer.
 func (a *App) pairBlocks() *state.BlocksPair {
 	if p := &a.pair; p.of != nil && p.of == a.comparison() {
 		return p.blocks
@@ -43,7 +43,7 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 		pair, err := a.askPair(c, h, q)
 		a.update(func() {
 			p := &a.pair
-			if p.of != c { // gone elsewhere meanwhile
+			if p.of != c { // navigated elsewhere meanwhile
 				return
 			}
 			if p.asking = false; err != nil {
@@ -52,15 +52,14 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 			}
 			p.asked, p.blocks = q.Question(), pair
 			if a.comparison() == c && a.Screen.Tab == state.TabBlocks {
-				a.drawCharts() // something else may be in question by now
+				a.drawCharts() // the question may have changed by now
 				a.Port.Announce(pair.Sentence())
 			}
 		})
 	}()
 }
 
-// askPair asks about A, and about the function of the same name in B. One program has
-// room for both, one after the other. It waits.
+// askPair asks about A, and about the function of the same name in B, in one program. It waits.
 func (a *App) askPair(c *state.Comparison, h hierarchy.Hierarchy, q answers.ModelQuestion) (*state.BlocksPair, error) {
 	pair := &state.BlocksPair{Runs: c, Machine: h}
 	for _, side := range []struct {
@@ -88,7 +87,7 @@ func (a *App) askPair(c *state.Comparison, h hierarchy.Hierarchy, q answers.Mode
 	return pair, nil
 }
 
-// AskPairAgain asks once more, after the models could not be asked.
+// AskPairAgain asks again, after an attempt failed.
 func (a *App) AskPairAgain() {
 	a.pair = pairState{}
 	a.drawCharts()

@@ -10,33 +10,33 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// coreState is what several cores would do, as far as it was asked for.
+// coreState is the state of the predictions for several cores.
 type coreState struct {
 	of     *profile.Profile
-	asker  *asker                    // nil: nothing was asked
-	asked  answers.MulticoreQuestion // last; its Cores are not all answered while the asker is busy
-	known  *state.Cores              // the answers to asked, of whatever numbers of cores
-	begun  bool                      // the reader wants it, though it takes long
-	keep   int                       // the number of cores whose threads are to be kept; 0: none
-	beside *state.View               // the threads that were predicted beside measured ones; nil: not yet
+	asker  *asker                    // nil: no question was asked
+	asked  answers.MulticoreQuestion // the last question; while the asker is busy, some of its Cores have no answer
+	known  *state.Cores              // the answers to asked, for all numbers of cores so far
+	begun  bool                      // the reader started it, although it takes long
+	keep   int                       // the number of cores whose threads shall be kept; 0: none
+	beside *state.View               // the predicted threads, to compare with measured ones; nil: not yet
 	failed string                    // why nothing is predicted, in a sentence
 	tables map[string]*state.Table
 }
 
-// atOnce is how many references may be read again without being asked for.
+// atOnce is the most references that are read again without asking the reader.
 const atOnce = 5_000_000
 
 // usualCores is the number of cores in question where none is chosen.
 const usualCores = 4
 
-// predictable tells that the result in view may tell what several cores would do.
+// predictable reports whether several cores can be predicted from the result in view.
 func (a *App) predictable() bool {
 	r := a.result
 	return r != nil && r.Profile != nil && !r.Live && state.Predictable(r.Profile)
 }
 
-// measuredThreads are those of the other analysis, where the prediction of this one can be
-// held against it; nil where it cannot.
+// measuredThreads returns the threads of the other analysis if this one's prediction can be
+// compared with them, otherwise nil.
 func (a *App) measuredThreads() *state.Threads {
 	if c := a.comparison(); c != nil && a.predictable() {
 		return c.B.Threads()
@@ -44,7 +44,7 @@ func (a *App) measuredThreads() *state.Threads {
 	return nil
 }
 
-// coresAsked is the number of cores in question: that of measured threads beside it.
+// coresAsked is the number of cores in question, or the number of measured threads to compare with.
 func (a *App) coresAsked() int {
 	if t := a.measuredThreads(); t != nil {
 		return min(len(t.Cores), state.MostPredicted)
@@ -55,7 +55,7 @@ func (a *App) coresAsked() int {
 	return usualCores
 }
 
-// predicted is what is known; nil while nothing is.
+// predicted returns the answers so far; nil if there are none.
 func (a *App) predicted() *state.Cores {
 	if s := &a.cores; s.of != nil && a.result != nil && s.of == a.result.Profile && s.known != nil && s.known.Some() {
 		return s.known
@@ -63,21 +63,20 @@ func (a *App) predicted() *state.Cores {
 	return nil
 }
 
-// coresQuestion is what is asked about each number of cores at present.
+// coresQuestion is the current question about each number of cores.
 func (a *App) coresQuestion() answers.MulticoreQuestion {
 	q := a.Screen.CoresQuestion(a.Machine())
 	q.Name, q.Format = a.result.Name, a.Port.Settings().Format
 	return q
 }
 
-// sameCores tells whether two questions differ in numbers of cores at most, and in which
-// of them is to be kept.
+// sameCores reports whether two questions are equal except for numbers of cores.
 func sameCores(x, y answers.MulticoreQuestion) bool {
 	x.Cores, x.Keep, y.Cores, y.Keep = nil, 0, nil, 0
 	return slices.Equal(x.Question().Words, y.Question().Words)
 }
 
-// drawCores hands the charts over, and asks for what is missing in them. The caller holds the lock.
+// drawCores draws the charts, and asks for missing numbers. The caller holds the lock.
 func (a *App) drawCores() {
 	if !a.predictable() {
 		return
@@ -104,20 +103,19 @@ func (a *App) endCores() {
 	a.cores = coreState{}
 }
 
-// canPredict tells whether the trace is at hand.
+// canPredict reports whether the trace is available.
 func (a *App) canPredict() bool {
 	_, known := a.items[a.result.Key]
 	return known
 }
 
-// waitsForWord tells that the trace is too long to be read again without being asked for.
+// waitsForWord reports whether the trace is too long to be read again without asking the reader.
 func (a *App) waitsForWord() bool {
 	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > atOnce && a.predicted() == nil
 }
 
-// askCores asks about the numbers of cores that are wanted and not known: the one in
-// question first. What is predicted meanwhile is given up where it is of something else.
-// The caller holds the lock.
+// askCores asks about the wanted numbers of cores without an answer: first the one in question. It
+// cancels a prediction for another question. The caller holds the lock.
 func (a *App) askCores() {
 	s := &a.cores
 	if s.failed != "" || !a.canPredict() || a.waitsForWord() {
@@ -153,7 +151,7 @@ func (a *App) askCores() {
 	s.asker.ask(q.Question(), a.items[a.result.Key].File.Ref)
 }
 
-// coresFailed says why nothing is predicted. The caller holds the lock.
+// coresFailed shows why nothing is predicted. The caller holds the lock.
 func (a *App) coresFailed(err error) {
 	s := &a.cores
 	s.asker.end()
@@ -162,7 +160,7 @@ func (a *App) coresFailed(err error) {
 	a.Port.Announce(s.failed)
 }
 
-// takeCores takes an answer. The caller holds the lock.
+// takeCores handles an answer. The caller holds the lock.
 func (a *App) takeCores(reply *answers.Reply, err error) {
 	s := &a.cores
 	if err != nil {
@@ -204,7 +202,7 @@ func (a *App) besideMeasured() *state.Table {
 	return t
 }
 
-// coresTable gives a table of the prediction, or nil.
+// coresTable returns a table of the prediction, or nil.
 func (a *App) coresTable(chart string) *state.Table {
 	k := a.predicted()
 	if k == nil {
@@ -252,19 +250,19 @@ func (a *App) SetCores(n int) {
 	}
 }
 
-// SetDivision chooses how work is divided; "" is the default, as it is below.
+// SetDivision chooses how work is divided; "" is the default, here and below.
 func (a *App) SetDivision(name string) { a.predictBy(func(s *state.Screen) { s.Division = name }) }
 
-// SetSchedule takes a schedule in OpenMP's words.
+// SetSchedule sets a schedule in OpenMP's words.
 func (a *App) SetSchedule(text string) { a.predictBy(func(s *state.Screen) { s.Schedule = text }) }
 
-// SetInterleave takes the order of the cores' references.
+// SetInterleave sets the order of the cores' references.
 func (a *App) SetInterleave(name string) { a.predictBy(func(s *state.Screen) { s.Interleave = name }) }
 
-// SetModel takes what SDCM is asked about.
+// SetModel sets the input of SDCM.
 func (a *App) SetModel(name string) { a.predictBy(func(s *state.Screen) { s.Model = name }) }
 
-// predictBy predicts in another way.
+// predictBy predicts with another setting.
 func (a *App) predictBy(change func(s *state.Screen)) {
 	s := a.Screen
 	change(&s)

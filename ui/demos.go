@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// demoPrefix begins the key of a demo's analysis, which is the same in every browser:
-// demo-NAME, or demo-NAME-HASH where it was made with other settings than the usual ones.
+// demoPrefix begins the key of a demo's analysis, which is the same in every browser: demo-NAME, or
+// demo-NAME-HASH if the settings are not the defaults.
 const demoPrefix = "demo-"
 
 // demo finds a demo by its name; nil: there is none.
@@ -25,7 +25,7 @@ func (a *App) demo(name string) *Demo {
 	return nil
 }
 
-// demoOfKey finds the demo that a key is of: the longest name counts.
+// demoOfKey returns the demo of a key: the longest name that matches.
 func (a *App) demoOfKey(key string) (found *Demo) {
 	for _, d := range a.Port.Demos() {
 		prefix := demoPrefix + d.Name
@@ -36,20 +36,19 @@ func (a *App) demoOfKey(key string) (found *Demo) {
 	return found
 }
 
-// item is a demo as [App.Offer] takes it. What the link says of the screen overrides what
-// the demo says.
+// item is a demo as [App.Offer] takes it. The link's settings override the demo's.
 func (d *Demo) item(link string) Item {
 	return Item{Demo: d.Name, URL: d.URL, Title: d.Title, opens: link, link: true}
 }
 
-// screenOf is what an item opens on, under a key.
+// screenOf is the screen that an item opens, under a key.
 func (a *App) screenOf(item Item, key string) state.Screen {
 	d := a.demo(item.Demo)
 	if d == nil {
 		return a.Screen.Anew(key)
 	}
 	s := state.ParseScreen(item.opens)
-	if s.Open == "" { // of a link to an open analysis, the demo's own screen is no part
+	if s.Open == "" { // a link to an open analysis does not include the demo's own screen
 		preset := s.Preset != "" && s.Levels == nil
 		if s = state.ParseScreen(d.screen() + "&" + item.opens); preset {
 			s.Levels = nil
@@ -59,10 +58,10 @@ func (a *App) screenOf(item Item, key string) state.Screen {
 	return s
 }
 
-// screen is what a demo opens on, as in the URL's hash.
+// screen is the screen that a demo opens, as in the URL's hash.
 func (d *Demo) screen() string { return cmp.Or(d.Opens, "view="+state.TabCaches.Slug()) }
 
-// spec is what to analyse of an item, with the form's settings.
+// spec returns the analysis of an item, with the form's settings.
 func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 	spec, err := settings.Spec()
 	if err != nil {
@@ -73,7 +72,7 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 	if spec.Analyses |= item.analyses; item.analyses&analysis.Loops != 0 {
 		spec.Analyses &^= analysis.Regular
 	}
-	if d != nil && !item.again { // measured alike wherever a link to it leads
+	if d != nil && !item.again { // measured in the same way for every link
 		h = a.askedOn(state.ParseScreen(d.screen()))
 	}
 	state.Measure(&spec, h.Levels)
@@ -92,8 +91,8 @@ func (a *App) demoKey(item Item, spec analysis.Spec) string {
 	return key
 }
 
-// keptDemo is the key of a demo's analysis with the form's settings; "" where it is not
-// kept, or not whole.
+// keptDemo returns the key of a demo's analysis with the form's settings; "" if it is not kept, or
+// incomplete.
 func (a *App) keptDemo(item Item) (key string) {
 	a.update(func() {
 		if spec, err := a.spec(item, a.Port.Settings()); err == nil {
@@ -106,8 +105,7 @@ func (a *App) keptDemo(item Item) (key string) {
 	return key
 }
 
-// fetchDemo fetches the trace of a kept demo, which predictions and further analyses read.
-// It waits.
+// fetchDemo fetches the trace of a kept demo, for predictions and further analyses. It waits.
 func (a *App) fetchDemo(key string) {
 	d, known := a.demoOfKey(key), true
 	a.update(func() { _, known = a.items[key] })
@@ -142,8 +140,8 @@ func (a *App) openKept(key string, item Item) {
 	})
 }
 
-// leaveIfNothing goes back to the first screen if a link led to no result. The problem is
-// shown already.
+// leaveIfNothing returns to the first screen if a link led to no result. The problem is shown
+// already.
 func (a *App) leaveIfNothing() {
 	var nothing bool
 	var problem string
@@ -156,7 +154,7 @@ func (a *App) leaveIfNothing() {
 	}
 }
 
-// openDemo goes where a link to a demo leads.
+// openDemo follows a link to a demo.
 func (a *App) openDemo(name, hash string) {
 	d := a.demo(name)
 	if d == nil {
@@ -176,7 +174,7 @@ func (a *App) openDemo(name, hash string) {
 	}
 }
 
-// analysesLinked reports whether a key belongs to a demo that is not kept here, and if so
+// analysesLinked reports whether a key belongs to a demo that is not kept here, and if it does,
 // starts to analyse the demos of the screen. It waits for the store.
 func (a *App) analysesLinked(key string) bool {
 	if _, kept := a.entry(key); kept || a.demoOfKey(key) == nil {
@@ -186,7 +184,8 @@ func (a *App) analysesLinked(key string) bool {
 	return true
 }
 
-// analyseLinked analyses the demos of a screen that are not kept, and goes to the screen. It waits.
+// analyseLinked analyses the demos of a screen that are not kept, and then shows the screen. It
+// waits.
 func (a *App) analyseLinked(s state.Screen) {
 	for _, key := range []*string{&s.Open, &s.Other} {
 		d := a.demoOfKey(*key)

@@ -12,10 +12,10 @@ import (
 // mostProblems is how many findings a diagnosis shows.
 const mostProblems = 5
 
-// diagnosisState is what was said of the run in view.
+// diagnosisState is the diagnosis of the run in view.
 type diagnosisState struct {
 	verbAnswer
-	// What the reply says.
+	// The reply.
 	verdict string
 	advice  []state.Advice
 }
@@ -80,7 +80,7 @@ func (c *Diagnosis) verdict() string {
 // advice is the first findings.
 func (c *Diagnosis) advice() []state.Advice { return c.App.diagnosis.advice }
 
-// notes are what the diagnosis assumes, and its warnings.
+// notes are the assumptions of the diagnosis, and its warnings.
 func (c *Diagnosis) notes() []string {
 	if r := c.App.diagnosis.reply; r != nil {
 		return r.Notes
@@ -92,13 +92,13 @@ func (c *Diagnosis) assumptions() string {
 	return state.Assumptions(c.notes())
 }
 
-// lacksLoops reports whether the loops of the run in view could be folded, and are not.
+// lacksLoops reports whether the profile in view has no loops, but an analysis could find some.
 func (c *Diagnosis) lacksLoops() bool {
 	r := c.App.result
 	return r != nil && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil && c.App.diagnosis.reply != nil && c.App.CanRepeat()
 }
 
-// unfolded reports whether the facts of a complete run are shown: the reader unfolded them, or
+// unfolded reports whether the facts of a complete run are shown: the reader opened them, or
 // a link leads to a table among them.
 func (c *Diagnosis) unfolded() bool { return c.App.Screen.Facts || c.App.Screen.Table != "" }
 
@@ -118,8 +118,8 @@ func (c *Diagnosis) toggle() {
 // hrefOf is the address of a view of the result.
 func (a *App) hrefOf(t state.Tab) string { return "#" + a.Screen.With(t).Hash() }
 
-// hrefOfLine is the address of a source line in the view of the code; without a file, that of
-// the caches.
+// hrefOfLine is the address of a source line in the Code view, or without a file of the Caches
+// view.
 func (a *App) hrefOfLine(file string, line uint32) string {
 	if file == "" {
 		return a.hrefOf(state.TabCaches)
@@ -133,7 +133,7 @@ func (a *App) hrefOfLine(file string, line uint32) string {
 	return "#" + s.Hash()
 }
 
-// sourceLine is the text of a source line, where the reader gave the file; else "".
+// sourceLine is the text of a source line, "" if the reader did not give the file.
 func (a *App) sourceLine(file string, line uint32) string {
 	list := a.sourcesOf(file)
 	if file == "" || len(list) != 1 || line < 1 || int(line) > len(list[0].Lines) {
@@ -142,7 +142,7 @@ func (a *App) sourceLine(file string, line uint32) string {
 	return strings.TrimSpace(list[0].Lines[line-1])
 }
 
-// askDiagnosis asks what is wrong with the run in view, unless that was asked last. The caller
+// askDiagnosis asks for the diagnosis of the run in view, unless it was asked last. The caller
 // holds the lock.
 func (a *App) askDiagnosis() {
 	r, s := a.result, &a.diagnosis
@@ -150,7 +150,7 @@ func (a *App) askDiagnosis() {
 		return
 	}
 	if !a.comparing() {
-		a.diagnoses.other.asker.end() // its program takes memory
+		a.diagnoses.other.asker.end() // its program uses memory
 		a.diagnoses = diagnosesState{}
 	}
 	if s.of != r.Profile {
@@ -173,7 +173,7 @@ func (a *App) diagnosisQuestion() answers.Question {
 	return state.VerbQuestion("diagnose", a.Machine(), args...)
 }
 
-// diagnosesState is what became of the problems of A in B.
+// diagnosesState compares the problems of A and B.
 type diagnosesState struct {
 	other    verbAnswer // the diagnosis of B
 	of       [2]*answers.Reply
@@ -187,8 +187,8 @@ func (a *App) askDiagnoses() {
 	a.diagnoses.other.ask(a, a.other, a.diagnosisQuestion(), func() {})
 }
 
-// compareDiagnoses joins both diagnoses once, when both are complete; until then it keeps the
-// comparison before, or says that there is none yet. The caller holds the lock.
+// compareDiagnoses joins both diagnoses once, when both are complete. Until then it keeps the
+// previous comparison, or says that there is none yet. The caller holds the lock.
 func (a *App) compareDiagnoses() *diagnosesState {
 	s, c := &a.diagnoses, a.comparison()
 	if c == nil {

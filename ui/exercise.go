@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// An exercise of the workshop is a demo whose answer the student predicts first: the view is hidden until
+// An exercise of the workshop is a demo whose result the student predicts first: the view is hidden until
 // then. The predictions stay in this browser.
 
-// exercise is the demo that is the exercise in question; nil: none.
+// exercise is the demo of the current exercise; nil: none.
 func (a *App) exercise() *Demo {
 	if r := a.result; a.Screen.Exercise > 0 && r != nil && r.demo != nil && r.demo.Ask != "" && !a.comparing() {
 		return r.demo
@@ -33,7 +33,7 @@ func (a *App) predictions() map[string]int {
 	return a.chosen
 }
 
-// prediction is what the student predicted in the exercise in question, from 0; -1: nothing yet.
+// prediction is the student's prediction in the current exercise, from 0; -1: nothing yet.
 func (a *App) prediction() int {
 	d := a.exercise()
 	if n, ok := a.predictions()[d.Name]; ok && n < len(d.Choices) {
@@ -42,7 +42,7 @@ func (a *App) prediction() int {
 	return -1
 }
 
-// Predict takes a prediction; -1 takes it back.
+// Predict records a prediction; -1 removes it.
 func (a *App) Predict(choice int) {
 	d := a.exercise()
 	if d == nil {

@@ -7,11 +7,10 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// Fit makes what is about to be rendered such that the renderer can. It shortens texts
-// that there is no room for: the renderer gives up where one has more than 16 KiB, and
-// names of functions can have any length. It also puts a text
-// into empty containers: the renderer keeps the old content of an element that becomes empty. That is right
-// only for elements that scripts draw into.
+// Fit adapts a component to the renderer. It shortens long texts: the renderer fails if a text has more
+// than 16 KiB, and names of functions can have any length. It also puts a text into empty containers: the
+// renderer keeps the old content of an element that becomes empty. That is right only for elements that
+// scripts draw into.
 func Fit(r *vugu.BuildResults) { fitAll(r, r.Out) }
 
 func fitAll(r *vugu.BuildResults, out *vugu.BuildOut) {
@@ -35,7 +34,7 @@ func fitNode(r *vugu.BuildResults, n *vugu.VGNode) {
 	for i := range n.Attr {
 		n.Attr[i].Val = state.Fit(n.Attr[i].Val)
 	}
-	// Markup of our own has tags; others' text has none left.
+	// The page's own markup contains tags; other text is escaped.
 	if n.InnerHTML != nil && len(*n.InnerHTML) > state.MostText && !strings.Contains(*n.InnerHTML, "<") {
 		text := state.Fit(*n.InnerHTML)
 		n.InnerHTML = &text

@@ -2,15 +2,15 @@ package ui
 
 import "github.com/stackglass/stackglass/core/profile"
 
-// Handles are what some browsers keep of dropped files, to open them again: where
-// they are, not what is in them. Its methods wait.
+// Handles open dropped files again, in browsers that can keep a handle: the location of a file, not
+// its contents. Its methods wait.
 type Handles interface {
 	// Keep remembers a file under the key of its analysis.
 	Keep(key string, f File)
-	// Keys are those under which one is remembered.
+	// Keys returns the keys under which handles are kept.
 	Keys() []string
-	// Reopen gives the file as it is now, once the reader has allowed it. Browsers
-	// ask within a click only.
+	// Reopen returns the file as it is now, after the reader has allowed it. Browsers ask only
+	// during a click.
 	Reopen(key string) (File, error)
 	Forget(key string)
 }
@@ -22,8 +22,8 @@ func (a *App) keepFile(key string, f File) {
 	}
 }
 
-// remembered gives the keys of interrupted analyses whose files the browser opens
-// again, and forgets the others'.
+// remembered returns the keys of interrupted analyses whose files the browser can open again, and
+// deletes other handles.
 func (a *App) remembered(entries []profile.Entry, elsewhere map[string]bool) map[string]bool {
 	if a.Handles == nil {
 		return nil
@@ -50,7 +50,7 @@ func (a *App) remembered(entries []profile.Entry, elsewhere map[string]bool) map
 	return remembered
 }
 
-// reopen goes on with an interrupted analysis whose file the browser opens again.
+// reopen resumes an interrupted analysis whose file the browser can open again.
 func (a *App) reopen(key, name string) {
 	f, err := a.Handles.Reopen(key)
 	if err != nil {

@@ -1,6 +1,6 @@
 package ui
 
-// The definitions behind the charts.
+// The explanations of the charts.
 const (
 	helpCurve = "The share of all line accesses that miss in a fully associative cache with LRU replacement, for every size at once. " +
 		"It comes from the exact stack distances: a cache of C lines hits an access exactly when fewer than C other lines were used since the last access to its line. " +

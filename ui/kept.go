@@ -7,12 +7,12 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// Rows words the kept analyses.
+// Rows describes the kept analyses.
 func (a *App) Rows() []state.KeptRow {
 	var shown []profile.Entry
 	for _, e := range a.kept {
 		if a.run != nil && e.Key == a.run.key && e.State == profile.EntryInterrupted {
-			continue // the checkpoint of the one that runs
+			continue // the checkpoint of the running analysis
 		}
 		shown = append(shown, e)
 	}
@@ -30,7 +30,7 @@ func (a *App) Edit(row state.KeptRow) {
 	a.touch()
 }
 
-// Rename ends it: with a name that is not blank, the entry gets it.
+// Rename ends the renaming: the entry gets the name unless it is blank.
 func (a *App) Rename() {
 	key, name := a.editing, strings.TrimSpace(a.newName)
 	a.editing = ""
@@ -52,7 +52,7 @@ func (a *App) Rename() {
 	}()
 }
 
-// Doom asks whether an entry is really to be deleted.
+// Doom asks whether to delete an entry.
 func (a *App) Doom(key string) {
 	a.doomed, a.editing = key, ""
 	a.Port.Focus("delete-no")
@@ -83,7 +83,7 @@ func (a *App) Delete() {
 			if a.result != nil && a.result.Key == key {
 				a.result = nil
 			}
-			delete(a.items, key) // what reads its file
+			delete(a.items, key) // which keep its file readable
 			a.Port.Announce("Deleted")
 		})
 		a.Sweep()
@@ -118,7 +118,7 @@ func (a *App) GoOn(row state.KeptRow) {
 	a.touch()
 }
 
-// FileName makes a file's name of an analysis' name.
+// FileName makes a file name from an analysis' name.
 func FileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {

@@ -14,7 +14,7 @@ type changeState struct {
 	nest int // its first loop
 
 	kind, text string   // in the form
-	problem    string   // with the contents of the form, a sentence
+	problem    string   // of the form's contents, a sentence
 	tried      []string // arguments of the verb loops, as in pad=b=+8
 	search     bool     // proposals are wanted
 	busy       bool     // being counted
@@ -23,7 +23,7 @@ type changeState struct {
 	tables  map[*answers.Reply]*state.Table
 }
 
-// changes are those to the nest of the picked loop. The caller holds the lock.
+// changes is the state of the changes to the nest of the selected loop. The caller holds the lock.
 func (a *App) changes() *changeState {
 	s, picked := &a.nests.changes, a.pickedLoop()
 	if s.kind == "" {
@@ -41,10 +41,10 @@ func (a *App) changes() *changeState {
 // wanted reports whether changes are tried or searched for.
 func (s *changeState) wanted() bool { return len(s.tried) > 0 || s.search }
 
-// proposals is how many changes a search lists.
+// proposals is the number of changes that a search lists.
 const proposals = "propose=5"
 
-// questions are those about the changes.
+// changeQuestions returns the questions about the changes.
 func (a *App) changeQuestions() (list []answers.Question) {
 	s := a.changes()
 	args := s.tried
@@ -69,7 +69,7 @@ func (a *App) changeQuestion() (q answers.Question, wanted bool) {
 	return q, false
 }
 
-// TryChange tries what is in the form.
+// TryChange tries the change in the form.
 func (a *App) TryChange() {
 	s := a.changes()
 	if a.changesRefused() != "" {
@@ -118,7 +118,7 @@ func (a *App) ForgetChanges() {
 	a.Port.Focus("change-kind")
 }
 
-// changesRefused says why nothing can be tried on the nest, in a sentence; "" if it can.
+// changesRefused explains why changes to the nest cannot be tried; "" if they can.
 func (a *App) changesRefused() string {
 	l := a.loops()
 	switch {
@@ -130,8 +130,8 @@ func (a *App) changesRefused() string {
 	return ""
 }
 
-// takeChange takes the answer about a change. One that cannot be made goes back to the form.
-// The caller holds the lock.
+// takeChange handles the answer about a change. An impossible change returns to the form. The
+// caller holds the lock.
 func (a *App) takeChange(reply *answers.Reply) {
 	s := a.changes()
 	s.replies[keyOf(a.nests.asked)] = reply
@@ -147,7 +147,7 @@ func (a *App) takeChange(reply *answers.Reply) {
 	}
 }
 
-// changeTable is a table of changes: "proposed", or "tried-1" and so on; nil where there is none.
+// changeTable is a table of changes: "proposed", or "tried-1" and so on; nil if there is none.
 func (a *App) changeTable(chart string) *state.Table {
 	if a.loops() == nil {
 		return nil
@@ -170,7 +170,8 @@ func (a *App) changeTable(chart string) *state.Table {
 	return nil
 }
 
-// changeDoubts are the warnings of the answers about the changes, and why there is none.
+// changeDoubts are the warnings of the answers about the changes, or the reason why there is no
+// answer.
 func (a *App) changeDoubts() (list []string) {
 	if a.loops() == nil {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// loopState is the state of the Loops view that is not in the address: the answers of the verb loops about
-// the run in view.
+// loopState is the state of the Loops view that is not in the URL: the verb loops' answers for the run in
+// view.
 type loopState struct {
 	of     *profile.Profile
-	asker  *asker       // nil: nothing was asked
+	asker  *asker       // nil: no question was asked
 	asked  []string     // last
-	loops  *state.Loops // the last answer, of whatever hierarchy; nil: none yet
+	loops  *state.Loops // the last answer, for any hierarchy; nil: none yet
 	failed string       // why there is none, in a sentence
 
 	tables map[string]*state.Table
@@ -78,7 +78,7 @@ func (c *LoopsView) Table(name string) *state.Table {
 	return s.tables[name]
 }
 
-// loops are those of the result in view; nil while there is no answer.
+// loops returns the loops of the result in view; nil while there is no answer.
 func (a *App) loops() *state.Loops {
 	r := a.result
 	if r == nil || r.Profile == nil {
@@ -109,8 +109,8 @@ func (a *App) loopsCounted() bool {
 	return l != nil && l.Counted(a.Levels())
 }
 
-// loopQuestion is the next of the questions whose answers are wanted and not known: the loops,
-// their misses, and what changes to a nest would save.
+// loopQuestion returns the next question that needs an answer: the loops, their misses, and the
+// savings of changes to a nest.
 func (a *App) loopQuestion() (q answers.Question, wanted bool) {
 	switch {
 	case a.nests.loops == nil:
@@ -121,8 +121,8 @@ func (a *App) loopQuestion() (q answers.Question, wanted bool) {
 	return a.changeQuestion()
 }
 
-// askLoops asks what is wanted, unless that was asked last. What is counted meanwhile is
-// given up. The caller holds the lock.
+// askLoops asks the next question, unless it was asked last, and cancels other work. The caller
+// holds the lock.
 func (a *App) askLoops() {
 	s := &a.nests
 	if a.result == nil || a.result.Live || a.loops() == nil && s.failed != "" {
@@ -135,13 +135,13 @@ func (a *App) askLoops() {
 	}
 	if s.asked = q.Words; s.asker == nil {
 		part := *s.of
-		part.Blocks = nil // large, and not asked about
+		part.Blocks = nil // large, and not needed
 		s.asker = &asker{app: a, take: a.takeLoops, subject: namedSubject(a.result.Name, &part)}
 	}
 	s.asker.ask(q, nil)
 }
 
-// takeLoops takes an answer. The caller holds the lock.
+// takeLoops handles an answer. The caller holds the lock.
 func (a *App) takeLoops(reply *answers.Reply, err error) {
 	s := &a.nests
 	switch {
@@ -165,7 +165,7 @@ func (a *App) takeLoops(reply *answers.Reply, err error) {
 	a.askLoops()
 }
 
-// pickLoop takes a row of the tree that was picked. The caller holds the lock.
+// pickLoop selects the loop of a row of the tree. The caller holds the lock.
 func (a *App) pickLoop(row int) {
 	l := a.loops()
 	if l == nil || a.comparing() || row < 0 || row >= l.Len() {

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// asked is the hierarchy in question: that of the URL, or the preset.
+// asked is the hierarchy in question: the URL's, or the preset.
 func (a *App) asked() hierarchy.Hierarchy { return a.askedOn(a.Screen) }
 
 // askedOn is the hierarchy in question on a screen.
@@ -55,7 +55,7 @@ func (a *App) presetOf(s state.Screen) *hierarchy.Hierarchy {
 	return &presets[0]
 }
 
-// Presets are made once: every render asks for them.
+// Presets are computed once, because every render needs them.
 func (a *App) Presets() []hierarchy.Hierarchy {
 	if a.presets == nil {
 		a.presets = hierarchy.Presets()
@@ -73,7 +73,7 @@ func (a *App) answer() *state.Caches {
 	return r.answer
 }
 
-// change asks about other levels for a control; memory and clock stay.
+// change changes the levels for a control; memory and clock stay.
 func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
@@ -98,14 +98,14 @@ func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 // of is the name of a level's control, which is its element's id. Levels count from 1.
 func of(control string, level int) string { return control + "-" + strconv.Itoa(level) }
 
-// sayAnswer tells those who listen what the hierarchy in question comes to.
+// sayAnswer announces the answer for the hierarchy to screen readers.
 func (a *App) sayAnswer() {
 	if r := a.result; r != nil && r.View != nil && !a.comparing() {
 		a.Port.Announce(a.answer().Sentence())
 	}
 }
 
-// SetSize asks about another size of a level, from 1.
+// SetSize sets the size of a level, from 1.
 func (a *App) SetSize(level int, bytes uint64) {
 	a.changeLevel("size", level, func(c *hierarchy.Cache) {
 		line := uint64(c.LineBytes)
@@ -113,8 +113,8 @@ func (a *App) SetSize(level int, bytes uint64) {
 	})
 }
 
-// StepWays asks about more or fewer ways of a level, from 1; at the end of the
-// steps nothing changes.
+// StepWays increases or decreases the ways of a level, from 1; nothing changes at the end of the
+// range.
 func (a *App) StepWays(level, by int) {
 	c := a.Levels()[level-1]
 	if ways := state.Step(state.Ways(c), c.Ways, by); ways != c.Ways {
@@ -122,7 +122,7 @@ func (a *App) StepWays(level, by int) {
 	}
 }
 
-// StepLine asks about longer or shorter lines of a level, from 1.
+// StepLine increases or decreases the line size of a level, from 1.
 func (a *App) StepLine(level, by int) {
 	c := a.Levels()[level-1]
 	if line := state.Step(a.LineSizes(), c.LineBytes, by); line != c.LineBytes {
@@ -130,7 +130,7 @@ func (a *App) StepLine(level, by int) {
 	}
 }
 
-// LineSizes are those that the profile has.
+// LineSizes are the line sizes that the profile has.
 func (a *App) LineSizes() (list []uint32) {
 	for i := range a.result.Profile.Locality {
 		list = append(list, a.result.Profile.Locality[i].LineBytes)
@@ -138,7 +138,7 @@ func (a *App) LineSizes() (list []uint32) {
 	return list
 }
 
-// SetLatency takes a level's latency as it was typed, from 1; nothing: not known.
+// SetLatency sets a level's latency from typed text, from 1; "": unknown.
 func (a *App) SetLatency(level int, text string) {
 	cycles, ok := typed(text)
 	if !ok {
@@ -148,7 +148,7 @@ func (a *App) SetLatency(level int, text string) {
 	a.changeLevel("latency", level, func(c *hierarchy.Cache) { c.LatencyCycles = cycles })
 }
 
-// SetMemory takes the latency of memory, or the clock, as it was typed.
+// SetMemory sets the latency of memory, or the clock, from typed text.
 func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
 	if x, ok := typed(text); ok {
 		a.changeMachine("memory", func(s *state.Screen) { set(s, x) })
@@ -157,7 +157,7 @@ func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
 	a.refuseTyped(text)
 }
 
-// refuseTyped says why a field is put back.
+// refuseTyped explains why a field is reset.
 func (a *App) refuseTyped(text string) {
 	a.Note = "“" + text + "” is not taken: latencies and the clock are numbers above zero, as 4 or 3.5. An empty field says that it is not known."
 	a.Port.Announce(a.Note)
@@ -173,7 +173,7 @@ func typed(text string) (x float64, ok bool) {
 	return hierarchy.ParsePositive(text)
 }
 
-// AddLevel asks about one more level, behind the last.
+// AddLevel adds a level after the last.
 func (a *App) AddLevel() {
 	a.change("level-add", func(levels []hierarchy.Cache) []hierarchy.Cache {
 		return state.WithLevel(levels, uint32(a.result.View.LineBytes))
@@ -186,20 +186,20 @@ func (a *App) AddLevel() {
 	}
 }
 
-// RemoveLevel asks about one level less.
+// RemoveLevel removes a level.
 func (a *App) RemoveLevel(level int) {
 	a.change(of("remove", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithoutLevel(levels, level-1) })
 	a.Port.Announce(strconv.Itoa(len(a.Levels())) + " levels")
 	a.Port.Focus("level-add")
 }
 
-// asks reports whether there is something to ask about a hierarchy.
+// asks reports whether there is a hierarchy to ask about.
 func (a *App) asks() bool {
 	return a.result != nil && (a.result.View != nil || a.blocks() != nil)
 }
 
-// processors is the table of processors where the view depends on one: that of the latest
-// answer, so that the choice stays while another answer is made.
+// processors is the table of processors, for views that depend on one, from the latest answer, so
+// that the choice stays while another answer is computed.
 func (a *App) processors() *report.Table {
 	v, is := a.view().(timed)
 	if !is {
@@ -215,7 +215,7 @@ func (a *App) processors() *report.Table {
 	return a.cpus
 }
 
-// SetPreset asks about a preset's levels.
+// SetPreset sets a preset's levels.
 func (a *App) SetPreset(slug string) {
 	s := a.Screen
 	s.Levels, s.Preset = nil, slug
@@ -230,7 +230,7 @@ func (a *App) PlaceThreads(choice string) {
 	a.sayAnswer()
 }
 
-// placements are the cores on which the threads in view can be put.
+// placements are the choices of cores for the threads in view.
 func (a *App) placements() []state.Choice {
 	for _, r := range []*Result{a.result, a.other} {
 		if r == nil || r.Profile == nil || r == a.other && !a.comparing() {
@@ -254,11 +254,11 @@ func (a *App) threadsLine() string {
 	return answers.ThreadsOn(a.result.Profile, a.Machine())
 }
 
-// KeepBeside keeps the hierarchy in question as B; drop forgets it.
+// KeepBeside keeps the hierarchy in question as B; drop removes B.
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
 	if s.Beside = nil; drop {
-		a.Port.Focus("machine-keep") // the button goes
+		a.Port.Focus("machine-keep") // the button disappears
 	} else {
 		s.Beside = state.AgainstWords(a.Machine())
 		a.Port.Announce("Kept as B. Change the hierarchy, and see both.")
@@ -266,8 +266,7 @@ func (a *App) KeepBeside(drop bool) {
 	a.adjust("beside", s)
 }
 
-// Move asks about another size of a level, from 1, from a goroutine: a handle on
-// the curve was dragged.
+// Move sets the size of a level, from 1, from a goroutine: a handle on the curve was dragged.
 func (a *App) Move(level int, bytes uint64) {
 	a.update(func() { a.SetSize(level, bytes) })
 }
@@ -278,8 +277,8 @@ func (a *App) PickMachine() {
 	a.Port.Pick()
 }
 
-// describes tells by its name that a file describes a hierarchy, rather than
-// being a trace or source code.
+// describes reports whether a file's name is that of a description of a hierarchy, and not of a
+// trace or source file.
 func describes(name string) bool {
 	for _, ending := range []string{".json", ".conf", ".cfg"} {
 		if strings.HasSuffix(strings.ToLower(name), ending) {
@@ -289,8 +288,8 @@ func describes(name string) bool {
 	return false
 }
 
-// takeMachine takes a file that describes a hierarchy, in the view that shows one, and tells
-// whether it did: the reader asked for it, or it is named like one. It waits.
+// takeMachine opens a file that describes a hierarchy, in a view that uses one, and reports whether
+// it did: the reader chose it for this, or its name shows it. It waits.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&
@@ -340,7 +339,7 @@ func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// cell is the one that is picked on the map of sets and ways.
+// cell is the selected cell on the map of sets and ways.
 func (a *App) cell() state.Cell {
 	c := a.Screen.Cell
 	if c == (state.Cell{}) {
@@ -367,14 +366,14 @@ func (a *App) MoveCell(log2Sets, ways int) {
 	a.update(func() { a.PickCell(state.Cell{Log2Sets: log2Sets, Ways: ways}) })
 }
 
-// ShowConflicts chooses what the map shows.
+// ShowConflicts chooses the numbers of the map.
 func (a *App) ShowConflicts(yes bool) {
 	s := a.Screen
 	s.Conflicts = yes
 	a.goTo(s, true)
 }
 
-// AskCell puts the picked cache where the first level was, in the view Caches.
+// AskCell makes the selected cache the first level, in the view Caches.
 func (a *App) AskCell() {
 	c := a.cell()
 	a.change("cell", func(levels []hierarchy.Cache) []hierarchy.Cache {

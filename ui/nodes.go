@@ -7,7 +7,7 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// The functions below build what components consist of. Generated code calls them: see
+// The functions below build the nodes of components. Generated code calls them: see
 // tools/compactui.
 
 // addText adds a text to the children of a node.
@@ -16,7 +16,7 @@ func addText(parent *vugu.VGNode, text string) {
 }
 
 // addElement adds an element to the children of a node: its name, then the name and the
-// value of each attribute, with a zero byte between any two.
+// value of each attribute, separated by zero bytes.
 func addElement(parent *vugu.VGNode, words string) *vugu.VGNode {
 	name, rest, more := strings.Cut(words, "\x00")
 	n := &vugu.VGNode{Type: vugu.ElementNode, Data: name}
@@ -49,7 +49,7 @@ func addComponent(in *vugu.BuildIn, out *vugu.BuildOut, parent *vugu.VGNode, c v
 func addProperty(n *vugu.VGNode, key string, value any) {
 	b, err := vjson.Marshal(value)
 	if err != nil {
-		panic(err) // of a type that has no JSON: a mistake in a component
+		panic(err) // of a type without JSON: a bug in a component
 	}
 	n.Prop = append(n.Prop, vugu.VGProperty{Key: key, JSONVal: vjson.RawMessage(b)})
 }

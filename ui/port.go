@@ -22,19 +22,18 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Port is what the page needs of a browser. Its methods do not wait, but those
-// that give an error do.
+// Port is the page's interface to the browser. Only methods that return an error wait.
 type Port interface {
-	// Connect starts a worker and gives the carrier to it.
+	// Connect starts a worker and returns the carrier to it.
 	Connect() (workers.Carrier, error)
-	// Fetch gets a file of this site.
+	// Fetch fetches a file of this site.
 	Fetch(url, name string) (File, error)
-	// Answerer starts the program that answers what takes work, a workers.AnswerHost.
+	// Answerer starts the program with the expensive answers, a workers.AnswerHost.
 	Answerer() (workers.Carrier, error)
-	// Copy puts text on the clipboard.
+	// Copy copies text to the clipboard.
 	Copy(text string) error
 
-	// Settings gives the form of the first screen.
+	// Settings reads the form of the first screen.
 	Settings() state.Settings
 	// Demos lists the demos of the first screen.
 	Demos() []Demo
@@ -42,8 +41,8 @@ type Port interface {
 	Chart(c *state.Chart)
 	// Grid hands a table to tables.js, which draws it where an sg-table element has its id.
 	Grid(g *state.Grid)
-	// Heat hands a map of sets and ways to heatmap.js, which draws it where an
-	// sg-heatmap element has its id.
+	// Heat hands a map of sets and ways to heatmap.js, which draws it in the sg-heatmap element
+	// with its id.
 	Heat(m *state.HeatMap)
 	// Matrix hands a matrix to matrix.js, which draws it where an sg-matrix element has its id.
 	Matrix(m *state.Matrix)
@@ -60,21 +59,21 @@ type Port interface {
 	Remembered(name string) string
 	// Pick opens the file picker.
 	Pick()
-	// Hash is the URL's hash, without "#"; "" where there is none.
+	// Hash returns the URL's hash, without "#"; "" if there is none.
 	Hash() string
 	// SetHash changes the URL's hash; replace leaves no entry in the history.
 	SetHash(hash string, replace bool)
-	// ShowProgress writes the numbers of a bar that is in view where they stand; false:
-	// it is not there, or has other parts.
+	// ShowProgress writes the numbers of a bar into the page; false: the bar is not there, or has
+	// other parts.
 	ShowProgress(bar state.RunBar) bool
-	// Breathe lets the events in that wait for the program, so that long work is several
-	// tasks of the page. It is called without the lock.
+	// Breathe lets waiting events in, so that long work consists of several tasks of the page. It
+	// is called without the lock.
 	Breathe()
 	// ShowFirst shows or hides the static first screen.
 	ShowFirst(show bool)
 	// SetTitle names the window.
 	SetTitle(title string)
-	// Announce tells those who listen instead of looking.
+	// Announce announces a text to screen readers.
 	Announce(text string)
 	// Focus moves the focus to the element with that id after the next render.
 	Focus(id string)
@@ -85,27 +84,27 @@ type Port interface {
 // File is a file of the reader's, or of the demos.
 type File struct {
 	Name     string
-	Path     string // with the folder that it was chosen with; "" where it is not known
+	Path     string // relative to the folder that was chosen; "" if unknown
 	Bytes    uint64
-	Modified int64 // milliseconds since 1970; 0: not known
-	Ref      any   // what a Start carries as attachment
-	Handle   any   // what [Handles] keep; nil: nothing
-	// Read gives the content, or its first most bytes; most 0: all of it.
+	Modified int64 // milliseconds since 1970; 0: unknown
+	Ref      any   // sent as attachment of Start
+	Handle   any   // for [Handles]; nil: none
+	// Read returns the content, or only its first most bytes; most 0: all of it.
 	Read func(most int) ([]byte, error)
 }
 
 // Demo is a trace that comes with the page, with the lesson that it teaches.
 type Demo struct {
 	Name, Question    string
-	Title             string // what its program does
+	Title             string // describes its program
 	URL               string // of its trace
-	Opens             string // the screen that it opens on, as in the URL's hash: the view, and the caches
-	Source            string // address of its source; "" where it has none
+	Opens             string // the screen that it opens, as in the URL's hash: the view, and the caches
+	Source            string // address of its source; "" if it has none
 	References, Lines uint64 // of the whole trace, in lines of 64 bytes
 	Lesson            []Sentence
 
-	// As an exercise: what to predict, the answers to choose from, which is right, and why, if Lesson does
-	// not say it. An empty Ask is none.
+	// As an exercise: the question, the answers to choose from, the index of the right one, and the
+	// reason, if Lesson does not explain it. An empty Ask is no exercise.
 	Ask, Why string
 	Choices  []string
 	Right    int
@@ -114,21 +113,21 @@ type Demo struct {
 // Sentence is a part of a lesson.
 type Sentence struct {
 	Text string
-	Tab  state.Tab // where it is seen
+	Tab  state.Tab // that shows it
 }
 
-// Item is what a person drops, picks or presses.
+// Item is a file or demo that a person opens.
 type Item struct {
 	File  File   // empty for a demo
 	More  bool   // it was dropped together with the item before
 	Demo  string // name of a demo
 	URL   string // of the demo's file
 	Title string // of the demo
-	opens string // what a link to the demo says of the screen, where the demo says otherwise
-	link  bool   // a link led to the demo: the way back does not lead to the link again
-	again bool   // it is analysed again, from the view that it was analysed for
+	opens string // the settings of the link to the demo, which override the demo's
+	link  bool   // a link led to the demo, and Back must not lead to the link again
+	again bool   // it is analysed again, from the view that it is analysed for
 
 	domains  [][]uint32        // threads that share a cache in that view
 	needs    [][]uint32        // the same, for the hierarchy in question
-	analyses analysis.Analyses // that are asked for besides those of the settings
+	analyses analysis.Analyses // in addition to those of the settings
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// how says how what is drawn was computed: of two analyses, that of the estimates.
+// how says how the drawn numbers were computed: for two analyses, how the estimates were.
 func (a *App) how() string {
 	how := state.Exactly
 	for _, r := range []*Result{a.result, a.other} {
@@ -27,8 +27,8 @@ func (a *App) draw(c *state.Chart) {
 	}
 }
 
-// handsOver tells whether what is drawn is another thing than the browser has by that
-// id already: to draw many curves or cells again takes long.
+// handsOver reports whether the browser has not drawn this object under that id yet: drawing many
+// curves or cells again takes long.
 func (a *App) handsOver(id string, drawn any) bool {
 	if a.handed == nil {
 		a.handed = map[string]any{}
@@ -38,7 +38,7 @@ func (a *App) handsOver(id string, drawn any) bool {
 	return was != drawn
 }
 
-// capacities are those of the view over time.
+// capacities are the capacities of the view over time.
 func (a *App) capacities() []int {
 	if a.Screen.Log2Lines != nil {
 		return a.Screen.Log2Lines
@@ -49,7 +49,7 @@ func (a *App) capacities() []int {
 	return a.result.View.DefaultLog2Lines()
 }
 
-// demoOf recognises a demo by what the analysis counted, whatever it is called:
+// demoOf recognises a demo by its counts, under any name:
 // a lesson's numbers hold for the whole trace in lines of 64 bytes.
 func (a *App) demoOf(r *Result) *Demo {
 	if r.Live || r.Profile == nil || r.Profile.State.Partial {
@@ -76,11 +76,10 @@ func (a *App) Findings() []state.Finding {
 	return r.findings
 }
 
-// by is what the counters in view are summed up by.
+// by says how the counters in view are summed.
 func (a *App) by() answers.CountersBy { return cmp.Or(a.Screen.By, answers.ByProgram) }
 
-// sumUp makes the tables of counters when the profile, what they are summed up
-// by or their order changes.
+// sumUp computes the tables of counters when the profile, the kind of sum or the order changes.
 func (a *App) sumUp() {
 	r := a.result
 	if r.counters == nil || r.summed != a.by() || r.sorted != a.Screen.Sort {
@@ -89,24 +88,24 @@ func (a *App) sumUp() {
 	}
 }
 
-// export has the table behind a chart taken.
+// export passes the table of a chart to take.
 func (a *App) export(chart string, take func(t *state.Table, name string)) {
 	if t := a.table(chart); t != nil && t.Exports() {
 		take(t, FileName(a.result.Name)+"-"+chart)
 	}
 }
 
-// SaveJSON downloads the document of the table behind a chart.
+// SaveJSON downloads the document of a chart's table.
 func (a *App) SaveJSON(chart string) {
 	a.export(chart, func(t *state.Table, name string) { a.Port.Save(name+".json", "application/json", t.JSON()) })
 }
 
-// SaveCSV downloads the table behind a chart.
+// SaveCSV downloads a chart's table.
 func (a *App) SaveCSV(chart string) {
 	a.export(chart, func(t *state.Table, name string) { a.Port.Save(name+".csv", "text/csv", t.CSV()) })
 }
 
-// CopyCSV puts the table behind a chart on the clipboard.
+// CopyCSV copies a chart's table to the clipboard.
 func (a *App) CopyCSV(chart string) {
 	a.export(chart, func(t *state.Table, _ string) {
 		text := string(t.CSV())
@@ -133,7 +132,7 @@ func (a *App) SaveProfile() {
 	a.Port.Save(FileName(r.Name)+".sgp", "application/octet-stream", r.Profile.Encode())
 }
 
-// Forms are what the result in view can be exported to.
+// Forms are the export formats of the result in view.
 func (a *App) Forms() (list []export.Form) {
 	for _, f := range export.Forms() {
 		if !f.Sites || a.result.Profile.Sites != nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// job is the number of the only job that a carrier of the page ever carries.
+// job is the job number: a carrier of the page carries only one job.
 const job = 1
 
-// profileHead is how many bytes of a file tell a profile from a trace.
+// profileHead is the number of bytes by which a profile is recognised.
 const profileHead = 64
 
-// errWorkerEnded is why a profile is partial that its worker did not finish.
+// errWorkerEnded is the reason of a partial profile whose worker did not finish.
 var errWorkerEnded = errors.New("the worker died")
 
-// errLeft is why a run has ended of a page that was left and that the browser brings back.
+// errLeft ends a run in a page that the reader left and that the browser may bring back.
 var errLeft = errors.New("the page was left, which ends what runs there")
 
 // run is one running analysis.
@@ -33,18 +33,18 @@ type run struct {
 	key, name string
 	carrier   workers.Carrier
 	progress  workers.Progress
-	cores     [][]uint32       // threads that it was asked to put together
+	cores     [][]uint32       // the groups of threads that the user chose
 	pausing   bool             // Pause or Resume was sent and not answered yet
 	stopping  bool             // Cancel was sent
-	snapshot  []byte           // the last one, as it came
+	snapshot  []byte           // the last one, still encoded
 	growing   *profile.Profile // the same
-	leave     chan struct{}    // ends watching; nil: it runs in this tab
+	leave     chan struct{}    // closing it ends watching; nil: it runs in this tab
 	release   func()           // lets other tabs run it
 	left      bool             // the page was left
 }
 
-// Offer takes a dropped or picked file, or a demo: a profile is imported, a
-// trace is analysed now or after the one that runs.
+// Offer takes a dropped or picked file, or a demo: a profile is imported, a trace is analysed now
+// or after the running analysis.
 func (a *App) Offer(item Item) {
 	a.update(func() {
 		if !item.More && a.run == nil {
@@ -94,7 +94,7 @@ func (a *App) Offer(item Item) {
 			a.Port.Announce(a.Waiting())
 			return
 		}
-		a.run = &run{name: item.File.Name} // nobody else starts one meanwhile
+		a.run = &run{name: item.File.Name} // so that no other run starts meanwhile
 	})
 	if !busy {
 		a.analyse(item)
@@ -147,7 +147,7 @@ func digestOf(p *profile.Profile) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// put keeps a profile and says in a sentence why it could not.
+// put keeps a profile; it returns a sentence if it cannot.
 func (a *App) put(e profile.Entry, data []byte) string {
 	if a.Store == nil {
 		return a.NoStore
@@ -158,7 +158,7 @@ func (a *App) put(e profile.Entry, data []byte) string {
 	return ""
 }
 
-// analyse runs one analysis to its end, and then what waits.
+// analyse runs one analysis to its end, and then the waiting items.
 func (a *App) analyse(item Item) {
 	var spec analysis.Spec
 	var err error
@@ -240,12 +240,12 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 	if err != nil {
 		a.lost(err)
 	}
-	// The worker's end gives its memory back.
+	// Ending the worker releases its memory.
 	_ = carrier.Close()
 }
 
-// CanRepeat tells whether the trace of the result in view can be read again: it was
-// since the page was loaded.
+// CanRepeat reports whether the trace of the result in view can be read again: it was opened since
+// the page was loaded.
 func (a *App) CanRepeat() bool {
 	_, known := a.items[a.result.Key]
 	return known && !a.result.Live
@@ -267,7 +267,7 @@ func (a *App) RepeatWith(more analysis.Analyses) {
 	}
 }
 
-// RepeatForLoops analyses the trace of the result in view again, and folds it.
+// RepeatForLoops analyses the trace of the result in view again, and compresses it to loops.
 func (a *App) RepeatForLoops() { a.RepeatWith(analysis.Loops) }
 
 // RepeatFor analyses the trace of the result in view again, for groups of threads that
@@ -301,7 +301,7 @@ func (a *App) stopped(problem string) {
 	a.next()
 }
 
-// Waiting says what was dropped during the run; "" when nothing was.
+// Waiting names the files dropped during the run; "" if there are none.
 func (a *App) Waiting() string {
 	if len(a.waiting) == 0 {
 		return ""
@@ -313,17 +313,17 @@ func (a *App) Waiting() string {
 	return text + "."
 }
 
-// trouble adds what went wrong to what did before. The caller holds the lock.
+// trouble adds a problem to the earlier ones. The caller holds the lock.
 func (a *App) trouble(problem string) { a.Problem = state.AddProblem(a.Problem, problem) }
 
-// next starts what was dropped during the run.
+// next starts the next waiting item.
 func (a *App) next() {
 	var item Item
 	found := false
 	a.update(func() {
 		if found = len(a.waiting) > 0 && a.run == nil; found {
 			item = a.waiting[0]
-			a.waiting = append([]Item(nil), a.waiting[1:]...) // of its own, so that the file can be forgotten
+			a.waiting = append([]Item(nil), a.waiting[1:]...) // a copy, so that the file can be freed
 			a.run = &run{name: item.File.Name}
 		}
 	})
@@ -332,9 +332,9 @@ func (a *App) next() {
 	}
 }
 
-// keyFor names the entry of an analysis by the file and what is asked of it, so
-// that dropping an interrupted one's file again finds its checkpoint. Finished
-// entries stay: a second analysis gets a key of its own.
+// keyFor returns a key that depends on the file and the settings of its analysis, so that dropping
+// the file of an interrupted analysis again finds its checkpoint. Finished entries stay: a second
+// analysis gets another key.
 func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	h, file := fnv.New64a(), item.File
 	h.Write([]byte(file.Name + "\x00" + strconv.FormatUint(file.Bytes, 10) + "\x00" +
@@ -364,9 +364,9 @@ func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	return key, false
 }
 
-// freeName gives an analysis a name that no other one has, so that they are told
-// apart wherever they are listed: app (2).lackey.lz4 where app.lackey.lz4 is kept.
-// The number stands before the endings, which tell the format.
+// freeName returns a name that no other analysis has, so that lists show different names: app
+// (2).lackey.lz4 if app.lackey.lz4 is kept. The number is before the endings, which select the
+// format.
 func (a *App) freeName(name string) string {
 	taken := map[string]bool{}
 	a.update(func() {
@@ -385,7 +385,7 @@ func (a *App) freeName(name string) string {
 	return free
 }
 
-// receive handles one message and tells whether it was the last one.
+// receive handles one message and reports whether it was the last one.
 func (a *App) receive(m workers.Message) (last bool) {
 	switch m.Type {
 	case workers.TypeProgress:
@@ -428,9 +428,9 @@ func (a *App) receive(m workers.Message) (last bool) {
 	return false
 }
 
-// progress shows how far the run is, and gives its key. It comes five times a second:
-// where nothing but the bar's numbers changes they are written where they stand, since
-// to render the page takes a hundred times as long.
+// progress shows the progress of the run, and returns its key. It is called five times a second: if
+// only the numbers of the bar change, they are written directly, because rendering the page takes a
+// hundred times as long.
 func (a *App) progress(p workers.Progress) (key string) {
 	a.Env.Lock()
 	if p.Beyond && !a.run.progress.Beyond {
@@ -503,8 +503,8 @@ func (a *App) fail(problem string) {
 	a.Port.Announce(problem)
 }
 
-// lost ends a run whose worker is gone: what it had counted by its last
-// snapshot is kept, unless there is a checkpoint to go on from.
+// lost ends a run whose worker died: its last snapshot is kept, unless there is a checkpoint to
+// resume from.
 func (a *App) lost(err error) {
 	var key, name string
 	var snapshot []byte
@@ -518,7 +518,7 @@ func (a *App) lost(err error) {
 	e, kept := a.entry(key)
 	switch {
 	case kept && e.State != profile.EntryInterrupted:
-		// It had kept its result already, and died before it told.
+		// The worker had kept its result already, and died before it reported that.
 		a.endRun(key)
 		return
 	case kept:
@@ -531,7 +531,8 @@ func (a *App) lost(err error) {
 	a.update(func() { a.fail(problem) })
 }
 
-// keepSnapshot stores what was last seen of a lost run, marked partial, and says so.
+// keepSnapshot stores the last snapshot of a lost run, marked as partial, and returns a sentence
+// about it.
 func (a *App) keepSnapshot(key, name string, snapshot []byte) string {
 	p, err := profile.Decode(snapshot)
 	if err != nil {
@@ -559,7 +560,7 @@ func (a *App) keepSnapshot(key, name string, snapshot []byte) string {
 	return " The partial result is kept."
 }
 
-// command tells the running worker something.
+// command sends the running worker a command.
 func (a *App) command(t workers.Type) {
 	if a.run == nil || a.run.carrier == nil {
 		return
@@ -583,7 +584,7 @@ func (a *App) PauseOrResume() {
 	}
 }
 
-// Cancel ends the run; what it has counted is kept as a partial analysis.
+// Cancel ends the run; its counts so far are kept as a partial analysis.
 func (a *App) Cancel() {
 	if a.run == nil || a.run.stopping {
 		return

@@ -34,7 +34,7 @@ func (a *App) Sweep() {
 	}
 }
 
-// isNeeded tells that an interrupted analysis may go on, also where the store does not say.
+// isNeeded reports whether an interrupted analysis may be resumed, or the store cannot say.
 func (a *App) isNeeded(key string) bool {
 	entries, err := a.Store.List()
 	for _, e := range entries {
@@ -45,7 +45,7 @@ func (a *App) isNeeded(key string) bool {
 	return err != nil
 }
 
-// storage tells what lies in the browser's storage.
+// storage describes the contents of the browser's storage.
 func (a *App) storage() (parts []state.Fact, total string) {
 	key, running := "", uint64(0)
 	if a.run != nil {

@@ -5,23 +5,24 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Tabs are the other tabs of this page in the same browser. Each analysis runs in one
-// of them; the others that were given its file watch, and one of those takes over
-// when that tab ends, however it does.
+// Tabs are the other tabs of this page in the same browser. Each analysis runs in one tab. Other
+// tabs that were given its file watch it, and one of them takes over if that tab ends, for any
+// reason.
 type Tabs interface {
-	// Own has this tab be the only one that runs the analysis of a key, until
-	// release or its end; nil where another one is.
+	// Own makes this tab the only one that runs the analysis of a key, until release or its end;
+	// nil if another tab is.
 	Own(key string) (release func())
-	// Await waits until it is, or until leave is closed: nil. Like Own it waits.
+	// Await waits until this tab is the only one, or until leave is closed: nil. It waits, as Own
+	// does.
 	Await(key string, leave <-chan struct{}) (release func())
-	// Owned are the keys whose analyses run in any tab. It waits.
+	// Owned returns the keys whose analyses run in any tab. It waits.
 	Owned() map[string]bool
-	// Tell has the other tabs call [App.Heard].
+	// Tell makes the other tabs call [App.Heard].
 	Tell(key string, progress []byte)
 }
 
-// Heard takes what another tab told: how far the analysis of a key is, or, of no key,
-// that the list of kept analyses is another one. It waits for the store.
+// Heard handles another tab's message: the progress of the analysis of a key, or, without a key, a
+// change of the list of kept analyses. It waits for the store.
 func (a *App) Heard(key string, progress []byte) {
 	p, err := workers.DecodeProgress(progress)
 	known := false
@@ -45,8 +46,8 @@ func (a *App) Refresh() {
 	}
 }
 
-// Leave ends what runs, or is watched, in a page that the browser puts aside: it would
-// stand still there, and no other tab could run it.
+// Leave ends the runs and watches of a page that the browser suspends: otherwise the run would stop
+// there, and no other tab could take over.
 func (a *App) Leave() {
 	var left *run
 	a.update(func() {
@@ -65,15 +66,15 @@ func (a *App) Leave() {
 	left.release()
 }
 
-// tell has the other tabs read the list again.
+// tell makes the other tabs read the list again.
 func (a *App) tell() {
 	if a.Tabs != nil {
 		a.Tabs.Tell("", nil)
 	}
 }
 
-// own has this tab run the analysis of a key. Where another one does, it is watched,
-// and goes on here when that tab ends before it; over tells that it did not.
+// own makes this tab run the analysis of a key. If another tab runs it, this tab watches, and takes
+// over if that tab ends early; over reports that it did not.
 func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	if a.Tabs == nil {
 		return func() {}, false
@@ -106,7 +107,7 @@ func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	return release, false
 }
 
-// endRun ends a run that told nothing of its end, and opens its result; "": goes back to the list.
+// endRun ends a run that sent no end, and opens its result; "": it returns to the list.
 func (a *App) endRun(key string) {
 	a.update(func() {
 		inView := a.result != nil && a.result.Key == a.run.key
@@ -126,7 +127,7 @@ func (a *App) endRun(key string) {
 	a.reload()
 }
 
-// entry asks the store for an entry.
+// entry reads an entry from the store.
 func (a *App) entry(key string) (e profile.Entry, ok bool) {
 	if a.Store == nil {
 		return e, false

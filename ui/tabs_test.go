@@ -32,7 +32,7 @@ func newWindow() *window {
 	return w
 }
 
-// open gives a desk in another tab over the same store.
+// open returns a desk in another tab over the same store.
 func (w *window) open(t *testing.T, first *desk) *desk {
 	d := newDesk(t)
 	if first != nil {

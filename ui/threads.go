@@ -6,8 +6,8 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// threadsView is what the threads of a run share, or what several cores would do where
-// the run had one thread.
+// threadsView shows how the threads of a run share caches, or predictions for several cores if the
+// run had one thread.
 type threadsView struct {
 	App       *App
 	measured  *Threads
@@ -21,7 +21,7 @@ func newThreads(a *App) View {
 			Work: newTable(a, "work"), CoresOf: newTable(a, "cores-of")}}
 }
 
-// predicts tells that there are no threads, and that several cores can be predicted.
+// predicts reports whether there are no threads, but several cores can be predicted.
 func (c *threadsView) predicts() bool { return c.App.threads() == nil && c.App.predictable() }
 
 // Build is part of [View].
@@ -92,7 +92,7 @@ func (c *Threads) table(name string) *state.Table {
 	return nil
 }
 
-// threads is the view of threads of the result in view; nil where there is none.
+// threads is the threads view of the result in view; nil if there is none.
 func (a *App) threads() *state.Threads {
 	if r := a.result; r != nil && r.View != nil {
 		return r.View.Threads()
@@ -117,7 +117,7 @@ func (a *App) sharedBytes() uint64 {
 	return a.lineMultiple(a.Screen.SharedBytes, levels[len(levels)-1].SizeBytes)
 }
 
-// lineMultiple is the chosen size, or else the other, in whole lines.
+// lineMultiple is the chosen size, or else the other one, in whole lines.
 func (a *App) lineMultiple(chosen, other uint64) uint64 {
 	if chosen == 0 {
 		chosen = other
@@ -126,7 +126,7 @@ func (a *App) lineMultiple(chosen, other uint64) uint64 {
 	return max(chosen-chosen%line, line)
 }
 
-// stack is the one whose curves are shown for all threads.
+// stack is the stack whose curves are shown for all threads.
 func (a *App) stack() state.Stack {
 	if a.Screen.Stack == "" {
 		return state.PrivateStack
@@ -144,7 +144,7 @@ func (a *App) ShowStack(s state.Stack) {
 	a.Port.Announce(a.charts["cores"].Summary)
 }
 
-// SetOwn asks about another size of each thread's own cache.
+// SetOwn sets the size of each thread's private cache.
 func (a *App) SetOwn(bytes uint64) {
 	s := a.Screen
 	s.OwnBytes = bytes
@@ -158,7 +158,7 @@ func (a *App) SetOwn(bytes uint64) {
 	}
 }
 
-// SetShared asks about another size of the caches that threads share.
+// SetShared sets the size of the caches that threads share.
 func (a *App) SetShared(bytes uint64) {
 	s := a.Screen
 	s.SharedBytes = bytes

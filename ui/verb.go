@@ -10,18 +10,18 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// verbAnswer is the second program's last answer to a verb about the run in view. The caller of
-// its methods holds the lock.
+// verbAnswer is the second program's last answer to a verb for the run in view. The caller of its
+// methods holds the lock.
 type verbAnswer struct {
 	of    *profile.Profile
-	asker *asker // nil: nothing was asked
+	asker *asker // nil: no question was asked
 	asked []string
 	reply *answers.Reply // nil: not yet
 	err   error          // why there is none
 }
 
-// ask asks about a complete result, unless that was asked last. take is called with the lock after
-// each answer.
+// ask asks about a complete result, unless the question was asked last. take is called with the
+// lock after each answer.
 func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	if x.of != r.Profile {
 		x.asker.end()
@@ -46,7 +46,7 @@ func namedSubject(name string, p *profile.Profile) func() workers.Subject {
 	return func() workers.Subject { return workers.Subject{Name: name, Profile: p.Encode()} }
 }
 
-// table shows a table of the answer; nil where there is none.
+// table shows a table of the answer; nil if there is none.
 func (x *verbAnswer) table(key string) *state.Table {
 	if x.reply == nil {
 		return nil
@@ -54,7 +54,7 @@ func (x *verbAnswer) table(key string) *state.Table {
 	return state.AnsweredTable(x.reply, key)
 }
 
-// processors is the table of processors to choose from; nil where it is not known.
+// processors is the table of processors to choose from; nil if it is unknown.
 func (x *verbAnswer) processors() *report.Table {
 	if x.reply == nil {
 		return nil

@@ -12,26 +12,26 @@ import (
 // A view may also be a [repeater], be [placed] or be [timed].
 type View interface {
 	vugu.Builder
-	// Waits says why there is nothing to show yet, in a sentence; "" where there is.
+	// Waits explains why there is nothing to show yet; "" if there is.
 	Waits() string
 	// Draw hands charts, maps and long tables to the browser, and does not wait. The caller holds
 	// the lock.
 	Draw()
-	// Table is a table of the view by the name of its chart; nil where there is none.
+	// Table returns a table of the view by the name of its chart; nil if there is none.
 	Table(name string) *state.Table
 }
 
-// repeater is a view whose numbers take another analysis of the trace.
+// repeater is a view that needs another analysis of the trace for its numbers.
 type repeater interface {
-	// Repeat is what the button says, and what it does.
+	// Repeat returns the button's text and its action.
 	Repeat() (words string, analyse func())
 }
 
 // placed is a view whose numbers depend on the cores that threads run on.
 type placed interface{ Placed() bool }
 
-// timed is a view whose numbers may depend on a processor: whether they do, and the table of
-// those to choose from, nil while it is not known.
+// timed is a view whose numbers may depend on a processor. The method returns whether they do, and
+// the table of processors, nil while it is unknown.
 type timed interface {
 	Processors() (list *report.Table, depends bool)
 }
@@ -51,7 +51,7 @@ var views = map[state.Tab]func(*App) View{
 	state.TabFootprint:     newFootprint,
 }
 
-// view is the one that is chosen, of one result or of two that are compared.
+// view is the chosen view, of one result or of two that are compared.
 func (a *App) view() View {
 	if a.comparing() {
 		if a.both == nil {
@@ -69,8 +69,8 @@ func (a *App) view() View {
 	return a.opened[t]
 }
 
-// missing says why a tab has nothing to show for the result in view; "" where it has, and
-// while the result is not there.
+// missing explains why a tab has nothing to show for the result in view; "" if it has, and while
+// there is no result.
 func (a *App) missing(t state.Tab) string {
 	r := a.result
 	if r == nil {
@@ -90,7 +90,7 @@ func (a *App) missing(t state.Tab) string {
 	return ""
 }
 
-// uncounted says why there is nothing to show of the accesses of the result in view.
+// uncounted explains why there is nothing to show for the accesses of the result in view.
 func (a *App) uncounted() string {
 	switch r := a.result; {
 	case r == nil:
@@ -105,13 +105,13 @@ func (a *App) uncounted() string {
 	return "This profile holds no stack distances: no reference of the chosen kinds was analysed, or they were not asked for."
 }
 
-// drawCharts hands what the browser draws of the view in question over. The caller holds the lock.
+// drawCharts draws the charts of the view in question. The caller holds the lock.
 func (a *App) drawCharts() {
 	a.charts = map[string]*state.Chart{}
 	r := a.result
 	inView := r != nil && a.Screen.Open == r.Key
 	if of := a.cores.of; of != nil && (!inView || r.Profile != of) {
-		a.endCores() // nobody waits for it
+		a.endCores() // nobody needs it any more
 	}
 	if !inView || a.missing(a.Screen.Tab) != "" {
 		return
@@ -121,14 +121,14 @@ func (a *App) drawCharts() {
 	}
 }
 
-// drawAgain draws a tab for which an answer came, if it is in view. The caller holds the lock.
+// drawAgain draws a tab whose answer arrived, if it is in view. The caller holds the lock.
 func (a *App) drawAgain(t state.Tab) {
 	if a.Screen.Tab == t {
 		a.drawCharts()
 	}
 }
 
-// table is the table behind a chart of the view in question; nil where there is none.
+// table returns the table of a chart of the view in question; nil if there is none.
 func (a *App) table(chart string) *state.Table {
 	if v := a.view(); a.result != nil && v.Waits() == "" {
 		return v.Table(chart)
@@ -136,10 +136,10 @@ func (a *App) table(chart string) *state.Table {
 	return nil
 }
 
-// newFigure makes a chart with its heading, its explanation and its table.
+// newFigure returns a chart with its heading, its explanation and its table.
 func newFigure(a *App, id, help string) *Figure {
 	return &Figure{App: a, ID: id, Help: help, Table: &DataTable{App: a, Chart: id, Inside: true}}
 }
 
-// newTable makes a table that stands for itself.
+// newTable returns a table without a chart.
 func newTable(a *App, id string) *DataTable { return &DataTable{App: a, Chart: id} }

@@ -49,8 +49,8 @@ func (a *Answers) Answer(q ask.Question) (*report.Document, error) {
 	return d, nil
 }
 
-// document returns what answers a question when it is called: a document with the error
-// as its warning where there is no answer.
+// document returns a function that answers a question: with a document, which has the error as its
+// warning if there is no answer.
 func (a *Answers) document(q ask.Question) func() *report.Document {
 	return answered(q, a.Answer)
 }
@@ -70,7 +70,7 @@ func answered(q ask.Question, answer func(ask.Question) (*report.Document, error
 	}
 }
 
-// once makes a table when it is first asked for by that name.
+// once makes a table the first time that it is needed under that name.
 func (a *Answers) once(name string, make func() *Table) *Table {
 	if a.tables[name] == nil {
 		if len(a.tables) >= keptTables {
@@ -94,7 +94,7 @@ func (a *Answers) table(caption string, q ask.Question, where map[string]string,
 	return t
 }
 
-// AnsweredTable shows a table of the second program's answer to a verb; nil where it has none.
+// AnsweredTable shows a table of the second program's answer to a verb, nil if the answer has none.
 func AnsweredTable(reply *answers.Reply, key string) *Table {
 	t := reply.Table(key)
 	if t == nil {

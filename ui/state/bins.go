@@ -10,7 +10,7 @@ func binLabel(k int) string {
 	return Exact(1<<(k-1)) + "–" + Exact(1<<k-1)
 }
 
-// Bins sums the histogram up in those bins, from distance 0 to the longest, empty ones included,
+// Bins sums the histogram in these bins, from distance 0 to the longest, empty ones included,
 // and counts the cold accesses.
 func (v *View) Bins() (counts []uint64, cold uint64) {
 	if longest, ok := v.Curve.Longest(); ok {

@@ -13,19 +13,18 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Blocks are what the compute-node models say, as the view Blocks and runtime shows it.
+// Blocks is the answer of the compute-node models, as the view Blocks and runtime shows it.
 type Blocks struct {
 	*answers.Reply
-	Function, Block uint32 // that the tables are about; 0: none
+	Function, Block uint32 // in view; 0: none
 
-	Graph *Graph      // of the function; nil where it has too many blocks
-	Rows  []BranchRow // the ways of its branches, the first ones
+	Graph *Graph      // of the function; nil if it has too many blocks
+	Rows  []BranchRow // the first branches of the function
 
 	document func() *report.Document
 }
 
-// NewBlocks lays out what the models reply about a run and a hierarchy, once for any number of
-// renders.
+// NewBlocks lays out the models' reply about a run and a hierarchy, once for any number of renders.
 func NewBlocks(run *ask.Run, h hierarchy.Hierarchy, r *answers.Reply) *Blocks {
 	b := &Blocks{Reply: r}
 	q := ask.New(ask.Pipeline(map[*profile.Profile]*answers.Reply{run.Profile: r}))
@@ -38,10 +37,10 @@ func NewBlocks(run *ask.Run, h hierarchy.Hierarchy, r *answers.Reply) *Blocks {
 	return b
 }
 
-// mostDrawn is how many blocks of a function are drawn: beyond, a graph shows nothing.
+// mostDrawn is the most blocks of a function that are drawn: larger graphs are unreadable.
 const mostDrawn = 150
 
-// cell is what a table says in a row and the column with a key, None where there is none.
+// cell returns the cell in a row and in the column with a key, None if there is none.
 func cell(t *report.Table, row int, key string) report.Value {
 	if t == nil || row < 0 || row >= len(t.Rows) {
 		return report.None()
@@ -58,10 +57,10 @@ func number(v report.Value) float64 {
 	return x
 }
 
-// blockWords are those of models: numbers that need not be whole have few digits.
+// blockWords formats the models' numbers: numbers that need not be whole have few digits.
 var blockWords = report.Words{Count: Exact, Real: modelled, Share: Percent}
 
-// modelled writes a number that a model gives.
+// modelled formats a number that a model computes.
 func modelled(x float64) string {
 	if x >= 1000 || x == float64(uint64(max(x, 0))) {
 		return Count(x)
@@ -69,7 +68,7 @@ func modelled(x float64) string {
 	return significant(x)
 }
 
-// Shown gives a table with some of its columns; nil where it has no rows.
+// Shown returns a table with some of its columns; nil if it has no rows.
 func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	whole := b.Table(key)
 	if whole == nil || len(whole.Rows) == 0 {
@@ -80,7 +79,7 @@ func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	return t
 }
 
-// row is the row of a table whose number is the one in question, or -1.
+// row returns the row of a table whose number is of, or -1.
 func (b *Blocks) row(key string, of uint32) int {
 	t := b.Table(key)
 	for i := range rowsOf(t) {
@@ -128,7 +127,7 @@ func (b *Blocks) OfFunction() *Grid {
 	}}
 }
 
-// Number is the number in a row of a table of functions or blocks, 0 where there is none.
+// Number is the number in a row of a table of functions or blocks, 0 if there is none.
 func (b *Blocks) Number(table string, row int) uint32 {
 	return uint32(number(cell(b.Table(table), row, "number")))
 }
@@ -144,7 +143,7 @@ func (b *Blocks) BlockName() string {
 	return strings.TrimSuffix(cell(t, at, "block").Plain()+", "+cell(t, at, "source").Plain(), ", ")
 }
 
-// Place is the file and the lines of the block in view; 0: not known.
+// Place is the file and the lines of the block in view; 0: unknown.
 func (b *Blocks) Place() (file string, first, last int) {
 	source := cell(b.Table("blocks"), b.row("blocks", b.Block), "source").Plain()
 	file, lines, _ := strings.Cut(source, ":")
@@ -156,7 +155,7 @@ func (b *Blocks) Place() (file string, first, last int) {
 	return file, first, last
 }
 
-// Summary says in sentences what the program takes.
+// Summary returns sentences on the time that the program takes.
 func (b *Blocks) Summary() string {
 	t := b.Table("program")
 	of := map[string]string{}
@@ -174,8 +173,8 @@ func (b *Blocks) Summary() string {
 	return text + "."
 }
 
-// inCode returns the rows of the function's blocks in the order of its code, in which the
-// graph and tables of ways count blocks.
+// inCode returns the rows of the function's blocks in the order of its code, in which the graph and
+// the tables of branches number blocks.
 func (b *Blocks) inCode() []int {
 	t := b.Table("blocks")
 	list := make([]int, len(rowsOf(t)))
@@ -194,7 +193,7 @@ func (b *Blocks) RowOf(node int) int {
 	return -1
 }
 
-// graph is the function's graph; nil where it has too many blocks.
+// graph is the function's graph; nil if it has too many blocks.
 func (b *Blocks) graph() *Graph {
 	t, ways := b.Table("blocks"), b.Table("ways")
 	if t == nil || len(t.Rows) == 0 || len(t.Rows) > mostDrawn {
@@ -244,20 +243,21 @@ func (b *Blocks) graph() *Graph {
 	return g
 }
 
-// BranchRow is a way of a branch: of a place where the way on depends on something.
+// BranchRow is one outcome of a branch, or of another instruction that can continue at several
+// places.
 type BranchRow struct {
 	Branch string // its name in the file of probabilities
 	Way    int    // from 0
-	Head   string // what stands before the first way: block, place, where its numbers are from
-	To     string // the block that the way leads to
-	Title  string // of the way, as it is read out
-	Text   string // how often all ways are taken, as the file of probabilities says it
+	Head   string // text before the first outcome: block, source line, origin of the numbers
+	To     string // the block at which the outcome continues
+	Title  string // of the outcome, for screen readers
+	Text   string // the counts of all outcomes, as in the branch-probability file
 	Share  float64
-	Shares []float64 // of all ways of the branch
+	Shares []float64 // of all outcomes of the branch
 }
 
-// With is the branch as a line of the file of probabilities has it, with a share for this
-// way; the others share the rest as they did.
+// With returns the branch as a line of the branch-probability file, with a share for this outcome;
+// the others divide the rest in the same proportions.
 func (r *BranchRow) With(share float64) string {
 	left, last := 0.0, -1
 	for i, of := range r.Shares {
@@ -287,13 +287,13 @@ func decimal(x float64) string {
 	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(x, 'f', 9, 64), "0"), ".")
 }
 
-// mostBranches is how many ways of branches people get.
+// mostBranches is the most outcomes of branches that the page lists.
 const mostBranches = 60
 
-// branchRows are the ways of the function's branches, the first ones.
+// branchRows returns the first outcomes of the function's branches.
 func (b *Blocks) branchRows() (list []BranchRow) {
 	t, blocks, rows := b.Table("branches"), b.Table("blocks"), b.inCode()
-	var shares []float64 // of the branch that a row is of
+	var shares []float64 // of the row's branch
 	first := 0
 	for i := range min(len(rowsOf(t)), mostBranches) {
 		text := func(key string) string { return cell(t, i, key).Plain() }
@@ -315,7 +315,7 @@ func (b *Blocks) branchRows() (list []BranchRow) {
 	return list
 }
 
-// MoreBranches says how many ways of branches are left out.
+// MoreBranches says how many outcomes of branches are left out.
 func (b *Blocks) MoreBranches() string {
 	if n := len(rowsOf(b.Table("branches"))); n > mostBranches {
 		return Plural(uint64(n-mostBranches), "way", "ways") + " more are in the file of probabilities."
@@ -333,7 +333,7 @@ func Unmodelled(list []string) string {
 	return "Not modelled: " + strings.Join(list, "; ") + "."
 }
 
-// linesAround is how many lines of source are shown before a block and behind it.
+// linesAround is the number of source lines that are shown before and after a block.
 const linesAround = 3
 
 // BlockSource is the source of a block, with the lines around it.
@@ -374,7 +374,7 @@ func (b *Blocks) Parameters() (list []Choice) {
 	return list
 }
 
-// missingBlocks says why a profile does not tell how often blocks ran.
+// missingBlocks explains why a profile has no counts of blocks.
 func missingBlocks(p *profile.Profile) string {
 	if len(p.Blocks) > 0 {
 		return ""

@@ -13,22 +13,22 @@ import (
 // LevelCard is one level with its prediction.
 type LevelCard struct {
 	Cache   hierarchy.Cache
-	Numbers []Fact // the IDs are classes of their elements; nil: there is no answer
+	Numbers []Fact // of the prediction; IDs are classes of their elements; nil: there is no answer
 	Chip    string // how it was computed, in a word
 	Method  string // the same in a sentence
-	Note    string // that other lines were asked about; "": they were not
+	Note    string // that the answer is for another line size; ""
 }
 
 // Caches is the answer to one question about a hierarchy.
 type Caches struct {
 	Levels   []LevelCard
 	Memory   []Fact   // as of levels
-	Average  string   // average access time; "": not known
-	Unknown  string   // what it lacks for that
+	Average  string   // average access time; "": unknown
+	Unknown  string   // the latencies that are missing for that
 	Warnings []string // doubts, in sentences
 	Problem  string   // why there is no answer; "" when there is one
-	// Missing are the groups of threads that share a cache, for which the profile has no
-	// stacks: with them, an analysis can answer what is the Problem.
+	// Missing are the groups of threads that share a cache and for which the profile has no stacks.
+	// An analysis with these groups solves the Problem.
 	Missing [][]uint32
 
 	Prediction hierarchy.ByCore
@@ -61,7 +61,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		}
 		number("accesses", "accesses", "accesses")
 		if other || l.Method != hierarchy.Exact {
-			mark = about // and so is what it lets through to the next one
+			mark = about // and so are the accesses to the next level
 		}
 		number("hits", "hits", "hits")
 		number("misses", "misses", "misses")
@@ -104,7 +104,7 @@ func numberOfID(facts []Fact, id string) string {
 	return ""
 }
 
-// Sentence says what every level misses.
+// Sentence says how many accesses miss in each level.
 func (c *Caches) Sentence() string {
 	if c.Problem != "" {
 		return c.Problem
@@ -117,7 +117,7 @@ func (c *Caches) Sentence() string {
 	return text + "memory has " + numberOfID(c.Memory, "accesses") + " accesses."
 }
 
-// otherLines says that a card answers for lines of another size than was asked for.
+// otherLines notes that a card answers for another line size than asked for.
 func (card *LevelCard) otherLines(asked uint32) {
 	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
@@ -126,7 +126,7 @@ func (card *LevelCard) otherLines(asked uint32) {
 		". Tick " + want + " among the line sizes in the settings, and analyse the trace again."
 }
 
-// modelWords say what SDCM makes of a level that a table answers for.
+// modelWords describes SDCM's answer for a level that a table answers.
 func modelWords(l *hierarchy.Level) string {
 	text := Count(l.SDCMMisses)
 	switch off := l.SDCMMisses - l.Misses; {
@@ -161,7 +161,7 @@ func cycles(n, clockGHz float64) string {
 	return text
 }
 
-// unknownLatencies names those that an average time lacks.
+// unknownLatencies names the latencies that are missing for an average time.
 func unknownLatencies(h hierarchy.Hierarchy, p *hierarchy.Prediction) string {
 	var names []string
 	for _, l := range p.Levels {
@@ -178,8 +178,8 @@ func unknownLatencies(h hierarchy.Hierarchy, p *hierarchy.Prediction) string {
 	return "give the latency of " + strings.Join(names, ", ")
 }
 
-// Warnings makes sentences of warnings. One that is the same for
-// several levels but for their names is said once.
+// Warnings makes sentences of warnings. A warning that several levels share is written once, with
+// their names.
 func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	var list, rests []string
 	var also [][]string
@@ -205,8 +205,8 @@ func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	return list
 }
 
-// shareOfWhole is the percentage of two predicted numbers as they are shown,
-// which is to whole accesses: no hits at all are not "> 99.9 %" of misses.
+// shareOfWhole is the percentage of two predicted numbers, rounded to whole accesses as they are
+// shown: without hits, all accesses miss, not "> 99.9 %".
 func shareOfWhole(part, whole float64) string {
 	if whole = math.Round(whole); whole == 0 {
 		return "–"
@@ -248,7 +248,7 @@ func WaysText(ways uint32) string {
 }
 
 // Sizes are the cache sizes to choose from: powers of two and one size between each two, as real
-// caches have them, from 1 KiB to 1 GiB. also is among them even if it is neither.
+// caches have them, from 1 KiB to 1 GiB. also is in the list even if it is neither.
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {
@@ -272,8 +272,8 @@ func Sizes(also uint64) []uint64 {
 	return list
 }
 
-// Ways are the associativities to choose from: those that divide the cache's
-// lines, ascending, and 0, fully associative, last.
+// Ways are the associativities to choose from: those that divide the cache's lines, ascending, and
+// then 0, fully associative.
 func Ways(c hierarchy.Cache) []uint32 {
 	var list []uint32
 	lines := c.Lines()
@@ -291,7 +291,7 @@ func Ways(c hierarchy.Cache) []uint32 {
 	return append(list, 0)
 }
 
-// Typed is a number as a field shows it; "" for 0, which is not known.
+// Typed is a number as a field shows it; "" for 0, which is unknown.
 func Typed(x float64) string {
 	if x == 0 {
 		return ""
@@ -325,8 +325,7 @@ func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {
 	return fitWays(c)
 }
 
-// WithLines gives the levels with the line size of a view, as far as the
-// profile answers for that size only.
+// WithLines sets the line size of a view in levels whose own line size the profile lacks.
 func (v *View) WithLines(levels []hierarchy.Cache) []hierarchy.Cache {
 	out := append([]hierarchy.Cache(nil), levels...)
 	for i := range out {

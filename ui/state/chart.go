@@ -1,6 +1,6 @@
 package state
 
-// Chart is what charts.js draws: numbers and words, no layout.
+// Chart is drawn by charts.js: numbers and words, no layout.
 type Chart struct {
 	ID      string // names the host element
 	Title   string
@@ -8,10 +8,10 @@ type Chart struct {
 	At      []float64 // the x of every point
 	Series  []Series
 	Marks   []Mark
-	Split   int    // bars: the index of the first bar that stands apart; 0: none
-	Summary string // what it shows, for those who do not see it
-	How     string // it was computed, where that is not as the numbers of the run; ""
-	Small   bool   // one of several beside each other
+	Split   int    // bars: the index of the first bar that is set apart; 0: none
+	Summary string // of the chart, for screen readers
+	How     string // it was computed, if in another way than the run's numbers; ""
+	Small   bool   // one of several side by side
 }
 
 // Axis describes one axis.
@@ -43,8 +43,8 @@ type Series struct {
 	Color string // the name of a colour in app.css, without "--"
 	Shape Shape
 	Dash  bool
-	Y     []float64 // NaN where there is no value
-	// Low and High are between which the truth is, of an estimate: a band; nil: none.
+	Y     []float64 // NaN if there is no value
+	// Low and High are the confidence interval of an estimate, drawn as a band; nil: none.
 	Low, High []float64
 }
 
@@ -63,11 +63,11 @@ type Mark struct {
 	Label string
 	Color string
 	X, Y  float64
-	Level int // of the hierarchy, from 1, when it can be moved; 0: fixed
+	Level int // of the hierarchy, from 1, if it can be dragged; 0: fixed
 }
 
-// Graph is the blocks of a function and the ways between them, which graph.js draws. It
-// is not changed once it is handed over.
+// Graph is the control-flow graph of a function, which graph.js draws. It is not changed after it
+// is handed over.
 type Graph struct {
 	ID, Title, Summary string
 	Nodes              []GraphNode
@@ -80,13 +80,13 @@ type GraphNode struct {
 	Lines []string // as drawn
 	About string   // as read out
 	Share float64  // of the function's instructions
-	Never bool     // it does not run
+	Never bool     // it never runs
 }
 
-// GraphEdge is a way from one block to another.
+// GraphEdge is an edge from one block to another.
 type GraphEdge struct {
 	From, To int
-	Text     string  // beside it
-	Share    float64 // how thick it is, up to 1
-	Never    bool    // it is not taken
+	Text     string  // next to it
+	Share    float64 // its width, up to 1
+	Never    bool    // it is never taken
 }

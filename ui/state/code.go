@@ -18,11 +18,11 @@ import (
 type Code struct {
 	*answers.Sites
 	rows  []attribution.Row
-	most  [MaxLevels][]int          // rows that make most misses, by level, made when first asked for
-	first map[int]int               // rows by what identifies them: see ID
-	names []string                  // of rows, made when first sorted by
-	words []string                  // text that a search looks at, by row; made for the first search
-	files map[string]map[uint32]int // rows by file and line; made when first asked for
+	most  [MaxLevels][]int          // the rows with most misses, by level, computed on first use
+	first map[int]int               // rows by ID
+	names []string                  // of rows, computed on first sort
+	words []string                  // searchable text, by row; computed on first search
+	files map[string]map[uint32]int // rows by file and line; computed on first use
 }
 
 // NewCode attributes the misses of levels. r is the ranker of the profile.
@@ -35,7 +35,7 @@ func NewCode(p *profile.Profile, r *attribution.Ranker, by attribution.By, level
 	return c
 }
 
-// ID identifies a place whatever the order and the levels: its object, or its first site.
+// ID identifies a row in any order and for any levels: by its object, or its first site.
 func (c *Code) ID(place int) int {
 	if c.By == attribution.Object {
 		return c.rows[place].Object
@@ -43,8 +43,8 @@ func (c *Code) ID(place int) int {
 	return c.rows[place].Sites[0]
 }
 
-// utilisation is the key of the column with the utilisation in the measured cache whose size is
-// nearest to the first level's, and that size; "": none was measured.
+// utilisation returns the key of the column with the utilisation in the measured cache whose size
+// is nearest to the first level's, and that size; "": none was measured.
 func (c *Code) utilisation() (key string, bytes uint64) {
 	lines, best := c.Levels[0].Level.Cache.Lines(), uint64(math.MaxUint64)
 	at := 0
@@ -61,7 +61,7 @@ func (c *Code) utilisation() (key string, bytes uint64) {
 	return key, bytes
 }
 
-// about stands before numbers of places in a level that are estimates.
+// about is the prefix of estimates in a level.
 func (c *Code) about(level int) string {
 	if !c.Levels[level].Exact {
 		return about
@@ -69,7 +69,7 @@ func (c *Code) about(level int) string {
 	return ""
 }
 
-// aboutTotal stands before what a level misses where a model says it.
+// aboutTotal is the prefix of a level's misses if a model computes them.
 func (c *Code) aboutTotal(level int) string {
 	if c.Levels[level].Level.Method != hierarchy.Exact {
 		return about
@@ -77,8 +77,8 @@ func (c *Code) aboutTotal(level int) string {
 	return ""
 }
 
-// MostWords says how many places, the worst first, cause 90 % of a level's misses; where all
-// places cause less, it says how much.
+// MostWords says how many rows, in descending order, cause 90 % of a level's misses, or how much
+// all rows cause if that is less.
 func (c *Code) MostWords(level int) string {
 	most, made, total := c.Most(level), 0.0, c.Levels[level].Level.Misses
 	for _, row := range most {
@@ -105,14 +105,12 @@ func (c *Code) MostWords(level int) string {
 	}
 }
 
-// unknown reports whether misses are of no place because the profile does not say of
-// which.
+// unknown reports whether misses are unattributed because the profile has no sites for them.
 func (c *Code) unknown() bool {
 	return slices.ContainsFunc(c.Levels, func(l attribution.Attribution) bool { return l.Rest > 0 && l.RestUnknown })
 }
 
-// Ranked gives the places in the order of a column, by its key, only those that hold the words
-// searched for.
+// Ranked returns the rows that contain the searched words, in the order of the column with a key.
 func (c *Code) Ranked(by, search string) []int {
 	var order []int
 	if by == "place" {
@@ -132,8 +130,8 @@ func (c *Code) Ranked(by, search string) []int {
 	return slices.DeleteFunc(order, func(i int) bool { return !strings.Contains(c.searched(i), search) })
 }
 
-// Level is the level whose misses a sort ranks by, from 0; the first one for
-// other sorts.
+// Level returns the level, from 0, by whose misses a sort orders rows; the first one for other
+// sorts.
 func (c *Code) Level(sort string) int {
 	return max(0, slices.IndexFunc(c.Levels, func(l attribution.Attribution) bool { return sort == l.Level.Cache.Name+"_misses" }))
 }
@@ -146,7 +144,7 @@ func (c *Code) Most(level int) []int {
 	return c.most[level]
 }
 
-// searched is what is known of a place, in small letters.
+// searched returns the searchable text of a row, in lower case.
 func (c *Code) searched(i int) string {
 	if c.words == nil {
 		c.words = make([]string, len(c.rows))
@@ -219,8 +217,7 @@ func objectName(d *profile.DataObject) string {
 	return "all the rest"
 }
 
-// strideWords says how references lie behind each other: the class of most, and
-// how many these are.
+// strideWords describes the strides: the most frequent class, and its share.
 func strideWords(r *attribution.Row) string {
 	if r.References == 0 {
 		return "–"
@@ -228,7 +225,7 @@ func strideWords(r *attribution.Row) string {
 	return r.Stride().String() + " " + Percent(Ratio(r.Strides[r.Stride()], r.References))
 }
 
-// missingSites says why a profile does not tell which code made its references.
+// missingSites explains why a profile does not attribute references to code.
 func missingSites(p *profile.Profile) string {
 	switch {
 	case p.Sites != nil:

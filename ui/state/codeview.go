@@ -15,23 +15,24 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// CodeView is the Code view of one profile: places in an order, and the one that is picked.
+// CodeView is the Code view of one profile: rows in an order, and the selected row.
 type CodeView struct {
 	*Code
 	Sort, Search string
-	Document     func() *report.Document // what is exported; nil: nothing
-	// OfPlace returns the document that exports the distances of a place; nil: there is none.
+	Document     func() *report.Document // to export; nil: nothing
+	// OfPlace returns the document that exports the distances of a row; nil: there is none.
 	OfPlace func(named string) func() *report.Document
-	// Brief is a ranking beside the source: it has the names, the number that it is sorted by, and the
+	// Brief is a ranking next to the source: only names, the number that it is sorted by, and the
 	// share of the misses.
 	Brief bool
 	// Lines are the same misses by source line, for the source.
 	Lines *Code
-	// Advice is the problem that the diagnosis found in a line; nil: none. It may be nil itself.
+	// Advice returns the problem that the diagnosis found in a line; nil: none. It may be nil
+	// itself.
 	Advice func(file string, line uint32) *Advice
 
 	order []int
-	among []bool // by place: among those that make most misses
+	among []bool // by row: among the rows with most misses
 }
 
 // NewCodeView ranks places for a view.
@@ -43,7 +44,7 @@ func NewCodeView(c *Code, by, search string) *CodeView {
 	return v
 }
 
-// At is the place in a row of the grid, from 0; -1 for the remainder.
+// At returns the row of the ranking at a row of the grid, from 0; -1 for the remainder.
 func (v *CodeView) At(row int) int {
 	if row < 0 || row >= len(v.order) {
 		return -1
@@ -51,7 +52,7 @@ func (v *CodeView) At(row int) int {
 	return v.order[row]
 }
 
-// Find is the place that a row's ID identifies, or -1.
+// Find returns the row with an ID, or -1.
 func (v *CodeView) Find(id int) int {
 	if place, known := v.first[id]; known {
 		return place
@@ -62,15 +63,15 @@ func (v *CodeView) Find(id int) int {
 // sorted is the key of the column that the rows are sorted by.
 func (v *CodeView) sorted() string { return cmp.Or(v.Sort, v.levelName(0)+"_misses") }
 
-// column is a column of the grid with what its cells say.
+// column is a column of the grid, with the text of its cells.
 type column struct {
 	Column
-	level int // whose misses it has, from 0; -1: of none
+	level int // of the misses, from 0; -1: of none
 	shown func(place int) string
-	bar   bool // has a bar as long as the place's share of the misses
+	bar   bool // has a bar as long as the row's share of the misses
 }
 
-// columns are those of the grid.
+// columns returns the columns of the grid.
 func (v *CodeView) columns() (list []column) {
 	add := func(c Column, shown func(int) string) {
 		list = append(list, column{Column: c, level: -1, shown: shown})
@@ -120,7 +121,7 @@ func (v *CodeView) columns() (list []column) {
 
 func (v *CodeView) levelName(l int) string { return v.Levels[l].Level.Cache.Name }
 
-// Grid is the table of places; picked is one of them, or -1.
+// Grid is the table of the ranking; picked is the selected row, or -1.
 func (v *CodeView) Grid(picked int) *Grid {
 	columns := v.columns()
 	rest := v.remainder(columns)
@@ -165,7 +166,7 @@ func (v *CodeView) Grid(picked int) *Grid {
 	}
 }
 
-// remainder is the row of the misses that are of no place; nil where there are none.
+// remainder returns the row of the unattributed misses; nil if there are none.
 func (v *CodeView) remainder(columns []column) []string {
 	rest, none := attribution.Rest(v.Levels), true
 	cells := make([]string, len(columns))
@@ -184,7 +185,7 @@ func (v *CodeView) remainder(columns []column) []string {
 	return cells
 }
 
-// Summary says in a sentence how few places make most misses.
+// Summary says how few rows cause most misses.
 func (v *CodeView) Summary() string {
 	if len(v.rows) == 0 {
 		return "No reference of the chosen kinds was made at a place that the trace names."
@@ -196,8 +197,8 @@ func (v *CodeView) Summary() string {
 	return text
 }
 
-// Estimates names the levels whose misses an analysis that measures them would tell
-// by site; "" where there are none.
+// Estimates names the levels whose misses are estimates here, but would be exact if an analysis
+// measured them; "" if there are none.
 func (v *CodeView) Estimates() string {
 	var names []string
 	for i := range v.Levels {
@@ -222,7 +223,7 @@ func (v *CodeView) Method() string {
 	return "Exact: each level was measured by site, or is fully associative, and each place's stack distances were counted."
 }
 
-// Sentence says what a place does.
+// Sentence describes the accesses of a row.
 func (v *CodeView) Sentence(place int) string {
 	r := &v.rows[place]
 	text := Plural(r.References, "reference", "references")
@@ -235,7 +236,7 @@ func (v *CodeView) Sentence(place int) string {
 	return text + "."
 }
 
-// LinePlace is the place of a line of a file, where places are lines; else -1.
+// LinePlace returns the row of a line of a file if rows are lines, otherwise -1.
 func (v *CodeView) LinePlace(file string, line uint32) int {
 	if place, known := v.InFile(file)[line]; known && v.By == attribution.Line {
 		return place
@@ -243,7 +244,7 @@ func (v *CodeView) LinePlace(file string, line uint32) int {
 	return -1
 }
 
-// Location is the file and the line of a place; "" where they are not known.
+// Location returns the file and the line of a row; "" if they are unknown.
 func (v *CodeView) Location(place int) (file string, line uint32) {
 	r := &v.rows[place]
 	if r.File != "" && r.Line == 0 && len(r.Sites) > 0 { // a function: where its first site is
@@ -297,8 +298,8 @@ func (v *CodeView) DistancesTable(place int) *Table {
 	return t
 }
 
-// Before lists who touched the lines of a place before it did, most often first; nil where that
-// was not noted.
+// Before lists the sites that touched a row's lines last before the row did, most frequent first;
+// nil if that was not recorded.
 func (v *CodeView) Before(place int) *Table {
 	if !v.Profile.Sites.Previous || v.Document == nil {
 		return nil
@@ -313,7 +314,7 @@ func (v *CodeView) Before(place int) *Table {
 	return t
 }
 
-// shareOf is the share of a level's misses that a place makes, 0 to 1.
+// shareOf returns a row's share of a level's misses, 0 to 1.
 func (c *Code) shareOf(r *attribution.Row, level int) float64 {
 	return min(r.Misses[level]/max(c.Levels[level].Level.Misses, 1), 1)
 }
@@ -333,8 +334,8 @@ func (c *Code) InFile(name string) map[uint32]int {
 	return c.files[name]
 }
 
-// SourceGrid is a file of source code, which sites name so. The misses of each level stand before a
-// line, as numbers and as bars, and its operands and problems behind it.
+// SourceGrid shows a source file under the name that sites use. Before each line are the misses of
+// each level, as numbers and as bars; after it are its operands and problems.
 func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 	lines, level, levels := v.Lines.InFile(name), v.Level(v.Sort), len(v.Levels)
 	row := func(i int) *attribution.Row {
@@ -384,15 +385,14 @@ func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 				}
 			}
 			if r != nil {
-				shares[levels+1] = v.shareOf(r, level) // how warm the line is
+				shares[levels+1] = v.shareOf(r, level) // the color of the line
 			}
 			return shares
 		},
 	}
 }
 
-// operands says of the variables of a line how their addresses follow each other, and how many of its
-// misses are theirs.
+// operands describes, for the variables of a line, their strides and their shares of its misses.
 func (v *CodeView) operands(r *attribution.Row, level int) string {
 	type operand struct {
 		name   string
@@ -425,8 +425,8 @@ func (v *CodeView) operands(r *attribution.Row, level int) string {
 	return strings.Join(texts, "; ")
 }
 
-// Hot are the lines of a file, in their order, that make a share of the misses of the level in
-// question which is worth a look: 1 % of them.
+// Hot returns the lines of a file, in their order, with at least 1 % of the misses of the level in
+// question.
 func (v *CodeView) Hot(name string) (hot []uint32) {
 	level := v.Level(v.Sort)
 	for line, place := range v.Lines.InFile(name) {
@@ -438,7 +438,7 @@ func (v *CodeView) Hot(name string) (hot []uint32) {
 	return hot
 }
 
-// MissingLine says that a file is too short for a line that the profile names.
+// MissingLine explains that a file is too short for a line that the profile names.
 func MissingLine(f *Source, line uint32) string {
 	if int(line) <= len(f.Lines) {
 		return ""
@@ -447,7 +447,7 @@ func MissingLine(f *Source, line uint32) string {
 		": it is another version than the one that was compiled."
 }
 
-// SitesDocument answers whose the misses of a hierarchy are, when it is called.
+// SitesDocument returns a function that attributes the misses of a hierarchy.
 func (v *View) SitesDocument(by attribution.By, h hierarchy.Hierarchy) func() *report.Document {
 	return v.document(v.sitesQuestion(by, h))
 }
@@ -490,12 +490,12 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.about(0) + Count(most) + " of " + c.aboutTotal(0) + Count(total) + ". " + why + c.MostWords(0)}, true
 }
 
-// CodeBys lists what misses in the code can be summed up by, in the order of the page.
+// CodeBys lists the ways to sum misses in the code, in the order of the page.
 func CodeBys() []attribution.By {
 	return []attribution.By{attribution.Line, attribution.Site, attribution.Function, attribution.Object}
 }
 
-// PlaceName is what the page calls a row of such a sum.
+// PlaceName is the page's name for a row of such a sum.
 func PlaceName(by attribution.By) string {
 	switch by {
 	case attribution.Site:

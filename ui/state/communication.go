@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Measure is what flows between threads are counted in.
+// FlowMeasure is the unit of flows between threads.
 type FlowMeasure string
 
 // The measures.
@@ -53,21 +53,21 @@ func (m FlowMeasure) text(n uint64) string {
 type Communication struct {
 	*profile.Communication
 	view    *View
-	threads []uint32               // that are told apart, ascending
+	threads []uint32               // that are distinguished, ascending
 	objects []int                  // see Objects
-	answers *answers.Communication // what the command says of it
+	answers *answers.Communication // the command's answers
 	flowMap drawnMatrix
 	owned   drawnMatrix
 	falses  []answers.FalseFinding
 }
 
-// drawnMatrix is what was drawn last, and of what.
+// drawnMatrix is the matrix that was drawn last, with its subject.
 type drawnMatrix struct {
 	of     any
 	matrix *Matrix
 }
 
-// once gives the matrix of something, made by draw unless it was drawn last.
+// once returns the matrix of something, drawn by draw unless it was drawn last.
 func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
 	if d.matrix == nil || d.of != of {
 		d.of, d.matrix = of, draw()
@@ -75,7 +75,7 @@ func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
 	return d.matrix
 }
 
-// Communication gives the view, or nil where the profile has none.
+// Communication returns the view, or nil if the profile has none.
 func (v *View) Communication() *Communication {
 	if v.communication == nil && v.Profile.Communication != nil {
 		c := &Communication{Communication: v.Profile.Communication, view: v, answers: &answers.Communication{Profile: v.Profile}}
@@ -85,8 +85,8 @@ func (v *View) Communication() *Communication {
 	return v.communication
 }
 
-// toldApart are the threads that flows and owners name, which stand for the others too
-// where there are very many, and of those that nothing is told of as many as find room.
+// toldApart returns the threads that flows and owners name, where the last may stand for further
+// threads, and as many threads without flows as there is room for.
 func (c *Communication) toldApart() []uint32 {
 	named := map[uint32]bool{}
 	for i := range c.Granules {
@@ -115,8 +115,8 @@ func (c *Communication) Doubts() []string {
 	return c.view.threadDoubts(answers.ManyThreads(c.view.Profile, true), answers.CommunicationOfSample)
 }
 
-// threadDoubts makes sentences of doubts, and of those about the order of threads and
-// about a sample.
+// threadDoubts makes sentences of caveats, and adds the ones about the order of threads and about a
+// sample.
 func (v *View) threadDoubts(list []string, ofSample string) []string {
 	var doubts []hierarchy.Warning
 	for _, text := range append(list, answers.RestsOnSample(v.Profile, ofSample)...) {
@@ -153,12 +153,12 @@ type Matrix struct {
 	ID                  string
 	Title               string
 	Summary             string
-	Rows                []string // what they are called
+	Rows                []string // names
 	Columns             []string
 	RowAxis, ColumnAxis string
 	Values              []float64 // row by row
 	Texts               []string  // of the values
-	Row, Column         int       // that is picked; -1: none
+	Row, Column         int       // selected; -1: none
 	// Letters are one letter for each value from 1 on, which selects a color of app.css; nil:
 	// values are shades. A value of 0 is not drawn.
 	Letters []string
@@ -196,7 +196,7 @@ func (c *Communication) drawFlows(granule, window int, m FlowMeasure, picked [2]
 	return x
 }
 
-// windowWords say which part of the run is drawn.
+// windowWords describe the part of the run that is drawn.
 func (c *Communication) windowWords(window int) string {
 	if window == 0 || window > len(c.Windows) {
 		return ""
@@ -262,7 +262,7 @@ func (c *Communication) flow(picked [2]int) (from, to uint32, ok bool) {
 	return c.threads[picked[0]], c.threads[picked[1]], true
 }
 
-// granularity is what the verb calls a granularity.
+// granularity is the verb's name for a granularity.
 func (c *Communication) granularity(i int) string {
 	switch {
 	case c.Granules[i].Bytes == profile.PageBytes:
@@ -286,7 +286,7 @@ func (c *Communication) FlowsTable(granule, window int) *Table {
 	})
 }
 
-// SiteName names a place in the code of the profile; words for none.
+// SiteName names a source location of the profile; NoSite is words.
 func (v *View) SiteName(site uint32) string {
 	if s := v.Profile.Sites; s != nil && site < uint32(len(s.Code)) {
 		return siteName(&s.Code[site])
@@ -302,8 +302,8 @@ func (v *View) ObjectName(object uint32) string {
 	return "data without a name"
 }
 
-// PairsTable is which places write what others use, most events first; of the picked flow,
-// or of all.
+// PairsTable lists the source locations that write values and those that use them, most events
+// first; for the selected flow, or for all.
 func (c *Communication) PairsTable(picked [2]int) *Table {
 	caption, where := "Places that write what others use", map[string]string{}
 	q := c.view.question("communication").With("by", "site")
@@ -317,7 +317,7 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 	})
 }
 
-// TrafficTable is how threads use words, lines and pages.
+// TrafficTable counts how threads use words, lines and pages.
 func (c *Communication) TrafficTable() *Table {
 	return c.view.once("traffic", func() *Table {
 		traffic := c.answers.Traffic()
@@ -335,7 +335,7 @@ func (c *Communication) FalseFindings() []answers.FalseFinding {
 	return c.falses
 }
 
-// FalseTable has a row for each data structure that is shared falsely; nil where there is none.
+// FalseTable has a row for each falsely shared data structure; nil if there is none.
 func (c *Communication) FalseTable() *Table {
 	return c.view.once("false sharing", func() *Table {
 		if len(c.FalseFindings()) == 0 {
@@ -349,8 +349,8 @@ func (c *Communication) FalseTable() *Table {
 // FalseSentence sums false sharing up.
 func (c *Communication) FalseSentence() string { return c.answers.FalseSummary() }
 
-// Objects are the data structures whose parts are known, those that most threads'
-// references touch first.
+// Objects are the data structures whose parts are known, in descending order of the references to
+// parts that several threads use.
 func (c *Communication) Objects() []int {
 	if c.objects == nil {
 		c.objects = c.byUse()
@@ -467,7 +467,7 @@ func (c *Communication) OwnersTable(i int) *Table {
 	})
 }
 
-// Sentence sums up what goes between threads.
+// Sentence summarises the flows between threads.
 func (c *Communication) Sentence() string { return Spaced(c.answers.Sentence()) + "." }
 
 // SourceSentence says, for a private cache of some size, where transfers of lines come from.
@@ -488,7 +488,7 @@ func (c *Communication) SourceSentence(bytes uint64) string {
 		"; " + others + " from memory. Between caches go " + of("bytes_per_kilo_reference") + " bytes per 1000 references."
 }
 
-// missingCommunication says why a profile does not tell who uses what another thread wrote.
+// missingCommunication explains why a profile has no communication.
 func missingCommunication(p *profile.Profile) string {
 	switch {
 	case p.Communication != nil:

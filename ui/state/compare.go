@@ -18,13 +18,13 @@ import (
 // Comparison is two analyses side by side: A, B, and the difference B - A.
 type Comparison struct {
 	A, B    *View
-	largest *Finding // made when it is first asked for
+	largest *Finding // computed on first use
 }
 
-// compareColors are those of A and B wherever they are drawn.
+// compareColors are the colors of A and B in all charts.
 var compareColors = [2]string{"side-a", "side-b"}
 
-// SideName is what a side is called where it is introduced.
+// SideName introduces a side.
 func SideName(side int) string { return [...]string{"A (before)", "B (after)"}[side] }
 
 // both calls f for A and for B.
@@ -63,8 +63,8 @@ func pairOf(shape Shape, ys [2][]float64) (list []Series) {
 	return list
 }
 
-// joinSteps gives two functions that hold their values between their points at
-// the points of both; NaN before the first one.
+// joinSteps returns the values of two step functions at the points of both; NaN before the first
+// one.
 func joinSteps(xa, ya, xb, yb []float64) (at, a, b []float64) {
 	none := math.NaN()
 	lastA, lastB := none, none
@@ -87,7 +87,7 @@ func joinSteps(xa, ya, xb, yb []float64) (at, a, b []float64) {
 	return at, a, b
 }
 
-// extend holds the last values up to x.
+// extend repeats the last values at x.
 func extend(at []float64, ys [2][]float64, x float64) ([]float64, [2][]float64) {
 	if n := len(at); n > 0 && at[n-1] < x {
 		at = append(at, x)
@@ -120,8 +120,8 @@ func (c *Comparison) Histogram() *Chart {
 	return chart
 }
 
-// OverTime is the misses of both over the run in caches of 2^log2Lines lines. The runs need not be
-// equally long: they are drawn over the references, each from its own first one.
+// OverTime shows the misses of both over the run in caches of 2^log2Lines lines. The runs may have
+// different lengths: each is drawn over its references, from its own first one.
 func (c *Comparison) OverTime(log2Lines int) *Chart {
 	var parts [2]*Chart
 	c.both(func(side int, v *View) { parts[side] = v.OverTime([]int{log2Lines}) })
@@ -131,7 +131,7 @@ func (c *Comparison) OverTime(log2Lines int) *Chart {
 	chart.X.Max, chart.Y.Max = max(parts[0].X.Max, parts[1].X.Max), max(parts[0].Y.Max, parts[1].Y.Max)
 	var ys [2][]float64
 	chart.At, ys[0], ys[1] = joinSteps(parts[0].At, parts[0].Series[0].Y, parts[1].At, parts[1].Series[0].Y)
-	for side := range ys { // behind its end a run misses nothing: it is over
+	for side := range ys { // the run has ended
 		for i, x := range chart.At {
 			if x > parts[side].X.Max {
 				ys[side][i] = math.NaN()
@@ -143,17 +143,17 @@ func (c *Comparison) OverTime(log2Lines int) *Chart {
 	return chart
 }
 
-// answer is what two runs answer to one question, joined.
+// answer is the joined answer of two runs to one question.
 type answer struct {
 	joined []answers.Compared
 	shown  string // the key of the table that is shown
 	err    error
-	// document returns what the command prints, ranked by the difference of a number; "": of the
-	// main one.
+	// document returns the document that the command prints, ranked by the difference of a number;
+	// "": the main one.
 	document func(number string) func() *report.Document
 }
 
-// ask asks both runs a question. For people it may sum rows up; the document has all rows.
+// ask asks both runs a question. Tables for people may sum rows; the document has all rows.
 func (c *Comparison) ask(q ask.Question, key string) answer {
 	runs := [2]*ask.Run{c.A.Run, c.B.Run}
 	for _, r := range runs {
@@ -185,7 +185,7 @@ func onWords(q ask.Question) string {
 	}), " ")
 }
 
-// table shows the table in question, laid out by lay; number is what the document is ranked by.
+// table shows the table of the answer, laid out by lay; number ranks the document.
 func (a *answer) table(title, number string, lay func(*answers.Compared) *Table) *Table {
 	at := slices.IndexFunc(a.joined, func(j answers.Compared) bool { return j.Key == a.shown })
 	switch {
@@ -208,7 +208,7 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 		if len(numbers) > 0 {
 			joined = joined.Pick(numbers...)
 			for i := range joined.Cells {
-				if c := &joined.Cells[i]; c.Key == "coherence_misses" { // read without the column beside it
+				if c := &joined.Cells[i]; c.Key == "coherence_misses" { // that the column next to it explains
 					c.Label = "coherence misses"
 				}
 			}
@@ -218,8 +218,8 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 	})
 }
 
-// byRow shows a row for each row, in the columns with these keys and those of both runs for each
-// number. Rows are sorted by a column; "": by the difference of the first number.
+// byRow shows the rows of the join, in the columns with these keys and, for each number, the
+// columns of both runs. Rows are sorted by a column; "": by the difference of the first number.
 func (a *answer) byRow(title string, style report.Words, by string, columns []string, numbers ...string) *Table {
 	number := by
 	for _, side := range []string{"_a", "_b", "_difference"} {
@@ -245,8 +245,8 @@ func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
 	return a.byNumber("Levels, A and B", []string{"name", "size_bytes", "ways"}, "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
-// Doubts are what keeps the runs from being compared number by number, and the
-// warnings about either prediction, each once.
+// Doubts are the reasons why the runs cannot be compared number by number, and the warnings about
+// either prediction, each once.
 func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
 	list := c.Mismatches()
 	c.both(func(side int, v *View) {
@@ -263,7 +263,7 @@ func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
 	return list
 }
 
-// Mismatches says how the analyses differ, rather than the programs.
+// Mismatches lists differences between the analyses, rather than between the programs.
 func (c *Comparison) Mismatches() (list []string) {
 	for _, m := range answers.Mismatches(c.A.Profile, c.B.Profile) {
 		list = append(list, doubtOf(m))
@@ -271,7 +271,7 @@ func (c *Comparison) Mismatches() (list []string) {
 	return list
 }
 
-// doubtOf is a doubt as a sentence, without what it tells the command's user to do.
+// doubtOf makes a sentence of a caveat, without the advice for the command's user.
 func doubtOf(text string) string {
 	if text == "" {
 		return ""
@@ -295,8 +295,8 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	return a.byRow("Counters of "+key+", A and B", words, sort, columns, "bytes", "flops", "integer_ops", "conditional_branches")
 }
 
-// Code is CodeBy, of functions where the sources have no line in common: what
-// functions of the same name do can be compared even then. The table's By says so.
+// Code is CodeBy, but by function if the sources have no line in common: functions of the same name
+// can be compared even then. The table's By says so.
 func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	t := c.CodeBy(by, h, sort)
 	if by == attribution.Function || by == attribution.Object || t.inBoth {
@@ -335,8 +335,7 @@ func (c *Comparison) CodeBy(by attribution.By, h hierarchy.Hierarchy, sort strin
 	return t
 }
 
-// sortedJoin shows a join with a row for each row. Differences are sorted by what they are
-// without their sign.
+// sortedJoin shows the rows of a join. Differences are sorted by absolute value.
 func sortedJoin(j *answers.Compared, style report.Words, by string, columns []string, numbers ...string) *Table {
 	if by == "" {
 		by = numbers[0] + "_difference"
@@ -375,7 +374,7 @@ func (c *Comparison) Findings(h hierarchy.Hierarchy) []Finding {
 	return append(list, c.threadFindings()...)
 }
 
-// changeWords says how b is to a: 3.2 % more, 96.6 % less, 12 times as many.
+// changeWords describes b relative to a: 3.2 % more, 96.6 % less, 12 times as many.
 func changeWords(a, b float64, more, less string) string {
 	switch {
 	case a == b:
@@ -452,7 +451,7 @@ func (c *Comparison) levelFinding(h hierarchy.Hierarchy) (Finding, bool) {
 	return f, true
 }
 
-// operations compares what both do for each byte.
+// operations compares the operations per byte of both runs.
 func (c *Comparison) operations() (Finding, bool) {
 	a, okA := c.A.operations()
 	b, okB := c.B.operations()
@@ -478,8 +477,8 @@ func (c *Comparison) HistogramTable() *Table {
 	return a.byNumber("Accesses by stack distance, A and B", []string{"distance"}, "count", "share")
 }
 
-// TimeTable is the misses of both by window, for one capacity. Windows of runs
-// of unlike length differ in size: rows are the windows by number.
+// TimeTable shows the misses of both by window, for one capacity. Windows of runs of different
+// lengths differ in size: rows are windows by number.
 func (c *Comparison) TimeTable(log2Lines int) *Table {
 	a := c.ask(c.A.question("windows"), "windows")
 	return a.byNumber("Misses by first reference of the window, A and B", []string{"first_reference"}, "misses_"+strconv.FormatUint(1<<log2Lines, 10))

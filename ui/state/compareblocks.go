@@ -10,14 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// BlocksPair is what the compute-node models say of two runs.
+// BlocksPair is the compute-node models' answer for two runs.
 type BlocksPair struct {
 	A, B    *Blocks
 	Runs    *Comparison
-	Machine hierarchy.Hierarchy // that they were asked about
+	Machine hierarchy.Hierarchy // that they answered for
 }
 
-// Sentence says how long both take.
+// Sentence says how long both runs take.
 func (p *BlocksPair) Sentence() string {
 	a, b := number(p.A.fact("cycles")), number(p.B.fact("cycles"))
 	if a == 0 || b == 0 {
@@ -27,7 +27,7 @@ func (p *BlocksPair) Sentence() string {
 		", on " + p.A.fact("processor").Plain() + "."
 }
 
-// fact is a value of the table of the whole program, None where it is not there.
+// fact returns a value of the table of the whole program, None if it is missing.
 func (b *Blocks) fact(name string) report.Value {
 	t := b.Table("program")
 	for i := range rowsOf(t) {
@@ -43,8 +43,7 @@ func (p *BlocksPair) Functions(by string) *Table {
 	return p.table("functions", "Functions, A and B", by, p.question(), []string{"function"}, "cycles", "instructions", "calls")
 }
 
-// OfFunction are the blocks of the function in question, joined by name; nil where it is not in
-// both.
+// OfFunction joins the blocks of the function in question by name; nil if only one run has it.
 func (p *BlocksPair) OfFunction(by string) *Table {
 	name := p.A.FunctionName()
 	if name == "" || p.B.FunctionName() != name {
@@ -53,7 +52,7 @@ func (p *BlocksPair) OfFunction(by string) *Table {
 	return p.table("blocks", "Blocks of "+name+", A and B", by, p.question().With("function", name), []string{"block"}, "cycles", "cycles_each", "count")
 }
 
-// question is what the models have answered about both.
+// question is the question that the models have answered about both.
 func (p *BlocksPair) question() ask.Question {
 	q := ask.New(ask.Pipeline(map[*profile.Profile]*answers.Reply{p.Runs.A.Profile: p.A.Reply, p.Runs.B.Profile: p.B.Reply}))
 	q.Machine = p.Machine
@@ -68,7 +67,7 @@ func (p *BlocksPair) table(key, title, by string, q ask.Question, columns []stri
 	return a.byRow(title, blockWords, by, columns, numbers...)
 }
 
-// Same finds the function of B that is called as the one in question in A; 0: there is none.
+// Same returns the function of B with the name of the one in question in A; 0: there is none.
 func (p *BlocksPair) Same() uint32 {
 	t := p.B.Table("functions")
 	for i := range rowsOf(t) {
@@ -79,7 +78,7 @@ func (p *BlocksPair) Same() uint32 {
 	return 0
 }
 
-// Choices are A's functions, those that take most first.
+// Choices are A's functions, in descending order of time.
 func (p *BlocksPair) Choices() (list []Choice) {
 	t := p.A.Table("functions")
 	for i := range rowsOf(t) {

@@ -5,7 +5,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Own compares private caches of a size by thread; nil where one run has no stacks of threads.
+// Own compares private caches of a size by thread; nil if one run has no stacks of threads.
 func (c *Comparison) Own(bytes uint64, by string) *Table {
 	return c.threadsTable("core", bytes, "Misses in a cache of "+Bytes(bytes)+" for each thread, A and B", by, []string{"core"},
 		"misses", "coherence", "accesses")
@@ -30,12 +30,12 @@ func (c *Comparison) threadsTable(of string, bytes uint64, title, by string, col
 	return a.byRow(title, answerWords, by, columns, numbers...)
 }
 
-// Flows compares what goes from thread to thread; nil where one run does not tell.
+// Flows compares the flows between threads; nil if one run has none.
 func (c *Comparison) Flows(by string) *Table {
 	return c.communicationTable("flow", "flows", "Words from thread to thread, A and B", by, "from", "to")
 }
 
-// Pairs compares the places that write what others use; nil as for Flows.
+// Pairs compares the source locations that write values and those that use them; nil as for Flows.
 func (c *Comparison) Pairs(by string) *Table {
 	t := c.communicationTable("site", "sites", "Places that write what others use, A and B", by,
 		"producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "from", "to")
@@ -53,7 +53,7 @@ func (c *Comparison) communicationTable(of, key, title, by string, columns ...st
 	return a.byRow(title, answerWords, by, columns, "transfers", "events")
 }
 
-// sides says the same of both.
+// sides writes a sentence for both runs.
 func (c *Comparison) sides(say func(v *View) string) string {
 	return "A: " + say(c.A) + " B: " + say(c.B)
 }

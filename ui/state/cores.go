@@ -23,16 +23,16 @@ const MostPredicted = 64
 // PredictedCores are the numbers of cores of the curves.
 func PredictedCores() []int { return []int{1, 2, 4, 8, 16, 32, 64} }
 
-// parallel remembers of the profile that was asked about last whether its program has
-// parallel regions: that is asked at every render.
+// parallel caches, for the last profile in question, whether its program has parallel regions,
+// because every render needs it.
 var parallel struct {
 	sync.Mutex
 	of  *profile.Profile
 	yes bool
 }
 
-// Predictable tells whether a run may tell what several cores would do: it had one thread,
-// and its program has a parallel region.
+// Predictable reports whether several cores can be predicted from a run: it had one thread, and its
+// program has a parallel region.
 func Predictable(p *profile.Profile) bool {
 	if len(p.Totals.Threads) > 1 || len(p.Sharing) > 0 || len(p.Blocks) == 0 || p.Totals.AllReferences() == 0 {
 		return false
@@ -47,12 +47,12 @@ func Predictable(p *profile.Profile) bool {
 	return parallel.yes
 }
 
-// Schedules are those that stand in for the program's.
+// Schedules are the schedules that can replace the program's.
 func Schedules() []Choice {
 	return []Choice{{Title: "as the program says"}, {Name: "static", Title: "static"}, {Name: "dynamic", Title: "dynamic"}, {Name: "guided", Title: "guided"}}
 }
 
-// Interleavings are the orders of cores' references; by clocks where blocks have times.
+// Interleavings are the orders of cores' references; by clocks if blocks have times.
 func Interleavings(timed bool) []Choice {
 	list := []Choice{{Title: "a reference each in turn"}, {Name: "uniform", Title: "by chance"}, {Name: "block", Title: "a block each in turn"}}
 	if timed {
@@ -61,12 +61,12 @@ func Interleavings(timed bool) []Choice {
 	return list
 }
 
-// Models are what the stack distance cache model may be asked about.
+// Models are the inputs that the stack distance cache model can use.
 func Models() []Choice {
 	return []Choice{{Title: "a few lines"}, {Name: "windows", Title: "1 % of windows"}, {Name: "windows-10", Title: "10 % of windows"}, {Name: "all", Title: "all accesses"}, {Name: "none", Title: "nothing"}}
 }
 
-// ModelWords is such a choice in the words of the command line.
+// ModelWords translates such a choice to the words of the command line.
 func ModelWords(name string) string {
 	if percent, found := strings.CutPrefix(name, "windows-"); found {
 		return "windows,rate=" + percent + "e-2"
@@ -81,7 +81,7 @@ func (s Screen) CoresQuestion(h hierarchy.Hierarchy) answers.MulticoreQuestion {
 		Machine: h.Lines(), Processor: "default", SDCM: ModelWords(s.Model)}
 	switch {
 	case s.Division != "":
-		q.Processor = "" // where executions are divided nobody waits, and there are no times
+		q.Processor = "" // if executions are divided, nobody waits and there are no times
 	case s.Processor != "":
 		q.Processor = s.Processor
 	}
@@ -95,12 +95,12 @@ func Divisions() []Choice {
 
 // Cores contains the predictions for several cores so far.
 type Cores struct {
-	answers.Reply // of all numbers of cores that were answered
+	answers.Reply // for all answered numbers of cores
 	asked         answers.MulticoreQuestion
 	known         []int
 }
 
-// Ask tells what is asked, about the same cores as before: what is known stays.
+// Ask sets the question, about the same cores as before: the answers so far stay.
 func (c *Cores) Ask(q answers.MulticoreQuestion) { c.asked = q }
 
 // Take adds an answer about some numbers of cores.
@@ -138,10 +138,10 @@ func (c *Cores) Take(r *answers.Reply) {
 	c.Unmodelled, c.Problem = r.Unmodelled, r.Problem
 }
 
-// Known tells whether a number of cores was answered.
+// Known reports whether a number of cores was answered.
 func (c *Cores) Known(cores int) bool { return slices.Contains(c.known, cores) }
 
-// Some tells whether any was.
+// Some reports whether any number was answered.
 func (c *Cores) Some() bool { return len(c.known) > 0 }
 
 // overCores is a chart over the numbers of cores that are known.
@@ -177,7 +177,7 @@ func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answ
 	return chart
 }
 
-// isModel tells what SDCM says, of all accesses or of a sample, from what was simulated.
+// isModel distinguishes SDCM's answers, for all accesses or for a sample, from simulated ones.
 func isModel(method string) bool { return strings.HasSuffix(method, "sdcm") }
 
 func (c *Cores) blank() []float64 {
@@ -188,7 +188,7 @@ func (c *Cores) blank() []float64 {
 	return y
 }
 
-// RatesChart are the hit rates of each level over cores; chosen is the number in question.
+// RatesChart shows the hit rates of each level over cores; chosen is the number in question.
 func (c *Cores) RatesChart(chosen int) *Chart {
 	chart := &Chart{ID: "rates", Title: "Hit rates over cores", Y: Axis{Label: "hits, of all accesses that the level or one above could answer", Unit: UnitShare, Max: 1}}
 	c.overCores(chart, c.Rates("global_rate"), func(s answers.Series) string {
@@ -205,7 +205,7 @@ func (c *Cores) RatesChart(chosen int) *Chart {
 	return chart
 }
 
-// floor is where an axis of shares begins so that what is near 1 can be told apart.
+// floor is the beginning of an axis of shares, chosen such that shares near 1 can be distinguished.
 func floor(series []Series) float64 {
 	least := 1.0
 	for _, s := range series {
@@ -225,7 +225,7 @@ func floor(series []Series) float64 {
 	return 0
 }
 
-// RatesSentence says what caches of a number of cores would do.
+// RatesSentence describes the predicted hit rates for a number of cores.
 func (c *Cores) RatesSentence(cores int) string {
 	if !c.Known(cores) {
 		return ""
@@ -247,8 +247,8 @@ func (c *Cores) RatesSentence(cores int) string {
 	return "With " + Plural(uint64(cores), "core", "cores") + " these miss of all accesses: " + text + "."
 }
 
-// SampledSentence says what the model's estimates for a number of cores rest on; "" where it
-// gives none.
+// SampledSentence describes the sample behind the model's estimates for a number of cores; "" if
+// there are none.
 func (c *Cores) SampledSentence(cores int) string {
 	t := c.Table("sampling")
 	if t == nil {
@@ -269,7 +269,7 @@ func (c *Cores) SampledSentence(cores int) string {
 	return ""
 }
 
-// SpeedUpChart is how much sooner more cores are done; nil where that is not known.
+// SpeedUpChart shows the speed-up over cores; nil if it is unknown.
 func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	s := c.SpeedUps("speedup")
 	if len(s.Points) == 0 {
@@ -287,7 +287,7 @@ func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	return chart
 }
 
-// SpeedUpSentence says how much sooner a number of cores is done, and why not sooner.
+// SpeedUpSentence says how large the speed-up on a number of cores is, and what limits it.
 func (c *Cores) SpeedUpSentence(cores int) string {
 	t := c.Table("speedup")
 	if t == nil {
@@ -310,11 +310,12 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 	return ""
 }
 
-// rateColumns are shown of the hit rates, those of intervals where these are not symmetric.
+// rateColumns are the columns shown of the hit rates; intervals are shown if they are not
+// symmetric.
 var rateColumns = []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
 
-// PredictedTable is a table of the prediction, of one number of cores or, where that is 0,
-// all; nil where there is none.
+// PredictedTable is a table of the prediction, for one number of cores or, if that is 0, for all;
+// nil if there is none.
 func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 	whole := c.Table(key)
 	if whole == nil {
@@ -343,7 +344,7 @@ func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 	return t.unsorted().of(c.document(key))
 }
 
-// document is what the command prints of the table with that key.
+// document returns the document that the command prints for the table with that key.
 func (c *Cores) document(key string) func() *report.Document {
 	return func() *report.Document {
 		d, q, by := &report.Document{Schema: "stackglass.multicore", Version: 1}, c.asked, key
@@ -358,7 +359,7 @@ func (c *Cores) document(key string) func() *report.Document {
 	}
 }
 
-// Processors lists the processors of an answer, with the one that is taken.
+// Processors lists the processors of an answer, and the selected one.
 func Processors(t *report.Table) (list []Choice, chosen string) {
 	if t == nil {
 		return nil, ""

@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// words writes values as the page does.
+// words formats values as the page does.
 var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 
-// about stands before what is no exact number.
+// about is the prefix of numbers that are not exact.
 const about = "≈ "
 
 // CounterTables are the tables of a profile's counters, by their keys, in order:
@@ -63,7 +63,7 @@ func shown(v report.Value, style report.Words) string {
 	return text
 }
 
-// numbers tells whether a column has a number in it.
+// numbers reports whether a column contains a number.
 func numbers(rows [][]report.Value, column int) bool {
 	for _, row := range rows {
 		if row[column].IsNumber() {
@@ -92,7 +92,7 @@ func CounterDefinitions(p *profile.Profile) *Table {
 	return show(&t, words, nil).unsorted().of(oneTable("stackglass.counters", t))
 }
 
-// MissingCounters says in sentences what a profile's counters leave out, and why.
+// MissingCounters lists, in sentences, the parts that a profile's counters lack, and why.
 func MissingCounters(p *profile.Profile) (list []string) {
 	for _, m := range answers.NotCounted(p) {
 		list = append(list, upper(m)+".")
@@ -100,7 +100,7 @@ func MissingCounters(p *profile.Profile) (list []string) {
 	return list
 }
 
-// operations is the finding of what the program does for each byte it moves.
+// operations is the finding about the operations per byte that the program moves.
 func (v *View) operations() (Finding, bool) {
 	f := Finding{ID: "operations", Title: "Work", Tab: TabCounters}
 	c := v.Profile.Counters
@@ -124,7 +124,7 @@ func (v *View) operations() (Finding, bool) {
 	return f, f.Text != ""
 }
 
-// missingInstructions says why a profile counts no instructions.
+// missingInstructions explains why a profile counts no instructions.
 func missingInstructions(p *profile.Profile) string {
 	if p.Counters != nil {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// curvePoints is the most points of a drawn curve: more than a screen has
-// pixels. The table behind it has them all.
+// curvePoints is the most points of a drawn curve: more than a screen has pixels. The chart's table
+// has all.
 const curvePoints = 2000
 
 // MissCurve is the miss-ratio curve over the cache size, with the levels of a hierarchy on it.
@@ -44,8 +44,8 @@ func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// marksSentence says what the marks on the curve are: not what the levels'
-// cards say, which know of ways and of the levels above.
+// marksSentence explains the marks on the curve. They differ from the levels' cards, which account
+// for ways and for the levels above.
 func (v *View) marksSentence(levels []hierarchy.Cache) string {
 	text := ""
 	for _, l := range levels {
@@ -63,10 +63,10 @@ func (v *View) marksSentence(levels []hierarchy.Cache) string {
 	return text + v.unmarked(levels)
 }
 
-// hasLines tells whether a cache has lines of the size that is in view.
+// hasLines reports whether a cache has the line size in view.
 func (v *View) hasLines(c hierarchy.Cache) bool { return uint64(c.LineBytes) == v.LineBytes }
 
-// unmarked says which levels are not marked, as their lines are of another size than those in view.
+// unmarked names the levels without marks, because their line size is not the one in view.
 func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 	for _, l := range levels {
 		if !v.hasLines(l) {
@@ -76,9 +76,9 @@ func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 	return text
 }
 
-// curvePoints fills the chart's At and gives the ratios. Where there are more breakpoints than a
-// screen can show, only the first and the last one of each step of the axis are kept: the last one
-// holds up to the next step, however far that is. Each that is kept is exact.
+// curvePoints fills the chart's At and returns the ratios. If there are more breakpoints than a
+// screen can show, only the first and the last one in each step of the axis are kept: the last one
+// is valid up to the next step. All kept points are exact.
 func (v *View) curvePoints(chart *Chart, most float64) []float64 {
 	step := 1.0
 	if v.Curve.Len() > curvePoints {
@@ -132,7 +132,7 @@ func (v *View) CurveTable() *Table {
 	})
 }
 
-// CommonTable is the curve at powers of two, the largest ones.
+// CommonTable contains the curve at the largest powers of two.
 func (v *View) CommonTable() *Table {
 	return v.once("common", func() *Table {
 		q := v.question("curve")
@@ -142,14 +142,14 @@ func (v *View) CommonTable() *Table {
 	})
 }
 
-// HistogramChart is the histogram of stack distances in logarithmic bins, with
-// the cumulative share above it, cold accesses apart.
+// HistogramChart shows the histogram of stack distances in logarithmic bins, with the cumulative
+// share above it, and cold accesses separately.
 func (v *View) HistogramChart() *Chart {
 	counts, cold := v.Bins()
 	return binsChart("histogram", "Accesses by stack distance"+v.oneCache(), counts, cold)
 }
 
-// binsChart draws bins, and the cold accesses behind them.
+// binsChart draws bins, and then the cold accesses.
 func binsChart(id, title string, counts []uint64, cold uint64) *Chart {
 	chart := &Chart{
 		ID: id, Title: title,

@@ -18,17 +18,17 @@ type Advice struct {
 	File   string // "": not of one place
 	Line   uint32
 	Misses string  // by level, before and after the change; "": not counted
-	Tab    Tab     // shows more; TabDiagnosis: none does
+	Tab    Tab     // that shows more; TabDiagnosis: none does
 	Share  float64 // of the run's cycles that the fix saves, 0 to 1
 }
 
-// tabsOfVerbs are the views that show what a verb answers.
+// tabsOfVerbs are the views that show the answers of verbs.
 var tabsOfVerbs = map[string]Tab{
 	"sites": TabCode, "loops": TabLoops, "communication": TabCommunication, "threads": TabThreads, "pipeline": TabBlocks,
 	"blocks": TabBlocks, "curve": TabCaches, "what-if": TabCaches, "sets": TabAssociativity, "histogram": TabLocality,
 }
 
-// Diagnosis is the verdict of a reply, and its first findings, most of them at most.
+// Diagnosis returns the verdict of a reply, and at most this number of its findings.
 func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	if t := reply.Table("verdict"); t != nil && len(t.Rows) > 0 {
 		verdict = Spaced(t.Rows[0][0].Plain()) + "."
@@ -103,7 +103,7 @@ func missesOf(t *report.Table, rank string) string {
 
 func wholePercent(of float64) string { return strconv.FormatFloat(100*of, 'f', 0, 64) + thin + "%" }
 
-// Diagnoses joins the diagnoses of both runs: what became of the estimated cycles, in a sentence,
+// Diagnoses joins the diagnoses of both runs: the change of the estimated cycles, in a sentence,
 // and of the problems, in a table.
 func (c *Comparison) Diagnoses(replies [2]*answers.Reply, h hierarchy.Hierarchy, processor string) (headline string, problems *Table) {
 	q := ask.New(ask.Diagnosed(map[*profile.Profile]*answers.Reply{c.A.Profile: replies[0], c.B.Profile: replies[1]}))

@@ -13,13 +13,13 @@ import (
 // Finding is one sentence about the run.
 type Finding struct {
 	ID    string // stable, for tests and links
-	Title string // the matter, in two or three words
+	Title string // in two or three words
 	Text  string // the sentence, with its numbers
 	Tab   Tab    // where the evidence is
 }
 
-// Findings says in sentences what the profile shows, most general first, for caches
-// of common sizes and for the hierarchy in question.
+// Findings describes the profile in sentences, most general first, for caches of common sizes and
+// for the hierarchy in question.
 func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	if v.Curve.Accesses == 0 {
 		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabDiagnosis, Text: Nothing(v.Profile)}}
@@ -38,7 +38,7 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	return list
 }
 
-// Nothing says why a profile has no references, and what to do; "" where it has.
+// Nothing says why a profile has no references, and what to do; "" if it has.
 func Nothing(p *profile.Profile) string {
 	t := &p.Totals
 	switch {
@@ -89,7 +89,7 @@ func (v *View) firstLevel() Finding {
 	return f
 }
 
-// steps says at which sizes the miss ratio falls.
+// steps says at which sizes the miss ratio drops.
 func (v *View) steps() Finding {
 	f := Finding{ID: "knees", Title: "Steps", Tab: TabCaches}
 	d, err := v.Run.Answer(v.question("curve").With("steps", "true"))

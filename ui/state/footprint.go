@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FootprintChart is the size of the distinct lines in a window of any length, on average, with the
+// FootprintChart shows the average size of the distinct lines in a window of any length, and the
 // sizes of the levels that a window can fill.
 func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
 	f := v.Profile.Footprint
@@ -47,8 +47,8 @@ func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// footprintFills is the length of the window whose footprint is as large as a cache, between the
-// lengths that are known exactly; 0: none is.
+// footprintFills returns the length of the window whose footprint is as large as a cache,
+// interpolated between known lengths; 0: no window is.
 func footprintFills(windows, sizes []float64, bytes float64) float64 {
 	for i, size := range sizes {
 		switch {
@@ -63,8 +63,8 @@ func footprintFills(windows, sizes []float64, bytes float64) float64 {
 	return 0
 }
 
-// FootprintMisses is the miss ratio that the growth of the footprint predicts, beside the exact
-// one; nil where the run has no stack distances for lines of that size.
+// FootprintMisses shows the miss ratio that follows from the growth of the footprint, and the exact
+// one; nil if the run has no stack distances for that line size.
 func (v *View) FootprintMisses() *Chart {
 	f := v.Profile.Footprint
 	exact := v.Profile.LocalityAt(f.LineBytes)
@@ -104,7 +104,7 @@ func (v *View) FootprintTable() *Table {
 	return v.once("footprint", func() *Table { return v.table("", v.question("footprint"), nil) })
 }
 
-// missingFootprint says how to get a footprint.
+// missingFootprint explains how to get a footprint.
 func missingFootprint(p *profile.Profile) string {
 	if p.Footprint != nil && p.Footprint.Accesses > 0 {
 		return ""

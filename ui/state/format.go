@@ -19,7 +19,7 @@ import (
 // thin is the space between a number and its unit, and between thousands.
 const thin = "\u202f"
 
-// Exact writes a whole number with its thousands apart: 10 761 110.
+// Exact writes a whole number with grouped digits: 10 761 110.
 func Exact(n uint64) string {
 	digits := strconv.FormatUint(n, 10)
 	var out strings.Builder
@@ -32,8 +32,8 @@ func Exact(n uint64) string {
 	return out.String()
 }
 
-// Spaced writes the numbers of a text as the page has them: thousands apart, and no line break
-// before a unit.
+// Spaced writes the numbers of a text as the page does: digits grouped, and no line break before a
+// unit.
 func Spaced(text string) string {
 	isDigit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
 	var out strings.Builder
@@ -58,7 +58,7 @@ func isUnit(text string) bool {
 }
 
 // significant writes x with three significant digits, without an exponent and
-// without trailing zeros behind the point.
+// without trailing zeros after the point.
 func significant(x float64) string {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return "0"
@@ -99,7 +99,7 @@ func scaled(x, base float64, units []string) string {
 }
 
 // Percent writes a share (0 to 1) as a percentage with three significant
-// digits. It says "100 %" only of the whole.
+// digits. Only 1 is written as "100 %".
 func Percent(share float64) string {
 	p := share * 100
 	switch {
@@ -113,7 +113,7 @@ func Percent(share float64) string {
 	return significant(p) + thin + "%"
 }
 
-// Ratio gives part/whole, 0 of an empty whole.
+// Ratio returns part/whole, or 0 if whole is 0.
 func Ratio(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0

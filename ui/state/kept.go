@@ -11,12 +11,12 @@ import (
 type KeptRow struct {
 	Key, Name, When, References, Size, State string
 	Reason                                   string // why it is partial
-	Hash                                     string // opens it; "" for an interrupted one
+	Hash                                     string // opens it; "" for an interrupted analysis
 	Interrupted                              bool
 	Running                                  bool // in some tab
 }
 
-// KeptRows words the store's entries; now is in the reader's time zone.
+// KeptRows describes the store's entries; now is in the reader's time zone.
 func KeptRows(entries []profile.Entry, now time.Time) []KeptRow {
 	var rows []KeptRow
 	for _, e := range entries {
@@ -60,8 +60,8 @@ func daysBetween(t, now time.Time) int {
 	return int(midnight(now).Sub(midnight(t)).Hours() / 24)
 }
 
-// Storage tells what lies in the browser's storage, about: used bytes in all, 0: not known, of
-// which entries say theirs. running lie outside of memory for the analysis of a key.
+// Storage describes the contents of the browser's storage, roughly: used bytes in all, 0: unknown;
+// entries have their own sizes. running bytes are in the spill store of the analysis with a key.
 func Storage(entries []profile.Entry, used uint64, key string, running uint64) (parts []Fact, total string) {
 	var finished, checkpoints, outside uint64
 	for _, e := range entries {

@@ -70,7 +70,7 @@ func (l *Loops) text(loop int, key string) string { return cell(l.loops, loop, k
 
 func (l *Loops) number(loop int, key string) uint64 { return uint64(number(cell(l.loops, loop, key))) }
 
-// own is how many references a loop makes outside of the loops in it.
+// own is the number of references of a loop outside of its inner loops.
 func (l *Loops) own(loop int) uint64 {
 	n, depth := l.number(loop, "references"), l.number(loop, "depth")
 	for i := loop + 1; i < l.Len() && l.number(i, "depth") > depth; i++ {
@@ -81,7 +81,7 @@ func (l *Loops) own(loop int) uint64 {
 	return n
 }
 
-// Hottest is the loop that makes most references itself, or -1 where there is none.
+// Hottest is the loop with most references of its own, or -1 if there is none.
 func (l *Loops) Hottest() int {
 	best, most := -1, uint64(0)
 	for i := range l.Len() {
@@ -100,7 +100,7 @@ func (l *Loops) Nest(loop int) int {
 	return loop
 }
 
-// Summary says in sentences what there is.
+// Summary describes the loops in sentences.
 func (l *Loops) Summary() string {
 	references := l.Profile.Totals.AllReferences()
 	if l.Len() == 0 {
@@ -123,7 +123,7 @@ func (l *Loops) Summary() string {
 		"Most are made in loop " + l.Title(hot) + ": " + Percent(Ratio(l.own(hot), references)) + "."
 }
 
-// Method says how they were found.
+// Method says how the loops were found.
 func (l *Loops) Method() string {
 	text := "Folded without loss to " + Bytes(uint64(len(l.Profile.Loops))) + " in the profile. Counts are exact. " +
 		"Loops are numbered as chapters are; nests that differ in addresses and trip counts only are one that runs several times."
@@ -136,7 +136,7 @@ func (l *Loops) Method() string {
 // Label numbers a loop.
 func (l *Loops) Label(loop int) string { return l.text(loop, "loop") }
 
-// source is where a loop is, as in file.c:12–20.
+// source is the location of a loop, as in file.c:12–20.
 func (l *Loops) source(loop int) string {
 	text, first, last := l.text(loop, "file"), l.text(loop, "first_line"), l.text(loop, "last_line")
 	if first != "" {
@@ -159,7 +159,7 @@ func (l *Loops) Title(loop int) string {
 	return text
 }
 
-// trips writes how often a loop runs each time, with thousands apart.
+// trips writes the trip count of a loop, with grouped digits.
 func (l *Loops) trips(loop int) string {
 	least, most := Exact(l.number(loop, "least_trips")), Exact(l.number(loop, "most_trips"))
 	if least == most {
@@ -168,7 +168,7 @@ func (l *Loops) trips(loop int) string {
 	return least + "–" + most
 }
 
-// Sentence says how a loop runs.
+// Sentence describes how a loop runs.
 func (l *Loops) Sentence(loop int) string {
 	runs, references, own := l.number(loop, "runs"), l.number(loop, "references"), l.own(loop)
 	text := "It begins " + Plural(runs, "time", "times") + ", with " + l.trips(loop) + " iterations"
@@ -182,8 +182,7 @@ func (l *Loops) Sentence(loop int) string {
 	return text + "."
 }
 
-// Grid is the tree as a table, with the misses in a hierarchy as far as they are known; picked is
-// a loop.
+// Grid is the tree as a table, with the known misses in a hierarchy; picked is a loop.
 func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 	t := (&Table{Caption: "Loops", Rows: l.Len()}).answered(l.reply, "loops")
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
@@ -238,8 +237,8 @@ func orDash(s string) string {
 // loopWords write sizes with their units.
 var loopWords = report.Words{Count: Exact, Size: Bytes, Real: significant, Share: Percent}
 
-// shown is a table of the answer with some of its columns, of the rows that say so in the column
-// loop; nil where it has none.
+// shown is a table of the answer with some of its columns, and the rows of these loops; nil if it
+// has none.
 func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...string) *Table {
 	whole := l.reply.Table(key)
 	if whole == nil {
@@ -268,7 +267,7 @@ func (l *Loops) ArraysTable(loop int) *Table {
 		"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base")
 }
 
-// Advice says what is striking about the arrays of a loop; "" for nothing.
+// Advice describes a striking access pattern of a loop's arrays; "" if there is none.
 func (l *Loops) Advice(loop int) string {
 	t := l.reply.Table("arrays")
 	for i := range rowsOf(t) {
@@ -289,7 +288,7 @@ func (l *Loops) Advice(loop int) string {
 	return ""
 }
 
-// Irregular reports whether a nest has references whose addresses follow no loop.
+// Irregular reports whether a nest has references with irregular addresses.
 func (l *Loops) Irregular(nest int) bool {
 	t := l.reply.Table("arrays")
 	for i := range rowsOf(t) {
@@ -300,15 +299,15 @@ func (l *Loops) Irregular(nest int) bool {
 	return false
 }
 
-// MissesTable is the misses of a loop, of all references outside loops and of the run by cause,
-// level by level; nil where none are known.
+// MissesTable shows the misses of a loop, of all references outside of loops, and of the run, by
+// cause and level; nil if none are known.
 func (l *Loops) MissesTable(loop int) *Table {
 	return l.shown("misses", "Misses in loop "+l.Label(loop)+" and in the whole run (exact, LRU; each level sees every access)",
 		map[string]bool{l.Label(loop): true, "(outside loops)": true, "(total)": true})
 }
 
-// EvictionsTable tells whose lines went because whose came, in the first level, over the
-// whole run; nil where no level was counted, or nothing went.
+// EvictionsTable counts, for pairs of arrays, how often lines of one evicted lines of the other in
+// the first level over the whole run; nil if no level was counted, or nothing was evicted.
 func (l *Loops) EvictionsTable() *Table {
 	t := l.reply.Table("evictions")
 	if t == nil {
@@ -317,7 +316,7 @@ func (l *Loops) EvictionsTable() *Table {
 	return l.shown("evictions", t.Title, nil)
 }
 
-// missingLoops says why a profile has no loops.
+// missingLoops explains why a profile has no loops.
 func missingLoops(p *profile.Profile) string {
 	switch {
 	case len(p.Loops) > 0:
@@ -338,7 +337,7 @@ type ChangeKind struct {
 	About   string
 }
 
-// ChangeKinds are all of them.
+// ChangeKinds returns all kinds.
 func ChangeKinds() []ChangeKind {
 	const loops = " Loops go by number, as in 1.2, or as i, j, k …: the outermost, the first in it, and so on."
 	return []ChangeKind{
@@ -351,7 +350,7 @@ func ChangeKinds() []ChangeKind {
 	}
 }
 
-// ChangeKindOf gives the kind with the command's name.
+// ChangeKindOf returns the kind with the command's name.
 func ChangeKindOf(kind string) ChangeKind {
 	for _, k := range ChangeKinds() {
 		if k.Kind == kind {

@@ -12,15 +12,15 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// MaxLevels is the most levels that the page lets a person ask about.
+// MaxLevels is the most levels of a hierarchy on the page.
 const MaxLevels = 5
 
-// SameMachine tells whether two hierarchies have the same answer.
+// SameMachine reports whether two hierarchies have the same answer.
 func SameMachine(a, b hierarchy.Hierarchy) bool {
 	return slices.Equal(a.Levels, b.Levels) && a.Memory == b.Memory && a.ClockGHz == b.ClockGHz && a.Threads == b.Threads
 }
 
-// WithLine gives the levels with one level's line size changed.
+// WithLine returns the levels with one level's line size changed.
 func WithLine(levels []hierarchy.Cache, i int, lineBytes uint32) []hierarchy.Cache {
 	return With(levels, i, func(c *hierarchy.Cache) {
 		c.LineBytes = lineBytes
@@ -28,7 +28,7 @@ func WithLine(levels []hierarchy.Cache, i int, lineBytes uint32) []hierarchy.Cac
 	})
 }
 
-// WithLevel gives the levels with one more behind the last: eight times as large.
+// WithLevel returns the levels with another one after the last: eight times as large.
 func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	if len(levels) >= MaxLevels {
 		return levels
@@ -47,7 +47,7 @@ func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	return append(slices.Clone(levels), fitWays(c))
 }
 
-// WithoutLevel gives the levels without one of them; the last one stays.
+// WithoutLevel returns the levels without one of them; the last one cannot be removed.
 func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
 	if i < 0 || i >= len(levels) || len(levels) == 1 {
 		return levels
@@ -55,7 +55,7 @@ func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
 	return slices.Delete(slices.Clone(levels), i, i+1)
 }
 
-// With gives the levels with a change of one of them.
+// With returns the levels with one of them changed.
 func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hierarchy.Cache {
 	if i < 0 || i >= len(levels) {
 		return levels
@@ -76,8 +76,7 @@ func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	return c
 }
 
-// Step gives the member of a list that is next to the value, up or down; the
-// value where there is none.
+// Step returns the member of a list that follows or precedes the value; the value if there is none.
 func Step[T comparable](list []T, value T, by int) T {
 	if i := slices.Index(list, value) + by; i >= 0 && i < len(list) && slices.Contains(list, value) {
 		return list[i]
@@ -89,10 +88,10 @@ func Step[T comparable](list []T, value T, by int) T {
 // non-inclusive too.
 var inclusionCodes = [...]float64{hierarchy.NonInclusive: 0, hierarchy.Exclusive: 2, hierarchy.Inclusive: 3}
 
-// formatMachine writes a hierarchy for the URL's hash: levels behind each other,
-// L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Letters stand for
-// what is not the default: l latency, b bytes a cycle, s cores, h hashed, r
-// replacement, i inclusion, w write. A d is the point of a number.
+// formatMachine writes a hierarchy for the URL's hash: levels in order,
+// L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Letters stand for values other than
+// the default: l latency, b bytes a cycle, s cores, h hashed, r replacement, i inclusion, w write.
+// In numbers, d is the decimal point.
 func formatMachine(h hierarchy.Hierarchy) string {
 	var parts []string
 	if h.Name != "" {
@@ -127,7 +126,7 @@ func lettered(name string, x float64) string {
 	return "." + name + strings.ReplaceAll(hierarchy.FormatNumber(x), ".", "d")
 }
 
-// parseMachine reads what formatMachine wrote; anything else gives no levels.
+// parseMachine reads the output of formatMachine; any other text has no levels.
 func parseMachine(s string) (h hierarchy.Hierarchy) {
 	if s == "" {
 		return h
@@ -225,7 +224,7 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 // safe keeps letters, digits and hyphens.
 func safe(name string) string { return keep(name, "-") }
 
-// keep keeps letters, digits and these other ones.
+// keep keeps letters, digits and the characters of also.
 func keep(text, also string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(also, r) {
@@ -246,15 +245,15 @@ func placementOf(text string) hierarchy.Placement {
 	return hierarchy.OnOwnCores
 }
 
-// ThreadsOn gives the screen with the threads on other cores, as a choice of
-// [Placements] names them.
+// ThreadsOn returns the screen with the threads on other cores, which a choice of [Placements]
+// names.
 func (s Screen) ThreadsOn(choice string) Screen {
 	s.Threads = placementOf(choice)
 	return s
 }
 
 // Placements are the cores on which a profile can put the threads of its program; nil
-// where there is no choice.
+// if there is no choice.
 func Placements(p *profile.Profile) []Choice {
 	if len(p.Sharing) == 0 {
 		return nil
@@ -281,15 +280,15 @@ func (c *Comparison) ThreadsOn(h hierarchy.Hierarchy) string {
 	return "A: " + one(a) + ". B: " + one(b)
 }
 
-// CoresTable is what each core asks of each level.
+// CoresTable shows the accesses of each core to each level.
 func (v *View) CoresTable(h hierarchy.Hierarchy) *Table {
 	q := v.question("what-if").With("by", "core")
 	q.Machine = h
 	return v.table("", q, nil, "threads", "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
-// problem says why a hierarchy has no answer, and which groups of threads an analysis
-// needs for one.
+// problem explains why a hierarchy has no answer, and returns the groups of threads that an
+// analysis needs for one.
 func (v *View) problem(err error) (text string, missing [][]uint32) {
 	var domain *hierarchy.DomainError
 	if !errors.As(err, &domain) {
@@ -301,7 +300,7 @@ func (v *View) problem(err error) (text string, missing [][]uint32) {
 		". This analysis did not count what such groups miss. Analyse the trace again with these groups, or put all threads on one core", domain.Groups
 }
 
-// oneCache is said of what has one cache for all threads; "" where there is one thread.
+// oneCache describes a view that has one cache for all threads; "" if there is one thread.
 func (v *View) oneCache() string {
 	if len(v.Profile.Totals.Threads) < 2 {
 		return ""

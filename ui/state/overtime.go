@@ -11,8 +11,8 @@ import (
 // MaxLines is the most capacities that the view over time shows at once.
 const MaxLines = 3
 
-// Log2Lines are the capacities that the windows of the run can answer for and that are of use: from
-// 1 KiB to the first that holds the whole footprint, as powers of two of lines.
+// Log2Lines are the useful capacities that the windows of the run can answer for: from 1 KiB to the
+// first that holds the whole footprint, as powers of two of lines.
 func (v *View) Log2Lines() []int {
 	var list []int
 	low := max(bits.Len64(1024/v.LineBytes)-1, 0)
@@ -54,7 +54,7 @@ func (v *View) OverTime(log2Lines []int) *Chart {
 		chart.At = append(chart.At, float64((w.First+uint64(i))*w.References))
 	}
 	if n := len(chart.At); n > 0 {
-		// The last window holds its value up to its end.
+		// The last window keeps its value up to its end.
 		end := chart.At[n-1] + float64(w.References)
 		chart.At = append(chart.At, end)
 		chart.X.Min, chart.X.Max = chart.At[0], end
@@ -100,7 +100,7 @@ func (v *View) OverTimeTable(log2Lines []int) *Table {
 	})
 }
 
-// lastLog2 is the largest capacity of the answer about windows: larger ones miss as much.
+// lastLog2 is the largest capacity in the answer about windows: larger ones have the same misses.
 func (v *View) lastLog2() int {
 	last := 0
 	if d, err := v.Answer(v.question("windows")); err == nil {
@@ -111,8 +111,8 @@ func (v *View) lastLog2() int {
 	return last
 }
 
-// WorkingSet is how many distinct lines each window of the run touches, as bytes;
-// nil where they were not counted.
+// WorkingSet shows the distinct lines of each window of the run, in bytes; nil if they were not
+// counted.
 func (v *View) WorkingSet() *Chart {
 	w := &v.Locality.Windows
 	if len(w.Distinct) == 0 || len(w.Distinct) != len(w.Rows) {
@@ -131,7 +131,7 @@ func (v *View) WorkingSet() *Chart {
 		most, sum = max(most, lines), sum+lines
 	}
 	n := len(y)
-	end := chart.At[n-1] + float64(w.References) // the last window holds its value up to its end
+	end := chart.At[n-1] + float64(w.References) // the last window keeps its value up to its end
 	chart.At, y = append(chart.At, end), append(y, y[n-1])
 	chart.X.Min, chart.X.Max, chart.Y.Max = chart.At[0], end, float64(most*v.LineBytes)*1.1
 	chart.Series = []Series{{Label: "working set", Color: "ink", Shape: ShapeStep, Y: y}}
@@ -147,8 +147,8 @@ func (v *View) WorkingSetTable() *Table {
 	})
 }
 
-// LevelLog2Lines are the capacities over time that stand for levels: the largest power of two of
-// lines that each can hold. estimates names the levels that are larger than that.
+// LevelLog2Lines are the capacities that represent levels over time: the largest power of two of
+// lines that fits in each. estimates names the levels that are larger than that.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()
 	for _, l := range levels {

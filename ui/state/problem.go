@@ -8,14 +8,13 @@ import (
 // Problem is an error: a sentence, and details for those who want them.
 type Problem struct {
 	Text    string
-	Details string // lines; "" where there are none
+	Details string // lines; "" if there are none
 }
 
-// problemGap stands between problems in one text.
+// problemGap separates problems in one text.
 const problemGap = "\n\n"
 
-// AddProblem appends a problem to those that are not dismissed yet; one that is
-// there already is not said again.
+// AddProblem appends a problem to the undismissed ones, unless it is there already.
 func AddProblem(problems, problem string) string {
 	switch {
 	case problem == "" || slices.Contains(strings.Split(problems, problemGap), problem):
@@ -26,7 +25,7 @@ func AddProblem(problems, problem string) string {
 	return problems + problemGap + problem
 }
 
-// Problems words what AddProblem made, first things first.
+// Problems splits the text of AddProblem into problems, first ones first.
 func Problems(problems string) []Problem {
 	if problems == "" {
 		return nil
@@ -38,8 +37,7 @@ func Problems(problems string) []Problem {
 	return list
 }
 
-// newProblem puts a sentence before the answer that lists what every format said of a file. Its
-// parts are those of [open.UnknownError], which reaches the page as text.
+// newProblem puts a sentence before the error that lists what every format said of a file.
 func newProblem(text string) Problem {
 	name, rest, ok := strings.Cut(text, ": unknown format")
 	inside, list, known := strings.Cut(rest, "; it begins with ")

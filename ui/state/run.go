@@ -22,7 +22,7 @@ type Fact struct {
 	Share           string // of a limit, as words or, for a meter, from 0 to 1; "": none
 }
 
-// NewRunBar words the progress of a run.
+// NewRunBar describes the progress of a run.
 func NewRunBar(p workers.Progress) RunBar {
 	part, whole := p.Done()
 	p.References += p.Ahead
@@ -63,17 +63,17 @@ func NewRunBar(p workers.Progress) RunBar {
 	return bar
 }
 
-// SameForm tells whether another bar has the same parts, and only says other things in them.
+// SameForm reports whether another bar has the same parts, possibly with other texts.
 func (b RunBar) SameForm(other RunBar) bool {
 	return b.Known == other.Known && b.Paused == other.Paused && slices.EqualFunc(b.Facts, other.Facts, func(f, g Fact) bool {
 		return f.ID == g.ID && f.Name == g.Name && (f.Share == "") == (g.Share == "")
 	})
 }
 
-// Value is the bar's length, for an element that is given one if the share is known.
+// Value is the bar's length, for elements that have one if the share is known.
 func (b RunBar) Value() string { return strconv.FormatFloat(b.Share, 'f', 4, 64) }
 
-// memory tells what the analysis takes, of what it may.
+// memory describes the memory of the analysis, and its limit.
 func memory(p workers.Progress) Fact {
 	f := Fact{ID: "memory", Name: "memory", Value: Bytes(p.Memory)}
 	if p.Limit > 0 {
@@ -88,7 +88,7 @@ func share(part, whole uint64) string {
 	return strconv.FormatFloat(min(1, Ratio(part, whole)), 'f', 3, 64)
 }
 
-// BeyondNote says what becomes of an analysis that does not fit in memory.
+// BeyondNote describes what happens to an analysis that does not fit in memory.
 func BeyondNote(name string, p workers.Progress) string {
 	than := "memory holds"
 	if p.Limit > 0 {
@@ -98,8 +98,8 @@ func BeyondNote(name string, p workers.Progress) string {
 		"Results about code, data, single bytes and sharing between threads are left out; set more memory, or a sample (space=0.01), to get them."
 }
 
-// mostShare is what the bar shows once everything is read: the result is still to be put
-// together, which takes a few hundredths of the time.
+// mostShare is the bar's share when everything is read: assembling the result takes a few percent
+// of the time.
 const mostShare = 0.99
 
 func rate(p workers.Progress) string {
@@ -109,8 +109,8 @@ func rate(p workers.Progress) string {
 	return SI(p.References*1000/p.Millis) + "/s"
 }
 
-// left estimates how long the rest takes at the speed of late. So it says nothing before 2 %
-// or half a second.
+// left estimates how long the rest takes at the speed of late. It returns "" before 2 % or half a
+// second.
 func left(p workers.Progress, part, whole uint64) string {
 	switch {
 	case p.Paused:

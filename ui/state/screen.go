@@ -11,59 +11,59 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Screen is what the URL's hash says: which analysis, which view of it, and its settings. It holds
-// no data: a link gives nothing away but the key of an entry in the reader's own store.
+// Screen is the contents of the URL's hash: which analysis, which view of it, and its settings. It
+// contains no data: a link reveals nothing but the key of an entry in the reader's own store.
 type Screen struct {
 	Open      string // key of the analysis; "": the first screen
-	Other     string // key of the analysis that it is compared with; "": none
-	Demo      string // the demo that a link leads to, by its name; an open one has Open
+	Other     string // key of the analysis to compare with; "": none
+	Demo      string // name of the demo that a link leads to; an open demo has Open
 	Exercise  int    // of the workshop, from 1; 0: none
 	Tab       Tab
 	Facts     bool              // the facts below the diagnosis are unfolded
 	LineBytes uint32            // 0: the profile's default
 	Levels    []hierarchy.Cache // nil: the preset
-	Memory    hierarchy.Memory  // behind Levels
+	Memory    hierarchy.Memory  // after Levels
 	ClockGHz  float64           // of Levels
 	Preset    string            // "": the default one
 	Threads   hierarchy.Placement
-	Beside    []string           // the hierarchy that it is compared with, in the words of --against; nil: none
-	Cell      Cell               // sets × ways that are picked
-	Conflicts bool               // the map of these shows conflict misses
+	Beside    []string           // the hierarchy to compare with, in the words of --against; nil: none
+	Cell      Cell               // the selected sets × ways
+	Conflicts bool               // the map shows conflict misses
 	Log2Lines []int              // capacities of the view over time; nil: the default ones
 	Table     string             // the chart whose table is open; "": none
 	Page      int                // of that table, from 0
-	By        answers.CountersBy // what counters are summed up by; "": the program
-	Sort      string             // the column that they, or places in the code, are sorted by; "": the default one
-	Place     attribution.By     // what misses in the code are summed up by; "": lines
-	Picked    int                // the place that is picked, from 1; 0: none
+	By        answers.CountersBy // how counters are summed; "": for the program
+	Sort      string             // the column by which counters, or rows of the code, are sorted; "": the default
+	Place     attribution.By     // how misses in the code are summed; "": by line
+	Picked    int                // the selected row of the code, from 1; 0: none
 
-	Stack       Stack  // of which threads' curves are shown; "": private
-	OwnBytes    uint64 // size of a cache for each thread; 0: that of the first level
-	SharedBytes uint64 // of a cache that threads share; 0: that of the last level
-	Groups      string // of threads that share one, as [Groups]; "": all
+	Stack       Stack  // the stack whose curves are shown for all threads; "": private
+	OwnBytes    uint64 // size of a private cache of each thread; 0: as the first level
+	SharedBytes uint64 // size of a cache that threads share; 0: as the last level
+	Groups      string // of threads that share a cache, as [Groups]; "": all
 
 	Granule int         // of flows between threads: 0 words, 1 lines, 2 pages
-	Measure FlowMeasure // of them; "": transfers
+	Measure FlowMeasure // of flows; "": transfers
 	Window  int         // of the run, from 1; 0: all of it
-	Flow    [2]int      // row and column of the matrix that are picked, from 1; 0: none
+	Flow    [2]int      // selected row and column of the matrix, from 1; 0: none
 	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
-	Loop    int         // the loop that is picked, from 1; 0: the one with most references of its own
+	Loop    int         // the selected loop, from 1; 0: the one with most references of its own
 
-	Cores      int    // that are predicted, from 1; 0: 4
+	Cores      int    // to predict, from 1; 0: 4
 	Division   string // of their work; "": by iterations
 	Schedule   string // of loops; "": as the program says
 	Interleave string // of their references; "": round robin
-	Model      string // what SDCM is asked about, see Models; "": a few lines
+	Model      string // input of SDCM, see Models; "": a few lines
 
 	Processor string // of runtimes; "": the default one
-	Function  int    // the function that is picked, from 1; 0: the one that takes most
-	Block     int    // the block of it, from 1; 0: the same
+	Function  int    // the selected function, from 1; 0: the one that takes most time
+	Block     int    // its selected block, from 1; 0: the one that takes most time
 }
 
 // setting is a setting of a screen, as the URL has it: NAME=TEXT.
 type setting struct {
 	name  string
-	write func(s *Screen) string // "": it is at its default, and left out
+	write func(s *Screen) string // "": the default, which is left out
 	read  func(s *Screen, text string)
 }
 
@@ -162,7 +162,7 @@ var settings = []setting{
 	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }}, // an open one has Open
 }
 
-// against names the argument of what-if, and its setting.
+// against is an argument of what-if, and its setting.
 const against = "against"
 
 // word is a setting of letters and digits.
@@ -170,7 +170,7 @@ func word(name string, of func(*Screen) *string) setting {
 	return setting{name, func(s *Screen) string { return safe(*of(s)) }, func(s *Screen, text string) { *of(s) = safe(text) }}
 }
 
-// counted is a setting that counts from 1, of at most so many bits.
+// counted is a setting that counts from 1, with at most this number of bits.
 func counted(name string, bits int, of func(*Screen) *int) setting {
 	return setting{name, func(s *Screen) string { return positive(uint64(max(*of(s), 0))) }, func(s *Screen, text string) { *of(s) = int(parse(text, bits)) }}
 }
@@ -183,7 +183,7 @@ func positive(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// parse reads a number of at most so many bits; anything else is 0.
+// parse reads a number of at most this number of bits; any other text is 0.
 func parse(text string, bits int) uint64 {
 	n, err := strconv.ParseUint(text, 10, bits)
 	if err != nil {
@@ -221,8 +221,8 @@ func ParseScreen(hash string) Screen {
 	return s
 }
 
-// Unread says in sentences which parts of a hash [ParseScreen] leaves at their
-// defaults, or takes as something else, although they ask for something.
+// Unread lists, in sentences, the parts of a hash that [ParseScreen] leaves at their defaults, or
+// changes.
 func Unread(hash string) (list []string) {
 	q := ask.New(ask.VerbOf("what-if"))
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
@@ -268,14 +268,14 @@ func parseCapacities(value string) []int {
 	return list
 }
 
-// safeKey keeps what keys of tables and columns are made of.
+// safeKey keeps the characters of table and column keys.
 func safeKey(key string) string { return keep(key, "-_") }
 
-// safeLine keeps what lines of a hierarchy are made of.
+// safeLine keeps the characters of a hierarchy's lines.
 func safeLine(text string) string { return keep(text, "-=,.") }
 
-// Anew is the screen of an analysis that begins: of the one before, it keeps the
-// hierarchy in question, which the analysis measures, and the processor. It begins with the diagnosis.
+// Anew returns the screen of an analysis that begins. It keeps the hierarchy in question, which the
+// analysis measures, and the processor. It begins with the diagnosis.
 func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
@@ -289,13 +289,13 @@ func (s Screen) With(t Tab) Screen {
 	return s
 }
 
-// Against gives the screen with two analyses side by side; "" ends that.
+// Against returns the screen with two analyses side by side; "" ends the comparison.
 func (s Screen) Against(key string) Screen {
 	s.Other, s.Sort, s.Table, s.Page, s.Picked = key, "", "", 0, 0
 	return s
 }
 
-// SummedIn gives the screen with misses in the code summed up by something else.
+// SummedIn returns the screen with misses in the code summed in another way.
 func (s Screen) SummedIn(by attribution.By) Screen {
 	if by == attribution.Line {
 		by = ""
@@ -304,7 +304,7 @@ func (s Screen) SummedIn(by attribution.By) Screen {
 	return s
 }
 
-// Summed gives the screen with counters summed up by something else, in its own order.
+// Summed returns the screen with counters summed in another way, in that table's own order.
 func (s Screen) Summed(by answers.CountersBy) Screen {
 	if by == answers.ByProgram {
 		by = ""
@@ -313,7 +313,7 @@ func (s Screen) Summed(by answers.CountersBy) Screen {
 	return s
 }
 
-// Sorted gives the screen with counters sorted by another column.
+// Sorted returns the screen with counters sorted by another column.
 func (s Screen) Sorted(column string) Screen {
 	s.Sort, s.Table, s.Page = column, "", 0
 	return s
@@ -328,8 +328,8 @@ func (s Screen) Toggle(chart string) Screen {
 	return s
 }
 
-// ToggleCapacity shows or hides a capacity in the view over time. shown are the ones shown now;
-// beyond [MaxLines] the first one makes room, and the last one stays.
+// ToggleCapacity shows or hides a capacity in the view over time. shown are the capacities shown
+// now. Beyond [MaxLines] the first one is removed; the last one cannot be hidden.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	var list []int
 	found := false

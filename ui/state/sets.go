@@ -21,7 +21,7 @@ func (c Cell) valid() bool {
 // Lines is the capacity.
 func (c Cell) Lines() uint64 { return uint64(c.Ways) << c.Log2Sets }
 
-// Move gives the cell some sets and ways further, within the map.
+// Move returns the cell at a distance in sets and ways, within the map.
 func (c Cell) Move(sets, ways int) Cell {
 	return Cell{min(max(c.Log2Sets+sets, 0), profile.SetCounts-1), min(max(c.Ways+ways, 1), profile.MaxWays)}
 }
@@ -34,7 +34,7 @@ func (c Cell) format() string {
 	return strconv.Itoa(1<<c.Log2Sets) + "x" + strconv.Itoa(c.Ways)
 }
 
-// parseCell reads what format wrote; anything else is none.
+// parseCell reads the output of format; any other text is no cell.
 func parseCell(s string) Cell {
 	sets, ways, _ := strings.Cut(s, "x")
 	n, err1 := strconv.ParseUint(sets, 10, 20)
@@ -48,16 +48,16 @@ func parseCell(s string) Cell {
 	return Cell{}
 }
 
-// CellAnswer tells the misses of a cell's cache apart. They add up: misses are
-// cold, capacity and conflict misses, and the last may be negative.
+// CellAnswer divides the misses of a cell's cache by cause. They add up: misses are cold, capacity
+// and conflict misses, and the last may be negative.
 type CellAnswer struct {
 	Misses   uint64
 	Cold     uint64 // first accesses
-	Capacity uint64 // that a fully associative cache of as many lines misses besides
-	Conflict int64  // what the sets add to that, or save
+	Capacity uint64 // further misses of a fully associative cache of the same size
+	Conflict int64  // further misses because of the sets; may be negative
 }
 
-// CellAnswer returns a cell's row of the verb sets by cause. The profile has a table of sets, which counts
+// CellAnswer returns a cell's row of the verb sets, by cause. The profile must have a table of sets with
 // the cell's number of sets.
 func (v *View) CellAnswer(c Cell) CellAnswer {
 	if v.causes == nil {
@@ -66,7 +66,7 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 		}
 	}
 	row := c.Ways - 1
-	for a := range c.Log2Sets { // the table has the numbers of sets that were counted
+	for a := range c.Log2Sets { // the table has the counted numbers of sets
 		if v.Locality.Sets.Counts(a) {
 			row += profile.MaxWays
 		}
@@ -78,7 +78,7 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 	return CellAnswer{Misses: uint64(number("misses")), Cold: uint64(number("cold")), Capacity: uint64(number("capacity")), Conflict: int64(number("conflict"))}
 }
 
-// Counted gives the nearest cell whose number of sets the profile counts, towards fewer sets or towards more.
+// Counted returns the nearest cell whose number of sets the profile counts, in one direction.
 func (v *View) Counted(c Cell, fewer bool) Cell {
 	for c.valid() && v.Locality.Sets != nil && !v.Locality.Sets.Counts(c.Log2Sets) {
 		if c.Log2Sets++; fewer {
@@ -88,8 +88,8 @@ func (v *View) Counted(c Cell, fewer bool) Cell {
 	return c
 }
 
-// DefaultCell is the cell of the first level in question that is one of a map of
-// lines of that size, or that of a usual first level.
+// DefaultCell is the cell of the first level that is in a map for that line size, or the cell of a
+// usual first level.
 func DefaultCell(levels []hierarchy.Cache, lineBytes uint32) Cell {
 	for _, l := range levels {
 		if c, ok := cellOf(l); ok && l.LineBytes == lineBytes {
@@ -99,7 +99,7 @@ func DefaultCell(levels []hierarchy.Cache, lineBytes uint32) Cell {
 	return Cell{6, 8}
 }
 
-// cellOf is where a level is on the map.
+// cellOf returns the position of a level on the map.
 func cellOf(l hierarchy.Cache) (Cell, bool) {
 	sets := l.Sets()
 	if l.Full() || l.Hashed || sets == 0 || sets&(sets-1) != 0 {
@@ -109,8 +109,7 @@ func cellOf(l hierarchy.Cache) (Cell, bool) {
 	return c, c.valid()
 }
 
-// HeatMap is what heatmap.js draws: a row for each number of sets, a column for
-// each number of ways.
+// HeatMap is drawn by heatmap.js: a row for each number of sets, a column for each number of ways.
 type HeatMap struct {
 	ID        string // names the host element
 	Title     string
@@ -118,7 +117,7 @@ type HeatMap struct {
 	LineBytes uint64
 	Rows      int
 	Columns   int
-	// Values are shares of all accesses, row by row. Signed ones are drawn to both sides of zero.
+	// Values are shares of all accesses, row by row. Signed values are drawn on both sides of zero.
 	Values []float64
 	Signed bool
 	Least  float64 // of Values
@@ -205,7 +204,7 @@ func (v *View) setsSentence() string {
 	return text
 }
 
-// uncounted says which numbers of sets the table omits.
+// uncounted names the numbers of sets that the table omits.
 func (v *View) uncounted() string {
 	var list []string
 	for a := range profile.SetCounts {
@@ -219,7 +218,7 @@ func (v *View) uncounted() string {
 	return " Not counted: " + strings.Join(list, ", ") + " sets; stackglass analyze --sets all counts them."
 }
 
-// cellWords name a cell: 64 sets, 8 ways (32 KiB).
+// cellWords names a cell: 64 sets, 8 ways (32 KiB).
 func (v *View) cellWords(c Cell) string {
 	return Plural(1<<c.Log2Sets, "set", "sets") + ", " + WaysText(uint32(c.Ways)) + " (" + Bytes(c.Lines()*v.LineBytes) + ")"
 }
@@ -242,7 +241,7 @@ func Signed(n int64) string {
 	return "0"
 }
 
-// ConflictSentence says what the conflict misses of a cell mean.
+// ConflictSentence explains the conflict misses of a cell.
 func (v *View) ConflictSentence(c Cell) string {
 	a := v.CellAnswer(c)
 	size := Bytes(c.Lines() * v.LineBytes)
@@ -257,7 +256,7 @@ func (v *View) ConflictSentence(c Cell) string {
 	return "A fully associative cache of " + size + " would miss just as many."
 }
 
-// CellFacts tell the misses of a cell apart, each with its share of all accesses.
+// CellFacts lists the misses of a cell by cause, each with its share of all accesses.
 func (v *View) CellFacts(c Cell) []Fact {
 	a, all := v.CellAnswer(c), v.Curve.Accesses
 	conflict := Percent(signedShare(max(a.Conflict, -a.Conflict), all))
@@ -278,7 +277,7 @@ func (v *View) CellFacts(c Cell) []Fact {
 	return facts
 }
 
-// modelled is what SDCM says of a cell.
+// modelled is SDCM's answer for a cell.
 func (v *View) modelled(c Cell) (float64, bool) {
 	p, _, err := v.Run.Asker().Predict(hierarchy.Hierarchy{Threads: hierarchy.OnOneCore, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: c.Lines() * v.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(v.LineBytes)}}}, nil)
@@ -295,7 +294,7 @@ func (v *View) SetsTable() *Table {
 	})
 }
 
-// missingSets says why a profile has no map of sets and ways.
+// missingSets explains why a profile has no map of sets and ways.
 func missingSets(p *profile.Profile) string {
 	if hasSets(p) {
 		return ""
@@ -303,7 +302,7 @@ func missingSets(p *profile.Profile) string {
 	return "This profile has no table of sets: it was made by an earlier version, or without “sets” among its analyses. Analyse its trace again. The Caches view models sets with SDCM meanwhile."
 }
 
-// hasSets tells whether a profile has a table of sets for each line size.
+// hasSets reports whether a profile has a table of sets for each line size.
 func hasSets(p *profile.Profile) bool {
 	for i := range p.Locality {
 		if p.Locality[i].Sets == nil {

@@ -16,17 +16,17 @@ import (
 type Settings struct {
 	LineBytes []string
 	Kinds     string
-	Format    string // of the trace; "": find out
+	Format    string // of the trace; "": detect it
 	Touched   bool   // count each byte's accesses
 	Reuse     bool   // record who touched a line before, and line utilisation
-	Loops     bool   // fold the trace into loops
-	Cores     string // threads that have a private cache in common, as in 0,1/2,3; "": none have
+	Loops     bool   // compress the trace to loops
+	Cores     string // threads that share a private cache, as in 0,1/2,3; "": none do
 	Sample    string // as [sample.Parse] takes it; "": everything
 	Memory    string // that an analysis may take, as in 1GiB; "": the default
-	Workers   string // that analyse; "": as many as are good
+	Workers   string // that analyse; "": a good number
 }
 
-// WorkerCount is how many workers shall analyse; 0: as many as are good.
+// WorkerCount is the number of workers that analyse; 0: a good number.
 func (s Settings) WorkerCount() uint32 {
 	n, err := strconv.ParseUint(s.Workers, 10, 8)
 	if err != nil {
@@ -35,8 +35,8 @@ func (s Settings) WorkerCount() uint32 {
 	return uint32(n)
 }
 
-// Spec turns the form into what to analyse. Nothing chosen means 64-byte lines
-// and data references. The order of the boxes is the order of their sizes.
+// Spec translates the form. Nothing chosen means 64-byte lines and data references. The boxes are
+// in the order of their sizes.
 func (s Settings) Spec() (analysis.Spec, error) {
 	spec := analysis.Spec{Kinds: trace.DataKinds}
 	for _, text := range s.LineBytes {
@@ -75,10 +75,10 @@ func (s Settings) Spec() (analysis.Spec, error) {
 	return spec, s.sample(&spec)
 }
 
-// defaultMemory is what an analysis may take unless the reader chooses.
+// defaultMemory is the memory limit of an analysis unless the reader sets one.
 const defaultMemory = 2 << 30
 
-// MemoryBytes is what an analysis may take of the browser's memory.
+// MemoryBytes is the memory limit of an analysis in the browser.
 func (s Settings) MemoryBytes() uint64 {
 	if n, err := hierarchy.ParseSize(s.Memory); err == nil {
 		return n
@@ -86,7 +86,7 @@ func (s Settings) MemoryBytes() uint64 {
 	return defaultMemory
 }
 
-// sample has a spec be of a sample, where one is wanted.
+// sample sets a spec's sample, if the reader wants one.
 func (s Settings) sample(spec *analysis.Spec) error {
 	text := strings.TrimSpace(s.Sample)
 	if text == "" {
@@ -130,7 +130,7 @@ func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	}
 }
 
-// SpecKey writes what tells two analyses of one file apart.
+// SpecKey writes the settings that distinguish two analyses of one file.
 func SpecKey(spec analysis.Spec) string {
 	text := spec.Kinds.String()
 	for _, n := range spec.LineBytes {

@@ -11,18 +11,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Sources are the files of source code that the reader gave, to be shown beside
-// the places in them. They are held in memory, are kept nowhere, and are matched
-// by name, and by as many folders as both the profile and the browser tell.
+// Sources are the source files that the reader gave, which are shown next to the misses of their
+// lines. They are in memory only, and are matched by name, and by all folders that both the profile
+// and the browser know.
 type Sources struct{ files map[string][]*Source }
 
-// Source is one of them.
+// Source is a source file.
 type Source struct {
 	Name  string // without folder
-	Path  string // as the browser tells it, for telling files of one name apart
+	Path  string // in the browser, to distinguish files of one name
 	Lines []string
 
-	inComment []bool // by line: it begins within a comment; made when first asked for
+	inComment []bool // by line: it begins within a comment; computed on first use
 }
 
 // InComment reports whether a line, from 0, begins within a comment of several lines, as C has.
@@ -86,16 +86,16 @@ func Language(name string) string {
 	return "c"
 }
 
-// sourceEndings are those of source code, which no trace has.
+// sourceEndings are the endings of source files, which no trace has.
 const sourceEndings = " .c .h .cc .cpp .cxx .c++ .hh .hpp .hxx .inc .ipp .tcc .cu .cuh .f .for .ftn .f77 .f90 .f95 .f03 .f08 .f18 .go .rs .m .mm .d .zig .java .s .asm .py .jl .nim .pas .ada .adb .ads "
 
-// IsSource tells by its name whether a file is source code.
+// IsSource reports whether a file is source code, by its name.
 func IsSource(name string) bool {
 	ending := strings.ToLower(path.Ext(name))
 	return ending != "" && strings.Contains(sourceEndings, " "+ending+" ")
 }
 
-// NewSource reads a file; problem says in a sentence why it is none.
+// NewSource reads a file; problem says why it is no source.
 func NewSource(name, where string, content []byte) (f *Source, problem string) {
 	switch {
 	case len(content) > sourcefile.MostBytes:
@@ -106,7 +106,7 @@ func NewSource(name, where string, content []byte) (f *Source, problem string) {
 	return &Source{Name: name, Path: where, Lines: sourcefile.Split(string(content))}, ""
 }
 
-// Add takes a file. One that is there already, to the letter, is not taken again.
+// Add adds a file, unless an identical one is there.
 func (s *Sources) Add(f *Source) {
 	if s.files == nil {
 		s.files = map[string][]*Source{}
@@ -133,7 +133,7 @@ func (s *Sources) Of(name string) (list []*Source) {
 	return list
 }
 
-// Label tells files of one name apart: by the folder where it is known, else by the length.
+// Label distinguishes files of one name: by the folder if it is known, otherwise by the length.
 func (f *Source) Label(number int) string {
 	if f.Path != "" && f.Path != f.Name {
 		return f.Path

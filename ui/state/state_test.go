@@ -24,7 +24,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// analysed gives the profile of a trace.
+// analysed returns the profile of a trace.
 func analysed(t *testing.T, r trace.Reader, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, r)
@@ -40,7 +40,7 @@ func analysed(t *testing.T, r trace.Reader, spec analysis.Spec) *profile.Profile
 	return runner.Profile(profile.State{})
 }
 
-// demo gives the view of one of the demos.
+// demo returns the view of one of the demos.
 func demo(t *testing.T, name string, limit uint64) *View {
 	t.Helper()
 	file, err := os.Open("../../site/demos/" + name + ".sgt")
@@ -55,7 +55,7 @@ func demo(t *testing.T, name string, limit uint64) *View {
 	return NewView(analysed(t, r, analysis.Spec{Limit: limit}), 0)
 }
 
-// multiplied gives the profile of a product of two matrices of n × n.
+// multiplied returns the profile of a product of two matrices of n × n.
 func multiplied(t *testing.T, n uint64, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	p, steps := tracetest.Multiplication(n)

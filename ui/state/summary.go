@@ -11,13 +11,12 @@ import (
 // Summary is the header of a result.
 type Summary struct {
 	Facts  []Fact   // number and noun
-	Chips  []string // how it was computed, and how much of it
-	Digest string   // its first eight digits; "" while it grows
+	Chips  []string // how the result was computed, and of what part
+	Digest string   // its first eight digits; "" while the result grows
 	Whole  string   // the whole digest
 }
 
-// NewSummary words the facts of a view. digest is hexadecimal, "" while the
-// profile is still growing.
+// NewSummary describes a view. digest is hexadecimal, "" while the profile is still growing.
 func NewSummary(v *View, digest string, live bool) Summary {
 	t := &v.Profile.Totals
 	s := Summary{Whole: digest}
@@ -38,10 +37,10 @@ func NewSummary(v *View, digest string, live bool) Summary {
 	return s
 }
 
-// Exactly is said of numbers that are no estimates.
+// Exactly describes numbers that are not estimates.
 const Exactly = "exact"
 
-// How says in few words how the numbers of a view were computed.
+// How says briefly how the numbers of a view were computed.
 func (v *View) How() string {
 	if s := v.Profile.Sampled; s != nil {
 		return s.Chip()

@@ -14,33 +14,33 @@ import (
 type Column struct {
 	_     [0]func() // no code that compares arrays of columns
 	Name  string
-	Unit  string // "" where the name says it
-	Key   string // what to sort by; "" where the rows have one order
-	Words bool   // to the left, unlike numbers
+	Unit  string // "" if the name contains it
+	Key   string // to sort by; "" if the order is fixed
+	Words bool   // left-aligned, unlike numbers
 }
 
-// Table shows some columns of a table of a document, in the page's style. CSV and JSON have
-// all of it.
+// Table shows some columns of a table of a document, in the page's style. CSV and JSON have all
+// columns.
 type Table struct {
 	Caption string
 	Columns []Column
 	Rows    int
-	Row     func(i int) []string // as shown, made when asked for
+	Row     func(i int) []string // as shown, made when needed
 
 	Sort  string         // the key of the column that the rows are sorted by
-	Doubt string         // a caveat about the rows, as a sentence; "" for none
-	By    attribution.By // what places in the code are summed up by
+	Doubt string         // about the rows, a sentence; "" for none
+	By    attribution.By // how misses in the code are summed
 
 	inBoth bool // a row of a comparison is in both runs
 
-	document func() *report.Document // that it shows a table of; nil: see reply
-	reply    *answers.Reply          // of the second program, with that document; nil: there is nothing to export
+	document func() *report.Document // that the table is part of; nil: see reply
+	reply    *answers.Reply          // of the second program, with that document; nil: nothing to export
 	key      string                  // of the table in the document
 }
 
-// show returns the columns with these keys, as far as there are such, or all without keys. Half of
-// a confidence interval stands behind its number. "file,line,function" is one column that says
-// where something is. Of the rows it shows those with these values in the columns with these keys.
+// show returns the columns with these keys, as far as they exist, or all columns without keys. Half
+// of a confidence interval follows its number. "file,line,function" is one column with a source
+// location. where selects rows by their values in columns.
 func show(t *report.Table, style report.Words, where map[string]string, keys ...string) *Table {
 	var columns [][]int // indices
 	add := func(key string) {
@@ -91,7 +91,7 @@ func show(t *report.Table, style report.Words, where map[string]string, keys ...
 	return made
 }
 
-// placeWords say where something is: main.c:17  multiply.
+// placeWords writes a source location: main.c:17 multiply.
 func placeWords(file, line, function string) string {
 	if file == "" || line == "" {
 		return function
@@ -99,7 +99,7 @@ func placeWords(file, line, function string) string {
 	return file + ":" + line + blank(function)
 }
 
-// unsorted forgets what the columns can be sorted by.
+// unsorted removes the sort keys of the columns.
 func (t *Table) unsorted() *Table {
 	for i := range t.Columns {
 		t.Columns[i].Key = ""
@@ -115,7 +115,7 @@ func (t *Table) from(first int) *Table {
 	return t
 }
 
-// of says which document the table is a part of.
+// of sets the document that the table is part of.
 func (t *Table) of(document func() *report.Document) *Table {
 	t.document = document
 	return t
@@ -134,7 +134,7 @@ const PageRows = 20
 // Pages is the number of pages, at least one.
 func (t *Table) Pages() int { return max(1, (t.Rows+PageRows-1)/PageRows) }
 
-// Page gives the rows of a page, from 0, and the number of the first of them.
+// Page returns the rows of a page, from 0, and the number of the first one.
 func (t *Table) Page(page int) (rows [][]string, first int) {
 	page = min(max(page, 0), t.Pages()-1)
 	first = page * PageRows
@@ -147,13 +147,13 @@ func (t *Table) Page(page int) (rows [][]string, first int) {
 // Exports reports whether the table can be exported.
 func (t *Table) Exports() bool { return t.document != nil || t.reply != nil }
 
-// answered says which reply to a verb the table is a part of.
+// answered sets the reply to a verb that the table is part of.
 func (t *Table) answered(reply *answers.Reply, key string) *Table {
 	t.document, t.reply, t.key = nil, reply, key
 	return t
 }
 
-// Source returns the table that this one shows, with all rows and columns; nil where there is none.
+// Source returns the table that this one shows, with all rows and columns; nil if there is none.
 func (t *Table) Source() *report.Table {
 	if t.document != nil {
 		d := t.document()
@@ -186,21 +186,21 @@ func (t *Table) JSON() []byte {
 }
 
 // Grid is a table of any length of which the browser draws only the rows in view
-// (site/static/tables.js): Row is called for these. It is not changed once it is handed over.
+// (site/static/tables.js): Row is called for these. It is not changed after it is handed over.
 type Grid struct {
 	*Table
 	ID       string
-	Order    string // changes with the rows and their order: scrolling begins anew
-	Selected int    // the row that is picked; -1: none
-	// Mark gives a row's class in app.css; nil: none has one.
+	Order    string // changes with the rows and their order: scrolling starts over
+	Selected int    // the selected row; -1: none
+	// Mark returns a row's class in app.css; nil: no row has one.
 	Mark func(i int) string
 	Code []bool // columns that are code: every blank counts
 	// Language says how the code is coloured, as [Language] does; "": not at all.
 	Language string
-	// Shares gives a row's bars, 0 to 1, by column: -1, or no value, is none. Behind code it is how warm
-	// the ground is. nil: no row has bars.
+	// Shares returns a row's bars, 0 to 1, by column: -1, or no value, is none. For code it is the
+	// background's intensity. nil: no row has bars.
 	Shares func(i int) []float64
-	// Depths are, of a tree, how deep each row is in it, from 1; nil: it is none.
+	// Depths are the depths of a tree's rows, from 1; nil: it is no tree.
 	Depths []int
 }
 
@@ -215,7 +215,7 @@ func (g *Grid) Kind(column int) string {
 	return "number"
 }
 
-// View gives count rows from first on, as far as there are as many.
+// View returns up to count rows from first on.
 func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 	for i := max(first, 0); i < min(first+count, g.Rows); i++ {
 		mark := ""
@@ -232,11 +232,11 @@ func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 }
 
 // MostText is how many bytes of a text are shown. Names of C++ templates have some
-// thousands; others are no names that anybody reads.
+// thousands; nobody reads longer ones.
 const MostText = 8000
 
-// Fit gives text, or the beginning of one that is too long to be shown, and how long
-// it is. Exports have all of it.
+// Fit returns text, or its beginning and its length if it is too long to show. Exports have the
+// whole text.
 func Fit(text string) string {
 	if len(text) <= MostText {
 		return text
@@ -245,7 +245,7 @@ func Fit(text string) string {
 	for !utf8.RuneStart(text[end]) && end > MostText-110 {
 		end--
 	}
-	// What stands for one letter in markup is not cut.
+	// A markup entity is not cut.
 	if amp := strings.LastIndexByte(text[end-10:end], '&'); amp >= 0 {
 		end += amp - 10
 	}

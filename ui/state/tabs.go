@@ -25,8 +25,8 @@ const (
 	numTabs
 )
 
-// tabs says for each tab what it is called, what the URL calls it, and why it has
-// nothing to show for a profile: "" where it has. alone says that it cannot show two runs.
+// tabs contains, for each tab, its name, its slug in the URL, and why it has nothing to show for a
+// profile: "" if it has. alone says that it cannot show two runs.
 var tabs = [numTabs]struct {
 	name, slug string
 	missing    func(*profile.Profile) string
@@ -51,7 +51,7 @@ type TabGroup struct {
 	Tabs []Tab
 }
 
-// TabGroups lists all tabs, in the order in which they stand on the page.
+// TabGroups lists all tabs, in the order of the page.
 func TabGroups() []TabGroup {
 	return []TabGroup{
 		{"Diagnosis", []Tab{TabDiagnosis}},
@@ -84,10 +84,10 @@ func (t Tab) Name() string { return tabs[t].name }
 // Slug names the tab in the URL.
 func (t Tab) Slug() string { return tabs[t].slug }
 
-// Alone says in a sentence that the tab shows one run only; "" where it compares two.
+// Alone says that the tab shows one run only; "" if it compares two.
 func (t Tab) Alone() string { return tabs[t].alone }
 
-// Missing says why the tab has nothing to show for a profile; "" where it has, and while
+// Missing says why the tab has nothing to show for a profile; "" if it has, and while
 // the profile is nil: not there yet.
 func (t Tab) Missing(p *profile.Profile) string {
 	if p == nil {
@@ -96,7 +96,7 @@ func (t Tab) Missing(p *profile.Profile) string {
 	return tabs[t].missing(p)
 }
 
-// TabOf is the tab of a slug; the first one of a slug that is none.
+// TabOf is the tab with a slug; the first tab for an unknown slug.
 func TabOf(slug string) Tab {
 	for i := range tabs {
 		if tabs[i].slug == slug {

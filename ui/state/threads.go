@@ -19,15 +19,15 @@ type Stack string
 
 // The stacks.
 const (
-	PrivateStack  Stack = "private"  // the core's own, as if nobody else stored
+	PrivateStack  Stack = "private"  // the core's own stack, without other cores' stores
 	CoherentStack Stack = "coherent" // the core's own, from which others' stores take lines
-	SharedStack   Stack = "shared"   // that of all cores together
+	SharedStack   Stack = "shared"   // the stack of all cores
 )
 
 // Stacks lists them all.
 func Stacks() []Stack { return []Stack{PrivateStack, CoherentStack, SharedStack} }
 
-// Name is what a choice of stacks says.
+// Name is the text of a choice of stacks.
 func (s Stack) Name() string {
 	return map[Stack]string{PrivateStack: "private", CoherentStack: "private and coherent", SharedStack: "shared by all"}[s]
 }
@@ -40,25 +40,24 @@ func stackOf(text string) Stack {
 	return ""
 }
 
-// Threads is the view of caches of their own and caches that they share, for the
-// cores of a profile at one line size.
+// Threads is the view of private and shared caches, for the cores of a profile at one line size.
 type Threads struct {
 	*profile.Sharing
 	view  *View
 	cores []coreCurves
-	// What was drawn last, which a slider mostly leaves as it is.
+	// The charts drawn last, which a slider usually leaves unchanged.
 	overlaid *Chart
 	stack    Stack // of that
 }
 
-// coreCurves are the miss-ratio curves of one core. Every coherence miss misses in
-// every cache; Lost tells the others apart.
+// coreCurves are the miss-ratio curves of one core. Every coherence miss misses in every cache;
+// lost divides them by depth.
 type coreCurves struct {
 	private, coherent, shared *profile.Curve
 	lost                      *profile.Curve // of coherence misses, by the depth at which they were lost
 }
 
-// Threads gives the view, or nil where the profile has no stacks of threads for the line size.
+// Threads returns the view, or nil if the profile has no stacks of threads for the line size.
 func (v *View) Threads() *Threads {
 	if v.threads != nil {
 		return v.threads
@@ -107,7 +106,7 @@ func (t *Threads) CoreName(core int) string {
 	return "threads " + strings.Join(words, ", ")
 }
 
-// curve is that of a core on one of its stacks.
+// curve is the curve of a core on one of its stacks.
 func (t *Threads) curve(core int, s Stack) *profile.Curve {
 	switch s {
 	case CoherentStack:
@@ -120,10 +119,10 @@ func (t *Threads) curve(core int, s Stack) *profile.Curve {
 
 const nbsp = "\u00a0"
 
-// MostCores is how many cores the charts show at once; the tables have all.
+// MostCores is the most cores that charts show at once; the tables have all.
 const MostCores = 16
 
-// coreColors tell curves apart together with their dashes.
+// coreColors, together with dashes, distinguish curves.
 var coreColors = []string{"level1", "level2", "level3", "ink", "accent", "memory"}
 
 func coreSeries(i int, label string, y []float64) Series {
@@ -197,7 +196,7 @@ func (t *Threads) chart(id, title string, caches []uint64) *Chart {
 	return chart
 }
 
-// leastRatio is what misses in a cache of any size.
+// leastRatio is the miss ratio in a cache of any size.
 func leastRatio(c *profile.Curve) float64 {
 	if c == nil || c.Accesses == 0 {
 		return 1
@@ -205,8 +204,8 @@ func leastRatio(c *profile.Curve) float64 {
 	return c.MissRatio(math.MaxUint64)
 }
 
-// ratios gives the curves' ratios at common capacities: sixteen for each power of two, and where
-// there are fewer, every number of lines. Steps between are in the table.
+// ratios returns the curves' ratios at common capacities: sixteen for each power of two, and every
+// number of lines in small caches. The table has every step.
 func ratios(chart *Chart, curves []*profile.Curve, lineBytes uint64) [][]float64 {
 	const each = 16
 	last := uint64(0)
@@ -250,8 +249,8 @@ func (t *Threads) stackSentence(s Stack) string {
 	return "Each thread has a cache of its own, as if no other thread stored to its lines."
 }
 
-// CurvesTable is every core's misses at powers of two; what is exported has each size at
-// which they change.
+// CurvesTable shows every core's misses at powers of two; exports have each size at which they
+// change.
 func (t *Threads) CurvesTable() *Table {
 	return t.view.once("curves of threads", func() *Table {
 		q := t.view.question("threads").With("curve", "true")
@@ -262,7 +261,7 @@ func (t *Threads) CurvesTable() *Table {
 	})
 }
 
-// about is what the verb threads says by something of one fully associative level.
+// about is the verb threads' answer for one fully associative level.
 func (t *Threads) about(by string, bytes uint64, sharedBy uint32) ask.Question {
 	q := t.view.question("threads").With("by", by)
 	q.Machine.Levels = []hierarchy.Cache{t.level(bytes, sharedBy)}
@@ -277,7 +276,7 @@ func (t *Threads) level(bytes uint64, sharedBy uint32) hierarchy.Cache {
 	return hierarchy.Cache{Name: name, SizeBytes: bytes, LineBytes: t.LineBytes, SharedBy: sharedBy}
 }
 
-// OwnTable tells the misses of a private cache of every core apart, for one size.
+// OwnTable shows the misses of a private cache of every core by cause, for one size.
 func (t *Threads) OwnTable(bytes uint64) *Table {
 	return t.view.once("own "+strconv.FormatUint(bytes, 10), func() *Table {
 		return t.view.table("Misses in a cache of "+Bytes(bytes)+" for each thread", t.about("core", bytes, 0), nil,
@@ -285,7 +284,7 @@ func (t *Threads) OwnTable(bytes uint64) *Table {
 	})
 }
 
-// OwnSentence says what private caches of a size miss because others store.
+// OwnSentence says how many misses of private caches are caused by other cores' stores.
 func (t *Threads) OwnSentence(bytes uint64) string {
 	own := t.OwnTable(bytes).Source()
 	accesses, misses, coherence := sum(own, "accesses"), sum(own, "misses"), sum(own, "coherence")
@@ -366,7 +365,7 @@ func (g Groups) Count() int {
 	return most + 1
 }
 
-// Move puts a core into a group; one that is not there yet is made.
+// Move puts a core into a group, which may be new.
 func (g Groups) Move(core, group int) Groups {
 	if core < 0 || core >= len(g) {
 		return g
@@ -385,8 +384,7 @@ func (g Groups) members() [][]uint32 {
 	return list
 }
 
-// Domains are the threads of each group of several cores, for an analysis that
-// counts what they share.
+// Domains are the threads of each group of several cores, for an analysis of their shared caches.
 func (t *Threads) Domains(g Groups) (domains [][]uint32) {
 	for _, cores := range g.members() {
 		if len(cores) < 2 || len(cores) == len(t.Cores) {
@@ -409,10 +407,10 @@ func (t *Threads) Known(g Groups) bool {
 	})
 }
 
-// unknownGroups is said of groups for which there are no stacks.
+// unknownGroups is shown for groups without stacks.
 const unknownGroups = "This analysis has no stack for these groups: analyse the trace again with them."
 
-// SharedTable is what cores miss in the caches that they share, thread by thread.
+// SharedTable shows the misses of cores in the caches that they share, by thread.
 func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 	return t.view.once("shared "+strconv.FormatUint(bytes, 10)+" "+g.String(), func() *Table {
 		most := 1
@@ -434,10 +432,10 @@ func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 	})
 }
 
-// SharedSentence says what sharing costs or saves.
+// SharedSentence describes the cost or the gain of sharing.
 func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	table, key, alone := t.SharedTable(g, bytes).Source(), "misses", "alone_misses"
-	if g.Count() == len(g) { // nobody shares
+	if g.Count() == len(g) { // no cores share
 		table, key, alone = t.OwnTable(bytes).Source(), "private_misses", "private_misses"
 	}
 	if table == nil {
@@ -454,7 +452,7 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	return text + "with as much for each alone they would miss as often."
 }
 
-// ChangeTable tells why distances on the stack of all differ from private ones.
+// ChangeTable explains why distances on the stack of all cores differ from private ones.
 func (t *Threads) ChangeTable() *Table {
 	return t.view.once("change", func() *Table {
 		caption := "How distances change when threads share a stack"
@@ -466,8 +464,8 @@ func (t *Threads) ChangeTable() *Table {
 	})
 }
 
-// AbsentThreads says which of the threads that share a private cache, as the settings
-// have them, an analysis did not find; "" where it found all.
+// AbsentThreads names the threads in the settings' groups that an analysis did not find; "" if it
+// found all.
 func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
 	text := ""
 	for _, doubt := range answers.AbsentThreads(p, cores) {
@@ -476,7 +474,7 @@ func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
 	return strings.TrimSpace(text)
 }
 
-// missingThreads says why a profile tells nothing of threads.
+// missingThreads explains why a profile has no threads.
 func missingThreads(p *profile.Profile) string {
 	switch {
 	case len(p.Sharing) > 0 || Predictable(p):

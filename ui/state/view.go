@@ -16,14 +16,14 @@ type View struct {
 
 	*Answers
 
-	// Made when they are first asked for.
+	// Computed on first use.
 	communication *Communication
 	threads       *Threads
 	causes        *report.Table // of the misses of each cell of the map of sets
 }
 
-// NewView sums up p for a line size, or for its first one where it has no
-// histogram for lineBytes. It gives nil for a profile without any.
+// NewView summarises p for a line size, or for its first one if it has no histogram for lineBytes.
+// It returns nil for a profile without histograms.
 func NewView(p *profile.Profile, lineBytes uint32) *View {
 	if len(p.Locality) == 0 {
 		return nil
