@@ -16,7 +16,7 @@ type Checkpoint struct {
 	Name   string // of the file, to ask for it
 	Format string
 	Spec   analysis.Spec
-	Size   uint64 // bytes of the file; 0: not known
+	Size   uint64 // bytes of the file; 0: unknown
 	Read   Prefix // of the file
 	State  []byte // of analysis.Runner.Save
 }
@@ -163,7 +163,7 @@ func (e *checkpointError) Unwrap() error { return e.err }
 // or the file was changed.
 type OtherFileError struct {
 	Name string
-	Size uint64 // of the file; 0: not known
+	Size uint64 // of the file; 0: unknown
 	From uint64 // byte before which both are equal
 	Want *Checkpoint
 }

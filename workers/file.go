@@ -23,7 +23,7 @@ type Prefix struct {
 // byte behind the first different block. Read is for one goroutine, the other methods for any.
 type File struct {
 	name string
-	size uint64 // 0: not known
+	size uint64 // 0: unknown
 	file io.Reader
 
 	mu    sync.Mutex

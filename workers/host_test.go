@@ -107,7 +107,7 @@ func (f *fixture) send(m workers.Message) {
 	}
 }
 
-// next gives the next message of one of the types and drops what comes before.
+// next returns the next message of one of the types and drops what comes before.
 func (f *fixture) next(types ...workers.Type) workers.Message {
 	f.t.Helper()
 	for {
@@ -161,7 +161,7 @@ func (f *fixture) failed() string {
 	return m.Problem
 }
 
-// entry gives the only entry of the store.
+// entry returns the only entry of the store.
 func (f *fixture) entry() profile.Entry {
 	f.t.Helper()
 	entries, err := f.store.List()

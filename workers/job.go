@@ -37,7 +37,7 @@ type job struct {
 	opened io.Closer
 	file   *File         // of opened
 	whole  trace.Outline // from the file's index; zero: there is none
-	size   uint64        // of the file; 0: not known
+	size   uint64        // of the file; 0: unknown
 	runner run
 	team   *team // helpers; nil: there are none
 	keeper Keeper

@@ -144,7 +144,7 @@ type Start struct {
 // Progress is the progress of an analysis.
 type Progress struct {
 	Bytes      uint64 // of the file, read so far
-	TotalBytes uint64 // of the file; 0: not known
+	TotalBytes uint64 // of the file; 0: unknown
 	References uint64
 	Lines      uint64
 	Threads    int

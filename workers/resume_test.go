@@ -147,7 +147,7 @@ func TestReadErrorWhileResuming(t *testing.T) {
 	}
 }
 
-// Where the size is not known, a file that ends too early is another one.
+// Where the size is unknown, a file that ends too early is another one.
 func TestResumeWithShorterFile(t *testing.T) {
 	b := din(800_000)
 	f := newFixture(t)

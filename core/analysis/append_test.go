@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// demo gives all rows of a demo, and its program.
+// demo returns all rows of a demo, and its program.
 func demo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
 	t.Helper()
 	file, err := os.Open("../../site/demos/" + name + ".sgt")

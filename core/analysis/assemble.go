@@ -28,7 +28,7 @@ type Plan struct {
 	spec  Spec
 	head  Stretch // what comes before them
 	index chunkIndex
-	lone  bool // threads are told apart, and all stretches are of one
+	lone  bool // threads are distinguished, and all stretches are of one
 }
 
 // headReferences are analysed before the first stretch. There communication finds that the

@@ -110,7 +110,7 @@ func (n *naiveCommunication) dataIndex(of objectID) uint32 {
 	}))
 }
 
-// begin is that of the block of an address, 0 where it is in none.
+// begin is that of the block of an address, 0 if it is in none.
 func (n *naiveCommunication) begin(addr uint64) uint64 {
 	for _, at := range n.where.live {
 		if addr >= at.from && addr < at.from+at.bytes {
@@ -125,7 +125,7 @@ func (n *naiveCommunication) begin(addr uint64) uint64 {
 	return 0
 }
 
-// at gives a granule and refers to it.
+// at returns a granule and refers to it.
 func (n *naiveCommunication) at(g int, number uint64, thread uint32) *naiveGranule {
 	m := n.memory[g][number]
 	if m == nil {
@@ -157,7 +157,7 @@ func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bo
 	return true, transfer
 }
 
-// one gives the thread that a thread is taken for.
+// one returns the thread that a thread is taken for.
 func (n *naiveCommunication) one(thread uint32) uint32 {
 	if !slices.Contains(n.slots, thread) {
 		n.slots = append(n.slots, thread)
@@ -249,7 +249,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	}
 }
 
-// core gives the first thread of those that have a core in common.
+// core returns the first thread of those that have a core in common.
 func (n *naiveCommunication) core(thread uint32) uint32 {
 	if len(n.p.Sharing) > 0 && len(n.p.Totals.Threads) > profile.MaxCores { // which is tested elsewhere
 		for _, c := range n.p.Sharing[0].Cores {

@@ -371,7 +371,7 @@ func TestEventsDisturbNothing(t *testing.T) {
 	}
 }
 
-// Few events among many references are told apart in another way.
+// Few events among many references are distinguished in another way.
 func TestFewEventsDisturbNothing(t *testing.T) {
 	p, steps := tracetest.Multiplication(40)
 	whole := tracetest.Rows(p, steps...)

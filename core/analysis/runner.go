@@ -37,7 +37,7 @@ type Progress struct {
 	References uint64 // analysed so far
 	LeftOut    uint64 // references that were read and left out by kind or thread
 	Lines      uint64 // distinct lines so far, of the first line size
-	Threads    int    // threads seen; 0 where the trace has none
+	Threads    int    // threads seen; 0 if the trace has none
 	BadRecords uint64 // tolerated so far
 	Resuming   bool   // reading again what was analysed before the interruption
 }

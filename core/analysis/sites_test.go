@@ -424,7 +424,7 @@ func (n *naiveSites) access(line trace.Line, addr, bytes uint64, id siteID, of o
 	}
 }
 
-// conflict uses a line in a set-associative cache and tells whether it misses.
+// conflict uses a line in a set-associative cache and reports whether it misses.
 func (n *naiveSites) conflict(c int, line trace.Line, sets, ways uint64) bool {
 	key := [2]uint64{uint64(c), line % sets}
 	at := slices.Index(n.sets[key], line)
@@ -714,7 +714,7 @@ func TestSitesAppend(t *testing.T) {
 	}
 }
 
-// Files of one name in two folders are told apart, wherever the folders lie and
+// Files of one name in two folders are distinguished, wherever the folders lie and
 // however the trace is split.
 func TestSitesOfFilesOfOneName(t *testing.T) {
 	var first *profile.Profile

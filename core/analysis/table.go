@@ -172,7 +172,7 @@ func (s Spec) wanted(program func() *trace.Program) Wanted {
 	return w
 }
 
-// decides is what communication makes up its mind by: nil where it was asked for.
+// decides is what communication makes up its mind by: nil if it was asked for.
 func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 	if !s.isDefault() {
 		return nil

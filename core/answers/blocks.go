@@ -18,7 +18,7 @@ type Blocks struct {
 	System    *blocks.System
 	Solution  *blocks.Solution
 	Work      *blocks.Work
-	Reuse     []blocks.Reuse        // reuse profile of each block; nil: not known
+	Reuse     []blocks.Reuse        // reuse profile of each block; nil: unknown
 	LineBytes uint32                // of Reuse
 	Windows   []blocks.SampledReuse // reuse profiles from samples of executions; may be nil
 	Name      func(string) string   // makes a function's name readable; may be nil

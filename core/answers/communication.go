@@ -17,7 +17,7 @@ type Communication struct {
 	Profile *profile.Profile    // has a Communication
 	Name    func(string) string // makes a function's name readable; may be nil
 
-	sources *profile.Curve // of all transfers of lines; made when it is first asked for
+	sources *profile.Curve // of all transfers of lines; computed on first use
 }
 
 func (c *Communication) data() *profile.Communication { return c.Profile.Communication }

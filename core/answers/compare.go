@@ -94,14 +94,14 @@ func joinOne(a, b report.Table, by report.Key) Compared {
 	return c
 }
 
-// byFunction tells whether each row is one function.
+// byFunction reports whether each row is one function.
 func byFunction(t *report.Table) bool {
 	line := t.Index("line")
 	return t.Key == "functions" || t.Key == "sites" && t.Index("function") >= 0 && t.Index("name") < 0 &&
 		!slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return line >= 0 && row[line].IsNumber() })
 }
 
-// anyPlaceInBoth tells whether a place in the code is in both; what is of no place
+// anyPlaceInBoth reports whether a place in the code is in both; what is of no place
 // has its name in brackets.
 func anyPlaceInBoth(j *report.Joined) bool {
 	return slices.ContainsFunc(j.Rows, func(r report.JoinedRow) bool {
@@ -155,7 +155,7 @@ func (c *Compared) main() string {
 var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true}
 
 // Rank puts the rows first that differ most in the named number, or, where that is "", in the main
-// number of tables that have no order of their own. ok is false where the table has no such number.
+// number of tables that have no order of their own. ok is false if the table has no such number.
 func (c *Compared) Rank(number string) (ok bool) {
 	if number == "" && ranked[c.Key] {
 		number = c.main()

@@ -28,7 +28,7 @@ func multiplied(t *testing.T) *profile.Profile {
 	return r.Finish(profile.State{})
 }
 
-// cells gives a table as programs read it, its head first.
+// cells returns a table as programs read it, its head first.
 func cells(t *testing.T, table report.Table) [][]string {
 	t.Helper()
 	var out bytes.Buffer

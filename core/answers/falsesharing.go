@@ -161,7 +161,7 @@ func (c *Communication) FalseSharing() report.Table {
 	return t
 }
 
-// Worst describes the false sharing that is ranked first; "" where there is none.
+// Worst describes the false sharing that is ranked first; "" if there is none.
 func (c *Communication) Worst() string {
 	list, _ := c.FalseFindings()
 	if len(list) == 0 {

@@ -75,7 +75,7 @@ func Ways(n uint64) report.Value {
 	return report.Count(n)
 }
 
-// known is a number for which 0 means that it is not known.
+// known is a number for which 0 means that it is unknown.
 func known(x float64) report.Value { return knownBy(x, x != 0) }
 
 // knownBy is a number, if it is known.

@@ -98,7 +98,7 @@ func ProgramPlaces(p *trace.Program) func(loops.Reference) *profile.Site {
 type Where struct {
 	Function    string
 	File        string
-	First, Last uint32 // lines; 0: not known
+	First, Last uint32 // lines; 0: unknown
 }
 
 // Where returns the source location of a loop. It consists of the function of its first reference whose function is

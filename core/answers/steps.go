@@ -50,7 +50,7 @@ type knee struct {
 	To    float64 // miss ratio at Lines
 }
 
-// cliff tells whether a few lines make the fall: at most a 64th of the capacity.
+// cliff reports whether a few lines make the fall: at most a 64th of the capacity.
 func (k knee) cliff() bool { return k.Lines-k.Below <= cliffWidth(k.Lines) }
 
 // cliffWidth and slopeWidth are how far below a capacity a fall that ends there
@@ -121,7 +121,7 @@ func (k *knee) tighten(c *profile.Curve) {
 	}
 }
 
-// nearKnee tells whether a fall overlaps one of the others, or continues it: a
+// nearKnee reports whether a fall overlaps one of the others, or continues it: a
 // gradual curve is not made of steps.
 func nearKnee(others []knee, k knee) bool {
 	for _, o := range others {

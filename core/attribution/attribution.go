@@ -98,7 +98,7 @@ type bin struct {
 	mean  float64 // of their distances
 }
 
-// New prepares to attribute the misses of p. ok is false where it tells no sites.
+// New prepares to attribute the misses of p. ok is false if it tells no sites.
 func New(p *profile.Profile) (r *Ranker, ok bool) {
 	if p.Sites == nil || p.LocalityAt(p.Sites.LineBytes) == nil {
 		return nil, false

@@ -58,5 +58,5 @@ func (s *System) Rational() ([]*big.Rat, error) {
 	return visits, nil
 }
 
-// AllWhole tells whether all counts are whole numbers, proven to be the solution.
+// AllWhole reports whether all counts are whole numbers, proven to be the solution.
 func (c *Solution) AllWhole() bool { return !slices.Contains(c.Whole, false) }

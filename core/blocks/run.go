@@ -30,7 +30,7 @@ type Profile struct {
 // its length and then its members, and a string is its length and then its bytes.
 //
 //	version    1, or 2 where there is a profile
-//	bytes of the program, 0 where it is left out, and then
+//	bytes of the program, 0 if it is left out, and then
 //	  list of modules, each: name; list of what was missed: what; why; count
 //	  list of (functions, module), of functions in order
 //	  the tables of all modules as of one, as the body of a MODL frame of package sgt

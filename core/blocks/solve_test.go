@@ -71,7 +71,7 @@ func drawSystem(t *rapid.T) *System {
 }
 
 // naive solves the whole program at once, by Gauss' elimination over the blocks that
-// are reached; nil where there is no solution, or one below 0.
+// are reached; nil if there is no solution, or one below 0.
 func naive(s *System) []*big.Rat {
 	p := s.program
 	n := len(p.Blocks)
@@ -149,7 +149,7 @@ func naive(s *System) []*big.Rat {
 	return x
 }
 
-// hasUnknown tells whether a branch without weights is reached.
+// hasUnknown reports whether a branch without weights is reached.
 func hasUnknown(err error) bool {
 	return strings.Contains(err.Error(), "its successors are unknown")
 }
@@ -531,7 +531,7 @@ func TestEditsAreSolvedAgain(t *testing.T) {
 	})
 }
 
-// A profile's weights count, and what it does not tell is not known.
+// A profile's weights count, and what it does not tell is unknown.
 func TestProfile(t *testing.T) {
 	s, err := FromProfile(nest(2), [][]uint64{nil, {10, 1}, {1000, 10}})
 	if err != nil {

@@ -87,7 +87,7 @@ func CompleteLatencies(h hierarchy.Hierarchy, p *pipeline.Processor) (hierarchy.
 		" (add latency=CYCLES to a level, and memory=latency=CYCLES)")}
 }
 
-// describedLatency returns the latency of a level of a processor's description, 0 where it
+// describedLatency returns the latency of a level of a processor's description, 0 if it
 // has none.
 func describedLatency(p *pipeline.Processor, depth int, memory bool) float64 {
 	switch {

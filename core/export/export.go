@@ -21,7 +21,7 @@ type Export struct {
 	Title    string   // the trace's name
 	Warnings []string // about everything that is written
 
-	asked  *Question                 // nil where nobody asked about a hierarchy
+	asked  *Question                 // nil if nobody asked about a hierarchy
 	levels []attribution.Attribution // whose the misses of each level are
 }
 
@@ -160,7 +160,7 @@ func (x *Export) answer(q ask.Question) (*report.Document, error) {
 	}
 	q.Machine = x.asked.Hierarchy
 	d, err := x.Run.Answer(q)
-	if err != nil && q.Verb.Machine == ask.SomeCaches { // these caches are not known, the rest may be
+	if err != nil && q.Verb.Machine == ask.SomeCaches { // these caches are unknown, the rest may be
 		q.Machine = hierarchy.Hierarchy{}
 		return x.Run.Answer(q)
 	}

@@ -19,7 +19,7 @@ type Report struct {
 	Facts    []report.Fact
 	Warnings []string
 	Profile  *profile.Profile
-	Asked    *Question      // nil where nobody asked about a hierarchy
+	Asked    *Question      // nil if nobody asked about a hierarchy
 	Places   []report.Table // of places in the code and of data, worst first
 	First    []Section      // before all the rest
 	Sections []Section      // about anything else

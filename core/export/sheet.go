@@ -38,13 +38,13 @@ type Event struct {
 	Text string // for people: "misses of L1"
 }
 
-// Entry is one source location. Texts are "" if they are not known.
+// Entry is one source location. Texts are "" if they are unknown.
 type Entry struct {
 	Function     string
 	Symbol       string // the function's name for the linker
 	File         string
 	Line, Column uint32
-	PC           uint64 // 0: not known
+	PC           uint64 // 0: unknown
 	Module       string
 	Offset       uint64 // of the PC in the module
 	Kind         string // of reference: "load"
@@ -54,7 +54,7 @@ type Entry struct {
 	Counts []uint64 // of Sheet.Events
 }
 
-// Name returns the function, or the address if it is not known.
+// Name returns the function, or the address if it is unknown.
 func (e *Entry) Name() string {
 	switch {
 	case e.Function != "":

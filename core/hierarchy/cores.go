@@ -252,7 +252,7 @@ type coreGroup struct{ domain, core int }
 // groupsOf divides the cores into groups of sharedBy cores, each of which has a domain.
 // Consecutive cores share a cache where the profile has their domain; otherwise the
 // domains of the profile decide. Fewer than sharedBy cores may remain: they share the
-// last cache. ok is false where the profile lacks a domain.
+// last cache. ok is false if the profile lacks a domain.
 func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
 	n := int(min(uint64(max(sharedBy, 1)), uint64(len(s.Cores))))
 	grouped := make([]bool, len(s.Cores))

@@ -18,7 +18,7 @@ import (
 type toolchain struct {
 	version             string
 	clang, clangxx, opt string
-	flang               string // "" where it is not there
+	flang               string // "" if it is not there
 	openMP              string // folder of its runtime library
 	stub, coverage      string
 }

@@ -206,7 +206,7 @@ func (f *function) property(c *cursor) {
 	}
 }
 
-// readType gives a type, its text, and no value yet.
+// readType returns a type, its text, and no value yet.
 func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
 	c.space()
 	from := c.at

@@ -36,7 +36,7 @@ const arrayA, arrayB, arrayC = 0x10000000, 0x20000000, 0x30000000
 var kernels = []struct {
 	name string
 	run  func(c *code, n uint64)
-	// Leaves of the tree, whatever n: with entries of blocks, and without; 0: not known.
+	// Leaves of the tree, whatever n: with entries of blocks, and without; 0: unknown.
 	leaves, plain int
 }{
 	{"gemm", gemm, 9, 4},

@@ -45,7 +45,7 @@ func naive(t *Tree) (rows []row) {
 	return rows
 }
 
-// rowsIn gives the rows of a batch.
+// rowsIn returns the rows of a batch.
 func rowsIn(b *trace.Batch) []row {
 	all := make([]row, b.Len())
 	for i := range all {

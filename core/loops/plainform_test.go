@@ -91,7 +91,7 @@ func (p *Plain) running(dst []byte) []byte {
 	return append(dst, p.deltas...)
 }
 
-// Form gives the plain form of the rows so far.
+// Form returns the plain form of the rows so far.
 func (p *Plain) Form() (form []byte) {
 	uv := func(v uint64) { form = binary.AppendUvarint(form, v) }
 	uv(2)
@@ -119,7 +119,7 @@ func (p *Plain) Form() (form []byte) {
 	return p.running(append(form, p.done...))
 }
 
-// ReadPlain gives the rows of a plain form, in a batch with all columns.
+// ReadPlain returns the rows of a plain form, in a batch with all columns.
 func ReadPlain(form []byte) (*trace.Batch, error) {
 	bad := false
 	uv := func() uint64 {

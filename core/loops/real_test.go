@@ -95,7 +95,7 @@ func comesBack(t *testing.T, path string) {
 	}
 }
 
-// equal tells whether rows are as they were; those without sites got some.
+// equal reports whether rows are as they were; those without sites got some.
 func equal(a, b *trace.Batch) bool {
 	return slices.Equal(a.Addr, b.Addr) && slices.Equal(a.Bytes, b.Bytes) && slices.Equal(a.Kind, b.Kind) &&
 		slices.Equal(a.Thread, b.Thread) && slices.Equal(a.PC, b.PC) && (b.Site == nil || slices.Equal(a.Site, b.Site)) && alikeArgs(a.Arg, b.Arg)

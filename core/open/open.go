@@ -127,7 +127,7 @@ func (t *Trace) Container() *sgt.Reader {
 }
 
 // Mover returns the reader of a trace that is our own container and not compressed again, so that its
-// chunks are at their offsets in the file; else nil.
+// chunks are at their offsets in the file; otherwise nil.
 func (t *Trace) Mover() trace.Mover {
 	if r := t.Container(); r != nil && len(t.packings) == 0 {
 		return r

@@ -128,7 +128,7 @@ func wanted(t testing.TB, times int) *trace.Batch {
 	return b
 }
 
-// isPrefix tells whether got is the beginning of want.
+// isPrefix reports whether got is the beginning of want.
 func isPrefix(got, want *trace.Batch) bool {
 	if got.Len() > want.Len() {
 		return false

@@ -191,7 +191,7 @@ func (z *lz4Reader) Read(p []byte) (int, error) {
 type lastWord struct {
 	reader io.Reader
 	word   [4]byte
-	again  []byte // read these before the rest, once more
+	again  []byte // read these before the rest, again
 }
 
 func (l *lastWord) Read(p []byte) (int, error) {

@@ -171,7 +171,7 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 		}
 		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.gives(pieces, of, in.Uses[0], w) })
 		if at < 0 {
-			return Wait{Op: op}, known // of a getelementptr; where a load's address is from is not known
+			return Wait{Op: op}, known // of a getelementptr; where a load's address is from is unknown
 		}
 		if base = (Wait{Op: of.Waits[at].Op, Before: of.Waits[at].Before}); base.Before > 0 {
 			return base, true

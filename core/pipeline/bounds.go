@@ -53,7 +53,7 @@ func (b *Body) Steady() Steady {
 // holds up what is behind it in the window of W micro-ops until its value is there,
 // together with the other misses there. An iteration of M micro-ops with n misses, which wait for
 // Λ cycles in all, has n·W/M of them in the window at a time, and takes Λ/(n·W/M) cycles;
-// Λ where there is none beside it (T. Karkhanis and J. Smith, A first-order superscalar
+// Λ if there is none beside it (T. Karkhanis and J. Smith, A first-order superscalar
 // processor model, ISCA 2004, on long data cache misses).
 func (b *Body) missBound() float64 {
 	n, waits := 0.0, 0.0
@@ -425,7 +425,7 @@ func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
 	}
 }
 
-// karp is the largest mean of a cycle; false where there is no cycle. Ways from
+// karp is the largest mean of a cycle; false if there is no cycle. Ways from
 // anywhere of exactly k arcs are enough, for k up to the number of vertices.
 func (r *rounds) karp() (mean float64, found bool) {
 	n := r.size

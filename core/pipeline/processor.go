@@ -121,10 +121,10 @@ type Processor struct {
 	ISA         string // "x86-64", "aarch64", ""
 	Source      string // where the numbers are from
 	Notes       []string
-	ClockGHz    float64 // 0: not known
+	ClockGHz    float64 // 0: unknown
 	Dispatch    int     // micro-ops that enter the core a cycle
-	Window      int     // micro-ops that are in it at a time, waiting or done (the reorder buffer); 0: not known
-	Scheduler   int     // of these, how many can wait for values; 0: not known
+	Window      int     // micro-ops that are in it at a time, waiting or done (the reorder buffer); 0: unknown
+	Scheduler   int     // of these, how many can wait for values; 0: unknown
 	Ports       []string
 	Fuses       Fusion
 	Overlaps    bool    // lines come to the first level while loads and stores use it
@@ -228,7 +228,7 @@ func (p *Processor) Cost(k Key) (Cost, bool) {
 	return c, found
 }
 
-// has tells whether the description gives a class a cost, for any type.
+// has reports whether the description gives a class a cost, for any type.
 func (p *Processor) has(class Class) bool {
 	return slices.ContainsFunc(p.keys, func(k Key) bool { return k.Class == class })
 }

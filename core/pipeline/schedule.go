@@ -147,7 +147,7 @@ func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 	return at, true
 }
 
-// place takes ports for all micro-ops of an operation that starts in a cycle; false where
+// place takes ports for all micro-ops of an operation that starts in a cycle; false if
 // one finds none. A micro-op that finds its ports taken may start later than the first, as
 // long as one starts now; one that waits for others of its operation does anyway.
 func (s *scheduler) place(op, cycle uint32) bool {

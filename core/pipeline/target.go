@@ -23,7 +23,7 @@ func (l *layout) shape(typ string) shape {
 	return s
 }
 
-// isX86 tells whether code is for an x86, be it known which.
+// isX86 reports whether code is for an x86, be it known which.
 func (l *layout) isX86() bool { return l.p.ISA == x86 || l.target&trace.X86 != 0 }
 
 // isLibrary tells the intrinsics that are calls of the mathematical library where the code's
@@ -217,7 +217,7 @@ func (l *layout) addendOf(i int) int {
 	return 2
 }
 
-// productAndSum is a multiply-add where there is no such instruction: its third operand only
+// productAndSum is a multiply-add if there is no such instruction: its third operand only
 // the sum waits for, and what it hands on to another sum is there as soon as a sum's.
 func (p *Processor) productAndSum(of shape) (c Cost, ok bool) {
 	product, ok1 := p.cost(FMul, of)

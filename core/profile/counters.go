@@ -64,7 +64,7 @@ type BlockCounters struct {
 // by datatype.
 type Tally struct {
 	Kind  TallyKind
-	Name  string // opcode, callee ("*": through a pointer), or datatype ("": not known)
+	Name  string // opcode, callee ("*": through a pointer), or datatype ("": unknown)
 	Lanes uint32 // of vectors
 	Size  uint32 // bits of a vector's elements; bytes of a load or store, 0: they differ
 	Count uint64

@@ -46,7 +46,7 @@ type SampledSize struct {
 	Threshold uint64 // of the lines that were kept in the end, as in Sampled
 	Analysed  uint64 // line accesses that the analysis looked up or counted
 	Samples   uint64 // those that the estimate is from
-	Lines     uint64 // distinct lines among them; 0: not known
+	Lines     uint64 // distinct lines among them; 0: unknown
 	Censored  uint64 // of TimeSample: samples whose line was not used again
 	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache
 	// of SiteBinFrom(i) lines; the last is also that of all larger caches. nil: the sample is

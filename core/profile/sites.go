@@ -49,10 +49,10 @@ const MaxCapacities = 8
 // tables do not list.
 const NoSite = ^uint32(0)
 
-// Site is one instruction that makes references. Texts are "" if they are not known.
+// Site is one instruction that makes references. Texts are "" if they are unknown.
 type Site struct {
 	Number   uint32 // in the trace's tables, or NoSite
-	PC       uint64 // 0: not known
+	PC       uint64 // 0: unknown
 	Module   string // file that contains the PC, without its folder
 	Offset   uint64 // of the PC in it
 	Function string
@@ -201,7 +201,7 @@ func (k ObjectKind) String() string { return objectNames[k] }
 type DataObject struct {
 	Kind     ObjectKind
 	Number   uint32 // in the trace's tables: of the allocating site, or of the variable; or NoSite
-	Name     string // of the variable; "" if it is not known
+	Name     string // of the variable; "" if it is unknown
 	Function string // that allocates, or that contains the variable
 	File     string // of the allocation or declaration, named as in Site
 	Line     uint32

@@ -70,7 +70,7 @@ type Store interface {
 	List() ([]Entry, error)
 	// Rename changes an entry's name.
 	Rename(key, name string) error
-	// Usage returns the number of bytes in use and the quota; 0: not known.
+	// Usage returns the number of bytes in use and the quota; 0: unknown.
 	Usage() (used, quota uint64, err error)
 }
 

@@ -67,7 +67,7 @@ type JoinedRow struct {
 	A, B []Value // of Joined.Cells; [None] where the table has no such row or column
 }
 
-// Difference is B - A of a cell, exact for counts; [None] where there is none.
+// Difference is B - A of a cell, exact for counts; [None] if there is none.
 func (r *JoinedRow) Difference(cell int) Value { return Difference(r.A[cell], r.B[cell]) }
 
 // Change is the difference as a share of A.
@@ -126,7 +126,7 @@ func (j *Joined) rows(t *Table, in Side) []JoinedRow {
 	return list
 }
 
-// pick gives the cells of a row of t in these columns.
+// pick returns the cells of a row of t in these columns.
 func (t *Table) pick(row []Value, columns []Column) []Value {
 	cells := nones(len(columns))
 	for i := range columns {
@@ -179,7 +179,7 @@ func nameOf(name []Value) string {
 	return string(b)
 }
 
-// rises tells whether the names of rows are in ascending order, none twice.
+// rises reports whether the names of rows are in ascending order, none twice.
 func rises(rows []JoinedRow) bool {
 	for i := 1; i < len(rows); i++ {
 		if compareNames(rows[i-1].Name, rows[i].Name) >= 0 {

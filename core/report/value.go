@@ -62,7 +62,7 @@ func brief(list string) string {
 // Count is a whole number, shown exactly.
 func Count(n uint64) Value { return Value{kind: countKind, count: n} }
 
-// Known is a count for which 0 means that it is not known.
+// Known is a count for which 0 means that it is unknown.
 func Known(n uint64) Value {
 	if n == 0 {
 		return None()

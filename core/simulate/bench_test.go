@@ -69,7 +69,7 @@ func benchmarkParts(b *testing.B, parts []*trace.Batch, caches ...string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// inMemory gives the beginning of a large trace, cut in batches.
+// inMemory returns the beginning of a large trace, cut in batches.
 func inMemory(b *testing.B, name string) (parts []*trace.Batch) {
 	text := tracetest.RealText(b, name, 32<<20)
 	r, err := open.Open(name, bytes.NewReader(text), open.Options{})

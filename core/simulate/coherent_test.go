@@ -37,7 +37,7 @@ func kernel(t interface{ Fatal(...any) }, name string) *trace.Batch {
 	return b
 }
 
-// analysed gives the stacks of a trace's threads at lines of 64 bytes.
+// analysed returns the stacks of a trace's threads at lines of 64 bytes.
 func analysed(t interface{ Fatal(...any) }, b *trace.Batch, cores [][]uint32) *profile.Profile {
 	spec := analysis.Spec{Analyses: analysis.Locality | analysis.Sets | analysis.Sharing, Cores: cores}
 	run, err := analysis.NewRunner(spec, tracetest.NewReader(b, 100))
@@ -96,7 +96,7 @@ func privateCache(sets, ways uint64) hierarchy.Cache {
 	return c
 }
 
-// drawLines gives references of up to 16 threads to a few lines, which meet in few
+// drawLines returns references of up to 16 threads to a few lines, which meet in few
 // sets or in many.
 func drawLines(t *rapid.T) (b *trace.Batch, cores [][]uint32) {
 	b = trace.NewBatch(0)

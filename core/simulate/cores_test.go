@@ -30,7 +30,7 @@ func drawShared(t *rapid.T, h hierarchy.Hierarchy) {
 	}
 }
 
-// withThreads gives references to threads, numbered by their first one, a few in a
+// withThreads returns references to threads, numbered by their first one, a few in a
 // row to each.
 func withThreads(t *rapid.T, b *trace.Batch, most int) (threads int) {
 	b.NeedThread()

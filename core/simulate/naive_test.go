@@ -203,7 +203,7 @@ func (d data) part(addr, bytes uint64) data {
 	return found
 }
 
-// demand gives the words of a run of bytes from level i on.
+// demand returns the words of a run of bytes from level i on.
 func (n *naive) demand(i int, addr, bytes uint64) (words data, dirty bool) {
 	if i == len(n.levels) {
 		n.memory.Reads++
@@ -554,7 +554,7 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 }
 
 // above calls for the lines of a run of bytes in a cache of level i and those above
-// it, and tells whether there was one.
+// it, and reports whether there was one.
 func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
 	for k := i; k >= 0; k-- {
 		for _, l := range n.caches[k] {

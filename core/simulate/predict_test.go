@@ -44,7 +44,7 @@ func TestExactPredictions(t *testing.T) {
 	})
 }
 
-// drawExclusive gives levels of as many sets, the lower ones exclusive, that a
+// drawExclusive returns levels of as many sets, the lower ones exclusive, that a
 // set table answers for.
 func drawExclusive(t *rapid.T) (h hierarchy.Hierarchy) {
 	line := rapid.SampledFrom([]uint32{8, 16, 32}).Draw(t, "line")

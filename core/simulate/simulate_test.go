@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawHierarchy gives one to three small levels that go together.
+// drawHierarchy returns one to three small levels that go together.
 func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 	largest := uint32(0)
 	for i := range rapid.IntRange(1, 3).Draw(t, "levels") {
@@ -46,7 +46,7 @@ func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// drawBatch gives references to a few hundred bytes, some of which cross lines.
+// drawBatch returns references to a few hundred bytes, some of which cross lines.
 func drawBatch(t *rapid.T) *trace.Batch {
 	reach := rapid.SampledFrom([]uint64{64, 400, 4000}).Draw(t, "reach")
 	b := trace.NewBatch(0)

@@ -45,7 +45,7 @@ func (m *Plain) Distances(lines []trace.Line, _ []uint32) {
 	}
 }
 
-// moveToFront gives the place that a key had, or the number of places.
+// moveToFront returns the place that a key had, or the number of places.
 func moveToFront(set []trace.Line, key trace.Line) int {
 	carry := key
 	for i, here := range set {

@@ -9,7 +9,7 @@ func (m *Sets) Stamp(all bool) {
 // Follow has the lists of recency follow accesses, or falls, unless all lines are stamped.
 func (m *Sets) Follow(accesses bool) { m.switchTo(accesses || m.exact.stamped) }
 
-// Stamps tells whether all lines are stamped.
+// Stamps reports whether all lines are stamped.
 func (m *Sets) Stamps() (all bool) { return m.exact.stamped }
 
 // FewNumbers has the moves numbered anew, again and again.

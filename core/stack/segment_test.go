@@ -69,7 +69,7 @@ func (s *Segment) touched(line trace.Line) bool {
 	return slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == stacktest.Event{Op: stack.AccessOp, Line: line} })
 }
 
-// Append gives the segment of both.
+// Append returns the segment of both.
 func (s *Segment) Append(t TB, next *Segment) *Segment {
 	t.Helper()
 	r, err := stack.NewBelow(s.numbers, s.state)

@@ -105,7 +105,7 @@ func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 	}
 }
 
-// cuts gives random batch lengths that sum to n.
+// cuts returns random batch lengths that sum to n.
 func cuts(rng *rand.Rand, n int) (lengths []int) {
 	for n > 0 {
 		length := min(n, 1+rng.IntN(1+rng.IntN(3000)))

@@ -27,7 +27,7 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// namesAndWanted gives the name and the wanted one by path.
+// namesAndWanted returns the name and the wanted one by path.
 func namesAndWanted(pairs ...string) map[string][2]string {
 	var paths []string
 	for i := 0; i < len(pairs); i += 2 {

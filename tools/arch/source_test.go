@@ -101,5 +101,5 @@ func sources(t *testing.T) []source {
 	return list
 }
 
-// under tells whether dir is folder or below it.
+// under reports whether dir is folder or below it.
 func under(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }

@@ -374,7 +374,7 @@ func TestSQLite(t *testing.T) {
 	}
 }
 
-// sqlite gives the folder of the amalgamation, which is downloaded if need be.
+// sqlite returns the folder of the amalgamation, which is downloaded if need be.
 func sqlite(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("go", "mod", "download", "-json", "github.com/mattn/go-sqlite3@v1.14.28")

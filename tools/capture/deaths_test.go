@@ -121,7 +121,7 @@ func TestThreadsThatBeginLate(t *testing.T) {
 }
 
 // TestAlternateStacks: the trace is written even from a short one of the program's,
-// and a handler that asks for one where there is none has as much room as without us.
+// and a handler that asks for one if there is none has as much room as without us.
 func TestAlternateStacks(t *testing.T) {
 	program := play(t, "deaths.c")
 	wantDeath(t, "short stack", run(t, nil, program, "short stack"), syscall.SIGTERM)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// isOwn tells whether a file belongs to the user.
+// isOwn reports whether a file belongs to the user.
 func isOwn(info fs.FileInfo) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(owner.Uid) == os.Getuid()

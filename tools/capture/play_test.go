@@ -94,7 +94,7 @@ var compilers = sync.OnceValue(func() (found []string) {
 	return found
 })
 
-// newestClang is a clang to test with; the test is skipped where there is none.
+// newestClang is a clang to test with; the test is skipped if there is none.
 func newestClang(t *testing.T) string {
 	t.Helper()
 	all := compilers()
@@ -202,7 +202,7 @@ type traced struct {
 	err    error
 }
 
-// read gives all rows of a trace.
+// read returns all rows of a trace.
 func read(t *testing.T, file string, kinds trace.Kinds) *traced {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -215,7 +215,7 @@ func read(t *testing.T, file string, kinds trace.Kinds) *traced {
 	return &traced{Batch: all, header: r.Header(), ending: r.Ending(), err: err}
 }
 
-// trace gives all rows of a run's trace, which must be whole.
+// trace returns all rows of a run's trace, which must be whole.
 func (o *outcome) trace(t *testing.T, kinds trace.Kinds) *traced {
 	t.Helper()
 	got := read(t, filepath.Join(o.dir, "out.sgt"), kinds)

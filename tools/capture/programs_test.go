@@ -45,7 +45,7 @@ func plainCompile(t *testing.T, compiler string, args ...string) {
 	}
 }
 
-// compilerFor gives the driver that compiles a file, "" if it is not installed.
+// compilerFor returns the driver that compiles a file, "" if it is not installed.
 func compilerFor(clang, source string) string {
 	name := filepath.Base(clang)
 	switch filepath.Ext(source) {
@@ -63,7 +63,7 @@ func compilerFor(clang, source string) string {
 
 var openMP sync.Map // whether a compiler has it
 
-// hasOpenMP tells whether a compiler finds its OpenMP library.
+// hasOpenMP reports whether a compiler finds its OpenMP library.
 func hasOpenMP(t *testing.T, compiler string) bool {
 	if has, known := openMP.Load(compiler); known {
 		return has.(bool)
@@ -161,7 +161,7 @@ func countsOf(rows *traced) map[string]uint64 {
 	return counts
 }
 
-// coverage gives the same counts from clang's sanitizer coverage.
+// coverage returns the same counts from clang's sanitizer coverage.
 func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 {
 	t.Helper()
 	object, counters, program := filepath.Join(dir, "c.o"), filepath.Join(dir, "counters.o"), filepath.Join(dir, "covered")

@@ -59,7 +59,7 @@ func (c *counter) add(path string, n int) {
 	c.bytes[path] += n
 }
 
-// passed gives the bytes so far, by path.
+// passed returns the bytes so far, by path.
 func (c *counter) passed() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ func (p *tab) open() {
 	p.ready()
 }
 
-// inWorker evaluates an expression in the workers that are there, and tells whether
+// inWorker evaluates an expression in the workers that are there, and reports whether
 // there was one.
 func (p *tab) inWorker(expression string) (done bool) {
 	p.t.Helper()

@@ -245,7 +245,7 @@ func (p *tab) wait(what, expression string) {
 	}
 }
 
-// text is what an element says, its parts apart by single spaces; "" where it
+// text is what an element says, its parts apart by single spaces; "" if it
 // is not.
 func (p *tab) text(selector string) string {
 	p.t.Helper()

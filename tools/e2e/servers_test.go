@@ -83,7 +83,7 @@ func serverName(conn net.Conn, from io.Reader) (name string) {
 	return name
 }
 
-// received gives how each connection so far began.
+// received returns how each connection so far began.
 func (d *decoy) received() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -62,7 +62,7 @@ func (p *tab) said(words string) {
 	p.wait("“"+words+"” is announced", `document.getElementById("live").textContent.replace(/[\u00a0\u202f]/g, " ").includes(`+quote(words)+`)`)
 }
 
-// inked tells whether anything is drawn on each canvas of an element.
+// inked reports whether anything is drawn on each canvas of an element.
 const inked = `Array.from(document.querySelectorAll(%s), (canvas) => {
 	const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
 	return new Set(new Uint32Array(pixels.buffer)).size > 3;

@@ -21,7 +21,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// realTrace is the trace of sort, or lackeyTrace where there is none.
+// realTrace is the trace of sort, or lackeyTrace if there is none.
 func realTrace(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("STACKGLASS_DATA")

@@ -33,7 +33,7 @@ func toView(slug string) string {
 	return `(() => { const at = new URLSearchParams(location.hash.slice(1)); at.set("view", ` + quote(slug) + `); location.hash = at; })()`
 }
 
-// inView is a script that tells whether a view of the result is the one that is chosen.
+// inView is a script that reports whether a view of the result is the one that is chosen.
 func inView(slug string) string {
 	return `document.querySelector("#tab-` + slug + `")?.ariaCurrent === "page"`
 }

@@ -145,7 +145,7 @@ func (w *watch) await(part string, want int) (n int) {
 	}
 }
 
-// workersOf gives the workers of a kind that are there.
+// workersOf returns the workers of a kind that are there.
 func (w *watch) workersOf(kind string) (list []context.Context) {
 	w.attached.Wait()
 	w.mu.Lock()

@@ -113,7 +113,7 @@ func (p *program) arguments(out string) []string {
 	return append(list, "-o", out, "-lm")
 }
 
-// run gives the trace of a run with so many threads.
+// run returns the trace of a run with so many threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
 // runAgain is run, with a number that tells runs apart. All runs have the same things in the

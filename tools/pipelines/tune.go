@@ -151,7 +151,7 @@ func independent(code string) string {
 }
 
 // chained writes an instruction many times, each with the result of the one before as its
-// first operand; "" where they lie in different kinds of registers.
+// first operand; "" if they lie in different kinds of registers.
 func chained(code string) string {
 	at := operands(code)
 	if len(at) == 0 {

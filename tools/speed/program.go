@@ -39,7 +39,7 @@ func newProgram(name, kind string) *program {
 // file is the program's name in names of files.
 func (p *program) file() string { return strings.ReplaceAll(p.name, " ", "-") }
 
-// inTab tells whether the tab runs the program, too.
+// inTab reports whether the tab runs the program, too.
 func (p *program) inTab() bool {
 	return slices.Contains([]string{"interpreter", "join", "team of 4"}, p.name)
 }

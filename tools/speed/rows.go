@@ -36,7 +36,7 @@ var groups = map[string]func(p *program) bool{
 	"threads, demo":  func(p *program) bool { return p.name == "team of 4" || p.kind == "demo" },
 }
 
-// traced tells whether all questions are asked of a program.
+// traced reports whether all questions are asked of a program.
 func (p *program) traced() bool { return p.kind != "memory" && p.kind != "demo" }
 
 func cpu(c cost) float64   { return c.cpu }

@@ -40,7 +40,7 @@ import (
 // Analysis follows the calls of each thread.
 type Analysis struct {
 	program func() *trace.Program
-	segment bool // there is something before, which is not known
+	segment bool // there is something before, which is unknown
 	gone    bool // given up: calls are nested too deep
 	code    code
 	counts  counts

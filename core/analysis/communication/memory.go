@@ -23,7 +23,7 @@ type memory struct {
 		number uint64
 		page   uint32
 	}
-	linesOf arena[uint32] // of each page: 1 + the number of each line, 0 where there is none yet
+	linesOf arena[uint32] // of each page: 1 + the number of each line, 0 if there is none yet
 
 	tallies []tally  // from 1 on
 	tallyAt []uint32 // numbers of tallies by the hash of their keys, a power of two; 0: none

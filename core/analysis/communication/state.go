@@ -40,7 +40,7 @@ func (f *form) slot(v *uint32) {
 
 // site codes 0, or 1 + a slot.
 func (f *form) site(v *uint32) {
-	var code uint32 // 0: none, 1: a site that is not known, 2 + index
+	var code uint32 // 0: none, 1: a site that is unknown, 2 + index
 	if *v != 0 {
 		code = f.sites.Code(*v-1) + 2
 	}

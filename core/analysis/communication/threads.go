@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-const mostThreads = profile.MaxThreads // told apart; the others share the last slot
+const mostThreads = profile.MaxThreads // distinguished; the others share the last slot
 
 // threads assigns slots in the order of first references.
 type threads struct {

@@ -275,7 +275,7 @@ type siteless struct {
 	large [trace.NumKinds]uint64              // bytes of larger ones
 }
 
-const maxSize = 64 // the most bytes of a reference that are told apart
+const maxSize = 64 // the most bytes of a reference that are distinguished
 
 func (s *siteless) add(b *trace.Batch) {
 	sizes := b.Bytes[:len(b.Kind)]

@@ -68,7 +68,7 @@ func capacitiesOf(l *profile.Locality) (list []uint64) {
 	return list
 }
 
-// covered tells whether the interval at a capacity holds the truth, or the estimate is
+// covered reports whether the interval at a capacity holds the truth, or the estimate is
 // off by a fifth at most, and whether it holds it.
 func covered(truth, l *profile.Locality, size *profile.SampledSize, capacity uint64) (ok, in bool) {
 	want, got := float64(curve(truth).Misses(capacity)), float64(curve(l).Misses(capacity))

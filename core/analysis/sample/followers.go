@@ -57,7 +57,7 @@ type kept struct {
 	options   Options
 	lineBytes uint32          // of sites and communication
 	done      uint64          // references
-	sites     *sites.Analysis // nil where they are not asked for; it takes all references
+	sites     *sites.Analysis // nil if they are not asked for; it takes all references
 	sizes     []*keptSize
 	failed    error
 }
@@ -72,9 +72,9 @@ type keptSize struct {
 	of      *kept
 	bytes   uint32
 	shift   uint
-	bySite  *bySite  // nil where it is not asked for, or at another line size
-	threads *threads // nil where it is not asked for
-	talk    *talk    // nil where it is not asked for, or at another line size
+	bySite  *bySite  // nil if it is not asked for, or at another line size
+	threads *threads // nil if it is not asked for
+	talk    *talk    // nil if it is not asked for, or at another line size
 
 	siteCores *siteCores // nil until there are several cores, and where not both are asked for
 	without   bool       // there will be none

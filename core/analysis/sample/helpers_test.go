@@ -41,7 +41,7 @@ func linesOf(t testing.TB, name string) (lines []trace.Line) {
 	}
 }
 
-// generated gives so many lines of a pattern.
+// generated returns n lines of a pattern.
 func generated(n int, p tracetest.Pattern) []trace.Line {
 	lines := make([]trace.Line, n)
 	p.Fill(lines)

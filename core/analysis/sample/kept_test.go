@@ -205,7 +205,7 @@ func told(p *profile.Profile) map[string]float64 {
 
 // TestKeptIsUnbiased: over many samples, means are what they estimate, within their
 // standard errors and a hundredth for the distances that few lines tell, or, of cores and
-// of samples of accesses, those that are told apart from the time that a line was away.
+// of samples of accesses, those that are distinguished from the time that a line was away.
 func TestKeptIsUnbiased(t *testing.T) {
 	const samples = 40
 	all := threadRows(7, 20000)

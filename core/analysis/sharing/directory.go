@@ -146,7 +146,7 @@ func (p *part) grow() {
 	}
 }
 
-// overlaps tells whether, since an access's core touched the line, there was a line that both
+// overlaps reports whether, since an access's core touched the line, there was a line that both
 // the core and another one touched.
 //
 // That is so if, over all lines y, the greatest of min(last touch of y by the core, last touch

@@ -42,7 +42,7 @@ func grouped(t *rapid.T, threads []uint32) (cores, domains [][]uint32) {
 	return cores, domains
 }
 
-// coresOf gives the core of each thread.
+// coresOf returns the core of each thread.
 func coresOf(s *profile.Sharing) map[uint32]int {
 	coreOf := map[uint32]int{}
 	for i := range s.Cores {

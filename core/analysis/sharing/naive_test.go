@@ -16,7 +16,7 @@ type access struct {
 	write bool
 }
 
-// accessesOf gives the line accesses of a trace, whose threads are on cores.
+// accessesOf returns the line accesses of a trace, whose threads are on cores.
 func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list []access) {
 	for i, addr := range b.Addr {
 		write := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
@@ -28,7 +28,7 @@ func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list [
 	return list
 }
 
-// distancesOn gives the distances of the accesses of some cores on a list that
+// distancesOn returns the distances of the accesses of some cores on a list that
 // they share, and of others none.
 func distancesOn(all []access, has func(core int) bool) []uint32 {
 	var model stacktest.Naive
@@ -41,7 +41,7 @@ func distancesOn(all []access, has func(core int) bool) []uint32 {
 	return distances
 }
 
-// before gives the last access before i that is as wanted, or -1.
+// before returns the last access before i that is as wanted, or -1.
 func before(all []access, i int, wanted func(a access) bool) int {
 	for i--; i >= 0 && !wanted(all[i]); i-- {
 	}
@@ -118,7 +118,7 @@ func naiveDomain(all []access, cores []int) (d profile.Domain) {
 	return d
 }
 
-// changeOf gives what counts accesses that change as access i does.
+// changeOf returns what counts accesses that change as access i does.
 func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *uint64 {
 	x := all[i]
 	since := before(all, i, func(b access) bool { return b.core == x.core && b.line == x.line })

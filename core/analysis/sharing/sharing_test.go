@@ -55,7 +55,7 @@ func multithreaded(most int) *rapid.Generator[*trace.Batch] {
 	})
 }
 
-// ascending gives the threads of a trace and, of each, its core.
+// ascending returns the threads of a trace and, of each, its core.
 func ascending(b *trace.Batch) (threads []uint32, coreOf map[uint32]int) {
 	threads = slices.Compact(slices.Sorted(slices.Values(b.Thread)))
 	coreOf = map[uint32]int{}

@@ -79,7 +79,7 @@ func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
 	return p, sharing.Options{LineBytes: []uint32{64}, Cores: spec.Cores, Domains: spec.Domains}
 }
 
-// behindOptions gives the profile in what a runner saved: behind five numbers.
+// behindOptions returns the profile in what a runner saved: behind five numbers.
 func behindOptions(t rapid.TB, saved []byte) []byte {
 	d := codec.NewDecoder(saved)
 	for range 5 {

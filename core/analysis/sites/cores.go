@@ -13,7 +13,7 @@ type cores struct {
 	bins bins // by depth
 	lost bins // coherence misses, by the depth at which the line was lost
 
-	private *privateLines // nil where nothing is measured of private caches
+	private *privateLines // nil if nothing is measured of private caches
 
 	firsts []uint32 // pairs of each core's first touches of lines so far, where mergeable
 	// absent: an older program, which did not count this, analysed a part of the run.

@@ -79,7 +79,7 @@ type Analysis struct {
 
 	slots    []uint32           // of the batch's rows
 	rows     []uint32           // pairs of the batch's references
-	begins   []trace.Addr       // of the blocks that they lie in; nil where nobody asks
+	begins   []trace.Addr       // of the blocks that they lie in; nil if nobody asks
 	split    []uint32           // pairs of accesses, where a reference makes several
 	latest   []uint32           // pairs of the accesses that Follow took last
 	accesses *locality.Accesses // these accesses, until FollowCores has taken them too
@@ -89,7 +89,7 @@ type Analysis struct {
 	cores   *cores   // the same accesses on the coherent stacks of cores; nil: there is one core
 	extra   []uint64 // by pair: accesses that are not the first of their reference
 	threads strides
-	lines   *lines // nil where nothing is noted of lines
+	lines   *lines // nil if nothing is noted of lines
 
 	absent bool // rows tell neither sites nor PCs
 

@@ -507,7 +507,7 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 }
 
-// adopt adds a line that was not known.
+// adopt adds a line that was unknown.
 func (l *lines) adopt(s *lineState) {
 	n := l.number(s.line)
 	l.last[n] = s.last

@@ -128,7 +128,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 		found = foldedLoops(r, q, most, d)
 		if r.Folded.Tree.Rows() == math.MaxUint64 {
 			d.Warnings = append(d.Warnings, r.Name+": stands for 2^64 rows or more: counts are modulo 2^64, and misses cannot be counted")
-			levels, least = nil, 0 // shares are of a number that is not known
+			levels, least = nil, 0 // shares are of a number that is unknown
 		}
 	} else {
 		if err := CheckLoops(r); err != nil {

@@ -38,7 +38,7 @@ import (
 )
 
 // Conditional turns hit ratios of all accesses into hit ratios of the accesses that reach
-// each level: 1 where none does, and 0 where the ratio is below that of the level above.
+// each level: 1 where none does, and 0 if the ratio is below that of the level above.
 func Conditional(cumulative []float64) []float64 {
 	list := make([]float64, len(cumulative))
 	above := 0.0

@@ -88,7 +88,7 @@ func (f *fitter) powerLaw(values []float64) Law {
 	return l
 }
 
-// leastSquares gives coefficients with the least relative errors.
+// leastSquares returns coefficients with the least relative errors.
 func leastSquares(rows [][]float64, values []float64) ([]float64, bool) {
 	weights := make([]float64, len(values))
 	for i, v := range values {
@@ -97,7 +97,7 @@ func leastSquares(rows [][]float64, values []float64) ([]float64, bool) {
 	return solveLeast(rows, values, weights)
 }
 
-// solveLeast solves the normal equations of scaled columns; ok is false where points do not
+// solveLeast solves the normal equations of scaled columns; ok is false if points do not
 // tell coefficients apart.
 func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bool) {
 	n := len(rows[0])
@@ -223,7 +223,7 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 // nearWhole is how far from a whole number the power of a distance may be.
 const nearWhole = 0.25
 
-// isDistance tells whether a polynomial grows, and not too fast.
+// isDistance reports whether a polynomial grows, and not too fast.
 func (l *Law) isDistance() bool {
 	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= mostDistance
 }

@@ -188,7 +188,7 @@ func newFitter(m *Model) *fitter {
 	return f
 }
 
-// ofTerms gives the supports of so many terms, made when they are needed first.
+// ofTerms returns the supports of so many terms, made when they are needed first.
 func (f *fitter) ofTerms(terms int) []support {
 	for len(f.supports) < terms {
 		var list []support
@@ -275,7 +275,7 @@ func before(runs []int) bool {
 	return false
 }
 
-// invert gives the inverse matrix, by run and then by monomial: row i gives coefficient i.
+// invert returns the inverse matrix, by run and then by monomial: row i gives coefficient i.
 // nil: there is none.
 func (f *fitter) invert(of, runs []int) []*big.Rat {
 	n := len(of)
@@ -375,7 +375,7 @@ func choices(n, k int) (bits float64) {
 	return bits
 }
 
-// meets gives the polynomial of these monomials that meets all values, and the bits of its
+// meets returns the polynomial of these monomials that meets all values, and the bits of its
 // coefficients, fewer than most; nil: there is none.
 func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term, length float64) {
 	n := len(s.of)

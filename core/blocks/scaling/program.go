@@ -83,7 +83,7 @@ func FitProgram(names []string, inputs []Input) (*Program, error) {
 	return p, nil
 }
 
-// read gives what a profile says of blocks, and refuses those that are of no whole run.
+// read returns what a profile says of blocks, and refuses those that are of no whole run.
 func (in *Input) read() (*blocks.Run, error) {
 	bad := func(got, want string) error {
 		return &InputError{in.Name + ": " + got, want}
@@ -109,7 +109,7 @@ func (in *Input) read() (*blocks.Run, error) {
 	return r, nil
 }
 
-// sameProgram tells whether two runs are of one build.
+// sameProgram reports whether two runs are of one build.
 func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	if !bytes.Equal(blocks.AppendProgram(nil, x.Program), blocks.AppendProgram(nil, y.Program)) {
 		why := ""
@@ -124,7 +124,7 @@ func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	return nil
 }
 
-// of gives the law of a number that each run has.
+// of returns the law of a number that each run has.
 func (p *Program) of(value func(run int) uint64) Law {
 	values := make([]uint64, len(p.runs))
 	for i := range values {
@@ -262,7 +262,7 @@ func newBins(p *profile.Profile) *bins {
 	return all
 }
 
-// fewer gives the distances in the middle of parts of equal weight, with shares of 1 in all.
+// fewer returns the distances in the middle of parts of equal weight, with shares of 1 in all.
 func fewer(spans []memory.Span) (list []memory.Span) {
 	all := 0.0
 	for _, s := range spans {
@@ -340,7 +340,7 @@ type Predicted struct {
 	Profile *profile.Profile
 }
 
-// Predict gives the run at parameters, with reuse scaled. The error is a [*trace.OptionError], of
+// Predict returns the run at parameters, with reuse scaled. The error is a [*trace.OptionError], of
 // parameters that cannot be, or an [*InputError], of counts below 0 or from 2^64 on.
 func (p *Program) Predict(at []int64) (*Predicted, error) {
 	prediction, err := p.Model.Predict(at, Scaled)
@@ -683,7 +683,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	return out, nil
 }
 
-// Same tells whether a run is of the program that laws were found for; else the error is as
+// Same reports whether a run is of the program that laws were found for; otherwise the error is as
 // [FitProgram]'s.
 func (p *Program) Same(in Input) error {
 	r, err := in.read()

@@ -239,7 +239,7 @@ func TestIrregular(t *testing.T) {
 	}
 }
 
-// TestOneRunAlone: a block of one run is told apart.
+// TestOneRunAlone: a block of one run is distinguished.
 func TestOneRunAlone(t *testing.T) {
 	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 0), irregular("b", 200, 40_000, 0), irregular("c", 300, 90_000, 33))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// RunOf is the run that a trace recorded, at these parameters; nil sites: references are not known.
+// RunOf is the run that a trace recorded, at these parameters; nil sites: references are unknown.
 func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	run := Run{Parameters: slices.Clone(parameters), Counts: slices.Clone(r.Edges.Visits)}
 	if s == nil {
@@ -61,7 +61,7 @@ func (m *Model) fitReuse(f *fitter) {
 	}
 }
 
-// profiles gives those of a block in all runs, if each is known.
+// profiles returns those of a block in all runs, if each is known.
 func (m *Model) profiles(b int) (of []*memory.Profile, ok bool) {
 	for i := range m.runs {
 		r := &m.runs[i]
@@ -106,10 +106,10 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 // gaps are by what factor classes of distances are tried to be apart: a bin of distances or more.
 var gaps = [...]float64{1.25, 1.5, 2, 4}
 
-// mostClasses is how many classes are told apart.
+// mostClasses is how many classes are distinguished.
 const mostClasses = 24
 
-// classes cuts the distances of all runs where they are apart by a factor. ok is false where
+// classes cuts the distances of all runs where they are apart by a factor. ok is false if
 // runs have another number of classes, or their counts no polynomials with a check: then
 // classes that are one in some run are not in others.
 func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
@@ -138,7 +138,7 @@ func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bo
 	return list, true
 }
 
-// cut gives runs of spans that are apart by a factor, and more than a line.
+// cut returns runs of spans that are apart by a factor, and more than a line.
 func cut(spans []memory.Span, gap float64) (parts [][]memory.Span) {
 	from := 0
 	for i := range spans {
@@ -178,7 +178,7 @@ func (f *fitter) quantiles(of [][]memory.Span) []Law {
 	return laws
 }
 
-// quantilesOf gives the distances in the middle of parts of equal weight; nil without any.
+// quantilesOf returns the distances in the middle of parts of equal weight; nil without any.
 func quantilesOf(spans []memory.Span) []float64 {
 	all := 0.0
 	for _, s := range spans {

@@ -63,8 +63,8 @@ import (
 type Run struct {
 	Parameters []int64           // of the input
 	Counts     []uint64          // executions
-	References []uint64          // line accesses; nil: not known
-	Reuse      []*memory.Profile // of them; nil, or with nil in it: not known
+	References []uint64          // line accesses; nil: unknown
+	Reuse      []*memory.Profile // of them; nil, or with nil in it: unknown
 }
 
 // Model is what runs say of others.
@@ -75,7 +75,7 @@ type Model struct {
 	runs       []Run      // by their parameters, the smallest first
 	varied     []int      // parameters with more than one value
 	perRun     []Law      // line accesses of an execution, by block
-	reuse      []*classed // by block; nil: not known
+	reuse      []*classed // by block; nil: unknown
 	references bool
 	fitter     *fitter
 }
@@ -180,7 +180,7 @@ type Count struct {
 type Prediction struct {
 	Parameters []int64
 	Counts     []Count        // by block
-	Blocks     []memory.Block // the same with references and their reuse, for [memory.Mix]; nil: not known
+	Blocks     []memory.Block // the same with references and their reuse, for [memory.Mix]; nil: unknown
 	Doubts     []string       // sentences
 }
 
@@ -194,7 +194,7 @@ const (
 	Scaled
 )
 
-// Predict gives counts and reuse at parameters. The error is a [*trace.OptionError].
+// Predict returns counts and reuse at parameters. The error is a [*trace.OptionError].
 func (m *Model) Predict(at []int64, reuse Reuse) (*Prediction, error) {
 	if err := m.checkAt(at); err != nil {
 		return nil, err

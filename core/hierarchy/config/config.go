@@ -79,7 +79,7 @@ func Recognise(text []byte) Form {
 	return Lines
 }
 
-// assigns tells whether a line of Python gives a name its value.
+// assigns reports whether a line of Python gives a name its value.
 func assigns(line, name string) bool {
 	line = strings.TrimPrefix(line, "self.")
 	line = strings.Trim(line, `"'{ `)

@@ -239,7 +239,7 @@ func (p *drParser) policy(u *unit, value string) {
 	}
 }
 
-// path gives the data caches from the first core to memory.
+// path returns the data caches from the first core to memory.
 func (p *drParser) path() (list []*unit, err error) {
 	first := -1
 	for i := range p.units {

@@ -92,7 +92,7 @@ func (p pptFile) cache(i int, clock float64) (hierarchy.Cache, error) {
 	return c, nil
 }
 
-// number is a name's number, 0 where there is none.
+// number is a name's number, 0 if there is none.
 func (p pptFile) number(name string) float64 {
 	if v := p[name]; v.Kind == hardware.Number {
 		return v.Numbers[0]
@@ -100,7 +100,7 @@ func (p pptFile) number(name string) float64 {
 	return 0
 }
 
-// item is a number of a name's list, 0 where there is none.
+// item is a number of a name's list, 0 if there is none.
 func (p pptFile) item(name string, i int) float64 {
 	if v := p[name]; v.Kind == hardware.List && i < len(v.Numbers) {
 		return v.Numbers[i]

@@ -21,7 +21,7 @@ func (a Array) String() string {
 	return "0x" + strconv.FormatUint(a.First, 16) + "–0x" + strconv.FormatUint(a.Last, 16)
 }
 
-// Arrays gives the arrays of a nest by address: ranges that references go over, joined
+// Arrays returns the arrays of a nest by address: ranges that references go over, joined
 // where they overlap. Addresses of wild references count one by one where they lie in
 // none of them.
 func Arrays(n *loops.Nest) []Array {
@@ -100,7 +100,7 @@ func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	return moves
 }
 
-// moved gives where an address goes.
+// moved returns where an address goes.
 func moved(moves []move, addr trace.Addr) trace.Addr {
 	i, found := slices.BinarySearchFunc(moves, addr, func(m move, addr trace.Addr) int {
 		switch {

@@ -47,7 +47,7 @@ type Change interface {
 type Names struct {
 	Array   func(at trace.Addr) string // an array with this address; nil or "": by its address
 	Loop    func(p Path) string        // nil: by its number
-	Element func(at trace.Addr) uint64 // bytes of its elements; nil or 0: not known
+	Element func(at trace.Addr) uint64 // bytes of its elements; nil or 0: unknown
 }
 
 func (n Names) array(at trace.Addr) string {
@@ -66,7 +66,7 @@ func (n Names) loop(p Path) string {
 	return "loop " + p.String()
 }
 
-// bytes gives a length in elements where that is even.
+// bytes returns a length in elements where that is even.
 func (n Names) bytes(at trace.Addr, bytes uint64) string {
 	if n.Element != nil {
 		switch e := n.Element(at); {
@@ -103,7 +103,7 @@ func (p Path) String() string {
 	return text
 }
 
-// list gives the list that the loop is in, and its place there.
+// list returns the list that the loop is in, and its place there.
 func (p Path) list(n *loops.Nest) (list *[]loops.Item, at int, ok bool) {
 	list = &n.Items
 	for depth, number := range p {
@@ -125,7 +125,7 @@ func (p Path) list(n *loops.Nest) (list *[]loops.Item, at int, ok bool) {
 	return nil, 0, false
 }
 
-// Loop gives the loop that the path leads to; nil: none.
+// Loop returns the loop that the path leads to; nil: none.
 func (p Path) Loop(n *loops.Nest) *loops.Item {
 	list, at, ok := p.list(n)
 	if !ok {
@@ -137,7 +137,7 @@ func (p Path) Loop(n *loops.Nest) *loops.Item {
 // isEvent tells leaves that touch nothing.
 func isEvent(it *loops.Item) bool { return !it.IsLoop() && !it.Ref.Kind.IsReference() }
 
-// only gives the number of the one item in a body that is no event; -1: there are
+// only returns the number of the one item in a body that is no event; -1: there are
 // several, or none.
 func only(body []loops.Item) int {
 	found := -1
@@ -185,7 +185,7 @@ func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item
 	}
 }
 
-// reach gives the lowest and the highest of the values that start takes with its steps
+// reach returns the lowest and the highest of the values that start takes with its steps
 // in loops, the outermost first. Where trip counts change, the innermost loops are taken
 // out one by one: the most that one adds is affine in those around it.
 func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
@@ -206,7 +206,7 @@ func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64)
 	return extreme(-1), extreme(1)
 }
 
-// touched gives the bytes that a leaf goes over, from the lowest to the highest.
+// touched returns the bytes that a leaf goes over, from the lowest to the highest.
 func touched(leaf *loops.Item, around []*loops.Item) (low, high trace.Addr) {
 	low, high = reach(leaf.Addr, leaf.Steps, around)
 	return low, high + max(1, uint64(leaf.Ref.Bytes)) - 1

@@ -35,7 +35,7 @@ type access struct {
 	addr trace.Addr
 }
 
-// rowsOfNest gives what a nest refers to, in order.
+// rowsOfNest returns what a nest refers to, in order.
 func rowsOfNest(t interface{ Fatalf(string, ...any) }, n *loops.Nest) (all []access) {
 	var run func(items []loops.Item, at []uint64)
 	wild := map[loops.Reference][]trace.Addr{}

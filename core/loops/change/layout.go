@@ -92,7 +92,7 @@ func (r rows) rowStep(step int64) int64 {
 	return q
 }
 
-// of gives the row of a leaf's first address, and the lowest and highest place in a row
+// of returns the row of a leaf's first address, and the lowest and highest place in a row
 // of all of its bytes, from the row's beginning: outside of the row if it goes from one
 // into another.
 func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {

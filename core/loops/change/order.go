@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// chain gives the loops from one at a path down to another so many levels below, each
+// chain returns the loops from one at a path down to another so many levels below, each
 // the only item of the one above it but for entries of blocks. why says where there is
 // none.
 func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) {
@@ -30,7 +30,7 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 	return list, ""
 }
 
-// rectangular tells whether no trip count of a chain changes with one of its loops.
+// rectangular reports whether no trip count of a chain changes with one of its loops.
 func rectangular(list []*loops.Item, depth int) (why string) {
 	for i, l := range list {
 		for d := range i {
@@ -42,7 +42,7 @@ func rectangular(list []*loops.Item, depth int) (why string) {
 	return ""
 }
 
-// wildBelow gives the wild references in items.
+// wildBelow returns the wild references in items.
 func wildBelow(items []loops.Item) map[loops.Reference]bool {
 	wild := map[loops.Reference]bool{}
 	eachBelow(items, func(it *loops.Item) {
@@ -210,7 +210,7 @@ type tiling struct {
 	depth int
 }
 
-// over gives the items for the loops of the nest from number i on. Those before it have
+// over returns the items for the loops of the nest from number i on. Those before it have
 // loops over tiles if they are listed in tiled; where they begin, and how often they run
 // in a tile, is in first and trips.
 func (t *tiling) over(i int, tiled []int, first, trips []uint64) []loops.Item {
@@ -234,7 +234,7 @@ func (t *tiling) over(i int, tiled []int, first, trips []uint64) []loops.Item {
 	return items
 }
 
-// tile gives the nest within a tile.
+// tile returns the nest within a tile.
 func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 	copied := loops.Nest{Items: []loops.Item{*t.nest}}
 	nest := &copied.Clone().Items[0]
@@ -339,7 +339,7 @@ func (c Fuse) Apply(n *loops.Nest) error {
 // mostUnrolled is how many iterations of a loop may follow each other in a turn.
 const mostUnrolled = 16
 
-// unrolled gives the turns in which two loops within so many others run that go over the same
+// unrolled returns the turns in which two loops within so many others run that go over the same
 // bytes in each turn, in unequal numbers of iterations; 0: there are none.
 func unrolled(first, second *loops.Item, depth int) uint64 {
 	for _, l := range []*loops.Item{first, second} {

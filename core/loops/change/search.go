@@ -162,7 +162,7 @@ const (
 	mostChained = 16 // loops that something is tried on
 )
 
-// candidates gives changes to try: of each list only the best is of interest.
+// candidates returns changes to try: of each list only the best is of interest.
 func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 	var paths []Path
 	eachLoop(n.Items, nil, func(p Path, l *loops.Item) {

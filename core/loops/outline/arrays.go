@@ -12,7 +12,7 @@ import (
 // Array is the data that some references of a loop access: one array, as far as addresses and names
 // show. Addresses are from the loop's first run.
 type Array struct {
-	Name string // "" where no reference names it
+	Name string // "" if no reference names it
 	Refs []loops.Reference
 	// References are those that the loop makes to it, in all runs.
 	References, Stores uint64

@@ -60,7 +60,7 @@ func write(t tracetest.Failer, h trace.Header, trees ...*loops.Tree) []byte {
 	return out.Bytes()
 }
 
-// program gives a container of a program with blocks, and what it is folded to.
+// program returns a container of a program with blocks, and what it is folded to.
 func program(t tracetest.Failer) (container, file []byte) {
 	t.Helper()
 	p := &trace.Program{
@@ -98,7 +98,7 @@ func program(t tracetest.Failer) (container, file []byte) {
 	return out.Bytes(), write(t, r.Header(), tree)
 }
 
-// batches gives all rows, and the error that ended them.
+// batches returns all rows, and the error that ended them.
 func batches(t tracetest.Failer, r trace.Reader) (*trace.Batch, error) {
 	t.Helper()
 	return trace.ReadAll(tracetest.Spoil(r))

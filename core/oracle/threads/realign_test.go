@@ -182,7 +182,7 @@ func team(t *rapid.T) (threads [][][]row) {
 	return threads
 }
 
-// run gives the rows of a region in some order in which a machine may run it.
+// run returns the rows of a region in some order in which a machine may run it.
 func run(threads [][][]row, rng *rand.Rand) (rows []row) {
 	rows = append(rows, row{1, trace.ParallelBegin, 0})
 	for phase := range threads[0] {

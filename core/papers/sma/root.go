@@ -95,7 +95,7 @@ func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 }
 
 // composeRoot finds which lines of each touch are in the cache when the root reaches it. The arrays of a
-// loop are used in turn, and those that it uses as a whole once more at its end.
+// loop are used in turn, and those that it uses as a whole again at its end.
 func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	h := newHeld(a.cache)
 	most := make([]float64, len(arrays))

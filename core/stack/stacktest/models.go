@@ -35,7 +35,7 @@ func (m *Naive) Lines() int { return len(m.lines) }
 // Stack implements [stack.Model].
 func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
 
-// DepthsInLists is the definition once more, for longer traces: a list a set,
+// DepthsInLists is the definition again, for longer traces: a list a set,
 // searched from the front.
 func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
 
@@ -111,7 +111,7 @@ type Private struct {
 	lines      map[trace.Line][]trace.Line // by set, most recently used first
 }
 
-// Do does one operation, and tells whether the cache had the line.
+// Do does one operation, and reports whether the cache had the line.
 func (m *Private) Do(e Event) (had bool) {
 	if m.lines == nil {
 		m.lines = map[trace.Line][]trace.Line{}

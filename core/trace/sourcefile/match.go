@@ -86,7 +86,7 @@ func (m *matcher) common(fromA, toA, fromB, toB int) {
 	m.common(fromA, toA, fromB, toB)
 }
 
-// once gives the lines of a part that are in it only once, and where.
+// once returns the lines of a part that are in it only once, and where.
 func once(lines []string, from, to int) map[string]int {
 	at := map[string]int{}
 	for i := from; i < to; i++ {

@@ -17,7 +17,7 @@ import (
 
 func noSymbols(string) (*symbols.File, error) { return nil, errors.New("there are none") }
 
-// rows gives what a trace says, in words that do not depend on numbers of blocks.
+// rows returns what a trace says, in words that do not depend on numbers of blocks.
 func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string, end error) {
 	r := sgt.NewReader("t", bytes.NewReader(container), sgt.Options{})
 	r.Select(trace.AllKinds | trace.EventKinds)

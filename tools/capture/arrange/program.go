@@ -27,7 +27,7 @@ type code struct {
 	image    int    // -1: of no file
 	first    uint64 // its first instruction, or the one of its site
 	last     uint64 // its last instruction
-	function uint64 // where its function begins; 0: not known
+	function uint64 // where its function begins; 0: unknown
 	special  bool   // an event of the recorder, without address
 }
 

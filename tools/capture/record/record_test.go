@@ -77,7 +77,7 @@ func record(t *testing.T, tracer, stdin, program string, args ...string) *record
 	return &recorded{Result: r, Batch: b, Program: reader.Header().Program, ending: reader.Ending(), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// function is the function of a row, "" where it is not known.
+// function is the function of a row, "" if it is unknown.
 func (r *recorded) function(row int) string {
 	block := r.Site[row]
 	if r.Kind[row].IsReference() {

@@ -88,7 +88,7 @@ func TestKilled(t *testing.T) {
 	t.Run("spilled", func(t *testing.T) { testKilled(t, spilled, length, "--analyses", "sets", "--spill", "spilled") })
 }
 
-// hasCheckpoint tells whether there is one to go on from.
+// hasCheckpoint reports whether there is one to go on from.
 func hasCheckpoint(dir string) bool {
 	found, _ := filepath.Glob(filepath.Join(dir, "*.checkpoint"))
 	return len(found) > 0

@@ -78,7 +78,7 @@ func TestCompareSaysWhatEachVerbSays(t *testing.T) {
 	}
 }
 
-// column gives one column of a command line's CSV by another one.
+// column returns one column of a command line's CSV by another one.
 func column(t *testing.T, args []string, name, number string, choose func(map[string]string) bool) map[string]string {
 	t.Helper()
 	answer := stackglass(args...)

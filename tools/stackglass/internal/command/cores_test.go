@@ -100,7 +100,7 @@ func kernelRows(t *testing.T, name, caches string) (rows string) {
 	return rows
 }
 
-// captured compiles a kernel so that it traces itself and runs it; "" where that
+// captured compiles a kernel so that it traces itself and runs it; "" if that
 // cannot be done.
 func captured(t *testing.T, name string) (path string) {
 	t.Helper()

@@ -168,7 +168,7 @@ var reported = map[string]string{
 	"sets": "Caches", "what-if": "Caches", "sites": "Code and data", "counters": "Counters",
 }
 
-// exportedSites gives what sites says of each function and line, by event.
+// exportedSites returns what sites says of each function and line, by event.
 func exportedSites(t *testing.T, file, caches string, events []string) map[string][]float64 {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(stackglass(words("sites " + file + " --by line --format csv " + caches)...).stdout)).ReadAll()
@@ -179,7 +179,7 @@ func exportedSites(t *testing.T, file, caches string, events []string) map[strin
 	for _, row := range rows[1:] {
 		cell := func(key string) string { return row[slices.Index(rows[0], key)] }
 		for _, event := range events {
-			n, _ := strconv.ParseFloat(cell(event), 64) // empty where there is none
+			n, _ := strconv.ParseFloat(cell(event), 64) // empty if there is none
 			found[cell("file")+":"+cell("line")] = append(found[cell("file")+":"+cell("line")], n)
 		}
 	}

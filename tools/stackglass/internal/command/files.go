@@ -229,7 +229,7 @@ func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpo
 	}, nil
 }
 
-// end gives up the folder. It removes the checkpoints of a finished analysis, whose result
+// end returns up the folder. It removes the checkpoints of a finished analysis, whose result
 // was written.
 func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	if c.release == nil {

@@ -95,7 +95,7 @@ func TestRebuiltPrograms(t *testing.T) {
 	}
 }
 
-// simulated gives the misses of a whole trace, one reference after the other.
+// simulated returns the misses of a whole trace, one reference after the other.
 func simulated(t *testing.T, name, cache string) uint64 {
 	t.Helper()
 	got := stackglass("simulate", name, "--cache", cache, "--format", "json")

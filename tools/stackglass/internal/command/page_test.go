@@ -109,7 +109,7 @@ func openPagedWith(t *testing.T, trace string, settings state.Settings, hierarch
 	return &paged{t, file, view}
 }
 
-// command gives what the command answers in JSON.
+// command returns what the command answers in JSON.
 func (p *paged) command(verb string, options ...string) map[string]any {
 	p.Helper()
 	args := append(append([]string{verb, p.file}, options...), "--format", "json")
@@ -428,7 +428,7 @@ func (p *paged) counters() {
 	}
 }
 
-// answer gives what the page's second program answers.
+// answer returns what the page's second program answers.
 func (p *paged) answer(q answers.Question) (reply *answers.Reply) {
 	p.Helper()
 	answer, err := answerers.All(nil)[q.Of](workers.Subject{Name: p.file, Profile: p.view.Profile.Encode()})

@@ -236,7 +236,7 @@ int main(void)
 }
 `
 
-// built compiles a program by clang, and skips the test where there is none.
+// built compiles a program by clang, and skips the test if there is none.
 func built(t *testing.T, source string, args ...string) string {
 	t.Helper()
 	clang, err := exec.LookPath("clang-19")
@@ -471,7 +471,7 @@ func TestTableOfOneNumber(t *testing.T) {
 	}
 }
 
-// Files that symbols name are told apart as those that a trace names.
+// Files that symbols name are distinguished as those that a trace names.
 func TestSymbolsNameFiles(t *testing.T) {
 	s := &profile.Sites{Code: []profile.Site{{File: "main.c"}, {}, {}, {}}}
 	nameFiles(s, map[*profile.Site]string{&s.Code[1]: "/x/a/util.c", &s.Code[2]: "/x/b/util.c"})

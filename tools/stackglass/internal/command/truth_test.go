@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// dataFile gives the path of a file of the external data, or skips the test.
+// dataFile returns the path of a file of the external data, or skips the test.
 func dataFile(t *testing.T, name string) string {
 	t.Helper()
 	root := os.Getenv("STACKGLASS_DATA")

@@ -49,7 +49,7 @@ type numbered struct {
 	name  string
 }
 
-// parseNumbered reads N=FILE; the number is 0 where it is missing.
+// parseNumbered reads N=FILE; the number is 0 if it is missing.
 func parseNumbered(text string) numbered {
 	number, name, found := strings.Cut(text, "=")
 	if n, err := strconv.ParseUint(number, 10, 16); found && err == nil {

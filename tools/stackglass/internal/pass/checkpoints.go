@@ -23,7 +23,7 @@ type Checkpoints struct {
 	Place      string // of the key's checkpoints, for messages
 	References uint64 // between checkpoints; 0: chosen by their cost
 	// Resumed is called when a pass resumes, with the references before the checkpoint and
-	// their share of the input, 0 if it is not known.
+	// their share of the input, 0 if it is unknown.
 	Resumed func(references uint64, done float64)
 }
 

@@ -26,7 +26,7 @@ const demoPrefix = "demo:"
 // Input is an opened trace or profile.
 type Input struct {
 	Name      string // as the user gave it
-	Bytes     int64  // its size as it is stored; 0: not known
+	Bytes     int64  // its size as it is stored; 0: unknown
 	IsProfile bool
 	IsByfl    bool // a result of Byfl
 	IsFolded  bool // a loop-compressed trace

@@ -63,7 +63,7 @@ func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 	return p
 }
 
-// peak is the most memory that the process ever had, in bytes; 0: not known.
+// peak is the most memory that the process ever had, in bytes; 0: unknown.
 func peak() uint64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")

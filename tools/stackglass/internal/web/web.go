@@ -50,7 +50,7 @@ type form struct {
 // file is one file of the page, in memory.
 type file struct {
 	plain     *form
-	packed    [len(codings)]*form // nil where there is none
+	packed    [len(codings)]*form // nil if there is none
 	mediaType string
 }
 
