@@ -287,7 +287,7 @@ func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	return chart
 }
 
-// SpeedUpSentence says how large the speed-up on a number of cores is, and what limits it.
+// SpeedUpSentence describes the speed-up on a number of cores, and its limit.
 func (c *Cores) SpeedUpSentence(cores int) string {
 	t := c.Table("speedup")
 	if t == nil {

@@ -11,7 +11,7 @@ import (
 // Summary is the header of a result.
 type Summary struct {
 	Facts  []Fact   // number and noun
-	Chips  []string // how the result was computed, and of what part
+	Chips  []string // how the result was computed, and from which part
 	Digest string   // its first eight digits; "" while the result grows
 	Whole  string   // the whole digest
 }
