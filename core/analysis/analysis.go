@@ -42,22 +42,22 @@ type Spec struct {
 
 	// Utilisation are the capacities in bytes of the LRU caches in which sites measure line
 	// utilisation, ascending, and UtilisationWays their ways; 0 or missing: fully associative.
-	// Previous makes sites record who touched lines before. Both cost time, and memory for each
-	// line.
+	// Previous makes sites record which sites touched lines before. Both cost time, and memory for
+	// each line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
 	Previous        bool
 
 	// Cores are groups of threads with a common private cache, each thread in at most one.
 	// Other threads have a core of their own. Domains are groups of threads whose cores share a
-	// cache, besides that of all. Threads are ascending. Both are for Sharing.
+	// cache, in addition to the domain of all cores. Threads are ascending. Both are for Sharing.
 	Cores, Domains [][]uint32
 
 	// Sample estimates locality from a sample of the accesses; nil: from all. Sites and sharing
 	// use the sample, too, and communication if lines stay in it. Counters stay exact.
 	Sample Sampling
 
-	// Budget limits the memory of the stacks, and says where the rest goes; nil: no limit. Sites,
+	// Budget limits the memory of the stacks, and contains the spill store; nil: no limit. Sites,
 	// Sharing and Communication, which keep more of every line, do not run with a Budget.
 	Budget *contract.Budget
 
@@ -66,11 +66,11 @@ type Spec struct {
 	Start uint64
 }
 
-// Sampling estimates what package locality counts. Package analysis/sample has some.
+// Sampling estimates the counts of package locality. Package analysis/sample implements it.
 type Sampling interface {
 	Locality(lineBytes []uint32) SampledLocality
-	// KeepsLines reports whether the sample contains all accesses to some lines, so that it
-	// knows who wrote to them last.
+	// KeepsLines reports whether the sample contains all accesses to some lines, so that their last
+	// writers are known.
 	KeepsLines() bool
 	// Followers returns the analyses that estimate other results, in the order in which they
 	// read batches.
@@ -79,7 +79,7 @@ type Sampling interface {
 	Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) Stretches
 }
 
-// SampledLocality is an analysis that estimates what package locality counts.
+// SampledLocality is an analysis that estimates the counts of package locality.
 type SampledLocality interface {
 	Analysis
 	contract.LineCounter
@@ -89,7 +89,7 @@ type SampledLocality interface {
 // Stretches reads parts of a run, which every analysis sees in full.
 type Stretches interface {
 	trace.Reader
-	Sampled() *profile.Sampled // what was read
+	Sampled() *profile.Sampled // describes the parts that were read
 }
 
 // ToRead returns how many of the references of a trace a run reads. With a limit, references
@@ -102,7 +102,7 @@ func (s Spec) ToRead(references uint64) uint64 {
 	return references
 }
 
-// DefaultLineBytes is the line size unless the user wants another.
+// DefaultLineBytes is the line size unless the user chooses another.
 const DefaultLineBytes = 64
 
 // WithDefaults fills in the fields that are zero.
@@ -151,7 +151,7 @@ func (s Spec) Check() error {
 	return nil
 }
 
-// checkSample rejects what a sample cannot answer.
+// checkSample rejects analyses that a sample cannot answer.
 func (s Spec) checkSample() error {
 	switch {
 	case s.Sample == nil:
@@ -212,8 +212,9 @@ func (s Spec) checkUtilisation() error {
 	return nil
 }
 
-// Measure adds a cache to those that utilisation is measured for, in order and each once. ways 0 is
-// fully associative. A cache that cannot be measured, or does not fit in the list, is left out.
+// Measure adds a cache to the caches for which utilisation is measured, in order and without
+// duplicates. ways 0 is fully associative. A cache that cannot be measured, or does not fit in the
+// list, is left out.
 func (s *Spec) Measure(bytes uint64, ways uint32) {
 	line := uint64(s.SiteLineBytes())
 	if bytes%line != 0 || !profile.ValidUtilisation(bytes/line, ways) || len(s.Utilisation) == profile.MaxCapacities {

@@ -14,29 +14,30 @@ import (
 //
 //  1. [Stretcher]s analyse stretches as segments, anywhere and in any order.
 //  2. [JoinSegments] joins neighbouring segments to one, in any tree.
-//  3. [Plan.Finish] analyses the trace up to the first stretch and appends the joined segments. Some decisions of the analyses depend on that beginning, which no segment sees.
+//  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments. Some
+//     decisions of the analyses depend on that beginning, which no segment sees.
 //
 // A run that cannot be divided has no stretches, and Finish does all of it.
 type Plan struct {
 	Stretches  []Stretch
-	References uint64 // in the trace, as its index has it
+	References uint64 // in the trace, according to its index
 
-	// Moves reports that stretchers have to know where blocks of memory lie. They read all that
-	// comes before; or MovesOf reads it from parts of the trace, and Layouts puts these together.
+	// Moves reports that stretchers need the places of blocks of memory. They read the trace before
+	// them; or MovesOf reads them from parts of the trace, and Layouts joins the parts.
 	Moves bool
 
 	spec  Spec
-	head  Stretch // what comes before them
+	head  Stretch // the part before them
 	index chunkIndex
-	lone  bool // threads are distinguished, and all stretches are of one
+	lone  bool // threads are distinguished, and all stretches are of one thread
 }
 
-// headReferences are analysed before the first stretch. There communication finds that the
-// trace has one thread, as all divided traces have.
+// headReferences are analysed before the first stretch. In them, communication finds that the trace
+// has one thread, as all divided traces do.
 const headReferences = leastStretch
 
-// NewPlan divides a run in stretches of about this many references, which begin with chunks if
-// those are not longer. A nil source cannot be divided. The error is a [*trace.OptionError].
+// NewPlan divides a run in stretches of about this many references, which begin at chunks unless
+// chunks are longer. A nil source cannot be divided. The error is a [*trace.OptionError].
 func NewPlan(spec Spec, source trace.Source, references uint64) (*Plan, error) {
 	return newPlan(spec, source, references, headReferences)
 }
@@ -85,7 +86,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	return p, nil
 }
 
-// prepare finds out what the analyses of the whole run take.
+// prepare determines the events that the analyses of the whole run read.
 func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
 	f := feed{analyses: table(p.spec, noProgram)}
 	_, p.lone = find[contract.MultiCore](f.analyses)
@@ -95,22 +96,22 @@ func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
 	return events
 }
 
-// Rest returns the rest of one of the plan's stretches behind a position in it.
+// Rest returns the rest of one of the plan's stretches after a position in it.
 func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
 	of.From, of.First = from, p.index.first(from)
 	return of
 }
 
-// Moves are the rows of a part of a trace that say where blocks of memory lie.
+// Moves are the rows of a part of a trace that place blocks of memory.
 type Moves []Move
 
 // Move are consecutive rows of Moves.
 type Move struct {
-	Chunk uint64       // where they stand: its tables have what they name
+	Chunk uint64       // of the rows, whose tables contain their names
 	Rows  *trace.Batch // with kinds, addresses, sites and arguments
 }
 
-// MovesOf reads the moves of a stretch, by its number; -1 is what comes before the first one.
+// MovesOf reads the moves of a stretch, by its number; -1 is the part before the first one.
 func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) {
 	of := p.head
 	if stretch >= 0 {
@@ -157,7 +158,7 @@ func (p *Plan) Layouts(source trace.Source) *Layouts {
 	return l
 }
 
-// Behind returns where blocks lie behind a part with these moves. Parts come in order.
+// Behind returns the places of blocks after a part with these moves. Parts come in order.
 func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {
@@ -168,9 +169,9 @@ func (l *Layouts) Behind(moves Moves) []contract.Block {
 	return l.blocks.Layout()
 }
 
-// JoinSegments joins neighbouring segments of a plan, at least one, in their order. The result
-// can be joined in turn. The error is an [*AppendError] if a segment does not begin where the
-// one before ends, or that of an analysis whose state is damaged.
+// JoinSegments joins one or more neighbouring segments of a plan, in their order. The result is a
+// segment, too. The error is an [*AppendError] if a segment does not begin where the one before
+// ends, or an analysis's, if its state is damaged.
 func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	first := segments[0]
 	if len(segments) == 1 {
@@ -220,7 +221,7 @@ func toEnd(r *Runner) (err error) {
 	return err
 }
 
-// append appends the joined segments, unless what comes before the first one forbids it.
+// append appends the joined segments, unless the part before the first one forbids it.
 func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (done bool, err error) {
 	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
 		return false, &AppendError{"the segments are not all that comes behind the beginning of the trace"}
@@ -239,14 +240,14 @@ func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (d
 	return true, toEnd(d.Runner)
 }
 
-// AppendError says why segments cannot be joined.
+// AppendError explains why segments cannot be joined.
 type AppendError struct{ What string }
 
 func (e *AppendError) Error() string { return e.What }
 
 func noProgram() *trace.Program { return nil }
 
-// join makes analyses continue where a segment ends and append those that follow it. All
+// join makes analyses continue where a segment ends, and append the following segments. All
 // analyses append a segment before the next one, because one may wait for another's part.
 func join(analyses []member, first *profile.Profile, following ...*profile.Profile) (*profile.Profile, error) {
 	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}, Sources: slices.Clone(first.Sources)}

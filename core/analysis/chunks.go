@@ -35,7 +35,7 @@ func (x *chunkIndex) from(p trace.Position) int {
 // first returns the number of references before the chunk of a position.
 func (x *chunkIndex) first(p trace.Position) uint64 { return x.before[x.from(p)] }
 
-// position returns a position behind about this many references.
+// position returns a position after about this many references.
 func (x *chunkIndex) position(references uint64) trace.Position {
 	if references >= x.total() {
 		return trace.Position{Chunk: trace.AtEnd}
@@ -58,11 +58,11 @@ func (x *chunkIndex) border(references uint64) uint64 {
 	return x.before[sort.Search(len(x.chunks), func(i int) bool { return x.before[i] >= references })]
 }
 
-// below returns the last border of a chunk that is not behind a number of references.
+// below returns the last border of a chunk at or before a number of references.
 func (x *chunkIndex) below(references uint64) uint64 { return x.before[x.at(references)] }
 
-// even moves a number of references to a nearby beginning of a chunk, so that nothing is
-// decoded twice. Nearby is a small part of a segment of this length.
+// even moves a number of references to the beginning of a chunk, so that nothing is decoded twice,
+// if one is within a small part of a segment of this length.
 func (x *chunkIndex) even(references, segment uint64) uint64 {
 	i := x.at(references)
 	if i == len(x.chunks) {

@@ -10,14 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Divided is a [Runner] with helpers that read parts of the trace on their own, with the same bytes
-// as the result (MODELS §9). It is for files that can be read at any place; [Parallel] is for all
-// others.
+// Divided is a [Runner] with helpers that read parts of the trace on their own, with the same bytes as the
+// result (MODELS §9). It is for files that can be read at any place; [Parallel] is for all others.
 //
 //  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
 //  2. Helpers analyse segments further on, as long as the file's index shows that all will be
 //     done at about the same time.
-//  3. When the live analyses reach a segment, they append it and continue behind it. If it is unfinished, it is cut short, and the rest is divided again.
+//  3. When the live analyses reach a segment, they append it and continue behind it. If it is unfinished, it
+//     is cut, and the rest is divided again.
 //
 // This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), with its last step done
 // as early as possible: the part that is analysed live need not be joined.
@@ -28,26 +28,26 @@ type Divided struct {
 	index   chunkIndex
 	helpers []*helping
 	claims  []*stretching // ascending
-	wake    signal        // a helper may have something to tell
+	wake    signal        // a helper may have a message
 	over    bool          // nothing is divided any more
 
 	least, most uint64 // references of a stretch
-	live        uint64 // references before which no stretch begins any more: a helper has failed there
+	live        uint64 // references before which no stretch begins any more, because a helper has failed there
 	fixed       bool
 	moves       bool // blocks of memory matter
 	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
 
 	helped trace.Kinds // events that helpers read
-	wide   bool        // the run itself reads more events than helpers
-	narrow uint64      // number of references up to which it did
+	wide   bool        // the run itself reads more events than helpers do
+	narrow uint64      // number of references up to which it did not
 }
 
-// Helper analyses stretches elsewhere. The goroutine that steps the run calls its methods,
-// which do not block.
+// Helper analyses stretches elsewhere. The goroutine that steps the run calls its methods, which do
+// not block.
 type Helper interface {
 	// Begin starts to analyse a stretch. The helper must be idle.
 	Begin(Stretch)
-	// Cut ends the stretch soon, where it is.
+	// Cut ends the stretch soon, at the current position.
 	Cut()
 	// Analysed returns how many references of the stretch are analysed, and whether it has ended.
 	Analysed() (references uint64, ended bool)
@@ -55,20 +55,20 @@ type Helper interface {
 	Segment() Segment
 	// Gone reports that the helper died.
 	Gone() bool
-	// Close ends the helper, whatever it does.
+	// Close ends the helper, in any state.
 	Close()
 }
 
-// DividedOptions say how to share the work.
+// DividedOptions configure the division of the work.
 type DividedOptions struct {
 	// Helpers makes the helpers. They call wake whenever a stretch has ended.
 	Helpers func(wake func()) []Helper
 	// SegmentReferences is the length of segments; 0 chooses it.
 	SegmentReferences int
-	MemoryBytes       uint64 // that the run may take, most of it for its analyses; 0: any
-	// Narrow leaves out the events of analyses that cannot be divided into segments, such as the folding of
-	// loops: in segments, and in the run itself once these analyses need no more rows. [Divided.State] fails
-	// then, since its positions count all rows.
+	MemoryBytes       uint64 // limit of the run, mostly for its analyses; 0: none
+	// Narrow leaves out the events of analyses that cannot be divided into segments, such as loop
+	// compression: in segments, and in the run itself once these analyses need no more rows. [Divided.State]
+	// fails then, since its positions count all rows.
 	Narrow bool
 }
 
@@ -77,7 +77,7 @@ type helping struct {
 	claim *stretching // nil: nothing
 }
 
-// stretching is a segment that a helper has or had.
+// stretching is a segment of a current or former helper.
 type stretching struct {
 	from, to uint64 // references before it, and up to its end; about, if there are events
 	start    trace.Position
@@ -95,7 +95,7 @@ const (
 	mostStretch  = 1 << 26
 	lastStretch  = 1 << 29 // where joining is dear
 
-	foldedStretch = 1 << 22 // where rows are folded while a stretch is joined, which is one step
+	foldedStretch = 1 << 22 // if rows are compressed while a stretch is joined, which is one step
 )
 
 // Divides reports whether helpers that read a source on their own can share a run: every
@@ -135,8 +135,8 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	return d, nil
 }
 
-// memoryShare: each reference of a stretch may be to a new line, which takes about 60 bytes in
-// each of the stack, the set tables and the join.
+// memoryShare: each reference of a stretch may be to a new line, which takes about 60 bytes in each
+// of the stack, the set tables and the join.
 const memoryShare = 512
 
 // State returns the state of the run: see [Runner.State]. It cannot be encoded if rows were left out.
@@ -150,7 +150,7 @@ func (d *Divided) State() *State {
 
 var errNarrow = errors.New("analysis: the state of a run that leaves events out; see DividedOptions.Narrow")
 
-// look finds out whether rows of segments have to be read, and all events.
+// look determines whether rows of segments have to be read, and all events.
 func (d *Divided) look() {
 	if d.reads = d.reads && d.reading(); d.wide && !d.reads {
 		d.wide, d.narrow = false, d.index.border(d.index.references(d.mover.Position())+1)
@@ -176,7 +176,7 @@ func (d *Divided) Step() error {
 	return d.meet()
 }
 
-// share collects the results of helpers, and gives work to those that have none.
+// share collects the results of helpers, and assigns stretches to idle helpers.
 func (d *Divided) share() {
 	if d.rows < d.resumeRows || d.pending() || d.rest.pending() {
 		return
@@ -189,7 +189,7 @@ func (d *Divided) share() {
 			}
 			d.end(h.claim, h.Segment())
 			if h.Gone() && h.claim.segment.Profile == nil {
-				if i := slices.Index(d.claims, h.claim); i >= 0 { // else the live analyses have it
+				if i := slices.Index(d.claims, h.claim); i >= 0 { // otherwise the live analyses analyse it
 					d.claims = slices.Delete(d.claims, i, i+1)
 					d.stop()
 				}
@@ -211,7 +211,7 @@ func (d *Divided) share() {
 	}
 }
 
-// end records the result of a segment. The rest of a segment that was cut is free again.
+// end records the result of a segment. The rest of a cut segment is unassigned again.
 func (d *Divided) end(c *stretching, s Segment) {
 	c.segment, c.ended = s, true
 	if p := s.Profile; p != nil && p.Segment != nil {
@@ -219,7 +219,7 @@ func (d *Divided) end(c *stretching, s Segment) {
 	}
 }
 
-// stop makes the reader stop where the next claimed segment begins.
+// stop makes the reader stop at the next claimed segment.
 func (d *Divided) stop() {
 	stop := trace.Position{Chunk: trace.AtEnd}
 	if len(d.claims) > 0 {
@@ -231,7 +231,7 @@ func (d *Divided) stop() {
 // gap is a part of the trace that nobody has claimed.
 type gap struct{ from, to uint64 }
 
-// gaps returns the gaps before each claim and behind the last one.
+// gaps returns the gaps before each claim and after the last one.
 func (d *Divided) gaps() (list []gap, references uint64) {
 	at := max(d.index.references(d.mover.Position()), d.live)
 	for _, c := range d.claims {
@@ -261,7 +261,7 @@ func (d *Divided) Ahead() (references uint64) {
 	return references
 }
 
-// claim chooses a segment for an idle helper; nil if none pays.
+// claim chooses a segment for an idle helper; nil if none is worth it.
 func (d *Divided) claim() *stretching {
 	if _, later := d.joins(nil); !later {
 		d.over = true
@@ -285,7 +285,7 @@ func (d *Divided) claim() *stretching {
 	if d.wide {
 		g := gaps[at]
 		if at == 0 {
-			g.from++ // the live analyses are there
+			g.from++ // the live analyses have reached it
 		}
 		first, last := d.whole(g, from, to)
 		near := (to - from) / 4
@@ -306,7 +306,7 @@ func (d *Divided) claim() *stretching {
 }
 
 // choose returns a segment of about want references, which lies before claim number at. It prefers
-// the end of the trace, leaving as much before it to the live analyses, and then halves of gaps.
+// the end of the trace, but leaves as much before it to the live analyses, and then halves of gaps.
 func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -335,8 +335,8 @@ func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, 
 	return max(g.from, d.index.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
-// whole moves a segment of a gap to borders of chunks, where positions of rows do not depend on the
-// events that are read. It is empty if there is none.
+// whole moves the ends of a segment to borders of chunks, where positions of rows do not depend on
+// the selected events. The result is empty if there are none.
 func (d *Divided) whole(g gap, from, to uint64) (uint64, uint64) {
 	if from = d.index.below(from); from < g.from {
 		from = d.index.border(g.from)
@@ -386,7 +386,7 @@ func (d *Divided) take(c *stretching) error {
 		return nil
 	}
 	switch d.look(); {
-	case c.wide && !d.wide: // it is no claim any more
+	case c.wide && !d.wide: // it is not a claim any more
 		return nil
 	case d.wide && !c.wide && c.segment.To.Rows > 0:
 		d.give(c)

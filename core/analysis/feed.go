@@ -26,7 +26,8 @@ type feed struct {
 	analysed uint64         // sum of totals.References
 }
 
-// ask records what the analyses take, and returns the events among it.
+// ask determines the columns and kinds that the analyses read, and returns the events among the
+// kinds.
 func (f *feed) ask() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		kinds, sites, pcs := a.Takes()
@@ -139,8 +140,8 @@ func (f *feed) progress() Progress {
 	return p
 }
 
-// profile returns the result so far. left is what was left out. With segment, it can be
-// restored and, if the spec says so, appended.
+// profile returns the result so far. left counts the references left out. With segment, the result
+// can be restored and, if the spec says so, appended.
 func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, state profile.State, segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{
@@ -177,7 +178,7 @@ func forGood(p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// settle completes the results. It fails if a spill store does.
+// settle completes the results. It fails if a spill store fails.
 func (f *feed) settle() error {
 	for _, a := range f.analyses {
 		if s, ok := a.Analysis.(contract.Settler); ok {
@@ -263,7 +264,7 @@ func (f *feed) joins(threads []uint32) (now, later bool) {
 	return now, later
 }
 
-// takes reports whether a segment, made without sharing if lone, can be appended.
+// takes reports whether a segment can be appended. lone: it was made without sharing.
 func (f *feed) takes(s *profile.Profile, lone bool) bool {
 	now, _ := f.joins(s.Totals.Threads)
 	return now && s.Totals.AllReferences() > 0 && (!lone || f.alone(s.Totals.Threads))

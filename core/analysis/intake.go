@@ -20,10 +20,10 @@ type intake struct {
 	unselected uint64 // references of other kinds and threads
 	tolerated  uint64 // bad records
 
-	resumeRows, resumeBad uint64 // what a restored run has behind it
+	resumeRows, resumeBad uint64 // position at which a restored run continues
 }
 
-// newIntake makes the reader deliver the events that the analyses take, and all references.
+// newIntake makes the reader deliver all references, and the events that the analyses read.
 func newIntake(spec Spec, r trace.Reader, events trace.Kinds) intake {
 	in := intake{want: spec, reader: r, events: events}
 	if spec.Start == 0 {
@@ -35,7 +35,7 @@ func newIntake(spec Spec, r trace.Reader, events trace.Kinds) intake {
 	return in
 }
 
-// program returns what the trace has told of its code so far, or nil.
+// program returns the part of the code that the trace has described so far, or nil.
 func (in *intake) program() *trace.Program {
 	if d, ok := in.reader.(trace.Describer); ok {
 		return d.Header().Program
@@ -43,18 +43,18 @@ func (in *intake) program() *trace.Program {
 	return nil
 }
 
-// position is how far a trace was read.
+// position is the position in a trace up to which it was read.
 type position struct{ rows, bad, toSkip uint64 }
 
 func (in *intake) position() position { return position{in.rows, in.bad, in.toSkip} }
 
-// restore makes the reader skip what was read before a position.
+// restore makes the reader skip the rows before a position.
 func (in *intake) restore(t *profile.Totals, at position) {
 	in.unselected, in.tolerated = t.Unselected, t.BadRecords
 	in.resumeRows, in.resumeBad, in.toSkip = at.rows, at.bad, at.toSkip
 }
 
-// left returns what was left out so far.
+// left returns the references left out so far.
 func (in *intake) left() profile.Totals {
 	return profile.Totals{Unselected: in.unselected, BadRecords: in.tolerated}
 }
@@ -64,7 +64,7 @@ func (in *intake) isDone(analysed uint64) bool {
 	return in.want.Limit > 0 && in.want.Start+analysed >= in.want.Limit
 }
 
-// read fills b with the next selected rows, perhaps none. mixed says that it may contain events.
+// read fills b with the next selected rows, perhaps none. mixed: it may contain events.
 func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) {
 	if err := in.reader.Next(b); err != nil {
 		return false, in.tolerate(err)
@@ -118,7 +118,7 @@ func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	keep, references, seen := in.keep[:0], uint64(0), uint64(0)
 	for i, k := range b.Kind {
 		if references == room {
-			break // what follows the limit was not read, as far as counts go
+			break // rows after the limit do not count as read
 		}
 		chosen := !byThread || b.Thread != nil && slices.Contains(in.want.Threads, b.Thread[i])
 		if !k.IsReference() {
@@ -138,17 +138,18 @@ func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	return mixed
 }
 
-// room returns the number of selected references up to the limit, with those to skip.
+// room returns the number of selected references up to the limit, including references to skip.
 func (in *intake) room(analysed uint64) uint64 {
 	if in.want.Limit == 0 {
 		return ^uint64(0)
 	}
 	left := in.want.Limit - in.want.Start - analysed
-	return in.toSkip + min(left, ^in.toSkip) // no more than there are numbers
+	return in.toSkip + min(left, ^in.toSkip) // limited to the largest number
 }
 
-// selectPart applies Skip and Limit. They count references: the part begins behind the last one
-// to skip and ends with the last one within the limit. Events belong to what is around them.
+// selectPart applies Skip and Limit. They count references: the part begins after the last one to
+// skip and ends with the last one within the limit. Events up to the last
+// skipped reference, or after the last selected one, are left out.
 func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) {
 	if !mixed {
 		end := min(uint64(b.Len()), in.room(analysed))

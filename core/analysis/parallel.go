@@ -11,30 +11,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Parallel is a [Runner] on several processors, with the same bytes as the result (MODELS §9; the
-// scheme is that of PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse distance
-// analysis algorithm, IPDPS 2012).
+// Parallel is a [Runner] on several processors, with the same bytes as the result (MODELS §9; the scheme is
+// PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse distance analysis algorithm, IPDPS
+// 2012).
 //
-//  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit, a bad
-//     record or the end of a cut file are where they are for one processor, and any trace can
-//     be shared.
-//  2. The caller's goroutine has the live analyses read rows in order, in [Parallel.Step].
-//  3. Workers analyse segments further on. When the live analyses reach a segment, they append it and continue behind it. If it is unfinished, it is cut short, so that nobody waits.
+//  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit, a bad record or the
+//     end of a cut file have the same effect as on one processor, and any trace can be shared.
+//  2. The caller's goroutine runs the live analyses, which read rows in order, in [Parallel.Step].
+//  3. Workers analyse segments further on. When the live analyses reach a segment, they append it and
+//     continue behind it. If it is unfinished, it is cut short, so that nobody waits.
 //
-// PARDA gives each processor an equal part of the trace and joins all in the end. Here the live
-// analyses need not join what they analyse, and segments are as long as they have to be for joining
-// to cost little: see [sizes].
+// PARDA gives each processor an equal part of the trace and joins all parts in the end. Here the live
+// analyses' part need not be joined, and segments are just long enough that joining is cheap: see [sizes].
 type Parallel struct {
 	spec    Spec
 	intake  intake
 	options ParallelOptions
 
 	live     feed
-	header   *trace.Header    // what the trace had told where the live analyses are
-	left     profile.Totals   // out, until there
-	position position         // of the reader, there
-	restored *profile.Profile // where the run goes on; nil: it begins at the start
-	failed   error            // of an analysis, while its state was asked for
+	header   *trace.Header    // the header at the position of the live analyses
+	left     profile.Totals   // out, up to that position
+	position position         // of the reader at that position
+	restored *profile.Profile // where the run resumes; nil: it begins at the start
+	failed   error            // of an analysis, when its state was saved
 	running  bool
 	current  *block      // whose rows the live analyses have; nil: none
 	none     trace.Batch // no rows
@@ -49,7 +48,7 @@ type Parallel struct {
 	free    []*trace.Batch
 	lone    bool    // all is of one core so far
 	joining bool    // the live analyses can append segments
-	alone   bool    // the live analyses can append nothing any more
+	alone   bool    // the live analyses cannot append any more
 	halted  bool    // nothing more is to be read
 	closed  bool    // all goroutines are to end
 	ended   *ending // nil: there is more to read
@@ -58,12 +57,12 @@ type Parallel struct {
 	moves moves
 }
 
-// ParallelOptions say how to share the work.
+// ParallelOptions configure the division of the work.
 type ParallelOptions struct {
 	Workers int // goroutines that analyse, at least 2
 	// SegmentReferences is the length of segments; 0 chooses it.
 	SegmentReferences int
-	MemoryBytes       uint64 // that the run may take, most of it for its analyses; 0: any
+	MemoryBytes       uint64 // limit of the run, mostly for its analyses; 0: none
 }
 
 type ending struct {
@@ -95,8 +94,8 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 }
 
 // runConcurrently makes the stacks of several cores share the processors. Then no worker analyses a
-// segment ahead: where threads communicate none can, and joining the stacks of cores takes longer than
-// making them.
+// segment ahead: if threads communicate none can, and joining the stacks of cores takes longer than
+// computing them.
 func (p *Parallel) runConcurrently() {
 	for _, a := range p.live.analyses {
 		if c, ok := a.Analysis.(contract.Concurrent); ok {
@@ -119,7 +118,7 @@ func (p *Parallel) begin() {
 		w := &worker{p: p, header: &trace.Header{}}
 		if p.restored != nil && p.moves.wanted != 0 {
 			w.before = p.spec.newLayout(w.program)
-			if w.before.Restore(p.restored) != nil { // which it was for the live analyses
+			if w.before.Restore(p.restored) != nil { // which succeeded for the live analyses
 				p.alone = true
 			}
 		}
@@ -197,7 +196,7 @@ func (p *Parallel) read(rows int) {
 	}
 }
 
-// look counts the references, and finds out whether blocks of memory move.
+// look counts the references, and determines whether blocks of memory move.
 func (b *block) look() {
 	all, events := trace.Kinds(0), uint64(0)
 	for _, k := range b.rows.Kind {
@@ -210,7 +209,8 @@ func (b *block) look() {
 	b.moves = all&contract.LayoutEvents != 0
 }
 
-// room returns how many blocks may wait. Where no worker will have any, they should stay in a processor's cache.
+// room returns how many blocks may wait. If no worker will analyse any, they should stay in a processor's
+// cache.
 func (p *Parallel) room() int {
 	if p.alone {
 		return aloneBlocks
@@ -317,8 +317,8 @@ func (p *Parallel) leave(blocks int) {
 	p.at += blocks
 }
 
-// arrive returns the claim that begins where the live analyses are, or nil. It cuts one that is
-// not done but long enough to be worth joining.
+// arrive returns the claim that begins at the position of the live analyses, or nil. It cuts an
+// unfinished claim that is long enough to be worth joining.
 func (p *Parallel) arrive() *claim {
 	if len(p.claims.list) == 0 || p.claims.list[0].from != p.at {
 		return nil
@@ -435,8 +435,8 @@ func (p *Parallel) Halt() {
 	p.mu.Unlock()
 }
 
-// Close ends all goroutines. It reports whether the reader is no longer used: if it waits for
-// input for longer than a second, it is left to that.
+// Close ends all goroutines. It reports whether the reader is no longer used: a reader that waits
+// for input for more than a second stays in use.
 func (p *Parallel) Close() (unused bool) {
 	p.mu.Lock()
 	p.closed = true
@@ -455,10 +455,10 @@ func (p *Parallel) Close() (unused bool) {
 	}
 }
 
-// told keeps headers as they were at a block, because readers extend their tables.
+// told keeps the headers as they were at each block, because readers extend their tables.
 type told struct{ latest *trace.Header }
 
-// header returns what a trace has told so far.
+// header returns the header so far.
 func (t *told) header(r trace.Reader) *trace.Header {
 	d, ok := r.(trace.Describer)
 	if !ok {

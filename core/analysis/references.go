@@ -4,7 +4,7 @@ import "github.com/stackglass/stackglass/core/trace"
 
 // references shows the references of a part to analyses that take no events, with their columns.
 type references struct {
-	sites, pcs bool         // these columns are asked for
+	sites, pcs bool         // these columns are needed
 	view       trace.Batch  // of a part without events
 	apart      *trace.Batch // of one with
 }

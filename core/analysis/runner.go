@@ -27,9 +27,9 @@ type Runner struct {
 	intake
 	feed
 
-	stretches Stretches    // the reader, where it leaves parts of the run out; or nil
+	stretches Stretches    // the reader, if it leaves out parts of the run; or nil
 	failed    error        // of an analysis, while saving
-	header    trace.Header // what a restored run knew of the trace
+	header    trace.Header // facts that a restored run had of the trace
 }
 
 // Progress is the progress of a run between two steps.
@@ -39,7 +39,7 @@ type Progress struct {
 	Lines      uint64 // distinct lines so far, of the first line size
 	Threads    int    // threads seen; 0 if the trace has none
 	BadRecords uint64 // tolerated so far
-	Resuming   bool   // reading again what was analysed before the interruption
+	Resuming   bool   // reads again the references that were analysed before the interruption
 }
 
 // Run is a pass over a trace: a [Runner], or a [Parallel] one with the same results.
@@ -84,10 +84,9 @@ func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trac
 	r.beside, r.references.sites = make(r.program), true
 }
 
-// Step analyses one batch, a part of a batch whose references touch very many bytes, or a piece
-// of such a reference, so that its caller soon has a turn. io.EOF means that the trace, or the
-// part that the spec limits it to, is done. Any other error ends the run; Profile returns what
-// was analysed before it.
+// Step analyses one batch, a part of a batch whose references touch very many bytes, or a piece of
+// such a reference, so that it returns soon. io.EOF means that the trace, or the part that the spec
+// limits it to, is done. Any other error ends the run; Profile returns the result up to there.
 func (r *Runner) Step() error {
 	err := r.step()
 	if err == io.EOF {
@@ -157,9 +156,9 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 
 // State is the saved state of a run. It shares nothing with the run.
 type State struct {
-	head   []byte // what is not in the profile
+	head   []byte // the state outside of the profile
 	so     *profile.Profile
-	failed error // of what keeps stacks outside of memory
+	failed error // error of the spill store
 }
 
 // State returns the state of the run. Rows that were read are analysed first.
@@ -186,8 +185,8 @@ func (in *intake) state(at position, so *profile.Profile) *State {
 	return s
 }
 
-// EncodeTo writes the state in the form that [Runner.Restore] reads. The error is that of w, or
-// that of the spill store: then there is no state.
+// EncodeTo writes the state in the form that [Runner.Restore] reads. The error is the writer's, or
+// the spill store's: then there is no state.
 func (s *State) EncodeTo(w io.Writer) error {
 	if s.failed != nil {
 		return s.failed
@@ -273,8 +272,8 @@ func (s Spec) fits(p *profile.Profile) bool {
 		slices.Equal(sizes, want) && p.Segment != nil && p.Segment.Start == s.Start
 }
 
-// Beyond returns the spec of a run that continues with its stacks outside of memory, without
-// the analyses that keep something else of every line or byte.
+// Beyond returns the spec of a run that continues with its stacks outside of memory, without the
+// analyses that keep further data of every line or byte.
 func (s Spec) Beyond(b contract.Budget) Spec {
 	if !s.isDefault() && s.Analyses != None {
 		sets := s.has(Sets)
@@ -289,9 +288,10 @@ func (s Spec) Beyond(b contract.Budget) Spec {
 	return s
 }
 
-// Spill moves the stacks to an empty spill store, and drops what [Spec.Beyond] leaves out. It
-// returns the new spec, with which a state of the run is restored. If there are no stacks, or they
-// were spilled before, nothing changes and ok is false. If the store fails, the next step does.
+// Spill moves the stacks to an empty spill store, and drops the analyses that [Spec.Beyond] leaves
+// out. It returns the new spec, with which a state of the run is restored. If there are no stacks,
+// or they were spilled before, nothing changes and ok is false. If the store fails, the next step
+// does.
 func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 	if s := &r.spec; s.Budget != nil || s.Sample != nil || r.stretches != nil || s.Mergeable || s.Start > 0 || !s.has(Locality) {
 		return r.spec, false
@@ -308,7 +308,7 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 			kept = append(kept, a)
 		}
 	}
-	r.analyses, r.rest.analyses = nil, r.rest.analyses[:0] // the others' memory is free before more is taken
+	r.analyses, r.rest.analyses = nil, r.rest.analyses[:0] // the others' memory is freed before more is allocated
 	spilled := stacks.Spill(b)
 	r.analyses = append([]member{{spilled, Locality}}, kept...)
 	if pieces, ok := spilled.(contract.PieceConsumer); ok && r.rest.pending() {
@@ -317,11 +317,12 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 	return r.spec, true
 }
 
-// ErrStopped is why a run ended when its user stopped it.
+// ErrStopped ends a run that its user stopped.
 var ErrStopped = errors.New("stopped by the user")
 
-// StateAfter returns the state of the profile of a run that err ended; nil ends a whole run. The
-// reason becomes part of the digest, so it names no file: errors that do have a method Nameless.
+// StateAfter returns the profile's state after a run that err ended; nil: the run is complete. The
+// reason becomes part of the digest, so it names no file: errors that name one have a method
+// Nameless.
 func StateAfter(err error, references uint64) profile.State {
 	if err == nil {
 		return profile.State{}
@@ -350,7 +351,7 @@ func StateAfter(err error, references uint64) profile.State {
 type MemoryError struct {
 	LimitBytes uint64
 	References uint64 // analysed until then
-	NeedBytes  uint64 // to begin at all, where that is more
+	NeedBytes  uint64 // to begin at all, if that is more
 }
 
 func (e *MemoryError) Error() string {

@@ -10,19 +10,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Stretch is a part of a trace that is analysed as a segment, elsewhere.
+// Stretch is a part of a trace that another machine or goroutine analyses as a segment.
 type Stretch struct {
 	From, To trace.Position
-	First    uint64      // references of the trace before the chunk that it begins in
-	Events   trace.Kinds // that the analyses of the whole run take
+	First    uint64      // references of the trace before its first chunk
+	Events   trace.Kinds // that the analyses of the whole run read
 	Lone     bool        // without sharing: all is of one core
-	Whole    bool        // a helper that cuts it ends it between chunks
+	Whole    bool        // a helper can cut it only between chunks
 }
 
 // Segment is the result of a stretch.
 type Segment struct {
 	Profile *profile.Profile // that the next segment is appended to; nil: it could not be analysed
-	To      trace.Position   // where it ends: before its stretch does, if it was cut
+	To      trace.Position   // where it ends: earlier than its stretch if it was cut
 	Rows    uint64           // that were read, events included
 }
 
@@ -36,35 +36,35 @@ type Stretcher struct {
 	runner *Runner
 	rows   *trace.Batch
 
-	before  contract.LayoutFollower // knows where blocks of memory lie; nil: nobody has to
-	settled bool                    // known is where it does
+	before  contract.LayoutFollower // knows the places of blocks of memory; nil: not needed
+	settled bool                    // known is a position where it knows them
 	known   trace.Position
-	laid    bool // layout is where they do at the beginning of the stretch
+	laid    bool // layout contains their places at the beginning of the stretch
 	layout  []contract.Block
-	passed  uint64 // references before known, or before the stretch once that is found
+	passed  uint64 // references before known, or before the stretch once it is reached
 }
 
 type stage int
 
 const (
-	toKnown   stage = iota // on the way to where blocks are known
+	toKnown   stage = iota // on the way to the position with known blocks
 	toStretch              // on the way to the stretch
 	inStretch
 )
 
-// NewStretcher makes one for a run with this spec.
+// NewStretcher returns a stretcher for a run with this spec.
 func NewStretcher(spec Spec, source trace.Source) *Stretcher {
 	return &Stretcher{spec: spec.WithDefaults(), source: source}
 }
 
-// Begin begins a stretch. If it matters where blocks of memory lie, the stretcher first reads
-// what comes before and was not read yet.
+// Begin begins a stretch. If the places of blocks of memory matter, the stretcher first reads the
+// rows before it, unless it has read them.
 func (s *Stretcher) Begin(next Stretch) {
 	s.laid, s.layout = false, nil
 	s.begin(next)
 }
 
-// BeginLaid begins a stretch at whose beginning blocks of memory lie as in a layout.
+// BeginLaid begins a stretch with the places of blocks of memory at its beginning.
 func (s *Stretcher) BeginLaid(next Stretch, layout []contract.Block) {
 	s.laid, s.layout = true, layout
 	s.begin(next)
@@ -86,11 +86,11 @@ func (s *Stretcher) begin(next Stretch) {
 	}
 }
 
-// follows reports whether it matters where blocks of memory lie.
+// follows reports whether the places of blocks of memory matter.
 func (s *Stretcher) follows() bool { return blocksMatter(s.now.Events, s.source, s.spec.Mergeable) }
 
-// blocksMatter reports whether a run with these events must know where blocks of memory lie.
-// Mergeable segments tell no blocks apart.
+// blocksMatter reports whether a run with these events needs the places of blocks of memory.
+// Mergeable segments do not distinguish blocks.
 func blocksMatter(events trace.Kinds, source trace.Source, mergeable bool) bool {
 	return !mergeable && events&source.Kinds()&contract.LayoutEvents != 0
 }
@@ -120,7 +120,7 @@ func (s *Stretcher) Step() error {
 	return nil
 }
 
-// pass counts references in front of the stretch, and follows blocks.
+// pass counts the references before the stretch, and follows blocks.
 func (s *Stretcher) pass() {
 	for _, k := range s.rows.Kind {
 		if k.IsReference() {
@@ -197,7 +197,7 @@ func (s *Stretcher) Cut() {
 	}
 }
 
-// Segment returns what was analysed so far, and ends the stretch. whole says that it is done.
+// Segment returns the result so far, and ends the stretch. whole: it is complete.
 func (s *Stretcher) Segment(whole bool) Segment {
 	r := s.runner
 	if r == nil || !whole && r.rows == 0 || r.feed.all() != nil {
@@ -214,7 +214,7 @@ func (s *Stretcher) Segment(whole bool) Segment {
 	return made
 }
 
-// Layout returns where blocks of memory lie at the end of the latest segment; nil if it does
+// Layout returns the places of blocks of memory at the end of the latest segment; nil if they do
 // not matter.
 func (s *Stretcher) Layout() []contract.Block {
 	if !s.settled || s.before == nil {

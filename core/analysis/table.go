@@ -20,23 +20,23 @@ import (
 //  1. a package that implements [contract.Analysis], and the optional interfaces of package
 //     contract that it needs;
 //  2. a tag and a registration here;
-//  3. a field of [profile.Profile], which Result sets, with its encoding there. Where the
-//     result does not contain all that Append needs, [profile.Segment] has the rest;
-//  4. a test of its result, and that workers, segments and saved runs give the same bytes.
+//  3. a field of [profile.Profile], which Result sets, with its encoding there. If Append needs
+//     more than the result, [profile.Segment] has the rest;
+//  4. tests of its result, and that workers, segments and saved runs produce the same bytes.
 
 // The analyses. The bits are in saved runs: a new one comes last.
 const (
 	Locality      Analyses = 1 << iota // stack distances
 	Counters                           // operations, bytes, and how often each byte is accessed
-	Sites                              // who makes the accesses, and to which data; with locality
+	Sites                              // which sites make the accesses, to which data; with locality
 	Sets                               // depths in sets, for every number of sets; with locality
 	Sharing                            // stacks by thread, shared and coherent; with sets
-	Communication                      // what threads write and others use; with sites
+	Communication                      // values that threads write and others use; with sites
 	Loops                              // the trace compressed to loops; only together with Default
-	Blocks                             // how often blocks run, and branches are taken; the same
-	Operations                         // of Counters those that cost little, as in Default
+	Blocks                             // executions of blocks, and taken branches; only together with Default
+	Operations                         // the cheap ones of Counters, as in Default
 	Footprint                          // distinct lines in a window of any length; only together with Default
-	Regular                            // of Loops: give up early on a trace that does not fold, or has no code
+	Regular                            // of Loops: stop early on a trace that does not compress, or has no code
 )
 
 // Usual are the analyses of the page and of the command, unless the user chooses others: Default,
@@ -63,7 +63,7 @@ func registrations() []registration {
 			tag: Communication, name: "communication", needs: Sites, estimated: true, byLine: true, inSample: Sampling.KeepsLines,
 			make: func(m *maker) Analysis {
 				if m.part.is || m.spec.Start > 0 {
-					return nil // segments are of runs that have given it up
+					return nil // segments belong to runs without communication
 				}
 				return communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.decides(m.program))
 			},
@@ -143,14 +143,13 @@ func registrations() []registration {
 	}
 }
 
-// loopBytes is how much memory a tree of loops may take before it is given up; tests
-// have it be less.
+// loopBytes is the most memory of a tree of loops before it is dropped; tests set less.
 var loopBytes uint64 = nests.MostBytes
 
-// Wanted is what is asked of a sample.
+// Wanted contains the analyses that a sample shall estimate.
 type Wanted struct {
 	LineBytes     uint32           // at which sites are distinguished
-	Sites         *sites.Options   // nil: not asked for, as in the following
+	Sites         *sites.Options   // nil: not wanted, as in the following
 	Sharing       *sharing.Options // at all its line sizes
 	Communication bool             // with sites
 	// Program returns the part of the code that the trace has described so far, or nil. Decides
@@ -158,7 +157,7 @@ type Wanted struct {
 	Program, Decides func() *trace.Program
 }
 
-// wanted is what a sample of lines is asked for.
+// wanted returns the analyses that a sample of lines shall estimate.
 func (s Spec) wanted(program func() *trace.Program) Wanted {
 	w := Wanted{LineBytes: s.SiteLineBytes(), Communication: s.has(Communication), Program: program, Decides: s.decides(program)}
 	if s.has(Sites) {
@@ -172,7 +171,8 @@ func (s Spec) wanted(program func() *trace.Program) Wanted {
 	return w
 }
 
-// decides is what communication makes up its mind by: nil if it was asked for.
+// decides returns the argument by which communication decides whether to run: nil if the user chose
+// it.
 func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 	if !s.isDefault() {
 		return nil
@@ -194,8 +194,8 @@ func (s Spec) sites() sites.Options {
 	return o
 }
 
-// explainCommunication records in a result why it has no communication although there are
-// several threads, or may be once another result is appended to it.
+// explainCommunication records why a result has no communication although it has several threads,
+// or may have them after another result is appended.
 func (s Spec) explainCommunication(p *profile.Profile) { p.NoCommunication = s.absence(p) }
 
 func (s Spec) absence(p *profile.Profile) profile.Absence {

@@ -11,14 +11,14 @@ import (
 type worker struct {
 	p      *Parallel
 	header *trace.Header           // of the rows that are being analysed
-	before contract.LayoutFollower // knows where blocks of memory lie at block at; nil: none yet
+	before contract.LayoutFollower // knows the places of blocks of memory at block at; nil: none yet
 	at     int
 }
 
-// moves are the rows that say where blocks of memory lie, and what the trace told meanwhile, as
-// far back as a worker needs them.
+// moves are the rows that place blocks of memory, and the headers with them, as far back as a
+// worker needs them.
 type moves struct {
-	wanted    trace.Kinds // 0: nobody does
+	wanted    trace.Kinds // 0: not needed
 	list      []move
 	latest    *trace.Header
 	followers []*worker
@@ -30,7 +30,7 @@ type move struct {
 	header *trace.Header
 }
 
-// note records what a block tells.
+// note records the moves of a block.
 func (m *moves) note(number int, b *block) {
 	if m.wanted == 0 || !b.moves && b.header == m.latest {
 		return
@@ -61,7 +61,7 @@ func only(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	return some
 }
 
-// since returns the moves from one block up to another, and forgets those that everybody knows.
+// since returns the moves from one block up to another, and drops moves that all workers know.
 func (m *moves) since(from, to int) (list []move) {
 	known := to
 	for _, w := range m.followers {
@@ -108,9 +108,9 @@ func (w *worker) claim() *claim {
 	return nil
 }
 
-const maxBehind = 256 // blocks that an idle worker may be behind in following moves
+const maxBehind = 256 // blocks that an idle worker may lag in following moves
 
-// follow makes the worker know where blocks of memory lie at a block. It releases the lock
+// follow makes the worker know the places of blocks of memory at a block. It releases the lock
 // meanwhile.
 func (w *worker) follow(to int) {
 	list := w.p.moves.since(w.at, to)
@@ -132,7 +132,7 @@ func (w *worker) follow(to int) {
 	}
 }
 
-// program returns what the trace had told at the current rows.
+// program returns the code that the trace had described at the current rows.
 func (w *worker) program() *trace.Program { return w.header.Program }
 
 // analyse analyses a claim as a segment.
@@ -187,43 +187,43 @@ type block struct {
 	mixed      bool   // events may be among the rows
 	first      uint64 // references before it
 	references uint64
-	header     *trace.Header  // what the trace had told by then
+	header     *trace.Header  // at these rows
 	left       profile.Totals // left out, from the block before to this one
-	position   position       // of the reader behind it
-	moves      bool           // rows tell where blocks of memory lie
+	position   position       // of the reader after it
+	moves      bool           // rows place blocks of memory
 }
 
 // claim is a segment of blocks that a worker analyses.
 type claim struct {
-	from, to int     // numbers of blocks; to moves back where the segment is cut
+	from, to int     // numbers of blocks; to is reduced if the segment is cut
 	blocks   []block // those
 
 	lone bool         // without sharing: see part
 	done atomic.Int64 // blocks analysed
 	cut  atomic.Bool  // it shall end at the next block
 
-	ended  bool             // the worker is done with it,
+	ended  bool             // the worker has finished it,
 	result *profile.Profile // and this is the segment; nil: it failed
 }
 
-// Segments begin short, so that there is work for all soon, and grow while joining them costs
+// Segments are short at first, so that all workers start soon, and grow while joining them costs
 // more than a small part of analysing them.
 const (
 	leastBlocks = 16      // 65,536 references, if every row is one
 	firstBlocks = 1 << 6  // of a segment at the beginning
 	mostRows    = 1 << 24 // that wait or are being analysed
 	mostBlocks  = 256     // of a segment
-	rowBytes    = 41      // that a row takes at most
-	rowsShare   = 8       // of the memory is the most for rows
+	rowBytes    = 41      // most bytes of a row
+	rowsShare   = 8       // this part of the memory is the limit for rows
 )
 
-// sizes decides how long segments are.
+// sizes determines the length of segments.
 type sizes struct {
 	workers int // the live analyses among them
 	blocks  int // of a segment
 	most    int
 	fixed   bool
-	rest    int // no claim begins before this block: joining does not pay
+	rest    int // no claim begins before this block, because joining is not worth it
 	pause   int
 }
 
@@ -240,7 +240,7 @@ func newSizes(workers, blocks int, memoryBytes uint64) sizes {
 	return s
 }
 
-// room returns how many blocks may wait or be analysed at a time.
+// room returns the most blocks that may wait or be analysed.
 func (s *sizes) room() int { return (s.workers + 2) * s.blocks }
 
 // learn adapts the sizes to the cost of joining a segment that ends before a block.
@@ -267,9 +267,8 @@ type claims struct {
 }
 
 // next chooses the blocks that a free worker takes, up to end; from == to: none yet. The live
-// analyses come to block at next. last says that there will be no more blocks. Between two
-// claims remain blocks for the live analyses, whose results need not be joined: they should
-// come to a claim when it is done.
+// analyses reach block at next. last: no more blocks follow. Blocks between two claims are left to
+// the live analyses, whose results need not be joined: they should reach a claim when it is done.
 func (c *claims) next(at, end int, last bool) (from, to int) {
 	reserve, frontier := 0, at
 	for _, taken := range c.list {

@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Summary summarises a profile: each line size, each kind of reference, and the counters of the
-// program, if there are some.
+// Summary summarises a profile: each line size, each kind of reference, and the program's counters,
+// if any.
 func Summary(p *profile.Profile) (tables []report.Table) {
 	if len(p.Locality) > 0 {
 		tables = append(tables, Locality(p))
@@ -109,7 +109,7 @@ func BinName(k int) string {
 	return strconv.FormatUint(low, 10) + "–" + strconv.FormatUint(high, 10)
 }
 
-// PowersOfTwo is the curve at powers of two, up to the first capacity that holds everything.
+// PowersOfTwo is the curve at powers of two, up to the first capacity that contains all lines.
 func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
 	t := CurveAt(c, lineBytes, Powers(c))
 	t.Title += " (every breakpoint: --format csv)"
@@ -124,7 +124,7 @@ func WithoutEmpty(t report.Table) report.Table {
 	return withoutEmpty(t)
 }
 
-// withoutEmpty leaves out those of these columns, or of all, that have no value in any row.
+// withoutEmpty removes columns without a value in any row, from these columns or from all.
 func withoutEmpty(t report.Table, keys ...string) report.Table {
 	var some []int
 	for i, c := range t.Columns {
@@ -168,9 +168,9 @@ func Sets(l *profile.Locality) report.Table {
 	return t
 }
 
-// SetCauses has a row for each shape of a set table, with its misses by cause. A miss is cold at the first access
-// to a line. Capacity misses are those that a fully associative cache of as many lines has besides. Conflict
-// misses are what sets add to both; they are negative where sets keep lines that LRU over the whole
+// SetCauses has a row for each shape of a set table, with its misses by cause. A miss is cold at the first
+// access to a line. Capacity misses are the other misses of a fully associative cache of the same size.
+// Conflict misses are the misses that sets add; they are negative if sets keep lines that LRU over the whole
 // cache replaces.
 func SetCauses(l *profile.Locality) report.Table {
 	t := report.Table{Key: "causes", Title: "Misses of LRU caches by cause, exact", Columns: report.Columns(

@@ -188,8 +188,8 @@ func (b *Blocks) Hot(most int) report.Table {
 	return t
 }
 
-// Sampled has a row for each block with references, in descending order of these: its reuse
-// profile from windows, against that from all executions.
+// Sampled has a row for each block with references, in descending order of references: its reuse
+// profile from windows, compared with the profile from all executions.
 func (b *Blocks) Sampled(most int) report.Table {
 	t := report.Table{Key: "windows", Title: "Reuse profiles from sampled executions, against all references", Columns: report.Columns(
 		"function", "block", "executions", "windows", "accuracy", "miss_ratio_32KiB=misses in 32 KiB",
@@ -230,7 +230,7 @@ func operations(k *trace.Block) string {
 	return strings.Join(names, ", ")
 }
 
-// Branches has a row for each way of each branch that is taken, in descending order of their
+// Branches has a row for each outcome of each branch that occurs, in descending order of their
 // influence on the number of instructions. It fails if the system has no solution.
 func (b *Blocks) Branches(most int) (report.Table, error) {
 	t := report.Table{Key: "branches", Title: "Branches, by their effect on the number of instructions", Columns: report.Columns(
@@ -240,7 +240,7 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 		return t, err
 	}
 	p := b.System.Program()
-	rank := map[int]int{} // of blocks, by their way with most influence, so that the ways of a block stay together
+	rank := map[int]int{} // of blocks, by their most influential outcome, so that the outcomes of a block stay together
 	for i, in := range list {
 		if _, known := rank[in.Block]; !known {
 			rank[in.Block] = i
@@ -263,7 +263,7 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 	return t, nil
 }
 
-// taken is how often a way of that weight is taken, exact if the weights are counts.
+// taken is how often an outcome with a weight occurs, exact if the weights are counts.
 func (b *Blocks) taken(block int, weight uint64, weights []uint64, leaves uint64) report.Value {
 	sum := leaves
 	for _, w := range weights {

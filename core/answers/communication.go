@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Communication lays out what threads write and other threads use.
+// Communication contains the tables of values that threads write and other threads use.
 type Communication struct {
 	Profile *profile.Profile    // has a Communication
 	Name    func(string) string // makes a function's name readable; may be nil
@@ -22,7 +22,7 @@ type Communication struct {
 
 func (c *Communication) data() *profile.Communication { return c.Profile.Communication }
 
-// NoCommunication says why a profile of several threads has no communication.
+// NoCommunication explains why a profile of several threads has no communication.
 func NoCommunication(p *profile.Profile) string {
 	switch p.NoCommunication {
 	case profile.NotAnalysed:

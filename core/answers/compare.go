@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// keys says, a line each, which columns name the rows of a table; behind a bar, columns that
-// describe a row and are left out. Of several lines about a table the first counts whose
-// columns it has. The rows of a table with a + are counts (see [report.Key]).
+// keys lists, one table per line, the columns that name the rows of a table, and after a bar the
+// columns that describe a row and are left out. If a table has several lines, the first line whose
+// columns it has is valid. The rows of a table with a + are counts (see [report.Key]).
 //
 // Sites and functions of two programs are matched by their names in the source, because numbers in a
 // trace's tables and addresses change with every build. The rows of a table with a ! are problems.
@@ -22,7 +22,7 @@ import (
 //go:embed keys.txt
 var keys string
 
-// KeyOf says what names the rows of a table: for one that is not known here its first column.
+// KeyOf returns the columns that name the rows of a table: the first column for an unknown table.
 func KeyOf(t *report.Table) report.Key {
 	for line := range strings.Lines(keys) {
 		names, others, _ := strings.Cut(line, "|")
@@ -46,8 +46,8 @@ func KeyOf(t *report.Table) report.Key {
 	return report.Key{Columns: []string{t.Columns[0].Key}}
 }
 
-// loose is what is left of a function's name when no function of one program is
-// in the same file as in the other.
+// loose is the rest of a function's name when no function of one program is in the same file as in
+// the other.
 var loose = report.Key{Columns: []string{"function"}, Without: []string{"file", "line", "source", "kind", "variable", "type"}, Counts: true}
 
 // Compared is one table of two answers, joined.
@@ -57,8 +57,8 @@ type Compared struct {
 	Doubt string // a sentence on how rows were matched; ""
 }
 
-// Join joins the tables of two answers to the same question, each with the one
-// of its key, or with none.
+// Join joins the tables of two answers to the same question by their keys; a table may be in one of
+// them only.
 func Join(a, b []report.Table) (list []Compared) {
 	for _, t := range slices.Concat(a, b) {
 		if !slices.ContainsFunc(list, func(c Compared) bool { return c.Key == t.Key }) {
@@ -101,16 +101,16 @@ func byFunction(t *report.Table) bool {
 		!slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return line >= 0 && row[line].IsNumber() })
 }
 
-// anyPlaceInBoth reports whether a place in the code is in both; what is of no place
-// has its name in brackets.
+// anyPlaceInBoth reports whether any source location is in both; rows without a source location
+// have names in brackets.
 func anyPlaceInBoth(j *report.Joined) bool {
 	return slices.ContainsFunc(j.Rows, func(r report.JoinedRow) bool {
 		return r.In == report.InBoth && !strings.HasPrefix(r.Name[0].Plain(), "(")
 	})
 }
 
-// mainNumbers says, a line each, which number says most of a row, of tables with many: the
-// first that a table has.
+// mainNumbers lists, one table per line, the most important numbers of tables with many: the first
+// that a table has is used.
 const mainNumbers = `histogram count
 curve misses
 functions bytes
@@ -132,8 +132,8 @@ functions cycles
 blocks cycles
 `
 
-// main is the main number of the table: of sites the misses of the first level,
-// of windows those of the usual first level, or the most lines that there are.
+// main is the main number of the table: for sites the misses of the first level, for windows the
+// misses of the usual first level, or of the largest available size.
 func (c *Compared) main() string {
 	for line := range strings.Lines(mainNumbers) {
 		words := strings.Fields(line)
@@ -151,11 +151,11 @@ func (c *Compared) main() string {
 	return ""
 }
 
-// ranked are the tables whose order says nothing about what differs.
+// ranked are the tables whose order does not show what differs.
 var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true}
 
-// Rank puts the rows first that differ most in the named number, or, where that is "", in the main
-// number of tables that have no order of their own. ok is false if the table has no such number.
+// Rank sorts rows by their difference in the named number, or, if that is "", in the main number of
+// tables that have no order of their own. ok is false if the table has no such number.
 func (c *Compared) Rank(number string) (ok bool) {
 	if number == "" && ranked[c.Key] {
 		number = c.main()
@@ -207,7 +207,8 @@ func Headline(compared []Compared, references [2]uint64) (text string) {
 	return text
 }
 
-// otherWork says that two runs do different work, if their numbers of references differ by more than a quarter.
+// otherWork warns that two runs do different work, if their numbers of references differ by more than a
+// quarter.
 func otherWork(references [2]uint64) string {
 	a, b := float64(references[0]), float64(references[1])
 	if max(a, b) <= 1.25*min(a, b) {
@@ -266,8 +267,8 @@ func Breakpoints(curves ...*profile.Curve) (capacities []uint64) {
 	return slices.Compact(capacities)
 }
 
-// Powers are the capacities of powers of two from one line up to the first that
-// holds all that any of the curves reuses.
+// Powers are the capacities of powers of two from one line up to the first that contains all lines
+// that any of the curves reuses.
 func Powers(curves ...*profile.Curve) (capacities []uint64) {
 	rest := func(lines uint64) bool {
 		return slices.ContainsFunc(curves, func(c *profile.Curve) bool { return c.Misses(lines) != c.Cold })
@@ -334,8 +335,8 @@ func threads(p *profile.Profile) string {
 	return "only " + text
 }
 
-// recorder is the trace's format, and whether it has sizes, which decide into
-// how many lines a reference falls.
+// recorder is the trace's format, and whether it has sizes, which determine how many lines a
+// reference touches.
 func recorder(h *trace.Header) string {
 	if !h.Sizes {
 		return "the format " + h.Format + " without sizes"

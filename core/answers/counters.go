@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// CountersBy says what counters are grouped by.
+// CountersBy is a grouping of counters.
 type CountersBy string
 
 // The choices.
@@ -136,7 +136,7 @@ func (b *builder) end() {
 // sum adds a row of CounterSums.
 func (b *builder) sum(key string, n uint64, label string) { b.text(key).count(n).text(label).end() }
 
-// CounterSums returns the table of the program's totals, without those its trace lacks.
+// CounterSums returns the table of the program's totals, without totals that its trace lacks.
 func CounterSums(c *profile.Counters) report.Table {
 	b := newCounterTable("counters", "Counters of the program", "counter", "count", "name=what it is")
 	sum := c.Program()
@@ -265,12 +265,12 @@ func callTable(c *profile.Counters) report.Table {
 	return b.t
 }
 
-// rowCounters are those of functions and blocks.
+// rowCounters are the counters of functions and blocks.
 var rowCounters = [...]profile.Counter{profile.BytesLoaded, profile.BytesStored, profile.Loads, profile.Stores, profile.Flops,
 	profile.IntegerOps, profile.ConditionalBranches, profile.CallOps, profile.VectorOps, profile.Instructions}
 
-// newCounterRows begins a table of functions or blocks with these columns, and those of
-// their counters.
+// newCounterRows begins a table of functions or blocks with these columns and the columns of their
+// counters.
 func newCounterRows(key, title string, columns ...string) *builder {
 	columns = append(columns, "bytes")
 	for _, counter := range rowCounters {

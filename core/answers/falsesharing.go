@@ -9,15 +9,15 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// FalseFinding is a data structure with cache lines in which several threads write different
-// words, in words.
+// FalseFinding describes a data structure with cache lines in which several threads write different
+// words.
 type FalseFinding struct {
 	profile.LineSharing
-	Name string // of the data structure, as the program has it
-	// Seen says that the lines went back and forth in this run. Otherwise the threads hardly
-	// overlapped, and the layout is a hazard for other runs.
+	Name string // of the data structure in the program
+	// Seen: the lines moved back and forth in this run. Otherwise the threads hardly overlapped,
+	// and the layout is a hazard for other runs.
 	Seen bool
-	Text string // what happens
+	Text string // the problem
 	Fix  string // what to change
 }
 
@@ -29,17 +29,17 @@ func (f *FalseFinding) Severity() string {
 	return "possible"
 }
 
-// A data structure is reported if its lines change hands, or could, at least once for each
-// hundred transfers of lines between threads. It is seen in this run if its lines were taken
-// back twice each, on average.
+// A data structure is reported if the moves of its lines, or the possible moves, are at least 1 %
+// of the transfers of lines between threads. It is seen in this run if its lines moved back twice
+// each, on average.
 const (
 	leastOfTransfers = 100
 	leastTakenBack   = 2
 )
 
-// FalseFindings ranks false sharing: what went back and forth in this run comes first, and
-// then what could change hands most often. leftOut is the number of data structures below 1 %
-// of the transfers of lines.
+// FalseFindings ranks false sharing: lines that moved back and forth in this run first, and then
+// possible moves in descending order. leftOut is the number of data structures below 1 % of the
+// transfers of lines.
 func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
 	transfers := flowTotals(c.lines().Flows).Transfers
 	for _, l := range c.lineSharing() {
@@ -71,8 +71,8 @@ func (c *Communication) lines() *profile.Granule {
 	return &c.data().Granules[0]
 }
 
-// lineSharing is that of the profile, or, of an earlier version's profile, what that says about
-// the lines that were taken back.
+// lineSharing returns the profile's line sharing. For an earlier version's profile, it derives it
+// from the false sharing.
 func (c *Communication) lineSharing() (list []profile.LineSharing) {
 	if c.data().LineSharing != nil {
 		return c.data().LineSharing
@@ -121,8 +121,8 @@ func (c *Communication) happens(f *FalseFinding) string {
 	return text + ". In this run they did not overlap; if they run at the same time, it changes hands up to " + atMost + "."
 }
 
-// fix says what to change, by the structure of the data: variables side by side, an array with
-// an element for each thread, or an array of which each thread has a part.
+// fix describes the change, which depends on the structure of the data: variables side by side, an
+// array with an element for each thread, or an array of which each thread has a part.
 func (c *Communication) fix(f *FalseFinding) string {
 	line := strconv.FormatUint(uint64(c.LineBytes()), 10)
 	switch {
@@ -143,7 +143,7 @@ func (c *Communication) isScalar(f *FalseFinding) bool {
 	return o.Kind == profile.GlobalObject && o.Bytes <= uint64(f.Apart)
 }
 
-// FalseSharing has a row for each data structure that is shared falsely, and what to change.
+// FalseSharing has a row for each falsely shared data structure, with the fix.
 func (c *Communication) FalseSharing() report.Table {
 	t := report.Table{Key: "false_sharing", Title: "False sharing: lines in which threads write different words", Columns: slices.Concat(
 		report.Columns(
@@ -174,7 +174,7 @@ func (c *Communication) Worst() string {
 	return kind + " in " + list[0].Name + ": " + list[0].Text + " To fix it, " + list[0].Fix
 }
 
-// FalseSummary names what is shared falsely, in a sentence.
+// FalseSummary names the falsely shared data, in a sentence.
 func (c *Communication) FalseSummary() string {
 	list, leftOut := c.FalseFindings()
 	small := ""

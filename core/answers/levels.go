@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Predicted lays out a prediction: its levels, the memory behind them, and times and traffic if
+// Predicted lays out a prediction: its levels, the memory after them, and times and traffic if
 // latencies or bandwidths are known.
 func Predicted(h hierarchy.Hierarchy, p hierarchy.Prediction) []report.Table {
 	tables := []report.Table{Levels(p), Memory(p)}
@@ -86,7 +86,7 @@ func knownBy(x float64, known bool) report.Value {
 	return report.Decimal(x)
 }
 
-// Memory counts the accesses to the memory behind the last level.
+// Memory counts the accesses to the memory after the last level.
 func Memory(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "memory", Single: true, Columns: report.Columns(
 		"accesses=memory accesses", "fetched_bytes=bytes fetched")}
@@ -232,7 +232,7 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 	return tables
 }
 
-// mainNumbersOfLevels are those that people compare of two hierarchies.
+// mainNumbersOfLevels are the numbers that people compare between two hierarchies.
 var mainNumbersOfLevels = []string{"size_bytes", "ways", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns"}
 
 // Against joins the predictions for two hierarchies, A and B: level by level by their names, then
@@ -271,8 +271,8 @@ func inRows(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
 	return t
 }
 
-// describe names a hierarchy, or lists its levels, and says where threads run if that differs from
-// the other.
+// describe names a hierarchy, or lists its levels, and describes where threads run if that differs
+// from the other.
 func describe(h, other *hierarchy.Hierarchy) string {
 	text := h.Name
 	if text == "" {

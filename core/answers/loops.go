@@ -101,8 +101,8 @@ type Where struct {
 	First, Last uint32 // lines; 0: unknown
 }
 
-// Where returns the source location of a loop. It consists of the function of its first reference whose function is
-// known, and the lines of all its references in the same file.
+// Where returns the source location of a loop. It consists of the function of its first reference whose
+// function is known, and the lines of all its references in the same file.
 func (l *Loops) Where(loop int) (w Where) {
 	for _, r := range l.Refs(loop) {
 		s := l.Place(r)
@@ -190,7 +190,7 @@ func (l *Loops) Arrays(loop int) []outline.Array {
 }
 
 // Table has a row for each loop, in the order of the run; inner loops follow their outer loop.
-// Loops that make less than a share of the references are left out.
+// Loops with less than this share of the references are left out.
 func (l *Loops) Table(least float64) report.Table {
 	t := report.Table{Key: "loops", Columns: report.Columns(
 		"loop", "depth", "function", "file", "first_line=first line", "last_line=last line",

@@ -35,17 +35,17 @@ import (
 // few of their lines, and "windowed-sdcm" from windows of blocks.
 type MulticoreQuestion struct {
 	Name   string // of the file, for messages
-	Format string // as for --input-format; "" finds out
+	Format string // as for --input-format; "": detect it
 
-	Cores []uint32 // how many, in the order in which they are wanted
-	// Division is how a region's work is divided, Schedule stands in for that of the
-	// program, Interleave is the order of the cores' references, and Seed that of chance.
+	Cores []uint32 // in the order of the answers
+	// Division is how a region's work is divided, Schedule replaces the program's, Interleave is
+	// the order of the cores' references, and Seed is for random choices.
 	Division, Schedule, Interleave string
 	Protocol                       string // of private caches: mesi or msi
 	Seed                           uint64
 	Private                        []string // addresses that are private, as in 0x7f00-0x7fff; none: stacks
 	Machine                        []string // the hierarchy, a level a line (hierarchy.Lines)
-	Processor                      string   // whose time is wanted; "": no times
+	Processor                      string   // for times; "": no times
 	// SDCM selects the input of the stack distance cache model, which is computed besides simulated
 	// caches: "sample", a few lines of the threads; "all", every access; "windows", some executions
 	// of each block, with options after commas, as in windows,rate=0.05,least=100,weights=printed;
@@ -70,8 +70,8 @@ func (q *MulticoreQuestion) fields(f *Fields) {
 	f.Number("keep", &q.Keep)
 }
 
-// CoresNotes are the notes of a table of a reply, each once, with the numbers of cores that it
-// is about where these are not all that were answered.
+// CoresNotes returns the notes of a table of a reply, each once, with its numbers of cores unless
+// it applies to all.
 func CoresNotes(t *report.Table, answered int) (list []string) {
 	var texts []string
 	of := map[string][]int{}
@@ -136,7 +136,7 @@ type SeriesPoint struct {
 }
 
 // Rates are the hit rates over cores, a series for each level and method: "global_rate",
-// "local_rate" or "mean_rate". Only global ones have intervals.
+// "local_rate" or "mean_rate". Only global rates have intervals.
 func (r *Reply) Rates(column string) []Series {
 	t := r.Table("rates")
 	if t == nil {
@@ -145,7 +145,7 @@ func (r *Reply) Rates(column string) []Series {
 	return seriesOf(t, column, column == "global_rate")
 }
 
-// SpeedUps is the speed-up over cores, or another column of that table; no points where no
+// SpeedUps is the speed-up over cores, or another column of that table, without points if no
 // processor was named.
 func (r *Reply) SpeedUps(column string) Series {
 	if t := r.Table("speedup"); t != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Question is a question of the page to another of its programs, with code that few visits need.
-// The subject (a profile, a module) is sent once, before any number of questions.
+// Question is a question of the page to its second program, which contains code that few visits
+// need. The subject (a profile, a module) is sent once, before any number of questions.
 type Question struct {
-	Of    string   // who answers
+	Of    string   // who answers: see below
 	Words []string // name=value, for each value: see Fields
 	Bytes []byte   // the content of a file, if the question is about one
 }
@@ -30,9 +30,9 @@ const (
 // tables, by their keys, and its Bytes.
 type Reply struct {
 	More       bool           // another reply to the same question follows
-	Problem    string         // why there is no answer, in a sentence
+	Problem    string         // why there is no answer
 	Notes      []string       // warnings, in sentences
-	Unmodelled []string       // what times leave out, in a few words each
+	Unmodelled []string       // costs that times leave out, in a few words each
 	Tables     []report.Table // by their keys
 	Bytes      []byte         // a file, or an encoded profile
 }
@@ -170,27 +170,27 @@ func (f *Fields) Flag(name string, set *bool) {
 // ModelQuestion is a Question to the compute-node models of a program (package costmodel).
 // These are the tables of the reply, by their keys:
 //
-//	program     name, value: what is known of the whole
+//	program     name, value: facts of the whole program
 //	functions   number, function, source, calls, instructions, share, cycles, limit
-//	chosen      function, block: the numbers of those that the other tables are about, 0: none
+//	chosen      function, block: the subjects of the other tables, by number, 0: none
 //	blocks      number, block, source, count, instructions, share, cycles_each, cycles, limit: of the function, most cycles first
 //	ways        from, to (blocks of the function by number, from 0), share, count
-//	branches    branch (its name in the file of probabilities), block (as in ways), source, to, share, count, text, origin
-//	schedule    of the block: cycle, and a column for each port that is held
+//	branches    branch (its name in the branch-probability file), block (as in ways), source, to, share, count, text, origin
+//	schedule    of the block: cycle, and a column for each busy port
 //	bounds      of the block: name, value; cycles
 //	parameters  name, value
 //	processors  name, title, chosen
 //
 // Times are in cycles of the processor's core, shares from 0 to 1. Bytes are the encoded
-// profile of a module that was given alone, to be kept, or the file of probabilities.
+// profile of a module without a profile, to keep, or the branch-probability file.
 type ModelQuestion struct {
 	Machine   []string // the hierarchy in question, a level a line (hierarchy.Lines)
 	Processor string   // its name; "" for the default one
 	// Changes are lines of a branch-probability file, which replace measured or read ones: branches
 	// and parameters.
 	Changes string
-	// Function is 1 + the number of the function that is looked at, Block that of a block
-	// in the program; 0 for the ones that take most.
+	// Function is 1 + the number of the function in view, Block the same of a block in the program;
+	// 0 for the ones that take most time.
 	Function, Block uint32
 	Whole           bool // the reply's Bytes shall be the file of probabilities
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// tellApart adds a file and line to the names of data objects that share their names, as blocks do
-// that one function allocates in two places. Otherwise a join would pair them in the order of their
-// misses, which differs between runs. Objects of the same line belong together. The others are
-// paired in the order of the code, if both tables have as many; doubt is a warning about these.
+// tellApart adds a file and line to names that several data objects have, such as blocks that one
+// function allocates at two source lines. Otherwise a join would pair them in the order of their
+// misses, which differs between runs. Objects of the same line are paired. The others are paired in
+// the order of the code, if both tables have the same number; doubt is a warning about these.
 func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt string) {
 	if a.Key != "sites" && a.Key != "objects" || a.Index("name") < 0 || b.Index("name") < 0 || a.Index("line") < 0 || b.Index("line") < 0 {
 		return a, b, ""
@@ -60,8 +60,8 @@ func rowName(t *report.Table, row int, by report.Key) string {
 	return strings.Join(parts, "\x00")
 }
 
-// nameByLines adds lines to the names of rows of a and b. It returns a name of those that are
-// paired though their lines differ, or "".
+// nameByLines adds lines to the names of rows of a and b. It returns a name that is paired although
+// its lines differ, or "".
 func nameByLines(a, b *report.Table, inA, inB []int) (moved string) {
 	inCode(a, inA)
 	inCode(b, inB)
@@ -110,7 +110,7 @@ func comparePlace(a *report.Table, x int, b *report.Table, y int) int {
 	if c := report.Compare(a.Rows[x][a.Index("file")], b.Rows[y][b.Index("file")]); c != 0 {
 		return c
 	}
-	return -report.Compare(a.Rows[x][a.Index("line")], b.Rows[y][b.Index("line")]) // which lets numbers fall
+	return -report.Compare(a.Rows[x][a.Index("line")], b.Rows[y][b.Index("line")]) // which sorts numbers in descending order
 }
 
 func placeText(t *report.Table, row int) string {

@@ -82,7 +82,7 @@ const (
 	CommunicationOfSample = "communication is that of the sampled lines" + half + ", but data in few lines, such as a counter, may be missed or overestimated; pages are not counted"
 )
 
-// RestsOnSample returns one of these warnings if it applies to the profile.
+// RestsOnSample returns the sentence as a warning if the profile is of a sample.
 func RestsOnSample(p *profile.Profile, sentence string) []string {
 	if !IsOfSample(p) || !p.Sampled.Estimates() {
 		return nil
@@ -92,7 +92,7 @@ func RestsOnSample(p *profile.Profile, sentence string) []string {
 
 // offs are columns with half the width of intervals, one value for each row of a table.
 type offs struct {
-	keys   []string // of the columns that they follow
+	keys   []string // of the columns before them
 	values map[string][]report.Value
 }
 
@@ -107,7 +107,7 @@ func (o *offs) add(key string, v report.Value) {
 	o.values[key] = append(o.values[key], v)
 }
 
-// addFlow adds the values of a flow, if there are some.
+// addFlow adds the values of a flow, if any.
 func (o *offs) addFlow(f *profile.FlowOff, granuleBytes uint32) {
 	if f == nil {
 		return
@@ -132,8 +132,8 @@ func (o *offs) insert(t *report.Table) {
 	}
 }
 
-// missesOff returns half the width of the interval of a cache's misses. bounds are those of
-// fully associative caches; a fully associative cache of as many lines would miss full times.
+// missesOff returns half the width of the interval of a cache's misses. bounds are the intervals of
+// fully associative caches; a fully associative cache of the same size would miss full times.
 func missesOff(bounds []profile.Bound, lines, full uint64, misses float64) float64 {
 	if len(bounds) == 0 {
 		return 0

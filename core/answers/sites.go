@@ -23,7 +23,7 @@ type Sites struct {
 	By      attribution.By
 	Name    func(string) string                   // makes a function's name readable; may be nil
 	Source  func(file string, line uint32) string // returns the text of a line; may be nil
-	// Number is the only column besides those that name a row; "": all columns. All columns
+	// Number is the only column in addition to the names of a row; "": all columns. All columns
 	// of a million rows would take gigabytes.
 	Number string
 
@@ -38,7 +38,7 @@ type siteColumn struct {
 	cell func(*attribution.Row) report.Value
 }
 
-// sitePart says what a column is about, and with it what the rows without a source location say.
+// sitePart is the kind of a column, which determines its cells in rows without a source location.
 type sitePart uint8
 
 const (
@@ -53,8 +53,8 @@ const (
 const othersName = "(all others)"
 
 // Table has a row for each site, line, function or data object in an order of [Sites.Order], and a
-// row for misses that cannot be attributed. Only the first top rows stand by themselves; all others
-// are one row.
+// row for misses that cannot be attributed. All rows after the first top ones are summed in one
+// row.
 func (s *Sites) Table(order []int, top int) report.Table {
 	t := report.Table{Key: "sites"}
 	var kept []siteColumn
@@ -121,7 +121,8 @@ func (s *Sites) Rows() []attribution.Row {
 	return s.rows
 }
 
-// Reaching returns those rows, the worst first, that make a share of the misses of a level.
+// Reaching returns the rows, in descending order, that cause at least a share of the misses of a
+// level.
 func (s *Sites) Reaching(level int, share float64) []int {
 	order, sum := s.Order(s.level(level)+"_misses", math.MaxInt), 0.0
 	for i, row := range order {
@@ -188,7 +189,7 @@ func (s *Sites) OrderBy(first int, key func(row int) (float64, string)) []int {
 	return o.order
 }
 
-// ordering sorts rows. Equal ones, and those without a key, stay as they are.
+// ordering sorts rows. Equal rows, and rows without a key, keep their order.
 type ordering struct {
 	order []int
 	keys  []float64
@@ -208,7 +209,7 @@ func (o *ordering) Less(i, j int) bool {
 	return x < y
 }
 
-// narrow are the columns for people besides misses and utilisation, between blanks.
+// narrow are the columns for people in addition to misses and utilisation, between blanks.
 const narrow = " name function file line kind variable references miss_ratio stride source blocks bytes "
 
 // Narrow drops the columns for programs, except for keep.
@@ -317,7 +318,7 @@ func (s *Sites) addLevel(n int) {
 	}
 }
 
-// addCounts appends the accesses, which are not known of the rest.
+// addCounts appends the accesses, which are unknown for the remainder.
 func (s *Sites) addCounts() {
 	add := func(text string, cell func(*attribution.Row) report.Value) {
 		s.add(inCounts, text, func(r *attribution.Row) report.Value {
@@ -359,7 +360,7 @@ func (s *Sites) addUtilisation(i int) {
 	})
 }
 
-// addCode appends what the sites of a row do, and what identifies a single site.
+// addCode appends the properties of the sites of a row, and of a single site its identity.
 func (s *Sites) addCode() {
 	s.addText(inStrides, "stride", func(r *attribution.Row) string { return r.Stride().String() })
 	for c := range profile.NumStrides {
@@ -474,7 +475,7 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 	return strings.Join(texts, ", ")
 }
 
-// Before has rows for some rows of the table: the three rows that most often touched their lines
+// Before lists, for some rows of the table, the three rows that most often touched their lines
 // before, at distances from profile.PreviousFrom on. For data objects these are source lines.
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Who touched the lines before", Columns: report.Columns(
@@ -512,7 +513,8 @@ func (s *Sites) Before(of []int) report.Table {
 	return t
 }
 
-// Distances has the accesses of the row that Place names; ok is false if there is none.
+// Distances lists the accesses of the row that Place names, by distance; ok is false if there is
+// none.
 func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	for i := range s.Rows() {
 		if s.Place(&s.rows[i]) == place {

@@ -8,11 +8,11 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// mostSteps is how many rows [Steps] has at most.
+// mostSteps is the most rows of [Steps].
 const mostSteps = 4
 
-// Steps has a row for each size of cache at which the miss ratio falls steeply, ascending: a fully
-// associative LRU cache of capacity_lines misses much less than one of below_lines. A cliff is a fall
+// Steps lists the cache sizes at which the miss ratio falls steeply, ascending: a fully associative
+// LRU cache of capacity_lines misses much less often than one of below_lines. A cliff is a fall
 // within a 64th of the size, others are wider.
 func Steps(c *profile.Curve, lineBytes uint32) report.Table {
 	t := report.Table{Key: "steps", Title: "Sizes at which the miss ratio falls, fully associative LRU, exact", Columns: report.Columns(
@@ -29,7 +29,7 @@ func Steps(c *profile.Curve, lineBytes uint32) report.Table {
 }
 
 // MostApart returns the lines of the fully associative LRU cache in which the miss ratios of two runs
-// differ most, the smallest one of several; 0 if they differ in none.
+// differ most, the smallest one if there are several; 0 if they never differ.
 func MostApart(a, b *profile.Curve) (lines uint64) {
 	most := 0.
 	for _, c := range []*profile.Curve{a, b} {
@@ -53,13 +53,13 @@ type knee struct {
 // cliff reports whether a few lines make the fall: at most a 64th of the capacity.
 func (k knee) cliff() bool { return k.Lines-k.Below <= cliffWidth(k.Lines) }
 
-// cliffWidth and slopeWidth are how far below a capacity a fall that ends there
-// may begin, in lines.
+// cliffWidth and slopeWidth are the most lines over which a fall to a capacity may extend.
 func cliffWidth(lines uint64) uint64 { return max(1, lines/64) }
 func slopeWidth(lines uint64) uint64 { return max(1, lines/4) }
 
 // knees returns the falls of a curve that save at least 2 % of accesses, mostSteps at most: first the
-// cliffs, then the slopes within a factor of 4/3 that are away from them, each the steepest first.
+// cliffs, then slopes within a factor of 4/3 that do not touch a cliff, each in descending order of
+// steepness.
 func knees(c *profile.Curve) []knee {
 	var knees []knee
 	for _, width := range []func(uint64) uint64{cliffWidth, slopeWidth} {
@@ -105,7 +105,7 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 	return best, found
 }
 
-// tighten moves the lower end up to where the fall really begins: 19 parts in 20 of it lie above.
+// tighten moves the lower end up to where the fall really begins: 19/20 of the fall lies above.
 func (k *knee) tighten(c *profile.Curve) {
 	least := (k.From - k.To) * 0.95
 	first := sort.Search(c.Len(), func(i int) bool {
@@ -135,8 +135,7 @@ func nearKnee(others []knee, k knee) bool {
 	return false
 }
 
-// distances reads the distances of a curve by their index. It is fast for those that
-// follow one another.
+// distances reads the distances of a curve by their index. It is fast for consecutive distances.
 type distances struct {
 	curve *profile.Curve
 	first int // index of the first in read

@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Threads lays out how threads use private and shared caches (MODELS §6).
+// Threads contains the tables of how threads use private and shared caches (MODELS §6).
 type Threads struct {
 	Profile *profile.Profile
-	Levels  []hierarchy.Cache // each is asked about by itself
+	Levels  []hierarchy.Cache // each is predicted separately
 	asker   *hierarchy.Asker
 	levels  []hierarchy.ByCore // the prediction for each level
 }
@@ -133,7 +133,7 @@ func (t *Threads) Views() report.Table {
 	return table
 }
 
-// viewsOff adds up the half widths over cores, whose errors may have the same sign.
+// viewsOff adds the half widths over cores, whose errors may have the same sign.
 func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 	s := t.Profile.SharingAt(t.Levels[level].LineBytes)
 	for n := range s.Cores {
@@ -188,8 +188,8 @@ func (t *Threads) Domains() report.Table {
 	return table
 }
 
-// Changes has a row for each domain and core: how the distances of its accesses on the shared
-// stack differ from those on its private one.
+// Changes compares, for each domain and core, the distances of its accesses on the shared stack and
+// on its private one.
 func Changes(s *profile.Sharing) report.Table {
 	t := report.Table{Key: "changes", Title: "How sharing changes stack distances", Columns: report.Columns(
 		"cores=shared by cores", "core", "threads", "accesses", "same", "dilated", "overlapped",

@@ -66,7 +66,7 @@ func (v *versions) read(tables [2]*report.Table) (differ bool) {
 			v.pair(name, name)
 		}
 	}
-	for _, a := range names[0] { // files with other names: those that have most in common
+	for _, a := range names[0] { // files with other names: the pairs that have most in common
 		best, most := "", 0.5
 		for _, b := range names[1] {
 			if v.of[a] == nil && v.back[b] == nil && len(names[0])*len(names[1]) <= mostPairs {
@@ -109,7 +109,7 @@ func (v *versions) pair(a, b string) {
 	v.of[a], v.back[b] = f, f
 }
 
-// rename names the rows of a table of A (side 0) or B by their place in B, and adds the two columns.
+// rename gives the rows of a table of A (side 0) or B their location in B, and adds the two columns.
 func (v *versions) rename(t *report.Table, side int) {
 	file, line := t.Index("file"), t.Index("line")
 	t.Columns = append(slices.Clone(t.Columns), report.Column{Key: "a_line", Label: "line in A"}, report.Column{Key: "text", Label: "its text"})

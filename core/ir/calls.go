@@ -77,7 +77,7 @@ func passesPointer(base string) bool {
 	return false
 }
 
-// how says how a value for the trace is computed.
+// how is the computation of a value for the trace.
 type how uint8
 
 const (
@@ -131,7 +131,7 @@ func (a arguments) has(kind typeKind, at ...int) bool {
 	return true
 }
 
-// sized makes a site of n bytes at an address. A constant n is part of the site, not a value.
+// sized returns a site of n bytes at an address. A constant n is part of the site, not a value.
 func sized(kind trace.Kind, address recipe, n operand) site {
 	if c := number(n.text); c > 0 && n.id < 0 {
 		s := event(kind, address)
@@ -196,7 +196,7 @@ func allocation(a arguments, result operand, at int) []site {
 	return []site{sized(trace.Alloc, pointer(result), a[at])}
 }
 
-// clearedAllocation is the Alloc after calloc, whose arguments are multiplied.
+// clearedAllocation is the Alloc after calloc, whose size is the product of its arguments.
 func clearedAllocation(a arguments, result operand) []site {
 	if !a.has(intType, 0, 1) || a[0].typ != a[1].typ || !isPointer(result) {
 		return nil

@@ -8,10 +8,10 @@ import (
 )
 
 // chases returns [trace.LinkSite] and [trace.ChasingSite] if a variable of the loop around a load gets its
-// next value from its value now through this load, as the variable that goes through a list does.
-// It returns [trace.ChasingSite] if the load's address is such a variable, plus something that needs no
-// load: a field of the list's element. Links may be pointers, indices or offsets. Variables are phis, and
-// local variables in memory, which code has that was not optimised.
+// next value from its current value through this load, as when a loop walks through a list. It returns
+// [trace.ChasingSite] if the load's address is such a variable, plus an offset that needs no load: a field
+// of the list's element. Links may be pointers, indices or offsets. Variables are phis, and local
+// variables in memory, as in unoptimised code.
 func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	if s.kind != trace.Load {
 		return 0
@@ -35,7 +35,8 @@ func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	return flags
 }
 
-// links returns the loads through which a variable of a loop gets its next value from its value now.
+// links returns the loads through which a variable of a loop gets its next value from its current
+// value.
 func (p *plan) links(header, variable int32) []int32 {
 	key := loopVariable{header, variable}
 	if list, known := p.linked[key]; known {
@@ -81,7 +82,7 @@ const treeStep = "_ZSt18_Rb_tree_"
 type chase struct {
 	p        *plan
 	header   int32
-	variable int32 // whose next value is followed back; -1: variables are looked for
+	variable int32 // whose next value is followed back; -1: any variable of a loop
 	near     bool  // loads are not followed, except those of local variables
 	reached  []int32
 	loads    []int32 // that were followed, but not those of local variables
@@ -142,7 +143,7 @@ func (c *chase) value(id int32) {
 	}
 }
 
-// meets takes note of a variable of the loop; it reports whether that is the one that was looked for.
+// meets records a variable of the loop; it reports whether it is the wanted one.
 func (c *chase) meets(id int32) bool {
 	if c.variable < 0 {
 		c.reached = append(c.reached, id)
@@ -152,7 +153,7 @@ func (c *chase) meets(id int32) bool {
 	return id == c.variable
 }
 
-// next follows the values that a variable gets in the loop.
+// next follows the values that are assigned to a variable in the loop.
 func (c *chase) next(id int32) {
 	f := c.p.f
 	in := &f.insts[f.defs[id]]

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cursor reads tokens of IR text from left to right. It keeps its first failure; what is read after it
-// is meaningless but harmless, so that readers check for it once, at their end.
+// cursor reads tokens of IR text from left to right. It keeps its first failure; values read after it
+// are meaningless but harmless, so that readers check for it once, at their end.
 type cursor struct {
 	text  string
 	at    int
@@ -94,7 +94,8 @@ func (c *cursor) takeWord(word string) bool {
 	return false
 }
 
-// name reads what follows a sigil: plain characters, or a string whose quotes are part of the result.
+// name reads the text after a sigil: plain characters, or a string whose quotes are part of the
+// result.
 func (c *cursor) name() string {
 	if c.at < len(c.text) && c.text[c.at] == '"' {
 		return c.quoted()
@@ -125,7 +126,7 @@ func (c *cursor) quoted() string {
 	return c.text[from:c.at]
 }
 
-// group reads from an opening bracket to the one that closes it.
+// group reads from an opening bracket to its closing bracket.
 func (c *cursor) group() string {
 	c.space()
 	end := groupEnd(c.text, c.at)
@@ -145,7 +146,7 @@ func (c *cursor) groupHere() {
 	}
 }
 
-// node reads what follows the ! of a metadata node: 12, {...} or DIExpression(...).
+// node reads the text after the ! of a metadata node: 12, {...} or DIExpression(...).
 func (c *cursor) node() {
 	if c.peek() == '{' {
 		c.group()

@@ -22,8 +22,8 @@ func (e *emitter) types() (blocksAt int) {
 // numberRoom is the width of the largest number of blocks.
 const numberRoom = 10
 
-// data writes what the runtime reads: the blocks, the tables, the objects, and the module's struct, whose
-// address goes to section __sg_modules.
+// data writes the data that the runtime reads: the blocks, the tables, the objects, and the module's
+// struct, whose address goes to section __sg_modules.
 func (e *emitter) data(t *tables, tables []byte) {
 	e.put("\n@__sg_thread = external thread_local(initialexec) global %", e.prefix, "thread\n",
 		"@__sg_clock = external global i64\n",
@@ -55,7 +55,7 @@ func (e *emitter) entry() string {
 	return "i8* bitcast (i8** @" + e.prefix + "entry to i8*)"
 }
 
-// declarations declares what is called and not declared.
+// declarations declares the functions that the new code calls, unless the module does.
 func (e *emitter) declarations() {
 	if e.need.stack && !e.m.declared[stackPointer] {
 		e.put("declare ", e.m.bytePointer(), " @", stackPointer, "()\n")
@@ -123,7 +123,7 @@ func (e *emitter) asBytes(typeText, name string) string {
 	return "bitcast (" + typeText + "* @" + name + " to i8*)"
 }
 
-// extendUsed adds the entry to the module's own list of what the linker must keep:
+// extendUsed adds the entry to the module's own list of symbols that the linker must keep:
 // `@llvm.used = appending global [1 x ptr] [ptr @f], section "llvm.metadata"`.
 func (e *emitter) extendUsed(line string) string {
 	before, rest, ok := strings.Cut(line, "[")

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// emitter writes functions with their recording code. Its names begin with prefixes that occur nowhere
-// else in the module, so that they neither clash nor change the numbering of unnamed values.
+// emitter writes functions with their recording code. New names begin with prefixes that occur nowhere
+// else in the module, so that they do not clash; unnamed values keep their numbers.
 type emitter struct {
 	m      *module
 	out    []byte
-	done   int    // how far the module's text has been copied
+	done   int    // the part of the module's text that has been copied
 	prefix string // of globals and types
 	local  string // of local values and labels
 	serial int    // of the last name
@@ -19,7 +19,7 @@ type emitter struct {
 	widest uint64 // most lanes of the function's gathers and scatters
 	need   needs
 
-	more       string // how __sg_more is called
+	more       string // the function value for calls of __sg_more
 	begin      template
 	slot       template
 	pointer    template
@@ -74,7 +74,7 @@ $g{0}:
   store WORD %$o{0}, CURSOR
 `
 
-// compile makes a template in the module's notation.
+// compile returns a template in the module's notation.
 func (e *emitter) compile(text string) template {
 	words := "ptr"
 	if e.m.typed {
@@ -89,7 +89,7 @@ func (e *emitter) compile(text string) template {
 	block, _ := strings.CutSuffix(e.block(0), "0)")
 	clock := "load atomic i64, " + e.word + " @__sg_clock monotonic, align 8"
 	if e.m.types.layout.pointerBits(0) < 64 {
-		// There, an atomic read of 64 bits may take a library call.
+		// On these targets, an atomic read of 64 bits may be a library call.
 		clock = "load volatile i64, " + e.word + " @__sg_clock, align 8"
 	}
 	return makeTemplate(strings.NewReplacer(
@@ -204,7 +204,7 @@ func (p *plan) normalSuccessor(basic int32) int32 {
 }
 
 // hoist writes the allocas that must come before the first piece to stay in the function's entry block. A
-// cast that does nothing keeps the place of an unnamed one in the numbering.
+// cast without effect replaces an unnamed alloca, to keep the numbering.
 func (e *emitter) hoist(p *plan) {
 	if len(p.hoisted) == 0 && p.widest == 0 {
 		return
@@ -228,7 +228,7 @@ func (e *emitter) hoist(p *plan) {
 	}
 }
 
-// leaveHoisted writes what stays at the place of a hoisted alloca.
+// leaveHoisted writes the code that remains at the place of a hoisted alloca.
 func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 	e.copyTo(int(in.from))
 	e.done = int(in.to)
@@ -304,7 +304,7 @@ func (e *emitter) edge(p *plan, i int32) {
 	e.put("  br label %", e.m.text[r.from:r.to], "\n")
 }
 
-// step writes the code that begins a step in the basic block of that label, and returns the label of the
+// step writes the code that begins a step in the basic block with a label, and returns the label of the
 // basic block in which it ends.
 func (e *emitter) step(q *piece, label string) string {
 	e.stepNamed(count(q.number), q, label)
@@ -409,7 +409,7 @@ const stackPointer = "llvm.stacksave"
 // output is the same few lines.
 type template []segment
 
-// segment is text and the hole behind it, or -1.
+// segment is text, and the hole after it, or -1.
 type segment struct {
 	text string
 	hole int

@@ -16,11 +16,11 @@ type function struct {
 	words     []string
 	groups    []string // attribute groups: "#0"
 	section   string
-	collected bool // by a garbage collector, which must know every call
+	collected bool // by a garbage collector, which must see every call
 	debug     int  // its DISubprogram, or -1
 	profile   int  // its !prof, or -1
 	refusal   string
-	refused   *problem // the first thing that can be read, but not rewritten
+	refused   *problem // the first construct that can be read, but not rewritten
 	returns   *datatype
 	params    []operand
 
@@ -42,8 +42,8 @@ const undefined = -1 << 30
 
 // basicBlock is a label, or the function's beginning, up to the terminator.
 type basicBlock struct {
-	label       string // as it is written behind %
-	from        int    // where its text begins, behind its label's line
+	label       string // as written after %
+	from        int    // where its text begins, after its label's line
 	first, last int32  // its instructions, first up to last
 	header      int32  // end of its phis and landing pads, which stay first
 }
@@ -62,7 +62,7 @@ type operand struct {
 	id       int32 // of a local value, -1 of constants and globals
 }
 
-// problem says why something is not instrumented.
+// problem is the reason why something is not instrumented.
 type problem struct {
 	line int
 	why  string
@@ -153,7 +153,7 @@ func (f *function) readParams(c *cursor) int {
 	return unnamed
 }
 
-// readProperties reads what is between the parameters and the brace.
+// readProperties reads the text between the parameters and the brace.
 func (f *function) readProperties(c *cursor) {
 	for !c.failed() {
 		switch b := c.peek(); {
@@ -348,7 +348,7 @@ func (f *function) joined(e extent) extent {
 	return e
 }
 
-// close checks what is only known at the function's end.
+// close checks conditions that are known only at the function's end.
 func (f *function) close(line int) *problem {
 	f.blocks[len(f.blocks)-1].last = int32(len(f.insts))
 	for _, r := range f.refs {
@@ -420,8 +420,8 @@ func (f *function) described(c *cursor) int32 {
 	return -1
 }
 
-// describe notes the source variable of a value. The first description is that of the outermost of
-// several inlined functions.
+// describe records the source variable of a value. The first description belongs to the outermost
+// of several inlined functions.
 func (f *function) describe(value int32, variable int) {
 	if value >= 0 && variable >= 0 && f.debugNames[value] == 0 {
 		f.debugNames[value] = int32(variable) + 1

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// opcode is an instruction as far as the rewriter distinguishes them; inst.word has the exact one.
+// opcode is an instruction as far as the rewriter distinguishes instructions; inst.word has the
+// exact one.
 type opcode uint8
 
 const (
@@ -23,7 +24,7 @@ const (
 	// Terminators.
 	opInvoke
 	opCallBr
-	opJump // br, switch, indirectbr, and those of Windows' exceptions
+	opJump // br, switch, indirectbr, and Windows' exception instructions
 	opReturn
 	opResume
 	opUnreachable
@@ -39,7 +40,7 @@ type inst struct {
 	from, to int32 // its text in the module
 	op       opcode
 	word     string    // LLVM's opcode
-	typ      *datatype // as trace.Op.Type has it; nil for none
+	typ      *datatype // as in trace.Op.Type; nil for none
 	result   int32     // value, or -1
 	debug    int32     // number of its DILocation, or -1
 	profile  int32     // number of its !prof, or -1
@@ -48,7 +49,7 @@ type inst struct {
 	args, argsEnd int32 // span of function.args
 	refs, refsEnd int32 // span of function.refs
 	call          *call
-	access        *datatype // what a load or store reads or writes
+	access        *datatype // the type that a load or store reads or writes
 	address       operand   // of a load or store; or the base of other instructions that address an object
 	atomic        bool
 	volatile      bool
@@ -60,11 +61,11 @@ type inst struct {
 	shift         shift // of an address computation
 }
 
-// shift is how far an address computation moves its first operand: by a constant number of
-// bytes, and by a variable number of elements.
+// shift is the distance by which an address computation moves its first operand: a constant number
+// of bytes, and a variable number of elements.
 type shift struct {
 	constant int64
-	element  uint64 // bytes of each element; 0: none are passed over
+	element  uint64 // bytes of each element; 0: no elements
 	unknown  bool
 }
 
@@ -75,7 +76,7 @@ type call struct {
 	tail     bool // its caller's stack frame may be gone
 	mustTail bool
 	returns  *datatype
-	typeText string // of what it returns
+	typeText string // of the result
 }
 
 type reader struct {
@@ -119,7 +120,7 @@ func (f *function) instruction(e extent) string {
 	return ""
 }
 
-// trailer reads what may follow all operands: `, align 8, !dbg !12`.
+// trailer reads the text after all operands: `, align 8, !dbg !12`.
 func (r *reader) trailer(in *inst) {
 	for r.take(',') {
 		if r.take('!') {
@@ -149,8 +150,8 @@ func (r *reader) trailer(in *inst) {
 	}
 }
 
-// syntax says what an instruction does and how its operands are written. Each letter of the form is a
-// step:
+// syntax describes the effect of an instruction and how its operands are written. Each letter of the
+// form is a step:
 //
 //	f  flags such as nuw and fast             w  a word
 //	o  an operand: a type and a value         v  a value without a type
@@ -230,7 +231,7 @@ func (r *reader) operands(in *inst) string {
 	return ""
 }
 
-// step reads what a letter of a syntax's form stands for.
+// step reads the text for one letter of a syntax's form.
 func (r *reader) step(in *inst, letter byte) {
 	switch letter {
 	case ',':
@@ -301,7 +302,7 @@ func (r *reader) step(in *inst, letter byte) {
 	}
 }
 
-// isFlag reports whether a word says how an operation may be done.
+// isFlag reports whether a word is a flag of an operation.
 func isFlag(word string) bool {
 	switch word {
 	case "nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "nusw", "inbounds",
@@ -445,7 +446,7 @@ func (r *reader) elementPointer(in *inst) {
 	}
 }
 
-// add adds an index into a type, and returns the type of what it chooses.
+// add adds an index into a type, and returns the type that it selects.
 func (s *shift) add(of *datatype, index string, first bool) *datatype {
 	if of == nil || !of.sized {
 		s.unknown = true
@@ -472,7 +473,7 @@ func (s *shift) add(of *datatype, index string, first bool) *datatype {
 	return nil
 }
 
-// pointers returns the vector of as many pointers as t has elements.
+// pointers returns the vector of pointers with t's number of elements.
 func (r *reader) pointers(t *datatype) *datatype {
 	return r.f.m.types.of(strings.Replace(t.text, t.elem.text, "ptr", 1))
 }
@@ -511,7 +512,7 @@ func (r *reader) ordering() {
 	}
 }
 
-// comma skips a comma if the next character begins what is expected behind it.
+// comma skips a comma if the next character begins the element that is expected after it.
 func (r *reader) comma(begins func(b byte) bool) bool {
 	before := r.at
 	if r.take(',') && begins(r.peek()) {
@@ -707,7 +708,7 @@ func (r *reader) metadataArgument(o *operand) {
 	o.text, o.id = v.text, v.id
 }
 
-// callProperties reads what is behind the arguments: attributes, operand bundles, and where an invoke
+// callProperties reads the text after the arguments: attributes, operand bundles, and where an invoke
 // continues.
 func (r *reader) callProperties(in *inst) {
 	for !r.failed() {

@@ -80,7 +80,7 @@ type Options struct {
 type Result struct {
 	Text    []byte
 	Program *trace.Program // the module's tables, as a program of one module
-	Missed  []trace.Missed // what is not instrumented, from the program's module
+	Missed  []trace.Missed // code that is not instrumented, from the program's module
 }
 
 // checkSize bounds modules, because positions in them have 32 bits.
@@ -91,8 +91,8 @@ func checkSize(src []byte, instead string) error {
 	return errors.New("the module has " + strconv.Itoa(len(src)) + " bytes, want less than 2 GB; " + instead + " its sources apart")
 }
 
-// Instrument rewrites a module so that it records its references. The error says why and where the module
-// cannot be understood at all.
+// Instrument rewrites a module so that it records its references. The error is for modules that cannot be
+// understood at all, and says where.
 func Instrument(src []byte, o Options) (*Result, error) {
 	if err := checkSize(src, "compile"); err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (e *emitter) line(l extent) {
 // external is the reason for functions whose code is in another module.
 const external = "external"
 
-// read reads the function, and returns why it is left as it is, or "".
+// read reads the function, and returns the reason to leave it unchanged, or "".
 func (f *function) read(skip []string) string {
 	if p := f.readHeader(); p != nil {
 		f.name = calledName(f.m.text[f.from:lineEnd(f.m.text, f.from)])
@@ -216,7 +216,8 @@ func (f *function) read(skip []string) string {
 
 func (p *problem) String() string { return "line " + strconv.Itoa(p.line) + " of its IR: " + p.why }
 
-// refusals are words of a function's first line, or of its attributes, with which it must stay as it is.
+// refusals are words of a function's first line, or of its attributes, because of which it is left
+// unchanged.
 var refusals = map[string]string{
 	"naked":                             "it is naked: nothing may come before its assembly",
 	"presplitcoroutine":                 "it is a coroutine that is not split yet",

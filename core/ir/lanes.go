@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lanes is a masked access, whose active lanes are only known when it runs. Its references are steps of
-// a block of their own, which the runtime writes: one for each run of neighbours, or for each lane of
-// gathers and scatters.
+// lanes is a masked access, whose active lanes are known only at run time. The runtime writes its
+// references as steps of a separate block: one for each run of neighbours, or for each lane of gathers
+// and scatters.
 type lanes struct {
 	number    uint32 // of the block
 	inst      int32
@@ -19,17 +19,17 @@ type lanes struct {
 	elem      *datatype
 	mask      operand
 	signs     bool    // the mask is the lanes' sign bits
-	packed    bool    // active lanes lie side by side in memory
+	packed    bool    // active lanes are contiguous in memory
 	scattered bool    // each lane has an address
 	address   operand // of the first lane, or a vector of addresses
 	index     operand // of each lane, if address is a base
 	scale     operand
 }
 
-// mostLanes is what fits a mask.
+// mostLanes is the most lanes that fit in a mask.
 const mostLanes = 64
 
-// lanesOf reads a masked access; nil if the instruction is none that can be recorded.
+// lanesOf reads a masked access; nil if the instruction is none, or cannot be recorded.
 func (p *plan) lanesOf(i int32) *lanes {
 	in := &p.f.insts[i]
 	if in.op != opCall || p.f.m.types.layout.bigEndian {
@@ -43,11 +43,11 @@ func (p *plan) lanesOf(i int32) *lanes {
 	return l
 }
 
-// laneForm says which arguments of an intrinsic are what. Arguments are numbered from 1; 0 for none.
+// laneForm contains the positions of an intrinsic's arguments, from 1; 0 for none.
 type laneForm struct {
 	prefix, part string // of the intrinsic's name
 	arguments    int
-	stored       int // what is written; 0 for a load
+	stored       int // the stored value; 0 for a load
 	address      int
 	mask         int
 	index, scale int
@@ -56,7 +56,7 @@ type laneForm struct {
 	scattered    bool
 }
 
-// laneForms are LLVM's own masked intrinsics and those of AVX, AVX2 and AVX-512.
+// laneForms are LLVM's own masked intrinsics and the masked intrinsics of AVX, AVX2 and AVX-512.
 var laneForms = []laneForm{
 	{prefix: "llvm.masked.load.", arguments: 4, address: 1, mask: 3},
 	{prefix: "llvm.masked.store.", arguments: 4, stored: 1, address: 2, mask: 4},
@@ -96,7 +96,7 @@ func newLanes(callee string, a arguments, result *datatype) *lanes {
 	return vector(l, result)
 }
 
-// vector sets the type of what lanes read or write; it returns nil if that is not a vector.
+// vector sets the type of the lanes' data; it returns nil if that is not a vector.
 func vector(l *lanes, t *datatype) *lanes {
 	if t == nil || t.kind != vectorType || t.elem == nil || t.scalable {
 		return nil
@@ -178,8 +178,8 @@ func (e *emitter) signs(l *lanes) (typeText, text string) {
 	return "<" + decimal(t.count) + " x i1>", e.compute("icmp slt ", ints, " ", text, ", zeroinitializer")
 }
 
-// ones makes as many low ones as the mask has, because the active lanes of an expanding load or
-// compressing store lie side by side.
+// ones returns a mask with as many low ones as the mask has ones, because the active lanes of an
+// expanding load or compressing store are contiguous.
 func (e *emitter) ones(mask string) string {
 	e.need.ones = true
 	n := e.compute("call i64 @llvm.ctpop.i64(i64 ", mask, ")")

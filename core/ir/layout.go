@@ -21,7 +21,7 @@ type layout struct {
 
 type alignment struct{ bits, align uint64 }
 
-// parseLayout reads a layout string, with LLVM's defaults for what is missing.
+// parseLayout reads a layout string, with LLVM's defaults for missing parts.
 func parseLayout(text string) layout {
 	l := layout{
 		pointers:       map[uint32]uint64{0: 64},
@@ -103,7 +103,8 @@ func (l *layout) pointerBits(space uint32) uint64 {
 	return l.pointers[0]
 }
 
-// intAlign: integers of other widths are aligned like the next larger one, or else the largest.
+// intAlign: integers of other widths have the alignment of the next larger one, or else of the
+// largest.
 func (l *layout) intAlign(n uint64) uint64 {
 	for _, a := range l.ints {
 		if a.bits >= n {

@@ -48,7 +48,7 @@ func (g *graph) predecessors() [][]int32 {
 }
 
 // dominators returns the immediate dominator of each vertex, or -1 for vertex 0 and unreachable ones. The
-// method is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001): iterate over
+// method is from Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001): iterate over
 // the vertices in reverse postorder until nothing changes.
 func dominators(order, position []int32, predecessors [][]int32) []int32 {
 	dominator := slices.Repeat([]int32{-1}, len(position))
@@ -102,7 +102,7 @@ type loops struct {
 }
 
 // findLoops finds the natural loops. Headers are visited from the innermost outwards; the body of a loop
-// is what reaches its latches.
+// consists of the vertices that reach its latches.
 func (g *graph) findLoops() loops {
 	n := len(g.successors)
 	order, position := g.order()
@@ -137,8 +137,8 @@ func (g *graph) findLoops() loops {
 	return l
 }
 
-// body adds the vertices of the loop of header h: those that have no loop yet, and the outermost loops
-// around the others.
+// body adds the vertices of the loop of header h: vertices that have no loop yet, and the outermost
+// loops around the others.
 func (l *loops) body(h int32, work []int32, predecessors [][]int32, position []int32) {
 	l.header[h] = h
 	for len(work) > 0 {

@@ -15,10 +15,10 @@ type sourceType struct {
 // mostTypes bounds chains of types, which hostile text may close to rings.
 const mostTypes = 64
 
-// mostMembers bounds how many pointers an expression follows, as a->b->c does two.
+// mostMembers is the most pointers that an expression follows; a->b->c follows two.
 const mostMembers = 4
 
-// sourceType reads node n; the tag of what is no type is empty.
+// sourceType reads node n; the tag is empty if the node is no type.
 func (m *metadata) sourceType(n int) sourceType {
 	return remembered(&m.types, n, func() sourceType {
 		t := sourceType{base: -1, elements: -1}
@@ -111,7 +111,7 @@ func (m *metadata) members(n int, offset uint64) (name string, of int) {
 	return name, -1
 }
 
-// memberAt is the largest member or base class that an offset lies in; -1: none.
+// memberAt returns the largest member or base class that contains an offset; -1: none.
 func (m *metadata) memberAt(list int, offset uint64) int {
 	found, most := -1, uint64(0)
 	rest := m.node(list)
@@ -140,8 +140,7 @@ func (m *metadata) memberAt(list int, offset uint64) int {
 	}
 }
 
-// isReserved reports whether an identifier is one of those that C and C++ reserve for the
-// compiler and its library.
+// isReserved reports whether C or C++ reserve an identifier for the compiler and its library.
 func isReserved(name string) bool {
 	return len(name) > 1 && name[0] == '_' && (name[1] == '_' || 'A' <= name[1] && name[1] <= 'Z')
 }
@@ -166,8 +165,8 @@ func (m *metadata) variableType(n int) int {
 	return of
 }
 
-// expression names the variable or member that lies at an address, as s->table, and its
-// type; "": it has no name. It follows so many pointers.
+// expression names the variable or member at an address, as s->table, and its type; "": it has no
+// name. It follows at most this number of pointers.
 func (f *function) expression(address operand, pointers int) (name string, of int) {
 	var moved shift
 	o := address
@@ -213,7 +212,7 @@ func (f *function) expression(address operand, pointers int) (name string, of in
 	return name + access + member, of
 }
 
-// memory names what begins where a value points to, its type, and how its members are written.
+// memory names the object that a value points to, its type, and how its members are written.
 func (f *function) memory(o operand, pointers int) (name string, of int, access string) {
 	m := &f.m.metadata
 	if o.id < 0 {

@@ -8,8 +8,8 @@ import (
 )
 
 // memory finds, within a piece, the stores that loads read from: dependences that values do not show. Two
-// accesses have the same address if the addresses are the same value, the same constant, or computed
-// alike from the same values. The tables assume that other accesses do not meet, as a speculating
+// accesses have the same address if the addresses are the same value, the same constant, or computed in
+// the same way from the same values. The tables assume that other accesses do not alias, as a speculating
 // processor does.
 type memory struct {
 	first   int32           // instruction of writers[0]
@@ -111,7 +111,7 @@ func (p *plan) placeOf(in *inst) place {
 	return place{o.id, ""}
 }
 
-// computation returns the text of an instruction behind its result, without metadata. Operands do not change
+// computation returns the text of an instruction after its result, without metadata. Operands do not change
 // within the piece, so that equal text means equal results.
 func (p *plan) computation(i int32) string {
 	in := &p.f.insts[i]
@@ -160,7 +160,8 @@ func (p *plan) stays(q *piece, value int32) bool {
 	return true
 }
 
-// addFlow appends the values that go between a function's blocks, whose instructions are numbered.
+// addFlow appends the values that flow between a function's blocks, whose instructions are
+// numbered.
 func (p *plan) addFlow(list []trace.Flow) []trace.Flow {
 	f := p.f
 	for i := range p.pieces {

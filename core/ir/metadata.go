@@ -32,13 +32,13 @@ type location struct {
 	known        bool
 }
 
-// body is the lines of source that a function has code on, besides the line of its head.
+// body contains the source lines on which a function has code, except for the line of its head.
 type body struct {
 	line    uint32
 	several bool
 }
 
-// scope is a function, a block of it, or a file.
+// scope is a function, a block in it, or a file.
 type scope struct {
 	file     string
 	function int // number of its DISubprogram, or -1
@@ -137,7 +137,7 @@ func remembered[T any](memory *map[int]T, n int, find func() T) T {
 	return found
 }
 
-// location reads node n; a node that is no DILocation has no place.
+// location reads node n; a node that is no DILocation has no source location.
 func (m *metadata) location(n int) *location {
 	if m.locations == nil {
 		m.locations = make([]location, len(m.at)+1)
@@ -245,9 +245,9 @@ const mostInlined = 256
 
 // place returns the source location of location n. Code that was inlined from a system header, or from an
 // accessor, is located at its call: that is the line that uses the data. An accessor is a function with code
-// on one line only. does reports whether a location belongs to the loop around the code, and how many
-// loads and stores the inlined function has there: one with a loop is no accessor, nor is one of the same
-// file with more than two, which computes.
+// on one line only. does reports whether a location belongs to the loop around the code, and how many loads
+// and stores the inlined function has there: a function with a loop is no accessor, nor is one in the same
+// file with more than two loads and stores, because it computes.
 func (m *metadata) place(n int, does func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
 	for range mostInlined {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// module is the top level of an IR text: its functions, and what is needed to understand them.
+// module is the top level of an IR text: its functions, and the data needed to understand them.
 //
-// The reader only relies on LLVM printing one thing a line, and ending a function with a line of a single
-// brace.
+// The reader only relies on LLVM printing one item per line, and ending a function with a line of a
+// single brace.
 type module struct {
 	text          string
 	name          string // source file

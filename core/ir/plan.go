@@ -39,9 +39,9 @@ type plan struct {
 	loops  loops
 	task   bool // the function is a task's body
 
-	loopFrames map[loopFrame]bool       // nil: not asked for yet, as inlined
+	loopFrames map[loopFrame]bool       // nil: not computed yet, as inlined
 	inlined    map[inlined]int          // loads and stores
-	stored     map[int32][]int32        // stores to each local variable; nil: not asked for yet
+	stored     map[int32][]int32        // stores to each local variable; nil: not computed yet
 	linked     map[loopVariable][]int32 // results of links; nil: none yet
 
 	returnings []returning // by basic block
@@ -212,7 +212,7 @@ func (p *plan) calleeOf(in *inst) string {
 	return linkerName(in.call.callee)
 }
 
-// enter puts what happens at the function's beginning into its first piece: the allocation of local
+// enter puts the events of the function's beginning into its first piece: the allocation of local
 // arrays and structs, and the beginning of a task.
 func (p *plan) enter(now *piece) *piece {
 	b := &p.f.blocks[0]
@@ -359,7 +359,7 @@ func (p *plan) nameObject(s *site) {
 	s.flags |= flags
 }
 
-// callSites returns the sites of a call, and counts what a call hides.
+// callSites returns the sites of a call, and counts references that a call hides.
 func (p *plan) callSites(i int32) (before, after []site) {
 	in := &p.f.insts[i]
 	callee := unquote(in.call.callee)

@@ -31,9 +31,9 @@ type Module struct {
 	Triple   string // the machine it is compiled for: "x86_64-pc-linux-gnu"
 }
 
-// Read reads a module as tables. It skips what it does not understand, and lists it under Skipped, so
-// that text of future versions is read as far as possible. The error is for text that is no module at
-// all.
+// Read reads a module as tables. It skips functions and lines that it does not understand, and lists
+// them under Skipped, so that text of future versions is read as far as possible. The error is for
+// text that is no module at all.
 func Read(src []byte) (*Module, error) {
 	if err := checkSize(src, "read"); err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func (r *Module) addWeights(p *plan) {
 //	!{!"branch_weights", i32 99, i32 1}
 //	!{!"branch_weights", !"expected", i32 2000, i32 1}
 //
-// for a terminator with so many successors; nil for another node. The numbers are unsigned, but printed as if
-// signed. An invoke may have only the number of calls; then none of them threw.
+// for a terminator with this number of successors; nil for another node. The numbers are unsigned, but
+// printed as if signed. An invoke may have only the number of calls; then none of them threw.
 func (m *metadata) weights(node, ways int, invoke bool) []uint64 {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"branch_weights"`)
 	if !ok {
@@ -157,7 +157,8 @@ func (c *cursor) weight() (uint64, bool) {
 	return n, true
 }
 
-// entries reads `!{!"function_entry_count", i64 12}`, which other numbers may follow. All ones mean unknown.
+// entries reads `!{!"function_entry_count", i64 12}`, which may continue with other numbers. All ones mean
+// unknown.
 func (m *metadata) entries(node int) (n uint64, known bool) {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"function_entry_count"`)
 	if !ok {

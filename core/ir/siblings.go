@@ -2,9 +2,9 @@ package ir
 
 import "slices"
 
-// A call that the compiler marks as a tail call, and behind which the function only returns, becomes a
+// A call that the compiler marks as a tail call, and after which the function only returns, becomes a
 // jump, so that such recursion needs no stack. It stays a jump if no code comes between the call and the
-// return. So there is no piece behind such a call. Where it shares its return with others,
+// return. So no piece begins after such a call. If it shares its return with others,
 //
 //	  %r = tail call i32 @odd(i64 %m)            step of block done
 //	  br label %done                             %r = tail call i32 @odd(i64 %m)
@@ -15,14 +15,14 @@ import "slices"
 // it gets a return of its own, as from the code generator, and the step of the block that returns comes
 // before the call.
 
-// returning says how a basic block returns by a call.
+// returning describes how a basic block returns by a call.
 type returning struct {
 	call int32 // the instruction, or -1
 	by   int32 // the basic block that returns
 }
 
-// returnsBy reports whether the function only returns behind call i, and notes if another basic block
-// returns.
+// returnsBy reports whether the function only returns after call i, and records if another basic
+// block returns.
 func (p *plan) returnsBy(basic, i int32) bool {
 	f := p.f
 	in := &f.insts[i]

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Bits of tables.outlined: what a function is for the OpenMP runtime.
+// Bits of tables.outlined: the role of a function for the OpenMP runtime.
 const (
 	regionBody = 1 << iota
 	taskBody
@@ -212,7 +212,8 @@ func (p *plan) successors(i int32) []uint32 {
 	return list
 }
 
-// lines finds the piece's lines: those of the function whose code is first in it, inlined or not.
+// lines finds the piece's lines: the lines of the function whose code comes first in it, inlined or
+// not.
 func (t *tables) lines(b *trace.Block, insts []inst) {
 	meta := &t.m.metadata
 	of := -1
@@ -235,7 +236,7 @@ func (t *tables) lines(b *trace.Block, insts []inst) {
 }
 
 // opName returns the name of an instruction in the tables, and whether it makes code. Calls that end no
-// block are named by what they call.
+// block are named by their callees.
 func opName(in *inst) (name string, code bool) {
 	k := in.call
 	if k == nil || k.indirect {
@@ -409,13 +410,14 @@ func (p *plan) place(s *site) trace.Place {
 // inlined is a function, by its DISubprogram, and the call that it was inlined at.
 type inlined struct{ function, at int }
 
-// loopFrame is a loop, by the basic block that heads it, and a function that one of its jumps is in.
+// loopFrame is a loop, by the basic block that heads it, and a function that contains one of its
+// jumps.
 type loopFrame struct {
 	header int32
 	inlined
 }
 
-// findInlined finds the functions that loops are in, and counts the loads and stores of each.
+// findInlined finds the functions that contain loops, and counts the loads and stores of each.
 func (p *plan) findInlined() {
 	p.loopFrames, p.inlined = map[loopFrame]bool{}, map[inlined]int{}
 	frame := func(i int32) inlined {
@@ -475,7 +477,7 @@ func (t *tables) addSources(read func(file string) []byte) {
 	}
 }
 
-// finish puts the module's objects and what was missed into the tables.
+// finish adds the module's objects and its uninstrumented code to the tables.
 func (t *tables) finish() {
 	for i := range t.m.globals {
 		t.program.Objects = append(t.program.Objects, t.m.object(&t.m.globals[i]))

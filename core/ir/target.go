@@ -6,13 +6,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// features are words of "target-features", with what they imply.
+// features are words of "target-features", with the features that they imply.
 var features = map[string]trace.Target{
 	"sse4.1": trace.SSE41, "sse4.2": withSSE42, "popcnt": trace.POPCNT, "avx": withAVX, "avx2": withAVX2,
 	"fma": withAVX | trace.FMA, "fma4": withAVX | trace.FMA, "avx512f": withAVX512,
 }
 
-// What instruction sets imply (LLVM, X86TargetParser.cpp).
+// Features that instruction sets imply (LLVM, X86TargetParser.cpp).
 const (
 	withSSE42  = trace.SSE41 // its popcnt is a feature of its own
 	withAVX    = withSSE42 | trace.AVX
@@ -31,7 +31,7 @@ var neededBy = map[string]trace.Target{
 }
 
 // processors are values of "target-cpu", for functions that list no features: compilers other than clang
-// leave them out. Other processors have what every x86-64 has.
+// leave them out. Other processors have the features of every x86-64.
 var processors = makeTable(map[trace.Target]string{
 	trace.SSE41:                        "penryn",
 	trace.POPCNT:                       "amdfam10 barcelona btver1",
@@ -50,9 +50,9 @@ func isX86(triple string) bool {
 	return strings.HasPrefix(machine, "x86_64") || machine == "amd64" || len(machine) == 4 && machine[0] == 'i' && machine[2:] == "86"
 }
 
-// target returns what the function is compiled for, by the module's triple, the function's attributes
-// "target-cpu" and "target-features" as LLVM's code generators read them (without either, the least that
-// the triple allows), and the flags of its instructions.
+// target returns the function's target, by the module's triple, the function's attributes "target-cpu"
+// and "target-features" as LLVM's code generators read them (without either, the minimum of the triple),
+// and the flags of its instructions.
 func (f *function) target() trace.Target {
 	if f.contracts() {
 		return f.machine() | trace.Contract

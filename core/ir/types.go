@@ -20,7 +20,7 @@ const (
 	otherType // label, token, metadata, target types: never in memory
 )
 
-// datatype is a type of the IR. Sizes are those of the module's data layout.
+// datatype is a type of the IR. Sizes are as in the module's data layout.
 type datatype struct {
 	kind     typeKind
 	text     string // independent of the compiler's version: every pointer is "ptr"
@@ -152,8 +152,8 @@ func typeBaseEnd(text string, from int) int {
 	return max(i, from)
 }
 
-// suffixEnd skips what turns a type into a pointer or a function: "*", " addrspace(1)*", " (i32, ...)".
-// It also skips the end of the opaque "ptr addrspace(1)".
+// suffixEnd skips suffixes that make a pointer or a function of a type: "*", " addrspace(1)*", " (i32,
+// ...)". It also skips the end of the opaque "ptr addrspace(1)".
 func suffixEnd(text string, i int) int {
 	if text[i] == '*' {
 		return i + 1
@@ -235,7 +235,7 @@ func (t *types) pointer(space uint32) *datatype {
 	return p
 }
 
-// function returns the type of a function; its elem is what it returns.
+// function returns the type of a function; its elem is the type of the result.
 func (t *types) function(text string) *datatype {
 	parameters := parametersOf(text)
 	if parameters < 0 {

@@ -11,7 +11,7 @@ type CheckError struct{ What string }
 
 func (e *CheckError) Error() string { return "the profile contradicts itself: " + e.What }
 
-// Line sizes that an analysis takes, in bytes.
+// Line sizes that an analysis accepts, in bytes.
 const (
 	MinLineBytes = 8
 	MaxLineBytes = 4096
@@ -164,8 +164,8 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 	return nil
 }
 
-// checkWorkingSets tests the working sets of windows that are larger than the rows. Each list
-// is of windows with twice as many references as the list before; the last has one window,
+// checkWorkingSets tests the working sets of windows that are larger than the rows. The windows of
+// each list have twice as many references as those of the list before; the last has one window,
 // which contains the segment and so all its lines.
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
@@ -190,7 +190,7 @@ func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines u
 }
 
 // WindowSize returns the number of references in a window for a trace of the given length:
-// the least power of two from MinWindow on that makes at most MaxWindows windows.
+// the least power of two, at least MinWindow, with at most MaxWindows windows.
 func WindowSize(references uint64) uint64 {
 	size := uint64(MinWindow)
 	for (references+size-1)/size > MaxWindows {

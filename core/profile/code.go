@@ -25,7 +25,7 @@ type coder struct {
 	crowded string  // end of the error for too many long distances; "": there is no limit
 
 	capacities int
-	bins       []BinCount // the sites' lists are parts of a few large slices, not a million small ones
+	bins       []BinCount // the sites' lists are parts of a few large slices, instead of a million small ones
 	used       []Utilisation
 	before     []SiteCount
 }
@@ -47,7 +47,7 @@ func (t *stringTable) index(s string) uint64 {
 	return n
 }
 
-// named codes the list of the strings that body uses, and then body.
+// named codes the list of the strings that body uses, and then calls body.
 func (c *coder) named(body func()) {
 	if c.Reads() {
 		codec.Slice(c.Coder, &c.names.list, 1, c.Text)

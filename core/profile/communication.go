@@ -10,7 +10,7 @@ import (
 //
 // The source of a reference to a granule is the last thread that wrote it, if that is another one.
 // An event is every reference that has a source (Kulkarni §3), a store too; a transfer is the first
-// load by a thread of a value that another one wrote since: what has to be moved at least.
+// load by a thread of a value that another thread wrote since: the least data that has to be moved.
 type Communication struct {
 	Granules []Granule // ascending: words of 8 bytes, lines, pages
 
@@ -95,14 +95,13 @@ type Flow struct {
 	Bytes     uint64 // of the transfers: granules times their size
 }
 
-// SharingClass is how threads use a granule over the whole run.
+// SharingClass classifies how threads use a granule over the whole run.
 type SharingClass uint8
 
-// The classes. An event of a line or a page is false at a reference to words of
-// which none has a source.
+// The classes. An event of a line or a page is false if none of the referenced words has a source.
 const (
 	PrivateData      SharingClass = iota // one thread only
-	ReadShared                           // several, and no value goes from one to another
+	ReadShared                           // several threads, and no value is passed between them
 	ProducerConsumer                     // the values of one thread are used by others
 	Migratory                            // the values of several threads are used by others
 	FalselyShared                        // more than half of its events are false: lines and pages only
@@ -113,7 +112,7 @@ var sharingClassNames = [NumSharingClasses]string{"private", "read-shared", "pro
 
 func (c SharingClass) String() string { return sharingClassNames[c] }
 
-// ClassCount counts the granules of a class, and the references to them.
+// ClassCount counts the granules of a class, their references and events.
 type ClassCount struct{ Granules, References, Events uint64 }
 
 // SitePair counts values that one site wrote in one thread and another site used in another thread.
@@ -159,35 +158,35 @@ type OwnedPart struct {
 	Own        uint64 // of them by Most
 }
 
-// FalseSharing is a set of falsely shared lines that go back and forth, of the same data object and
-// the same two sites. A line that one thread fills and another continues with is not among them.
+// FalseSharing is a set of falsely shared lines that move between cores, of the same data object
+// and the same two sites. Lines that one thread fills and another then uses are not included.
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
-	Offset  uint64    // of the first of the lines in it, from its block's begin
+	Offset  uint64    // of the set's first line, from its block's beginning
 	Sites   [2]uint32 // indexes in Sites.Code, or NoSite: the store, and the reference of another thread that it disturbs most
-	Threads [2]uint32 // that make them, most often
+	Threads [2]uint32 // that refer to the lines most often
 	Lines   uint64
-	Events  uint64 // false ones of these lines
-	// Misses are those events at which the thread had lost the line to a store of another:
-	// misses in private caches of any size.
+	Events  uint64 // false events of these lines
+	// Misses are the events at which another thread's store had invalidated the line: misses in
+	// private caches of any size.
 	Misses uint64
 	// Apart is the least distance in bytes between words of different threads.
 	Apart uint32
 }
 
-// MaxFalseSharing is the most that are kept. The last one may be the sum of the rest, with
+// MaxFalseSharing is the most sets that are kept. The last one may be the sum of the rest, with
 // NoSite for all indexes.
 const MaxFalseSharing = 256
 
-// LineSharing is a data structure with cache lines in which several threads have words of
-// their own: words that one thread stores to again and again, and others hardly ever. Such
-// lines go back and forth if these threads run at the same time, in this run or another.
+// LineSharing is a data structure with cache lines in which several threads have words of their
+// own: one thread stores to them again and again, and other threads hardly ever. Such lines move
+// between cores if these threads run at the same time, in this run or another.
 type LineSharing struct {
 	Object    uint32    // index in Sites.Data, or NoSite
 	Offset    uint64    // of the first of the lines in its block
 	Lines     uint64    // with words of several threads
 	Owners    uint32    // threads with words of their own in them
-	Moves     uint64    // most moves of the lines between threads that run at the same time
+	Moves     uint64    // most moves of the lines if the threads run at the same time
 	PingPongs uint64    // moves back in this run for words that the other thread did not write
 	Apart     uint32    // the least distance in bytes between words of different threads
 	Sites     [2]uint32 // indexes in Sites.Code, or NoSite: the stores of the two threads that use a line most
@@ -199,19 +198,19 @@ func CompareLineSharing(x, y LineSharing) int {
 	return cmp.Or(cmp.Compare(y.Moves, x.Moves), cmp.Compare(x.Object, y.Object))
 }
 
-// SortLineSharing puts them in the order of [CompareLineSharing].
+// SortLineSharing sorts a list by [CompareLineSharing].
 func SortLineSharing(list []LineSharing) {
 	sort.Slice(list, func(i, j int) bool { return CompareLineSharing(list[i], list[j]) < 0 })
 }
 
-// MaxLineSharing is the most that are kept.
+// MaxLineSharing is the most structures that are kept.
 const MaxLineSharing = 256
 
-// SourceDistances count the events of lines between two threads by the current depth of the
-// line in the source's coherent stack (Kulkarni §4.3). With private caches of C lines, those
+// SourceDistances count the events of lines between two threads by the current depth of the line in
+// the source's coherent stack (Kulkarni §4.3). With private caches of C lines, events at depths
 // below C are transfers from cache to cache.
 type SourceDistances struct {
 	From, To  uint32
 	Distances Histogram
-	Transfers Histogram // of those that are transfers
+	Transfers Histogram // of the events that are transfers
 }

@@ -112,7 +112,7 @@ func (p *Profile) checkCommunication() error {
 	if c == nil {
 		return nil
 	}
-	estimated := p.Sampled.Chosen() // of lines, so nothing of pages
+	estimated := p.Sampled.Chosen() // of lines, so pages are not counted
 	if len(c.Granules) == 0 || c.Granules[0].Bytes != WordBytes || !estimated && (len(c.Granules) < 2 || c.Granules[len(c.Granules)-1].Bytes != PageBytes) {
 		return &CheckError{"its communication is not of words, lines and pages"}
 	}
@@ -133,7 +133,7 @@ func (p *Profile) checkCommunication() error {
 	return nil
 }
 
-// slack is the allowed difference between sums of so many counts: each estimate is rounded.
+// slack is the allowed difference between sums of this number of counts: each estimate is rounded.
 func (p *Profile) slack(counts int) uint64 {
 	if !p.Sampled.Chosen() {
 		return 0

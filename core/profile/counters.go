@@ -28,7 +28,7 @@ type Counters struct {
 	Tallies   []Tally            // ascending: see [CompareTallies]
 
 	UniqueBytes uint64
-	// Usage is the least number of bytes that hold 5 %, 10 %, … 100 % of the bytes accessed.
+	// Usage is the least number of bytes that receive 5 %, 10 %, … 100 % of the accesses.
 	Usage [UsageSteps]uint64
 }
 
@@ -71,7 +71,7 @@ type Tally struct {
 	Bytes uint64 // of all loads or stores
 }
 
-// TallyKind is what a [Tally] counts.
+// TallyKind is the unit that a [Tally] counts.
 type TallyKind uint8
 
 // The kinds.
@@ -192,8 +192,8 @@ func (c *Counters) FunctionAt(number uint32) int {
 	return i
 }
 
-// AddCounters adds the counters of two parts of one trace; either may be nil. The sums have no
-// unique bytes and no Usage, which do not add up. It fails if the parts are of different programs.
+// AddCounters adds the counters of two parts of one trace; either may be nil. The sum has no unique
+// bytes and no Usage, which cannot be added. It fails if the parts are of different programs.
 func AddCounters(a, b *Counters) (*Counters, error) {
 	if a == nil && b == nil {
 		return nil, nil
@@ -299,8 +299,8 @@ type Derived struct {
 	Share bool // from 0 to 1, for a percentage
 }
 
-// Derive returns the ratios of counts that are defined: those with a denominator that is not 0.
-// uniqueBytes is 0 if they were not counted.
+// Derive returns the ratios of counts whose denominators are not 0. uniqueBytes is 0 if they were
+// not counted.
 func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	add := func(key, label, text string, numerator, denominator uint64, scale float64) {
 		if denominator != 0 {
@@ -328,7 +328,7 @@ func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 }
 
 // MedianReuse returns the median stack distance of a line size, in lines, and the median
-// absolute deviation. First accesses count as infinitely far; ok is false if the median is.
+// absolute deviation. First accesses count as infinite; ok is false if the median is infinite.
 func (l *Locality) MedianReuse() (median, deviation uint64, ok bool) {
 	h, cold := l.Histogram(^trace.Kinds(0))
 	c := NewCurve(h, cold)

@@ -15,7 +15,7 @@ type Curve struct {
 	Cold     uint64 // F(∞)
 
 	h      *Histogram
-	blocks []curveBlock // those with distances that occur, ascending
+	blocks []curveBlock // blocks with distances that occur, ascending
 	length int
 }
 
@@ -114,8 +114,8 @@ func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	return d + 1, true
 }
 
-// leastWith returns the least distance up to which there are enough accesses. enough must be
-// monotonic. ok is false if there are never enough.
+// leastWith returns the least distance d for which enough(accesses up to d) is true. enough must be
+// monotonic. ok is false if there is none.
 func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
 	// The last block before which there are not enough.
 	b := max(sort.Search(len(c.blocks), func(b int) bool { return enough(c.blocks[b].hits) })-1, 0)

@@ -50,9 +50,9 @@ func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 	return digest, true
 }
 
-// All histograms of a profile together take at most histogramBytes, plus histogramRatio times
-// the length of the file. Without this limit, a few bytes of a file could take gigabytes: three
-// bytes describe a far distance, whose counters take thousands.
+// All histograms of a profile together take at most histogramBytes, plus histogramRatio times the
+// length of the file. Without this limit, a short file could need gigabytes: three bytes describe a
+// long distance, whose counters take thousands.
 const (
 	histogramBytes = 1 << 29
 	histogramRatio = 64
@@ -154,8 +154,8 @@ func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
 	}
 }
 
-// decodeSection reads a section that the digest covers. next is the least index in forms that
-// it may have; it returns the least index of the following section.
+// decodeSection reads a section that the digest covers. next is the least index in forms that the
+// section may have; the result is the least index of the following section.
 func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 	place := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.tags, tag) })
 	switch {

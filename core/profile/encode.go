@@ -30,13 +30,13 @@ func IsProfile(head []byte) bool {
 // Encode returns the profile's binary form.
 func (p *Profile) Encode() []byte {
 	var b bytes.Buffer
-	_ = p.EncodeTo(&b) // a buffer takes everything
+	_ = p.EncodeTo(&b) // a buffer accepts everything
 	return b.Bytes()
 }
 
-// EncodeTo writes the profile's binary form. It never holds more than one section in memory,
-// and only a piece of the histograms of locality, which may be larger than everything else.
-// The error is that of to.
+// EncodeTo writes the profile's binary form. It keeps at most one section in memory, and only a
+// piece of the histograms of locality, which may be larger than everything else. The error is the
+// writer's.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), p.version()))

@@ -6,12 +6,12 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Footprint gives the mean number of distinct lines that a program accesses in a window of any
+// Footprint determines the mean number of distinct lines that a program accesses in a window of any
 // length (MODELS §2.1). Lengths are numbers of line accesses.
 //
-// A line is absent from a window if the window lies between two accesses to the line, before
-// the first one, or after the last one. So the lengths of these absences are all that the
-// mean needs (Xiang et al., PACT 2011).
+// A line is absent from a window if the window lies between two accesses to the line, before the
+// first one, or after the last one. So the mean depends only on the lengths of these absences
+// (Xiang et al., PACT 2011).
 type Footprint struct {
 	LineBytes uint32
 	Accesses  uint64 // the length of the run
@@ -76,7 +76,7 @@ func (f *Footprint) code(c *coder) {
 	codec.Bounded(c.Coder, &f.Absences, footprintWindows, func(a *Absences) { c.U64s(&a.Count, &a.Sum) })
 }
 
-// Check tests that there can be a run with these counts.
+// Check tests whether a run can have these counts.
 func (f *Footprint) Check() error {
 	if f == nil {
 		return nil

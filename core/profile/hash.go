@@ -7,5 +7,5 @@ import (
 	"hash"
 )
 
-// newHash is what digests are made with.
+// newHash returns the hash for digests.
 func newHash() hash.Hash { return sha256.New() }

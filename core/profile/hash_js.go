@@ -2,5 +2,5 @@ package profile
 
 import "github.com/stackglass/stackglass/core/profile/sha256"
 
-// newHash is what digests are made with, small enough for the page.
+// newHash returns the hash for digests, small enough for the page.
 func newHash() *sha256.Hash { return sha256.New() }

@@ -11,7 +11,7 @@ const (
 	pageLen  = 1 << 8 // blocks in a page
 	maxPages = 1 << 16
 
-	// MaxDistance is the longest distance that a histogram takes.
+	// MaxDistance is the longest distance that a histogram can count.
 	MaxDistance = blockLen*pageLen*maxPages - 2
 )
 
@@ -201,10 +201,10 @@ const (
 	MaxWays = 32
 )
 
-// SetTable counts, for each number of sets 2^a, the accesses that found their line at each
-// depth of its set (MODELS §4): Depths[a][d] is the number of accesses with Δ^a = d, the number
-// of distinct lines of the same set since the last access to the line. An LRU cache of 2^a sets
-// and w ways hits exactly those with d < w. Row 0, one set, is the beginning of the histogram.
+// SetTable counts, for each number of sets 2^a, the accesses that found their line at each depth of
+// its set (MODELS §4): Depths[a][d] is the number of accesses with Δ^a = d, the number of distinct
+// lines of the same set since the last access to the line. An LRU cache of 2^a sets and w ways hits
+// exactly the accesses with d < w. Row 0, one set, is the beginning of the histogram.
 type SetTable struct {
 	Depths [SetCounts][MaxWays]uint64
 	// Omitted has bit a for 2^a sets that were not counted: row a is zero. One set always is.

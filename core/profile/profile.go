@@ -27,7 +27,7 @@ type Profile struct {
 
 	// Each of the following is nil if it was not analysed.
 	Locality []Locality // one for each line size, ascending
-	Sites    *Sites     // also nil if the trace says nothing of the code
+	Sites    *Sites     // also nil if the trace has no code
 	Counters *Counters  // the same
 	Sharing  []Sharing  // one for each line size of Locality
 	// Communication is also nil for a trace without threads. If it is nil for several threads,
@@ -38,18 +38,19 @@ type Profile struct {
 	Blocks          []byte // counts of blocks and branches, as package blocks writes them; empty if the trace has no blocks
 	Footprint       *Footprint
 
-	Sources []trace.SourceFile // of the program, where places are named; not part of the digest
+	Sources []trace.SourceFile // of the program, for the lines that sites name; not part of the digest
 
-	Sampled   *Sampled   // nil in an exact profile; in others, counts are estimates
+	Sampled   *Sampled   // nil in an exact profile; otherwise counts are estimates
 	Predicted *Predicted // nil in a profile of a real run
 
-	// Segment is what appending a later segment of the same trace needs (MODELS §9). It
-	// contains addresses, so it is nil unless requested, and not part of the digest.
+	// Segment contains the state that is needed to append a later segment of the same trace
+	// (MODELS §9). It contains addresses, so it is nil unless requested, and not part of the
+	// digest.
 	Segment *Segment
 }
 
-// Input says what was analysed: facts of the trace and choices of the user. It contains no
-// name, path or time.
+// Input describes the analysis: facts of the trace and choices of the user. It contains no name,
+// path or time.
 type Input struct {
 	Header  trace.Header
 	Kinds   trace.Kinds // the kinds of references that were analysed
@@ -58,7 +59,8 @@ type Input struct {
 	Threads []uint32    // the threads that were analysed, ascending; nil: all
 }
 
-// Totals counts what was read. A reference that crosses lines is several line accesses (MODELS §1).
+// Totals counts the references that were read. A reference that crosses lines is several line
+// accesses (MODELS §1).
 type Totals struct {
 	References [trace.NumKinds]uint64 // analysed references, by kind
 	Bytes      [trace.NumKinds]uint64 // bytes that they touched, by kind
@@ -183,9 +185,9 @@ const ColdBin = WindowBins - 1
 // before the cold one.
 func DistanceBin(d uint64) int { return min(bits.Len64(d), ColdBin-1) }
 
-// Windows divides the run into windows with the same number of references, except for the
-// last: how the misses of caches of 2^k lines change over time. The number doubles as the
-// trace grows, so that there are at most [MaxWindows].
+// Windows counts the misses of caches of 2^k lines over time, in windows with the same number of
+// references, except for the last. The number of references doubles as the trace grows, so that
+// there are at most [MaxWindows].
 type Windows struct {
 	References uint64 // in each window: MinWindow × 2^k
 	First      uint64 // number of the first window, not 0 in later segments of a trace
@@ -222,7 +224,7 @@ type Segment struct {
 	Blocks        []byte         // analysis/branches: the calls that have not returned
 	Sample        []byte         // analysis/sample: the samplers
 	Kept          []byte         // analysis/sample: analyses of the lines of a sample
-	Shelved       []byte         // stack: where in the spill store the stacks are; without it, Lines have them
+	Shelved       []byte         // stack: where the stacks are in the spill store; nil: Lines contain them
 	LastUses      []byte         // analysis/footprint: the last accesses to lines
 }
 

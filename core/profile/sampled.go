@@ -15,9 +15,9 @@ type SampleMode uint8
 // The modes (MODELS §8).
 const (
 	SpaceSample SampleMode = iota // lines, at a fixed rate
-	LinesSample                   // lines, at a rate that falls so that they stay few
+	LinesSample                   // lines, at a rate that falls to limit their number
 	TimeSample                    // single accesses
-	OnOffSample                   // stretches of the run
+	OnOffSample                   // parts of the run
 	numSampleModes
 )
 
@@ -25,10 +25,10 @@ var sampleModeNames = [numSampleModes]string{"space", "lines", "time", "onoff"}
 
 func (m SampleMode) String() string { return sampleModeNames[m] }
 
-// Sampled marks a profile whose counts are estimates from a part of the references, and says
-// how good they are. Package analysis/sample makes it. Counts are scaled to the whole run, so
-// that every question is answered as from an exact profile. With [OnOffSample], they count the
-// analysed references only.
+// Sampled marks a profile whose counts are estimates from a part of the references, with their
+// errors. Package analysis/sample makes it. Counts are scaled to the whole run, so that questions
+// are answered as from an exact profile. With [OnOffSample], they count the analysed references
+// only.
 type Sampled struct {
 	Mode       SampleMode
 	Seed       uint64
@@ -45,11 +45,11 @@ type SampledSize struct {
 	LineBytes uint32
 	Threshold uint64 // of the lines that were kept in the end, as in Sampled
 	Analysed  uint64 // line accesses that the analysis looked up or counted
-	Samples   uint64 // those that the estimate is from
+	Samples   uint64 // the ones that the estimate uses
 	Lines     uint64 // distinct lines among them; 0: unknown
 	Censored  uint64 // of TimeSample: samples whose line was not used again
 	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache
-	// of SiteBinFrom(i) lines; the last is also that of all larger caches. nil: the sample is
+	// of SiteBinFrom(i) lines; the last one is also valid for all larger caches. nil: the sample is
 	// too small for intervals.
 	Bounds []Bound
 }
@@ -57,8 +57,8 @@ type SampledSize struct {
 // Bound is an interval of counts.
 type Bound struct{ Low, High uint64 }
 
-// Chosen reports whether accesses or lines were sampled. Then stacks of threads have no set
-// tables, and nothing is known of pages.
+// Chosen reports whether accesses or lines were sampled. Then stacks of threads have no set tables,
+// and pages are unknown.
 func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
 
 // Estimates reports whether counts are estimates. Counts of segments of a run (OnOffSample) are
@@ -210,7 +210,7 @@ func (p *Profile) checkPredicted() error {
 	return nil
 }
 
-// hasIntervals reports whether parts of a sample besides the histograms have intervals.
+// hasIntervals reports whether other parts of a sample than the histograms have intervals.
 func (p *Profile) hasIntervals() bool {
 	return p.Sampled.Estimates() && (len(p.Sharing) > 0 || p.Sites != nil || p.Communication != nil)
 }

@@ -31,7 +31,7 @@ package profile
 //	SETS  line bytes; for 2^0 to 2^16 sets each a mask of the depths from 0 to 31
 //	      that occur, then their counts; where some were omitted, a mask of these
 //	      numbers of sets. Behind the windows of its line size
-//	SITE  line bytes; flags: 1 data objects, 2 who touched a line before; list of
+//	SITE  line bytes; flags: 1 data objects, 2 previous sites of lines; list of
 //	      (capacity in lines, ways or 0); list of strings, which are their index below;
 //	      list of sites, each: mask of what differs from the site before, then of
 //	      these: number - (previous + 1, or previous if that was 2^32 - 1), as
@@ -63,7 +63,7 @@ package profile
 //	      distances; the same list of coherence misses, by the depth at which the line
 //	      was lost; with utilisation, for each capacity lines fetched into private
 //	      caches, bytes used
-//	COMM  threads taken for one with the 64th; list of granularities, each: bytes;
+//	COMM  threads that share the 64th slot; list of granularities, each: bytes;
 //	      list of flows; of the 5 classes granules, references and events;
 //	      list of pairs, each: producer; consumer; object; events; transfers;
 //	      references a window; list of windows, each: list of flows;
@@ -76,10 +76,8 @@ package profile
 //	      events; of transfers.
 //	      A flow is from; to; events; transfers. Sites and objects are their indices
 //	      + 1 in SITE, or 0
-//	LOOP  the trace folded into loops, as package loops draws it; empty where that
-//	      was given up
-//	BLCK  how often blocks ran, with the program, as package blocks draws it; empty
-//	      where the trace tells of none
+//	LOOP  the loop-compressed trace, as package loops draws it; empty if it grew too large
+//	BLCK  how often blocks ran, with the program, as package blocks draws it; empty if the trace has no blocks
 //	FOOT  line bytes; distinct lines; list of times that lines are not used, in ranges
 //	      that begin at the windows of package profile: how many; their sum
 //	smpi  of a sample, halves of intervals and intervals, each a list of its own
@@ -106,7 +104,7 @@ package profile
 //	segb  the calls of threads, as package analysis/branches draws them
 //	segp  the samplers, as package analysis/sample draws them
 //	segk  what is kept of sampled lines, as package analysis/sample draws it
-//	segf  where stacks lie that are not in memory, as package stack draws it
+//	segf  where stacks outside of memory are, as package stack draws it
 //	segl  when lines were last used, as package analysis/footprint draws it
 //	END.  32 bytes: the digest
 //
@@ -123,7 +121,7 @@ package profile
 //	                           no limit, all threads
 //	xx xx xx xx              check
 
-// form says how sections of the digest are written and read.
+// form describes how sections of the digest are written and read.
 type form struct {
 	tags    []string
 	repeats bool                                   // a profile may have several sections with these tags

@@ -183,8 +183,8 @@ func (p *Profile) longest(l *Locality) uint64 {
 // histogram with pages up to a far distance, and there may be thousands of histograms.
 const mostPages = 1 << 20
 
-// checkSharing tests that the stacks of threads fit together and to the histogram of their
-// line size, which is that of the domain of all cores.
+// checkSharing tests that the stacks of threads fit together, and that the histogram of the domain
+// of all cores is the histogram of their line size.
 func (p *Profile) checkSharing() error {
 	for i := range p.Sharing {
 		s := &p.Sharing[i]
@@ -330,7 +330,8 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 	return d.Foreign.checkWithin(sum, &d.Sets, 0, estimated)
 }
 
-// fits reports whether a member's accesses are those of its core, each with one change of distance.
+// fits reports whether a member's accesses are the accesses of its core, each with one change of
+// distance.
 func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	accesses, _ := private.sum(^uint64(0))
 	finite, ok := summed(&m.Distances, accesses)
@@ -350,7 +351,8 @@ func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	return !changes.over && changes.n == finite
 }
 
-// checkAll tests that the domain is that of all cores, and its stack that of the whole trace.
+// checkAll tests that the domain contains all cores, and that its stack is the stack of the whole
+// trace.
 func (d *Domain) checkAll(s *Sharing, l *Locality) error {
 	sum, cold := d.Concurrent()
 	all, lines := l.Histogram(^trace.Kinds(0))

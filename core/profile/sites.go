@@ -114,8 +114,8 @@ type Reuse struct {
 	Off []BinCount
 }
 
-// OffAt returns half the width of the interval for a cache of this many lines; between two
-// bins, that of the wider one.
+// OffAt returns half the width of the interval for a cache of this many lines; between two bins,
+// the wider one.
 func (r *Reuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 func offAt(list []BinCount, lines uint64) (off uint64) {
@@ -135,7 +135,7 @@ func offAt(list []BinCount, lines uint64) (off uint64) {
 const PreviousFrom = 16
 
 // Misses returns the misses in a fully associative LRU cache. They are exact at the edge of a
-// bin, such as a power of two lines, otherwise a little too many.
+// bin, such as a power of two lines, otherwise slightly too high.
 func (r *Reuse) Misses(lines uint64) uint64 {
 	n := r.Cold
 	for _, b := range r.Bins {
@@ -268,7 +268,7 @@ type CoherentReuse struct {
 	Off  []BinCount // as in Reuse, for the misses of private caches
 }
 
-// OffAt is like that of [Reuse].
+// OffAt is as in [Reuse].
 func (r *CoherentReuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 // Coherence returns the number of coherence misses, in private caches of any size.
@@ -342,7 +342,7 @@ func (s *Sites) fits(c *CoherentReuse) bool {
 	if len(c.Used) != len(s.Capacities) || len(c.Used) == 0 {
 		return false
 	}
-	misses := Reuse{Cold: c.Cold + c.Coherence(), Bins: c.Bins} // certain ones are cold here
+	misses := Reuse{Cold: c.Cold + c.Coherence(), Bins: c.Bins} // these are always misses here
 	for i, u := range c.Used {
 		low, high := misses.Cold, misses.Accesses()
 		if s.Ways[i] == 0 {
@@ -361,7 +361,7 @@ type coherentSums struct {
 	bins, lost [SiteBins]uint64
 }
 
-// add adds a site's counts. It reports whether they are in order, and as many as its accesses.
+// add adds a site's counts. It reports whether they are in order, and sum to its accesses.
 func (t *coherentSums) add(c *CoherentReuse, of *Reuse) bool {
 	all := counter{n: c.Cold}
 	t.cold += c.Cold

@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// In section SITE a site is written as its difference from the previous one: a mask of the numbers
-// that are not as expected and of the texts that differ, and then these. Most neighbours have the
-// same function, file and line, so that a site takes a few bytes besides its counts.
+// In section SITE a site is written as its difference from the previous one: a mask of the
+// mispredicted numbers and the changed texts, and then these. Most neighbours have the same
+// function, file and line, so that a site takes a few bytes besides its counts.
 
 const (
 	siteNumbers = 7
@@ -184,7 +184,7 @@ func taken[T any](list []T, from int) (part, rest []T) {
 	return part, list
 }
 
-// checkSites tests that the sites and the objects fit to the histogram of their line size:
+// checkSites tests that the sites and the objects match the histogram of their line size:
 // each bin, and the first accesses, add up to it exactly.
 func (p *Profile) checkSites() error {
 	s := p.Sites

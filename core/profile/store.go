@@ -12,10 +12,10 @@ var (
 	ErrNotFound = errors.New("no such entry in the store")
 	// ErrFull: there is no room. The store contains what it contained before.
 	ErrFull = errors.New("the storage is full")
-	// ErrFinished: a checkpoint would replace a finished analysis, as when two tabs run the
-	// same one.
+	// ErrFinished: a checkpoint would replace a finished analysis, as when two tabs run the same
+	// analysis.
 	ErrFinished = errors.New("a finished analysis stands in its place")
-	// ErrDamaged: the stored bytes are not those that were put.
+	// ErrDamaged: the stored bytes differ from the bytes that were put.
 	ErrDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
 )
 
@@ -46,11 +46,11 @@ const (
 // Checkpoints stores the states of runs that can resume. It keeps two generations of each, in
 // case one is damaged. Implementations: every [Store], and a folder of files (tools/stackglass).
 type Checkpoints interface {
-	// Save stores the checkpoint that write writes under e.Key in one step: after an error or
-	// a crash, the store is unchanged. The checkpoint becomes the newest generation; the
-	// previous one remains if there is room for both. Save fails with ErrFull, or with
-	// ErrFinished for the key of a finished analysis. It sets e.State and e.Bytes. It may call
-	// write twice, which has to write the same.
+	// Save stores the checkpoint that write writes under e.Key in one step: after an error or a
+	// crash, the store is unchanged. The checkpoint becomes the newest generation; the previous one
+	// remains if there is room for both. Save fails with ErrFull, or with ErrFinished for the key
+	// of a finished analysis. It sets e.State and e.Bytes. It may call write twice; both calls have
+	// to write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
 	// Get returns the data of the last Put, or the newest generation that is not damaged. It
 	// fails with ErrNotFound or ErrDamaged.
@@ -74,11 +74,12 @@ type Store interface {
 	Usage() (used, quota uint64, err error)
 }
 
-// PieceBytes is the most that a store writes as one value or with one call. IndexedDB is
-// fastest with values of some megabytes, and a program can hold one beside its state.
+// PieceBytes is the most bytes that a store writes as one value or with one call. IndexedDB is
+// fastest with values of some megabytes, and a program can keep one in memory in addition to its
+// state.
 const PieceBytes = 4 << 20
 
-// Sum identifies stored data, also against a part of it.
+// Sum identifies stored data, and can be checked against parts of it.
 type Sum struct {
 	Pieces int    // each of PieceBytes except for the last, which is not empty
 	Bytes  uint64 // of all pieces
@@ -104,7 +105,7 @@ func NewPieces(put func(i int, piece []byte) error) *Pieces {
 	return &Pieces{put: put, part: make([]byte, 0, PieceBytes), hash: xxhash.New()}
 }
 
-// Write adds data; its error is that of put.
+// Write adds data; its error is put's.
 func (p *Pieces) Write(data []byte) (int, error) {
 	written := 0
 	for len(data) > 0 {
