@@ -16,6 +16,7 @@ func (r *run) compute() {
 		return
 	}
 	others := r.out.Findings
+	r.divisions()
 	for b := range r.cost.program.Blocks {
 		k := &r.cost.program.Blocks[b]
 		t := &r.cost.hits.Blocks[b]
@@ -23,26 +24,14 @@ func (r *run) compute() {
 			continue
 		}
 		saved := r.recurrence(b)
-		at := &place{function: "", file: k.File, line: k.LastLine}
-		if k.Function != trace.NoFunction {
-			at.function = r.Readable(r.cost.program.Functions[k.Function].Name)
-		}
-		waits, dependent, instead := 0.0, 0.0, ""
+		at, instead := r.blockPlace(k), ""
 		for _, of := range r.places {
-			if !r.refersFrom(of, k) {
-				continue
-			}
-			waits += of.wait
-			dependent += of.dependent
-			if text := r.instead[of]; text != "" {
+			if text := r.instead[of]; text != "" && r.refersFrom(of, k) {
 				instead = "; or " + text + ", so that each iteration of the innermost loop has another sum"
-			}
-			if of.line > 0 {
-				at.file, at.line = of.file, of.line
 			}
 		}
 		chain := r.chain(b)
-		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || waits > t.Cycles || dependent > 0 || found(others, k, saved) || chain.loads == chain.floats || chain.number >= partialSums {
+		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies) || chain.number >= partialSums {
 			continue
 		}
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
@@ -50,6 +39,10 @@ func (r *run) compute() {
 			Fix: "split the chain into several that do not need each other, such as four partial sums; for floating point, allow the compiler to reorder (-ffast-math or an OpenMP simd reduction)",
 			How: "Modelled: what the loop would take if its ports were the limit.", IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
 			More: "pipeline"}
+		if !chain.floats {
+			f.Fix = "split the chain into several that do not need each other, such as four sums or checksums of every fourth element"
+			f.IllegalIf = "the value is defined by the order of the operations, as that of a standard checksum is"
+		}
 		switch {
 		case chain.loads:
 			f.Kind, f.IllegalIf = PointerChasing, ""
@@ -63,6 +56,78 @@ func (r *run) compute() {
 		}
 		r.add(at, f)
 	}
+}
+
+// divisions adds loops that take most of their time to divide by a number that does not change in them.
+func (r *run) divisions() {
+	for b := range r.cost.program.Blocks {
+		k, t := &r.cost.program.Blocks[b], &r.cost.hits.Blocks[b]
+		if t.Cycles < leastCompute*r.out.Cycles || k.Loop == 0 || t.Steady.Cycles <= 0 {
+			continue
+		}
+		instrs, divisions := slices.Clone(k.Instrs), 0
+		for n := range instrs {
+			i := &instrs[n]
+			if len(i.Uses) != 2 || i.Uses[1] != -1 {
+				continue
+			}
+			switch i.Opcode {
+			case "fdiv":
+				i.Opcode = "fmul"
+			case "sdiv", "udiv", "srem", "urem":
+				i.Opcode = "mul"
+			default:
+				continue
+			}
+			divisions++
+		}
+		if divisions == 0 || r.inOtherBlocks(b) {
+			continue
+		}
+		hit := func(int, uint32) float64 { return r.Machine.Levels[0].LatencyCycles }
+		quick := r.Processor.NewBody(instrs, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b)), LoadLatency: hit}).Steady()
+		at := r.blockPlace(k)
+		saved := t.Cycles*(1-min(1, quick.Cycles/t.Steady.Cycles)) - at.wait
+		if saved < t.Cycles/2 {
+			continue
+		}
+		r.add(at, Finding{Kind: Compute, Cost: t.Cycles, Saved: saved, Tried: true,
+			Why:       "each iteration divides by a number that does not change in the loop: an iteration takes " + number(t.Steady.Cycles) + " cycles, and would take " + number(quick.Cycles) + " with products",
+			Fix:       "compute the reciprocal before the loop, and multiply by it (-freciprocal-math lets the compiler do so); for whole numbers, divide by a power of two",
+			How:       "Modelled: what the loop takes with a product in place of each such division.",
+			IllegalIf: "the result must be the same to the last bit, because a product with the reciprocal is rounded twice",
+			More:      "pipeline"})
+	}
+}
+
+// blockPlace returns where a block is, and what its references wait.
+func (r *run) blockPlace(k *trace.Block) *place {
+	at := &place{file: k.File, line: k.LastLine}
+	if k.Function != trace.NoFunction {
+		at.function = r.Readable(r.cost.program.Functions[k.Function].Name)
+	}
+	for _, of := range r.places {
+		if !r.refersFrom(of, k) {
+			continue
+		}
+		at.wait += of.wait
+		at.dependent += of.dependent
+		if of.line > 0 {
+			at.file, at.line = of.file, of.line
+		}
+	}
+	return at
+}
+
+// inOtherBlocks reports whether the loop of a block has other blocks, which may compute what the block uses.
+func (r *run) inOtherBlocks(b int) bool {
+	blocks := r.cost.program.Blocks
+	for n := range blocks {
+		if n != b && blocks[n].Loop == blocks[b].Loop {
+			return true
+		}
+	}
+	return false
 }
 
 // partialSums is how many chains are enough that a loop does not wait for them.
@@ -91,8 +156,11 @@ func found(list []Finding, k *trace.Block, saved float64) bool {
 type chained struct {
 	loads  bool
 	floats bool // operations on floating-point numbers
-	used   bool // other instructions of each iteration need its results, or it multiplies them each time
-	number int  // of chains of the same kind in the block
+	// multiplies is set for products of integers that each iteration puts data into, as checksums do. Sums of integers
+	// take a cycle each, and a random number generator puts nothing in.
+	multiplies bool
+	used       bool // other instructions of each iteration need its results, or it multiplies them each time
+	number     int  // of chains of the same kind in the block
 }
 
 // isFloat reports whether an operation is an addition or a multiplication of floating-point numbers.
@@ -104,7 +172,7 @@ func isFloat(opcode string) bool {
 func (r *run) chain(b int) (c chained) {
 	k := &r.cost.program.Blocks[b]
 	in := map[int32]bool{}
-	stores := false
+	stores, products, data := false, false, false
 	for _, op := range r.cost.hits.Blocks[b].Steady.Cycle {
 		if int(op) >= len(k.Instrs) {
 			continue
@@ -117,8 +185,14 @@ func (r *run) chain(b int) (c chained) {
 			c.loads = true
 		case isFloat(i.Opcode):
 			c.floats = true
+		case i.Opcode == "mul":
+			products = true
 		}
 	}
+	for op := range in {
+		data = data || slices.ContainsFunc(k.Instrs[op].Uses, func(use int32) bool { return use >= 0 && !in[use] })
+	}
+	c.multiplies = products && data
 	if stores { // it keeps a variable in memory, as code does that was not optimised
 		c.loads = false
 		c.number = len(r.cost.sums(r, uint32(b)))
