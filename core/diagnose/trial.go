@@ -114,13 +114,17 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 	for i := 1; i < len(order) && len(fused) < mostTried; i++ {
 		a, b := &l.Loops[order[i-1]], &l.Loops[order[i]]
 		first, second := r.placeOf(order[i-1]), r.placeOf(order[i])
-		if b.First-a.First > mostBetween || first == nil || second == nil || first == second || first.function == second.function && first.file == second.file && first.line > second.line || first.stores > 0.9*first.wait || fused[[2]*place{first, second}] {
+		if b.First-a.First > mostBetween || first == nil || second == nil || first == second && !r.inlinedTwice(order[i-1], order[i]) || first.function == second.function && first.file == second.file && first.line > second.line || first.stores > 0.9*first.wait || first != second && fused[[2]*place{first, second}] {
 			continue
 		}
 		g := &group{at: second, waits: make([]float64, len(r.cost.levels)), largest: order[i]}
 		references := uint64(0)
-		for _, at := range []*place{first, second} {
-			for _, loop := range byPlace[at].loops {
+		both := [][]int{byPlace[first].loops, byPlace[second].loops}
+		if first == second {
+			both = [][]int{order[i-1 : i+1]}
+		}
+		for _, list := range both {
+			for _, loop := range list {
 				g.loops = append(g.loops, loop)
 				for k, cycles := range r.nestWaits(loop) {
 					g.waits[k] += cycles
@@ -145,10 +149,10 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			continue
 		}
 		fused[[2]*place{first, second}] = true
-		both := t.Nest.Clone()
-		both.Items = append(both.Items, l.Nest(b.Nest).Clone().Items...)
+		n := t.Nest.Clone()
+		n.Items = append(n.Items, l.Nest(b.Nest).Clone().Items...)
 		by := change.Fuse{First: change.Path{0}}
-		o := r.try(both, false, by, g)
+		o := r.try(n, false, by, g)
 		if o == nil || o.saved < Least*r.out.Cycles {
 			continue
 		}
@@ -161,17 +165,70 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			for k := range f.Before {
 				f.Before[k], f.After[k] = f.Before[k]+o.before[k], f.After[k]+o.after[k]
 			}
-			f.Fix += ", and of " + second.source()
+			if f.Fix += ", and of " + second.source(); first == second {
+				f.Fix = fuseInlined
+			}
 			ends[second] = i
 			continue
 		}
 		ends[second] = len(r.out.Findings)
+		fix := "make one loop of this one and the one before it, " + first.source()
+		if first == second {
+			fix = fuseInlined
+		}
 		r.add(second, Finding{Kind: Fusion, Cost: g.wait, Saved: o.saved, Before: o.before, After: o.after, Tried: true,
 			Why:       r.why(Fusion, order[i], worstOf(g.waits)),
-			Fix:       "make one loop of this one and the one before it, " + first.source(),
+			Fix:       fix,
 			How:       "The change was made on the recorded loops, and the misses of every level were counted again.",
 			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: "loops --propose 5"})
 	}
+}
+
+// fuseInlined says how to fuse a loop with itself.
+const fuseInlined = "the code of several calls of this loop goes over the same data one after the other: make one loop that does the work of all"
+
+// inlinedTwice reports whether two loops at one line of the source are different code for the same data, as those of a
+// function template that was inlined for two calls. A loop that runs twice is the same code, or, if the compiler unrolled the
+// loop around it, code with the same operations; and the rest of a loop that was unrolled is for other data.
+func (r *run) inlinedTwice(first, second int) bool {
+	l, top := r.loops, change.Path{0}
+	a, b := top.Loop(l.Nest(l.Loops[first].Nest)), top.Loop(l.Nest(l.Loops[second].Nest))
+	return a != nil && b != nil && r.copies(a, b, 0)
+}
+
+// copies is [run.inlinedTwice] for loops of a nest within depth others. One of them may be unrolled further.
+func (r *run) copies(a, b *loops.Item, depth int) (same bool) {
+	before := leavesOf(a.Body)
+	if r.cost.program == nil || slices.Equal(r.operations(a), r.operations(b)) {
+		return false
+	}
+	for _, it := range leavesOf(b.Body) {
+		for _, of := range before {
+			if of.Ref.Site == it.Ref.Site {
+				return false
+			}
+			same = same || of.Addr == it.Addr && of.Step(depth) != 0 && of.Step(depth)*int64(a.Trips) == it.Step(depth)*int64(b.Trips)
+		}
+	}
+	return same
+}
+
+// operations returns the kinds of operations on data in a loop, without those that count and compute addresses.
+func (r *run) operations(l *loops.Item) (list []string) {
+	for _, it := range leavesOf(l.Body) {
+		s := r.loops.Place(it.Ref)
+		for b := range r.cost.program.Blocks {
+			if k := &r.cost.program.Blocks[b]; s != nil && s.Number >= k.FirstSite && s.Number < k.FirstSite+k.Sites {
+				for _, i := range k.Instrs {
+					if !strings.Contains(" load store getelementptr add or icmp br phi ", " "+i.Opcode+" ") {
+						list = append(list, i.Opcode)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // representative is how many times as many references all nests at the same places make at most.
@@ -887,7 +944,7 @@ func (r *run) sameSource(n *loops.Nest, fuse change.Fuse) bool {
 		return true
 	}
 	a, b := fuse.First.Loop(n), second.Loop(n)
-	if a == nil || b == nil {
+	if a == nil || b == nil || r.copies(a, b, len(second)-1) {
 		return false
 	}
 	look(a.Body, func(at *place) bool { places[at] = true; return true })
