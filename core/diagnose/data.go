@@ -11,69 +11,78 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chasing lays the data of dependent loads out in the order in which the loads come to them.
+// chasing lays the data of dependent loads out in the order in which the loads come to them: first those of the
+// place that waits most, for another loop may come to the same elements in another order.
 func (r *run) chasing() {
-	var list []*place
+	list := slices.DeleteFunc(r.byWait(), func(at *place) bool {
+		return at.wait < leastWait*r.out.Cycles || at.dependent <= at.wait/2 || r.taken[at] > 0.5
+	})
+	for tries := 0; len(list) > 0; tries++ {
+		var t *retrial
+		if tries < mostElements {
+			t = r.inOrderOf(list[0])
+		}
+		if t == nil { // such as look-ups in a sorted array
+			function := list[0].function
+			r.searched[function] = r.base() != nil && !r.linked(list[0].sites)
+			list = slices.DeleteFunc(list, func(at *place) bool { return at.function == function })
+			continue
+		}
+		all := 0.0
+		for _, at := range list {
+			all += max(0, t.savedAt(at))
+		}
+		for i, saved := range t.bySite { // a loop over all elements goes over them as they lie, in either layout
+			if saved < 0 && !r.cost.run.scattered[i] {
+				t.saved -= saved
+			}
+		}
+		var others []*place // that come to other elements
+		for first := list[0]; len(list) > 0; {
+			at := list[0]
+			saved, cost, wait := 0.0, 0.0, 0.0
+			var same []*place // lines of one function go over one structure
+			list = slices.DeleteFunc(list, func(of *place) bool {
+				if of.function != at.function || of.file != at.file {
+					return false
+				}
+				same = append(same, of)
+				saved += max(0, t.savedAt(of))
+				cost += of.wait + of.pages
+				wait += of.wait
+				return true
+			})
+			if saved < wait/4 || t.saved <= 0 { // the order is not the reason, such as in look-ups in a tree
+				if r.searched[at.function] = true; at != first {
+					others = append(others, same...)
+				}
+				continue
+			}
+			r.taken[at] = 1
+			r.add(at, Finding{Kind: PointerChasing, Cost: cost, Saved: t.saved * share(saved, all), Tried: true, Before: t.before, After: t.after,
+				Why:       chased(r.behind(at.level)),
+				Fix:       "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers",
+				How:       "The elements were laid out in the order in which this loop first comes to them, and the caches were run again with the changed addresses.",
+				IllegalIf: "other code needs the elements where they are because it keeps pointers to them, or the order of visits changes while the program runs",
+				More:      "sites --by line"})
+		}
+		r.take(t)
+		list = slices.DeleteFunc(others, func(at *place) bool { return r.taken[at] > 0.5 })
+	}
+}
+
+// inOrderOf tries the order in which a place first comes to its elements; nil: that is not possible.
+func (r *run) inOrderOf(at *place) *retrial {
 	sites := map[int]bool{}
-	for _, at := range r.byWait() {
-		if at.wait < leastWait*r.out.Cycles || at.dependent <= at.wait/2 || r.taken[at] > 0.5 {
-			continue
-		}
-		list = append(list, at)
-		for _, i := range at.sites {
-			if r.cost.run.scattered[i] && sum(r.cost.site[i]) > 0 {
-				sites[i] = true
-			}
+	for _, i := range at.sites {
+		if r.cost.run.scattered[i] && sum(r.cost.site[i]) > 0 {
+			sites[i] = true
 		}
 	}
-	if len(list) == 0 {
-		return
+	if to := r.traversal(sites); to != nil {
+		return r.retry(to, pageShift)
 	}
-	to := r.traversal(sites)
-	if to == nil {
-		for _, at := range list { // such as look-ups in a sorted array
-			r.searched[at.function] = r.base() != nil && !r.linked(at.sites)
-		}
-		return
-	}
-	t := r.retry(to, pageShift)
-	if t == nil {
-		return
-	}
-	all := 0.0
-	for _, at := range list {
-		all += max(0, t.savedAt(at))
-	}
-	for i, saved := range t.bySite { // a loop over all elements goes over them as they lie, in either layout
-		if saved < 0 && !r.cost.run.scattered[i] {
-			t.saved -= saved
-		}
-	}
-	for len(list) > 0 {
-		at := list[0]
-		saved, cost, wait := 0.0, 0.0, 0.0
-		list = slices.DeleteFunc(list, func(of *place) bool { // lines of one function go over one structure
-			if of.function != at.function || of.file != at.file {
-				return false
-			}
-			saved += max(0, t.savedAt(of))
-			cost += of.wait + of.pages
-			wait += of.wait
-			return true
-		})
-		if saved < wait/4 || t.saved <= 0 { // the order is not the reason, such as in look-ups in a tree
-			r.searched[at.function] = true
-			continue
-		}
-		r.taken[at] = 1
-		r.add(at, Finding{Kind: PointerChasing, Cost: cost, Saved: t.saved * share(saved, all), Tried: true, Before: t.before, After: t.after,
-			Why:       chased(r.behind(at.level)),
-			Fix:       "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers",
-			How:       "The elements were laid out in the order in which this loop first comes to them, and the caches were run again with the changed addresses.",
-			IllegalIf: "other code needs the elements where they are because it keeps pointers to them, or the order of visits changes while the program runs",
-			More:      "sites --by line"})
-	}
-	r.take(t)
+	return nil
 }
 
 func chased(from string) string {
