@@ -412,7 +412,7 @@ func (r *run) causes() {
 			f.Kind = RandomAccess
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
-			f.Why = "the addresses follow no order, and the data are larger than " + level
+			f.Why = disorder(level)
 			f.Fix = "make the data smaller, or sort or partition the accesses so that those to one part of the data come together"
 			if r.prefetches(at) {
 				f.How += " The function has instructions to prefetch; whether these lines arrive in time is not recorded."
@@ -452,6 +452,10 @@ func (r *run) causes() {
 		r.taken[at] = 1
 		r.add(at, f)
 	}
+}
+
+func disorder(level string) string {
+	return "the addresses follow no order, and the data are larger than " + level
 }
 
 // inOrder reports whether a place mostly waits for lines that come in order.

@@ -248,11 +248,11 @@ func (r *run) others() {
 func (c *costs) othersOf(r *run, m *measure, site [][]float64, of *counts) (pages, split []float64) {
 	for i := range of.sites {
 		n := &of.sites[i]
-		overlap := walkOverlap
+		cycles := n.second*secondPageCycles/secondOverlap + n.walks*walkCycles/walkOverlap
 		if c.dependent(r, m, site, i) {
-			overlap = 1
+			cycles = n.second*secondPageCycles + n.walks*walkCycles
 		}
-		pages = append(pages, (n.second*secondPageCycles+n.walks*walkCycles)/overlap)
+		pages = append(pages, cycles)
 		split = append(split, float64(n.split)*splitCycles)
 	}
 	return pages, split

@@ -109,7 +109,16 @@ func (r *run) translations() {
 		for _, i := range at.sites {
 			walks += r.cost.replay.sites[i].walks + r.cost.replay.sites[i].second
 		}
+		left := at.wait * (1 - r.taken[at])
 		r.taken[at] = 1
+		if at.irregular > 0.5 && at.pages < 2*left { // the data are larger than the caches, too
+			r.add(at, Finding{Kind: RandomAccess, Cost: at.pages + at.wait, Saved: saved, Least: saved, Most: saved + left,
+				Why:  disorder(r.Machine.Levels[at.level].Name) + "; " + ratio(uint64(walks), at.references) + " are to a page whose translation is not in the first TLB any more",
+				Fix:  "make the data smaller, or sort or partition the accesses so that those to one part of the data come together; or use pages of 2 MiB (madvise(…, MADV_HUGEPAGE))",
+				How:  "The least is what pages of 2 MiB save, with which the translations were counted again. Another order was not tried: the most is what the run waits here.",
+				More: "sites --by line"})
+			continue
+		}
 		r.add(at, Finding{Kind: TLB, Cost: at.pages + at.wait, Saved: saved, Tried: true,
 			Why:  percent(share(walks, float64(at.references))) + " of the accesses are to a page whose translation is not in the first TLB any more: the loop uses more pages than the TLB has entries, and little of each",
 			Fix:  "use pages of 2 MiB (madvise(…, MADV_HUGEPAGE) or an allocation from huge pages), or bring the data that are used together onto fewer pages: a smaller stride, or an array of what the loop needs",

@@ -35,6 +35,7 @@ const (
 	secondPageCycles = 7.0  // a translation that the second buffer has
 	walkCycles       = 40.0 // one that has to be read from the page table
 	walkOverlap      = 4.0  // walks that are under way at a time, where no load needs the one before
+	secondOverlap    = 16.0 // the same for the second buffer, which takes a request in each cycle
 )
 
 // splitCycles is what a reference costs more that lies across two lines.
