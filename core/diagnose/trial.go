@@ -387,7 +387,7 @@ func (r *run) nest(g *group) {
 	for i := range tried {
 		// Where the data stay in the first level, the chain of results is the problem, not the order of
 		// loops: see compute.
-		if chain := r.nestRecurrence(tried[i].nest, g, tried[i].change); chain > 2*(tried[i].saved-chain-tried[i].vector) && tried[i].before[0] < 2*tried[i].before[len(tried[i].before)-1] {
+		if chain := r.nestRecurrence(tried[i].nest, g, tried[i].change); chain > 0 && chain > 2*(tried[i].saved-chain-tried[i].vector) && tried[i].before[0] < 2*tried[i].before[len(tried[i].before)-1] {
 			tried[i].saved -= chain + tried[i].vector
 			tried[i].unchained = true
 			r.instead[g.at] = tried[i].change.Words(names)
@@ -714,6 +714,18 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		return nil
 	}
 	out := &trial{change: by, nest: n, sunk: sunk}
+	chain := r.nestRecurrence(n, g, by)
+	if part := r.vectorised(changed, g, by); part > 0 {
+		cycles := 0.0
+		for _, b := range r.blocksOf(g.loops...) {
+			cycles += r.cost.hits.Blocks[b].Cycles
+		}
+		out.vector = max(0, cycles-chain) * part
+	}
+	core := chain + out.vector + r.fusedWork(n, by, g)
+	if _, fuse := by.(change.Fuse); !fuse && g.wait+g.pages+core < leastWait*r.out.Cycles { // and it takes long to count misses
+		return nil
+	}
 	var caches []misses.Cache
 	for _, level := range r.Machine.Levels {
 		cache, ok := loopcount.CacheOf(level)
@@ -754,15 +766,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		}
 		out.saved += waits[k] * (1 - left)
 	}
-	chain := r.nestRecurrence(n, g, by)
-	if part := r.vectorised(changed, g, by); part > 0 {
-		cycles := 0.0
-		for _, b := range r.blocksOf(g.loops...) {
-			cycles += r.cost.hits.Blocks[b].Cycles
-		}
-		out.vector = max(0, cycles-chain) * part
-	}
-	out.saved += chain + out.vector + r.fusedWork(n, by, g) - r.enteredMore(n, changed, g)
+	out.saved += core - r.enteredMore(n, changed, g)
 	if g.pages > leastPages*r.out.Cycles {
 		if before, after, ok := r.missesOf(n, changed, []misses.Cache{translations[0].cache, translations[1].cache}); ok {
 			for i, b := range translations {
