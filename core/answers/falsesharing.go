@@ -129,7 +129,7 @@ func (c *Communication) fix(f *FalseFinding) string {
 	case c.isScalar(f):
 		return "separate the variables in this line: alignas(" + line + ") on each"
 	case f.Lines <= uint64(f.Owners):
-		return "give the element of each thread a line of its own: alignas(" + line + ") on its type, so that elements are " + line + " bytes apart"
+		return "give the element of each thread a line of its own (pad it to " + line + " bytes, for instance as a structure with alignas(" + line + ")), or work in a local variable and store it once at the end"
 	}
 	return "partition the array so that no line belongs to two threads: give each thread whole rows, and align rows and parts to " + line + " bytes"
 }
