@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
 // build is one run. All paths are relative to the repository's root.
@@ -92,7 +94,7 @@ func (b *build) copy(name, from string) error {
 
 // small are the packages that are compiled without inlining, which makes a first visit transfer much less.
 // They run once a click or a message, or for every reference of a sample, of communication, or of a rare
-// format. Natively the analyses of blocks and counters are as fast without inlining.
+// format.
 var small = []string{
 	"github.com/stackglass/stackglass/ui/...",
 	"github.com/stackglass/stackglass/wasm/...",
@@ -110,10 +112,8 @@ var small = []string{
 	"github.com/stackglass/stackglass/core/analysis/sample", "github.com/stackglass/stackglass/core/analysis/communication",
 	"github.com/stackglass/stackglass/core/blocks", "github.com/stackglass/stackglass/core/loops/change", "github.com/stackglass/stackglass/core/loops/outline",
 	"github.com/stackglass/stackglass/core/papers/sma",
-	"github.com/stackglass/stackglass/core/analysis/footprint", "github.com/stackglass/stackglass/core/analysis/nests",
-	"github.com/stackglass/stackglass/core/analysis/branches", "github.com/stackglass/stackglass/core/analysis/counters",
-	"github.com/stackglass/stackglass/core/loops", "github.com/stackglass/stackglass/core/loops/sgl",
-	"github.com/stackglass/stackglass/core/analysis", "github.com/stackglass/stackglass/core/byfl", "github.com/stackglass/stackglass/core/trace",
+	"github.com/stackglass/stackglass/core/analysis/footprint",
+	"github.com/stackglass/stackglass/core/loops/sgl", "github.com/stackglass/stackglass/core/byfl",
 	"github.com/vugu/vugu/...", "github.com/hack-pad/...",
 	"fmt", "reflect", "compress/gzip", "context", "crypto/...", "errors", "io", "log", "os", "sort", "strconv", "strings",
 	"syscall", "time", "unicode",
@@ -172,10 +172,13 @@ func (b *build) compile(file, folder string) error {
 	if err != nil {
 		return fmt.Errorf("changing the data of %s: %w", file, err)
 	}
+	if program, err = wasmcode.Straighten(program); err != nil {
+		return fmt.Errorf("changing the code of %s: %w", file, err)
+	}
 	if err := writeSizes(filepath.Join("build", file+".sizes.txt"), program, names.Bytes()); err != nil {
 		return err
 	}
-	if program, err = foldCode(program); err != nil {
+	if program, err = wasmcode.Fold(program); err != nil {
 		return fmt.Errorf("changing the code of %s: %w", file, err)
 	}
 	return b.write(file, program)

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+
+	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
 // The table of functions that dropLines leaves is half offsets, which compress badly. So they are folded:
@@ -72,7 +74,7 @@ var errFold = errors.New("the table of functions cannot be folded: its layout is
 // fold folds the table of functions of a program in memory. If unfolding does not restore the memory, its
 // form is unknown.
 func fold(memory []byte) (err error) {
-	defer unknownForm(&err, errFold)
+	defer wasmcode.UnknownForm(&err, errFold)
 	words := wordsOf(memory)
 	whole := slices.Clone(words)
 	f := (&lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}).folding()

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"iter"
+
+	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
 // Line tables contain the file and line of each instruction, inlined calls and the places of arguments, for
@@ -122,7 +124,7 @@ func (t *lineTable) records() iter.Seq[int] {
 
 // drop removes files and lines.
 func (t *lineTable) drop() (err error) {
-	defer unknownForm(&err, errLineTable)
+	defer wasmcode.UnknownForm(&err, errLineTable)
 	tables := t.memory[t.at+t.word(headTables) : t.at+t.word(headRecords)]
 	kept := make([]bool, len(tables))
 	keep := func(offset int) {

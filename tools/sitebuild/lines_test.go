@@ -152,7 +152,7 @@ func TestChangeData(t *testing.T) {
 	if err != nil || len(after) > 20 || len(before) < 20 {
 		t.Fatalf("%d segments of %d, %v", len(after), len(before), err)
 	}
-	if !bytes.Equal(same[:is.start], file[:was.start]) || !bytes.Equal(same[is.end:], file[was.end:]) {
+	if !bytes.Equal(same[:is.Start], file[:was.Start]) || !bytes.Equal(same[is.End:], file[was.End:]) {
 		t.Error("more than the data changed")
 	}
 	if got, want := image(same, after), bytes.TrimRight(image(file, before), "\x00"); !bytes.Equal(got, want) {
@@ -169,28 +169,14 @@ func TestPieces(t *testing.T) {
 		}
 		again, end := make([]byte, len(memory)), -gapBytes
 		for _, p := range piecesOf(memory) {
-			if p.start-end < gapBytes || memory[p.start] == 0 || memory[p.end-1] == 0 {
-				t.Fatalf("a piece from %d to %d, behind one that ends at %d", p.start, p.end, end)
+			if p.Start-end < gapBytes || memory[p.Start] == 0 || memory[p.End-1] == 0 {
+				t.Fatalf("a piece from %d to %d, behind one that ends at %d", p.Start, p.End, end)
 			}
-			copy(again[p.start:], memory[p.start:p.end])
-			end = p.end
+			copy(again[p.Start:], memory[p.Start:p.End])
+			end = p.End
 		}
 		if !bytes.Equal(again, memory) {
 			t.Fatal("the pieces are not the memory")
 		}
 	})
-}
-
-// Constants of every size are read as they are written.
-func TestSigned(t *testing.T) {
-	for _, n := range []int64{0, 1, 63, 64, 127, 128, 8191, 8192, 1<<28 + 5, 1<<31 - 1, -1, -64, -65, -1 << 31} {
-		text := appendSigned(nil, n)
-		var got int64
-		for i, b := range text {
-			got |= int64(b&0x7f) << (7 * i)
-		}
-		if bits := 7 * len(text); got<<(64-bits)>>(64-bits) != n || (len(text) > 1 && text[len(text)-1] == 0 && text[len(text)-2] < 0xc0) {
-			t.Errorf("%d became %x", n, text)
-		}
-	}
 }

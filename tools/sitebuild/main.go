@@ -2,9 +2,10 @@
 // sources only:
 //
 //  1. app.wasm from ./wasm/app: the page's program and its worker's in one file; and unpack.wasm,
-//     from ./wasm/unpack/program, which it loads for rare compressions and for answers. Both are made
-//     smaller after linking: see lines.go, fold.go, symbols.go, segments.go and code.go;
-//  2. wasm_exec.js, from GOROOT, with wasm/worker/unfold.js, which reverses fold.go and code.go;
+//     from ./wasm/unpack/program, which it loads for rare compressions and for answers. After linking,
+//     tools/internal/wasmcode makes both faster and smaller, and so do lines.go, fold.go, symbols.go and
+//     segments.go;
+//  2. wasm_exec.js, from GOROOT, with wasm/worker/unfold.js, which reverses what folds them;
 //  3. vugu.js, Vugu's helper script, from the pinned module: Vugu evals that string, which the page's
 //     policy forbids, so it is served as a file;
 //  4. uplot.js and uplot.css, and graph.js with dagre in it, from the npm packages that

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"iter"
+
+	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
 // A wasm file contains the program's data in segments. Go's linker begins a segment wherever a few bytes
@@ -27,10 +28,10 @@ func changeData(file []byte, changes ...func(memory []byte) error) ([]byte, erro
 		}
 	}
 	body := appendSegments(nil, memory)
-	out := bytes.Clone(file[:section.start])
+	out := bytes.Clone(file[:section.Start])
 	out = append(out, dataSection)
 	out = binary.AppendUvarint(out, uint64(len(body)))
-	return append(append(out, body...), file[section.end:]...), nil
+	return append(append(out, body...), file[section.End:]...), nil
 }
 
 // appendSegments writes a data section for a memory.
@@ -39,68 +40,55 @@ func appendSegments(out, memory []byte) []byte {
 	out = binary.AppendUvarint(out, uint64(len(pieces)))
 	for _, p := range pieces {
 		out = append(out, 0, i32const)
-		out = appendSigned(out, int64(p.start))
+		out = wasmcode.AppendSigned(out, int64(p.Start))
 		out = append(out, endOfExpression)
-		out = binary.AppendUvarint(out, uint64(p.end-p.start))
-		out = append(out, memory[p.start:p.end]...)
+		out = binary.AppendUvarint(out, uint64(p.End-p.Start))
+		out = append(out, memory[p.Start:p.End]...)
 	}
 	return out
 }
 
-// span is part of a file or of a memory.
-type span struct{ start, end int }
-
 // piecesOf returns the parts of a memory between long gaps of zeros.
-func piecesOf(memory []byte) (pieces []span) {
+func piecesOf(memory []byte) (pieces []wasmcode.Span) {
 	for at, zeros := 0, gapBytes; at < len(memory); at++ {
 		switch {
 		case memory[at] == 0:
 			zeros++
 			continue
 		case zeros >= gapBytes:
-			pieces = append(pieces, span{at, at + 1})
+			pieces = append(pieces, wasmcode.Span{Start: at, End: at + 1})
 		default:
-			pieces[len(pieces)-1].end = at + 1
+			pieces[len(pieces)-1].End = at + 1
 		}
 		zeros = 0
 	}
 	return pieces
 }
 
-// appendSigned writes a constant of wasm: seven bits a byte, the last with the sign.
-func appendSigned(out []byte, n int64) []byte {
-	for n < -64 || n > 63 {
-		out = append(out, byte(n)|0x80)
-		n >>= 7
-	}
-	return append(out, byte(n)&0x7f)
-}
-
 // segment is a part of a wasm file that is copied to memory at the start.
 type segment struct{ file, memory, bytes int }
 
 const (
-	headBytes       = 8
 	dataSection     = 11
 	i32const        = 0x41
 	endOfExpression = 0x0b
 )
 
 // dataSegments returns the data segments, and their section.
-func dataSegments(file []byte) (section span, list []segment, err error) {
-	r := &wasmReader{file: file, at: headBytes}
-	for id, whole := range r.sections() {
+func dataSegments(file []byte) (section wasmcode.Span, list []segment, err error) {
+	r := &wasmcode.Reader{File: file, At: wasmcode.HeadBytes}
+	for id, whole := range r.Sections() {
 		if id != dataSection {
 			continue
 		}
 		section = whole
-		for range r.unsigned() {
-			if s, ok := r.segment(); ok {
+		for range r.Unsigned() {
+			if s, ok := readSegment(r); ok {
 				list = append(list, s)
 			}
 		}
 	}
-	if r.bad || len(list) == 0 {
+	if r.Bad || len(list) == 0 {
 		return section, nil, errors.New("the wasm file has no data segments that begin at constants")
 	}
 	return section, list, nil
@@ -119,62 +107,16 @@ func image(file []byte, segments []segment) []byte {
 	return memory
 }
 
-// wasmReader reads numbers of a wasm file; bad reports that it ended too early.
-type wasmReader struct {
-	file []byte
-	at   int
-	bad  bool
-}
-
-// sections yields the kind and place of each section, with the reader at its content.
-func (r *wasmReader) sections() iter.Seq2[byte, span] {
-	return func(yield func(byte, span) bool) {
-		for r.at < len(r.file) && !r.bad {
-			start := r.at
-			id := r.next()
-			length := r.unsigned()
-			end := r.at + length
-			if !yield(id, span{start, end}) {
-				return
-			}
-			r.at = end
-		}
-	}
-}
-
-func (r *wasmReader) next() byte {
-	if r.at >= len(r.file) {
-		r.bad = true
-		return 0
-	}
-	r.at++
-	return r.file[r.at-1]
-}
-
-// unsigned reads a number of up to 35 bits, seven at a time.
-func (r *wasmReader) unsigned() int {
-	n := 0
-	for shift := 0; shift < 35; shift += 7 {
-		b := r.next()
-		n |= int(b&0x7f) << shift
-		if b < 0x80 {
-			return n
-		}
-	}
-	r.bad = true
-	return 0
-}
-
-// segment reads a segment: memory 0, i32.const, the address, end, the bytes.
-func (r *wasmReader) segment() (s segment, ok bool) {
-	ok = r.next() == 0 && r.next() == i32const
-	s.memory = r.unsigned() & (1<<32 - 1) // addresses below 2 GiB end in a positive digit
-	ok = r.next() == endOfExpression && ok
-	s.bytes = r.unsigned()
-	s.file = r.at
-	r.at += s.bytes
-	if !ok || r.at > len(r.file) {
-		r.bad = true
+// readSegment reads a segment: memory 0, i32.const, the address, end, the bytes.
+func readSegment(r *wasmcode.Reader) (s segment, ok bool) {
+	ok = r.Next() == 0 && r.Next() == i32const
+	s.memory = r.Unsigned() & (1<<32 - 1) // addresses below 2 GiB end in a positive digit
+	ok = r.Next() == endOfExpression && ok
+	s.bytes = r.Unsigned()
+	s.file = r.At
+	r.At += s.bytes
+	if !ok || r.At > len(r.File) {
+		r.Bad = true
 		return segment{}, false
 	}
 	return s, true

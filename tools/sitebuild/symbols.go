@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
 // The names of functions are needed only when a program crashes, but are a thirtieth of what a first visit
@@ -35,7 +37,7 @@ const (
 // takeNames writes the names of a program's functions to list, a line each, and replaces them by numbers.
 func takeNames(list *bytes.Buffer) func(memory []byte) error {
 	return func(memory []byte) (err error) {
-		defer unknownForm(&err, errLineTable)
+		defer wasmcode.UnknownForm(&err, errLineTable)
 		t := &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 		names := memory[t.at+t.word(headNames) : t.at+t.word(headUnits)]
 		var words []int // addresses of the offsets of names
@@ -108,15 +110,15 @@ func writeSizes(to string, program, names []byte) error {
 
 // functionLengths returns the lengths of a wasm file's functions, in order.
 func functionLengths(program []byte) (lengths []int) {
-	r := &wasmReader{file: program, at: headBytes}
-	for id := range r.sections() {
-		if id != codeSection {
+	r := &wasmcode.Reader{File: program, At: wasmcode.HeadBytes}
+	for id := range r.Sections() {
+		if id != wasmcode.CodeSection {
 			continue
 		}
-		for n := r.unsigned(); n > 0 && !r.bad; n-- {
-			length := r.unsigned()
+		for n := r.Unsigned(); n > 0 && !r.Bad; n-- {
+			length := r.Unsigned()
 			lengths = append(lengths, length)
-			r.at += length
+			r.At += length
 		}
 	}
 	return lengths

@@ -7,8 +7,8 @@
 //
 // How it works:
 //
-//  1. A server on a loopback port serves the binary, Go's wasm_exec.js and a page, all under the
-//     content security policy of the site.
+//  1. The binary's jumps become branches and loops, as in the page's program. A server on a loopback port
+//     serves it, Go's wasm_exec.js and a page, all under the content security policy of the site.
 //  2. Chromium opens the page in a new, empty, persistent profile (an off-the-record one has another
 //     storage). The page starts a worker, which runs the binary with the arguments.
 //  3. The binary's output is posted back while it runs and copied to stdout and stderr. Its exit code

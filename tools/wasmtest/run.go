@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
 	"github.com/stackglass/stackglass/tools/internal/chromium"
+	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
 // exitBroken is the exit code if the binary could not be run to its end.
@@ -39,7 +40,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	if err != nil {
 		return exitBroken, err
 	}
-	s := newServer(args[0], execJS, root, stdout, stderr)
+	binary, err := os.ReadFile(args[0])
+	if err == nil {
+		binary, err = wasmcode.Straighten(binary)
+	}
+	if err != nil {
+		return exitBroken, err
+	}
+	s := newServer(binary, execJS, root, stdout, stderr)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return exitBroken, err
@@ -175,16 +183,13 @@ type server struct {
 	setQuota       func(bytes *float64) error
 }
 
-func newServer(binary string, execJS []byte, root string, stdout, stderr io.Writer) *server {
+func newServer(binary []byte, execJS []byte, root string, stdout, stderr io.Writer) *server {
 	s := &server{mux: http.NewServeMux(), stdout: stdout, stderr: stderr, exit: make(chan int, 1)}
 	s.serve("GET /{$}", "text/html; charset=utf-8", pageHTML)
 	s.serve("GET /page.js", "text/javascript", pageJS)
 	s.serve("GET /worker.js", "text/javascript", workerJS)
 	s.serve("GET /wasm_exec.js", "text/javascript", execJS)
-	s.mux.HandleFunc("GET /test.wasm", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/wasm")
-		http.ServeFile(w, r, binary)
-	})
+	s.serve("GET /test.wasm", "application/wasm", binary)
 	s.mux.HandleFunc("GET /program", func(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode(s.program)
 	})

@@ -1,5 +1,5 @@
 // Loads Go programs, which are served folded, because they compress badly as they are:
-// puts their code back as it arrives (tools/sitebuild/code.go says how it is folded),
+// puts their code back as it arrives (tools/internal/wasmcode/fold.go says how it is folded),
 // and their table of functions before they begin (fold.go; there all numbers are words
 // of 32 bits and addresses of those). The names of functions are left out of it
 // (symbols.go): they are fetched when a program has died. Programs that are not folded
@@ -98,29 +98,30 @@
 		console.error("With the names of functions:\n" + said.replace(/\b(?:go|runtime)\.(\d+)/g, (number, i) => names[i] || number));
 	};
 
-	// The code of a program, as tools/sitebuild/code.go folds it. Both go over it in the
+	// The code of a program, as tools/internal/wasmcode/fold.go folds it. Both go over it in the
 	// same way.
 	const MARK = "folded", HEAD_BYTES = 8, MARK_BYTES = 9, CODE = 10, FIRST = 0x1000;
 
 	// What instructions are followed by; from BLOCK on, a number that is read.
-	const ONE = 1, TWO = 2, FLOAT = 3, DOUBLE = 4, MORE = 5, END = 6, BLOCK = 7, BRANCH = 8, TABLE = 9, ENTRY = 10, I32 = 11, I64 = 12;
+	const ONE = 1, TWO = 2, FLOAT = 3, DOUBLE = 4, MORE = 5, END = 6, BLOCK = 7, BRANCH = 8, TABLE = 9, ENTRY = 10, I64 = 11;
 	const kinds = new Uint8Array(256);
 	for (const [kind, from, to] of [
-		[BLOCK, 0x02, 0x04], [END, 0x0b, 0x0b], [BRANCH, 0x0c, 0x0d], [TABLE, 0x0e, 0x0e], [ONE, 0x10, 0x10], [TWO, 0x11, 0x11],
-		[ONE, 0x20, 0x24], [TWO, 0x28, 0x3e], [ONE, 0x3f, 0x40], [I32, 0x41, 0x41], [I64, 0x42, 0x42], [FLOAT, 0x43, 0x43],
+		[BLOCK, 0x02, 0x04], [END, 0x0b, 0x0b], [ONE, 0x0c, 0x0c], [BRANCH, 0x0d, 0x0d], [TABLE, 0x0e, 0x0e], [ONE, 0x10, 0x10], [TWO, 0x11, 0x11],
+		[ONE, 0x20, 0x24], [TWO, 0x28, 0x3e], [ONE, 0x3f, 0x40], [ONE, 0x41, 0x41], [I64, 0x42, 0x42], [FLOAT, 0x43, 0x43],
 		[DOUBLE, 0x44, 0x44], [MORE, 0xfc, 0xfc],
 	]) kinds.fill(kind, from, to + 1);
 
 	// unfoldFunction puts the code of one function back, which lies from at to end and is
 	// number so and so. This takes time, so it is one loop that calls nothing.
 	const unfoldFunction = (code, at, end, number) => {
-		let address = number << 16, depth = 0, entries = 0, last = 0;
+		let address = number << 16, depth = 0, entries = 0, last = 0, op = 0;
 		for (let groups = code[at++]; groups > 0; groups--) { // of local variables
 			while (code[at++] > 127);
 			at++;
 		}
 		while (at < end) {
-			const kind = entries > 0 ? ENTRY : kinds[code[at++]];
+			const before = op;
+			const kind = entries > 0 ? ENTRY : kinds[op = code[at++]];
 			if (kind === 0) continue;
 			if (kind < BLOCK) {
 				if (kind === ONE) {
@@ -149,11 +150,9 @@
 				n = address += n;
 			} else if (bits > 28) {
 				continue;
-			} else if (kind === BRANCH) {
+			} else if (kind === BRANCH) { // behind a call, which ends with local.set
+				if (before !== 0x21) continue;
 				n = depth - n;
-			} else if (kind === I32) { // a block to jump to, before local.set 0
-				if (code[at] !== 0x21 || code[at + 1] !== 0) continue;
-				n += address & 0xffff;
 			} else if (kind === ENTRY) {
 				entries--;
 				last = n = last + n & (1 << bits) - 1;

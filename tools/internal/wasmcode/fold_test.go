@@ -1,26 +1,33 @@
-package main
+package wasmcode
 
 import (
 	"bytes"
+	"compress/flate"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// Code that was folded becomes the same again, and packs better before.
+// Straightened code that was folded becomes the same again, and packs better than the original.
 func TestFoldCode(t *testing.T) {
-	file := compiled(t)
-	folded, err := foldCode(file)
+	original := compiled(t)
+	file, err := Straighten(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folded, err := Fold(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := len(folded), len(file)+len(foldedMark); got != want {
 		t.Errorf("%d bytes, want %d", got, want)
 	}
-	if got, want := deflated(t, folded), deflated(t, file); got > want*9/10 {
-		t.Errorf("packed %d bytes, and %d without folding", got, want)
+	if got, want := deflated(t, folded), deflated(t, original); got > want*9/10 {
+		t.Errorf("packed %d bytes, and %d of the original", got, want)
 	}
 	changeCode(folded, true)
 	if !bytes.Equal(folded, marked(file)) {
@@ -30,7 +37,7 @@ func TestFoldCode(t *testing.T) {
 
 // marked is a file as it is unfolded: with the mark.
 func marked(file []byte) []byte {
-	return append(append(bytes.Clone(file[:headBytes]), foldedMark...), file[headBytes:]...)
+	return append(append(bytes.Clone(file[:HeadBytes]), foldedMark...), file[HeadBytes:]...)
 }
 
 // The script does what its twin does, however the file comes in pieces, and leaves
@@ -41,13 +48,13 @@ func TestScriptUnfoldsCode(t *testing.T) {
 		t.Skip("there is no node to run the script in; the tests of the page do so, too")
 	}
 	file := compiled(t)
-	folded, err := foldCode(file)
+	folded, err := Fold(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const script = `
 global.Go = class { run() {} };
-require("./wasm/worker/unfold.js");
+require("../../../wasm/worker/unfold.js");
 const chunks = [];
 process.stdin.on("data", (c) => chunks.push(c));
 process.stdin.on("end", async () => {
@@ -83,9 +90,9 @@ process.stdin.on("end", async () => {
 func TestFoldCodeRefuses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "body")
-		file := append([]byte("\x00asm\x01\x00\x00\x00"), codeSection, byte(len(body)))
+		file := append([]byte("\x00asm\x01\x00\x00\x00"), CodeSection, byte(len(body)))
 		file = append(file, body...)
-		folded, err := foldCode(file)
+		folded, err := Fold(file)
 		if err != nil {
 			return
 		}
@@ -94,7 +101,60 @@ func TestFoldCodeRefuses(t *testing.T) {
 			t.Fatalf("% x has become % x", file, folded)
 		}
 	})
-	if _, err := foldCode([]byte("\x00asm\x01\x00\x00\x00")); err == nil {
+	if _, err := Fold([]byte("\x00asm\x01\x00\x00\x00")); err == nil {
 		t.Error("a program without code was folded")
+	}
+}
+
+// compiled returns a small program for the browser.
+func compiled(t *testing.T) []byte {
+	return compile(t, "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.Repeat(\"=\", 3)) }\n")
+}
+
+// compile returns a program as a wasm file.
+func compile(t *testing.T, source string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "main.wasm")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", out, filepath.Join(dir, "main.go"))
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	file, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func deflated(t *testing.T, content []byte) int {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := flate.NewWriter(&out, flate.BestSpeed)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	return out.Len()
+}
+
+// Constants of every size are read as they are written.
+func TestSigned(t *testing.T) {
+	for _, n := range []int64{0, 1, 63, 64, 127, 128, 8191, 8192, 1<<28 + 5, 1<<31 - 1, -1, -64, -65, -1 << 31} {
+		text := AppendSigned(nil, n)
+		var got int64
+		for i, b := range text {
+			got |= int64(b&0x7f) << (7 * i)
+		}
+		if bits := 7 * len(text); got<<(64-bits)>>(64-bits) != n || (len(text) > 1 && text[len(text)-1] == 0 && text[len(text)-2] < 0xc0) {
+			t.Errorf("%d became %x", n, text)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package wasmcode
 
 import (
 	"bytes"
@@ -15,13 +15,12 @@ import (
 //     function's number times 2^16 and the number of a block, which grows by one or two from call to
 //     call. Folded to the step from the previous one; its last two digits are 0, which other numbers
 //     of 5 digits never need;
-//   - how many blocks a branch leaves, which decreases with each block that ends before it. Folded to
-//     how many blocks it stays in: mostly one, the whole function, or two, its loop;
-//   - the table by which a function jumps to a block: each entry to the step from the previous one;
-//   - the target block of a jump, an i32.const before local.set 0: to the distance from the block
-//     behind the last call.
+//   - how many blocks the conditional branch behind a call leaves, which decreases with each block that ends
+//     before it. Folded to how many blocks it stays in: mostly one, the whole function. Behind a call stands
+//     local.set, the stack pointer's;
+//   - the table by which a function jumps to a block: each entry to the step from the previous one.
 //
-// The last three keep their digits, seven bits each, and are taken modulo the range of those. Folded code
+// The last two keep their digits, seven bits each, and are taken modulo the range of those. Folded code
 // begins with a custom section that says so.
 
 // foldedMark is that section: its kind, 0, its length, and its name with length.
@@ -57,19 +56,19 @@ const (
 )
 
 const (
-	codeSection   = 10
-	firstFunction = 0x1000 // the number of the first one in the code (funcValueOffset)
+	firstFunction = 0x1000  // the number of the first one in the code (funcValueOffset)
+	mostFunctions = 1 << 18 // whose addresses have as many digits
 	addressDigits = 5
 )
 
 var errCode = errors.New("the code of the program has not the form that is known of Go 1.26: " +
-	"look at src/cmd/link/internal/wasm/asm.go, and mend foldCode or leave it out")
+	"look at src/cmd/link/internal/wasm/asm.go, and mend Fold or leave it out")
 
-// foldCode returns a wasm file with its code folded. If unfolding does not restore the file, its form is
+// Fold returns a wasm file with its code folded. If unfolding does not restore the file, its form is
 // unknown.
-func foldCode(file []byte) (folded []byte, err error) {
-	defer unknownForm(&err, errCode)
-	folded = slices.Insert(bytes.Clone(file), headBytes, foldedMark...)
+func Fold(file []byte) (folded []byte, err error) {
+	defer UnknownForm(&err, errCode)
+	folded = slices.Insert(bytes.Clone(file), HeadBytes, foldedMark...)
 	same := bytes.Clone(folded)
 	changeCode(folded, false)
 	again := bytes.Clone(folded)
@@ -80,52 +79,49 @@ func foldCode(file []byte) (folded []byte, err error) {
 	return folded, nil
 }
 
-// unknownForm, deferred, turns a panic into an error: a program in an unknown form makes indices wrong.
-func unknownForm(err *error, form error) {
-	if recover() != nil {
-		*err = form
-	}
-}
-
 // changeCode folds a file's code or, like unfold.js, unfolds it.
 func changeCode(file []byte, unfold bool) {
-	r := &wasmReader{file: file, at: headBytes}
-	for id := range r.sections() {
-		if id != codeSection {
+	r := &Reader{File: file, At: HeadBytes}
+	for id := range r.Sections() {
+		if id != CodeSection {
 			continue
 		}
-		for number := range r.unsigned() {
-			end := r.unsigned() + r.at
-			if r.bad || end > len(file) {
+		for number := range r.Unsigned() {
+			length := r.Unsigned()
+			end := r.At + length
+			if r.Bad || end > len(file) {
 				panic(errCode)
 			}
-			f := &functionCode{wasmReader: r, unfold: unfold, address: uint32(firstFunction+number) << 16}
+			f := &functionCode{Reader: r, unfold: unfold, address: uint32(firstFunction+number) << 16}
 			f.change(end)
 		}
 	}
-	if r.bad {
+	if r.Bad {
 		panic(errCode)
 	}
 }
 
 // functionCode is a reader at the code of one function.
 type functionCode struct {
-	*wasmReader
+	*Reader
 	unfold  bool
 	address uint32 // behind the last call
 	depth   uint32 // number of open blocks
+	before  byte   // instruction before
 	digits  []byte // of the last number
 }
 
 func (f *functionCode) change(end int) {
 	for range f.number() { // kinds of local variables: number and kind
 		f.number()
-		f.at++
+		f.At++
 	}
-	for f.at < end {
-		f.instruction(f.next())
+	for f.At < end {
+		op := f.Next()
+		f.instruction(op)
+		f.before = op
 	}
-	if f.at != end {
+	if f.At != end {
 		panic(errCode)
 	}
 }
@@ -138,25 +134,23 @@ func (f *functionCode) instruction(op byte) {
 		f.number()
 	case op == opEnd:
 		f.depth--
-	case op == opBranch, op == opBranch2:
+	case op == opBranch2 && f.before == opSet:
 		f.put(f.depth - f.number())
 	case op == opTable:
 		f.table()
-	case op == opI32:
-		f.jump()
 	case op == opI64:
 		f.constant()
 	case op == opF32:
-		f.at += 4
+		f.At += 4
 	case op == opF64:
-		f.at += 8
-	case op == opCall, op >= opGet && op <= opGlobal:
+		f.At += 8
+	case op == opBranch, op == opBranch2, op == opCall, op == opI32, op >= opGet && op <= opGlobal:
 		f.number()
 	case op == opCall2, op >= opLoad && op <= opStore:
 		f.number()
 		f.number()
 	case op == opSize, op == opGrow:
-		f.at++
+		f.At++
 	case op == opMore:
 		f.more()
 	case op > opLast:
@@ -165,11 +159,11 @@ func (f *functionCode) instruction(op byte) {
 }
 
 func (f *functionCode) more() {
-	switch op := f.next(); {
+	switch op := f.Next(); {
 	case op == opCopy:
-		f.at += 2
+		f.At += 2
 	case op == opFill:
-		f.at++
+		f.At++
 	case op > opConvert:
 		panic(errCode)
 	}
@@ -190,17 +184,6 @@ func (f *functionCode) table() {
 	}
 }
 
-func (f *functionCode) jump() {
-	block, from := f.number(), f.address&0xffff
-	switch {
-	case f.file[f.at] != opSet || f.file[f.at+1] != 0:
-	case f.unfold:
-		f.put(block + from)
-	default:
-		f.put(block - from)
-	}
-}
-
 func (f *functionCode) constant() {
 	is := f.number()
 	if len(f.digits) != addressDigits {
@@ -218,16 +201,26 @@ func (f *functionCode) constant() {
 
 // number reads a number, of which it returns the lowest 32 bits.
 func (f *functionCode) number() (n uint32) {
-	start := f.at
+	start := f.At
 	for shift := 0; ; shift += 7 {
-		b := f.file[f.at] // panics at the end
-		f.at++
+		b := f.File[f.At] // panics at the end
+		f.At++
 		n |= uint32(b&0x7f) << shift
 		if b < 0x80 {
-			f.digits = f.file[start:f.at]
+			f.digits = f.File[start:f.At]
 			return n
 		}
 	}
+}
+
+// signed reads a signed number.
+func (f *functionCode) signed() int {
+	n := int(int32(f.number()))
+	bits := 7 * len(f.digits)
+	if bits < 32 {
+		n = n << (64 - bits) >> (64 - bits)
+	}
+	return n
 }
 
 // put overwrites the number that was read last, if its digits have less than 32 bits.

@@ -1,0 +1,568 @@
+package wasmcode
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+)
+
+// Go's compiler knows no loops and branches of wasm. A function is one loop around a jump table: each jump
+// writes a number to local variable 0 and continues at the loop, whose table jumps to the block with that
+// number. Calls return to such blocks, too, when a goroutine goes on. Engines make an indirect jump of each
+// jump, to a place where all variables meet: programs run at a third of the native speed. So Straighten makes
+// branches of jumps, and loops of those that go back.
+//
+// A function consists of blocks, of which each begins where a jump or the return of a call may go to. A jump
+// forward becomes a branch to the end of a wasm block that ends there, and an if around it becomes a part of
+// the branch. The blocks from the target of a jump back to the last such jump become a loop. Loops that overlap
+// become one inside the other. Variable 0 is needed only by those that are entered elsewhere than at their
+// first block: where a goroutine goes on in the middle, or where a jump leads there, as Go's loops begin with
+// their condition, which is last. Such a loop begins with a test of that variable, which is always the same but
+// for the first time.
+
+var errFlow = errors.New("the code of the program has not the form that is known of Go 1.26: " +
+	"look at src/cmd/internal/obj/wasm/wasmobj.go, and mend Straighten or leave it out")
+
+// More instructions.
+const (
+	opTee         = 0x22
+	opUnreachable = 0x00
+	opLoop        = 0x03
+	opGlobalGet   = 0x23
+	opReturn      = 0x0f
+	opLessEqual   = 0x4d // i32.le_u
+	opGreater     = 0x4b // i32.gt_u
+	opSubtract    = 0x6b // i32.sub
+	noResult      = 0x40
+)
+
+// Straighten returns a Go program, a wasm file, with jumps as branches and loops. It fails if the code has
+// another form than that of Go 1.26, and if a function of the result does not do what it did before.
+func Straighten(file []byte) (out []byte, err error) {
+	defer UnknownForm(&err, errFlow)
+	r := &Reader{File: file, At: HeadBytes}
+	changed := 0
+	for id, section := range r.Sections() {
+		if id != CodeSection {
+			continue
+		}
+		n := r.Unsigned()
+		if firstFunction+n > mostFunctions {
+			panic(errFlow)
+		}
+		code := binary.AppendUvarint(nil, uint64(n))
+		for number := range n {
+			length := r.Unsigned()
+			end := r.At + length
+			body := file[r.At:end]
+			if f := parseFlow(body, firstFunction+number); f != nil {
+				body = f.write()
+				f.check()
+				changed++
+			}
+			code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
+			r.At = end
+		}
+		out = append(bytes.Clone(file[:section.Start]), CodeSection)
+		out = binary.AppendUvarint(out, uint64(len(code)))
+		out = append(append(out, code...), file[section.End:]...)
+	}
+	if r.Bad || changed == 0 {
+		return nil, errFlow
+	}
+	return out, nil
+}
+
+// flow is the code of a function that jumps.
+type flow struct {
+	head    []byte // local variables
+	unwinds bool   // it has a place where it ends while the goroutine waits
+	blocks  []flowBlock
+	first   []int  // lowest number of each block in the jump table
+	last    []int  // highest
+	resumed []bool // blocks where goroutines go on
+	blockOf []int  // the jump table
+	ends    []int  // last block of the loop that begins with a block; -1: none
+
+	out    []byte
+	starts []int   // where each block begins in it
+	open   []label // wasm blocks, loops and ifs around the code that is being written
+}
+
+// flowBlock is what follows a number of the jump table.
+type flowBlock struct {
+	parts []flowPart
+	falls bool // the next block may follow it without a jump
+}
+
+// flowPart is a part of a block: bytes, or what changes with the structure.
+type flowPart struct {
+	op     byte // partCode and others
+	code   []byte
+	target int  // of a jump
+	branch byte // of partUnwind: br or br_if
+}
+
+const (
+	partCode = iota // instructions without branches out of the block
+	partOpen        // block, loop or if
+	partEnd
+	partJump
+	partUnwind // to where the function ends while the goroutine waits
+)
+
+// label is what a branch can name: a region's loop (item -1), or the end of a wasm block before an item.
+type label struct {
+	of   *region
+	item int
+}
+
+// region is the whole function or a loop: items are blocks or smaller loops.
+type region struct {
+	from, to int
+	loop     bool
+	items    []*region
+	outer    *region
+	entries  []bool // by item: entered by number
+	targets  []bool // by item: a branch leads there
+	table    bool   // it is entered elsewhere than at the first item
+	numbered bool   // by the number of a block; else variable 0 is 1 there
+}
+
+// parseFlow reads the code of a function, without its length. It returns nil if the function does not jump.
+func parseFlow(body []byte, number int) *flow {
+	r := &flowReader{functionCode: functionCode{Reader: &Reader{File: body}}, function: number}
+	for range r.number() {
+		r.number()
+		r.At++
+	}
+	if body[r.At] == opGlobalGet { // the stack pointer becomes a local variable
+		r.At++
+		r.number()
+		r.At++
+		r.number()
+	}
+	f := &r.flow
+	f.head = body[:r.At]
+	if f.unwinds = r.takes(opBlock, noResult, opLoop, noResult); !f.unwinds && !r.takes(opLoop, noResult) {
+		return nil
+	}
+	n := 0
+	for r.takes(opBlock, noResult) {
+		n++
+	}
+	if n == 0 || !r.takes(opGet, 0, opTable) {
+		return nil
+	}
+	f.first, f.last, f.resumed = make([]int, n), make([]int, n), make([]bool, n)
+	for i := range int(r.number()) + 1 {
+		block := int(r.number())
+		if len(r.blockOf) == 0 || r.blockOf[i-1] < block {
+			f.first[block] = i
+		}
+		f.last[block] = i
+		r.blockOf = append(r.blockOf, block)
+	}
+	if !r.takes(opEnd) || r.target(1<<16) != n-1 || !slices.IsSorted(r.blockOf) {
+		panic(errFlow)
+	}
+	f.resumed[0] = true
+	for i := range n {
+		f.blocks = append(f.blocks, r.block(n-1-i))
+	}
+	rest := []byte{opUnreachable, opEnd}
+	if f.unwinds {
+		rest = []byte{opUnreachable, opEnd, opI32, 1, opEnd}
+	}
+	if !bytes.Equal(body[r.At:], rest) {
+		panic(errFlow)
+	}
+	return f
+}
+
+// flowReader reads the code of a function.
+type flowReader struct {
+	functionCode
+	flow
+	function int
+}
+
+// takes skips some bytes, if they come next.
+func (r *flowReader) takes(code ...byte) bool {
+	ok := bytes.HasPrefix(r.File[r.At:], code)
+	if ok {
+		r.At += len(code)
+	}
+	return ok
+}
+
+// target returns the block with a number; the last one has all numbers beyond the table.
+func (r *flowReader) target(number int) int { return r.blockOf[min(number, len(r.blockOf)-1)] }
+
+// block reads a block, and the end of the wasm block before the next one. A branch leaves so many wasm blocks
+// to get to the jump table.
+func (r *flowReader) block(toTable int) flowBlock {
+	b := flowBlock{falls: true}
+	for depth := 0; ; {
+		start := r.At
+		op := r.Next()
+		part := flowPart{op: partCode}
+		switch {
+		case op >= opBlock && op <= opIf:
+			depth++
+			r.At++
+			part.op = partOpen
+		case op == opEnd && depth == 0:
+			return b
+		case op == opEnd:
+			depth--
+			part.op = partEnd
+		case op == opBranch || op == opBranch2:
+			switch leaves := int(r.number()) - depth; {
+			case leaves < 0:
+			case leaves == toTable && op == opBranch:
+				part = flowPart{op: partJump, target: r.target(b.cutNumber())}
+			case leaves == toTable+1 && r.unwinds:
+				part = flowPart{op: partUnwind, branch: op}
+			default:
+				panic(errFlow)
+			}
+		case op == opTable:
+			panic(errFlow)
+		case op == opI64:
+			r.returnAddress()
+		default:
+			r.instruction(op)
+		}
+		part.code = r.File[start:r.At]
+		b.add(part)
+		if depth == 0 {
+			b.falls = op != opBranch && op != opReturn && op != opUnreachable
+		}
+	}
+}
+
+// returnAddress reads a constant. If it is an address in this function, a call returns there. After a panic the
+// function goes on at the call before the address.
+func (r *flowReader) returnAddress() {
+	if at := r.functionCode.number(); len(r.digits) == addressDigits && int(at>>16) == r.function {
+		number := int(at & 0xffff)
+		r.resumed[r.target(number)] = true
+		r.resumed[r.target(max(number-1, 0))] = true
+	}
+}
+
+// add adds a part.
+func (b *flowBlock) add(p flowPart) {
+	if n := len(b.parts); p.op == partCode && n > 0 && b.parts[n-1].op == partCode {
+		last := &b.parts[n-1]
+		last.code = last.code[:len(last.code)+len(p.code)] // it lies behind
+		return
+	}
+	b.parts = append(b.parts, p)
+}
+
+// cutNumber removes i32.const and local.set 0 from the end of a block, and returns the constant.
+func (b *flowBlock) cutNumber() int {
+	last := &b.parts[len(b.parts)-1]
+	code, isSet := bytes.CutSuffix(last.code, []byte{opSet, 0})
+	for at := len(code) - 2; isSet && at >= len(code)-4; at-- {
+		if code[at] != opI32 {
+			continue
+		}
+		r := &Reader{File: code, At: at + 1}
+		if n := r.Unsigned(); r.At == len(code) && !r.Bad {
+			if last.code = code[:at]; at == 0 {
+				b.parts = b.parts[:len(b.parts)-1]
+			}
+			return n
+		}
+	}
+	panic(errFlow)
+}
+
+// write returns the function's new code.
+func (f *flow) write() []byte {
+	f.findLoops()
+	top := f.region(0, len(f.blocks)-1, nil)
+	f.findEntries(top)
+	f.out = bytes.Clone(f.head)
+	if f.unwinds {
+		f.begin(opBlock, label{})
+	}
+	f.writeRegion(top)
+	f.put(opUnreachable)
+	if f.unwinds {
+		f.end()
+		f.put(opI32, 1)
+	}
+	f.put(opEnd)
+	return f.out
+}
+
+// findLoops finds the last block of each loop.
+func (f *flow) findLoops() {
+	f.ends = make([]int, len(f.blocks))
+	for i := range f.ends {
+		f.ends[i] = -1
+	}
+	for i, b := range f.blocks {
+		for _, p := range b.parts {
+			if p.op == partJump && p.target <= i {
+				f.ends[p.target] = max(f.ends[p.target], i)
+			}
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for from, to := range f.ends {
+			for at := from + 1; at <= to; at++ {
+				if f.ends[at] > f.ends[from] {
+					f.ends[from], changed = f.ends[at], true
+				}
+			}
+		}
+	}
+}
+
+// region makes the region of some blocks.
+func (f *flow) region(from, to int, outer *region) *region {
+	r := &region{from: from, to: to, outer: outer, loop: outer != nil && f.ends[from] == to && outer.from <= from}
+	for at := from; at <= to; {
+		if end := f.ends[at]; end >= 0 && !(r.loop && at == from) {
+			r.items = append(r.items, f.region(at, end, r))
+			at = end + 1
+			continue
+		}
+		r.items = append(r.items, &region{from: at, to: at, outer: r})
+		at++
+	}
+	r.entries, r.targets = make([]bool, len(r.items)), make([]bool, len(r.items))
+	return r
+}
+
+func (r *region) has(block int) bool { return r.from <= block && block <= r.to }
+
+// item returns the number of the item with a block.
+func (r *region) item(block int) int {
+	for i, item := range r.items {
+		if item.has(block) {
+			return i
+		}
+	}
+	panic(errFlow)
+}
+
+// within returns the smallest region with both blocks.
+func (r *region) within(a, b int) *region {
+	for {
+		i := r.item(a)
+		if !r.items[i].has(b) || r.items[i].items == nil {
+			return r
+		}
+		r = r.items[i]
+	}
+}
+
+// enter marks the items by which a block is entered, from a region on. A jump from just outside of the region
+// to a block in none of its loops needs no number.
+func (r *region) enter(block int, jumps bool) {
+	for r.items != nil {
+		i := r.item(block)
+		r.entries[i] = true
+		r.table = r.table || i > 0
+		r.numbered = r.numbered || !jumps || r.items[i].items != nil
+		r, jumps = r.items[i], false
+	}
+}
+
+// later returns the items behind the first that are entered.
+func (r *region) later() (list []int) {
+	for i := 1; i < len(r.items); i++ {
+		if r.entries[i] {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func (f *flow) findEntries(top *region) {
+	for i, resumed := range f.resumed {
+		if resumed {
+			top.enter(i, false)
+		}
+	}
+	for i, b := range f.blocks {
+		for _, p := range b.parts {
+			if p.op != partJump || p.target <= i {
+				continue
+			}
+			r := top.within(i, p.target)
+			k := r.item(p.target)
+			r.targets[k] = true
+			if item := r.items[k]; item.items != nil && item.from != p.target {
+				item.enter(p.target, true)
+			}
+		}
+	}
+}
+
+func (f *flow) put(code ...byte) { f.out = append(f.out, code...) }
+
+func (f *flow) putNumber(op byte, n int) { f.out = binary.AppendUvarint(append(f.out, op), uint64(n)) }
+
+func (f *flow) begin(op byte, l label) {
+	f.put(op, noResult)
+	f.open = append(f.open, l)
+}
+
+func (f *flow) end() {
+	f.put(opEnd)
+	f.open = f.open[:len(f.open)-1]
+}
+
+// depth returns how many blocks a branch to a label leaves.
+func (f *flow) depth(l label) int {
+	for i := len(f.open) - 1; i >= 0; i-- {
+		if f.open[i] == l {
+			return len(f.open) - 1 - i
+		}
+	}
+	panic(errFlow)
+}
+
+func (f *flow) constant(n int) { f.out = AppendSigned(append(f.out, opI32), int64(n)) }
+
+// enterAt sets variable 0 for a region to be entered at a block, if it needs that.
+func (f *flow) enterAt(r *region, block int) {
+	switch {
+	case !r.table:
+		return
+	case r.numbered || len(r.later()) > 1:
+		f.constant(f.first[block])
+	case block == r.from:
+		f.constant(0)
+	default:
+		f.constant(1)
+	}
+	f.put(opSet, 0)
+}
+
+func (f *flow) writeRegion(r *region) {
+	if r.loop {
+		f.begin(opLoop, label{r, -1})
+	}
+	for i := len(r.items) - 1; i > 0; i-- {
+		if r.entries[i] || r.targets[i] {
+			f.begin(opBlock, label{r, i})
+		}
+	}
+	if r.table {
+		f.writeTable(r)
+	}
+	for i, item := range r.items {
+		if i > 0 && (r.entries[i] || r.targets[i]) {
+			f.end()
+		}
+		if item.items != nil {
+			f.writeRegion(item)
+		} else {
+			f.writeBlock(item.from, r)
+		}
+		if i+1 < len(r.items) && f.blocks[item.to].falls {
+			f.enterAt(r.items[i+1], item.to+1)
+		}
+	}
+	if r.loop {
+		f.end()
+	}
+}
+
+// writeTable writes the jump to the item with the block of variable 0.
+func (f *flow) writeTable(r *region) {
+	later := r.later()
+	least := f.last[r.items[0].to] // the last number of the first item
+	if len(later) == 1 {
+		f.put(opGet, 0)
+		if r.numbered {
+			f.constant(least)
+			f.put(opGreater)
+		}
+		f.putNumber(opBranch2, f.depth(label{r, later[0]}))
+		return
+	}
+	f.begin(opBlock, label{r, 0})
+	if r.loop {
+		f.put(opGet, 0)
+		f.constant(least)
+		f.put(opLessEqual)
+		f.putNumber(opBranch2, 0)
+	} else {
+		least = 0
+	}
+	f.put(opGet, 0)
+	if least > 0 {
+		f.constant(least)
+		f.put(opSubtract)
+	}
+	last := later[len(later)-1]
+	end := f.first[r.items[last].from]
+	f.putNumber(opTable, end-least)
+	depth := 0
+	for n, at := least, 0; n <= end; n++ {
+		for at+1 < len(r.items) && n >= f.first[r.items[at+1].from] {
+			if at++; r.entries[at] {
+				depth = f.depth(label{r, at})
+			}
+		}
+		f.out = binary.AppendUvarint(f.out, uint64(depth))
+	}
+	f.end()
+}
+
+func (f *flow) writeBlock(block int, r *region) {
+	f.starts = append(f.starts, len(f.out))
+	parts := f.blocks[block].parts
+	for i := 0; i < len(parts); i++ {
+		p := parts[i]
+		switch {
+		case p.op == partOpen && p.code[0] == opIf && i+2 < len(parts) && parts[i+1].op == partJump && parts[i+2].op == partEnd:
+			if enters, to := r.goal(block, parts[i+1].target); !enters.table {
+				f.putNumber(opBranch2, f.depth(to))
+				i += 2
+				continue
+			}
+			fallthrough
+		case p.op == partOpen:
+			f.open = append(f.open, label{nil, 1})
+			f.put(p.code...)
+		case p.op == partEnd:
+			f.end()
+		case p.op == partUnwind:
+			f.putNumber(p.branch, f.depth(label{}))
+		case p.op == partJump:
+			enters, to := r.goal(block, p.target)
+			f.enterAt(enters, p.target)
+			f.putNumber(opBranch, f.depth(to))
+		default:
+			f.put(p.code...)
+		}
+	}
+}
+
+// goal returns where a jump from a block in the region to another block branches to, and the region or block
+// that it enters there.
+func (r *region) goal(from, to int) (enters *region, l label) {
+	if to <= from {
+		for !r.loop || r.from != to {
+			r = r.outer
+		}
+		return r, label{r, -1}
+	}
+	for !r.has(to) {
+		r = r.outer
+	}
+	i := r.item(to)
+	return r.items[i], label{r, i}
+}

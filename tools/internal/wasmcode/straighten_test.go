@@ -1,0 +1,232 @@
+package wasmcode
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// jumping is a program with loops in loops, jumps into and out of them, goroutines that wait in them, and
+// calls that end by a panic.
+const jumping = `package main
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+func collatz(n uint64) (steps int) {
+	for n != 1 {
+		if n%2 == 0 {
+			n /= 2
+		} else {
+			n = 3*n + 1
+		}
+		steps++
+	}
+	return steps
+}
+
+func mixed(limit int) (sum int) {
+	i := 0
+again:
+	for ; i < limit; i++ {
+		for j := 0; ; j++ {
+			switch {
+			case j == i:
+				continue again
+			case i*j%7 == 3:
+				i += 2
+				goto again
+			case j > 20:
+				break again
+			}
+			for k := range j {
+				if k*k > sum%50 {
+					break
+				}
+				sum += k
+			}
+			sum += j
+		}
+	}
+	if sum%2 == 1 && i < 1000 {
+		i += 3
+		goto again
+	}
+	return sum
+}
+
+func failing(n int) (said string) {
+	defer func() {
+		if p := recover(); p != nil {
+			said = fmt.Sprint(n, " failed: ", p)
+		}
+	}()
+	list := make([]int, 5)
+	for i := range 10 {
+		for list[i%n] < 3 {
+			list[i%n]++
+			if i*n == 18 {
+				panic("no")
+			}
+		}
+	}
+	return fmt.Sprint(list)
+}
+
+func main() {
+	for n := range uint64(30) {
+		fmt.Print(collatz(n+1), " ")
+	}
+	fmt.Println(mixed(15), mixed(300))
+	for n := range 8 {
+		fmt.Println(failing(n))
+	}
+	in, out := make(chan int), make(chan string)
+	for w := range 3 {
+		go func() {
+			for n := range in {
+				for i := range n {
+					if i%2 == w%2 {
+						out <- strings.Repeat("x", i+1)
+					} else {
+						select {
+						case out <- fmt.Sprint(i, collatz(uint64(i+1))):
+						}
+					}
+				}
+			}
+			out <- ""
+		}()
+	}
+	go func() {
+		for n := range 20 {
+			in <- n
+		}
+		close(in)
+	}()
+	var all []string
+	for left := 3; left > 0; {
+		if s := <-out; s == "" {
+			left--
+		} else {
+			all = append(all, s)
+		}
+	}
+	sort.Strings(all)
+	fmt.Println(len(all), all)
+}
+`
+
+// A straightened program prints what the original prints.
+func TestStraighten(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("there is no node to run programs in; the tests of the page do so, too")
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(file []byte) string {
+		path := filepath.Join(t.TempDir(), "main.wasm")
+		if err := os.WriteFile(path, file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(node, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec_node.js"), path).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	file := compile(t, jumping)
+	straight, err := Straighten(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(straight) >= len(file) {
+		t.Errorf("%d bytes, want less than the %d before", len(straight), len(file))
+	}
+	want := run(file)
+	if !strings.Contains(want, "6 failed: no") {
+		t.Fatalf("the program printed %q", want)
+	}
+	if got := run(straight); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if _, err := Fold(straight); err != nil {
+		t.Error(err)
+	}
+}
+
+// Code in another form is an error.
+func TestStraightenUnknownCode(t *testing.T) {
+	file := compiled(t)
+	again, err := Straighten(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, file := range map[string][]byte{
+		"nothing": nil, "the head": file[:HeadBytes], "a part": file[:len(file)/2], "straight code": again,
+		"other numbers of variables": bytes.ReplaceAll(file, []byte{opSet, 0, opBranch}, []byte{opSet, 1, opBranch}),
+	} {
+		if _, err := Straighten(file); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// Branches to another place are found by the check. With a number in variable 0, branches to different loops may
+// lead to the same block.
+func TestCheck(t *testing.T) {
+	changed, missed := 0, 0
+	fails := func(f *flow) (failed bool) {
+		defer func() { failed = recover() != nil }()
+		f.check()
+		return false
+	}
+	r := &Reader{File: compile(t, jumping), At: HeadBytes}
+	for id := range r.Sections() {
+		if id != CodeSection {
+			continue
+		}
+		for number := range r.Unsigned() {
+			length := r.Unsigned()
+			f := parseFlow(r.File[r.At:r.At+length], firstFunction+number)
+			r.At += length
+			if f == nil || number%5 > 0 {
+				continue
+			}
+			f.write()
+			c := newFlowChecker(f)
+			for at, is := range c.list {
+				number := is.place + 1
+				if is.op != opBranch && is.op != opBranch2 || f.out[number] >= 0x7f || c.list[at-1].op == opSet {
+					continue
+				}
+				changed++
+				f.out[number]++
+				if !fails(f) && c.behindEnds(c.branch(at, is.number)) != c.behindEnds(c.branch(at, is.number+1)) {
+					missed++
+				}
+				f.out[number]--
+			}
+			f.check()
+		}
+	}
+	if t.Logf("%d changes, %d not found", changed, missed); changed < 1000 || missed > 0 {
+		t.Errorf("%d of %d changes were not found", missed, changed)
+	}
+}
+
+func (c *flowChecker) behindEnds(at int) int {
+	for c.list[at].op == opEnd {
+		at++
+	}
+	return at
+}
