@@ -171,19 +171,34 @@ func (m *Exact) settle(queue []deep, out []uint32) {
 // lookUp finds the entries of queued accesses in two loops, so that the cache misses of each
 // overlap: touch the table's slots, then find the entries and touch the bitmap at their stamps.
 func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
+	var homes [burst]*group
 	sink := m.sink
 	for i := range queue {
-		sink += m.table.touch(queue[i].line)
+		g := m.table.homeOf(queue[i].line)
+		homes[i&(burst-1)] = g
+		if g != nil {
+			sink += g[0].key
+		}
 	}
 	for i := range queue {
+		key := queue[i].line + 1
+		if g := homes[i&(burst-1)]; g != nil {
+			if e := &g[g.place(key)]; e.key == key {
+				entries[i&(burst-1)] = e
+				sink += m.stamps.touch(e.stamp)
+				continue
+			}
+		}
 		e, grew := m.table.findOrAdd(queue[i].line)
-		if grew {
-			for j := range i { // what was found before may have moved
+		if grew { // what was found before may have moved
+			for j := range queue {
+				homes[j&(burst-1)] = m.table.homeOf(queue[j].line)
+			}
+			for j := range i {
 				entries[j] = m.table.find(queue[j].line)
 			}
 		}
-		entries[i] = e
-		sink += m.stamps.touch(e.stamp)
+		entries[i&(burst-1)] = e
 	}
 	m.sink = sink
 }
@@ -223,22 +238,23 @@ func (m *Exact) newStamp() uint32 {
 	return m.stamps.push()
 }
 
-// compact renumbers the live stamps from zero and makes room for as many again, twice as many
+// compact renumbers the live stamps from zero and makes room for three times as many again, five times as many
 // if reading the table takes long. There is room even if no stamp is live, as in a loop over
 // one line more than the top array holds.
 func (m *Exact) compact() {
 	live := m.stamps.live
+	older := m.stamps.older()
 	for p := range m.table.parts {
 		slots := m.table.parts[p].slots
 		for i := range slots {
 			if e := &slots[i]; e.key != 0 && e.stamp < fresh {
-				e.stamp = m.stamps.rank(e.stamp)
+				e.stamp = older[e.stamp/64] + m.stamps.olderInWord(e.stamp)
 			}
 		}
 	}
-	capacity := max(uint64(live)*2, blockStamps)
+	capacity := max(uint64(live)*4, blockStamps)
 	if capacity > manyStamps {
-		capacity = uint64(live) * 3
+		capacity = uint64(live) * 6
 	}
 	m.stamps.reset(uint32(min(capacity, maxStamps)), live)
 }

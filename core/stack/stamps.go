@@ -119,6 +119,19 @@ func (t *stamps) count() {
 	}
 }
 
+// older returns the number of live stamps before each word of the bitmaps. With it, ranking many stamps is faster
+// than with rank.
+func (t *stamps) older() []uint32 {
+	older, sum := make([]uint32, 0, len(t.blocks)*blockWords), uint32(0)
+	for i := range t.blocks {
+		for _, word := range t.blocks[i].bits {
+			older = append(older, sum)
+			sum += uint32(bits.OnesCount64(word))
+		}
+	}
+	return older
+}
+
 // full reports whether push has no stamp left.
 func (t *stamps) full() bool { return int(t.next/blockStamps) >= len(t.blocks) }
 
@@ -181,7 +194,7 @@ func take(node *uint64, child uint32) (before uint64) {
 func (t *stamps) rank(s uint32) uint32 {
 	b := &t.blocks[s/blockStamps]
 	w := s / 64 % blockWords
-	rank := uint64(bits.OnesCount64(b.bits[w] & (1<<(s&63) - 1)))
+	rank := uint64(t.olderInWord(s))
 	rank += lane(b.by256[w>>2], w) + lane(b.by1k[w>>4], w>>2) + lane(b.by4k[w>>6], w>>4) +
 		lane(b.by16k[w>>8], w>>6) + lane(b.by64k[0], w>>8)
 	w = s / blockStamps
@@ -190,6 +203,12 @@ func (t *stamps) rank(s uint32) uint32 {
 		w >>= 2
 	}
 	return uint32(rank)
+}
+
+// olderInWord returns the number of live stamps before s in its word of the bitmaps.
+func (t *stamps) olderInWord(s uint32) uint32 {
+	word := t.blocks[s/blockStamps].bits[s/64%blockWords]
+	return uint32(bits.OnesCount64(word & (1<<(s&63) - 1)))
 }
 
 func lane(node uint64, child uint32) uint64 { return node >> (child & 3 * 16) & 0xffff }

@@ -50,8 +50,47 @@ func home(h uint64, n int) int {
 	return int((h<<partBits>>32)*uint64(n/slotGroup)>>32) * slotGroup
 }
 
+// group is the entries of one cache line.
+type group [slotGroup]entry
+
+// place returns the index of the entry with a key; if there is none, of the last entry. It has no branch, because
+// no processor can predict which of the entries it is.
+func (g *group) place(key uint64) uint64 {
+	a, b, c := differ(g[0].key, key), differ(g[1].key, key), differ(g[2].key, key)
+	return a + a&b + a&b&c
+}
+
+// differ returns 1 if two keys differ, otherwise 0.
+func differ(a, b uint64) (n uint64) {
+	if a != b {
+		n = 1
+	}
+	return n
+}
+
+// homeOf returns the group where the search for a line begins, nil if its part has no slots.
+func (t *table) homeOf(line trace.Line) *group {
+	h := hash(line)
+	slots := t.parts[h>>(64-partBits)].slots
+	if i := home(h, len(slots)); i+slotGroup <= len(slots) {
+		return (*group)(slots[i:])
+	}
+	return nil
+}
+
 // find returns the line's entry, or nil.
 func (t *table) find(line trace.Line) *entry {
+	key := line + 1
+	if g := t.homeOf(line); g != nil {
+		if e := &g[g.place(key)]; e.key == key && key != 0 {
+			return e
+		}
+	}
+	return t.findBehind(line)
+}
+
+// findBehind is find for lines that are not in the group where the search begins.
+func (t *table) findBehind(line trace.Line) *entry {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
 	i := home(h, len(slots))
@@ -104,10 +143,8 @@ func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 
 // touch loads the line's home slot into the cache.
 func (t *table) touch(line trace.Line) uint64 {
-	h := hash(line)
-	slots := t.parts[h>>(64-partBits)].slots
-	if i := home(h, len(slots)); i < len(slots) {
-		return slots[i].key
+	if g := t.homeOf(line); g != nil {
+		return g[0].key
 	}
 	return 0
 }
