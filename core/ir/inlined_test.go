@@ -22,6 +22,8 @@ loop:
   %d = load double, ptr %at, align 8, !dbg !23
   %e = load double, ptr %at, align 8, !dbg !24
   %f = load double, ptr %at, align 8, !dbg !27
+  %g = load double, ptr %at, align 8, !dbg !27
+  %h = load double, ptr %at, align 8, !dbg !27
   %next = add i64 %i, 1
   %more = icmp ult i64 %next, %n
   br i1 %more, label %loop, label %done, !dbg !25
@@ -66,6 +68,8 @@ done:
 		"app.h:15",   // a function with code on two lines
 		"app.h:21",   // a loop on one line
 		"app.cpp:33", // an accessor of the same file
+		"app.cpp:33", // and its copies in a loop that was unrolled
+		"app.cpp:33",
 	}
 	if len(r.Program.Sites) != len(want) {
 		t.Fatalf("%d sites, want %d", len(r.Program.Sites), len(want))

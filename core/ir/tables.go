@@ -424,8 +424,11 @@ func (p *plan) findInlined() {
 		l := p.f.m.metadata.location(int(p.f.insts[i].debug))
 		return inlined{l.function, l.inlinedAt}
 	}
+	seen := map[int32]bool{} // locations: copies that the compiler made by unrolling are one in the source
 	for i := range p.f.insts {
-		if op := p.f.insts[i].op; op == opLoad || op == opStore || op == opModify {
+		in := &p.f.insts[i]
+		if op := in.op; (op == opLoad || op == opStore || op == opModify) && !seen[in.debug] {
+			seen[in.debug] = true
 			p.inlined[frame(int32(i))]++
 		}
 	}
