@@ -10,19 +10,19 @@ import (
 // AnswerHostName is the name of the workers in which the page's second program is an AnswerHost.
 const AnswerHostName = "answers"
 
-// Answerer answers a question about one subject, whose attachment it gets. It calls give with each
-// reply, and now and then goOn, which reports whether the answer is still wanted. Its error says in
-// a sentence why there is no answer.
+// Answerer answers a question about one subject, whose attachment it receives. It calls give with
+// each reply, and now and then goOn, which reports whether the answer is still wanted. Its error
+// explains, in a sentence, why there is no answer.
 type Answerer func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error
 
 // AnswerHost serves answers: it receives a Subject and then questions about it, until another subject
 // comes. A new question replaces one of the same name that is being answered.
 type AnswerHost struct {
 	Carrier Carrier
-	// Open has functions that open an answerer about a subject, by the names of questions. Their
-	// errors say in a sentence why there is none.
+	// Open contains functions that open an answerer for a subject, by the names of questions. Their
+	// errors explain, in a sentence, why there is none.
 	Open map[string]func(Subject) (Answerer, error)
-	// Breathe lets messages in during computations; nil: they come by themselves.
+	// Breathe handles messages during computations; nil: they arrive by themselves.
 	Breathe func()
 
 	subject Subject

@@ -27,7 +27,8 @@ const typeCheckpoint Type = 255
 // checkpointTag begins every stored checkpoint; its number changes with the form.
 const checkpointTag = "stackglass checkpoint 3"
 
-// encodeTo writes the stored form, which is like a message's body, and the state by a function.
+// encodeTo writes the stored form, which is like a message's body, with the state that a function
+// writes.
 func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 	if _, err := w.Write(encode(c.code)); err != nil {
 		return err
@@ -38,7 +39,7 @@ func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 // errNoCheckpoint reports stored bytes that this version cannot read.
 var errNoCheckpoint = errors.New("what is stored there is not a checkpoint of this version")
 
-// DecodeCheckpoint reads what a [Keeper] stored; the State lies in stored.
+// DecodeCheckpoint reads a checkpoint that a [Keeper] stored; the State is a part of stored.
 func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {
 	c := new(Checkpoint)
 	err := decode(typeCheckpoint, stored, func(b *body) {
@@ -133,7 +134,7 @@ func (k *Keeper) Save() error {
 	begin := k.Now()
 	c := k.Checkpoint
 	state := k.Runner.State()
-	c.Read = k.File.Prefix() // behind the state, which depends on no later byte
+	c.Read = k.File.Prefix() // after the state, which depends on no later byte
 	e := profile.Entry{Key: k.Key, Name: k.Name, Created: begin.UnixMilli(), References: k.Runner.Progress().References}
 	if c.Size > 0 {
 		e.Done = float64(c.Read.Bytes) / float64(c.Size)

@@ -24,8 +24,8 @@ import (
 //	list     number of elements + 1, elements; 0 for nil, which is not empty
 //	profile  the rest of the body
 //
-// The version distinguishes damage from a page and a worker of different builds, which meet if a
-// browser has one of them in its cache.
+// The version distinguishes damage from a page and a worker of different builds, which can meet if a
+// browser has cached one of them.
 const protocolVersion = 7
 
 // BodyError reports that a message's body cannot be read.
@@ -218,7 +218,7 @@ func (b *body) spec(s *analysis.Spec) {
 	b.budget(&s.Budget)
 }
 
-// budget codes the limits of the models. The shelf is the worker's own.
+// budget codes the limits of the models. The spill store is the worker's own.
 func (b *body) budget(v **locality.Budget) {
 	there := *v != nil
 	if b.flag(&there, "the flag of a budget"); !there {
@@ -257,7 +257,7 @@ type body struct {
 	want string
 }
 
-// encode returns what code writes.
+// encode returns the bytes that code writes.
 func encode(code func(*body)) []byte {
 	b := &body{Coder: codec.Writer([]byte{protocolVersion})}
 	code(b)
@@ -321,7 +321,7 @@ func (b *body) texts(v *[]string, want string) {
 	b.failed(want)
 }
 
-// bytes codes bytes; nil and empty are the same. What it reads lies in the message.
+// bytes codes bytes; nil and empty are the same. Bytes that it reads are a part of the message.
 func (b *body) bytes(v *[]byte, want string) {
 	if b.Bytes(v); len(*v) == 0 {
 		*v = nil
@@ -356,7 +356,7 @@ func (b *body) lists(v *[][]uint32, want string) {
 	b.failed(want)
 }
 
-// rest codes bytes to the end of the message. What it reads lies in the message.
+// rest codes bytes to the end of the message. Bytes that it reads are a part of the message.
 func (b *body) rest(v *[]byte) {
 	if !b.Reads() {
 		b.Out = append(b.Out, *v...)

@@ -19,8 +19,8 @@ type Prefix struct {
 	Tail   uint64   // XXH64 of the bytes behind them
 }
 
-// File counts and sums up the bytes read from a file, and compares them with a checkpoint's: it returns no
-// byte behind the first different block. Read is for one goroutine, the other methods for any.
+// File counts the bytes read from a file, computes their sum, and compares them with a checkpoint's: it
+// returns no byte after the first different block. Read is for one goroutine, the other methods for any.
 type File struct {
 	name string
 	size uint64 // 0: unknown
@@ -103,7 +103,7 @@ func (f *File) take(p []byte) bool {
 // Verify reads up to the checkpoint, if need be. Then Wrong reports whether this is another file.
 func (f *File) Verify() {
 	for skipped := make([]byte, 64<<10); f.Verifying() && f.Wrong() == nil; {
-		_, _ = f.Read(skipped) // its error is in wrong, or that of a later read
+		_, _ = f.Read(skipped) // its error is in wrong, or occurs again in a later read
 	}
 }
 

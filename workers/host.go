@@ -24,8 +24,8 @@ type Host struct {
 
 	// OpenFile opens the attachment of a Start. size is 0 if it is unknown.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
-	// OpenTrace reads file as a trace; format is as in Start, watch as in open.Options, to stop
-	// a job in which no row comes.
+	// OpenTrace reads file as a trace; format is as in Start, watch as in open.Options, to stop a
+	// job without rows.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
 	// Outline reads the index of the attachment of a Start. The error reports that there is none.
@@ -43,9 +43,9 @@ type Host struct {
 	Yield func()
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
-	// Memory is the number of bytes that the program holds; nil: as the Go runtime says.
+	// Memory is the memory of the program in bytes; nil: as the Go runtime says.
 	Memory func() uint64
-	// Live is the number of those that are in use, or not collected yet; nil: as the Go runtime says.
+	// Live is the part of it that is in use, or not collected yet; nil: as the Go runtime says.
 	Live func() uint64
 	// SetLimit limits the memory of the program, as far as possible; may be nil.
 	SetLimit func(bytes uint64)
@@ -95,7 +95,7 @@ func (h *Host) Serve() error {
 	}
 }
 
-// receive puts messages into inbox, after it has called note with each, until the carrier ends. Then it
+// receive calls note with each message and puts it into inbox, until the carrier ends. Then it
 // sets end to the reason and closes inbox.
 func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	defer close(inbox)
@@ -110,7 +110,7 @@ func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	}
 }
 
-// took records that a message is not in inbox any more.
+// took records that a message has left inbox.
 func (h *Host) took(m Message) {
 	if m.Type == TypeCancel {
 		h.cancelled.CompareAndSwap(uint64(m.Job)+1, 0)
@@ -120,7 +120,7 @@ func (h *Host) took(m Message) {
 // unopened is the problem of a job that was cancelled before its trace was opened.
 const unopened = "This analysis was cancelled before anything of the trace was found."
 
-// endOf returns nil for an orderly end of a carrier.
+// endOf returns nil for a regular end of a carrier.
 func endOf(err error) error {
 	if errors.Is(err, ErrClosed) {
 		return nil

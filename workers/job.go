@@ -14,7 +14,7 @@ import (
 
 const (
 	// turnEvery is how long a job computes before it handles messages. Fifty yields a second cost
-	// less than 0.2 %, and Cancel is obeyed far sooner than in a quarter of a second.
+	// less than 0.2 %, and Cancel takes effect long before a quarter of a second.
 	turnEvery     = 20 * time.Millisecond
 	progressEvery = 200 * time.Millisecond
 	firstSnapshot = 150 * time.Millisecond
@@ -173,8 +173,8 @@ func (j *job) blame(err error) error {
 	return err
 }
 
-// watch is called by reads within a step, which may be long and have no row, and reports only whether the
-// job was cancelled: a run can do nothing else within a step. It lets a trace be opened first, for a better
+// watch is called by reads within a step, which may be long and without rows. It only reports whether the
+// job was cancelled, because a run can do nothing else within a step. A trace is opened first, for a better
 // message.
 func (j *job) watch() error {
 	const every, opening = 256, 1024 // reads of 16 KiB or more
@@ -359,7 +359,7 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 }
 
 // sendSnapshot sends the profile so far, unless it is the one sent before. It may handle messages between
-// its two halves, each of which may take long for millions of lines.
+// its two halves, which take long for millions of lines.
 func (j *job) sendSnapshot(obeys bool) error {
 	references := j.runner.Progress().References
 	if references == j.shown {
@@ -419,7 +419,7 @@ func (j *job) finish(why error) {
 	}
 	var other *OtherFileError
 	if !errors.As(why, &other) && j.file.Verifying() {
-		// Nothing was analysed that the checkpoint does not have.
+		// The checkpoint contains everything that was analysed.
 		what := why.Error()
 		if why == errCancelled {
 			what = "Stopped before anything new was analysed"

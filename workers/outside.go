@@ -10,8 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// insideShare and modelShare are the percentages of the memory for models that are not and that are spilled.
-// Results, the file and garbage need the rest, and segments leave gaps, which WebAssembly's memory keeps.
+// insideShare and modelShare are the percentages of the memory limit for models in memory and for spilled
+// models. Results, the file and garbage need the rest, and segments leave gaps, which WebAssembly's memory
+// keeps.
 const (
 	insideShare = 42
 	modelShare  = 34
@@ -24,8 +25,8 @@ type outside struct {
 	needed bool        // by the last checkpoint
 	stays  bool        // nothing can be spilled
 	looked uint64      // bytes in use after the last garbage collection for isTooLarge
-	held   []Message   // that came while the store was at work
-	ended  error       // the end of the run that one of them asked for
+	held   []Message   // that arrived while the store was busy
+	ended  error       // the end of the run that one of them caused
 }
 
 // errNoShelf reports that there is no spill store for a run with a budget.
@@ -79,8 +80,8 @@ func (j *job) isTooLarge() bool {
 	return j.looked >= most
 }
 
-// spill spills the stacks. If that is impossible, the run continues with all memory that there is: more
-// garbage collections would find nothing.
+// spill spills the stacks. If that is impossible, the run continues with all available memory: more
+// garbage collections would free nothing.
 func (j *job) spill() {
 	defer func() {
 		if j.stays {
@@ -98,7 +99,7 @@ func (j *job) spill() {
 		return
 	}
 	j.start.Spec, j.keeper.Spec, j.unsaved = now, now, ""
-	j.snapshot.next = j.host.Now() // show what is analysed now
+	j.snapshot.next = j.host.Now() // show the remaining analyses
 	j.shown = 0
 }
 
@@ -119,7 +120,7 @@ func (j *job) closeShelf() {
 	}
 }
 
-// unshelve deletes the spill store; there reports that there was one.
+// unshelve deletes the spill store; there reports whether there was one.
 func (j *job) unshelve() (there bool) {
 	if j.shelf == nil {
 		return false
@@ -141,7 +142,7 @@ func (t turning) Write(run, block uint32, data []byte) error {
 	return t.Shelf.Write(run, block, data)
 }
 
-// Sync makes all that was written durable.
+// Sync makes all written data durable.
 func (t turning) Sync() error {
 	if s, ok := t.Shelf.(interface{ Sync() error }); ok {
 		return s.Sync()
@@ -149,7 +150,7 @@ func (t turning) Sync() error {
 	return nil
 }
 
-// listen handles messages while a spill store is at work, and holds those that have to wait. A cancelled run
+// listen handles messages while a spill store is busy, and holds messages that have to wait. A cancelled run
 // ends afterwards.
 func (j *job) listen() {
 	if now := j.host.Now(); !j.turn.due(now) {

@@ -32,7 +32,7 @@ type speed struct {
 // at records the count after a number of milliseconds, and returns its growth in a second, 0 if it is
 // unknown yet.
 func (s *speed) at(part, millis uint64) uint64 {
-	const memory = 3000 // milliseconds in which the weight of what was measured falls to 1/e
+	const memory = 3000 // milliseconds in which the weight of older measurements falls to 1/e
 	if !s.known || part < s.part {
 		s.known, s.part, s.millis, s.average = true, part, millis, 0
 		return 0
@@ -54,8 +54,8 @@ type share struct {
 	spent, last time.Duration
 }
 
-// due reports whether to run the task. The first run is expected to cost first, each other one half
-// more than the one before.
+// due reports whether to run the task. The first run is expected to cost first, each later one 50 %
+// more than the previous one.
 func (s *share) due(now time.Time, first time.Duration) bool {
 	const share = 20
 	next := s.last + s.last/2

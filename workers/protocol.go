@@ -40,7 +40,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 )
 
-// Type says what a message is.
+// Type is the type of a message.
 type Type uint8
 
 // The types of messages.
@@ -93,7 +93,7 @@ type Message struct {
 type Carrier interface {
 	// Send does not wait until m is read.
 	Send(m Message) error
-	// Receive waits for the next message. Behind the last message it returns an error: ErrClosed
+	// Receive waits for the next message. After the last message it returns an error: ErrClosed
 	// if either side closed the connection, a *DeadError if the other side died.
 	Receive() (Message, error)
 	// Close ends the connection; in the browser it ends the worker.
@@ -106,7 +106,7 @@ var ErrClosed = errors.New("the connection to the worker is closed")
 // DeadError reports that the other side of a [Carrier] died. Close the carrier and open another.
 type DeadError struct {
 	Code int    // the exit code, -1 if there is none
-	Why  string // its last words, as far as known, or ""
+	Why  string // its last words, if known, or ""
 }
 
 func (e *DeadError) Error() string {
@@ -135,9 +135,9 @@ type Start struct {
 	// the host has a spill store.
 	Memory uint64
 
-	Workers uint32 // if the trace can be shared; 0: as many as suit the machine
-	// SegmentReferences is about the number of references of segments for helpers, of short traces,
-	// too; 0: chosen.
+	Workers uint32 // if the trace can be shared; 0: a number that suits the machine
+	// SegmentReferences is about the number of references of segments for helpers, even of short
+	// traces; 0: automatic.
 	SegmentReferences uint32
 }
 
@@ -149,24 +149,24 @@ type Progress struct {
 	Lines      uint64
 	Threads    int
 	BadRecords uint64
-	Memory     uint64 // bytes that the host's Go program holds
+	Memory     uint64 // bytes of the host's Go program
 	Limit      uint64 // of these; 0: none
 	Outside    uint64 // spilled bytes of stacks
-	Storage    uint64 // bytes in use in the store, as far as known
+	Storage    uint64 // bytes in use in the store, if known
 	Millis     uint64 // spent so far, pauses left out
 	Paused     bool
-	Resuming   bool   // reading what was analysed before the interruption
+	Resuming   bool   // reads again what was analysed before the interruption
 	Unsaved    string // why no more checkpoints are saved, in a few words, or ""
 	Beyond     bool   // the stacks are spilled, and [analysis.Spec.Beyond] is analysed
 	Ending     bool   // the run is over, or Cancel was obeyed; the result is being assembled
 	Workers    uint32 // that take part and live
-	Ahead      uint64 // references that helpers have analysed besides References
+	Ahead      uint64 // references that helpers have analysed in addition to References
 	Total      uint64 // references of the trace; 0: unknown
 	LeftOut    uint64 // references left out by kind or thread, if Total is known
 	Speed      uint64 // recent, per second, in the unit of Done; 0: unknown
 }
 
-// Done returns how much is done of how much: references if their total is known, else bytes of the file.
+// Done returns the progress and its total: references if their total is known, else bytes of the file.
 // whole is 0 if neither is known.
 func (p *Progress) Done() (part, whole uint64) {
 	if p.Total > 0 {
@@ -195,12 +195,12 @@ type Help struct {
 // Analysed is the progress of a helper with its segment.
 type Analysed struct {
 	References uint64
-	Memory     uint64 // bytes that its Go program holds
+	Memory     uint64 // bytes of its Go program
 }
 
 // Failed ends an analysis that has no result at all.
 type Failed struct {
-	Problem string // what happened, what is kept, what to do, in a sentence or two
+	Problem string // the problem, what is kept, and what to do, in a sentence or two
 }
 
 // Mailbox is the receiving half of a [Carrier]: an unbounded queue that never blocks the sender, because
@@ -229,7 +229,7 @@ func (b *Mailbox) Put(m Message) {
 	}
 }
 
-// End makes Take return err after the messages that are still there. The first call counts.
+// End makes Take return err after the waiting messages. Only the first call counts.
 func (b *Mailbox) End(err error) {
 	b.lock()
 	defer b.mu.Unlock()
@@ -250,7 +250,7 @@ func (b *Mailbox) Take() (Message, error) {
 		b.arrived.Wait()
 	}
 	m := b.waiting[0]
-	b.waiting[0] = Message{} // lets go of the body
+	b.waiting[0] = Message{} // frees the body
 	b.waiting = b.waiting[1:]
 	return m, nil
 }

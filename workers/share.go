@@ -10,19 +10,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sharing says how a host shares a run with helpers, each in a worker of its own, if the trace can be
-// read at any position: see [analysis.Divided].
+// Sharing configures how a host shares a run with helpers, each in a worker of its own, if the trace
+// can be read at any position: see [analysis.Divided].
 type Sharing struct {
 	// OpenSource opens the attachment of a Start for reading at any position. After an error one
 	// worker analyses it.
 	OpenSource func(name string, attachment any) (trace.Source, error)
 	// Connect starts a worker that serves as a [HelperHost].
 	Connect func() (Carrier, error)
-	// Workers is the default number of workers of a run: as many as suit the machine.
+	// Workers is the default number of workers of a run, which suits the machine.
 	Workers int
 	// MemoryBytes limits the analyses of one worker.
 	MemoryBytes uint64
-	// Patience is how long a helper may be silent before it is given up: some die without a
+	// Patience is how long a helper may be silent before it counts as dead: some die without a
 	// sign. 0: half a minute.
 	Patience time.Duration
 }
@@ -32,7 +32,7 @@ const defaultPatience = 30 * time.Second
 const (
 	// mostWorkers limits the workers of a run.
 	mostWorkers = 8
-	// leastShared is the number of references for which starting helpers pays.
+	// leastShared is the least number of references for which starting helpers is worth it.
 	leastShared = 1 << 22
 	// bytesPerLine is the memory for a distinct line of a segment: in the models, in the
 	// result, and in its encoding.
@@ -48,7 +48,7 @@ type team struct {
 	members []*helper
 }
 
-// divide shares the run of a reader among helpers. It returns nil if that is impossible or does not pay.
+// divide shares the run of a reader among helpers. It returns nil if that is impossible or not worth it.
 func (j *job) divide(reader trace.Reader, attachment any) *analysis.Divided {
 	s, spec := j.host.Sharing, j.start.Spec
 	if s == nil || !spec.Splits() {
@@ -123,7 +123,7 @@ func (t *team) close() {
 	}
 }
 
-// size is the number of helpers that were started and live.
+// size is the number of live helpers.
 func (t *team) size() (n uint32) {
 	t.each(func(h *helper) {
 		if h.carrier != nil && !h.gone {
@@ -163,8 +163,8 @@ type helper struct {
 	gone       bool // it died, or was closed
 }
 
-// Begin makes the helper analyse a segment. One that is gone, or cannot be started, ends it at once,
-// without a result.
+// Begin makes the helper analyse a segment. If the helper is dead, or cannot be started, the segment
+// ends at once, without a result.
 func (h *helper) Begin(s analysis.Stretch) {
 	h.mu.Lock()
 	h.number++
@@ -212,7 +212,7 @@ func (h *helper) listen() {
 	}
 }
 
-// take handles one message. The error is that of decoding it.
+// take handles one message. The error is a decoding error.
 func (h *helper) take(m Message) error {
 	switch m.Type {
 	case TypeAnalysed:
@@ -244,7 +244,7 @@ func (h *helper) take(m Message) error {
 	return nil
 }
 
-// lose gives the helper up.
+// lose marks the helper as dead.
 func (h *helper) lose() {
 	h.mu.Lock()
 	h.gone, h.ended, h.memory = true, true, 0
@@ -301,7 +301,7 @@ func (h *helper) Gone() bool {
 	return h.gone
 }
 
-// Close ends the helper's worker, whatever it is doing.
+// Close ends the helper's worker, in any state.
 func (h *helper) Close() {
 	if !h.Gone() {
 		h.lose()
@@ -360,7 +360,8 @@ func (h *HelperHost) open(m Message) {
 	}
 }
 
-// analyse returns the result of a segment, nothing after any error: the run will find it, too.
+// analyse returns the result of a segment, or nothing after an error: the run will find the error,
+// too.
 func (h *HelperHost) analyse(m Message) (segment analysis.Segment) {
 	defer func() {
 		if recover() != nil {

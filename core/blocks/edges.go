@@ -13,22 +13,22 @@ import (
 //	Visits[b] = Σ Taken into b + Resumed[b], and for the first block of a function + Entered + the calls of it
 //	Visits[b] = Σ Taken[b] + Left[b]
 //
-// The calls of a function are Visits - Unmade of the blocks that [Edges.Callees] gives it for.
+// The calls of a function are Visits - Unmade of the blocks for which [Edges.Callees] returns it.
 type Edges struct {
 	Visits []uint64
-	// Taken[b][i] are from b to Successors[i]. The part of a basic block after a call is a
+	// Taken[b][i] counts edges from b to Successors[i]. The part of a basic block after a call is a
 	// successor of the part before.
 	Taken [][]uint64
 	// Entered are invocations of a function by other than calls by name: of main, callbacks,
 	// threads, through pointers.
 	Entered []uint64
-	// Unmade are calls that name a function of the program and did not enter it: the trace ends
-	// before, or another function of that name was meant.
+	// Unmade counts calls that name a function of the program and did not enter it: the trace ends
+	// before, or another function of that name was called.
 	Unmade []uint64
-	// Left are ends of the invocation, by a return, an exception, longjmp, or the end of the
+	// Left counts ends of the invocation, by a return, an exception, longjmp, or the end of the
 	// program.
 	Left []uint64
-	// Resumed came to the block by no edge, as after setjmp by a longjmp.
+	// Resumed counts executions that came to the block by no edge, as after setjmp by a longjmp.
 	Resumed []uint64
 }
 
@@ -44,8 +44,8 @@ func NewEdges(p *trace.Program) *Edges {
 	return e
 }
 
-// Check tests that edges fit the program, and that as many executions leave each block as come to
-// it. Counts of a part of a trace do not balance.
+// Check tests that edges fit the program, and that the executions that enter a block equal those
+// that leave it. Counts of a part of a trace do not balance.
 func (e *Edges) Check(p *trace.Program) error {
 	if len(e.Visits) != len(p.Blocks) || len(e.Taken) != len(p.Blocks) || len(e.Left) != len(p.Blocks) || len(e.Resumed) != len(p.Blocks) || len(e.Unmade) != len(p.Blocks) || len(e.Entered) != len(p.Functions) {
 		return errors.New("edges of " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, want the program's: " +

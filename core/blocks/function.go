@@ -18,7 +18,7 @@ type solved struct {
 	edges   []edge
 	factor  *factor
 	visits  []float64 // by state: per invocation
-	resumed []float64 // by state: from executions that come by no edge, or nil
+	resumed []float64 // by state: from executions that enter by no edge, or nil
 	calls   []call
 }
 
@@ -66,7 +66,7 @@ func (s *System) prepare(n int) *solved {
 	return f
 }
 
-// spread turns executions that come to states from elsewhere into visits.
+// spread converts executions that enter states from elsewhere into visits.
 func (f *solved) spread(sources []float64) {
 	f.factor.solve(sources)
 	for i := range sources {

@@ -20,8 +20,8 @@ type Match struct {
 	to, from *trace.Program
 }
 
-// NewMatch matches a module with a program that should contain it, by functions' names and, of several
-// functions of a name, by code.
+// NewMatch matches a module with a program that should contain it, by functions' names and, if several
+// functions have a name, by code.
 func NewMatch(module, whole *trace.Program) *Match {
 	m := &Match{Functions: make([]int32, len(module.Functions)), Blocks: make([]int32, len(module.Blocks)), to: module, from: whole}
 	for b := range m.Blocks {

@@ -20,7 +20,7 @@ func (h share) ofRational(n *big.Rat) *big.Rat {
 type rationalFunction struct {
 	visits, resumed []*big.Rat         // by state; resumed may be nil
 	calls           map[int32]*big.Rat // per invocation, by the callee's number in the component
-	resumedCalls    map[int32]*big.Rat // in all, from executions that come by no edge
+	resumedCalls    map[int32]*big.Rat // in all, from executions that enter by no edge
 }
 
 // rationalComponent computes the visits of functions per invocation.
@@ -194,7 +194,7 @@ func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 	return -1
 }
 
-// mostRational bounds the blocks of functions whose recursion is solved in rational numbers, which
+// mostRational is the most blocks of functions whose recursion is solved in rational numbers, which
 // takes seconds.
 const mostRational = 2000
 

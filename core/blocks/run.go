@@ -11,7 +11,7 @@ import (
 )
 
 // Run is a program with the edges of a run, as package analysis/branches stores it in a profile. Its
-// program has no objects, threads and paths; its sites are numbered as in the profile.
+// program has no objects, threads or paths; its sites are numbered as in the profile.
 type Run struct {
 	Program *trace.Program
 	Edges   *Edges
@@ -31,20 +31,19 @@ type Profile struct {
 //
 //	version    1, or 2 where there is a profile
 //	bytes of the program, 0 if it is left out, and then
-//	  list of modules, each: name; list of what was missed: what; why; count
+//	  list of modules, each: name; list of uninstrumented code: what; why; count
 //	  list of (functions, module), of functions in order
 //	  the tables of all modules as of one, as the body of a MODL frame of package sgt
 //	blocks, functions of the program
-//	list of blocks that ran, each: number - (previous + 1); list of executions that
-//	  went on to each successor; that left; resumed; unmade
+//	list of blocks that ran, each: number - (previous + 1); list of executions that continued at each successor; that left; resumed; unmade
 //	list of functions that were entered, each: number - (previous + 1); entered
 //	from version 2 on, the profile:
 //	  list of blocks that have weights, each: number - (previous + 1); list of weights
 //	  list of functions that were entered, as above
-//	  list of values that go between blocks, each: block, instruction, from block, from
+//	  list of values that flow between blocks, each: block, instruction, from block, from
 //	  instruction, iterations before
 //
-// Visits are what the lists add up to.
+// Visits are the sums of the lists.
 
 // RunVersion is the newest version of the binary form.
 const RunVersion = 2
@@ -86,8 +85,8 @@ type Counts struct {
 	Left, Resumed, Unmade uint64
 }
 
-// codeCounts codes the counts of the blocks that happened, and of functions. It calls of to get the
-// counts of a block, or to store those that were read; Taken is valid until the next call.
+// codeCounts codes the counts of executed blocks, and of functions. It calls of to get the counts
+// of a block, or to store the counts that were read; Taken is valid until the next call.
 func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, of func(b int, x *Counts)) {
 	n, m := blocks, len(entered)
 	codec.Below(c, &n, uint64(blocks)+1)
@@ -110,8 +109,8 @@ func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse codes a list of those of n things that are present, each as number - (previous + 1) and by
-// code; each takes at least least bytes.
+// sparse codes the present items of n, each as number - (previous + 1) and by code; each takes at
+// least least bytes.
 func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {
@@ -329,7 +328,7 @@ func (c *RunDecoder) Err() error {
 }
 
 // Each calls each with the counts of every block that ran, and sets the entries of functions. x is
-// valid during the call. each reports whether the block has that number of successors.
+// valid during the call. each returns whether the block has that number of successors.
 func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {
 	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
 		if !each(b, x) {

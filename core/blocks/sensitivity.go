@@ -11,7 +11,7 @@ import (
 // Influence is the influence of an edge on a total.
 type Influence struct {
 	Block int
-	Way   int     // number of the successor; their number for leaving
+	Way   int     // number of the successor; the number of successors for leaving
 	Share float64 // the branch probability
 	// Slope is the derivative of the total by Share, with the other edges in proportion.
 	Slope float64
@@ -25,7 +25,7 @@ type Influence struct {
 //
 // The derivatives come from the transposed system (the adjoint method). Its solution is the cost of
 // a visit of each block until its invocation ends, with calls. It takes as long as one solution for
-// the counts, where differences would need one for each branch.
+// the counts; finite differences would need one for each branch.
 func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, total float64, err error) {
 	ahead, err := s.costAhead(c, cost)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, tot
 	return list, total, nil
 }
 
-// influences appends those of a block's edges.
+// influences appends the influences of a block's edges.
 func (s *System) influences(list []Influence, b int, visits float64, ahead []float64, total float64) []Influence {
 	next := s.program.Blocks[b].Successors
 	weights, values := make([]float64, len(next)+1), make([]float64, len(next)+1)
@@ -64,7 +64,7 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		gain := values[i]*others - (valueBefore + valueBehind[i+1])
 		before, valueBefore = before+w, valueBefore+w*values[i]
 		if w == 0 || others == 0 {
-			continue // the others are never taken, and have no proportion
+			continue // the others are never taken, so there is no proportion
 		}
 		in := Influence{Block: b, Way: i, Share: w / (w + others), Slope: visits * gain / others}
 		if total > 0 {

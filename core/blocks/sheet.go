@@ -14,7 +14,7 @@ import (
 //	n = 1000                                         a parameter
 //	rows = n/4                                       a parameter that depends on others
 //	enter main = 1                                   invocations by other than calls by name
-//	resume main back = 1                             executions that come to a block by no edge
+//	resume main back = 1                             executions that enter a block by no edge
 //	made main entry = 99/100                         share of the block's calls that enter the function
 //	main for.cond a.c:14 | for.body for.end = trip n
 //	main if.cond a.c:15  | if.then if.else = 0.25, rest
@@ -74,7 +74,7 @@ type entry struct {
 	of                    *expression
 }
 
-// ParseSheet parses a sheet. Errors name the file.
+// ParseSheet parses a branch-probability file. Errors name the file.
 func ParseSheet(file string, text []byte) (*Sheet, error) {
 	s := &Sheet{file: file, named: map[string]int{}}
 	line := 0
@@ -230,10 +230,10 @@ func split(text string, at byte) (parts []string) {
 	return append(parts, text[from:])
 }
 
-// Parameter is a named number of a sheet.
+// Parameter is a named number of a branch-probability file.
 type Parameter struct{ Name, Expression string }
 
-// Parameters lists the parameters, in the order of the sheet.
+// Parameters lists the parameters, in the order of the file.
 func (s *Sheet) Parameters() []Parameter {
 	list := make([]Parameter, len(s.parameters))
 	for i := range s.parameters {
@@ -242,7 +242,8 @@ func (s *Sheet) Parameters() []Parameter {
 	return list
 }
 
-// Model is a system whose weights come from a sheet, for any values of its parameters.
+// Model is a system whose weights come from a branch-probability file, for any values of its
+// parameters.
 type Model struct {
 	System *System
 	sheet  *Sheet
@@ -250,7 +251,7 @@ type Model struct {
 	places []int // by entry: a function or a block
 }
 
-// Bind finds the sheet's branches in a system. Other branches keep their weights.
+// Bind finds the file's branches in a system. Other branches keep their weights.
 func (s *Sheet) Bind(system *System) (*Model, error) {
 	m := &Model{System: system, sheet: s, blocks: make([]int, len(s.branches)), places: make([]int, len(s.entries))}
 	functions := map[string]int{} // -1: several
@@ -300,7 +301,7 @@ func (s *Sheet) noFunction(name string, line int, several bool) *Error {
 	return s.fail(line, "the program has no function "+name, "the sheet may be of another program, or of another build")
 }
 
-// finder finds blocks by labels. It caches those of the last function.
+// finder finds blocks by labels. It caches the labels of the last function.
 type finder struct {
 	function int
 	labels   map[string]int
@@ -350,7 +351,7 @@ func (s *System) fullName(n int) string {
 	return f.Name
 }
 
-// Set sets the weights of the system for these values of parameters; others have the sheet's.
+// Set sets the weights of the system for these values of parameters; others have the file's values.
 func (m *Model) Set(values map[string]*big.Rat) error {
 	get := m.sheet.getter(values)
 	for i := range m.sheet.branches {
@@ -490,7 +491,7 @@ func short(v *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
-// trip turns a trip count into the weights of a loop branch.
+// trip converts a trip count to the weights of a loop branch.
 func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 	next := s.program.Blocks[b].Successors
 	if len(next) != 2 || s.leavesLoop(b, int(next[0])) == s.leavesLoop(b, int(next[1])) {
@@ -516,7 +517,7 @@ func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 // endsBody reports whether an edge leads back to the header after the loop's body.
 func (s *System) endsBody(b, next int) bool { return uint32(next)+1 == s.program.Blocks[b].Loop }
 
-// distribute checks probabilities, and assigns the rest to the one that is nil.
+// distribute checks probabilities, and assigns the rest to the nil one.
 func distribute(values []*big.Rat) (why string) {
 	sum, rest := new(big.Rat), -1
 	for i, v := range values {

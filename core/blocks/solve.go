@@ -26,7 +26,7 @@ type Solution struct {
 // mostWhole bounds the counts that are treated as integers.
 const mostWhole = 1 << 62
 
-// component is a strongly connected component of the call graph, whose functions are numbered.
+// component is a strongly connected component of the call graph, with numbered functions.
 type component struct {
 	functions []int32
 	self      bool    // there are calls within the component
@@ -253,8 +253,8 @@ func cloneWays(ways [][]way) [][]way {
 // surelyNegative pivots are negative not because of rounding.
 const surelyNegative = -1e-3
 
-// least returns the least pivot for which floating-point numbers suffice: smaller ones may be
-// rounding errors, or lose digits that rational numbers keep, if these are not too long.
+// least returns the least pivot for which floating-point numbers suffice: smaller pivots may be
+// rounding errors, or lose digits that rational numbers would keep.
 func (s *System) least(functions []int32) float64 {
 	const sure, precise, fewBlocks = 1e-9, 1e-3, 500
 	blocks := 0
@@ -292,7 +292,7 @@ func (s *System) knownOf(functions []int32) []float64 {
 	return list
 }
 
-// transposed turns calls per invocation into all calls, and reverses their direction.
+// transposed converts calls per invocation to all calls, and reverses their direction.
 func transposed(ways [][]way, invocations []float64) [][]way {
 	back := make([][]way, len(ways))
 	for i, list := range ways {
@@ -303,7 +303,7 @@ func transposed(ways [][]way, invocations []float64) [][]way {
 	return back
 }
 
-// solve turns entries from outside of a component into invocations.
+// solve converts entries from outside of a component to invocations.
 func (k *component) solve(entries []float64) {
 	switch {
 	case k.factor == nil:
@@ -317,7 +317,7 @@ func (k *component) solve(entries []float64) {
 	}
 }
 
-// correct turns residuals of a component's states, by function, into corrections of the counts.
+// correct converts residuals of a component's states, by function, to corrections of the counts.
 func (v *solver) correct(k *component, residuals [][]float64) {
 	entries := make([]float64, len(k.functions))
 	for i, f := range k.functions {
@@ -340,8 +340,8 @@ func (v *solver) correct(k *component, residuals [][]float64) {
 // mostCorrections bounds the steps of refinement. Two are usual.
 const mostCorrections = 8
 
-// refine finds integers that fulfil the equations of a component, and proves it. Without any, it
-// still corrects the counts.
+// refine finds integers that fulfil the equations of a component, and proves it. If there are none,
+// it still corrects the counts.
 func (v *solver) refine(k *component) bool {
 	for i, f := range k.functions {
 		if !v.whole[f] {
@@ -543,7 +543,8 @@ func (v *solver) bound(k *component) {
 	}
 }
 
-// finish adds a component's counts to the solution, and its calls to those of other components.
+// finish adds a component's counts to the solution, and its calls to the entries of other
+// components.
 func (v *solver) finish(k *component, whole bool) {
 	c := v.c
 	for i, f := range k.functions {

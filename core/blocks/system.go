@@ -18,7 +18,7 @@ type System struct {
 	weights [][]uint64 // by block, aligned with Successors; unknown if these and leaves are 0
 	leaves  []uint64   // by block: the weight of ending the invocation
 	entered []uint64   // by function: invocations by other than calls by name
-	resumed []uint64   // by block: executions that come by no edge
+	resumed []uint64   // by block: executions that enter by no edge
 	made    []share    // by block: share of its calls that enter the named function
 	known   []uint64   // by function: invocations in the run of the weights; nil: no run, or changed since
 
@@ -135,13 +135,13 @@ func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 // Program returns the program.
 func (s *System) Program() *trace.Program { return s.program }
 
-// Weights returns a block's weights, aligned with its successors, and that of leaving. Callers
-// must not change them.
+// Weights returns a block's weights, aligned with its successors, and the weight of leaving.
+// Callers must not change them.
 func (s *System) Weights(block int) (weights []uint64, leaves uint64) {
 	return s.weights[block], s.leaves[block]
 }
 
-// Set sets a block's weights, aligned with its successors, and that of leaving.
+// Set sets a block's weights, aligned with its successors, and the weight of leaving.
 func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 	if block < 0 || block >= len(s.weights) {
 		return &Error{Block: block, Why: "there is no such block", Do: "blocks are numbered from 0 to " + strconv.Itoa(len(s.weights)-1)}
@@ -183,8 +183,8 @@ func (s *System) Enter(function int, times uint64) {
 }
 
 // EnterMain enters main once or, without a main, each function that no call names. It returns the
-// number of functions entered. With a main, callbacks, threads and functions that are only called
-// through pointers are not among them.
+// number of functions entered. With a main, it does not enter callbacks, threads and functions that
+// are only called through pointers.
 func (s *System) EnterMain() (entered int) {
 	called := s.named()
 	for _, main := range []bool{true, false} {
@@ -202,7 +202,7 @@ func (s *System) EnterMain() (entered int) {
 	return entered
 }
 
-// EnterProfile enters each function that no call names as often as in a profile, by function as
+// EnterProfile enters each function that no call names as often as a profile says, by function as
 // in ir.Module. It returns the number of functions entered.
 func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	called := s.named()
@@ -251,8 +251,8 @@ const (
 	guessedReturns = 99
 )
 
-// Guess sets the weights of unknown branches: loops have ten iterations, one branch in a hundred
-// continues a recursion, other successors are equally likely. It returns the number of guesses.
+// Guess sets the weights of unknown branches: loops have ten iterations, branches that continue a
+// recursion have 1 %, other successors are equally likely. It returns the number of guesses.
 func (s *System) Guess() (guessed int) {
 	ends := s.recursionEnds()
 	for n := range s.program.Functions {
@@ -373,7 +373,7 @@ func (s *System) leavesLoop(b, next int) bool {
 	return from.Depth > 0 && (to.Depth < from.Depth || to.Depth == from.Depth && to.Loop != from.Loop)
 }
 
-// Error is why a system has no solution, or an error in a sheet.
+// Error explains why a system has no solution, or is an error in a branch-probability file.
 type Error struct {
 	Sheet           string // file and line of a sheet, or ""
 	Function, Label string

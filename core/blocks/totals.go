@@ -18,7 +18,7 @@ type Work struct {
 	opcodes []string
 	ops     []opAmount // of block b: opsAt[b] up to opsAt[b+1]
 	opsAt   []int32
-	untold  []uint32 // by block: references whose bytes only the trace has
+	untold  []uint32 // by block: references whose bytes only the trace contains
 }
 
 type opAmount struct {
@@ -63,7 +63,7 @@ func NewWork(p *trace.Program) *Work {
 }
 
 // addSite counts a site's reference. The tables do not have the bytes of masked accesses, whose blocks
-// precede that of the instruction, and of copies of variable length.
+// precede the instruction's block, and of copies of variable length.
 func (w *Work) addSite(b int, s *trace.Site) {
 	if !s.Kind.IsReference() {
 		return
@@ -138,7 +138,7 @@ func (t *Total) add(w *Work, b int, n float64, exact uint64, whole bool) {
 	}
 }
 
-// finish replaces the counts by exact ones, if these are known.
+// finish replaces the counts by exact ones, if they are known.
 func (t *Total) finish() Total {
 	for i := range t.Counts {
 		if t.Whole {

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sheetHelp stands at the top of sheets.
+// sheetHelp is the comment at the top of branch-probability files.
 const sheetHelp = `# A line a branch: function, block, source line | its ways = how often it takes each.
 #   0.25, 3/4   probabilities that sum to 1; one may be "rest"
 #   99 : 1      weights
@@ -111,7 +111,7 @@ func (s *System) appendBranch(dst []byte, function string, b int) []byte {
 	return dst
 }
 
-// BranchLine is the line of a sheet for a block.
+// BranchLine is the line of a branch-probability file for a block.
 type BranchLine struct {
 	Block       int
 	Name, Value string // before and after "="

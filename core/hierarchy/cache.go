@@ -17,11 +17,11 @@ const (
 		"hashed, plru, random, inclusive, exclusive, write-through, no-allocate"
 )
 
-// ParseCache parses NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or "L2=1MiB,full,64". WAYS "full"
-// is fully associative; LINE is 64 by default. Then follow, in any order and each at most once:
-// latency=, bandwidth=, shared=, and the words hashed, lru, plru, random, inclusive,
-// non-inclusive, exclusive, write-back, write-through, no-allocate. By default a cache is lru,
-// non-inclusive and write-back, and allocates. The error is a [*trace.OptionError].
+// ParseCache parses NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or "L2=1MiB,full,64". WAYS "full" is
+// fully associative; LINE is 64 by default. These may follow, in any order and each at most once:
+// latency=, bandwidth=, shared=, and the words hashed, lru, plru, random, inclusive, non-inclusive,
+// exclusive, write-back, write-through, no-allocate. By default a cache is lru, non-inclusive and
+// write-back, and allocates. The error is a [*trace.OptionError].
 func ParseCache(s string) (Cache, error) {
 	bad := &trace.OptionError{Option: "cache", Got: s, Want: cacheForm}
 	name, rest, ok := strings.Cut(s, "=")
@@ -61,7 +61,7 @@ func parseWays(s string) (ways uint32, ok bool) {
 	return uint32(n), err == nil && n > 0
 }
 
-// words are the properties without a value, at most one of each group.
+// words are the properties without a value; at most one of each group is allowed.
 var words = map[string]struct {
 	group string
 	set   func(*Cache)

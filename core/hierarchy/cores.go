@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Share is the part of a shared level that one core has for itself.
+// Share is the part of a shared level that belongs to one core.
 type Share struct {
 	Thread    uint32 // a thread of the core
 	SizeBytes uint64
@@ -39,7 +39,7 @@ type stackCurve struct {
 	sets *profile.SetTable
 }
 
-// stackCache is a stack and what SDCM needs to know of a cache.
+// stackCache is a stack and the parameters of a cache that SDCM needs.
 type stackCache struct {
 	stackKey
 	ways  uint32
@@ -49,7 +49,7 @@ type stackCache struct {
 // keptAnswers bounds the SDCM results that an Asker keeps.
 const keptAnswers = 1024
 
-// coreMisses is what one core would miss in a cache that sees all its accesses.
+// coreMisses are the misses of one core in a cache that sees all its accesses.
 type coreMisses struct {
 	accesses, misses, sdcm, coherence float64
 	method                            Method // Exact or SDCM
@@ -117,9 +117,9 @@ func (a *Asker) coherent(s *profile.Sharing, c Cache, core int) coreMisses {
 	return n
 }
 
-// concurrent answers for a cache that the cores of a domain share, and stores the results
-// in cores. If the sum is exact by the set table, each core gets a part of it that follows
-// the misses that SDCM expects.
+// concurrent answers for a cache that the cores of a domain share, and stores the results in cores.
+// If the set table has the exact sum, it is divided among the cores in proportion to the misses
+// that SDCM expects.
 func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []coreMisses) {
 	d := &s.Domains[domain]
 	members := make([]coreMisses, len(d.Cores))
@@ -250,7 +250,7 @@ func (a *Asker) makeStack(key stackKey, s *profile.Sharing) stackCurve {
 type coreGroup struct{ domain, core int }
 
 // groupsOf divides the cores into groups of sharedBy cores, each of which has a domain.
-// Consecutive cores share a cache where the profile has their domain; otherwise the
+// Consecutive cores share a cache if the profile has their domain; otherwise the
 // domains of the profile decide. Fewer than sharedBy cores may remain: they share the
 // last cache. ok is false if the profile lacks a domain.
 func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
@@ -447,9 +447,9 @@ func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 // Each cache sees all accesses of its core.
 type Views struct {
 	Accesses float64
-	// Private ignores coherence (MODELS §6.1). Anger finds lines that another core touched
-	// last in one cache of all cores' sizes together (MODELS §6.3). Coherent invalidates
-	// lines that another core stores to (MODELS §6.4).
+	// Private ignores coherence (MODELS §6.1). Anger looks up lines that another core touched last
+	// in one cache of the sum of all cores' sizes (MODELS §6.3). Coherent invalidates lines that
+	// another core stores to (MODELS §6.4).
 	Private, Anger, Coherent float64
 	Exact                    bool // false: by SDCM, at least in part
 }

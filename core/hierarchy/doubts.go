@@ -126,8 +126,8 @@ func (a *Asker) whySDCM(c Cache) string {
 	return "An analysis with set tables makes this exact"
 }
 
-// otherPolicy returns which policies of a cache its answer does not model, in words that
-// follow its name, or "". exclusive: it is, and was not answered so.
+// otherPolicy names the policies of a cache that its answer does not model, in words that follow
+// its name, or "". exclusive: the cache is exclusive, and was not answered as such.
 func otherPolicy(c Cache, exclusive bool) string {
 	text := ""
 	also := func(what string) {
@@ -161,7 +161,7 @@ func otherPolicy(c Cache, exclusive bool) string {
 // which it rarely evicts lines that are in use above.
 const fewTimes = 4
 
-// sizeMisfit warns of a level that is smaller than the one above; otherwise it returns "".
+// sizeMisfit warns of a level that is smaller than the level above; otherwise it returns "".
 func sizeMisfit(c, above *Cache) string {
 	switch {
 	case c.SizeBytes >= above.SizeBytes || c.Inclusion == Exclusive:
@@ -182,7 +182,7 @@ func (h *Hierarchy) SizeDoubts() (warnings []Warning) {
 	return warnings
 }
 
-// warnSizes warns of levels whose size or lines do not fit those of the level above.
+// warnSizes warns of levels whose size or lines do not fit the level above.
 func (p *Prediction) warnSizes(say func(...string)) {
 	mixed := false
 	for i := 1; i < len(p.Levels); i++ {

@@ -54,7 +54,7 @@ type Cache struct {
 // AllCores is SharedBy of a level that all cores share.
 const AllCores = 1<<32 - 1
 
-// Replacement is how a set chooses the line to evict.
+// Replacement selects the line that a set evicts.
 type Replacement uint8
 
 // The replacements. Profiles answer for LRU; package simulate has all of them.
@@ -71,7 +71,7 @@ type Inclusion uint8
 const (
 	NonInclusive Inclusion = iota // keeps and evicts lines without regard to the levels above
 	Inclusive                     // a line that is evicted here is invalidated above
-	Exclusive                     // only holds lines that were evicted above
+	Exclusive                     // only contains lines that were evicted above
 )
 
 // Write is the write policy of a level.
@@ -150,7 +150,7 @@ const (
 	OnOneCore                   // all on one core
 )
 
-// MostLevels is the most levels of a hierarchy that is described in words.
+// MostLevels is the most levels of a hierarchy in text form.
 const MostLevels = 16
 
 // Add parses one line: a cache for [ParseCache], memory= with a value for [ParseMemory], clock=GHZ,

@@ -29,7 +29,7 @@ type Level struct {
 	Method   Method
 
 	// SDCMMisses is the number of misses by SDCM in a set-associative level, at most
-	// Accesses. Beside is set if Method is another one, so that the two can be compared.
+	// Accesses. Beside is set if Method is another method, so that the two can be compared.
 	SDCMMisses float64
 	Beside     bool
 	// Approximate: this level or one above has other line sizes than the first level, so that
@@ -41,13 +41,13 @@ type Level struct {
 	// Low and High bound the misses at 95 % confidence, if Bounded.
 	Low, High float64
 	Bounded   bool
-	cut       bool // alone, the cache would miss more often than it is accessed
+	cut       bool // alone, the cache would have more misses than accesses reach it
 
 	// AverageCycles is the mean time of the accesses that reach this level; 0 if a latency
 	// is unknown.
 	AverageCycles float64
-	// Bytes are transferred from here to the level above, or to the core. LeastCycles is the
-	// time that Cache.BytesPerCycle needs for them; 0 if unknown.
+	// Bytes are the bytes transferred from here to the level above, or to the core. LeastCycles is
+	// the time that Cache.BytesPerCycle needs for them; 0 if unknown.
 	Bytes, LeastCycles float64
 }
 
@@ -107,14 +107,14 @@ type OneCore struct {
 // CoreLevel counts one core's accesses to a level.
 type CoreLevel struct {
 	Accesses, Hits, Misses float64
-	// Coherence is the number of Misses whose line was invalidated by another core's store
-	// while it was here (or above, if the level is exclusive). It is an expected number if the
-	// level has sets.
+	// Coherence is the number of Misses whose line was invalidated by another core's store while it
+	// was in this level (or above, if the level is exclusive). It is an expected value if the level
+	// has sets.
 	Coherence float64
 }
 
-// Asker answers questions about a profile, which must not change. It keeps miss-ratio
-// curves, and the results of SDCM, which take longest to compute.
+// Asker answers questions about a profile, which must not change. It caches miss-ratio curves, and
+// the results of SDCM, which take longest to compute.
 //
 // If the profile has stacks of threads, each core's coherent stack answers for its private
 // levels, where stores of other cores invalidate lines, and the concurrent stack of the cores
@@ -222,10 +222,10 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	return nil
 }
 
-// together returns the single cache that behaves as level i and all levels above, and
-// true, if the levels are exclusive LRU caches with equal numbers of sets and the same
-// choice of sets. Each level then takes what the one above evicts, so that together they
-// hold the most recently used lines of each set. Otherwise it returns level i and false.
+// together returns the single cache that behaves as level i and all levels above, and true, if the
+// levels are exclusive LRU caches with equal numbers of sets and the same choice of sets. Each
+// level then receives the lines that the level above evicts, so that together they contain the most
+// recently used lines of each set. Otherwise it returns level i and false.
 func (h *Hierarchy) together(i int) (Cache, bool) {
 	level := h.Levels[i]
 	if i == 0 {
@@ -361,7 +361,7 @@ func (a *Asker) curve(c Cache) (*profile.Curve, error) {
 	return a.stack(stackKey{lineBytes: c.LineBytes, kind: wholeStack}, nil).Curve, nil
 }
 
-// lineSizes returns which line sizes the profile has, and how to get another one.
+// lineSizes names the line sizes of the profile, and says how to get another one.
 func (a *Asker) lineSizes(other uint32) string {
 	if len(a.p.Locality) == 0 {
 		return "a profile with stack distances, and this one has none; analyse the trace again, locality included"

@@ -14,13 +14,13 @@ import (
 //go:embed presets.txt
 var presetsText string
 
-// Presets returns hierarchies to start from, the default one first: the data caches that one
-// core of a processor sees. A level is non-inclusive unless its sources say that it is
-// inclusive or exclusive. Every level and memory has a latency, in cycles of ClockGHz.
-// Sources name the origin of each number, and which are estimates. Bandwidths that no source
-// states are zero. All levels replace the least recently used line, which real ones approximate.
+// Presets returns common hierarchies, the default one first: the data caches that one core of a
+// processor uses. A level is non-inclusive unless its sources say that it is inclusive or
+// exclusive. Every level and memory has a latency, in cycles of ClockGHz. Sources name the origin
+// of each number, and which are estimates. Bandwidths that no source states are zero. All levels
+// replace the least recently used line, which real caches approximate.
 func Presets() []Hierarchy {
-	list, _ := parsePresets(presetsText) // a test holds that there is no error
+	list, _ := parsePresets(presetsText) // a test shows that there is no error
 	return list
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The methods of levels of a sampled profile (MODELS §8): those above, from estimated distances.
+// The methods for levels of a sampled profile (MODELS §8): the methods above, from estimated
+// distances.
 const (
 	Sampled            Method = "sampled"
 	SampledSDCM        Method = "sampled-sdcm"
@@ -34,7 +35,7 @@ func (l *Level) markSampled() {
 	}
 }
 
-// bound sets the level's confidence interval to that of a fully associative cache of the
+// bound sets the level's confidence interval to the interval of a fully associative cache of the
 // same capacity, scaled by misses/fullMisses.
 func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	b, ok := a.p.MissBounds(c.LineBytes, c.Lines())

@@ -7,14 +7,14 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// HitProbability is P(h|Δ), the chance that an access with stack distance distance (in lines) hits
-// in a cache of lines lines and ways ways, lines ≥ ways ≥ 1, when lines fall into sets at random:
-// the stack distance cache model (SDCM; SASMM §2.2, MODELS §5). It is 1 below ways, and for a fully
-// associative cache (ways = lines) 0 from there on. The absolute error is below 1e-9 for distances
-// up to 2^40.
+// HitProbability is P(h|Δ), the probability that an access with stack distance distance (in lines)
+// hits in a cache of lines lines and ways ways, lines ≥ ways ≥ 1, when lines fall into sets at
+// random: the stack distance cache model (SDCM; SASMM §2.2, MODELS §5). It is 1 below ways, and for
+// a fully associative cache (ways = lines) 0 from there on. The absolute error is below 1e-9 for
+// distances up to 2^40.
 //
-// It is the binomial chance that fewer than ways of the distance lines in between fell into the
-// same set, one line in p = ways/lines:
+// It is the binomial probability that fewer than ways of the distance lines in between fell into
+// the same set, one line in p = ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //
@@ -61,9 +61,9 @@ func sumUp(term, n, odds float64, a, mode, ways uint64) float64 {
 	return sum
 }
 
-// binomial is C(n,k) p^k (1-p)^(n-k) by Loader's saddle-point form (C. Loader,
-// Fast and Accurate Computation of Binomial Probabilities, 2000), which keeps
-// its digits where logarithms of factorials would cancel.
+// binomial is C(n,k) p^k (1-p)^(n-k) by Loader's saddle-point form (C. Loader, Fast and Accurate
+// Computation of Binomial Probabilities, 2000), which keeps its digits when logarithms of
+// factorials would cancel.
 func binomial(n, k, p float64) float64 {
 	if k == 0 {
 		return math.Exp(n * math.Log1p(-p))
@@ -109,18 +109,19 @@ const (
 	hardly = 1e-12
 )
 
-// stepsByRecurrence is how far a chance is carried from one distance to the
-// next before it is computed anew: rounding adds up to 1e-13 over as many.
+// stepsByRecurrence is the number of distances over which a probability is updated before it is
+// computed directly: rounding adds up to 1e-13 over them.
 const stepsByRecurrence = 512
 
 // expectedHits is Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
-// associative. The chance falls with the distance, so both ends, where it is 1 or 0, cost nothing.
-// Between them, one more line in between takes away exactly the chance that it is the one too many,
+// associative. The probability falls with the distance, so both ends, where it is 1 or 0, cost
+// nothing. In the middle, one more line between two accesses reduces it by exactly the probability
+// that this line is the one too many,
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //
-// and that term follows from the one before by one product, so that dense
-// distances, as histograms have them, cost a few operations each.
+// and that term follows from the previous one by one product, so that dense distances, as in
+// histograms, cost a few operations each.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	first := sort.Search(c.Len(), func(i int) bool {
 		d, _ := c.At(i)
@@ -144,7 +145,7 @@ func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	return hits
 }
 
-// chance is P(h|Δ) at one distance, moved to ever longer ones.
+// chance is P(h|Δ) at one distance, which is moved to longer and longer ones.
 type chance struct {
 	lines, ways uint64
 	distance    uint64

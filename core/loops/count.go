@@ -25,7 +25,7 @@ type count struct {
 // Trip counts are affine in the iterations of the loops around. So the number of records of an iteration
 // is a polynomial in the iteration's number, whose degree is at most the number of loops below, as long
 // as no trip count is negative. Newton's forward differences of the first few iterations sum it over all
-// of them. Where some trip count may be negative, iterations are counted one by one.
+// of them. If some trip count may be negative, iterations are counted one by one.
 type counter struct {
 	all  []shape
 	left int    // parameters of iterations that may still be counted
@@ -91,7 +91,7 @@ func (c count) most() uint64 {
 	return c.rows
 }
 
-// Approximately returns the number of records that the tree stands for, also where [Tree.Rows]
+// Approximately returns the number of records that the tree stands for, even if [Tree.Rows]
 // overflows; it is +Inf if a float64 overflows too.
 func (t *Tree) Approximately() float64 {
 	if t.rows < math.MaxUint64 {
@@ -141,7 +141,7 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 	known := trips
 	if terms := uint64(s.height); terms < trips && c.neverNegative(s, p) {
 		known = terms
-		c.left -= s.height * s.height * s.height / 8 // what sumOf takes
+		c.left -= s.height * s.height * s.height / 8 // operations of sumOf
 	}
 	cur := slices.Clone(p[1:])
 	var first []count

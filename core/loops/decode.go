@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FormError reports what is wrong with the bytes of a tree.
+// FormError reports an error in the bytes of a tree.
 type FormError struct {
 	Offset int    // in the bytes
 	What   string // "shape", "step", ...
@@ -22,8 +22,8 @@ func (e *FormError) Error() string {
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
 // Decode reads a tree from the bytes that [Tree.Append] writes. It keeps no part of data. Its time
-// and memory are proportional to the number of bytes, whatever they are. It does not check whether
-// a wild reference has as many addresses as records; expansion does.
+// and memory are proportional to the number of bytes, for any bytes. It does not check whether a
+// wild reference has as many addresses as records; expansion does.
 //
 // Errors are a [*FormError], or a [*NestError] if records cannot be counted.
 func Decode(data []byte) (*Tree, error) {
@@ -54,8 +54,8 @@ func Decode(data []byte) (*Tree, error) {
 
 const (
 	mostParams = 1 << 30 // of a loop
-	// deepest is how many loops may be nested. Each loop of a folder runs at least twice
-	// somewhere, so that a deeper trace would be longer than 2^63 records.
+	// deepest is the deepest nesting of loops. Each loop of a folder runs at least twice somewhere,
+	// so that a deeper trace would be longer than 2^63 records.
 	deepest = 64
 	// wildAByte bounds the wild leaves beyond the number of addresses, because loops that do
 	// not run need no addresses.
@@ -112,7 +112,7 @@ func (r *decoder) below(limit uint64, what string) uint64 {
 	return v
 }
 
-// count reads the number of things that take at least a byte each.
+// count reads the number of items that take at least a byte each.
 func (r *decoder) count(what string) int {
 	n := r.uv()
 	if left := uint64(len(r.data) - r.at); n > left {
@@ -122,7 +122,7 @@ func (r *decoder) count(what string) int {
 	return int(n)
 }
 
-// head reads what comes before the nodes or the records.
+// head reads the part before the nodes or the records.
 func (r *decoder) head() {
 	t := r.tree
 	version := r.uv()
@@ -240,7 +240,7 @@ func (r *decoder) nodes() {
 	if r.err != nil {
 		return
 	}
-	numbers := 0 // that are left: most are parameters
+	numbers := 0 // remaining: most are parameters
 	for _, b := range r.data[r.at:] {
 		numbers += int(b>>7 ^ 1)
 	}
@@ -264,7 +264,7 @@ func (r *decoder) nodes() {
 	}
 }
 
-// surprise reads the node behind the predicted ones.
+// surprise reads the node after the predicted ones.
 func (r *decoder) surprise(what uint64, atEnd bool) {
 	switch {
 	case r.err != nil:

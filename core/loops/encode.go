@@ -29,9 +29,9 @@ const (
 	defineLoop
 )
 
-// What follows the nodes that were predicted.
+// The node after the predicted ones.
 const (
-	takeOther   = 0 // the shape that followed before, or nothing at the end
+	takeOther   = 0 // the shape that followed earlier, or nothing at the end
 	takeNew     = 1 // a shape that is defined here
 	takeNumber  = 1 // added to the number of a shape, which is at least 1
 	mostInToken = 3 // predicted nodes that a token counts; the number of the others follows
@@ -79,7 +79,7 @@ func (w *encoder) meet(ref uint32) bool {
 	return true
 }
 
-// withHead appends the head and then what was written, the nodes or the records, to dst.
+// withHead appends the head and then the encoded nodes or records to dst.
 func (w *encoder) withHead(dst []byte) []byte {
 	body := w.dst
 	t := w.tree
@@ -178,7 +178,7 @@ func (w *encoder) nodes() {
 	}
 }
 
-// token writes how many nodes were as predicted, and which shape the next one has.
+// token writes the number of predicted nodes, and the shape of the next one.
 func (w *encoder) token(predicted, at int) {
 	what := uint64(takeOther)
 	if at < len(w.tree.nodes) {
@@ -224,7 +224,7 @@ func (w *encoder) define(id uint32) {
 	w.shapes[id] = w.sequel.add()
 }
 
-// params writes the parameters of a node: trip counts as they are, and addresses as differences to
+// params writes the parameters of a node: trip counts unchanged, and addresses as differences to
 // the last address of the reference.
 func (w *encoder) params(id uint32, p []uint64) {
 	s := &w.tree.shapes.all[id]
@@ -245,7 +245,7 @@ func (w *encoder) params(id uint32, p []uint64) {
 // sequel predicts the shape of the next node: the shape that followed its predecessor last time.
 // Shapes have numbers from 1; 0 is before the first.
 type sequel struct {
-	next, other []uint32 // by number: what followed last, and before that changed; at first, itself
+	next, other []uint32 // by number: the shape that followed last, and the one before that; initially itself
 	before      uint32
 }
 
@@ -295,15 +295,15 @@ func (n *near) leave(all []shape, id uint32, p []uint64) {
 	n.scratch = n.scratch[:lo]
 }
 
-// The plain form of a tree is the records themselves: of each run of equal references the
-// reference's number and the run's length, and of each record the difference to the address before
-// it of its reference. Trees of few records, or without repetitions, may be longer as loops and
-// leaves; [Tree.Append] knows when.
+// The plain form of a tree is the records themselves: for each run of equal references the
+// reference's number and the run's length, and for each record the difference to the previous
+// address of its reference. Trees of few records, or without repetitions, may be longer as loops
+// and leaves; then [Tree.Append] writes the plain form.
 const plainVersion = 2
 
 const (
-	// A tree with loops may be longer than its plain form by this fraction, because loops are
-	// worth a twentieth.
+	// A tree with loops may be longer than its plain form by this fraction, because loops are worth
+	// a twentieth.
 	mostOver, mostOverOf = 21, 20
 	// barrenAByte bounds the iterations without records that are expanded for a byte.
 	barrenAByte = 4
@@ -334,9 +334,10 @@ func (t *Tree) Append(dst []byte) []byte {
 	return append(dst, plain...)
 }
 
-// plainTakes reports whether the plain form takes so many bytes or more, as far as can be seen
-// without expansion: one for each record, two for each run of leaves and of loops over leaves, and
-// those of the differences between wild records with no tame one of their reference between them.
+// plainTakes reports whether the plain form takes at least this number of bytes, by a bound that
+// needs no expansion: one for each record, two for each run of leaves and of loops over leaves, and
+// the bytes of differences between wild records without a tame record of their reference in
+// between.
 func (t *Tree) plainTakes(bytes uint64) bool {
 	least, last := t.rows, int64(-1)
 	tame := tameRecords{make([]uint64, len(t.refs)), make([]bool, len(t.shapes.all))}
@@ -360,7 +361,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 				it := &s.items[i]
 				ref := int64(it.ref)
 				if i > 0 && ref != last {
-					least += 2 * p[0] // fewer than there are records, and so than bytes
+					least += 2 * p[0] // fewer than the records, and so than the bytes
 				}
 				if last = ref; !it.wild {
 					tame.add(it.ref, p[0])
@@ -377,7 +378,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 	return least >= bytes
 }
 
-// tameRecords bounds how many records that are not wild each reference has.
+// tameRecords bounds the number of records that are not wild for each reference.
 type tameRecords struct {
 	most []uint64 // by reference
 	seen []bool   // by shape: addAny was called
@@ -409,13 +410,13 @@ func (t *Tree) isFlat() bool {
 	return !slices.ContainsFunc(t.nodes, func(id uint32) bool { return t.shapes.all[id].loop || t.shapes.all[id].wild })
 }
 
-// plain returns the plain form if it has at most so many bytes.
+// plain returns the plain form if it has at most this number of bytes.
 func (t *Tree) plain(most int) (form []byte, ok bool) {
 	w := newEncoder(t)
 	w.plain = true
 	last := make([]uint64, len(t.refs))
 	var run uint32         // 1 + the reference of the run
-	var rows, begun uint64 // all records, and those of the run
+	var rows, begun uint64 // all records, and the records of the run
 	var deltas []byte      // of the run
 	end := func() {
 		if run > 0 {

@@ -18,8 +18,8 @@ const MostUnfolded = 1 << 48
 // mostBarren bounds the iterations without a record, for each record and in all.
 const mostBarren, mostAllBarren = 64, 1 << 26
 
-// UnfoldError reports that a tree stands for more records than can be returned one by one, or that its
-// loops run too often without any.
+// UnfoldError reports that a tree has too many records to return one by one, or that its loops run too
+// often without any.
 type UnfoldError struct {
 	Rows, Iterations float64 // approximately
 }
@@ -36,8 +36,8 @@ func (e *UnfoldError) Error() string {
 	return "the folded trace stands for " + about + of + ", too many to unfold, want at most 2^48; analyse it as it is"
 }
 
-// Expander is a [trace.Reader] of the compressed records, in their order, with all of their fields. A
-// column that some batches had is in all, with zeros where it was missing.
+// Expander is a [trace.Reader] of the compressed records, in their order, with all of their fields.
+// If some batches had a column, all have it, with zeros for missing values.
 type Expander struct {
 	tree    *Tree
 	node    int // the next
@@ -48,8 +48,8 @@ type Expander struct {
 	err     error    // final
 }
 
-// Expand makes an expander. A tree may have several. For a tree of more than [MostUnfolded] records, it
-// returns an [*UnfoldError] and no records.
+// Expand returns an expander. A tree may have several. For a tree of more than [MostUnfolded] records,
+// the expander returns an [*UnfoldError] and no records.
 func (t *Tree) Expand() *Expander {
 	e := t.expander()
 	if t.rows > MostUnfolded || t.bodies > mostAllBarren+mostBarren*float64(t.rows) {
@@ -136,8 +136,8 @@ func (e *Expander) advance(b *trace.Batch) {
 	}
 }
 
-// sweep writes the rows of whole iterations of a flat loop, item by item, as many as the batch holds.
-// If it holds none, sweep returns false.
+// sweep writes the rows of whole iterations of a flat loop, item by item, as many as fit in the
+// batch. If none fits, sweep returns false.
 func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	period := len(t.items)
 	times := min(t.trips-t.done, uint64((b.Len()-e.row)/period))
@@ -175,7 +175,7 @@ func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	repeat(within(b.Arg, lo, hi), period)
 	e.row = hi
 	if t.done += times; t.done == t.trips {
-		t.pos, t.done = period, t.trips-1 // behind the last item of the last iteration
+		t.pos, t.done = period, t.trips-1 // after the last item of the last iteration
 		e.walk.settle(e.tree.shapes.all)
 	}
 	return true

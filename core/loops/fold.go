@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultWindow is the number of nodes among which repetitions are looked for.
+// DefaultWindow is the number of nodes that are searched for repetitions.
 const DefaultWindow = 1024
 
 var errFinished = errors.New("loops: Consume after Finish; make another Folder")
@@ -18,12 +18,12 @@ type Folder struct {
 	window int
 
 	// The last nodes, their shapes, and their parameters one after the other.
-	nodes  []node   // window <= len(nodes) <= 2*window, once there are as many
-	list   []uint32 // shapes of nodes, apart because they are read most
+	nodes  []node   // window <= len(nodes) <= 2*window, after the first window nodes
+	list   []uint32 // shapes of nodes, separate because they are read most often
 	params []uint64
 	base   int      // number of finished nodes, which are before these
 	ends   []uint32 // by slot: 1 + the number of the last node of that slot; stale below base
-	unlike []uint32 // by length: a node that differs from the one so many before it; see merge
+	unlike []uint32 // by length: a node that differs from the one at that distance before it; see merge
 	loops  []loopAt
 	used   []bool // by shape; see isUsed
 
@@ -33,7 +33,7 @@ type Folder struct {
 	latest  uint32                // reference of the last record that was not predicted
 	near    [1 << nearBits]uint32 // by hash of site and PC: the last such reference
 	scratch []uint64              // parameters of some iteration
-	ahead   walk                  // of an iteration that is foreseen
+	ahead   walk                  // of a predicted iteration
 	wilds   []int                 // rows of an iteration
 	zeros   []uint64              // for absent columns
 	zeros32 []uint32
@@ -61,25 +61,25 @@ type Folder struct {
 type node struct {
 	at   int    // its first parameter
 	prev uint32 // 1 + the number of the node before it in its slot; stale below base
-	slot uint32 // hash of its shape and of those of the nodes before it, chained in all
+	slot uint32 // hash of its shape and of the shapes of the nodes before it, chained in all
 }
 
 // loopAt is a node that is a loop.
 type loopAt struct {
 	number int
-	next   int // where the next iteration ends, if it is behind the loop
+	next   int // where the next iteration ends, if it extends beyond the loop
 }
 
 const (
 	mostAgain  = 256 // records of a begun iteration that are replayed
-	candidates = 4   // nodes of equal slot, or loops, that the end of the list is compared with
-	chained    = 3   // nodes whose shapes a slot is a hash of
+	candidates = 4   // nodes of equal slot, or loops, with which the end of the list is compared
+	chained    = 3   // nodes whose shapes are hashed for a slot
 	slotBits   = 12
 	nearBits   = 8
 	mostNumber = 1 << 30 // of a node, approximately
 )
 
-// NewFolder makes a folder that looks for repetitions among the last window nodes; window < 1 means
+// NewFolder returns a folder that searches the last window nodes for repetitions; window < 1 means
 // [DefaultWindow].
 func NewFolder(window int) *Folder {
 	if window < 1 {
@@ -99,7 +99,7 @@ func NewFolder(window int) *Folder {
 type rows struct {
 	trace.Batch
 	has     columns  // of the batch
-	context []uint32 // see calls; none: 0 for all
+	context []uint32 // see calls; nil: 0 for all
 }
 
 func (f *Folder) rowsOf(b *trace.Batch) rows {
@@ -162,7 +162,7 @@ func (f *Folder) Consume(b *trace.Batch) error {
 	return f.err
 }
 
-// consume takes the rows from i up to end.
+// consume processes the rows from i up to end.
 func (f *Folder) consume(c *rows, i, end int) {
 	f.tree.rows += uint64(end - i)
 	part := c.upTo(end)
@@ -244,7 +244,7 @@ func (f *Folder) predicted(c *rows, i int) int {
 // costs about ten times as much as a predicted row, and adds to the tree.
 func (f *Folder) Unpredicted() uint64 { return f.unpredicted }
 
-// surprise takes a row that the running loop does not predict.
+// surprise processes a row that the running loop does not predict.
 func (f *Folder) surprise(c *rows, i int) {
 	f.unpredicted++
 	if len(f.nodes) > 2*f.window {
@@ -268,7 +268,7 @@ func (f *Folder) surprise(c *rows, i int) {
 type candidate struct {
 	ref, context uint32
 	addr         trace.Addr
-	again, wild  bool // a row that is replayed is counted already, and of a wild leaf or not
+	again, wild  bool // a replayed row is counted already, and so is whether its leaf is wild
 }
 
 // fits reports whether the row is of an item with this address.
@@ -291,9 +291,10 @@ func (f *Folder) leaf(c candidate) {
 	}
 }
 
-// continuesElsewhere ends the running loop, and loops that run as a result, until one takes the row.
+// continuesElsewhere ends the running loop, and loops that run as a result, until one accepts the
+// row.
 func (f *Folder) continuesElsewhere(c candidate) bool {
-	fold := !c.again // once for each row: a replay may take a loop apart, which folds anew
+	fold := !c.again // once for each row: a replay may split a loop, which is compressed again
 	for f.walk.depth > 0 {
 		if f.accepts(c) {
 			return true

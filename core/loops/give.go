@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// weighRows is after how many records the memory of a tree is checked, so that the division
-	// of records into batches changes nothing.
+	// weighRows is the number of records after which the memory of a tree is checked, so that the
+	// division of records into batches changes nothing.
 	weighRows = 1 << 16
-	// mostKept is how many references are remembered from one tree to the next.
+	// mostKept is the most references that are remembered from one tree to the next.
 	mostKept = 1 << 14
 )
 
@@ -47,7 +47,7 @@ func (f *Folder) close() {
 	f.retire(len(f.nodes))
 }
 
-// again begins another tree in the memory of the one before.
+// again begins another tree in the memory of the previous one.
 func (f *Folder) again() {
 	t := f.tree
 	t.rows, t.nodes, t.params = 0, t.nodes[:0], t.params[:0]
@@ -67,8 +67,8 @@ func (f *Folder) again() {
 	}
 }
 
-// Tree returns the tree of the records so far, which is the one that Finish would return. The folder
-// continues and leaves that tree as it is; with [Folder.Give], it is valid until the next Consume.
+// Tree returns the tree of the records so far, as Finish would. The folder continues and does not
+// change that tree; with [Folder.Give], it is valid until the next Consume.
 func (f *Folder) Tree() *Tree {
 	if f.tree == nil {
 		return nil
@@ -90,8 +90,8 @@ func (f *Folder) Tree() *Tree {
 	return copied.Finish()
 }
 
-// Bytes estimates how much memory the tree takes so far. It depends on the records alone, and not on
-// their division into batches.
+// Bytes estimates the memory of the tree so far. It depends only on the records, and not on their
+// division into batches.
 func (f *Folder) Bytes() (bytes uint64) {
 	if f.tree == nil {
 		return 0

@@ -10,7 +10,7 @@ import (
 )
 
 // Nest describes a tree by items in the order of the program. It can be written by hand and
-// changed. [Nest.Build] makes a tree of it, and [Tree.Nest] is the inverse.
+// changed. [Nest.Build] converts it to a tree, and [Tree.Nest] is the inverse.
 //
 // For example, the product of two matrices of n × n doubles at c, a and b:
 //
@@ -29,7 +29,7 @@ type Nest struct {
 
 // Item is a leaf or a loop of a [Nest].
 type Item struct {
-	// Body is what a loop repeats; an item without a body is a leaf.
+	// Body contains the repeated items of a loop; an item without a body is a leaf.
 	Body []Item
 
 	Ref  Reference  // of a leaf
@@ -40,24 +40,25 @@ type Item struct {
 	// or less as a signed number, there or in later iterations, the loop does not run.
 	Trips uint64
 
-	// Steps are what each iteration of the loops around the item, the outermost first, adds to the
-	// address of a leaf or to the trip count of a loop, modulo 2^64. Missing steps are 0.
+	// Steps are the amounts that each iteration of the loops around the item, the outermost first,
+	// adds to the address of a leaf or to the trip count of a loop, modulo 2^64. Missing steps are
+	// 0.
 	Steps []int64
 }
 
-// Leaf makes a leaf.
+// Leaf returns a leaf.
 func Leaf(r Reference, addr trace.Addr, steps ...int64) Item {
 	return Item{Ref: r, Addr: addr, Steps: steps}
 }
 
-// Loop makes a loop with a constant trip count.
+// Loop returns a loop with a constant trip count.
 func Loop(trips uint64, body ...Item) Item { return Item{Trips: trips, Body: body} }
 
 // IsLoop reports whether the item is a loop.
 func (it *Item) IsLoop() bool { return len(it.Body) > 0 }
 
-// Step returns what an iteration of the loop at a depth, 0 the outermost, adds to the address or
-// the trip count.
+// Step returns the amount that an iteration of the loop at a depth, 0 the outermost, adds to the
+// address or the trip count.
 func (it *Item) Step(depth int) int64 {
 	if depth < len(it.Steps) {
 		return it.Steps[depth]
@@ -107,7 +108,7 @@ func (n *Nest) Wild(r Reference) iter.Seq[trace.Addr] {
 	}
 }
 
-// NestError reports what is wrong with a [Nest], and where.
+// NestError reports an error in a [Nest], and where.
 type NestError struct {
 	Path      []int // indices of items, the outermost first
 	Got, Want string
@@ -125,7 +126,7 @@ func (e *NestError) Error() string {
 	return text + ": " + e.Got + ", want " + e.Want
 }
 
-// Build makes the tree that a nest describes. The error is a [*NestError].
+// Build returns the tree that a nest describes. The error is a [*NestError].
 func (n *Nest) Build() (*Tree, error) {
 	b := builder{nest: n, assembler: newAssembler()}
 	t := b.tree
@@ -175,7 +176,8 @@ func (b *builder) item(it *Item, depth int, path []int) (shape uint32, params []
 
 func wrong(path []int, got, want string) error { return &NestError{slices.Clone(path), got, want} }
 
-// appendSteps appends what an iteration of the loop at a depth adds to each parameter of its items.
+// appendSteps appends the amounts that an iteration of the loop at a depth adds to each parameter
+// of its items.
 func appendSteps(steps []uint64, items []Item, depth int) []uint64 {
 	for i := range items {
 		steps = append(steps, uint64(items[i].Step(depth)))
@@ -203,8 +205,8 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	return b.leaf(ref, it.Wild), nil
 }
 
-// Nest returns the description of a tree. It has as many items as the tree has nodes, and Build
-// makes a tree of the same records from it.
+// Nest returns the description of a tree. It has one item for each node, and Build makes a tree of
+// the same records from it.
 func (t *Tree) Nest() *Nest {
 	n := &Nest{has: t.has, streams: map[Reference]*stream{}}
 	for i := range t.streams {

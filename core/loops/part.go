@@ -34,7 +34,7 @@ func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	return to
 }
 
-// Join returns the tree of traces that follow each other. It leaves the given trees as they are.
+// Join returns the tree of consecutive traces. It leaves the given trees unchanged.
 func Join(trees ...*Tree) *Tree {
 	if len(trees) == 1 {
 		return trees[0]
@@ -66,11 +66,11 @@ type mapper struct {
 	shapes []mapped
 }
 
-// mapped is what a shape becomes.
+// mapped is the new form of a shape.
 type mapped struct {
 	known  bool
 	id     uint32
-	params []int32 // those of the old shape that stay; nil: the shape is removed
+	params []int32 // the parameters that remain; nil: the shape is removed
 }
 
 func (m *mapper) add(t *Tree) {

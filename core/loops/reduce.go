@@ -17,7 +17,7 @@ func (f *Folder) push(shape uint32, n int) {
 	}
 }
 
-// slotOf returns the slot of a node of a shape behind the last node.
+// slotOf returns the slot of a node of a shape after the last node.
 func (f *Folder) slotOf(shape uint32) uint32 {
 	h := shape
 	for i := len(f.list) - 1; i >= 0 && i > len(f.list)-chained; i-- {
@@ -65,7 +65,7 @@ func (f *Folder) join() bool {
 	return true
 }
 
-// absorb makes the nodes behind a loop another iteration of it.
+// absorb makes the nodes after a loop another iteration of it.
 func (f *Folder) absorb() bool {
 	n := len(f.nodes)
 	for i := len(f.loops) - 1; i >= 0 && i >= len(f.loops)-candidates; i-- {
@@ -98,9 +98,9 @@ func isIteration(s *shape, a, b []uint64) bool {
 	return true
 }
 
-// merge makes a loop of equal sequences at the end: of fewer than chained nodes, or of as many as since
-// a node of the same slot. Almost all of the latter differ, mostly in the node that differed when the
-// node before was appended: so that node is compared first.
+// merge makes a loop of equal sequences at the end: of fewer than chained nodes, or as long as the
+// distance to a node of the same slot. Almost all of the latter differ, mostly in the node that
+// differed when the previous node was appended: so that node is compared first.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
@@ -149,8 +149,8 @@ func (f *Folder) repeats(k int) bool {
 	return false
 }
 
-// differ returns the last of k nodes from lo on whose shape differs from that of the node k before it,
-// or -1.
+// differ returns the last of k nodes from lo on whose shape differs from the shape of the node k
+// before it, or -1.
 func (f *Folder) differ(lo, k int) int {
 	b := f.list[lo : lo+k]
 	a := f.list[lo-k:][:len(b)]
@@ -200,7 +200,7 @@ func (f *Folder) fold(k int, trips uint64) {
 	shapes := len(f.tree.shapes.all)
 	id := f.tree.shapes.loop(f.list[first:first+k], f.scratch)
 	if int(id) < shapes {
-		f.use(id) // it comes more than once
+		f.use(id) // it is used more than once
 	}
 	for range n - first {
 		f.pop()
@@ -300,7 +300,7 @@ const mostDear = 3
 func varintBytes(d uint64) int { return (bits.Len64(d<<1^uint64(int64(d)>>63)|1) + 6) / 7 }
 
 // isUsed reports whether finished nodes have a shape, or a shape that contains it, or whether the shape
-// came twice.
+// occurred twice.
 func (f *Folder) isUsed(shape uint32) bool { return int(shape) < len(f.used) && f.used[shape] }
 
 // use notes that a shape is not for one node alone.

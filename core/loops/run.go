@@ -19,7 +19,7 @@ func (f *Folder) run() {
 	f.walk.settle(f.tree.shapes.all)
 }
 
-// accepts takes a row if the running loop predicts it.
+// accepts processes a row if the running loop predicts it.
 func (f *Folder) accepts(c candidate) bool {
 	w := &f.walk
 	if w.stuck {
@@ -44,10 +44,10 @@ func (f *Folder) accepts(c candidate) bool {
 	return true
 }
 
-// stop ends the running loop behind its last whole iteration. The parts of a begun iteration become
-// nodes behind it; the last may be a loop that continues. With fold, the ended loop is folded with what
-// is before it, if possible; then stop returns the number of parts, which may now be iterations of
-// something else. Otherwise it returns 0.
+// stop ends the running loop after its last whole iteration. The parts of a begun iteration become
+// nodes after it; the last may be a loop that continues. With fold, the ended loop is merged with the
+// nodes before it, if possible; then stop returns the number of parts, which may now be iterations of
+// another loop. Otherwise it returns 0.
 func (f *Folder) stop(fold bool) (parts int) {
 	w := &f.walk
 	if w.depth == 0 {
@@ -80,8 +80,8 @@ func (f *Folder) stop(fold bool) (parts int) {
 	return len(f.nodes) - before
 }
 
-// takeAgain replays the rows of the last nodes, with the loop before them running. If they are many,
-// the nodes stay, and the last of them runs if it is a loop.
+// takeAgain replays the rows of the last nodes, with the loop before them running. If there are many
+// rows, the nodes stay, and the last of them runs if it is a loop.
 func (f *Folder) takeAgain(parts int) {
 	if !f.expandLast(parts) {
 		if f.endsInLoop() {
@@ -99,7 +99,7 @@ func (f *Folder) takeAgain(parts int) {
 	}
 }
 
-// expandLast puts the rows of the last nodes into past. It returns false if they are many.
+// expandLast puts the rows of the last nodes into past. It returns false if there are too many.
 func (f *Folder) expandLast(nodes int) bool {
 	f.past = f.past[:0]
 	all := f.tree.shapes.all
@@ -144,7 +144,7 @@ func (f *Folder) pushItems(items []item, params []uint64) {
 }
 
 // lengthen checks whether a row continues the inner loop at the end of the last node, a loop between
-// two iterations. If so, it takes the last iteration apart, so that this inner loop is the last node.
+// two iterations. If so, it splits the last iteration, so that this inner loop is the last node.
 func (f *Folder) lengthen(c candidate) bool {
 	tail := f.nodes[len(f.nodes)-1]
 	s := &f.tree.shapes.all[f.list[len(f.nodes)-1]]

@@ -2,7 +2,7 @@ package loops
 
 import "slices"
 
-// shape is what nodes have in common that differ only in their parameters. A leaf has one parameter,
+// shape is the common part of nodes that differ only in their parameters. A leaf has one parameter,
 // its address (0 if wild). A loop has its trip count and then the parameters of the items of its body
 // in its first iteration.
 type shape struct {
@@ -34,7 +34,7 @@ type item struct {
 type shapes struct {
 	all   []shape
 	first map[uint64]uint32 // by hash: 1 + the newest shape
-	next  []uint32          // by shape: 1 + the one before it with the same hash
+	next  []uint32          // by shape: 1 + the previous one with the same hash
 	parts parts
 }
 
@@ -169,7 +169,7 @@ type walk struct {
 	frames []frame // of the loops around the position, the outermost first
 	depth  int     // frames in use; 0: nowhere
 	begun  int     // frames up to the loop whose next iteration the last settle began; 0: none
-	stuck  bool    // at a loop that would not run, with no leaf beside it
+	stuck  bool    // at a loop that would not run, without a leaf in the same body
 	skips  bool    // skips such loops, too
 }
 
@@ -179,7 +179,7 @@ type frame struct {
 	leafy bool // of its shape
 	items []item
 	steps []uint64
-	cur   []uint64 // the body's parameters in this iteration, as many as steps
+	cur   []uint64 // the body's parameters in this iteration, one for each step
 	pos   int      // the next item
 	at    int      // its first parameter, in cur
 	done  uint64   // whole iterations before this one
@@ -188,10 +188,10 @@ type frame struct {
 	counts   []int32    // trips of its shape
 	began    uint64     // number of the first row of this iteration, if it followed another one
 	foreseen bool       // rows is known
-	rows     []sweptRow // of each iteration; none: they are not equally many
+	rows     []sweptRow // of each iteration; nil: iterations have different numbers of rows
 }
 
-// enter begins the first iteration of a loop; start are its body's parameters there.
+// enter begins the first iteration of a loop; start contains its body's parameters in it.
 func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	if w.depth == len(w.frames) {
 		w.frames = append(w.frames, frame{})
@@ -204,7 +204,8 @@ func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	return t
 }
 
-// settle moves from behind an item, or from before a loop, to the next leaf or to the end of the nest.
+// settle moves from the end of an item, or from before a loop, to the next leaf or to the end of the
+// nest.
 func (w *walk) settle(all []shape) {
 	w.begun = 0
 	for w.depth > 0 {
@@ -250,7 +251,7 @@ func (t *frame) again() {
 	}
 }
 
-// untouched reports whether no row of this iteration of the outermost loop came yet.
+// untouched reports whether this iteration of the outermost loop has no row yet.
 func (w *walk) untouched() bool {
 	for d := range w.depth {
 		if t := &w.frames[d]; d > 0 && t.done > 0 || t.passed() {

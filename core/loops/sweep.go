@@ -1,8 +1,9 @@
 package loops
 
-// A running loop predicts iterations. Where their rows are equally many, they equal the rows of the iteration
-// before in all columns but the address, and each address grows by the step of its leaf. So whole iterations
-// are compared column by column, in a fraction of the time that [Folder.predicted] needs for each row.
+// A running loop predicts iterations. If all have the same number of rows, they equal the rows of the
+// iteration before in all columns but the address, and each address grows by the step of its leaf. So whole
+// iterations are compared column by column, in a fraction of the time that [Folder.predicted] needs for each
+// row.
 
 const (
 	leastSwept = 4       // iterations for which a sweep pays
@@ -45,7 +46,7 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	times := uint64((i - first) / period)
 	w.depth, t.pos, t.at = w.begun, 0, 0
 	if t.done += times; t.done == t.trips {
-		t.pos, t.done = len(t.items), t.trips-1 // behind the last item of the last iteration
+		t.pos, t.done = len(t.items), t.trips-1 // after the last item of the last iteration
 	} else {
 		for j, step := range t.steps {
 			t.cur[j] += step * times
@@ -99,7 +100,7 @@ func (f *Folder) grows(addrs []uint64) bool {
 	return true
 }
 
-// record notes the rows of whole iterations, as if one came after the other.
+// record records the rows of whole iterations, as if they had come one by one.
 func (f *Folder) record(c *rows, first, end int) {
 	rows := f.walk.frames[f.walk.begun-1].rows
 	last, times := end-len(rows), uint64((end-first)/len(rows))
@@ -123,8 +124,8 @@ func (f *Folder) record(c *rows, first, end int) {
 	}
 }
 
-// repeats returns the end of the rows from i on, up to end, that equal those a period before them, apart
-// from their addresses.
+// repeats returns the end of the rows from i on, up to end, that equal the rows a period before them,
+// except for their addresses.
 func (c *rows) repeats(i, end, period int) int {
 	end = repeats(c.Site, i, end, period)
 	end = repeats(c.Kind, i, end, period)

@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Reference is what all records of a leaf have in common: everything but the address.
-// Columns that the trace does not have are 0.
+// Reference is the common part of all records of a leaf: everything but the address. Columns that
+// the trace lacks are 0.
 type Reference struct {
 	PC     trace.Addr
 	Arg    uint64
@@ -32,7 +32,7 @@ func (c columns) or(d columns) columns {
 	return columns{c.thread || d.thread, c.pc || d.pc, c.site || d.site, c.arg || d.arg}
 }
 
-// Tree is a loop-compressed trace: nodes in the order of the trace. It does not change.
+// Tree is a loop-compressed trace: nodes in the order of the trace. It is immutable.
 type Tree struct {
 	rows    uint64
 	bodies  float64 // iterations of loops, approximately, if some may have no records
@@ -64,7 +64,7 @@ func (t *Tree) Size() (s Size) {
 	return s
 }
 
-// Size says how large a [Tree] is.
+// Size is the size of a [Tree].
 type Size struct {
 	Nodes           int    // at the top level
 	Leaves, Loops   int    // in all
@@ -130,7 +130,7 @@ func (t *Tree) Straight() (references uint64) {
 }
 
 // Top returns all top-level nodes, read-only: their shapes, and their parameters one after the
-// other. [Tree.Node] makes a node of them.
+// other. [Tree.Node] converts them to a node.
 func (t *Tree) Top() (shapes []uint32, params []uint64) { return t.nodes, t.params }
 
 // Node returns a node of a shape, whose parameters are at the beginning of params.
@@ -174,7 +174,7 @@ type Addresses struct {
 // Addresses returns a reader of the addresses of reference ref.
 func (t *Tree) Addresses(ref int) Addresses { return Addresses{stream: &t.streams[ref]} }
 
-// Wild returns how many addresses of wild leaves reference ref has.
+// Wild returns the number of addresses of the wild leaves of reference ref.
 func (t *Tree) Wild(ref int) uint64 { return t.streams[ref].count }
 
 // Between returns the least and the greatest address of the wild leaves of reference ref; ok is
@@ -184,7 +184,7 @@ func (t *Tree) Between(ref int) (least, most trace.Addr, ok bool) {
 	return s.least, s.most, s.count > 0
 }
 
-// Next returns the next address; ok is false behind the last.
+// Next returns the next address; ok is false after the last.
 func (a *Addresses) Next() (addr trace.Addr, ok bool) { return a.cursor.next(a.stream) }
 
 // IsLoop reports whether the node is a loop.

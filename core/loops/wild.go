@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// stream holds the addresses of a wild reference in the order of the trace, each as the zigzag varint
-// of its difference to the one before.
+// stream contains the addresses of a wild reference in the order of the trace, each as the zigzag
+// varint of its difference to the previous one.
 type stream struct {
 	packed []byte
 	last   trace.Addr
@@ -42,7 +42,7 @@ type cursor struct {
 	last trace.Addr
 }
 
-// next returns the next address; ok is false behind the last.
+// next returns the next address; ok is false after the last.
 func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 	delta, n := binary.Varint(s.packed[c.at:])
 	if n <= 0 {
@@ -72,7 +72,7 @@ type habit struct {
 // inContext is a reference in a context.
 type inContext struct{ ref, context uint32 }
 
-// place is what a folder knows of a reference in all contexts.
+// place is a folder's knowledge of a reference in all contexts.
 type place struct {
 	follower uint32    // reference of the unpredicted row after the last unpredicted row of this one
 	leaf     [2]uint32 // 1 + the shape of its leaves, tame and wild; 0: none yet
@@ -145,13 +145,13 @@ func (s *stream) join(other *stream) {
 }
 
 // calls tracks calls and returns, and determines the context of each reference: the number of its call
-// stack's signature. The folder follows a reference in each context apart, because the addresses of a
-// function with many callers are only regular for each caller.
+// stack's signature. The folder follows a reference in each context separately, because the addresses
+// of a function with many callers are only regular for each caller.
 //
-// The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin. Recursion is folded: a
-// function that is on the stack already gets the context of its first entry, whatever was called in
-// between. Otherwise each level of a recursion, and each path to it, would be a context of its own. A
-// function that an exception or longjmp left stays on the stack: contexts only affect the size.
+// The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin. Recursion is removed:
+// a function that is on the stack already has the context of its first entry, regardless of the calls
+// in between. Otherwise each level of a recursion, and each path to it, would be a context of its own.
+// A function that an exception or longjmp left stays on the stack: contexts only affect the size.
 type calls struct {
 	threads  map[uint32]*stack
 	thread   uint32 // of the last row
@@ -181,7 +181,7 @@ type called struct {
 
 const (
 	mostFrames   = 64      // deeper functions have the context of these
-	mostContexts = 1 << 14 // rows in further contexts have none, as outside of all calls
+	mostContexts = 1 << 14 // rows in further contexts have context 0, as outside of all calls
 	mostHabits   = 1 << 16 // further habits are one for each reference
 )
 
@@ -251,7 +251,7 @@ func (s *stack) enter(function uint32, k *calls) {
 	now := called{function, s.signature, s.context}
 	s.frames[s.depth] = now
 	s.depth++
-	after := now // the state behind the entry of the frame before
+	after := now // the state after the entry of the previous frame
 	for i := s.depth - 2; i >= 0; i-- {
 		if s.frames[i].function == function {
 			s.signature, s.context = after.signature, after.context

@@ -10,7 +10,7 @@ import (
 // Body is the operations of a block, or of a loop's blocks in sequence, with their dependences.
 type Body struct {
 	Processor *Processor
-	Ops       []Op      // in program order, with those that cost nothing
+	Ops       []Op      // in program order, including free ones
 	Missing   []Missing // classes without a cost in the description
 	Unknown   []string  // called functions, whose time is not modelled
 }
@@ -31,14 +31,14 @@ type Wait struct {
 	Op     uint32 // that computes the value
 	Before uint32 // iterations ago
 	// Cycles from that operation's start to the earliest start of this one. After a phi they may be
-	// negative, if the operation needs that value later than others.
+	// negative, if the operation needs that value later than its other operands.
 	Cycles float64
 }
 
-// Options describe what the instructions do not.
+// Options contain data that instructions lack.
 type Options struct {
-	// Target is the target of the code (trace.Function). An instruction of LLVM's that it lacks
-	// costs as much as those that replace it.
+	// Target is the target of the code (trace.Function). An LLVM instruction that it lacks costs as
+	// much as its replacements.
 	Target trace.Target
 	// LoadLatency returns the average cycles of a load, E(λ), or 0 for the latencies of the
 	// description. The block is an index into the given blocks, the site as in trace.Instr, 0 for
@@ -111,7 +111,7 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 		}
 		cycles := b.Ops[from].Cost.Latency
 		if in := &pieces[c.Piece].Instrs[c.Instr]; in.Opcode == "fadd" || in.Opcode == "fsub" || len(in.Uses) == 3 && in.Uses[2] == -1 {
-			cycles += b.Ops[to].addend() // most likely it is that: of sums there are more than of polynomials
+			cycles += b.Ops[to].addend() // the operand is probably the addend: sums are more frequent than polynomials
 		}
 		b.Ops[to].Waits = append(b.Ops[to].Waits, Wait{Op: from, Before: c.Before, Cycles: cycles * min(1, b.Ops[to].Weight)})
 	}
@@ -154,7 +154,7 @@ func (b *Body) waitForFills(pieces []Piece, o Options) {
 	}
 }
 
-// base follows the address of an operation back over additions of constants to their first value;
+// base follows the address of an operation back over additions of constants to the first value;
 // false if it is unknown.
 func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	for range b.Ops {
@@ -171,7 +171,7 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 		}
 		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.gives(pieces, of, in.Uses[0], w) })
 		if at < 0 {
-			return Wait{Op: op}, known // of a getelementptr; where a load's address is from is unknown
+			return Wait{Op: op}, known // of a getelementptr; the origin of a load's address is unknown
 		}
 		if base = (Wait{Op: of.Waits[at].Op, Before: of.Waits[at].Before}); base.Before > 0 {
 			return base, true
@@ -335,7 +335,7 @@ func (l *layout) isAgain(from *Op, i, operand int) bool {
 	})
 }
 
-// takes returns the class of the first operation on an operand.
+// takes returns the class of the first operation that uses an operand.
 func (l *layout) takes(i, operand int) Class {
 	class, _ := kindOf(&l.instrs[i])
 	switch {
@@ -358,7 +358,7 @@ func (l *layout) isAddress(user int32) bool {
 	return false
 }
 
-// merge marks an instruction that is part of another one.
+// merge marks an instruction as part of another one.
 func (l *layout) merge(i int) {
 	in := &l.instrs[i]
 	switch in.Opcode {
@@ -418,7 +418,7 @@ func (l *layout) entersWith(i int) bool {
 		return false
 	}
 	if l.target.Lacks(trace.AVX) && strings.HasPrefix(l.instrs[i].Type, "<") {
-		return false // before AVX a vector in memory had to be aligned for that, which seldom is known
+		return false // before AVX, a vector in memory had to be aligned for that, which is rarely known
 	}
 	return int(l.users[i][0]) > i
 }

@@ -49,12 +49,12 @@ func (b *Body) Steady() Steady {
 	return s
 }
 
-// missBound is what an iteration takes by its misses, even if none waits for another. A miss
-// holds up what is behind it in the window of W micro-ops until its value is there,
-// together with the other misses there. An iteration of M micro-ops with n misses, which wait for
-// Λ cycles in all, has n·W/M of them in the window at a time, and takes Λ/(n·W/M) cycles;
-// Λ if there is none beside it (T. Karkhanis and J. Smith, A first-order superscalar
-// processor model, ISCA 2004, on long data cache misses).
+// missBound is the bound of an iteration's time by its misses, even if none waits for another. A
+// miss delays the micro-ops after it in the window of W micro-ops until its value arrives, together
+// with the other misses in the window. An iteration of M micro-ops with n misses, which wait for Λ
+// cycles in all, has n·W/M of them in the window at a time, and takes Λ/(n·W/M) cycles; Λ if no
+// other miss is in the window (T. Karkhanis and J. Smith, A first-order superscalar processor
+// model, ISCA 2004, on long data cache misses).
 func (b *Body) missBound() float64 {
 	n, waits := 0.0, 0.0
 	for i := range b.Ops {
@@ -69,13 +69,13 @@ func (b *Body) missBound() float64 {
 	return waits / max(1, n*float64(b.Processor.Window)/m)
 }
 
-// fetch sets the bound by lines that come to the first level: those in sequence, so many cycles an
-// iteration, and the scattered ones. While a line comes, loads and stores do not get at that level:
-// they and the lines take their time one after the other, and all else goes on beside them. That is
-// the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying performance
-// bottlenecks of stencil computations using the Execution-Cache-Memory model, ICS 2015, section 3),
-// max(T_OL, T_nOL + T_data). Where a core overlaps transfers with accesses, as AMD Zen does, T_data
-// is a bound by itself (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein, Bridging the
+// fetch sets the bound by lines that are transferred to the first level: lines in sequence, cycles
+// per iteration, and scattered ones. During a transfer, loads and stores cannot access that level:
+// accesses and transfers follow one another, and everything else overlaps with them. This is the
+// ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying performance bottlenecks
+// of stencil computations using the Execution-Cache-Memory model, ICS 2015, section 3), max(T_OL,
+// T_nOL + T_data). If a core overlaps transfers with accesses, as AMD Zen does, T_data is a
+// separate bound (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein, Bridging the
 // Architecture Gap: Abstracting Performance-Relevant Properties of Modern Server Processors, 2020).
 func (s *Steady) fetch(b *Body, cycles float64) {
 	accesses := Body{Processor: b.Processor}
@@ -115,7 +115,7 @@ func (b *Body) SteadyOver(iterations float64) Steady {
 	return s
 }
 
-// reach is how many micro-ops the core looks ahead while a recurrence is waited for.
+// reach is the number of micro-ops that the core looks ahead while it waits for a recurrence.
 func (b *Body) reach(cycle []uint32) float64 {
 	reach := float64(b.Processor.Window)
 	if b.Processor.Scheduler == 0 {
@@ -185,11 +185,11 @@ func (b *Body) demands() []demand {
 // portBound is the smallest load of the most loaded port, over all ways to spread the demands on
 // their ports, the set of ports that has this load, and each port's load in one such way.
 //
-// By linear programming duality it is the largest, over sets S of ports, of the demand
-// that only ports of S can take, by the number of ports in S. It is found as Dinkelbach
-// does it: begin with the average over all ports; while the demands do not flow into ports of
-// that capacity, the minimal cut names a set S of a larger ratio. Each step is a maximal
-// flow, and there are no more steps than sets of that kind, in fact a few.
+// By linear programming duality it is the maximum, over sets S of ports, of the demand that only
+// ports of S can serve, divided by the number of ports in S. It is found by Dinkelbach's method:
+// begin with the average over all ports; while the demands do not fit into ports of that capacity,
+// the minimal cut is a set S with a larger ratio. Each step is a maximal flow, and a few steps
+// suffice.
 func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
 	load = make([]float64, len(b.Processor.Ports))
 	list := b.demands()
@@ -217,7 +217,7 @@ func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
 	}
 }
 
-// ratio returns the demand that only ports of a set can serve, by their number.
+// ratio returns the demand that only ports of a set can serve, divided by their number.
 func ratio(list []demand, set uint64) float64 {
 	sum := 0.0
 	for _, d := range list {
@@ -251,11 +251,12 @@ func newFlow(list []demand, most float64) *flow {
 	return f
 }
 
-// run sends what it can, along shortest ways (Edmonds and Karp). Where something is left, cut is
-// the set of ports that can be reached from it: all are full, and only they can take it.
+// run sends as much flow as possible, along shortest paths (Edmonds and Karp). If some demand
+// remains, cut is the set of ports that can be reached from it: all are full, and only they can
+// serve it.
 func (f *flow) run() (cut uint64, whole bool) {
-	fromDemand := make([]int, f.ports)   // the demand that a port was reached from; -1: not yet
-	fromPort := make([]int, len(f.list)) // the port that a demand was reached from; -1: it has something left; -2: not yet
+	fromDemand := make([]int, f.ports)   // the demand from which a port was reached; -1: not yet
+	fromPort := make([]int, len(f.list)) // the port from which a demand was reached; -1: it has a remainder; -2: not yet
 	for {
 		queue := make([]int, 0, len(f.list))
 		for i := range fromDemand {
@@ -329,12 +330,12 @@ func (f *flow) loads(load []float64) {
 	}
 }
 
-// recurrence is the most cycles that an iteration waits for the one before: the largest, over the
-// cycles of the dependence graph, of the sum of their latencies by the iterations that they go
-// around in. Ways of values through one iteration are summed up first: only operations whose
-// results later iterations use remain, and between them the longest ways. On that graph Karp's
-// theorem gives the largest mean (R. Karp, A characterization of the minimum cycle mean in a
-// digraph, 1978); what goes back several iterations passes operations that do nothing.
+// recurrence is the most cycles that an iteration waits for the previous one: the maximum, over the
+// cycles of the dependence graph, of the sum of their latencies divided by the number of iterations
+// that they span. Paths through one iteration are contracted first: only operations whose results
+// later iterations use remain, and between them the longest paths. On that graph Karp's theorem
+// gives the largest mean (R. Karp, A characterization of the minimum cycle mean in a digraph,
+// 1978); values from several iterations ago pass through empty operations.
 func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) {
 	r := newRounds(b)
 	if len(r.ends) == 0 {
@@ -348,10 +349,10 @@ func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) 
 	return mean, cycle, iterations
 }
 
-// rounds is the graph of what goes from iteration to iteration: a vertex is a value that
-// a later iteration uses, an arc has the longest way from one to the next iteration's.
+// rounds is the graph of values that pass from iteration to iteration: a vertex is a value that a
+// later iteration uses, and an arc has the longest path from one to the next iteration's.
 type rounds struct {
-	ends []uint32 // the operations whose results cross
+	ends []uint32 // the operations whose results later iterations use
 	arcs []arc
 	size int
 }
@@ -425,8 +426,8 @@ func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
 	}
 }
 
-// karp is the largest mean of a cycle; false if there is no cycle. Ways from
-// anywhere of exactly k arcs are enough, for k up to the number of vertices.
+// karp returns the largest mean of a cycle; false if there is no cycle. Paths of exactly k arcs
+// from anywhere are enough, for k up to the number of vertices.
 func (r *rounds) karp() (mean float64, found bool) {
 	n := r.size
 	rows := make([][]float64, n+1)
@@ -460,11 +461,11 @@ func (r *rounds) karp() (mean float64, found bool) {
 	return mean, !math.IsInf(mean, -1)
 }
 
-// critical finds the operations of a cycle of the largest mean: with that mean taken off
-// each iteration no cycle gains, and the ways that lose nothing close one.
+// critical finds the operations of a cycle with the largest mean: with that mean subtracted from
+// each iteration no cycle gains, and the paths that lose nothing close one.
 func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 	n := len(b.Ops)
-	gain := make([]float64, n) // the most that a way to the operation gains
+	gain := make([]float64, n) // the largest gain of a path to the operation
 	little := max(mean, 1) * 1e-9
 	for range n + 1 { // Bellman and Ford; few rounds are needed
 		changed := false
@@ -479,7 +480,7 @@ func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 			break
 		}
 	}
-	state := make([]uint8, n) // 0 new, 1 on the way, 2 done
+	state := make([]uint8, n) // 0 new, 1 on the path, 2 done
 	next := make([]int, n)
 	for i := range b.Ops {
 		if state[i] != 0 {

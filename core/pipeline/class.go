@@ -62,7 +62,7 @@ const (
 	CrossingStore Class = "crossingstore"
 )
 
-// standIns are the classes that replace one that a description lacks.
+// standIns are the classes that replace a class that a description lacks.
 var standIns = map[Class]Class{
 	ALU: IAdd, IAdd: Unknown, Branch: Unknown, IMul: Unknown, FMul: FAdd, IDiv: Unknown, FDiv: Unknown,
 	Shift: ALU, ShiftBy: Shift, Rotate: Shift, ICmp: ALU, FCmp: FAdd, Mask: ICmp, SetBit: ALU, Select: ALU, FMin: FAdd,
@@ -140,7 +140,7 @@ func kindOf(in *trace.Instr) (Class, bool) {
 }
 
 // intrinsic returns the class of a call that is an instruction: llvm.NAME, or a function of the
-// mathematical library that processors have an instruction for.
+// mathematical library for which processors have an instruction.
 func intrinsic(in *trace.Instr) (Class, bool) {
 	name, ok := strings.CutPrefix(in.Opcode, "llvm.")
 	if !ok {

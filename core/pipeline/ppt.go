@@ -15,15 +15,14 @@ var pptClasses = []Class{IAdd, FAdd, IDiv, FDiv, IMul, FMul, Load, Store, ALU, B
 // pptNames are the names of the dictionaries of a hardware file.
 var pptNames = []string{"pipelinecounts", "pipelinelatencies", "pipelinethroughputs"}
 
-// A pptClass is what a hardware file says of a class.
+// A pptClass contains the numbers of a class in a hardware file.
 type pptClass struct {
 	pipelines           float64
-	latency, throughput float64 // seconds or cycles; negative: not said
+	latency, throughput float64 // seconds or cycles; negative: missing
 	line                int
 }
 
-// isPPT tells a hardware file of PPT: Python in which names are given values, the
-// pipelines among them.
+// isPPT recognises a hardware file of PPT: Python with assignments, including the pipelines.
 func isPPT(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(line, " \t'\"{")
@@ -35,11 +34,10 @@ func isPPT(text string) bool {
 	return false
 }
 
-// readPPT reads the pipelines of a hardware file of PPT (github.com/lanl/PPT): three
-// dictionaries, pipelinecounts, pipelinelatencies and pipelinethroughputs, with a number
-// for each of PPT's eleven classes. A class has as many ports of its own as it has
-// pipelines, and each is held for the throughput. PPT writes times in seconds, as
-// 3.0 / clockspeed; numbers above a millionth are taken as cycles.
+// readPPT reads the pipelines of a hardware file of PPT (github.com/lanl/PPT): three dictionaries,
+// pipelinecounts, pipelinelatencies and pipelinethroughputs, with a number for each of PPT's eleven
+// classes. A class has one port of its own for each pipeline, and occupies it for the throughput.
+// PPT writes times in seconds, as 3.0 / clockspeed; numbers above a millionth count as cycles.
 func readPPT(text string) (*Processor, error) {
 	p := &Processor{Name: "ppt", Title: "a hardware file of PPT", Source: "a hardware file of PPT"}
 	classes := map[Class]*pptClass{}

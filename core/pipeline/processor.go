@@ -115,7 +115,7 @@ import (
 	"strings"
 )
 
-// Processor is what the model knows of a processor's core.
+// Processor is the model of a processor's core.
 type Processor struct {
 	Name, Title string
 	ISA         string // "x86-64", "aarch64", ""
@@ -127,27 +127,27 @@ type Processor struct {
 	Scheduler   int     // of these, how many can wait for values; 0: unknown
 	Ports       []string
 	Fuses       Fusion
-	Overlaps    bool    // lines come to the first level while loads and stores use it
-	Levels      []Level // of its memory, nearest first; empty: a load's class says all
+	Overlaps    bool    // lines are transferred to the first level while loads and stores use it
+	Levels      []Level // of its memory, nearest first; empty: the classes of loads contain the latencies
 
 	costs map[Key]Cost
 	keys  []Key // in the order of the file
 }
 
-// Fusion says which pairs of instructions are one.
+// Fusion is a kind of pair of instructions that execute as one.
 type Fusion uint8
 
 // The pairs.
 const (
 	// CompareBranch: a comparison of integers and the branch that alone uses it.
 	CompareBranch Fusion = 1 << iota
-	// CompareSelect: a comparison of floating-point numbers and the selection of one of
-	// the two are the smaller or larger of them.
+	// CompareSelect: a comparison of floating-point numbers and the selection of one of them are a
+	// minimum or maximum.
 	CompareSelect
 	// ExtendAddress: the extension of an integer that is only used in addresses.
 	ExtendAddress
-	// LoadOperation: a load and the operation that alone uses it enter the core as one
-	// micro-op; they take their ports as two.
+	// LoadOperation: a load and the only operation that uses it enter the core as one micro-op;
+	// they use their ports as two.
 	LoadOperation
 )
 
@@ -169,7 +169,7 @@ type Level struct {
 }
 
 // Key names a cost: the class of an instruction and the type that it works on, as LLVM
-// writes it: i32, i64, float, double, <4 x float>. The type "" is any.
+// writes it: i32, i64, float, double, <4 x float>. The type "" stands for any type.
 type Key struct {
 	Class Class
 	Type  string
@@ -182,21 +182,21 @@ func (k Key) String() string {
 	return string(k.Class) + " " + k.Type
 }
 
-// Cost is what an instruction takes of a core.
+// Cost is the use of a core by an instruction.
 type Cost struct {
 	Latency  float64 // cycles from its operands to its result
 	Addend   float64 // the same from the third operand of a fused multiply-add; 0: Latency
-	Again    float64 // the same from one of its own class, where that is shorter; 0: Latency
-	MicroOps int     // places it takes when it enters the core
+	Again    float64 // the same from an instruction of its own class, if that is shorter; 0: Latency
+	MicroOps int     // slots that it takes when it enters the core
 	Uses     []Use
 }
 
-// Use is a micro-op: it holds any one of some ports for some cycles.
+// Use is a micro-op: it occupies one of some ports for some cycles.
 type Use struct {
 	Ports  uint64 // a bit for each port that can take it
 	Cycles float64
-	// After is how many cycles it begins behind the first of its operation, where that stands
-	// for several, one after the other; of those that descriptions have 0.
+	// After is the number of cycles by which it begins after the first micro-op of its operation,
+	// if the operation stands for several in sequence; descriptions have 0.
 	After float64
 }
 
@@ -208,7 +208,7 @@ const (
 	mostUses     = 256
 )
 
-// Set gives a class and type its cost; a second time, another one.
+// Set sets the cost of a class and type.
 func (p *Processor) Set(k Key, c Cost) {
 	if p.costs == nil {
 		p.costs = map[Key]Cost{}
@@ -219,16 +219,16 @@ func (p *Processor) Set(k Key, c Cost) {
 	p.costs[k] = c
 }
 
-// Keys lists what has a cost of its own, in the description's order.
+// Keys lists the keys of all costs, in the description's order.
 func (p *Processor) Keys() []Key { return p.keys }
 
-// Cost is the cost that the description itself gives for a class and type.
+// Cost returns the description's own cost for a class and type.
 func (p *Processor) Cost(k Key) (Cost, bool) {
 	c, found := p.costs[k]
 	return c, found
 }
 
-// has reports whether the description gives a class a cost, for any type.
+// has reports whether the description has a cost for a class, for any type.
 func (p *Processor) has(class Class) bool {
 	return slices.ContainsFunc(p.keys, func(k Key) bool { return k.Class == class })
 }
@@ -246,15 +246,15 @@ func (p *Processor) PortNames(ports uint64) string {
 	return strings.Join(names, "|")
 }
 
-// Throughput is how many cycles apart an instruction can start when only such are run and
-// none waits for another.
+// Throughput is the number of cycles between starts of an instruction if only such instructions run
+// and none waits for another.
 func (p *Processor) Throughput(c Cost) float64 {
 	b := Body{Processor: p, Ops: []Op{{Weight: 1, Cost: c}}}
 	s := b.Steady()
 	return s.Cycles
 }
 
-// Missing is a class that a processor's description has no number for, nor one that could stand in.
+// Missing is a class without a cost in a processor's description, even by replacement.
 type Missing struct {
 	Class Class
 	Type  string // of the first instruction
@@ -262,8 +262,8 @@ type Missing struct {
 	Count int    // instructions that need it
 }
 
-// cost finds the cost of a class for a type, from the description or from what stands
-// in for it: the same class of another type, vectors in parts, then another class.
+// cost finds the cost of a class for a type, from the description or a replacement: the same class
+// of another type, vectors in parts, then another class.
 func (p *Processor) cost(class Class, of shape) (Cost, bool) {
 	for range len(standIns) + 1 {
 		if c, ok := p.ofClass(class, of); ok {
@@ -296,7 +296,7 @@ func (p *Processor) series(of shape, classes ...Class) (sum Cost, ok bool) {
 	return sum, true
 }
 
-// then is c before d.
+// then is the cost of c and then d.
 func (c Cost) then(d Cost) Cost {
 	sum := c.beside(d)
 	sum.Latency = c.Latency + d.Latency
@@ -306,7 +306,7 @@ func (c Cost) then(d Cost) Cost {
 	return sum
 }
 
-// beside is c and d, neither of which waits for the other.
+// beside is the cost of c and d, neither of which waits for the other.
 func (c Cost) beside(d Cost) Cost {
 	uses := make([]Use, 0, len(c.Uses)+len(d.Uses))
 	return Cost{
@@ -315,14 +315,14 @@ func (c Cost) beside(d Cost) Cost {
 	}
 }
 
-// times is n of c, neither of which waits for the other: the parts of a vector.
+// times is the cost of n c, none of which waits for another: the parts of a vector.
 func (c Cost) times(n int) Cost {
 	if n <= 1 {
 		return c
 	}
 	many := Cost{Latency: c.Latency, Addend: c.Addend, Again: c.Again, MicroOps: min(c.MicroOps*n, mostMicroOps)}
 	for _, u := range c.Uses {
-		if n > mostUses/max(1, len(c.Uses)) { // one long stay instead of many: the load is the same
+		if n > mostUses/max(1, len(c.Uses)) { // one long use instead of many: the load is the same
 			u.Cycles *= float64(n)
 			many.Uses = append(many.Uses, u)
 			continue
@@ -334,8 +334,8 @@ func (c Cost) times(n int) Cost {
 	return many
 }
 
-// ofClass looks in one class: the type itself, the vector that has it in its first
-// elements, parts of it, and the class for any type.
+// ofClass finds a cost in one class: of the type itself, of the vector that has it in its first
+// elements, of its parts, and of the class for any type.
 func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 	n := of.elements
 	if n == 0 { // a scalar
@@ -370,13 +370,13 @@ func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 
 func vectorOf(n int, element string) string { return "<" + strconv.Itoa(n) + " x " + element + ">" }
 
-// shape is a type as costs are looked up by it.
+// shape is a type in the form in which costs are looked up.
 type shape struct {
 	element  string // i8 to i64 (scalars i32 and i64), float, double
 	elements int    // of a vector; 0: a scalar
-	parts    int    // at least 1: how often, for what is wider than any register
-	// widestBits bounds the vectors' parts, for code whose machine has narrower registers than
-	// the processor; 0: nothing does.
+	parts    int    // at least 1: more for a type that is wider than any register
+	// widestBits bounds the vectors' parts, for code whose machine has narrower registers than the
+	// processor; 0: no bound.
 	widestBits int
 }
 
@@ -392,7 +392,7 @@ func (s shape) elementBits() int {
 	return 64
 }
 
-// neighbour is the scalar that stands in for one without a number.
+// neighbour is the scalar that replaces one without a cost.
 func (s shape) neighbour() string {
 	switch s.element {
 	case "i32":
@@ -407,8 +407,8 @@ func (s shape) neighbour() string {
 	return ""
 }
 
-// shapeOf reads a type as LLVM writes it. What is no number nor vector of numbers is
-// taken as a pointer, and a struct as its first member.
+// shapeOf reads a type as LLVM writes it. Types other than numbers and vectors of numbers count as
+// pointers, and a struct as its first member.
 func shapeOf(text string) shape {
 	text = strings.TrimLeft(text, "{ ")
 	if inner, ok := strings.CutPrefix(text, "<"); ok && !strings.HasPrefix(inner, "{") {
@@ -458,5 +458,5 @@ func scalar(text string, inVector bool) shape {
 
 func (s shape) isFloat() bool { return s.element == "float" || s.element == "double" }
 
-// whole is the cycles that a port is held for, as a schedule counts them.
+// whole is the number of cycles for which a schedule keeps a port busy.
 func whole(cycles float64) int { return max(1, int(math.Ceil(cycles-1e-9))) }

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Form is how a runtime is computed from blocks.
+// Form is a way to compute a runtime from blocks.
 type Form uint8
 
 const (
@@ -59,7 +59,7 @@ type BlockTime struct {
 	Loop       uint32 // 1 + the head of the loop; 0: alone
 }
 
-// NotModelled lists what the model leaves out.
+// NotModelled lists the effects that are not modelled.
 func NotModelled() []string {
 	return []string{
 		"branches that are predicted wrongly",
@@ -342,7 +342,7 @@ func (m *maker) shares(body *Body, pieces []Piece) []float64 {
 	return shares
 }
 
-// take adds what a body lacks.
+// take adds the missing classes of a body.
 func (m *maker) take(body *Body, blocks []uint32) {
 	for _, missing := range body.Missing {
 		missing.Block = blocks[missing.Block]

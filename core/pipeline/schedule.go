@@ -18,7 +18,7 @@ type Schedule struct {
 // Start is the start of an operation and the time of its result.
 type Start struct{ Cycle, Done float64 }
 
-// Slot is a port that an operation holds.
+// Slot is a port that an operation occupies.
 type Slot struct {
 	Op     uint32
 	Port   uint8
@@ -26,10 +26,10 @@ type Slot struct {
 	Cycles uint32
 }
 
-// Longer schedules are cut off: descriptions may hold ports for very long.
+// Longer schedules are cut off: descriptions may occupy ports for very long.
 const (
 	longestPass = 1 << 22 // cycles
-	mostWork    = 1 << 26 // looks at a cycle or an operation
+	mostWork    = 1 << 26 // examined cycles and operations
 )
 
 // OnePass schedules the body once through an empty core, greedily. Operations enter in program
@@ -98,7 +98,7 @@ func (s *scheduler) run() {
 		for _, i := range left {
 			op := &ops[i]
 			ready, known := s.ready(op, done)
-			if !known { // waits for one that has not started; that one is older, so it decides
+			if !known { // it waits for one that has not started; that one is older, so it decides
 				kept = append(kept, i)
 				continue
 			}
@@ -147,9 +147,9 @@ func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 	return at, true
 }
 
-// place takes ports for all micro-ops of an operation that starts in a cycle; false if
-// one finds none. A micro-op that finds its ports taken may start later than the first, as
-// long as one starts now; one that waits for others of its operation does anyway.
+// place assigns ports to all micro-ops of an operation that starts in a cycle; false if one finds
+// none. A micro-op may start later than the first if its ports are busy, as long as one starts now;
+// a micro-op that waits for others of its operation does so anyway.
 func (s *scheduler) place(op, cycle uint32) bool {
 	s.held = s.held[:0]
 	s.uses = append(s.uses[:0], s.b.Ops[op].Cost.Uses...)
@@ -175,12 +175,12 @@ func (s *scheduler) place(op, cycle uint32) bool {
 	return true
 }
 
-// choose returns the port for a micro-op in a cycle: the one with the least load of those that are
-// free long enough. Otherwise next is the earliest cycle in which there may be one.
+// choose returns the port for a micro-op in a cycle: the one with the least load among the ports
+// that are free long enough. Otherwise next is the earliest cycle in which there may be one.
 func (s *scheduler) choose(u Use, cycle uint32) (port uint8, next uint32, found bool) {
 	taken := uint64(0)
 	s.work += whole(u.Cycles)
-	// Against time: where all ports are seen, each is held there or later.
+	// Backwards in time: once all ports were seen, each is busy there or later.
 	for at := int(min(cycle+uint32(whole(u.Cycles)), uint32(len(s.busy)))) - 1; at >= int(cycle); at-- {
 		before := taken
 		if taken |= s.busy[at]; u.Ports&^before != 0 && u.Ports&^taken == 0 {
@@ -215,7 +215,8 @@ func (s *scheduler) hold(slot Slot) {
 	}
 }
 
-// Table returns the operation that holds each port in each cycle, or -1, for at most rows cycles.
+// Table returns the operation that occupies each port in each cycle, or -1, for at most rows
+// cycles.
 func (s *Schedule) Table(ports, rows int) [][]int32 {
 	last := 0
 	for _, slot := range s.Slots {

@@ -2,11 +2,11 @@ package pipeline
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// x86 is what descriptions call it.
+// x86 is the name in descriptions.
 const x86 = "x86-64"
 
-// machine is the code's target where it is of this processor's kind, else none: code for another
-// kind of machine is taken as if it were made again for this one, with all that it has.
+// machine returns the code's target if it is of this processor's kind, else none: code for another
+// kind of machine counts as compiled for this one, with all of its features.
 func (p *Processor) machine(t trace.Target) trace.Target {
 	if p.ISA != "" && p.ISA != x86 {
 		return t & trace.Contract
@@ -14,7 +14,7 @@ func (p *Processor) machine(t trace.Target) trace.Target {
 	return t
 }
 
-// shape is that of a type in the registers that the code was made for.
+// shape returns a type's shape in the registers of the code's target.
 func (l *layout) shape(typ string) shape {
 	s := shapeOf(typ)
 	if s.elements > 0 {
@@ -26,7 +26,7 @@ func (l *layout) shape(typ string) shape {
 // isX86 reports whether code is for an x86, be it known which.
 func (l *layout) isX86() bool { return l.p.ISA == x86 || l.target&trace.X86 != 0 }
 
-// isLibrary tells the intrinsics that are calls of the mathematical library where the code's
+// isLibrary recognises the intrinsics that are calls of the mathematical library if the code's
 // machine has no instruction for them.
 func (l *layout) isLibrary(in *trace.Instr) bool {
 	switch in.Opcode {
@@ -40,15 +40,14 @@ func (l *layout) isLibrary(in *trace.Instr) bool {
 	return false
 }
 
-// recipe is what stands for one instruction of LLVM's: steps one after the other, in each of
-// which nothing waits for the rest of it.
+// recipe replaces one LLVM instruction: steps in sequence; within a step, nothing waits.
 type recipe [][]Class
 
-// The recipes are what LLVM's code generator makes (X86ISelLowering.cpp).
+// The recipes are the code of LLVM's code generator (X86ISelLowering.cpp).
 var (
-	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum gives the number, of a number and none
+	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum returns the number if one operand is none
 	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // the same without an instruction that selects
-	ofRound        = recipe{{ALU}, {FAdd}, {Round}}          // trunc(x ± 0.5), the sign put there
+	ofRound        = recipe{{ALU}, {FAdd}, {Round}}          // trunc(x ± 0.5), with the sign of x
 	ofOnes         = recipe{{Shift}, {ALU}, {IAdd}, {ALU, Shift}, {ALU}, {IAdd}, {Shift}, {IAdd}, {ALU}, {IMul}, {Shift}}
 	ofBlend        = recipe{{ALU, ALU}, {ALU}}        // x & mask | y &^ mask
 	ofMin          = recipe{{ALU}, {ALU, ALU}, {ALU}} // the mask first
@@ -61,8 +60,8 @@ var (
 	ofLongProduct  = recipe{{Shift, Shift}, {IMul, IMul, IMul}, {IAdd}, {Shift}, {IAdd}}
 )
 
-// made is the cost of what takes other instructions on the code's machine than elsewhere;
-// found: it is such.
+// made returns the cost of an instruction that the code's machine replaces by others; found: it
+// does.
 func (l *layout) made(class Class, in *trace.Instr, of shape) (c Cost, ok, found bool) {
 	if class == FMA && l.target.Lacks(trace.FMA) {
 		c, ok = l.p.productAndSum(of)
@@ -88,7 +87,7 @@ func (p *Processor) steps(of shape, r recipe) (sum Cost, ok bool) {
 			switch {
 			case class == ALU:
 				as = of.asBits()
-			case class == IMul && of.elements > 0: // longer products are made of such as of 16 bits
+			case class == IMul && of.elements > 0: // longer products consist of products of 16 bits
 				as.element, as.elements = "i16", of.elements*of.elementBits()/16
 			}
 			c, ok := p.cost(class, as)
@@ -175,12 +174,12 @@ func (l *layout) firstRecipe(class Class, in *trace.Instr, of shape) recipe {
 	case of.element == "i64":
 		return ofLongMin
 	case of.element == "i8" && name[:len("llvm.u")] == "llvm.u", of.element == "i16" && name[:len("llvm.s")] == "llvm.s":
-		return nil // of these there are instructions
+		return nil // there are instructions for these
 	}
 	return ofMin
 }
 
-// numberRecipe is of what [isNumber] tells, which x86 alone has no instruction for.
+// numberRecipe is for the intrinsics of [isNumber], for which only x86 has no instruction.
 func (l *layout) numberRecipe() recipe {
 	switch {
 	case !l.isX86():
@@ -191,12 +190,12 @@ func (l *layout) numberRecipe() recipe {
 	return ofNumberOrNone
 }
 
-// isNumber tells the smaller or larger of two that is a number where one of them is.
+// isNumber recognises the minimum or maximum that is a number if one operand is none.
 func isNumber(in *trace.Instr) bool { return in.Opcode == "llvm.minnum" || in.Opcode == "llvm.maxnum" }
 
 // fuse makes a sum a fused multiply-add, as LLVM's code generator does (DAGCombiner,
-// visitFADDForFMACombine) where both may be: of its operands the first that is a product of
-// the block which nothing else uses becomes part of it.
+// visitFADDForFMACombine) if both allow it: the first operand that is a product of the block
+// without other users becomes part of it.
 func (l *layout) fuse(i int) {
 	if l.apart || l.target&trace.Contract == 0 {
 		return
@@ -209,7 +208,7 @@ func (l *layout) fuse(i int) {
 	}
 }
 
-// addendOf is the operand of a multiply-add that it needs last, -1 for none.
+// addendOf returns the operand that a multiply-add needs last, -1 for none.
 func (l *layout) addendOf(i int) int {
 	if l.product[i] > 0 {
 		return 2 - int(l.product[i])
@@ -217,8 +216,8 @@ func (l *layout) addendOf(i int) int {
 	return 2
 }
 
-// productAndSum is a multiply-add if there is no such instruction: its third operand only
-// the sum waits for, and what it hands on to another sum is there as soon as a sum's.
+// productAndSum is a multiply-add without such an instruction: only the sum waits for the third
+// operand, and its result reaches another sum as early as a sum's does.
 func (p *Processor) productAndSum(of shape) (c Cost, ok bool) {
 	product, ok1 := p.cost(FMul, of)
 	sum, ok2 := p.cost(FAdd, of)

@@ -15,9 +15,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// bySite estimates how the accesses of sites and data objects miss. Package sites counts
-// all accesses: those that the front holds at their distances, the others at the shortest
-// distance beyond the front. Those of the others that are in the sample are counted here.
+// bySite estimates the misses of sites and data objects. Package sites counts all accesses: hits in
+// the front at their distances, the others at the shortest distance beyond the front. The sampled
+// ones among the others are counted here.
 type bySite struct {
 	sites *sites.Analysis
 	space *space // nil if single accesses are sampled
@@ -32,7 +32,7 @@ type bySite struct {
 }
 
 // pairCounts are weights by pair of package sites and bin of distances, in groups whose spread
-// gives intervals.
+// determines intervals.
 type pairCounts map[pairBin]*[groups]uint64
 
 // pairBin is a pair of package sites, and a bin: outOf for first accesses, lostBin and
@@ -162,7 +162,7 @@ func newBySite(o Options, s *sites.Analysis) *bySite {
 	return p
 }
 
-// shortest returns the distance at which package sites counts what is not exact.
+// shortest returns the distance at which package sites counts inexact accesses.
 func (p *bySite) shortest() uint32 {
 	if p.time != nil {
 		return 0
@@ -293,8 +293,8 @@ func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
 	return slices.Insert(list, i, profile.BinCount{Bin: bin, Count: n})
 }
 
-// offs returns how far the misses may be off of accesses of which some certainly miss and the
-// others are in bins, from the spreads of both and of coherence misses.
+// offs returns the errors of the misses of accesses, some of which certainly miss while the others
+// are in bins, from the spreads of both and of coherence misses.
 func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost *[groups]uint64) (list []profile.BinCount) {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil

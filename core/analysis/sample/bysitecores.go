@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// siteCores estimates what the accesses of sites and data objects find on the coherent stacks
-// of cores. Package sites counts all accesses: those in the fronts exactly, the others at the
-// shortest distance beyond. Sampled ones among the others are counted here.
+// siteCores estimates the depths of the accesses of sites and data objects on the coherent stacks
+// of cores. Package sites counts all accesses: hits in the fronts exactly, the others at the
+// shortest distance beyond. The sampled ones among the others are counted here.
 type siteCores struct {
 	sites    *sites.Analysis
 	counts   pairCounts
@@ -19,19 +19,19 @@ type siteCores struct {
 
 	// The current accesses:
 	pair           uint32 // of the current one
-	depth, at      uint32 // what package sites is told of it
+	depth, at      uint32 // the values for package sites
 	depths, lostAt []uint32
 	lost           bool
 }
 
-// newSiteCores begins with a second core. Until then the only core's coherent stack was that of
-// all.
+// newSiteCores begins with a second core. Until then, the only core's coherent stack was the stack
+// of all accesses.
 func newSiteCores(p *bySite, w weighing) *siteCores {
 	c := &siteCores{sites: p.sites, counts: pairCounts{}, shortest: p.shortest()}
 	before := p.weighing()
 	for key, parts := range p.counts {
 		for group, weight := range parts {
-			if key.bin == outOf || p.time == nil { // else both count single samples
+			if key.bin == outOf || p.time == nil { // otherwise both count single samples
 				weight = uint64(math.Round(float64(weight) * before.cold / w.cold))
 			}
 			c.counts.add(key, weight, group)
@@ -83,14 +83,14 @@ func (s *keptSize) beginSites() {
 		return
 	}
 	s.bySite.sites.BeginCores()
-	if s.without = !s.bySite.sites.OnCores(); s.without { // the trace tells no sites
+	if s.without = !s.bySite.sites.OnCores(); s.without { // the trace has no sites
 		return
 	}
 	s.siteCores = newSiteCores(s.bySite, s.threads.siteWeighing())
 	s.threads.sites = s.siteCores
 }
 
-// continueSites restores what [keptSize.beginSites] began.
+// continueSites restores the state that [keptSize.beginSites] began.
 func (s *keptSize) continueSites() {
 	if s.bySite == nil || s.threads == nil || len(s.threads.cores) < 2 {
 		return

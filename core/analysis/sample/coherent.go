@@ -8,14 +8,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-const hole = noLine - 1 // the place of a line that another core took
+const hole = noLine - 1 // the place of a line that another core's store invalidated
 
 // holedFront is the exact top of a core's coherent stack (MODELS §6.4): lines, and holes that
 // other cores' stores left.
 type holedFront front
 
 // access puts a line on top. It returns the line's depth, or frontLines, and the line that
-// left. What is above moves down, to the topmost hole, or else to the place of the line.
+// left. The lines above move down by one, to the topmost hole, or else to the place of the line.
 func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -57,11 +57,11 @@ func (f *holedFront) depth(line trace.Line) int {
 	return frontLines
 }
 
-// holed is a coherent stack of sampled lines. sums counts the lines and holes above a stamp, as
-// in order. Only the topmost hole is filled.
+// holed is a coherent stack of sampled lines. sums counts the lines and holes above a stamp, as in
+// order. Only the topmost hole is filled.
 type holed struct {
-	place map[trace.Line]uint32 // stamps; or away: the line was lost
-	lines []trace.Line          // by stamp; hole, or noLine for what is not there any more
+	place map[trace.Line]uint32 // stamps; or away: another core's store invalidated it
+	lines []trace.Line          // by stamp; hole, or noLine if it moved
 	sums  sums                  // over lines and holes
 	holes []uint32              // stamps, ascending
 	live  int
@@ -77,7 +77,7 @@ type found uint8
 
 const (
 	foundHere found = iota
-	foundLost       // another core's store took it
+	foundLost       // another core's store invalidated it
 	foundNew
 )
 
@@ -152,7 +152,7 @@ func (h *holed) remove(stamp uint32) {
 	h.sums.remove(stamp)
 }
 
-// renumber assigns the first stamps to what is here, and makes room for more.
+// renumber assigns the first stamps to the present lines and holes, and makes room for more.
 func (h *holed) renumber() {
 	old := h.lines
 	h.lines = make([]trace.Line, 0, max(firstRoom, h.live*orderSlack))
@@ -172,7 +172,8 @@ func (h *holed) renumber() {
 	h.live = len(h.lines)
 }
 
-// drop forgets the lines that keep rejects, and every other hole, as they left about that many.
+// drop removes the lines that keep rejects, and every other hole, because about half of the lines
+// are gone.
 func (h *holed) drop(keep func(trace.Line) bool) {
 	for line := range h.place {
 		if !keep(line) {
@@ -293,7 +294,7 @@ func (x *lineCores) remove(line trace.Line, core uint8) {
 		return
 	}
 	x.used--
-	// What was put behind the slot because that was taken moves up (Knuth, The Art of
+	// The entry that was put further along because the slot was taken moves up (Knuth, The Art of
 	// Computer Programming, vol. 3, §6.4, algorithm R).
 	mask := len(x.slots) - 1
 	for i := (free + 1) & mask; x.slots[i].cores != 0; i = (i + 1) & mask {

@@ -9,8 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// counted are accesses on one stack: all that its front holds, and of the others the sampled
-// ones, by weight.
+// counted are accesses on one stack: all hits in its front, and the sampled others, by weight.
 type counted struct {
 	near   [frontLines]uint64
 	deep   profile.Histogram
@@ -84,8 +83,8 @@ func codeHistogram(c *codec.Coder, h *profile.Histogram) {
 	})
 }
 
-// spread are weights by group and by profile.SiteBin, cold ones last. As the groups are
-// independent, they show how far their sum is off.
+// spread are weights by group and by profile.SiteBin, cold ones last. Because the groups are
+// independent, they show the error of their sum.
 type spread [groups][outOf + 1]uint64
 
 // code codes the nonzero weights.
@@ -109,12 +108,12 @@ func (s *spread) code(c *codec.Coder) {
 	}
 }
 
-// noneSeen is the upper bound of a 95 % interval where no draw was seen (Hanley and
+// noneSeen is the upper bound of a 95 % confidence interval without any draw (Hanley and
 // Lippman-Hand, 1983).
 const noneSeen = 3
 
-// halfWidth returns half of the interval of a sum of which a sample has parts, each standing
-// for factor accesses; rest is the share of the draws that is not in the sample.
+// halfWidth returns half the width of the interval of a sum, of which the sample has parts, each
+// standing for factor accesses; rest is the share of the draws outside of the sample.
 func halfWidth(parts []float64, factor, rest float64) float64 {
 	if rest <= 0 {
 		return 0
@@ -134,11 +133,11 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 	return max(noneSeen*factor, quantile*factor*math.Sqrt(rest*squares*n/(n-1)))
 }
 
-// budget scales counts of a sample by a factor, rounded so that the sum is, but to no more than
-// the known number of accesses. The more certain counts come first: first accesses, and then
-// the longest distances. What is left over, or missing, is at the shortest distances
-// (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2): it comes from a few lines that
-// are accessed very often, and are in the sample or not.
+// budget scales counts of a sample by a factor, rounded such that their sum is rounded, too, and at
+// most the known number of accesses. The more certain counts come first: first accesses, and then
+// the longest distances. The difference to the known number is added at the shortest distances
+// (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2), because it is due to a few very
+// frequent lines that may be in the sample or not.
 type budget struct {
 	left   uint64
 	factor float64
@@ -160,7 +159,7 @@ func (b *budget) histogram(h, out *profile.Histogram, longest uint64) {
 	}
 }
 
-// rest adds the accesses that the sample does not account for at a distance.
+// rest adds the accesses that the sample lacks at a distance.
 func (b *budget) rest(out *profile.Histogram, distance uint64) {
 	out.AddN(distance, b.left)
 	b.left = 0

@@ -67,25 +67,25 @@ var (
 	_ contract.PieceConsumer = (*kept)(nil)
 )
 
-// keptSize is what follows a sample at one line size.
+// keptSize contains the followers of a sample at one line size.
 type keptSize struct {
 	of      *kept
 	bytes   uint32
 	shift   uint
-	bySite  *bySite  // nil if it is not asked for, or at another line size
-	threads *threads // nil if it is not asked for
-	talk    *talk    // nil if it is not asked for, or at another line size
+	bySite  *bySite  // nil if not wanted, or at another line size
+	threads *threads // nil if not wanted
+	talk    *talk    // nil if not wanted, or at another line size
 
-	siteCores *siteCores // nil until there are several cores, and where not both are asked for
+	siteCores *siteCores // nil until there are several cores, and unless both are wanted
 	without   bool       // there will be none
 
 	lines []trace.Line // accesses, and their rows in the batch
 	rows  []uint32
-	parts []part // of references, where somebody wants to know
+	parts []part // of references, if a follower needs them
 	cores []uint8
 }
 
-// part is the bytes of a reference that one access touches.
+// part is the bytes of a reference that one of its line accesses touches.
 type part struct {
 	addr  trace.Addr
 	bytes uint32
@@ -112,7 +112,7 @@ func (k *kept) Takes() (events trace.Kinds, sites, pcs bool) {
 	return 0, k.sites != nil, k.sites != nil
 }
 
-// Close implements analysis.Analysis: results need all there is.
+// Close implements analysis.Analysis: results need all data.
 func (k *kept) Close() {}
 
 // Consume implements analysis.Analysis. It comes after that of sites.
@@ -149,8 +149,7 @@ func (k *kept) reach(references uint64) error {
 	return k.failed
 }
 
-// takeWhole adds rows that touch one line each, up to the first that does not, and returns its
-// number.
+// takeWhole adds rows that touch one line each, up to the first other row, and returns its number.
 func (s *keptSize) takeWhole(b *trace.Batch, at int) int {
 	if s.talk != nil {
 		return at

@@ -39,15 +39,15 @@ func (f *front) lines() (n int) {
 	return n
 }
 
-// fetch is an access that the front did not hold, and the line that left for it.
+// fetch is an access that missed the front, and the line that it replaced.
 type fetch struct {
 	line, left trace.Line
 	kind       trace.Kind
 }
 
-// scan takes the accesses through the front. It counts the distances of those that
-// it holds and queues the others, whose number it returns; see stack.Exact, which
-// begins in the same way, for why lines are compared by fours.
+// scan performs the accesses in the front. It counts the distances of hits and queues the others,
+// whose number it returns; see stack.Exact, which begins in the same way, for why lines are
+// compared by fours.
 func (f *front) scan(lines []trace.Line, kinds []trace.Kind, near *nearCounts, queue *[chunk]fetch) (fetches int) {
 	t0, t1, t2, t3 := f[0], f[1], f[2], f[3]
 	kinds = kinds[:len(lines)]

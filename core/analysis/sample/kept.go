@@ -76,7 +76,7 @@ func (k *kept) describe(p *profile.Profile) {
 	}
 }
 
-// siteResult writes the result of sites. Its state is a profile of what package sites counted,
+// siteResult writes the result of sites. Its state is a profile of the counts of package sites,
 // with the histograms of the sample.
 func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 	state := saved != nil
@@ -107,9 +107,9 @@ func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 	}
 }
 
-// The state, in section segk: uv references; where sites are analysed, a profile of all accesses
-// with those outside of the front at the shortest distance; and for each line size what bySite,
-// threads and talk write, where they are. A profile is uv its length and that many bytes.
+// The state, in section segk: uv references; if sites are analysed, a profile of all accesses with
+// those outside of the front at the shortest distance; and for each line size the states of bySite,
+// threads and talk, if present. A profile is uv its length and that many bytes.
 
 // Restore implements analysis.Analysis.
 func (k *kept) Restore(p *profile.Profile) error {
@@ -213,7 +213,7 @@ func (t *threads) code(c *codec.Coder) {
 	}
 }
 
-// find restores what follows from one core for all cores.
+// find restores the state that depends on one core for all cores.
 func (t *threads) find(core uint8) {
 	c := t.cores[core]
 	for line := range c.waits {

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options say how to sample: see [Parse].
+// Options are the options of a sample: see [Parse].
 type Options struct {
 	Mode       profile.SampleMode
 	Threshold  uint64 // of profile.SpaceSample: lines whose hash is at most this, of 2^64
@@ -102,8 +102,8 @@ func optionsOf(s *profile.Sampled) Options {
 	return Options{Mode: s.Mode, Threshold: s.Threshold, Lines: s.MostLines, Gap: s.Gap, On: s.On, Period: s.Period, Seed: s.Seed}
 }
 
-// OnOff reads contiguous parts of a trace: of every period references the first on ones, and the
-// events among them. The stacks of analyses stay as they were at the end of the part before.
+// OnOff reads contiguous parts of a trace: the first on references of every period, and the events
+// among them. The stacks of analyses stay as at the end of the previous part.
 type OnOff struct {
 	trace.Reader
 	on, period uint64
@@ -147,7 +147,7 @@ func (r *OnOff) Next(b *trace.Batch) error {
 	return nil
 }
 
-// Sampled describes what was read.
+// Sampled describes the parts that were read.
 func (r *OnOff) Sampled() *profile.Sampled {
 	return &profile.Sampled{Mode: profile.OnOffSample, On: r.on, Period: r.period, Read: r.Read}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// order keeps some lines in the order in which they were put down, and counts those put down after
-// a line: the part of an LRU stack that holds the sampled lines. It is a Fenwick tree over live
-// stamps (Bennett and Kruskal, 1975), renumbered when stamps run out.
+// order keeps some lines in the order in which they were put, and counts the lines put after a
+// line: the sampled part of an LRU stack. It is a Fenwick tree over live stamps (Bennett and
+// Kruskal, 1975), renumbered when stamps run out.
 type order struct {
 	place map[trace.Line]uint32 // of its stamp in lines; or away
 	lines []placed              // by stamp, from 0
@@ -18,16 +18,16 @@ type order struct {
 	live  int
 }
 
-// placed is a line and when it was put down. It is live if place leads back to it.
+// placed is a line with the time at which it was put. It is live if place refers to it.
 type placed struct {
 	line trace.Line
 	at   uint64
 }
 
 const (
-	away       = ^uint32(0) // the line was put down before, and taken
+	away       = ^uint32(0) // the line was put and taken again
 	firstRoom  = 1 << 10
-	orderSlack = 3 // room for stamps, in live lines, after they were renumbered
+	orderSlack = 3 // room for stamps, in live lines, after renumbering
 )
 
 func newOrder() *order {
@@ -59,8 +59,8 @@ func (o *order) put(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// take removes a line. It returns how many lines were put down after it, and when it was; down
-// is false if it was not down.
+// take removes a line. It returns the number of lines put after it, and the time at which it was
+// put; down is false if it was not there.
 func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
 	if !known || stamp == away {
@@ -72,7 +72,7 @@ func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	return above, at, true
 }
 
-// since returns the number of lines that were put down after at and are still there.
+// since returns the number of present lines that were put after at.
 func (o *order) since(at uint64) int {
 	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > at })
 	return o.live - o.sums.upto(uint32(first))
@@ -110,7 +110,7 @@ func (o *order) drop(keep func(trace.Line) bool) {
 	o.renumber()
 }
 
-// code codes the lines that are down, in order, and those that are away.
+// code codes the present lines, in order, and the lines that were taken.
 func (o *order) code(c *codec.Coder) {
 	var lines []placed
 	var gone []trace.Line

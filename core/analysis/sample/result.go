@@ -62,7 +62,7 @@ func (s *lineSize) result() (profile.Locality, profile.SampledSize) {
 	return l, size
 }
 
-// estimate is the estimated accesses that the front does not hold.
+// estimate contains the estimated accesses beyond the front.
 type estimate struct {
 	deep profile.Histogram
 	cold uint64
@@ -73,8 +73,8 @@ func (e *estimate) add(other *estimate) {
 	e.cold += other.cold
 }
 
-// estimate scales the sample of a kind to the number of accesses that there were: by a
-// factor, or, where that is 0, so that the sum is right.
+// estimate scales the sample of a kind to the known number of accesses: by a factor, or, if that is
+// 0, such that the sum is right.
 func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) {
 	all := s.beyond[kind]
 	cold := s.cold[kind] + open
@@ -98,8 +98,8 @@ func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) 
 
 const someSamples = 8 // of the whole run in each window
 
-// windowRows distributes each window's accesses beyond the front like its samples, or, if these
-// are few, like those of the whole run.
+// windowRows distributes each window's accesses beyond the front like its samples, or, if these are
+// few, like the samples of the whole run.
 func (s *lineSize) windowRows(pooled *estimate) profile.Windows {
 	if len(s.windows.rows) > 0 {
 		s.closeRow()
@@ -134,16 +134,16 @@ func (s *lineSize) windowRows(pooled *estimate) profile.Windows {
 }
 
 const (
-	fewLines    = 32   // sampled lines, or single samples, that tell of no interval
+	fewLines    = 32   // sampled lines, or single samples, too few for an interval
 	student     = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; a little wide for single samples
 	studentTalk = 2.36 // the same with talkGroups-1
-	deviations  = 2    // that all distances may be off
+	deviations  = 2    // by which all distances may be off
 )
 
-// bounds returns the intervals of misses at the edges of profile.SiteBin. Two things are
+// bounds returns the intervals of misses at the edges of profile.SiteBin. Two numbers are
 // uncertain: how many accesses have at least the distance of a capacity, which the spread of
-// independent groups shows; and the distances, all of which may be off to the same side, so
-// that misses of smaller and larger capacities are within.
+// independent groups shows; and the distances, whose errors may all have the same sign, so that the
+// interval includes the misses of smaller and larger capacities.
 func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.SampledSize) (list []profile.Bound) {
 	single := s.front == 0
 	if single && size.Samples < fewLines || !single && size.Lines < fewLines {
@@ -158,9 +158,9 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 	return boundsOf(&misses, &off, s.front, s.sampler.deviation)
 }
 
-// boundsOf returns intervals of misses that may be off by off. The first front lines are exact.
+// boundsOf returns intervals of misses with errors off. The first front lines are exact.
 func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
-	most := misses[profile.SiteBin(front)] // that are not known to hit
+	most := misses[profile.SiteBin(front)] // that may miss
 	for bin := 0; bin <= outOf; bin++ {
 		capacity := profile.SiteBinFrom(bin)
 		if capacity <= uint64(front) {
@@ -195,8 +195,8 @@ func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]ui
 	return misses
 }
 
-// offByGroups returns how far misses may be off, from the spread of the groups. The closer the
-// rate is to 1, the less is left to chance.
+// offByGroups returns the errors of misses, from the spread of the groups. The closer the rate is
+// to 1, the smaller the error.
 func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [outOf + 1]profile.Bound) {
 	var sums [groups]float64
 	rest := 1 - profile.RateOf(size.Threshold)

@@ -13,16 +13,15 @@ import (
 
 // sampler chooses accesses and finds their distances.
 type sampler interface {
-	// sample reads the next line accesses, at most maxLines. It counts those that the front
-	// holds and those that it does not, and appends the sampled ones to c.taken. It returns how
-	// many the front does not hold.
+	// sample reads the next line accesses, at most maxLines. It counts hits in the front and
+	// others, and appends the sampled ones to c.taken. It returns the number of others.
 	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
 	// weight returns how many accesses a sampled one represents, up to a constant factor.
 	weight() uint64
 	// group returns the group of an access to a line.
 	group(line trace.Line) int
-	// describe fills in what only the sampler knows. It returns the factor by which weights
-	// become accesses, 0 if they must add up to all; and the open samples by kind.
+	// describe sets the fields that only the sampler knows. It returns the factor that converts
+	// weights to accesses, 0 if they must add up to all; and the open samples by kind.
 	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
 	// deviation returns the relative standard deviation that all distances of about this length
 	// share.
@@ -37,7 +36,7 @@ type Analysis struct {
 	done    uint64 // references analysed
 }
 
-// Locality makes the analysis: see [analysis.Sampling].
+// Locality returns the analysis: see [analysis.Sampling].
 func (o Options) Locality(lineBytes []uint32) analysis.SampledLocality {
 	a := &Analysis{options: o}
 	for _, n := range lineBytes {
@@ -99,18 +98,18 @@ const (
 	outOf     = profile.SiteBins
 )
 
-// nearCounts are accesses of kind k that the front holds at distance d, at k<<4 | d. Even and
-// odd accesses use different counters, because adding to one that was just written waits.
+// nearCounts count accesses of kind k at distance d in the front, at k<<4 | d. Even and odd
+// accesses use different counters, because adding to a counter that was just written waits.
 type nearCounts [2][kindSlots * frontLines]uint64
 
 // counts are the counts of one line size.
 type counts struct {
 	near   nearCounts
-	beyond [kindSlots]uint64 // accesses that it does not hold, in the sample or not
+	beyond [kindSlots]uint64 // accesses beyond the front, in the sample or not
 	deep   [trace.NumKinds]profile.Histogram
 	cold   [trace.NumKinds]uint64
 
-	taken   []taken // of the accesses at hand
+	taken   []taken // of the current accesses
 	samples uint64
 	spread  [groups][outOf + 1]uint64 // by profile.SiteBin, cold ones last
 }
@@ -118,7 +117,7 @@ type counts struct {
 // taken is a sampled access with its distance or stack.Cold.
 type taken struct {
 	line     trace.Line
-	weight   uint64 // how many accesses it stands for, up to sampler's factor
+	weight   uint64 // accesses that it stands for, up to sampler's factor
 	distance uint32
 	kind     trace.Kind
 }
@@ -126,7 +125,7 @@ type taken struct {
 type lineSize struct {
 	locality.Splitter
 	sampler sampler
-	front   uint32 // distances below it are known of every access: frontLines, or 0
+	front   uint32 // distances below it are known for every access: frontLines, or 0
 	counts
 	windows windows
 }
@@ -155,7 +154,7 @@ func (s *lineSize) count(x *taken, row *row) {
 	s.spread[s.sampler.group(x.line)][siteBin] += weight
 }
 
-// nearAt returns the number of accesses of a kind that the front held at a distance.
+// nearAt returns the number of accesses of a kind at a distance in the front.
 func (c *counts) nearAt(kind, d int) uint64 {
 	return c.near[0][kind<<4|d] + c.near[1][kind<<4|d]
 }
@@ -164,10 +163,11 @@ func (c *counts) nearAt(kind, d int) uint64 {
 type windows struct {
 	References uint64
 	rows       []row
-	counted    [frontLines]uint64 // of counts.near, what rows hold
+	counted    [frontLines]uint64 // of counts.near, in rows
 }
 
-// row is one window: accesses beyond the front, and by distance those in the front and sampled.
+// row is one window: accesses beyond the front, and by distance hits in the front and sampled
+// accesses.
 type row struct {
 	beyond       uint64
 	near, sample profile.WindowRow
@@ -209,7 +209,7 @@ func (w *windows) coarsen() {
 	w.References *= 2
 }
 
-// closeRow adds to the last row what the front held since the row before.
+// closeRow adds the hits in the front since the previous row to the last row.
 func (s *lineSize) closeRow() {
 	for d := range frontLines {
 		sum := uint64(0)

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	chunk    = 512            // accesses scanned before the queued ones are settled, a power of two
+	chunk    = 512            // accesses scanned before the queued ones are processed, a power of two
 	passed   = stack.Cold - 1 // stands for the distance of an access that is not in the sample
 	farthest = passed - 1     // distance
-	groups   = 16             // parts of the sample whose spread gives intervals, a power of two
+	groups   = 16             // parts of the sample whose spread determines intervals, a power of two
 )
 
 // mix hashes a line (the finalizer of SplitMix64; Steele, Lea and Flood, 2014). Its order
@@ -31,14 +31,14 @@ type space struct {
 	seed      uint64
 	threshold uint64 // lines whose mix is at most this are in the sample
 	rate      float64
-	most      int // sampled lines; beyond it the rate is halved. 0: any number
+	most      int // sampled lines; beyond this number the rate is halved. 0: no limit
 	halvings  uint
 
 	front   front
 	below   *order
 	times   reuse
-	fetches uint64 // the clock: as many lines have left
-	looked  uint64 // accesses to lines of the sample, those that the front holds apart
+	fetches uint64 // the clock: the number of lines that have left
+	looked  uint64 // accesses to lines of the sample, not counting hits in the front
 	queue   [chunk]fetch
 }
 
@@ -67,7 +67,7 @@ func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// exchange puts a line, whose mix is h, in the front for one that leaves, and returns its
+// exchange puts a line, whose mix is h, in the front for a line that leaves, and returns its
 // distance, or passed.
 func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
 	d := uint32(passed)
@@ -91,7 +91,7 @@ func (s *space) access(line trace.Line) uint32 {
 	return s.exchange(line, mix(line, s.seed), left)
 }
 
-// fetch returns the distance of a sampled line that the front does not hold.
+// fetch returns the distance of a sampled line that is not in the front.
 func (s *space) fetch(line trace.Line) uint32 {
 	s.looked++
 	above, at, down := s.below.take(line)
@@ -158,17 +158,17 @@ func (s *space) code(c *codec.Coder) {
 	s.below.code(c)
 }
 
-// reuse turns reuse times into expected stack distances (Eklov and Hagersten,
-// StatStack, ISPASS 2010). Time is counted in lines that leave the front, of which
-// each is away for a time. Of those that left j lines ago, a share P(time > j) is
-// still away; the lines that left in a stretch of t and are away still are distinct:
+// reuse turns reuse times into expected stack distances (Eklov and Hagersten, StatStack, ISPASS
+// 2010). Time is counted in lines that leave the front. Each stays away for a time. Of the lines
+// that left j lines ago, a share P(time > j) is still away; the lines that left within a time t and
+// are still away are distinct:
 //
 //	D(t) = Σ_{j<t} P(time > j)
 //
-// It needs no more than the times of sampled lines, in bins.
+// It only needs the times of sampled lines, in bins.
 type reuse struct {
 	left  uint64            // lines that left
-	times [reuseBins]uint64 // of those that came back
+	times [reuseBins]uint64 // of lines that came back
 	upto  [reuseBins]float64
 	built uint64 // left, when upto was computed
 }
@@ -221,9 +221,9 @@ func (r *reuse) build() {
 // trust is how well D(t) fits a single access: its relative standard deviation is 1/√trust.
 const trust = 24
 
-// weigh combines the expected distance with the number of sampled lines that were
-// counted in between, at a rate: each by the inverse of its variance. That of the
-// count is binomial; at a rate of 1 it is exact.
+// weigh combines the expected distance with the number of sampled lines that were counted in
+// between, at a rate: each is weighted by the inverse of its variance. The variance of the count is
+// binomial; at a rate of 1 it is 0.
 func weigh(expected float64, counted int, rate float64) float64 {
 	exact := float64(counted) / rate
 	if rate >= 1 {

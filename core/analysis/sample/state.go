@@ -43,7 +43,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return c.In.Err()
 }
 
-// Append implements analysis.Analysis: a sample does not keep what joining needs.
+// Append implements analysis.Analysis: a sample does not keep the data for joining.
 func (a *Analysis) Append(*profile.Profile) error {
 	return errors.New("sampled profiles cannot be joined; sample the whole trace in one pass")
 }
@@ -72,7 +72,7 @@ func codeLines(c *codec.Coder, lines *[]trace.Line) {
 	}
 }
 
-// codeLine codes a line that may be one of some marks below zero.
+// codeLine codes a line that may have one of some marked values below zero.
 func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	above := *line + marks
 	if codec.Below(c, &above, beyond+marks); c.Reads() {

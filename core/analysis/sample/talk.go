@@ -16,9 +16,9 @@ import (
 // lines becomes several rows.
 type talk struct {
 	size    *keptSize
-	octaves [65]*talker // by leading zeros of hashes; the first one where the rate is fixed
+	octaves [65]*talker // by leading zeros of hashes; only the first one if the rate is fixed
 
-	decides func() *trace.Program // what it makes up its mind by; nil once that is done
+	decides func() *trace.Program // argument of the decision whether to run; nil after it
 	met     bool                  // a reference
 	first   uint32                // its thread
 	off     bool                  // decided against
@@ -86,7 +86,7 @@ func (t *talk) live() (list []*talker) {
 	return list
 }
 
-// decide decides for all analyses, of which each sees a part, as package communication does.
+// decide decides for all analyses, each of which sees a part, as package communication does.
 func (t *talk) decide(b *trace.Batch) {
 	if t.decides == nil {
 		return

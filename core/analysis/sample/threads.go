@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// threads estimates what package sharing counts, at one line size.
+// threads estimates the counts of package sharing, at one line size.
 type threads struct {
 	options  Options
 	bytes    uint32
@@ -20,11 +20,11 @@ type threads struct {
 	domains  []*domainStacks // the first one is all cores
 
 	lines   knownLines
-	inFront lineCores             // on top of whose coherent stacks a line is
+	inFront lineCores             // the cores that have a line on top of their coherent stacks
 	waiting map[trace.Line]uint64 // cores with a sample that waits for a line
 	draws   int                   // samples of single accesses so far
 
-	sites *siteCores // is told what each access finds on its core's coherent stack; or nil
+	sites *siteCores // receives the depth of each access on its core's coherent stack; or nil
 }
 
 // knownLines are lines, chosen by their hash, of which every access is seen: the sampled lines,
@@ -47,16 +47,16 @@ const firstLines = 1 << 13 // that show first accesses if single ones are sample
 type coreStacks struct {
 	accesses                   uint64
 	private, coherent, foreign counted
-	lostNear                   [frontLines]uint64 // coherence misses of lines that the front of the private stack holds, all
+	lostNear                   [frontLines]uint64 // coherence misses of lines that are in the front of the private stack, all
 	lost                       profile.Histogram  // and of others, in the sample
 	lostSpread                 [groups]uint64
 	taken                      [groups]uint64 // lines lost to other cores' stores
 
 	// Of a sample of lines:
 	space    *space
-	top      holedFront // of the coherent stack; out of date where it is the private one's
-	same     bool       // it is: no line of it was lost
-	nearLost []nearLost // of lines that the private front holds
+	top      holedFront // of the coherent stack; out of date while it equals the private one
+	same     bool       // it does: no line was lost
+	nearLost []nearLost // lines that are in the private front
 	own      *order     // sampled lines on the private stack
 	holed    *holed     // and on the coherent one
 	lostAt   map[trace.Line]uint32
@@ -66,24 +66,24 @@ type coreStacks struct {
 	waits map[trace.Line]wait
 }
 
-// nearLost is a line that a core lost, and its depth then.
+// nearLost is a line that a core lost, and its depth at that time.
 type nearLost struct {
 	line trace.Line
 	at   int
 }
 
-// wait is what happened to the line of a sample since.
+// wait records the events of a sample's line since.
 type wait struct {
 	foreign bool // another core touched it
 	lost    bool // and stored to it
 	at      uint32
 }
 
-// domainStacks is what is known of cores that share a cache.
+// domainStacks are the stacks of cores that share a cache.
 type domainStacks struct {
 	threads  []uint32 // nil: all
 	accesses uint64
-	members  []*counted // by core; nil: none of it
+	members  []*counted // by core; nil: not in the domain
 	foreign  counted
 	space    *space
 	time     *timed
@@ -122,7 +122,7 @@ func (t *threads) single() bool { return t.options.Mode == profile.TimeSample }
 // seedOf returns a seed for the samples of each stack.
 func (t *threads) seedOf(number int) uint64 { return mix(uint64(number)+1, t.options.Seed) }
 
-// newSpace makes a stack of the lines that are sampled now.
+// newSpace returns a stack of the lines that are sampled now.
 func (t *threads) newSpace() *space {
 	s := newSpace(t.lines.threshold, t.lines.seed, 0)
 	s.halvings = t.lines.halvings
@@ -237,10 +237,10 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 // accessCoherent counts an access on a core's coherent stack. private is its distance on the
 // private stack, whose front the line left.
 //
-// The fronts are exact: a line that only the private front holds was lost, because no line is
-// deeper on the coherent stack. While none was lost, both fronts are the same. Of other sampled
-// lines, the coherent distance is the private one, reduced in proportion to what holes have
-// reduced among the sampled lines.
+// The fronts are exact: a line that is only in the private front was lost, because no line is
+// deeper on the coherent stack. While none was lost, both fronts are the same. For other sampled
+// lines, the coherent distance is the private one, reduced in the proportion in which holes reduce
+// it among the sampled lines.
 func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {
@@ -261,7 +261,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 		}
 	}
 	if known == nil || at == 0 {
-		return // a line on top stays there, among the sampled ones too
+		return // a line on top stays there, in the sample, too
 	}
 	ownAbove, _, _ := c.own.take(line)
 	c.own.note(line)
@@ -288,7 +288,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 }
 
-// foundNearLost forgets a lost line, if it is known, and returns its depth then.
+// foundNearLost removes a lost line, if it is recorded, and returns its depth at that time.
 func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
 	for i, x := range c.nearLost {
 		if x.line == line {
@@ -299,7 +299,7 @@ func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
 	return 0
 }
 
-// deeper returns the coherent distance of a line that the front does not hold.
+// deeper returns the coherent distance of a line that is not in the front.
 func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)
@@ -310,9 +310,9 @@ func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 	return max(frontLines, uint32(math.Round(float64(private)*float64(above)/float64(ownAbove))))
 }
 
-const mostNearLost = 4 * frontLines // lost lines to remember; the private front holds frontLines
+const mostNearLost = 4 * frontLines // lost lines to remember; the private front has frontLines
 
-// take takes a line that a core stores to from the other cores.
+// take invalidates a line in the other cores because of a core's store.
 func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
 	for others := t.inFront.of(line) &^ (1 << core); others != 0; others &= others - 1 {
 		other := uint8(bits.TrailingZeros64(others))
@@ -349,7 +349,7 @@ func (c *coreStacks) coherentTop() *holedFront {
 	return &c.top
 }
 
-// loseNear remembers the depth of a lost line that the private front holds.
+// loseNear records the depth of a lost line that is in the private front.
 func (c *coreStacks) loseNear(line trace.Line, at int) {
 	c.foundNearLost(line)
 	if len(c.nearLost) == mostNearLost {
@@ -358,7 +358,7 @@ func (c *coreStacks) loseNear(line trace.Line, at int) {
 	c.nearLost = append(c.nearLost, nearLost{line, at})
 }
 
-// scaled scales a number of sampled lines above a line that the front does not hold to a depth.
+// scaled scales a number of sampled lines above a line beyond the front to a depth.
 func (c *coreStacks) scaled(above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)

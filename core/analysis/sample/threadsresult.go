@@ -28,19 +28,19 @@ func (t *threads) result() (r profile.Sharing, ok bool) {
 	return r, true
 }
 
-// weighing says how the counts of a stack become accesses.
+// weighing converts the counts of a stack to accesses.
 type weighing struct {
 	front      uint32  // distances below it are exact: frontLines, or 0
-	deep, cold float64 // accesses that one stands for
-	deepRest   float64 // share of the draws that are not in the sample
+	deep, cold float64 // accesses for each sampled one
+	deepRest   float64 // share of the draws outside of the sample
 	coldRest   float64
 	deviation  func(distance float64) float64
-	least      uint64 // lines that there are at least
+	least      uint64 // lower bound of the number of lines
 }
 
-// newWeighing returns the weighing of a stack with this many accesses and, if single
-// accesses are sampled, samples. Lines up to a threshold, which was halved so often, tell of
-// first accesses; lines or single is the sample.
+// newWeighing returns the weighing of a stack with this many accesses and, if single accesses are
+// sampled, samples. Lines up to a threshold, which was halved halvings times, show first accesses;
+// lines or single is the sample.
 func newWeighing(threshold uint64, halvings uint, lines *space, single *timed, accesses, samples uint64) (w weighing) {
 	rate := profile.RateOf(threshold)
 	w.cold, w.coldRest = math.Exp2(-float64(halvings))/rate, 1-rate
@@ -128,7 +128,7 @@ func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r 
 		lines += m.Cold
 		r.Members, budgets = append(r.Members, m), append(budgets, b)
 	}
-	for k := range r.Members { // as far as there have to be more lines
+	for k := range r.Members { // if there have to be more lines
 		n := min(w.least-min(lines, w.least), budgets[k].left)
 		r.Members[k].Cold += n
 		lines += n
@@ -169,7 +169,7 @@ func (c *coreStacks) intervals(of *profile.Core, w weighing) *profile.CoreInterv
 	}
 }
 
-// bounds returns the intervals of misses, from a spread, and from that of coherence misses.
+// bounds returns the intervals of misses, from a spread and the spread of coherence misses.
 func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *spread, lost *[groups]uint64) []profile.Bound {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil
@@ -189,8 +189,8 @@ func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *spread, lost *[groups]
 	return slices.Clip(list[:min(len(list), profile.SiteBins)])
 }
 
-// off returns how far misses may be off, from a spread. First accesses and distances that are
-// sampled in two ways are independent.
+// off returns the errors of misses, from a spread. First accesses and distances that are sampled in
+// two ways are independent.
 func (w *weighing) off(s *spread, lost *[groups]uint64) (off [outOf + 1]float64) {
 	var deep, cold [groups]float64
 	for g := range s {

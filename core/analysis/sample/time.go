@@ -13,7 +13,7 @@ import (
 
 const (
 	// A sample is young, and followed exactly, for youngShare of the mean gap, but at least
-	// leastYoung accesses. So this is about the part of the run that is looked at closely.
+	// leastYoung accesses. So about this part of the run is analysed closely.
 	youngShare = 16
 	leastYoung = 1 << 14
 	// Later, one line in 1 << oldBits is counted.
@@ -28,13 +28,13 @@ type timed struct {
 	now       uint64 // accesses so far
 
 	watched map[trace.Line]watch
-	filter  [1 << 8]uint64 // bits of the watched lines' mixes, and of some that are no more
-	young   []watching     // those that recent follows, and some that are no more, in order
-	recent  *stack.Exact   // lines since the first young one was sampled; nil: none is
+	filter  [1 << 8]uint64 // bits of the watched lines' mixes, and of some former ones
+	young   []watching     // lines that recent follows, and some former ones, in order
+	recent  *stack.Exact   // lines since the first young one was sampled; nil: there is none
 	old     *order         // lines at oldRate since the first watched one was sampled
 
 	analysed, samples uint64
-	ends, oldEnds     [profile.WindowBins]uint64 // samples that ended, and those that old counted, by profile.DistanceBin
+	ends, oldEnds     [profile.WindowBins]uint64 // samples that ended, and those counted by old, by profile.DistanceBin
 	distances         [chunk]uint32
 	one               counts // of a single access
 }
@@ -57,8 +57,8 @@ func newTime(gap, seed uint64) *timed {
 	return t
 }
 
-// draw returns how many accesses to skip before the next sample: geometric, so that each access
-// is a sample with the same probability, 1/gap.
+// draw returns how many accesses to skip before the next sample: geometric, so that each access is
+// sampled with the same probability, 1/gap.
 func (t *timed) draw() uint64 {
 	if t.gap <= 1 {
 		return 0
@@ -92,8 +92,8 @@ func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// access reads one access. It returns the distance of a sample that waited for it, or passed,
-// and whether it is a sample itself.
+// access reads one access. It returns the distance of a sample that it ends, or passed, and whether
+// it is a sample itself.
 func (t *timed) access(line trace.Line) (distance uint32, began bool) {
 	if len(t.watched) == 0 && t.next > 0 {
 		t.now, t.next = t.now+1, t.next-1
@@ -118,10 +118,10 @@ func (t *timed) soFar(line trace.Line) uint32 {
 	if w.old {
 		return uint32(min(t.old.since(w.at)<<oldBits, farthest))
 	}
-	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // once a sample at most, so that it may take long
+	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // at most once per sample, so it may take long
 }
 
-// begin makes an access a sample. Another sample may have waited for it.
+// begin makes an access a sample. It may end another sample.
 func (t *timed) begin(line trace.Line, kind trace.Kind, c *counts) {
 	one := [1]trace.Line{line}
 	if len(t.watched) > 0 {
@@ -190,7 +190,7 @@ func (t *timed) end(line trace.Line, w watch, exact uint32) uint32 {
 	return uint32(d)
 }
 
-// age forgets what no sample needs any more.
+// age removes data that no sample needs any more.
 func (t *timed) age() {
 	if len(t.watched) == 0 {
 		t.young, t.recent, t.old, t.filter = t.young[:0], nil, nil, [1 << 8]uint64{}
@@ -214,8 +214,8 @@ func (t *timed) age() {
 	}
 }
 
-// weight, group and describe implement sampler. Every sample represents as many accesses, so
-// there are no groups.
+// weight, group and describe implement sampler. All samples have the same weight, so there are no
+// groups.
 func (t *timed) weight() uint64            { return 1 }
 func (t *timed) group(line trace.Line) int { return 0 }
 
@@ -227,8 +227,8 @@ func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.Nu
 	return 0, open
 }
 
-// deviation implements sampler. Old samples count one of so many lines, chosen once; young ones
-// are exact. Their share among samples of about that distance decides.
+// deviation implements sampler. Old samples count a sample of lines, chosen once; young ones are
+// exact. The deviation depends on their share among samples of about that distance.
 func (t *timed) deviation(distance float64) float64 {
 	bin := profile.DistanceBin(uint64(distance))
 	ends, old := t.ends[bin], t.oldEnds[bin]

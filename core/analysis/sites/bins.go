@@ -8,14 +8,14 @@ import (
 )
 
 // bins counts distances in the bins of profile.SiteBin, and cold accesses in one more, for many
-// lists. A list has groups of eight bins, made when first needed, so that a million lists fit
-// into memory: most sites have few distances.
+// lists. A list has groups of eight bins, allocated on demand, so that a million lists fit into
+// memory: most sites have few distances.
 type bins struct {
 	groups []binGroups // by list
-	counts []uint64    // groups of eight; group 0 is no one's
+	counts []uint64    // groups of eight; group 0 is unused
 }
 
-// binGroups are the numbers of a list's groups in counts; 0: not made yet.
+// binGroups are the numbers of a list's groups in counts; 0: not allocated.
 type binGroups [binsOf8]uint32
 
 const (

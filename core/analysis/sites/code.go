@@ -17,7 +17,7 @@ type code struct {
 
 	slotOf []uint32                    // by number in the trace's tables; 0 for none yet
 	byPC   [trace.NumKinds]index.Table // slots of sites without a number
-	// slotAt finds slots of either, slowly.
+	// slotAt finds slots by site or PC, more slowly.
 	slotAt map[siteKey]uint32
 }
 
@@ -33,16 +33,16 @@ type siteKey struct {
 type site struct {
 	siteKey
 	bytes  uint32        // of each reference of a site without a number; 0: they differ
-	hint   hint          // what the code says of the object
-	before *profile.Site // what an earlier part of the run told of it; nil: nothing
-	file   string        // as the latest part named it
-	base   strideCounts  // of earlier parts, less the first references of threads that go on
+	hint   hint          // the code's information on the object
+	before *profile.Site // its site in an earlier part of the run; nil: none
+	file   string        // its name in the latest part
+	base   strideCounts  // of earlier parts, less the first references of threads that continue
 }
 
-// hint is what the code says of the object that a site refers to.
+// hint is the code's information on the object that a site refers to.
 type hint struct {
 	local    bool // it is the local variable of that name
-	global   bool // it is a global variable of that name, if the address tells none
+	global   bool // it is a global variable of that name, if the address shows none
 	function string
 	name     string
 }
@@ -216,10 +216,10 @@ func (c *code) moduleAt(pc trace.Addr) *trace.Module {
 
 type strideCounts = [profile.NumStrides]uint64
 
-// stride is where a site is in its walk, in one thread.
+// stride is the state of a site's walk, in one thread.
 type stride struct {
 	last   trace.Addr // of its last reference
-	step   uint64     // from the one before to it; 0 behind a first reference, whose next one is then no constant stride but a zero one
+	step   uint64     // from the previous one to it; 0 after a first reference, whose next stride is then not constant but zero
 	counts strideCounts
 }
 
@@ -236,8 +236,8 @@ func (s *stride) add(addr trace.Addr, bytes uint32) {
 	s.last, s.step = addr, step
 }
 
-// strideClass returns the class of a reference that is step off the one before, which was
-// before off its own.
+// strideClass returns the class of a reference at distance step from the previous one, which was at
+// distance before from its own predecessor.
 func strideClass(step, before uint64, bytes uint32) profile.Stride {
 	size := uint64(max(bytes, 1))
 	class := profile.IrregularStride
@@ -255,7 +255,7 @@ func strideClass(step, before uint64, bytes uint32) profile.Stride {
 
 type strides struct {
 	list   []walks // ascending by thread
-	latest int     // the thread of the time before
+	latest int     // the previous thread
 }
 
 type walks struct {

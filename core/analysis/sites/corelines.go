@@ -11,16 +11,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// privateLines measures utilisation in private caches: each core has lines and caches of its
-// own, from which other cores' stores take lines. Segments do not know the caches of earlier
-// ones, so runs that are appended to do not measure it.
+// privateLines measures utilisation in private caches: each core has lines and caches of its own,
+// in which other cores' stores invalidate lines. Segments do not know the caches of earlier
+// segments, so runs that can be appended to do not measure it.
 type privateLines struct {
 	options Options
 	cores   []*lines              // by core
 	used    []profile.Utilisation // of all cores, by pair and capacity
 
 	at      index.Table
-	holders []uint64 // by number of a line: the cores that accessed it since the last store, and others perhaps
+	holders []uint64 // by number of a line: the cores that accessed it since the last store, and perhaps others
 }
 
 // measuresPrivate reports whether utilisation is measured in private caches.
@@ -126,12 +126,11 @@ func (p *privateLines) ended() []profile.Utilisation {
 
 // private codes, of each core, the list of its lines, ascending, each
 //
-//	uv line − the one before; for each capacity: uv site · uv object, that fetched it · mask
-//	of the bytes used
+//	uv line − the previous one; for each capacity: uv site · uv object, that fetched it · mask of the bytes used
 //
-// and for each capacity with sets the list of lines in them, by their place in the list,
-// each set from the line that was used least recently. A stay in a cache that continues is
-// no longer counted as ended while reading.
+// and for each capacity with sets the list of lines in them, by their position in the list, each
+// set from its least recently used line. A stay in a cache that continues is no longer counted as
+// ended while reading.
 func (f *form) private(p *privateLines) {
 	cores := len(p.cores)
 	codec.Below(f.Coder, &cores, profile.MaxCores+1)

@@ -15,7 +15,7 @@ type cores struct {
 
 	private *privateLines // nil if nothing is measured of private caches
 
-	firsts []uint32 // pairs of each core's first touches of lines so far, where mergeable
+	firsts []uint32 // pairs of each core's first touches of lines so far, if mergeable
 	// absent: an older program, which did not count this, analysed a part of the run.
 	absent bool
 }
@@ -177,9 +177,9 @@ func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, c
 	}
 }
 
-// Joins reports whether a segment with references of these threads can be appended. It cannot
-// if utilisation is measured in private caches of several cores: stores of a segment take lines
-// from caches that it does not know.
+// Joins reports whether a segment with references of these threads can be appended. It cannot if
+// utilisation is measured in private caches of several cores: stores of a segment invalidate lines
+// in caches that it does not know.
 func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	seen := map[uint32]bool{}
 	for i := range a.threads.list {

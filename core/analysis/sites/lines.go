@@ -11,15 +11,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lines notes of each line which site touched it last and, for each of some LRU caches, its stay
+// lines records for each line which site touched it last and, for each of some LRU caches, its stay
 // there: the pair that fetched it and the bytes used since. A stay begins with an access that
-// misses, and ends with the next one or with the trace. Where the cache is fully associative,
+// misses, and ends with the next miss or with the trace. If the cache is fully associative,
 // accesses at a distance of its capacity or more miss; sets are simulated.
 type lines struct {
 	shift      uint
 	words      int // 64-bit words of a mask of a line's bytes
 	capacities []uint64
-	sets       []sets // by capacity; empty where it is fully associative
+	sets       []sets // by capacity; empty if it is fully associative
 	previous   bool
 	mergeable  bool
 
@@ -29,7 +29,7 @@ type lines struct {
 
 	stays []stay   // by number and capacity
 	masks []uint64 // of these, words each
-	// What a line's first stay had used when it ended, to join it to the last stay of the
+	// The bytes that a line's first stay had used when it ended, to join it to the last stay of the
 	// segment before; zero while it continues. Kept if mergeable.
 	firsts []uint64
 
@@ -60,8 +60,8 @@ func newLines(o Options) *lines {
 	return l
 }
 
-// sets are the lines in a set-associative LRU cache: of each set, the numbers of lines + 1,
-// most recently used first, 0 for none. Pages are made when first needed.
+// sets are the lines in a set-associative LRU cache: for each set, the numbers of lines + 1, most
+// recently used first, 0 for none. Pages are allocated on demand.
 type sets struct {
 	number uint64
 	ways   int

@@ -11,14 +11,14 @@ import (
 
 // memory maps addresses to data objects.
 //
-// A block is a run of addresses of one object: a variable, a block of the heap, or a gap
-// between those. Sites remember the block of their last reference and look here only when they
-// leave it, or when it is gone: then it has no bytes. The number of a block that is gone is
-// reused for the same object only, so that what a site remembers of it stays true.
+// A block is a run of addresses of one object: a variable, a block of the heap, or a gap between
+// those. Sites remember the block of their last reference and search only when they leave it, or
+// when it was removed: then it has no bytes. The number of a removed block is reused for the same
+// object only, so that a remembered block stays valid.
 type memory struct {
 	blocks   []block
 	objectOf []uint32 // by block
-	placed   ordered  // blocks that are there, but gaps
+	placed   ordered  // present blocks, without gaps
 	gaps     ordered
 	recent   [recentBlocks]uint32 // blocks found lately, by address
 	granules granules
@@ -26,7 +26,7 @@ type memory struct {
 	objects []object
 	number  map[objectKey]uint32
 
-	globals, threads int      // of the program, that were taken in
+	globals, threads int      // of the program, that were added
 	stacks           []extent // of threads
 }
 
@@ -46,9 +46,9 @@ type objectKey struct {
 type object struct {
 	objectKey
 	blocks, bytes uint64              // allocated
-	free          []uint32            // numbers of blocks that are gone
-	before        *profile.DataObject // what an earlier part of the run told of it; nil: nothing
-	file          string              // as the latest part named it
+	free          []uint32            // numbers of removed blocks
+	before        *profile.DataObject // its object in an earlier part of the run; nil: none
+	file          string              // its name in the latest part
 }
 
 const (
@@ -85,7 +85,7 @@ func (m *memory) local(function, name string) uint32 {
 	return m.object(objectKey{profile.StackObject, profile.NoSite, function, name})
 }
 
-// learn adds the variables and stacks that the trace has told of since.
+// learn adds the variables and stacks that the trace has declared since.
 func (m *memory) learn(p *trace.Program) {
 	if m.globals == len(p.Objects) && m.threads == len(p.Threads) {
 		return
@@ -98,7 +98,7 @@ func (m *memory) learn(p *trace.Program) {
 	for _, t := range p.Threads[m.threads:] {
 		if t.StackLow < t.StackHigh {
 			m.stacks = append(m.stacks, extent{t.StackLow, t.StackHigh})
-			m.closeGaps() // which were taken for what is in no stack
+			m.closeGaps() // which counted as outside of all stacks
 		}
 	}
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
@@ -146,7 +146,7 @@ func (m *memory) holds(n uint32, addr trace.Addr) bool {
 	return addr-m.blocks[n].from < m.blocks[n].bytes
 }
 
-// gap makes a block of the free addresses around one, between two blocks.
+// gap makes a block of the free addresses around an address, between two blocks.
 func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
 	free := extent{0, math.MaxUint64}
 	if below != noBlock {
@@ -172,7 +172,7 @@ func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
 	return n
 }
 
-// newBlock makes a block of an object, reusing the number of one that is gone.
+// newBlock returns a block of an object, and reuses the number of a removed one.
 func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
 	o := &m.objects[of]
 	if last := len(o.free) - 1; last >= 0 {
@@ -205,8 +205,8 @@ func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	m.place(of, addr, bytes)
 }
 
-// place places a block instead of what was there, whose release was not told. Declared
-// variables stay.
+// place places a block, and removes earlier blocks there whose release is not in the trace.
+// Declared variables stay.
 func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return
@@ -344,22 +344,22 @@ func (o *ordered) remove(addr trace.Addr) {
 	}
 }
 
-// granules cache the objects of words of 8 bytes in small blocks. Walks along lists and trees go
-// to another block with every reference, where a search among all blocks would wait for memory
-// a dozen times. A word is noted if it lies in one block as a whole, and forgotten with it.
+// granules cache the objects of words of 8 bytes in small blocks. Walks along lists and trees refer
+// to another block with every reference, and a search among all blocks would wait for memory a
+// dozen times. A word is cached if it lies completely in one block, and removed with it.
 type granules struct {
 	at    index.Table // pages by number
 	pages []granulePage
 }
 
-type granulePage [pageGranules]uint16 // objects; 0: not noted
+type granulePage [pageGranules]uint16 // objects; 0: not cached
 
 const (
 	granuleBits  = 3
 	pageBits     = 12
 	pageGranules = 1 << (pageBits - granuleBits)
 	smallBlock   = 1 << pageBits // blocks of fewer bytes are small
-	mostObjects  = 1 << 16       // with higher numbers are not noted
+	mostObjects  = 1 << 16       // higher numbers are not cached
 )
 
 // object returns the object of an address, or noObject if none is noted.

@@ -12,7 +12,7 @@ import (
 // Result implements analysis.Analysis.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || len(a.code.list) == 1 {
-		return // no references, or none that tell
+		return // no references, or no information on sites
 	}
 	a.learn()
 	a.code.nameFiles()
@@ -38,7 +38,7 @@ type summary struct {
 
 	order  []uint32 // slots, as the profile lists them
 	codeAt []uint32 // by slot: 1 + its index in the profile
-	dataAt []uint32 // by object, the same; 0 for the rest where it is the only one
+	dataAt []uint32 // by object, the same; 0 for the rest if it is the only one
 }
 
 type beforeCount struct {
@@ -187,8 +187,8 @@ func (m *memory) describe(n uint32, c *code) profile.DataObject {
 	return out
 }
 
-// objectFile returns the file of an allocation or a global variable. Without a program, it is
-// what an earlier part of the run named.
+// objectFile returns the file of an allocation or a global variable. Without a program, it is the
+// name in an earlier part of the run.
 func (c *code) objectFile(o *object) string {
 	switch p := c.program; {
 	case p == nil:
@@ -206,7 +206,7 @@ type places struct {
 	slots, objects []uint32 // of the latest profile that was loaded: by index in it
 }
 
-// Locate makes the analysis find where the block of each reference begins, or not: see
+// Locate switches on or off whether the analysis finds the beginning of each reference's block: see
 // [Analysis.Rows].
 func (a *Analysis) Locate(begins bool) {
 	if !begins {
@@ -216,8 +216,8 @@ func (a *Analysis) Locate(begins bool) {
 	}
 }
 
-// Rows returns the pairs of the latest batch's references, and where their blocks of memory
-// begin: 0 outside of blocks. Both are nil if the trace tells no sites.
+// Rows returns the pairs of the latest batch's references, and the beginnings of their blocks of
+// memory: 0 outside of blocks. Both are nil if the trace has no sites.
 func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
 	if a.absent {
 		return nil, nil

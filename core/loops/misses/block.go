@@ -21,7 +21,7 @@ type block struct {
 	nodes   int    // in the tree below, with this one
 	leaves  []leaf // references below
 	drifts  []leaf // leaves that move from one iteration to the next
-	classes []int  // by leaf: equal for those that move alike in one array
+	classes []int  // by leaf: equal for leaves that move alike in one array
 	slow    bool   // several iterations may pass before any leaf leaves its lines
 	flat    bool   // all items are leaves
 	wilds   bool   // some leaf below is wild
@@ -29,7 +29,7 @@ type block struct {
 	events  bool   // no leaf below is a reference
 	changes bool   // some trip count below changes, in any loop
 
-	skip, patience int // runs in which repetitions are not looked for, after some in vain
+	skip, patience int // runs in which repetitions are not searched, after some futile searches
 }
 
 type item struct {
@@ -42,14 +42,14 @@ type item struct {
 // leaf is a reference within a loop.
 type leaf struct {
 	ref   int
-	param int // of its address, in the body's
+	param int // of its address, in the body's parameters
 	bytes uint64
 	wild  bool
 	step  uint64 // from one iteration of the loop to the next
 	grain uint64 // a power of two, at most a line, modulo which its addresses in one iteration are equal
 }
 
-// blocks makes blocks of shapes when they are needed.
+// blocks creates the blocks of shapes on demand.
 type blocks struct {
 	lineBytes uint64
 	refs      []loops.Reference
@@ -128,7 +128,7 @@ func (bs *blocks) make(n loops.Node) *block {
 	return b
 }
 
-// barren reports that a loop makes no reference because the loops below never run.
+// barren reports whether a loop makes no reference because the loops below never run.
 func (b *block) barren(cur []uint64) bool {
 	return !b.flat && !b.changes && !b.wilds && b.amount(cur) == 0
 }
@@ -183,7 +183,7 @@ func (b *block) tripsStep(steps []uint64) bool {
 	return slices.ContainsFunc(b.items, func(it item) bool { return it.tripsStep(steps[1+it.at : 1+it.at+it.n]) })
 }
 
-// linger returns how many iterations, at most most, touch the same lines in the same
+// linger returns the number of iterations, at most most, that touch the same lines in the same
 // order as the iteration with these parameters.
 func (b *block) linger(cur []uint64, most uint64) uint64 {
 	for i := range b.drifts {
@@ -211,7 +211,7 @@ func (s *span) join(o span) {
 	s.first, s.last = min(s.first, o.first), max(s.last, o.last)
 }
 
-// sweep extends a span to all that it passes over in steps; ok is false if it would leave the
+// sweep extends a span by the bytes that it passes over in steps; ok is false if it would leave the
 // address space.
 func (s *span) sweep(step, steps uint64) (ok bool) {
 	if step == 0 || steps == 0 {
@@ -234,10 +234,10 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 	return s.last >= far
 }
 
-// hullOf sets, for each reference below a node with these parameters, a span of bytes that
-// contains all that it touches. ok is false if some would leave the address space.
+// hullOf sets, for each reference below a node with these parameters, a span of bytes that contains
+// all bytes that it touches. ok is false if some would leave the address space.
 //
-// For a loop with equal iterations, it is the span of the first iteration, swept. Where trip counts
+// For a loop with equal iterations, it is the span of the first iteration, swept. If trip counts
 // below vary, it is the union of the spans of the first and the last iteration: how far an inner
 // loop reaches, if it runs at least once, is a convex function of the iteration.
 func (b *block) hullOf(p []uint64, out []span) (ok bool) {

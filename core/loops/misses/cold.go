@@ -10,15 +10,15 @@ import (
 // firsts counts first touches of lines: cold misses. Its cost depends on the untouched lines, not
 // on the accesses:
 //
-//   - A loop whose references lie where every line was touched is skipped.
+//   - A loop whose references are where every line was touched is skipped.
 //   - References whose lines cannot meet are independent; each group of those that can meet is followed
 //     by itself.
 //   - The lines of a single reference are marked run by run. The same holds for several references that
 //     are at the same places of the same loops; the first in the body touches the lines.
 //   - Others are followed iteration by iteration, as far as they leave their lines.
 //
-// An engine without a cache runs what is outside of loops, and loops with wild references; its misses are the
-// first touches.
+// An engine without a cache runs references outside of loops, and loops with wild references; its misses are
+// the first touches.
 type firsts struct {
 	*engine
 	marks *marks
@@ -126,7 +126,7 @@ func (f *firsts) touched(of []int, hulls []span) bool {
 // iterate follows leaves iteration by iteration.
 func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
-	var open trace.Line // was untouched when last looked at
+	var open trace.Line // was untouched at the last check
 	known := false
 	for i := uint64(0); i < p[0] && !f.ended(); {
 		f.body(b, cur, at, of)
@@ -218,14 +218,14 @@ func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
 	return f.markBox(start, first)
 }
 
-// place is where a leaf is.
+// place is the position of a leaf.
 type place struct {
 	addr, bytes uint64
 	node        int
 }
 
-// placeOf returns where leaf l of a loop is in its first iteration, and appends the dimensions in
-// which it moves to dims.
+// placeOf returns the position of leaf l of a loop in its first iteration, and appends the
+// dimensions in which it moves to dims.
 func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok bool) {
 	if b.varies || int64(p[0]) < 1 {
 		return place{}, false

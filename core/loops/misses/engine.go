@@ -96,7 +96,7 @@ func (e *engine) run() {
 	e.done += made
 }
 
-// mostAtOnce is how many top-level nodes are run between two questions.
+// mostAtOnce is the number of top-level nodes that run between two questions.
 const mostAtOnce = 1 << 12
 
 // top runs a top-level loop that is counted node by node, with its counters from at on.
@@ -218,7 +218,7 @@ func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	}
 }
 
-// weigh sets how many accesses each of the following stands for.
+// weigh sets how many accesses each of the following accesses stands for.
 func (e *engine) weigh(weight uint64) {
 	if weight != e.weight {
 		e.flush()
@@ -383,7 +383,7 @@ func (e *engine) stretchFew(b *block, cur []uint64, iterations uint64, at int) {
 	e.spend(int(made))
 }
 
-// advance changes parameters as so many iterations do.
+// advance changes parameters by this number of iterations.
 func advance(cur, steps []uint64, iterations uint64) {
 	for i, step := range steps {
 		cur[i] += step * iterations
@@ -402,7 +402,7 @@ func (e *engine) body(b *block, cur []uint64, at int) {
 	}
 }
 
-// amount estimates how many references an iteration of a loop makes.
+// amount estimates the number of references of an iteration of a loop.
 func (b *block) amount(cur []uint64) (n float64) {
 	for i := range b.items {
 		it := &b.items[i]

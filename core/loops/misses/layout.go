@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// layout is what is known of a tree before it runs, for one line size.
+// layout contains the facts of a tree before it runs, for one line size.
 type layout struct {
 	tree   *loops.Tree
 	blocks *blocks
@@ -34,8 +34,8 @@ type top struct {
 	start int32 // number of its first counter
 }
 
-// form says how to run a top-level node. Trees of irregular traces have millions of short loops
-// there, which have a fast path.
+// form says how to run a top-level node. Trees of irregular traces have millions of short top-level
+// loops, which have a fast path.
 type form struct {
 	kind  kind
 	first int32 // in flats
@@ -67,7 +67,7 @@ const (
 	mostTop   = 1 << 18 // top-level nodes, above which short loops are counted by reference
 	shortLoop = 64      // the most references that a short loop makes
 	farStep   = 1 << 56 // the least large step: shortLoop smaller ones are less than 2^64 bytes
-	someUses  = 16      // of so many nodes, where there are many, one has its uses counted
+	someUses  = 16      // if there are many nodes, the uses of one in this number are counted
 )
 
 func newLayout(t *loops.Tree, lineBytes uint64) *layout {
@@ -249,7 +249,7 @@ func (e *extents) join(ref uint32, s span, times uint64) {
 	e.uses[ref] += times
 }
 
-// reach is join without uses. It avoids stores, because most spans lie within what is known.
+// reach is join without uses. It avoids stores, because most spans are within the known extents.
 func (e *extents) reach(ref uint32, s span) {
 	all := &e.spans[ref]
 	if s.first < all.first {

@@ -86,7 +86,7 @@ type Cache struct {
 	Ways      uint64 // lines in a set
 }
 
-// Lines returns how many lines the cache holds.
+// Lines returns the number of lines in the cache.
 func (c Cache) Lines() uint64 { return c.Sets * c.Ways }
 
 // mostLines is the size of the largest cache.
@@ -150,11 +150,11 @@ type Result struct {
 	Kinds bool
 	Total Counts
 	// Nodes are the counts of the top-level loops and of all nodes in them, in pre-order. The
-	// counts of a loop are the sums of its items. Top-level leaves are not among them; nor are
+	// counts of a loop are the sums of its items. Top-level leaves are not included; nor are
 	// top-level loops over at most 64 references in a tree of more than 2^18 top-level nodes.
 	Nodes []Counts
-	// Loose are the counts of everything that is not in Nodes, by reference
-	// ([loops.Tree.References]). ShortLoops reports that short top-level loops are included.
+	// Loose are the counts of everything outside of Nodes, by reference ([loops.Tree.References]).
+	// ShortLoops reports that short top-level loops are included.
 	Loose      []Counts
 	ShortLoops bool
 	// Refs are the counts of all leaves, by reference.
@@ -197,7 +197,7 @@ func (r *Result) Tops() iter.Seq2[int, int] {
 	}
 }
 
-// Array is the lines that references touch whose lines overlap.
+// Array is a set of lines touched by references whose lines overlap.
 type Array struct {
 	First, Last trace.Line
 	References  []int // numbers
@@ -216,7 +216,7 @@ const pauseEvery = 1 << 17
 
 // pauses asks from time to time whether to continue.
 type pauses struct {
-	ask  func() bool // nil: nobody is asked
+	ask  func() bool // nil: never asks
 	left int         // accesses until the next question
 	over bool
 }
@@ -264,8 +264,8 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// FirstAsking is [CountAsking] for a cache that keeps all lines, but leaves accesses out. If the tree touches
-// more lines than c has or half a billion, it is CountAsking.
+// FirstAsking is [CountAsking] for a cache that keeps all lines, but does not count accesses. If the tree
+// touches more lines than c has or half a billion, it is CountAsking.
 func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -335,7 +335,7 @@ func prepare(t *loops.Tree, c Cache) (*engine, error) {
 	return e, nil
 }
 
-// result makes a result of the counts. full are the counts of the fully associative cache, and
+// result converts the counts to a result. full are the counts of the fully associative cache, and
 // cold the first touches of each node, then of each reference at the top; without cold, the kinds
 // of misses are left out.
 func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {

@@ -18,7 +18,7 @@ type series struct {
 	jumps uint64 // of the engine, before the block
 
 	first  uint64     // iteration of the first block
-	marks  []mark     // before each block, and behind the last
+	marks  []mark     // before each block, and after the last
 	states [][]uint64 // of the cache, at each mark
 	totals [][]uint64 // of the tally, at each mark
 	order  order
@@ -27,7 +27,7 @@ type series struct {
 // mark is a position in a transcript.
 type mark struct{ lines, notes, times, cuts int }
 
-// transcript records what a loop did, as far as it depends on where lines are.
+// transcript records the actions of a loop that depend on the positions of lines.
 type transcript struct {
 	record
 	open   int  // series that write
@@ -37,7 +37,7 @@ type transcript struct {
 // record is a transcript or its end.
 type record struct {
 	lines []trace.Line // accesses that were made, with states between them
-	cuts  []int        // where states begin: what is in the cache later is in them or comes behind
+	cuts  []int        // where states begin: lines that enter the cache later are in them or follow
 	notes []uint64     // decisions
 	times []uint64     // numbers of periods that were jumped over
 }
@@ -52,7 +52,7 @@ func (t *transcript) truncate(to mark) {
 	t.lines, t.notes, t.times, t.cuts = t.lines[:to.lines], t.notes[:to.notes], t.times[:to.times], t.cuts[:to.cuts]
 }
 
-// since overwrites r with a copy of what was recorded since a mark.
+// since overwrites r with a copy of the records since a mark.
 func (r *record) since(t *transcript, from mark) {
 	r.lines = append(r.lines[:0], t.lines[from.lines:]...)
 	r.notes = append(r.notes[:0], t.notes[from.notes:]...)
@@ -73,7 +73,7 @@ func (t *transcript) append(r *record) {
 	t.times = append(t.times, r.times...)
 }
 
-// close ends the record of a series, which nobody else reads.
+// close ends the record of a series, which nothing else reads.
 func (t *transcript) close() {
 	if t.open--; t.open == 0 {
 		t.truncate(mark{})
@@ -97,9 +97,9 @@ func (b *block) depth() (depth int) {
 	return depth
 }
 
-// blockSize returns after how many iterations every reference is at the same place of a line
-// and of the same set, and inner trip counts have changed by whole periods of theirs. It returns
-// 0 if that is more than most.
+// blockSize returns the number of iterations after which every reference is at the same place of a
+// line and of the same set, and inner trip counts have changed by whole periods. It returns 0 if
+// that is more than most.
 func (e *engine) blockSize(b *block, most uint64) uint64 {
 	n := uint64(1)
 	unit := e.sets << e.shift
@@ -226,7 +226,7 @@ func (s *series) repeats(e *engine, n int) bool {
 		inProgression(e.times[before.times:a.times], e.times[a.times:b.times], e.times[b.times:c.times], 1)
 }
 
-// farthest bounds by how much lines move in a block.
+// farthest bounds the moves of lines in a block.
 const farthest = 1 << 40
 
 // inProgression reports whether values grow by the same from a to b as from b to c, by a
@@ -247,8 +247,8 @@ func inProgression(a, b, c []uint64, sets uint64) bool {
 	return true
 }
 
-// jump runs the last block that there is room for, or an earlier one, from the state
-// that it would find. If that block is like the first ones, so are all blocks between.
+// jump runs the last block that fits, or an earlier one, from the state that it would find. If that
+// block is like the first ones, so are all blocks between.
 func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int) (iterations uint64) {
 	n := s.need // blocks that were run
 	last := (trips - s.first) / s.block
@@ -266,7 +266,7 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	}
 	end := e.here()
 	start := slices.Clone(cur)
-	var behind []uint64 // the state behind the block number good
+	var behind []uint64 // the state after the block number good
 	var best record     // of that block
 	try, all := bad-1, bad-1
 	for tries := 0; tries < mostTries && good+1 < bad && !e.over; tries++ {
@@ -322,7 +322,7 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	return iterations
 }
 
-// writeState records which lines the cache holds, in case other lines come to coincide with them.
+// writeState records the lines in the cache, in case other lines come to coincide with them.
 func (e *engine) writeState() {
 	if e.open > 0 {
 		e.cuts = append(e.cuts, len(e.lines))
@@ -342,9 +342,9 @@ func (s *series) stateBefore(block uint64) []uint64 {
 	return state
 }
 
-// alike reports whether the block that was run as number last, from 1, is like the first: the
-// same decisions, jumps in progression, the state behind it in progression, and counts as the
-// polynomials predict.
+// alike reports whether the block that was run as number last, from 1, is like the first: the same
+// decisions, jumps in progression, the state after it in progression, and counts as the polynomials
+// predict.
 func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool {
 	m0, m1, m2 := s.marks[0], s.marks[1], s.marks[2]
 	if e.broken || !slices.Equal(e.notes[m0.notes:m1.notes], e.notes[end.notes:]) {
@@ -394,8 +394,8 @@ func (s *series) ordered(e *engine, last uint64) bool {
 	return true
 }
 
-// reaches reports whether the progression from a to b comes to c in so many steps, and
-// stays among the lines that there are.
+// reaches reports whether the progression from a to b reaches c in this number of steps, and stays
+// among the existing lines.
 func reaches(a, b, c []uint64, steps uint64) bool {
 	if len(a) != len(b) || len(a) != len(c) {
 		return false
@@ -467,7 +467,7 @@ type pair struct{ from, to uint64 }
 
 const mostGroups = 16
 
-// kept reports whether lines that go from a to b in a step keep their order for so many
+// kept reports whether lines that move from a to b in a step keep their order for this number of
 // steps: equal lines stay equal, and none passes another.
 func (o *order) kept(a, b []uint64, steps uint64) bool {
 	o.groups = o.groups[:0]
@@ -502,7 +502,7 @@ func (o *order) kept(a, b []uint64, steps uint64) bool {
 	return true
 }
 
-// ascends is kept for lines that move differently and lie among one another.
+// ascends is kept for lines that move differently and are interleaved.
 func (o *order) ascends(a, b []uint64, steps uint64) bool {
 	o.used = o.used[:0]
 	for i, line := range a {

@@ -12,9 +12,9 @@ type access struct {
 	array uint32 // column of the line's array
 }
 
-// tally holds the counters of a run.
+// tally contains the counters of a run.
 type tally struct {
-	weight uint64 // how many equal accesses each access stands for
+	weight uint64 // number of equal accesses that each access stands for
 	counts []hits
 	arrays *arrays
 	out    []uint64 // evictions: by the array of the new line, then of the evicted one
@@ -43,18 +43,18 @@ func (t *tally) load(from []uint64, at, nodes int) {
 // state is the content of a cache: LRU in each set.
 type state interface {
 	touch(all []access, t *tally) // makes and counts accesses
-	lines() int                   // the most lines that the cache holds
+	lines() int                   // the most lines that fit in the cache
 	save(to []uint64) []uint64    // appends the content to a list
-	load(from []uint64)           // sets the content to what was saved
-	// moved reports whether the cache holds what was saved, each line where m moved it.
+	load(from []uint64)           // sets the content to a saved state
+	// moved reports whether the cache contains the saved lines, each moved by m.
 	moved(from []uint64, m *motion) bool
-	move(m *motion, times uint64) // moves all lines by m, so many times
+	move(m *motion, times uint64) // moves all lines by m, several times
 }
 
 // none is no line.
 const none = ^uint64(0)
 
-// fewWays is how many ways are searched one by one.
+// fewWays is the most ways that are searched one by one.
 const fewWays = 16
 
 func newState(sets, ways uint64) state {
@@ -84,8 +84,8 @@ func (x *index) set(line trace.Line) uint64 {
 	return line % x.sets
 }
 
-// frames is a cache of few ways: the lines of each set in the order of their use, most
-// recent first, none last.
+// frames is a cache of few ways: the lines of each set in the order of their use, most recent
+// first; empty frames last.
 type frames struct {
 	index
 	ways  int
@@ -400,7 +400,7 @@ func (k *stack) settle() {
 	}
 }
 
-// moved reports whether the stack holds what was saved, moved by m; the oldest line first.
+// moved reports whether the stack contains the saved lines, moved by m; the oldest line first.
 func (k *stack) moved(from []uint64, m *motion) bool {
 	i := 0
 	for at := k.tail; at < k.next; at++ {

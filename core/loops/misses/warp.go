@@ -9,24 +9,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// plan looks for repetitions in one run of a loop.
+// plan searches for repetitions in one run of a loop.
 type plan struct {
-	next   uint64 // the iteration before which to look
-	on     bool   // there is something to look for
+	next   uint64 // the iteration before which to search
+	on     bool   // there is something to search for
 	jumped bool   // it was found, once
 
-	period uint64 // of iterations, after which lines and sets are hit in the same way
-	first  uint64 // the iteration of which the regions begin
+	period uint64 // iterations after which references hit lines and sets in the same way
+	first  uint64 // the first iteration of the regions
 	end    uint64 // before which no two regions collide
 	vain   int    // comparisons that found a difference
-	fine   int    // 1: states were equal some periods apart, and one period is tried; 2: in vain
+	fine   int    // 1: states were equal some periods apart, and one period is tried; 2: without success
 
 	motion motion // in a period
 	over   motion // between checkpoints
 
 	saved  bool     // there is a checkpoint
 	at     uint64   // iteration of the checkpoint
-	done   uint64   // accesses made until then
+	done   uint64   // accesses made before it
 	state  []uint64 // of the cache
 	totals []uint64 // of the tally
 	now    []uint64 // the same at the end of a period
@@ -35,17 +35,17 @@ type plan struct {
 	sorted []region
 }
 
-// region is a range of lines that move alike from iteration to iteration.
+// region is a range of lines that move in the same way from iteration to iteration.
 type region struct {
 	span
-	class int    // equal of regions of one array that move alike
+	class int    // equal for regions of one array that move alike
 	shift uint64 // lines, modulo 2^64
 }
 
-// motion says how lines move: those of regions do, others stay.
+// motion describes how lines move: lines of regions do, others stay.
 type motion struct {
 	regions []region // ascending, disjoint
-	turn    uint64   // by how many sets
+	turn    uint64   // number of sets
 }
 
 // search returns the number of the first region that does not end before a line.
@@ -70,8 +70,8 @@ func (m *motion) find(line trace.Line) *region {
 	return nil
 }
 
-// brings reports whether a line moves to where another one is. It has to stay in a region of its
-// class: beyond, other references would hit it.
+// brings reports whether a line moves to the place of another one. It has to stay in a region of
+// its class: beyond, other references would hit it.
 func (m *motion) brings(before, now trace.Line) bool {
 	if before == none || now == none {
 		return before == now
@@ -87,7 +87,7 @@ func (m *motion) brings(before, now trace.Line) bool {
 	return to != nil && to.class == r.class
 }
 
-// after returns where a line is after it moved so many times.
+// after returns the place of a line after this number of moves.
 func (m *motion) after(line trace.Line, times uint64) trace.Line {
 	if line == none {
 		return none
@@ -150,7 +150,8 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	return w.period <= trips/2
 }
 
-// turnOf returns by how many sets a reference moves in a period, in which it moves by whole lines.
+// turnOf returns the number of sets by which a reference moves in a period, in which it moves by
+// whole lines.
 func (e *engine) turnOf(step, period uint64) uint64 {
 	lines := uint64(int64(step*period) >> e.shift)
 	if int64(lines) < 0 {
@@ -161,7 +162,7 @@ func (e *engine) turnOf(step, period uint64) uint64 {
 
 func lcm(a, b uint64) uint64 { return a / loops.GCD(a, b) * b }
 
-// from finds the regions of the iterations from i on, as far as they do not collide.
+// from finds the regions of the iterations from i on, until they collide.
 func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.saved, w.vain, w.fine = false, 0, 0
 	w.first = i
@@ -199,8 +200,8 @@ func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.next = i + w.period
 }
 
-// disjoint finds the regions of the next n iterations. It reports whether no two that move
-// differently collide.
+// disjoint finds the regions of the next n iterations. It reports whether regions that move
+// differently stay disjoint.
 func (w *plan) disjoint(e *engine, b *block, n uint64) bool {
 	w.sorted = w.sorted[:0]
 	for i := range b.leaves {
@@ -242,8 +243,8 @@ func (e *engine) classify(b *block) {
 }
 
 // look compares the state before iteration i with the checkpoint, and makes another checkpoint. If
-// the cache is as it was, moved, it jumps over as many periods as there are, and returns the
-// number of iterations.
+// the caches are equal up to moves, it jumps over all remaining periods, and returns the number of
+// iterations.
 func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
 	if !w.on {
 		w.next = never
@@ -303,7 +304,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		return 0
 	}
 	if e.varying > 0 && apart > w.period && w.fine == 0 {
-		// What is left over is the same for trip counts that differ by whole periods.
+		// The remainder is the same for trip counts that differ by whole periods.
 		w.fine = 1
 		return 0
 	}
@@ -322,7 +323,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 	return times * apart
 }
 
-// write notes what the jump depends on: the regions of references and lines.
+// write records the facts on which the jump depends: the regions of references and lines.
 func (w *plan) write(e *engine, i, apart uint64, at int) {
 	e.note(uint64(at), i, apart, (w.end-i)%apart, w.over.turn, uint64(len(w.over.regions)))
 	e.times = append(e.times, (w.end-i)/apart, w.end)
@@ -356,7 +357,7 @@ func (w *plan) save(e *engine, b *block, i uint64, at int) {
 	w.totals = e.tally.save(w.totals[:0], at, b.nodes)
 }
 
-// finish notes whether looking was worth it.
+// finish records whether the search was worth it.
 func (w *plan) finish(b *block) {
 	switch {
 	case w.jumped:
