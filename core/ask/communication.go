@@ -15,7 +15,7 @@ import (
 
 var granularities = []string{"word", "line", "page"}
 
-// communication prints what threads write and other threads use.
+// communication prints the values that threads write and other threads use.
 var _ = Add(&Verb{
 	Name:    "communication",
 	Title:   "Data that move between threads; false sharing",
@@ -86,7 +86,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 	return nil
 }
 
-// noCommunication says why there is no communication.
+// noCommunication explains why there is no communication.
 func (r *Run) noCommunication() error {
 	switch p := r.Profile; {
 	case p.Totals.AllReferences() == 0:
@@ -121,7 +121,7 @@ func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (d
 // fewPairs is the number of pairs of source locations for people without --top.
 const fewPairs = 10
 
-// flowTables returns the tables of the answer, except that of --cache.
+// flowTables returns the tables of the answer, except the table of --cache.
 func flowTables(q Question, c *answers.Communication) []report.Table {
 	granule := c.Granule([...]uint32{profile.WordBytes, c.LineBytes(), profile.PageBytes}[slices.Index(granularities, q.Text("granularity"))])
 	top := int(min(q.Number("top"), math.MaxInt))
@@ -154,13 +154,13 @@ func flowTables(q Question, c *answers.Communication) []report.Table {
 		return []report.Table{c.Traffic(), c.Flows(granule), c.Sites(top, true), c.FalseSharing(), c.Objects(true), c.Owners(), c.Windows()}
 	}
 	falsely, rest := falseSharing(q, c), []report.Table{c.Matrix(granule), c.Sites(top, false), c.Objects(false)}
-	if len(falsely.Rows) > 0 { // what can be cured comes first
+	if len(falsely.Rows) > 0 { // problems with a fix come first
 		return append([]report.Table{falsely, c.Traffic()}, rest...)
 	}
 	return append(append([]report.Table{c.Traffic()}, rest...), falsely)
 }
 
-// falseSharing returns the table of false sharing. For people, it says what to change, or that
+// falseSharing returns the table of false sharing. For people, it describes the fixes, or says that
 // there is none.
 func falseSharing(q Question, c *answers.Communication) report.Table {
 	t := c.FalseSharing()

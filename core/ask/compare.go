@@ -29,7 +29,7 @@ var Summary = &Verb{
 }
 
 // Compare asks two runs the same question and joins their answers table by table; on is the
-// question in the user's words. The tables of the document are still to be laid out. Errors
+// question in the user's words. The caller lays out the tables of the document. Errors
 // name the run.
 func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
 	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}
@@ -61,7 +61,7 @@ func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.C
 	return d, compared, nil
 }
 
-// named puts the name of the run before an error about the question, unless it is in it.
+// named prefixes an error about the question with the name of the run, unless it contains it.
 func (r *Run) named(err error) error {
 	if err == ErrStopped || strings.Contains(err.Error(), r.Name) {
 		return err

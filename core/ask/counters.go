@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// ByflFormat stands where a profile has its trace's format, for a result of Byfl.
+// ByflFormat is the format of a result of Byfl, in place of a trace format.
 const ByflFormat = "byfl"
 
-// counters tells what a program's instructions add up to.
+// counters sums a program's instructions.
 var _ = Add(&Verb{
 	Name:  "counters",
 	Title: "Operations, bytes, branches and calls",

@@ -89,7 +89,7 @@ var _ = Add(&Verb{
 	Compared: mostApart,
 })
 
-// mostApart says in which cache the miss ratios of two runs differ most.
+// mostApart names the cache in which the miss ratios of two runs differ most.
 func mostApart(runs [2]*Run, q Question) []report.Fact {
 	var curves [2]*profile.Curve
 	for i, r := range runs {
@@ -166,8 +166,8 @@ func shapes(t report.Table, brief bool) report.Table {
 // noDistances is for Verb.Missing.
 var noDistances = lacks(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile holds no stack distances")
 
-// withBeside returns the stack distances of the run, and of the one that it is compared
-// with, if there is one.
+// withBeside returns the stack distances of the run, and of the run that it is compared with, if
+// there is one.
 func (r *Run) withBeside(q Question, own *profile.Locality) ([]*profile.Locality, error) {
 	if r.Beside == nil {
 		return []*profile.Locality{own}, nil
@@ -197,7 +197,7 @@ func (r *Run) Locality(q Question) (*profile.Locality, error) {
 	return nil, &Error{option + holds + "; give one of them, or analyze the trace again with --lines"}
 }
 
-// footprint prints how many distinct lines a window of any length accesses.
+// footprint prints the number of distinct lines in a window of any length.
 var _ = Add(&Verb{
 	Name:    "footprint",
 	Title:   "Distinct lines in windows of any length",

@@ -139,7 +139,7 @@ func (q Question) Words() []string {
 	return words
 }
 
-// Words of a question besides its arguments.
+// Words of a question in addition to its arguments.
 const (
 	machine = "machine"
 	brief   = "brief"

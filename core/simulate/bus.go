@@ -12,7 +12,7 @@ type Protocol uint8
 
 // The protocols. Both invalidate on writes, and have the same misses.
 const (
-	MESI Protocol = iota // a line that no other cache had is exclusive: stores to it are silent
+	MESI Protocol = iota // a line that only one cache read is exclusive: its stores to it are silent
 	MSI                  // a line that was read is shared
 )
 
@@ -48,7 +48,7 @@ type bus struct {
 	shift   uint // lines of 1 << shift bytes are kept coherent: the largest of the members and the caches above
 	unit    uint // the same of the smallest lines
 	lines   lineTable
-	full    int // number of lines from which on lines that nobody has are forgotten
+	full    int // number of lines above which lines that no cache has are removed
 
 	// recent are stores of owners to modified lines. Another store needs no request.
 	recent [recentStores]recentStore
@@ -81,7 +81,7 @@ func (b *bus) recentOf(line trace.Line) *recentStore {
 // copies are the members with a line, as far as the bus knows: members evict lines silently.
 type copies struct {
 	holders  uint64 // a bit for each member that may have it
-	owner    int8   // the member that may write to it silently, or nobody
+	owner    int8   // the member that may write to it silently, or none
 	modified bool   // the owner wrote to it
 }
 
@@ -102,8 +102,8 @@ func (b *bus) join(l *level) {
 	b.members = append(b.members, l)
 }
 
-// tell passes an access within a line of the first level to the buses that it concerns, from
-// the nearest one.
+// tell passes an access within a line of the first level to the affected buses, from the nearest
+// one.
 func (c *core) tell(buses []int, addr trace.Addr, write bool) {
 	first, here, next := c.path[0], false, 0
 	start := addr >> first.shift << first.shift
@@ -118,7 +118,7 @@ func (c *core) tell(buses []int, addr trace.Addr, write bool) {
 	}
 }
 
-// holds reports whether all lines of a run of bytes are present.
+// holds reports whether all lines of a range of bytes are present.
 func (l *level) holds(addr trace.Addr, bytes uint64) bool {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		if present, _ := l.tags.look(line); !present {
@@ -188,8 +188,8 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 	return c
 }
 
-// before returns the state of a line that the bus does not know. The first core may have it,
-// from before the trace named threads.
+// before returns the state of a line that the bus does not know. The first core may have it, from
+// accesses before the trace named threads.
 func (b *bus) before(line trace.Line) copies {
 	first := b.members[0]
 	switch {
@@ -212,10 +212,10 @@ func (b *bus) has(m *level, line trace.Line) (present bool) {
 	return present
 }
 
-// leastKept is the least number of lines before unused ones are forgotten.
+// leastKept is the least number of lines before unused ones are removed.
 const leastKept = 1 << 12
 
-// prune forgets the lines that no member has, if these may be most lines.
+// prune removes the lines that no member has, if these may be most lines.
 func (b *bus) prune() {
 	if b.lines.used < b.full {
 		return
@@ -273,7 +273,7 @@ func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool)
 	return present, dirty
 }
 
-// writeBack writes back the dirty bytes of a run in a member and above, in as few pieces as
+// writeBack writes back the dirty bytes of a range in a member and above, in as few pieces as
 // possible, and marks them clean.
 func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
 	unit, run := uint64(1)<<b.unit, uint64(0) // run: dirty bytes before at
@@ -365,7 +365,7 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.at(line) = lineEntry{line + 1, c}
 }
 
-// keep removes the lines that are not to be kept, and resizes the table for as many more. It
+// keep removes the other lines, and resizes the table to have room for the same number again. It
 // allocates nothing if the size stays.
 func (t *lineTable) keep(is func(trace.Line, copies) bool) {
 	kept := t.kept[:0]

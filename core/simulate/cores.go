@@ -88,7 +88,7 @@ func checkShared(levels []hierarchy.Cache) error {
 	return nil
 }
 
-// setCores makes a core for each group of threads, in the order of their first threads.
+// setCores creates a core for each group of threads, in the order of their first threads.
 func (s *Simulator) setCores(groups [][]uint32) error {
 	sorted := make([][]uint32, len(groups))
 	for i, threads := range groups {
@@ -147,8 +147,8 @@ func (s *Simulator) use(c *core, thread uint32) {
 	}
 }
 
-// place returns a core for a thread in no group: a new one or, beyond MaxCores, those on which
-// threads appeared in turn.
+// place returns a core for a thread in no group: a new one or, beyond MaxCores, existing ones in
+// turn.
 func (s *Simulator) place() (*core, error) {
 	switch first := s.unused; {
 	case first != nil:

@@ -4,7 +4,7 @@ import "github.com/stackglass/stackglass/core/trace"
 
 // ConsumeDepths is [Simulator.Consume], and sets into[i] to the number of levels at which row i
 // missed: 0 for a hit in the first level and for events, and the number of levels for a line
-// from memory. A reference to several lines has the maximum. into has at least as many
+// from memory. For a reference to several lines, it is the maximum. into has at least as many
 // elements as the batch has rows. Use either this method or Consume.
 func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	s.threaded = s.threaded || b.Thread != nil

@@ -215,7 +215,7 @@ func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// takeFrom invalidates a line in a cache above and those above that one.
+// takeFrom invalidates a line in a cache above and in the caches above that one.
 func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	n.everyCopy(line<<l.shift, l.lineBytes(), func(n *level, line trace.Line) {
 		if present, changed := n.tags.remove(line); present {

@@ -6,7 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// placed has frames in which lines do not move. Few ways are searched, many have a table.
+// placed has frames in which lines do not move. If there are few ways, they are searched; otherwise
+// there is a table.
 type placed struct {
 	index
 	ways   uint64

@@ -97,7 +97,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Result is what a simulation counted.
+// Result contains the counts of a simulation.
 type Result struct {
 	Levels        []Level // first level first
 	Cores         []Core  // by number
@@ -126,7 +126,7 @@ type Core struct {
 type Counts struct {
 	Reads, Writes, ReadMisses, WriteMisses uint64 // demand accesses
 
-	// Arrivals from the level above besides demand.
+	// Other arrivals from the level above than demand accesses.
 	WriteBacksReceived uint64 // dirty lines
 	WriteBackMisses    uint64 // WriteBacksReceived whose line was absent
 	Updates            uint64 // stores written through
@@ -189,7 +189,7 @@ type Simulator struct {
 	now          *core  // of the current reference; nil: unknown
 	thread       uint32 // that runs on now
 	threaded     bool   // the trace has threads
-	partly       []int  // levels whose caches some cores share: events caused by others count for the core of the last reference
+	partly       []int  // levels whose caches only some cores share: events caused by other cores count for the core of the last reference
 	bytes, limit uint64
 
 	references, split uint64
@@ -227,7 +227,7 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	return s, err
 }
 
-// MemoryBytes returns the memory for the caches of one core. The error is that of New.
+// MemoryBytes returns the memory for the caches of one core. The error is as in New.
 func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
 	for i, c := range h.Levels {
 		if err := check(h.Levels, i); err != nil {
@@ -268,8 +268,8 @@ func largestLine(levels []hierarchy.Cache) (bytes uint32) {
 	return bytes
 }
 
-// Consume simulates the references of a batch. The error is that of [New], for the caches of
-// further cores.
+// Consume simulates the references of a batch. The error is as in [New], for the caches of further
+// cores.
 func (s *Simulator) Consume(b *trace.Batch) error {
 	s.threaded = s.threaded || b.Thread != nil
 	if s.threaded {

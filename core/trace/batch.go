@@ -139,7 +139,7 @@ func appendPart[T any](column, of []T, lo, hi int) []T {
 	return append(column, of[lo:hi]...)
 }
 
-// Select keeps the rows whose index is in keep, which is ascending, and moves them to the front.
+// Select keeps the rows whose indices are in keep, which is ascending, and moves them to the front.
 func (b *Batch) Select(keep []int32) {
 	for to, from := range keep {
 		b.Addr[to], b.Bytes[to], b.Kind[to] = b.Addr[from], b.Bytes[from], b.Kind[from]

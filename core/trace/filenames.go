@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// BaseName returns a path without its folder, which says where somebody keeps a file and would
-// give equal programs different profiles.
+// BaseName returns a path without its folder, which depends on the user's machine and would make
+// the profiles of equal programs different.
 func BaseName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
 // FileNames names source files by the shortest unique tails of their paths, as in a/util.c and b/util.c
@@ -62,16 +62,16 @@ func oneFile(group []sourceFile) bool {
 	return !slices.ContainsFunc(group, func(f sourceFile) bool { return commonParts(f.parts, longest) < len(f.parts) })
 }
 
-// CommonTail is the number of equal parts at the ends of two paths. whole: that is all of one path, so both
-// may be one file.
+// CommonTail returns the number of equal parts at the ends of two paths. whole: they include all parts of
+// one path, so both may be one file.
 func CommonTail(a, b string) (parts int, whole bool) {
 	x, y := pathParts(a), pathParts(b)
 	parts = commonParts(x, y)
 	return parts, parts > 0 && parts == min(len(x), len(y))
 }
 
-// SameFile returns the indices of the paths that may be the file of that name: those that have the most parts
-// in common with its end.
+// SameFile returns the indices of the paths that may be the file of that name: the paths with the longest
+// common end.
 func SameFile(name string, paths []string) (list []int) {
 	most := 0
 	for i, path := range paths {

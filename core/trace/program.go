@@ -81,12 +81,12 @@ type Function struct {
 // NoFunction is the function of a block without one.
 const NoFunction = ^uint32(0)
 
-// Block is straight-line code: a basic block, or a part of one behind a call, which may not return. An
+// Block is straight-line code: a basic block, or a part of one after a call, which may not return. An
 // execution of a block makes exactly its sites' rows, in order.
 type Block struct {
 	Function   uint32 // or NoFunction
 	Label      string // the basic block's name in the compiler's form
-	Part       uint32 // n: behind the n-th call in the basic block
+	Part       uint32 // n: after the n-th call in the basic block
 	Flags      BlockFlags
 	Loop       uint32 // 1 + the block that heads the innermost loop around it; 0: none
 	Depth      uint32 // number of loops around it
@@ -158,7 +158,7 @@ const (
 	// ChasingSite loads have an address from a load of an earlier iteration, such as the loads of
 	// fields of a list's elements.
 	ChasingSite
-	// LinkSite loads are ChasingSite loads from which the next address comes, as from the link of a list.
+	// LinkSite loads are ChasingSite loads that load the next address, such as the link of a list.
 	LinkSite
 )
 
@@ -197,15 +197,15 @@ type Thread struct {
 	StackHigh Addr
 }
 
-// Flow is a value that goes from one block of a function to another, or around a loop of several blocks:
-// instruction Instr of block Block uses the result of instruction FromInstr of block FromBlock, Before
-// iterations ago of the loop that Block heads (1 for a phi's value from a latch, else 0). It does not
-// repeat [Instr.Uses].
+// Flow is a value that passes from one block of a function to another, or around a loop of several
+// blocks: instruction Instr of block Block uses the result of instruction FromInstr of block FromBlock,
+// Before iterations ago of the loop that Block heads (1 for a phi's value from a latch, else 0). It does
+// not repeat [Instr.Uses].
 type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
-// LikeFirst returns as many threads, numbered from 0, like the program's first one, whose names and
-// identifiers are unknown. moved returns where an address of its stack is in another thread; nil: they
-// all have the same stack.
+// LikeFirst returns this number of threads, numbered from 0, like the program's first one, whose names
+// and identifiers are unknown. moved returns where an address of its stack is in another thread; nil:
+// they all have the same stack.
 func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr) []Thread {
 	list := make([]Thread, threads)
 	for n := range list {
@@ -255,7 +255,7 @@ const (
 // Known returns the target without unknown bits.
 func (t Target) Known() Target { return t & knownTarget }
 
-// Lacks reports whether code was generated for an x86 without all of the given.
+// Lacks reports whether code was generated for an x86 without all given features.
 func (t Target) Lacks(given Target) bool { return t&X86 != 0 && t&given != given }
 
 // VectorBits is the width of the widest registers for floating-point numbers or integers, 0 if unknown.

@@ -10,13 +10,14 @@ import (
 type Reader interface {
 	// Next fills b with the next rows, in trace order. It allocates nothing in steady state.
 	//
-	// With any error the batch is empty: the call before delivered the rows before the
-	// error. io.EOF ends a whole trace. A *SyntaxError reports one record; the next call
-	// resumes behind it. Every other error is final and will be returned again.
+	// With any error the batch is empty: the call before delivered the rows before the error.
+	// io.EOF ends a whole trace. A *SyntaxError reports one record; the next call resumes after it.
+	// Every other error is final and will be returned again.
 	Next(b *Batch) error
 }
 
-// Header describes a trace besides its references. Facts become known while reading, so ask at the end.
+// Header describes a trace apart from its references. Facts become known while reading, so read it at
+// the end.
 type Header struct {
 	Format  string // the format's name, as for --input-format: "lackey", "din", ...
 	Threads bool   // records have thread numbers
@@ -49,7 +50,7 @@ func (h *Header) LeftOut() string {
 	return ""
 }
 
-// Join adds what is known from another segment of the same trace.
+// Join adds the facts of another segment of the same trace.
 func (h *Header) Join(other Header) {
 	if h.Format == "" {
 		h.Format = other.Format
@@ -86,16 +87,16 @@ func (p Position) Before(other Position) bool {
 	return p.Chunk < other.Chunk || p.Chunk == other.Chunk && p.Rows < other.Rows
 }
 
-// AtEnd is the chunk of the position behind all rows.
+// AtEnd is the chunk of the position after all rows.
 const AtEnd = ^uint64(0)
 
-// Chunk is a segment of a trace that can be read without those before it.
+// Chunk is a segment of a trace that can be read without earlier segments.
 type Chunk struct {
 	At         uint64 // its offset in the file
 	References uint64
 }
 
-// Outline is what an index says about a whole trace before it is read.
+// Outline is the information of an index about a whole trace before it is read.
 type Outline struct {
 	References uint64 // of all kinds
 	Threads    int    // threads that make references
@@ -119,12 +120,12 @@ type Source interface {
 type Mover interface {
 	Reader
 	Describer
-	// Position is behind the rows that were returned.
+	// Position is the position after the returned rows.
 	Position() Position
-	// Until makes Next return rows up to a position, which was not passed yet, and then [ErrThere].
+	// Until makes Next return rows up to a position that was not passed yet, and then [ErrThere].
 	Until(Position)
-	// Narrow makes the rows of later chunks be of these kinds, of those that were selected. Positions
-	// in these chunks count them.
+	// Narrow restricts the rows of later chunks to these of the selected kinds. Positions in these
+	// chunks count them.
 	Narrow(Kinds)
 	// Pass skips to the beginning of a chunk, or to the end, without decoding. The error is
 	// one that Next returns, or [ErrNotThere].
@@ -134,18 +135,18 @@ type Mover interface {
 // ErrThere reports that a reader has reached the position where it shall stop.
 var ErrThere = errors.New("the position to stop at is reached")
 
-// ErrNotThere reports that a trace has no such position any more.
+// ErrNotThere reports that a trace does not have a position any more.
 var ErrNotThere = errors.New("the file is not the same any more as a moment ago: it was changed while it was read")
 
 // Filler fills batches for [LateError.Next].
 type Filler interface {
 	// Begin prepares an empty batch, which is as long as it can be.
 	Begin(b *Batch)
-	// Fill returns the number of rows written, and the error behind them if it is known.
+	// Fill returns the number of rows written, and the error after them if it is known.
 	Fill(b *Batch) (rows int, err error)
 }
 
-// LateError keeps the error behind the rows of a batch until those have been delivered.
+// LateError keeps the error after the rows of a batch until those have been delivered.
 type LateError struct{ err error }
 
 // Next fills b as [Reader] says.
@@ -171,13 +172,13 @@ func (l *LateError) Next(b *Batch, f Filler) error {
 	return err
 }
 
-// SyntaxError reports one record that does not follow its format. The reader resumes behind it.
+// SyntaxError reports one record that does not follow its format. The reader resumes after it.
 type SyntaxError struct {
 	File   string // the trace's name
 	Line   int    // line, from 1, in text formats; 0 in binary ones
 	Offset int64  // byte offset of the record in the unpacked stream, in binary formats
 	What   string // the field or record that is wrong: "label", "address", "line"
-	Got    string // what stands there, shortened
+	Got    string // the text found there, shortened
 	Want   string // what the format expects there
 }
 
@@ -214,7 +215,7 @@ var ErrCutShort = errors.New("the recorder was killed, or only a part of the fil
 // block is wrong. Rows before the damage were delivered.
 type DamageError struct {
 	File   string // the trace's name
-	Layer  string // what broke: "lz4", "gzip", "zstd", "xz", or the format's name
+	Layer  string // the broken layer: "lz4", "gzip", "zstd", "xz", or the format's name
 	Offset int64  // bytes that the layer delivered before
 	Cut    bool   // the stream ends too early; false: its bytes are wrong
 	Err    error  // of the layer
@@ -242,7 +243,7 @@ func (e *DamageError) Nameless() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// IsSyntax reports whether err is a [*SyntaxError], behind which a reader resumes.
+// IsSyntax reports whether err is a [*SyntaxError], after which a reader resumes.
 func IsSyntax(err error) bool {
 	var s *SyntaxError
 	return errors.As(err, &s)

@@ -43,7 +43,7 @@ const (
 // The kinds of events: rows without data. Readers return those that were selected with [Selector]. The
 // comments explain Addr and Arg.
 const (
-	BlockEntry    Kind = 8 + iota // a basic block, or what follows a call in it, begins; Site is the block
+	BlockEntry    Kind = 8 + iota // a basic block, or the part after a call in it, begins; Site is the block
 	Call                          // a function is entered; Site is its first block
 	Return                        // a function is about to return; Site is its last block
 	Alloc                         // Addr: a heap or stack object begins; Arg: its bytes
@@ -65,7 +65,7 @@ const (
 	TaskBegin                     // Addr: the task
 	TaskEnd                       // Addr: the task
 	TaskWait                      //
-	BareBlock                     // as BlockEntry, of blocks that load, store and modify nothing; not beside it
+	BareBlock                     // as BlockEntry, for blocks without loads, stores and modifies; never together with it
 	endOfKinds
 )
 

@@ -60,11 +60,11 @@ const (
 	granularities
 )
 
-// Analysis follows what threads write and others use.
+// Analysis follows the values that threads write and other threads use.
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
-	program   func() *trace.Program // tells of threads that may come; nil: to be followed to the end
+	program   func() *trace.Program // lists threads that may come; nil: followed to the end
 	off       bool                  // given up
 
 	threads threads
@@ -84,7 +84,7 @@ type Analysis struct {
 type reference struct {
 	thread        uint8  // its slot
 	number        uint32 // of the thread
-	beyond        bool   // the slot is another thread's too, which came first
+	beyond        bool   // the slot is shared by another thread, which came first
 	bit           uint64 // of the slot
 	loads, stores bool
 	site          uint32 // 1 + slot
@@ -95,7 +95,7 @@ type reference struct {
 	row           uint32     // in the batch
 }
 
-// New makes an analysis that reads every batch after s. If program is given, it decides whether
+// New returns an analysis that reads every batch after s. If program is given, it decides whether
 // the trace is analysed at all, because following a trace of one thread takes half the time of
 // its stack distances: see [Expects]. If the number of threads is unknown, the analysis stops
 // at reference number [Trial] unless a second thread has been listed or has made a reference.
@@ -116,10 +116,10 @@ var (
 // Takes implements analysis.Analysis.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, true, true }
 
-// Close implements analysis.Analysis: results need all there is.
+// Close implements analysis.Analysis: results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements analysis.Analysis. It comes after that of sites.
+// Consume implements analysis.Analysis. It is called after the sites'.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.decide(b); a.off {
 		return nil
@@ -165,10 +165,11 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.follow(b.Addr[0]+from, b.Addr[0]+end-1)
 }
 
-// Trial is how many references are followed to find out whether there is a second thread.
+// Trial is the number of references that are followed to find out whether there is a second thread.
 const Trial = profile.SecondThreadBy
 
-// Expects reports whether the tables say that a trace has several threads, if they say it.
+// Expects reports whether a trace has several threads according to its tables, and whether these
+// tell.
 func Expects(p *trace.Program) (several, known bool) {
 	switch {
 	case p == nil:
@@ -217,7 +218,7 @@ func (a *Analysis) another(b *trace.Batch) bool {
 	return false
 }
 
-// turnOff gives up and frees the memory.
+// turnOff ends the analysis and frees the memory.
 func (a *Analysis) turnOff() {
 	*a = Analysis{lineShift: a.lineShift, sites: a.sites, off: true}
 	a.sites.Locate(false)
@@ -228,7 +229,7 @@ const (
 	storing
 )
 
-// what says what a kind of reference does to the values of words.
+// what is the effect of a kind of reference on the values of words.
 var what = [8]uint8{
 	trace.Load: loading, trace.Store: storing, trace.Modify: loading | storing, trace.Fetch: loading,
 	trace.RangeRead: loading, trace.RangeWrite: storing,
@@ -353,10 +354,10 @@ func (a *Analysis) page(number uint32, wordEvents uint64) {
 	}
 }
 
-// among locates the references that are followed among those that are not.
+// among locates the followed references among all references.
 type among struct {
-	first uint64   // number of the first one of the batch that package sites took
-	rows  []uint32 // rows of that batch, ascending: of each row that is followed; nil: all are
+	first uint64   // number of the first reference of package sites' batch
+	rows  []uint32 // followed rows of that batch, ascending; nil: all
 }
 
 // row returns a row's index in the batch that package sites read.
@@ -367,8 +368,8 @@ func (m *among) row(i int) int {
 	return int(m.rows[i])
 }
 
-// Among says that the next batch has some rows of the one that package sites read last, which
-// begins with reference number first. Several rows may be parts of one reference.
+// Among announces that the next batch consists of some rows of the latest batch of package sites,
+// which begins with reference number first. Several rows may be parts of one reference.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, rows} }
 
 // Reach counts references that are not followed, up to a total.

@@ -87,14 +87,14 @@ func comparePairs(x, y [2]uint32) int { return slices.Compare(x[:], y[:]) }
 func (a *Analysis) apart(l *line) uint32 {
 	cells := a.memory.cells.run(l.words)
 	least := uint32(len(cells))
-	last := -1 // the word before that was referred to
+	last := -1 // the previous referenced word
 	for i := range cells {
 		c := &cells[i]
 		if c.references == 0 {
 			continue
 		}
-		// Where neighbours are of the same one thread, so are those between words
-		// further apart, up to the first that differs.
+		// If neighbours belong to the same single thread, so do words further apart, up to the
+		// first one that differs.
 		if last >= 0 {
 			if b := &cells[last]; c.class.several || b.class.several || c.class.first != b.class.first {
 				least = min(least, uint32(i-last))
@@ -105,7 +105,7 @@ func (a *Analysis) apart(l *line) uint32 {
 	return least << wordShift
 }
 
-// foldFalse merges the sets behind the first ones into one.
+// foldFalse merges all sets after the first ones into one.
 func foldFalse(list []profile.FalseSharing) []profile.FalseSharing {
 	const kept = profile.MaxFalseSharing - 1
 	if len(list) <= profile.MaxFalseSharing {

@@ -7,22 +7,22 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// When words of a line belong to a thread. Words that are set to zero before the threads
-// begin, and printed when they are done, still belong to the thread in between.
+// When words of a line belong to a thread. Words that one thread clears before, and prints after,
+// the threads run still belong to the thread in between.
 const (
-	usesPerHandover = 8  // a word belongs to its last writer if it makes so many references for each handover
-	leastStores     = 16 // a thread that stores less often to its words of a line has only filled them in
+	usesPerHandover = 8  // a word belongs to its last writer if it makes this number of references for each handover
+	leastStores     = 16 // a thread that stores less often to its words of a line has only initialised them
 )
 
 // lineOwners are the threads that own words of one line, by slot.
 type lineOwners struct {
 	threads uint64              // set of them
 	uses    [mostThreads]uint64 // references to own words
-	site    [mostThreads]uint32 // the last store to the word that is used most; and its uses
+	site    [mostThreads]uint32 // the last store to the most frequently used word; and its uses
 	most    [mostThreads]uint64
 }
 
-// ownerOf returns the thread that owns a word, and how often it refers to the word.
+// ownerOf returns the thread that owns a word, and the number of its references to the word.
 func ownerOf(c *cell) (thread uint8, uses uint64, ok bool) {
 	uses = c.references - c.events
 	return c.writer, uses, c.site != 0 && uint64(c.handovers)*usesPerHandover <= uses
@@ -86,7 +86,7 @@ func (o *lineOwners) moves() (n uint64, first, second uint8) {
 
 const noOwner = mostThreads
 
-// lineMoves is how a line changes hands.
+// lineMoves describes how a line moves between cores.
 type lineMoves struct {
 	moves, pingPongs uint64
 	owners           uint64    // set of threads
@@ -95,8 +95,8 @@ type lineMoves struct {
 	apart            uint32
 }
 
-// movesOf reports how a line moves between threads that own words in it, or take it from each
-// other; moves is 0 if it does not.
+// movesOf describes the moves of a line between threads that own words in it, or take it from each
+// other; moves is 0 if there are none.
 func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	s, cells := a.memory.shares.at(l.words), a.memory.cells.run(l.words)
 	a.pingPongs(s, &x)
@@ -112,9 +112,9 @@ func (a *Analysis) movesOf(l *line) (x lineMoves) {
 
 const leastPingPongs = 4 // take a line back, if its threads rarely store
 
-// pingPongs counts how often a line was taken back: a false miss counts for a thread as often
-// as others miss the line after its own stores. Lines that one thread fills and others go on
-// with are lost in one direction only. Where most misses count, all do.
+// pingPongs counts how often a line was taken back: a false miss counts for a thread as often as
+// others miss the line after its own stores. Lines that one thread fills and others then use are
+// lost in one direction only. If most misses count, all do.
 func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	if s.tallies == 0 {
 		return
@@ -163,8 +163,8 @@ func mostOf[K comparable](counts map[K]uint64, compare func(x, y K) int) (key K)
 	return key
 }
 
-// lineSharing finds the data structures with lines in which several threads own words, whether
-// they lost the lines to each other in this run or not.
+// lineSharing finds the data structures with lines in which several threads own words, even if they
+// did not lose the lines to each other in this run.
 func (a *Analysis) lineSharing() []profile.LineSharing {
 	type set struct {
 		profile.LineSharing

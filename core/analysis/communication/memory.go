@@ -31,7 +31,7 @@ type memory struct {
 
 const (
 	recentBits  = 8
-	recentLines = 1 << recentBits // found without the table: those that a loop uses together
+	recentLines = 1 << recentBits // found without the table: lines that a loop uses together
 )
 
 type line struct {
@@ -66,7 +66,7 @@ type cell struct {
 	stores    uint8
 }
 
-const mostStores = 255 // where stores to a word are no longer counted
+const mostStores = 255 // limit of the counts of stores to a word
 
 func addStore(stores uint8) uint8 { return uint8(min(uint(stores)+1, mostStores)) }
 
@@ -99,7 +99,7 @@ func (u *usage) produce(thread uint8) {
 func (u *usage) join(next usage) {
 	u.several = u.several || next.several || u.first != next.first
 	if next.producer != 0 {
-		u.produce(next.producer - 1) // also if that stands for several
+		u.produce(next.producer - 1) // even if it stands for several
 	}
 }
 
@@ -155,9 +155,9 @@ type share struct {
 // misses it in a cache of any size: a coherence miss.
 type sharedLine struct {
 	share
-	had, has uint64 // the threads that referred to it, ever and since the latest store of another one
-	tallies  uint32 // the first one of its false misses; 0: none
-	wrote    uint32 // the thread that wrote it last, if one did: its writer's slot may be several threads'
+	had, has uint64 // the threads that referred to it, ever and since another one's latest store
+	tallies  uint32 // the first tally of its false misses; 0: none
+	wrote    uint32 // the thread that wrote it last, if any: its writer's slot may belong to several threads
 
 	// Of the last reference: its site and data object, and where the block begins.
 	pair  uint32
@@ -188,7 +188,7 @@ type tallyKey struct {
 	line       uint32 // number of its share
 	site, pair uint32 // 1 + the slot of the store; the pair of the reference
 	from, to   uint8
-	offset     uint64 // of the line in its block, which is not always the same
+	offset     uint64 // of the line in its block, which may vary
 }
 
 func (m *memory) init(lineShift uint) {
@@ -241,7 +241,8 @@ func (m *memory) newPrivate() uint32 {
 	return n
 }
 
-// alone refers to words of a line of one thread. It reports whether there was room to count.
+// alone counts a reference to words of a line of one thread. It reports whether there was room to
+// count.
 func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
 	if l.references >= mostPrivate {
 		return false
@@ -264,7 +265,7 @@ func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
 	return true
 }
 
-// share turns the words of a line into cells.
+// share converts the words of a line to cells.
 func (m *memory) share(l *line) {
 	n := m.shares.add()
 	m.cells.add()
@@ -284,8 +285,8 @@ func (m *memory) share(l *line) {
 	l.words, l.shared = n, true
 }
 
-// tally returns what counts the false misses of a reference. A line that many source
-// locations refer to has very many tallies, so a hash table finds them.
+// tally returns the tally of the false misses of a reference. A line that many source locations
+// refer to has very many tallies, so a hash table finds them.
 func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally {
 	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
 	t.offset = max(l.number<<m.lineShift, r.begin) - r.begin
@@ -311,7 +312,7 @@ func (m *memory) tallySlot(k tallyKey) *uint32 {
 	}
 }
 
-// addTally adds a new tally to those of a line.
+// addTally adds a new tally to a line's.
 func (m *memory) addTally(s *sharedLine, t tally) {
 	t.next, s.tallies = s.tallies, uint32(len(m.tallies))
 	m.tallies = append(m.tallies, t)

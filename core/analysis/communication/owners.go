@@ -25,7 +25,7 @@ type part struct {
 
 const leastPart = 6 // log2 of the bytes that move most often
 
-// place is the part that a reference to words of a line counts in.
+// place is the part for a reference to words of a line.
 type place struct {
 	*owned
 	part int // of its first word
@@ -126,7 +126,7 @@ func (o *owned) extend(first, last uint64) {
 	}
 }
 
-// reach extends the parts to those from low up to high.
+// reach extends the parts to the range from low up to high.
 func (o *owned) reach(low, high uint64) {
 	before := int(o.first - low)
 	o.first = low
@@ -138,7 +138,7 @@ func (o *owned) reach(low, high uint64) {
 	}
 }
 
-// stretched returns list behind some zeros, extended to a length.
+// stretched returns list after some zeros, extended to a length.
 func stretched[T any](list []T, before, length int) []T {
 	out := list
 	if length > cap(list) {

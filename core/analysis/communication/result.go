@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements analysis.Analysis. It comes after that of sites. A trace with one thread
-// has none.
+// Result implements analysis.Analysis. It is called after the sites'. A trace with one thread has
+// no result.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
 		return
@@ -29,7 +29,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 // Threads returns the number of threads.
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
-// Told returns the counts, of one thread too. It comes after the result of sites.
+// Told returns the counts, even of one thread. It is called after the sites' result.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),
@@ -41,7 +41,7 @@ func (a *Analysis) Told() *profile.Communication {
 	return c
 }
 
-// granules returns words, lines and pages, without lines of the size of another.
+// granules returns words, lines and pages, without lines if they have the size of another granule.
 func (a *Analysis) granules() (list []profile.Granule) {
 	classes := a.classes()
 	for g, bytes := range [granularities]uint32{profile.WordBytes, 1 << a.lineShift, profile.PageBytes} {
@@ -133,7 +133,7 @@ func (a *Analysis) sitePairs() (list []profile.SitePair) {
 	return joinPairs(list)
 }
 
-// joinPairs sums equal pairs, which exist if only a part of the trace tells sites.
+// joinPairs sums equal pairs, which exist if only a part of the trace has sites.
 func joinPairs(list []profile.SitePair) []profile.SitePair {
 	out := list[:0]
 	for i := range list {

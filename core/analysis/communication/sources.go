@@ -9,23 +9,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sources counts the events of lines by the depth of the line in the coherent stack of its
-// source at that moment (Kulkarni, section 4.3): with private caches of C lines, those below C
+// sources counts the events of lines by the depth of the line in the coherent stack of its source
+// at that moment (Kulkarni, section 4.3): with private caches of C lines, events at depths below C
 // are transfers from cache to cache, and the others come from memory.
 //
 // The stacks are package sharing's, which reads the same references later, so the events of a
-// batch wait until it asks. Threads of one core are left out: they have the cache in common.
+// batch wait until it asks. Threads of one core are left out: they share the cache.
 type sources struct {
-	stacks  Stacks             // nil: nobody asks
+	stacks  Stacks             // nil: not wanted
 	queue   []lineEvent        // of the batch, by row and line
-	next    int                // of these, the first one that was not asked about yet
-	waiting []lineEvent        // asked about, and not answered yet
+	next    int                // the first of these without a question
+	waiting []lineEvent        // with a question, but no answer yet
 	cores   [mostThreads]uint8 // of the first thread of each slot: 1 + the core; 0: not known yet
 	list    []distances
 	at      map[uint32]uint32 // indices in list, by place in flows
 }
 
-// Stacks answers where lines are on the coherent stacks of cores, as a [sharing.Analysis] does.
+// Stacks returns depths of lines on the coherent stacks of cores, as a [sharing.Analysis] does.
 type Stacks interface {
 	Feed(lineBytes uint32, asker sharing.Asker)
 	Core(thread uint32) (core uint8, known bool) // by order of appearance
@@ -34,7 +34,7 @@ type Stacks interface {
 // lineEvent is an event of a line, at a row of the batch.
 type lineEvent struct {
 	row      uint32
-	wrote    uint32 // the thread that the value comes from, of those of its slot
+	wrote    uint32 // the thread that wrote the value, if several share the slot
 	line     trace.Line
 	from, to uint8
 	transfer bool
@@ -55,7 +55,7 @@ func (s *sources) deepest(lines uint32) uint32 {
 
 func (s *sources) begin() { s.queue, s.next = s.queue[:0], 0 }
 
-// Follow takes the depths of sources from the stacks of cores, which read every batch later.
+// Follow reads the depths of sources from the stacks of cores, which read every batch later.
 func (a *Analysis) Follow(stacks Stacks) {
 	a.sources.stacks = stacks
 	stacks.Feed(1<<a.lineShift, a)

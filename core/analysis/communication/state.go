@@ -10,14 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// What a saved run keeps, in section segc: all there is, as the fields follow each
-// other below, each number an unsigned LEB128 varint, and a list its length first.
-// Sites and objects are their indices in the profile + 1, or 0. One description
-// serves both ways: form writes what the fields hold, or sets them to what it reads.
+// The state of a saved run, in section segc: all fields in the order below, each number as an
+// unsigned LEB128 varint, and a list after its length. Sites and objects are their indices in the
+// profile + 1, or 0. One description serves both directions: form writes the fields, or sets them
+// to the values that it reads.
 type form struct {
 	*codec.Coder
 	sites   *sites.Analysis
-	threads int      // slots that there are
+	threads int      // slots in use
 	slots   *threads // these
 }
 
@@ -94,7 +94,7 @@ func (f *form) cell(c *cell) {
 	f.usage(&c.class)
 }
 
-// word codes a cell with what only words have.
+// word codes a cell with the fields of words.
 func (f *form) word(c *cell) {
 	if f.cell(c); c.references == 0 {
 		return
@@ -370,7 +370,7 @@ func (m *memory) line(f *form, n uint32) {
 	}
 }
 
-// again makes a saved line. It reports whether its page is known and the line is not.
+// again recreates a saved line. It reports whether its page is known and the line is not.
 func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {
@@ -385,7 +385,7 @@ func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 
 var errState = errors.New("the state of the communication cannot be read; analyse the trace again from its start")
 
-// Restore implements analysis.Analysis. It comes after that of sites.
+// Restore implements analysis.Analysis. It is called after the sites'.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
 	case p.Segment.Communication == nil && a.program == nil:
@@ -404,7 +404,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// Append implements analysis.Analysis, for a run that does without communication: see Joins.
+// Append implements analysis.Analysis, for a run without communication: see Joins.
 func (a *Analysis) Append(next *profile.Profile) error {
 	if !a.off && next.Totals.AllReferences() > 0 {
 		return errSegment
@@ -414,10 +414,11 @@ func (a *Analysis) Append(next *profile.Profile) error {
 
 var errSegment = errors.New("who wrote what a segment uses depends on all that comes before it; analyse the whole trace at once, or without communication")
 
-// Joins reports whether a segment can be appended: only if communication was given up.
+// Joins reports whether a segment can be appended: only if communication was turned off.
 func (a *Analysis) Joins([]uint32) (now, later bool) { return a.off, a.off || a.program != nil }
 
-// fits rebuilds what follows from the state, and reports whether its numbers are consistent.
+// fits rebuilds the data that follow from the state, and reports whether its numbers are
+// consistent.
 func (a *Analysis) fits() bool {
 	w := &a.windows
 	if w.size < leastWindow || w.size&(w.size-1) != 0 {

@@ -12,7 +12,7 @@ const mostThreads = profile.MaxThreads // distinguished; the others share the la
 // threads assigns slots in the order of first references.
 type threads struct {
 	numbers []uint32 // by slot
-	beyond  uint32   // threads that share the last slot with the one that came first
+	beyond  uint32   // threads that share the last slot with the first one there
 	slotOf  map[uint32]uint8
 	latest  uint32
 	known   bool // there is a latest one
@@ -82,11 +82,11 @@ func (t *threads) others() (list []uint32) {
 	return list
 }
 
-// pairs counts what one site wrote and another used, by data object and threads.
+// pairs counts values that one site wrote and another used, by data object and threads.
 type pairs struct {
-	at     index.Table // by the site that wrote, and the pair that used: which of both
-	both   uint32      // how many of both there are
-	placed index.Table // by these, and the place in flows: in list
+	at     index.Table // by the site that wrote, and the pair that used: index of the two
+	both   uint32      // number of these
+	placed index.Table // by these, and the position in flows: index in list
 	list   []sitePair
 }
 
@@ -123,9 +123,9 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 // windows are equal windows of references with their flows. Their size doubles to keep at most
 // profile.MaxFlowWindows.
 type windows struct {
-	size, next uint64   // references of a window; number of the first one behind the last window
+	size, next uint64   // references of a window; number of the first one after the last window
 	open       bool     // there is one
-	counted    flows    // what those that are closed hold
+	counted    flows    // the counts in closed windows
 	closed     []window // but the last one
 	spare      []window // room for others
 }
@@ -180,7 +180,7 @@ func (w *windows) room() window {
 	return room
 }
 
-// since appends to last what is in f and not in closed windows.
+// since appends the flows of f that are not in closed windows to last.
 func (w *windows) since(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {

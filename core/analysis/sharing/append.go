@@ -11,18 +11,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// How a segment is appended (MODELS §9). Its results are added first, and are right
-// but for accesses that are the first ones to a line in it. The notes of the segment
-// are taken in order, to see what these find of what was before:
+// How a segment is appended (MODELS §9). Its results are added first. They are right except for
+// first accesses to a line in the segment. The notes of the segment are processed in order, to find
+// the earlier accesses to these lines:
 //
-//  1. The directories tell which of them are foreign, and where lines overlap. A store
-//     takes its line from the cores that had it, and have not touched it in the segment.
-//  2. The stacks of each core tell the distances: the private one as in package
-//     locality, and below the coherent one of the segment that of before (stack.Below).
-//  3. The stacks of domains do so too. That of all cores is the one of the pass, which
-//     comes later, so that what it tells is counted as it resolves its first touches.
+//  1. The directories show which accesses are foreign, and where lines overlap. A store invalidates
+//     its line in the cores that had it, and have not touched it in the segment.
+//  2. The stacks of each core determine the distances: the private stack as in package locality,
+//     and the earlier coherent stack below the segment's (stack.Below).
+//  3. The stacks of domains do so, too. The stack of all cores is the pass's, which comes later, so
+//     its distances are counted when it resolves its first touches.
 //
-// Then the lines of the segment are put on top. A note stays if nothing of before has answered it.
+// Then the lines of the segment are pushed on top. A note remains if no earlier access has resolved
+// it.
 
 // ErrManyCores reports that not all threads have a core of their own in all segments.
 var ErrManyCores = errors.New("the segments have more than 64 threads or groups of them together, and which of these share a core depends on the whole trace; " +
@@ -50,7 +51,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 		return err
 	}
 	o := a.options
-	o.Mergeable = true // which the segment is, whatever it is added to
+	o.Mergeable = true // which the segment is in any run
 	r := &loader{codec.Reader(next.Segment.Sharing), &Analysis{options: o}}
 	r.a.cores.reset(a.options.Cores)
 	if r.threads(); r.Failed() {
@@ -85,8 +86,8 @@ func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	return n <= profile.MaxCores, n <= profile.MaxCores
 }
 
-// Alone reports whether everything analysed, and references of these threads, are of one core.
-// Then a segment that is not appended to needs no sharing.
+// Alone reports whether everything analysed, and references of these threads, are of one core. Then
+// a segment that nothing is appended to needs no sharing.
 func (a *Analysis) Alone(threads []uint32) bool {
 	if a.running || a.absent || a.options.Mergeable || !a.seen {
 		return false
@@ -103,7 +104,7 @@ func (a *Analysis) Alone(threads []uint32) bool {
 func (a *Analysis) Several() bool { return a.running }
 
 // join adds the cores of the next segment, and returns their numbers here. A segment without
-// threads is of the only core or, if there are several, of that of thread 0.
+// threads is of the only core or, if there are several, of thread 0's core.
 func (c *Grouping) join(next *Grouping, several bool) (to []uint8, err error) {
 	for i := range next.list {
 		for _, t := range next.list[i].threads {
@@ -172,7 +173,7 @@ func (s *lineSize) alone(l *profile.Locality, touches []profile.FirstTouch, line
 	return p
 }
 
-// begins reports whether the first touches of the notes are those of the pass.
+// begins reports whether the first touches of the notes are the first touches of the pass.
 func (p *sizePart) begins(touches []profile.FirstTouch) bool {
 	var seen directory
 	seen.reset()

@@ -20,7 +20,7 @@ type core struct {
 	lost           counts
 	invalidations  uint64
 
-	// What the core has to do: its accesses, and other operations before some.
+	// The core's pending work: its accesses, and other operations before some of them.
 	lines   []trace.Line
 	foreign []bool // of each access
 	several bool   // some are foreign
@@ -30,10 +30,10 @@ type core struct {
 	noting         bool // holes that are filled
 	coherence      bool // the last run had coherence misses
 	depths, lostAt []uint32
-	asked          []uint32 // depths that were asked for
+	asked          []uint32 // depths that a follower needs
 }
 
-// turn is a run of accesses, by its place among those that the pass handed over.
+// turn is a run of accesses, by its position among the accesses from the pass.
 type turn struct{ first, accesses int }
 
 // other is a loss or a question before one of the accesses.
@@ -54,8 +54,7 @@ func (c *core) omit(omitted uint32) {
 	c.privateSets.omitted, c.coherentSets.omitted, c.foreignSets.omitted = omitted, omitted, omitted
 }
 
-// start begins with what was counted before, and with lines on the stacks, most recently used
-// first.
+// start begins with the counts so far, and with lines on the stacks, most recently used first.
 func (c *core) start(before *profile.StackCounts, lines []trace.Line) {
 	c.privateCounts.load(&before.Distances, before.Cold)
 	c.coherentCounts.load(&before.Distances, before.Cold)
@@ -71,8 +70,8 @@ func (c *core) pushCoherent(lines []trace.Line) {
 	c.coherent.Access(lines, c.depths, c.lostAt)
 }
 
-// take adds a run of accesses. first is the number of the first among those that the pass
-// handed over; foreign says which are foreign, if several are.
+// take adds a run of accesses. first is its position among the accesses from the pass; foreign
+// marks foreign accesses, if several says that there are some.
 func (c *core) take(lines []trace.Line, foreign []bool, first int, several bool) {
 	c.lines, c.foreign = append(c.lines, lines...), append(c.foreign, foreign...)
 	c.turns = append(c.turns, turn{first, len(lines)})
@@ -83,14 +82,14 @@ func (c *core) other(op stack.Op, line trace.Line) {
 	c.others = append(c.others, other{len(c.lines), op, line})
 }
 
-// run makes the accesses and other operations. It writes the distances on the private stack
-// and, for a follower, the depths on the coherent one to the places of their turns.
+// run performs the accesses and other operations. It writes the distances on the private stack and,
+// for a follower, the depths on the coherent one to the positions of their turns.
 func (c *core) run(s *lineSize) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))
 	c.measure(&s.private)
 	if c.noting {
-		c.coherent.NoteHoles() // and not of lines that were there when it began
+		c.coherent.NoteHoles() // and not for the lines that were there when it began
 	}
 	c.coherence = c.cohere()
 	if s.follower != nil {
@@ -102,7 +101,7 @@ func (c *core) run(s *lineSize) {
 	c.lines, c.foreign, c.turns, c.others, c.several = c.lines[:0], c.foreign[:0], c.turns[:0], c.others[:0], false
 }
 
-// scatter copies a number of each access to the place of its turn.
+// scatter copies a number of each access to the position of its turn.
 func (c *core) scatter(to *[maxAccesses]uint32, numbers []uint32) {
 	for _, t := range c.turns {
 		copy(to[t.first:], numbers[:t.accesses])
@@ -126,7 +125,7 @@ func (c *core) measure(private *[maxAccesses]uint32) {
 	c.scatter(private, depths)
 }
 
-// cohere makes all operations on the coherent stack. It reports whether there were coherence
+// cohere performs all operations on the coherent stack. It reports whether there were coherence
 // misses.
 func (c *core) cohere() (lost bool) {
 	done := 0
@@ -146,7 +145,7 @@ func (c *core) cohere() (lost bool) {
 	return lost
 }
 
-// access makes some accesses on the coherent stack, and counts coherence misses. It reports
+// access performs some accesses on the coherent stack, and counts coherence misses. It reports
 // whether there were any.
 func (c *core) access(lo, hi int) (some bool) {
 	if lo == hi {
@@ -198,7 +197,7 @@ func (c *counts) add(distance uint32) {
 
 // addAll adds distances, except those of lost lines.
 func (c *counts) addAll(distances []uint32) {
-	var top [2][topDepths]uint64 // adding to the place that was added to just before waits for that store
+	var top [2][topDepths]uint64 // an addition to the counter that was just written waits for that store
 	for i, d := range distances {
 		if d < topDepths {
 			top[i&1][d]++
@@ -243,11 +242,11 @@ type marked struct{ *stack.Sets }
 // Depths implements tabled.
 func (m marked) Depths() *stack.SetDepths { return m.MarkedDepths() }
 
-// table sums what a model counted and what was counted before. A closed model is nil.
+// table adds a model's counts to earlier counts. A closed model is nil.
 type table struct {
 	before  profile.SetTable
 	model   tabled
-	omitted uint32 // numbers of sets that nobody needs
+	omitted uint32 // numbers of sets that are not needed
 }
 
 func (t *table) sum() profile.SetTable {

@@ -8,22 +8,22 @@ import (
 )
 
 // Grouping maps threads to cores, which are numbered as they appear. There are at most
-// [profile.MaxCores]. Groups that the user chose always find room; when the rest is full, other
-// threads share the cores in turn.
+// [profile.MaxCores]. Groups that the user chose always have a core; when the other cores are used
+// up, threads share them in turn.
 type Grouping struct {
 	groups   [][]uint32 // that the user chose
 	number   []int      // of each group's core; -1 until it appears
 	list     []group
 	of       map[uint32]uint8
 	appeared []uint32
-	turn     int // of threads that had no core of their own
+	turn     int // of threads without a core of their own
 	recent   [256]recentThread
 }
 
-// group is a core's threads and those that may join it, ascending.
+// group contains a core's threads and those that may join it, ascending.
 type group struct {
 	threads  []uint32
-	possible []uint32 // but for those that found no room
+	possible []uint32 // except those without a core of their own
 }
 
 type recentThread struct {
@@ -45,7 +45,7 @@ func (c *Grouping) several(threads []uint32) bool {
 		return false
 	}
 	first, others := threads[0], uint32(0)
-	for _, t := range threads { // that of most traces, so it has no branches
+	for _, t := range threads { // as in most traces, so it has no branches
 		others |= t ^ first
 	}
 	c.core(first)
@@ -130,7 +130,7 @@ func (c *Grouping) add(possible []uint32) int {
 
 func lowest(set uint64) int { return bits.TrailingZeros64(set) }
 
-// NewGrouping puts each of the groups on a core, and all other threads on one of their own.
+// NewGrouping puts each of the groups on a core, and all other threads on cores of their own.
 func NewGrouping(groups [][]uint32) *Grouping {
 	c := new(Grouping)
 	c.reset(groups)

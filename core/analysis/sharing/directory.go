@@ -5,10 +5,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// directory knows of every line who has it and who touched it last: open addressing with linear
-// probing, in 256 parts that grow one at a time, so that no growth stops the run for long, or
-// needs much memory. Recent lines are found without a search, because threads mostly continue
-// with lines that they, or others, have just used.
+// directory records for every line the cores that have it and the core that touched it last: open
+// addressing with linear probing, in 256 parts that grow one at a time, so that no growth stops the
+// run for long, or needs much memory. Recent lines are found without a search, because threads
+// mostly continue with lines that they, or others, have just used.
 type directory struct {
 	parts  []part
 	recent [recentLines]found
@@ -30,14 +30,14 @@ type part struct {
 
 type entry struct {
 	key     uint64 // line + 1; 0: empty slot
-	holders uint64 // the cores that have it: those that no store has taken it from
+	holders uint64 // the cores that have it: no store has invalidated it there
 	last    uint64 // time of the last touch << 8 | core; 0: none yet
 }
 
 const (
 	partBits   = 8
 	firstSlots = 16
-	slowGrowth = 4096 // from this many slots on a part grows by a quarter instead of doubling
+	slowGrowth = 4096 // parts with more slots grow by a quarter instead of doubling
 
 	recentBits  = 7
 	recentLines = 1 << recentBits
@@ -55,7 +55,7 @@ func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >>
 
 // entry returns a line's entry, made if necessary. It is valid until the next call.
 func (d *directory) entry(line trace.Line) *entry {
-	// Rows of a matrix are often a power of two apart, so the low bits alone would find the same place.
+	// Rows of a matrix are often a power of two apart, so that the low bits alone would collide.
 	r := &d.recent[line*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if r.key != line+1 {
 		*r = found{line + 1, d.find(line)}
@@ -149,17 +149,18 @@ func (p *part) grow() {
 // overlaps reports whether, since an access's core touched the line, there was a line that both
 // the core and another one touched.
 //
-// That is so if, over all lines y, the greatest of min(last touch of y by the core, last touch
-// of y by another) is later than the core's last touch of the line. It changes only where the
-// last toucher of a line does: then the earlier of both is the touch before, for both cores. And
-// a line that was last touched by its own core was not touched later by another, so one time
+// This is the case if, over all lines y, the maximum of min(last touch of y by the core, last touch
+// of y by another) is later than the core's last touch of the line. It changes only when the last
+// toucher of a line changes: then the earlier of both touches is the previous one, for both cores.
+// And a line that was last touched by its own core was not touched later by another, so one time
 // for each line is enough.
 type overlaps struct {
 	now  uint64
-	both [profile.MaxCores]uint64 // of each core the greatest minimum
+	both [profile.MaxCores]uint64 // the maximum, for each core
 }
 
-// touch records that a core touches a line, and how it finds it.
+// touch records that a core touches a line. It returns whether the access is foreign, and whether
+// lines overlap.
 func (o *overlaps) touch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++
 	last, before := uint8(e.last), e.last>>8

@@ -7,10 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// domain is the cores that share a cache. The domain of all cores has no stack of its own: it
-// uses that of the pass.
+// domain is a set of cores that share a cache. The domain of all cores has no stack of its own: it
+// uses the pass's.
 type domain struct {
-	threads   []uint32 // whose cores these are; nil: all
+	threads   []uint32 // of these cores; nil: all
 	sets      *stack.Sets
 	table     table
 	members   []*member // by core; nil: not in the domain
@@ -20,12 +20,12 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// Of the latest accesses: whether another core touched the line last; or else, whether
-	// another core used a line that this core used, too, in between.
+	// For the latest accesses: whether another core touched the line last; or else, whether another
+	// core in between used a line that this core used, too.
 	isForeign, isOverlap [maxAccesses]bool
 	several              bool // some are foreign
 
-	lines     []trace.Line // the members' accesses, and of each its core and its private distance
+	lines     []trace.Line // the members' accesses, each with its core and its private distance
 	core      []uint8
 	private   []uint32
 	distances []uint32
@@ -65,8 +65,8 @@ func (d *domain) set() (members uint64) {
 	return members
 }
 
-// start begins with what was counted before, of one core, and with lines on the stack, most
-// recently used first.
+// start begins with the counts so far, of one core, and with lines on the stack, most recently used
+// first.
 func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Line) {
 	d.members[core].load(&before.Distances, before.Cold)
 	for i := range lines {

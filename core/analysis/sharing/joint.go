@@ -11,8 +11,8 @@ import (
 type joint struct {
 	*sizePart
 	touchedBy directory // holders: the cores that have touched a line in the segment so far
-	kept      []bool    // of each note, whether it stays
-	near      []uint32  // of each note that is a first touch, its private distance
+	kept      []bool    // by note: it remains
+	near      []uint32  // by note that is a first touch: its private distance
 	depths    []uint32  // and its depth on the coherent stack
 	lostAt    []uint32  // and, if the line was lost, the depth at which it was
 	touched   []int     // notes that are first touches of cores
@@ -27,7 +27,7 @@ type joint struct {
 }
 
 type work struct {
-	steps []int // notes that reach below the segment on its coherent stack
+	steps []int // notes that extend below the segment on its coherent stack
 
 	// First touches, by note: whether another core touched the line last, and whether the
 	// segment counts them so.
@@ -39,10 +39,10 @@ type work struct {
 type firsts struct {
 	overlapped uint64 // cores with overlap in the segment so far
 	list       []firstTouch
-	others     []int // notes of first touches by a core that are not the domain's
+	others     []int // notes of first touches by a core, but not by the domain
 }
 
-// firstTouch is a first touch, by its note, and how it finds its line.
+// firstTouch is a first touch, by its note, and the state of its line.
 type firstTouch struct {
 	note             int
 	foreign, overlap bool
@@ -85,7 +85,7 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 	return nil
 }
 
-// renumber translates cores to the numbers that they have here.
+// renumber translates cores to their numbers in the joined run.
 func (p *sizePart) renumber(to []uint8, cores int) {
 	all := make([]corePart, cores)
 	mask := func(set uint64) (there uint64) {
@@ -132,7 +132,7 @@ func (s *lineSize) add(p *sizePart) {
 	}
 }
 
-// meet finds what was before a note.
+// meet finds the earlier state for a note.
 func (s *lineSize) meet(j *joint, i int) {
 	n := j.notes[i]
 	e, bit := j.touchedBy.entry(n.line), uint64(1)<<n.core()
@@ -165,8 +165,8 @@ func (s *lineSize) meet(j *joint, i int) {
 	e.holders |= bit
 }
 
-// meet finds who touched the line of a core's first touch last in a domain, after the cores
-// others. It reports whether that was another core.
+// meet finds the core that touched the line of a core's first touch last in a domain, after the
+// cores others. It reports whether it was another core.
 func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
 	if others &= d.set(); others != 0 { // the first of these has overlapped, others did already
@@ -187,7 +187,7 @@ func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
 	return at.foreign
 }
 
-// measureFirst makes the first touches of a segment on the private stack.
+// measureFirst performs the first touches of a segment on the private stack.
 func (c *core) measureFirst(w *work, near []uint32) {
 	c.room(len(w.lines))
 	c.private.DistancesMarked(w.lines, w.foreign, c.depths)
@@ -245,8 +245,8 @@ func (c *core) joinCoherent(j *joint, number int) error {
 	return c.coherent.Restore(state)
 }
 
-// touch counts a first touch in a segment. It returns its depth, the depth at which the line
-// was lost, if it was, and whether the note still depends on what comes before.
+// touch counts a first touch in a segment. It returns its depth, the depth at which the line was
+// lost, if it was, and whether the note still depends on earlier segments.
 func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {
@@ -264,7 +264,7 @@ func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains
 	return depth, 0, false
 }
 
-// resolve makes the first touches of a segment on the stack of a domain.
+// resolve performs the first touches of a segment on the stack of a domain.
 func (d *domain) resolve(j *joint, k int) {
 	f := &j.first[k]
 	for len(f.list) > 0 {
@@ -404,7 +404,7 @@ func (s *lineSize) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 }
 
-// resolve appends what a core did that was, and is, alone.
+// resolve appends the accesses of a core that was, and is, alone.
 func (g *segment) resolve(j *joint, distances []uint32) {
 	for _, d := range distances {
 		j.settle(g)

@@ -8,15 +8,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// segment records what depends on what was before the segment (MODELS §9), in order: of each
-// core the first touch of each line and accesses after a loss, and the first store to each
-// line, which takes it from cores that had it before. While one core is alone, first touches
-// are those of the pass, nothing is lost, and only stores are recorded.
+// segment records everything that depends on accesses before the segment (MODELS §9), in order: for
+// each core the first touch of each line and accesses after a loss, and the first store to each
+// line, which invalidates it in the cores that had it before. While there is one core, first
+// touches are the pass's, nothing is lost, and only stores are recorded.
 type segment struct {
 	notes []note
-	lines directory // of each, holders: the cores that touched it; last: 1 if it was stored to
+	lines directory // for each, holders: the cores that touched it; last: 1 if it was stored to
 
-	open [profile.MaxCores][]int // of each core notes of these accesses that wait for what its stack tells
+	open [profile.MaxCores][]int // by core: notes of these accesses whose depths are not known yet
 	from int                     // the first note of these accesses
 
 	touches uint64 // first touches while one core is alone
@@ -24,10 +24,10 @@ type segment struct {
 	recent  [recentStores]uint64 // lines + 1 that were stored to lately
 }
 
-const recentStores = 1024 // lines that need no look into the table
+const recentStores = 1024 // lines that need no lookup in the table
 
-// note is a line, and what happens to it: an operation, the core × 4, and the numbers of sets
-// for which an access fills a hole of the segment × 256.
+// note is a line with an operation, the core × 4, and the numbers of sets for which an access fills
+// a hole of the segment × 256.
 type note struct {
 	line trace.Line
 	what uint32
@@ -82,7 +82,7 @@ func (g *segment) follow(a *locality.Accesses) {
 	}
 }
 
-// begin records what the first core did before there were others.
+// begin records the accesses of the first core before there were others.
 func (g *segment) begin(touches []profile.FirstTouch) {
 	g.notes = alone(touches, g.stores)
 	for _, t := range touches {
@@ -141,7 +141,7 @@ func (g *segment) settle() {
 	g.notes, g.from = kept, len(kept)
 }
 
-// matters reports whether a note depends on what is below the segment.
+// matters reports whether a note depends on the stack below the segment.
 func (n note) matters() bool { return n.op() != again || n.filled() != everywhere }
 
 func codeNotes(c *codec.Coder, notes *[]note) {
@@ -152,7 +152,7 @@ func codeNotes(c *codec.Coder, notes *[]note) {
 	})
 }
 
-// notes reads notes, and collects what they say of lines.
+// notes reads notes, and collects the states of their lines.
 func (r *loader) notes(cores int) (notes []note, lines directory) {
 	lines.reset()
 	codeNotes(r.Coder, &notes)

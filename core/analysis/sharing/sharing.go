@@ -39,7 +39,7 @@ type Options struct {
 	LineBytes []uint32
 	// Cores are threads with a common private cache. Domains are threads whose cores share one.
 	Cores, Domains [][]uint32
-	Mergeable      bool // keep what Append needs
+	Mergeable      bool // keep the data for Append
 }
 
 // Analysis is the sharing analysis.
@@ -55,8 +55,8 @@ type Analysis struct {
 	concurrent bool    // see RunConcurrently
 }
 
-// New makes an analysis that follows a pass with the same line sizes and set tables. It must
-// read every batch before the pass does.
+// New returns an analysis that follows a pass with the same line sizes and set tables. It must read
+// every batch before the pass does.
 func New(o Options, pass *locality.Analysis) *Analysis {
 	a := &Analysis{options: o, pass: pass}
 	a.cores.reset(o.Cores)
@@ -72,8 +72,8 @@ func New(o Options, pass *locality.Analysis) *Analysis {
 	return a
 }
 
-// RunConcurrently runs the stacks of each core in goroutines, beside the stack of the pass:
-// they are independent.
+// RunConcurrently runs the stacks of each core in goroutines, concurrently with the stack of the
+// pass: they are independent.
 func (a *Analysis) RunConcurrently() { a.concurrent = true }
 
 var (
@@ -119,15 +119,15 @@ type Accesses struct {
 	Cores             []uint8 // by order of their appearance
 }
 
-// Question asks where a line is on the coherent stack of a core before an access.
+// Question asks for the depth of a line on the coherent stack of a core before an access.
 type Question struct {
 	Access uint32 // index in Accesses
 	Core   uint8
 	Line   trace.Line
 }
 
-// Asker asks about the stacks during the pass: what is communicated comes from a cache if the
-// line is still in it.
+// Asker asks about the stacks during the pass: a communicated value comes from a cache if the line
+// is still in it.
 type Asker interface {
 	// Ask appends its questions about the next accesses, in order. The slices of a are valid until
 	// it returns.
@@ -153,14 +153,14 @@ func (a *Analysis) size(lineBytes uint32) *lineSize {
 	return nil
 }
 
-// Follower reads what every access finds on the coherent stack of its core, at one line size.
+// Follower reads the depth of every access on the coherent stack of its core, at one line size.
 type Follower interface {
-	// BeginCores says that several cores have appeared. All accesses before were of one core,
-	// whose coherent stack was that of the pass.
+	// BeginCores is called when several cores have appeared. All accesses before were of one core,
+	// whose coherent stack was the pass's.
 	BeginCores()
-	// FollowCores reads the accesses that the pass handed over last, with their cores. depths
+	// FollowCores reads the latest accesses from the pass, with their cores. depths
 	// are stack.Cold for a core's first access to a line, and stack.Lost for a coherence miss,
-	// for which lostAt is the depth at which the line was lost. lost says that there are some.
+	// for which lostAt is the depth at which the line was lost. lost: there are some.
 	// The lists are valid until it returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
 	// JoinCores appends a segment to the counts since BeginCores, with the depths of its first
@@ -190,7 +190,7 @@ func (a *Analysis) Close() {
 	}
 }
 
-const maxAccesses = 4096 // that the pass hands over at once
+const maxAccesses = 4096 // that the pass passes on at once
 
 type lineSize struct {
 	analysis *Analysis
@@ -208,7 +208,7 @@ type lineSize struct {
 	questions []Question
 	answers   []uint32
 
-	runs sync.WaitGroup // of the cores, where they run beside the pass
+	runs sync.WaitGroup // of the cores, if they run concurrently with the pass
 
 	// Of the accesses that the pass handed over:
 	core    [maxAccesses]uint8
@@ -218,7 +218,7 @@ type lineSize struct {
 	coherent, lostAt [maxAccesses]uint32
 }
 
-// begin makes stacks for the cores. All that was before belongs to the first one.
+// begin creates stacks for the cores. All accesses so far belong to the first one.
 func (s *lineSize) begin() {
 	s.reset()
 	l, lines := s.analysis.pass.At(s.bytes)
@@ -248,7 +248,7 @@ func (s *lineSize) reset() {
 	}
 }
 
-// addCores makes stacks for new cores, up to n.
+// addCores creates stacks for new cores, up to n.
 func (s *lineSize) addCores(n int) {
 	for len(s.cores) < n {
 		number := len(s.cores)

@@ -12,28 +12,28 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// What a run keeps besides its results, in section segh. uv is an unsigned LEB128 varint, a list
-// is uv its length and its members, and stacks are as in section segm.
+// The state of a run in addition to its results, in section segh. uv is an unsigned LEB128 varint,
+// a list is uv its length and its members, and stacks are as in section segm.
 //
 //	list of the user's cores, and list of the user's domains, each: list of uv thread
-//	uv threads that had no core of their own
+//	uv threads without a core of their own
 //	list of cores, as they appeared, each
-//	  uv group + 1, or 0 · uv thread that it was made for · list of uv thread
+//	  uv group + 1, or 0 · uv its first thread · list of uv thread
 //	for each line size
 //	  for each core: its private stack · uv bytes · its coherent stack, as package stack draws it
 //	  for each line of the stack of all, which is in section segm
 //	    uv core that touched it last × 2, + 1 if others have the line, or the core has not ·
-//	    then: uv mask of those that have it
+//	    then: uv mask of the cores that have it
 //	  overlaps of the domain of all cores
 //	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
 //
-// Overlaps are, for each core, the uv lines that were last touched before the time of its
-// overlap. Only the order of times matters: it is that of the stack.
+// Overlaps are, for each core, the uv lines that were last touched before the time of its overlap.
+// Only the order of times matters: it is the stack's.
 //
-// Mergeable states of one core or none have, of each line size, only the list of lines that were
-// stored to, each: zigzag varint line − the one before · uv first touches since. Those of several
-// cores have a list of notes (segment.go) behind each line size's stacks, each: zigzag varint
-// line − the one before · uv operation + core × 4 + the numbers of sets with holes × 256.
+// Mergeable states of at most one core have, for each line size, only the list of lines that were
+// stored to, each: zigzag varint line − the previous one · uv first touches since. States of
+// several cores have a list of notes (segment.go) after each line size's stacks, each: zigzag
+// varint line − the previous one · uv operation + core × 4 + the numbers of sets with holes × 256.
 
 func (a *Analysis) state() []byte {
 	w := codec.Writer([]byte{})
@@ -93,7 +93,7 @@ func (s *lineSize) state(w *codec.Coder) {
 	}
 }
 
-// state writes who touched the lines on a domain's stack, and its overlaps.
+// state writes the last touchers of the lines on a domain's stack, and its overlaps.
 func (d *domain) state(w *codec.Coder, lines []trace.Line, own bool, cores int) {
 	for _, x := range lines {
 		e := d.directory.entry(x)
@@ -158,7 +158,7 @@ type loader struct {
 	a *Analysis
 }
 
-// hold fails if a number is impossible. It reports whether nothing was wrong so far.
+// hold fails if a number is impossible. It reports whether there was no error so far.
 func (r *loader) hold(possible bool) bool {
 	r.Check(possible, errState.Error())
 	return !r.Failed()
@@ -198,12 +198,12 @@ func (r *loader) threads() {
 	}
 }
 
-// sizePart is what is kept of a line size besides results.
+// sizePart is the state of a line size in addition to results.
 type sizePart struct {
 	cores   []corePart
-	domains []domainPart // that of all cores, and those asked for
+	domains []domainPart // of all cores, and the chosen ones
 	notes   []note
-	lines   directory // that notes tell of
+	lines   directory // of notes
 }
 
 type corePart struct {
@@ -212,16 +212,16 @@ type corePart struct {
 	coherent []byte
 }
 
-// domainPart is what is kept of a domain with members, or empty.
+// domainPart is the state of a domain with members, or empty.
 type domainPart struct {
 	*profile.Domain
 	members  []*profile.Member // by core
 	stack    []trace.Line      // most recently used first
 	touchers []toucher         // of these lines
-	overlaps []uint64          // of each core, lines that were last touched before
+	overlaps []uint64          // by core: number of lines that were last touched before the overlap
 }
 
-// toucher is who touched a line last, and who has it.
+// toucher is the core that touched a line last, and the cores that have it.
 type toucher struct {
 	last    uint8
 	holders uint64
@@ -381,7 +381,7 @@ func (d *domain) load(known *domainPart) {
 	}
 }
 
-// place places the lines of an empty domain. It reports whether each is there once.
+// place places the lines of an empty domain. It reports whether no line occurs twice.
 func (d *domain) place(known *domainPart) bool {
 	if d.sets != nil {
 		locality.PushAll(known.stack, d.sets.Push)

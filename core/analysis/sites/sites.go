@@ -53,14 +53,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options are what to measure.
+// Options select the measurements.
 type Options struct {
 	LineBytes  uint32
 	Capacities []uint64 // of utilisation, in lines, ascending; at most profile.MaxCapacities
 	Ways       []uint32 // of each; 0: fully associative
-	Previous   bool     // note who touched a line before
-	Mergeable  bool     // keep what Append needs
-	Cores      bool     // package sharing tells what accesses find on the stacks of cores
+	Previous   bool     // record which sites touched a line before
+	Mergeable  bool     // keep the data for Append
+	Cores      bool     // package sharing reports depths of accesses on the stacks of cores
 	// Follows: Lay will place blocks, so that segments, too, distinguish objects.
 	Follows bool
 }
@@ -69,7 +69,7 @@ type Options struct {
 type Analysis struct {
 	options Options
 	program func() *trace.Program
-	known   *trace.Program // as far as it was taken in
+	known   *trace.Program // the part of it that was added
 
 	code   code
 	memory memory
@@ -79,10 +79,10 @@ type Analysis struct {
 
 	slots    []uint32           // of the batch's rows
 	rows     []uint32           // pairs of the batch's references
-	begins   []trace.Addr       // of the blocks that they lie in; nil if nobody asks
-	split    []uint32           // pairs of accesses, where a reference makes several
+	begins   []trace.Addr       // of the blocks that they lie in; nil: not wanted
+	split    []uint32           // pairs of accesses, if a reference makes several
 	latest   []uint32           // pairs of the accesses that Follow took last
-	accesses *locality.Accesses // these accesses, until FollowCores has taken them too
+	accesses *locality.Accesses // these accesses, until FollowCores has read them, too
 	last     int                // the reference that the last access belongs to
 
 	bins    bins
@@ -91,7 +91,7 @@ type Analysis struct {
 	threads strides
 	lines   *lines // nil if nothing is noted of lines
 
-	absent bool // rows tell neither sites nor PCs
+	absent bool // rows have neither sites nor PCs
 
 	joining joining // the segment that is being appended
 	places  places
@@ -101,10 +101,10 @@ type Analysis struct {
 // earlier parts of the run are counted by site and by object separately.
 type pair struct{ slot, object uint32 }
 
-// near is where a site's last reference went.
+// near is the target of a site's last reference.
 type near struct {
 	block  uint32 // of memory
-	object uint32 // that it is of, in the site's eyes
+	object uint32 // the object from the site's point of view
 	pair   uint32 // of the site and the object
 }
 
@@ -155,7 +155,7 @@ func (a *Analysis) Succeed(before contract.LayoutFollower) {
 	}
 }
 
-// Close implements analysis.Analysis: results need all there is.
+// Close implements analysis.Analysis: results need all data.
 func (a *Analysis) Close() {}
 
 // Consume implements analysis.Analysis. It comes before locality's.
@@ -191,7 +191,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// learn adds what the trace has told of its program since.
+// learn adds new parts of the program from the trace.
 func (a *Analysis) learn() {
 	p := a.program()
 	if p == nil {
@@ -329,7 +329,8 @@ func (a *Analysis) gather(x *locality.Accesses) []uint32 {
 // Block is a block of memory in a layout.
 type Block = contract.Block
 
-// Layout returns where blocks lie, by address, except those that the program's tables declare.
+// Layout returns the places of blocks, by address, except for blocks that the program's tables
+// declare.
 func (a *Analysis) Layout() []Block {
 	list := make([]Block, 0, 64)
 	for _, piece := range a.memory.placed.pieces {
@@ -349,7 +350,8 @@ func (a *Analysis) Layout() []Block {
 	return list
 }
 
-// Lay places blocks as in a layout of the same trace, besides those that the tables declare.
+// Lay places blocks as in a layout of the same trace, in addition to blocks that the tables
+// declare.
 func (a *Analysis) Lay(layout []Block) {
 	a.learn()
 	for i := range layout {

@@ -10,23 +10,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// What a segment keeps besides its results, in section segs. Sites and objects are their indices
-// in the profile's lists, objects 1 on and 0 for the rest if it is the only one; uv is an unsigned
-// LEB128 varint, masks are little-endian words of 64 bytes' bits. Fields in brackets exist if the
-// segment is mergeable.
+// The state of a segment in addition to its results, in section segs. Sites and objects are their
+// indices in the profile's lists, objects 1 on and 0 for the rest if it is the only one; uv is an
+// unsigned LEB128 varint, masks are little-endian words of 64 bytes' bits. Fields in brackets exist
+// if the segment is mergeable.
 //
 //	uv flags: 1 mergeable
 //	list of threads, each: uv thread; list of walks, each
 //	  uv site · 8 bytes last address · 8 bytes step
 //	  [uv references, 2 if there are more · of each 8 bytes address · uv bytes]
 //	list of lines, ascending, empty if nothing is measured by line, each
-//	  uv line − the one before · uv last site; for each capacity
+//	  uv line − the previous one · uv last site; for each capacity
 //	  uv site · uv object, that fetched it · uv 1 if that was not the first time
-//	  · mask of the bytes used · [mask of those of the first time]
+//	  · mask of the bytes used · [mask of the bytes of the first time]
 //	list of first touches, in order, empty unless mergeable, each: uv site · uv object
 //	list of blocks, ascending, empty if mergeable, each: uv object · 8 bytes address · uv bytes
 //	with coherent stacks, list of the first touches of each core, as above; and if utilisation is
-//	measured in private caches, these (corelines.go)
+//	measured in private caches, the caches (corelines.go)
 //
 // With this a segment is appended (MODELS §9). Its first touches become accesses at a distance,
 // of the same pair; its first stay of a line is joined to the last one of the segment before if
@@ -56,7 +56,7 @@ type joining struct {
 	stack []trace.Line // at its end
 }
 
-// lineState is what a segment knows of a line at its end.
+// lineState is a segment's state of a line at its end.
 type lineState struct {
 	line trace.Line
 	last uint32 // slot
@@ -66,11 +66,11 @@ type lineState struct {
 	firsts []uint64
 }
 
-// form codes what a segment keeps.
+// form codes the state of a segment.
 type form struct {
 	*codec.Coder
 	a         *Analysis
-	mergeable bool // the segment can be appended, whatever it is added to
+	mergeable bool // the segment can be appended, to any run
 
 	s *summary // while writing
 
@@ -155,7 +155,7 @@ func (f *form) pair(v *uint32) {
 	}
 }
 
-// walk is where a site of a thread is.
+// walk is the position of a site in a thread.
 type walk struct {
 	slot  uint32
 	at    stride
@@ -248,7 +248,7 @@ func (l *lines) state(n uint32) lineState {
 	return s
 }
 
-// goOn takes back that a stay in a cache was counted as ended.
+// goOn undoes that a stay in a cache was counted as ended.
 func (l *lines) goOn(pair uint32, capacity int, mask []uint64) {
 	u := &(*l.used)[int(pair)*len(l.capacities)+capacity]
 	u.Fetched--
@@ -373,7 +373,7 @@ func (f *form) results() {
 		f.slots = append(f.slots, slot)
 		a.code.list[slot].load(s, int(slot) == met)
 	}
-	for i := range f.in.Code { // any site may be named as the one before
+	for i := range f.in.Code { // any site may be the previous one
 		f.load(pair{f.slots[i], noObject}, &f.in.Code[i].Reuse)
 	}
 	f.objects = []uint32{rest}
@@ -444,7 +444,7 @@ func (o *object) load(from *profile.DataObject) {
 	o.file = from.File
 }
 
-// joinWalk joins a walk to the one before.
+// joinWalk joins a walk to the previous one.
 func (f *form) joinWalk(thread uint32, x *walk) {
 	w := f.a.threads.walksOf(thread, len(f.a.code.list), f.a.options.Mergeable)
 	base := &f.a.code.list[x.slot].base
@@ -464,8 +464,8 @@ func (f *form) joinWalk(thread uint32, x *walk) {
 	}
 }
 
-// join appends a walk. Its first reference was counted as irregular, and its second one as if
-// nothing had been before the first.
+// join appends a walk. Its first reference was counted as irregular, and its second one as if there
+// had been none before the first.
 func (s *stride) join(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last
 	counts[profile.IrregularStride]--
@@ -536,7 +536,7 @@ func (l *lines) join(s *lineState, distance, pair uint32) {
 	for c := range l.capacities {
 		at := n*len(l.capacities) + c
 		mask, first := s.masks[c*l.words:][:l.words], s.firsts[c*l.words:][:l.words]
-		if !l.misses(c, s.line, n, distance) { // the line had stayed, so what fetched it was none
+		if !l.misses(c, s.line, n, distance) { // the line had stayed, so nothing fetched it
 			if !s.stays[c].later {
 				unite(l.mask(at), mask)
 				continue

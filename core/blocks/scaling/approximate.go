@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// approximate finds a law for numbers that no polynomial meets.
+// approximate finds a law for numbers that fit no polynomial.
 func (f *fitter) approximate(values []float64) Law {
 	best := f.powerLaw(values)
 	if len(f.points) < 3 {
@@ -44,7 +44,7 @@ func (f *fitter) logarithmic(values []float64, j int, kind Kind) (l Law, ok bool
 	return l, true
 }
 
-// off is by how much a law is off the values, relative, at most.
+// off is the largest relative error of a law.
 func (f *fitter) off(l *Law, values []float64) (off float64) {
 	for i, v := range values {
 		off = max(off, math.Abs(l.At(f.points[i])-v)/max(1, math.Abs(v)))
@@ -52,8 +52,8 @@ func (f *fitter) off(l *Law, values []float64) (off float64) {
 	return off
 }
 
-// powerLaw fits a product of powers, by the logarithms. Of too few points, parameters that
-// come last get no power; values of 0 are left out.
+// powerLaw fits a product of powers, by the logarithms. If there are too few points, the last
+// parameters get no power; values of 0 are left out.
 func (f *fitter) powerLaw(values []float64) Law {
 	l := Law{Kind: PowerLaw, Exponents: make([]float64, len(f.points[0]))}
 	for of := f.varied; ; of = of[:len(of)-1] {
@@ -97,8 +97,8 @@ func leastSquares(rows [][]float64, values []float64) ([]float64, bool) {
 	return solveLeast(rows, values, weights)
 }
 
-// solveLeast solves the normal equations of scaled columns; ok is false if points do not
-// tell coefficients apart.
+// solveLeast solves the normal equations of scaled columns; ok is false if the points do not
+// determine the coefficients.
 func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bool) {
 	n := len(rows[0])
 	if len(rows) < n {
@@ -159,18 +159,18 @@ func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bo
 	return c, true
 }
 
-// closeEnough is how near to the runs a law of distances has to be, and closeInBins the same
-// of distances that are known to a bin, a quarter of a power of two.
+// closeEnough is the largest relative error of a law of distances, and closeInBins the same for
+// distances known to a bin, a quarter of a power of two.
 const closeEnough, closeInBins = 0.02, 0.125
 
-// distances finds a law of distances in lines, one of each run: a polynomial that meets
-// them, with one run more than it has terms; a constant, that of the largest run, if all are
-// within a line; the sum of two monomials that is close to them, or a power law with about a whole
-// power. Others are no law but classes of distances that come to have other shares: then
-// it is the distance of the largest run.
+// distances finds a law of distances in lines, one for each run: a polynomial that fits them, with
+// one run more than it has terms; a constant, the largest run's, if all are within a line; the sum
+// of two monomials that is close to them, or a power law with nearly an integer power. Other
+// distances have no law, because the shares of classes of distances change: then it is the distance
+// of the largest run.
 //
-// Where only bins of distances are known, the laws have less to be close to, and sums of two
-// would follow the bins.
+// If only bins of distances are known, the laws may be less close, and sums of two monomials would
+// follow the bins.
 func (f *fitter) distances(values []float64, bins bool) Law {
 	near, terms := closeEnough, min(2, len(values)-1)
 	if bins {
@@ -209,8 +209,8 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 		}
 	}
 	if best.Off > near && !bins {
-		// Among distances of several laws in one class, a quantile is not of the same one
-		// in each run: it grows as they do.
+		// In a class of distances with several laws, a quantile may belong to another law in each
+		// run: it grows as they do.
 		near = closeInBins
 		best = f.sum(values, 1, near)
 	}
@@ -220,7 +220,7 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 	return best
 }
 
-// nearWhole is how far from a whole number the power of a distance may be.
+// nearWhole is the largest difference of the power of a distance to an integer.
 const nearWhole = 0.25
 
 // isDistance reports whether a polynomial grows, and not too fast.
@@ -228,8 +228,8 @@ func (l *Law) isDistance() bool {
 	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= mostDistance
 }
 
-// sum finds the monomial, or if none is near the sum of two where most allows it, that is
-// closest to distances.
+// sum finds the monomial, or if none is near the sum of two if most allows it, that is closest to
+// distances.
 func (f *fitter) sum(values []float64, most int, near float64) Law {
 	best := Law{Kind: Sum, Off: math.Inf(1)}
 	for terms := 1; terms <= most && best.Off > near; terms++ {

@@ -13,17 +13,17 @@ import (
 type Law struct {
 	Kind    Kind
 	Terms   []Term // of a polynomial; none: 0
-	Checked int    // runs that it meets, beyond those that gave the coefficients
+	Checked int    // runs that it fits, beyond the runs that determine the coefficients
 
 	// Coefficients of other laws: Factor times each parameter to its power (a power law), A + B
 	// log2 n, or A n + B n log2 n, where n is parameter number Of.
 	Factor, A, B float64
 	Exponents    []float64
 	Of           int
-	Off          float64 // how far off the runs it is, relative, at most
+	Off          float64 // largest relative error for the runs
 }
 
-// Kind is what a law is like.
+// Kind is the form of a law.
 type Kind uint8
 
 // The kinds of laws.
@@ -139,7 +139,7 @@ func (l *Law) String(names []string) string {
 	return s.String()
 }
 
-// fitter finds laws for numbers that each run gives.
+// fitter finds laws for one number of each run.
 type fitter struct {
 	points    [][]int64 // parameters of the runs
 	varied    []int
@@ -188,7 +188,7 @@ func newFitter(m *Model) *fitter {
 	return f
 }
 
-// ofTerms returns the supports of so many terms, made when they are needed first.
+// ofTerms returns the supports with this number of terms, computed on demand.
 func (f *fitter) ofTerms(terms int) []support {
 	for len(f.supports) < terms {
 		var list []support
@@ -205,7 +205,7 @@ func (f *fitter) ofTerms(terms int) []support {
 	return f.supports[terms-1]
 }
 
-// addMonomials adds those of a degree, of the parameters from number j of those varied.
+// addMonomials adds the monomials of a degree, of the varied parameters from number j on.
 func (f *fitter) addMonomials(powers []int, j, degree int) {
 	if j == len(f.varied)-1 || len(f.varied) == 0 {
 		powers = slices.Clone(powers)
@@ -222,7 +222,7 @@ func (f *fitter) addMonomials(powers []int, j, degree int) {
 	powers[f.varied[j]] = 0
 }
 
-// choose gives all choices of so many monomials.
+// choose yields all choices of this number of monomials.
 func (f *fitter) choose(of []int, left int, yield func([]int)) {
 	if left == 0 {
 		yield(slices.Clone(of))
@@ -237,8 +237,8 @@ func (f *fitter) choose(of []int, left int, yield func([]int)) {
 	}
 }
 
-// support inverts the values of monomials at the last runs where that is possible: larger
-// inputs tell terms apart.
+// support inverts the values of monomials at the last runs if that is possible: larger inputs
+// distinguish terms better.
 func (f *fitter) support(of []int) (s support, ok bool) {
 	n := len(of)
 	s.of = of
@@ -261,7 +261,7 @@ func (f *fitter) support(of []int) (s support, ok bool) {
 	}
 }
 
-// before goes to the choice of runs before one.
+// before moves to the previous choice of runs.
 func before(runs []int) bool {
 	for i := range runs {
 		if least := i; runs[i] > least {
@@ -340,8 +340,8 @@ func (f *fitter) counts(values []uint64) Law {
 	return l
 }
 
-// polynomial finds the one with the shortest description, if that is shorter than that of
-// the values.
+// polynomial finds the polynomial with the shortest description, if that is shorter than the
+// values' description.
 func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
 	if slices.Max(values) == 0 {
 		return Law{Checked: len(values)}, true
@@ -375,7 +375,7 @@ func choices(n, k int) (bits float64) {
 	return bits
 }
 
-// meets returns the polynomial of these monomials that meets all values, and the bits of its
+// meets returns the polynomial of these monomials that fits all values, and the bits of its
 // coefficients, fewer than most; nil: there is none.
 func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term, length float64) {
 	n := len(s.of)
@@ -408,7 +408,7 @@ func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term,
 	return terms, length
 }
 
-// mayMeet looks in floating point whether the runs that gave no coefficients are met.
+// mayMeet checks in floating point whether the polynomial fits the other runs.
 func (f *fitter) mayMeet(s *support, values []uint64) bool {
 	n := len(s.of)
 	var c [mostTerms]float64

@@ -21,19 +21,19 @@ type Input struct {
 	Profile    *profile.Profile // with blocks and sites
 }
 
-// InputError tells what runs or parameters give no prediction.
+// InputError reports that runs or parameters allow no prediction.
 type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Program is what runs say of a whole program at other inputs: of its blocks, of the ways
-// between them, and of the places in its code that refer to memory.
+// Program predicts a whole program at other inputs from runs: its blocks, the edges between them,
+// and the sites that refer to memory.
 type Program struct {
 	*Model // its counts, by block
 
 	inputs  []Input // in the order of the model's runs
 	runs    []*blocks.Run
-	ways    [][]Law // by block: on to each successor, then those that left it
+	ways    [][]Law // by block: edges to each successor, then leaving
 	resumed []Law   // by block
 	unmade  []Law
 	entered []Law // by function
@@ -51,7 +51,7 @@ type site struct {
 }
 
 // FitProgram finds laws for runs of one build of a program. The error is a
-// [*InputError], a [*trace.OptionError], or that of a profile that cannot be read.
+// [*InputError], a [*trace.OptionError], or the error of a profile that cannot be read.
 func FitProgram(names []string, inputs []Input) (*Program, error) {
 	p := &Program{}
 	var runs []Run
@@ -83,7 +83,7 @@ func FitProgram(names []string, inputs []Input) (*Program, error) {
 	return p, nil
 }
 
-// read returns what a profile says of blocks, and refuses those that are of no whole run.
+// read returns the blocks of a profile, and rejects profiles that are not of a complete run.
 func (in *Input) read() (*blocks.Run, error) {
 	bad := func(got, want string) error {
 		return &InputError{in.Name + ": " + got, want}
@@ -152,7 +152,7 @@ func (p *Program) fitEdges() {
 	}
 }
 
-// addWays has the law of a block that no run checks be the sum of those of its ways, where
+// addWays replaces the law of a block that no run checks by the sum of the laws of its edges, if
 // these have fewer terms, and so a check.
 func (p *Program) addWays(b int) {
 	sum := Law{Checked: len(p.runs)}
@@ -169,7 +169,7 @@ func (p *Program) addWays(b int) {
 	p.Counts[b] = sum
 }
 
-// addTerm adds one to a polynomial, whose terms stay in their order.
+// addTerm adds a term to a polynomial, whose terms stay in order.
 func (l *Law) addTerm(t Term) {
 	for i := range l.Terms {
 		if slices.Equal(l.Terms[i].Powers, t.Powers) {
@@ -191,7 +191,7 @@ func (p *Program) fitSites() {
 		at, _ := slices.BinarySearchFunc(order, s, profile.CompareSites)
 		return at
 	}
-	for i := len(p.inputs) - 1; i >= 0; i-- { // the largest run's words stand
+	for i := len(p.inputs) - 1; i >= 0; i-- { // the largest run's texts are used
 		code := p.inputs[i].Profile.Sites.Code
 		for k := range code {
 			if at, known := slices.BinarySearchFunc(order, &code[k], profile.CompareSites); !known {
@@ -243,7 +243,7 @@ func (p *Program) fitSites() {
 // bins are the exact distances of a run, by kind and by the bins that sites have them in.
 type bins [trace.NumKinds][profile.SiteBins][]memory.Span
 
-// places is in how many parts of equal weight the distances of a bin are taken.
+// places is the number of parts of equal weight into which the distances of a bin are divided.
 const places = 16
 
 func newBins(p *profile.Profile) *bins {
@@ -281,8 +281,8 @@ func fewer(spans []memory.Span) (list []memory.Span) {
 	return list
 }
 
-// profile is that of a site: in each bin its distances are taken for those that all
-// references of its kind have there.
+// profile is a site's profile: in each bin, its distances are distributed as the distances of all
+// references of its kind.
 func (all *bins) profile(s *profile.Site) *memory.Profile {
 	p := &memory.Profile{Cold: float64(s.Reuse.Cold)}
 	for _, b := range s.Reuse.Bins {
@@ -298,16 +298,16 @@ func (all *bins) profile(s *profile.Site) *memory.Profile {
 	return p
 }
 
-// Basis is what a count is predicted on.
+// Basis is the basis of a predicted count.
 type Basis uint8
 
 // The bases, the firmest first.
 const (
-	// Checked: a polynomial that met runs beyond those that its coefficients are of.
+	// Checked: a polynomial that fits more runs than determine its coefficients.
 	Checked Basis = iota
-	// Unchecked: a polynomial with as many terms as there were runs.
+	// Unchecked: a polynomial with one term for each run.
 	Unchecked
-	// Remainder: a polynomial that gives no whole number here.
+	// Remainder: a polynomial whose value is no integer here.
 	Remainder
 	// Fitted: a law by least squares; counts depend on data, or on more than the runs show.
 	Fitted
@@ -334,14 +334,13 @@ type Predicted struct {
 	// blocks outside of the edges.
 	Run   *blocks.Run
 	Slack uint64
-	// Profile is as an analysis of that run would be, as far as caches and blocks are asked
-	// about: with distances at one line size, places in the code and blocks, without data
-	// objects, windows and sets.
+	// Profile is like the profile of that run, for questions about caches and blocks: with
+	// distances at one line size, sites and blocks, without data objects, windows and sets.
 	Profile *profile.Profile
 }
 
-// Predict returns the run at parameters, with reuse scaled. The error is a [*trace.OptionError], of
-// parameters that cannot be, or an [*InputError], of counts below 0 or from 2^64 on.
+// Predict returns the run at parameters, with reuse scaled. The error is a [*trace.OptionError] for
+// impossible parameters, or an [*InputError] for counts below 0 or from 2^64 on.
 func (p *Program) Predict(at []int64) (*Predicted, error) {
 	prediction, err := p.Model.Predict(at, Scaled)
 	if err != nil {
@@ -359,7 +358,7 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 	return out, nil
 }
 
-// whole is a law's value as a count, for what is named.
+// whole returns a law's value as a count; named names it in errors.
 func (p *Program) whole(l *Law, at []int64, named func() string) (uint64, error) {
 	bad := func(got, want string) (uint64, error) {
 		return 0, &InputError{named() + " " + got + " times, by the law " + l.String(p.Names), want}
@@ -392,7 +391,7 @@ func (p *Program) blockName(b int) string {
 	return name
 }
 
-// edges predicts what blocks did, so that it balances.
+// edges predicts the edges of blocks, such that they balance.
 func (p *Program) edges(out *Predicted) error {
 	t, at := p.runs[0].Program, out.Parameters
 	e := blocks.NewEdges(t)
@@ -434,7 +433,7 @@ func (p *Program) edges(out *Predicted) error {
 			}
 		}
 		switch {
-		case in > e.Visits[b]: // what comes to it and should not leaves it
+		case in > e.Visits[b]: // surplus executions that enter it leave it, too
 			more := in - e.Visits[b]
 			e.Left[b] += more
 			e.Visits[b] = in
@@ -450,7 +449,7 @@ func (p *Program) edges(out *Predicted) error {
 	return nil
 }
 
-// blockEdges predicts a block, and its ways so that they add up to it.
+// blockEdges predicts a block, and its edges so that they add up to it.
 func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	t, e := p.runs[0].Program, out.Run.Edges
 	of := &out.Of[b]
@@ -586,7 +585,7 @@ func placeOf(s *profile.Site) string {
 	return s.File + ":" + strconv.FormatUint(uint64(s.Line), 10)
 }
 
-// doubtProgram says what else the prediction hangs on.
+// doubtProgram adds the further caveats of the prediction.
 func (p *Program) doubtProgram(out *Predicted) {
 	say := func(s string) { out.Doubts = append(out.Doubts, s) }
 	guessed := false
@@ -615,7 +614,7 @@ func runsMore(n int) string {
 	return strconv.Itoa(n) + " more runs"
 }
 
-// profileAt predicts places in the code, and what they add up to.
+// profileAt predicts sites, and their sums.
 func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	last := p.inputs[len(p.inputs)-1].Profile
 	out := &profile.Profile{Input: last.Input, Sites: &profile.Sites{LineBytes: last.Sites.LineBytes}}
@@ -633,8 +632,8 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 			return nil, err
 		}
 		if n := s.like.References(); s.accesses.Kind != Polynomial && s.references.Kind == Polynomial && n > 0 {
-			// Where the allocator puts arrays, references cross lines or not: as in the largest
-			// run. A law of that would be of the allocator.
+			// Whether references cross lines depends on where the allocator puts arrays: as in the
+			// largest run. A law for it would describe the allocator.
 			accesses = uint64(min(math.Round(float64(references)*float64(s.like.Reuse.Accesses())/float64(n)), 1<<63))
 		}
 		accesses = max(accesses, references)
@@ -652,7 +651,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		d := foretold{site: s, accesses: accesses}
 		if s.reuse != nil {
 			d.of = s.reuse.at(at, float64(accesses))
-		} else { // known of some runs alone: as there
+		} else { // known in some runs only: as in them
 			d.of = p.kept(s, float64(accesses))
 		}
 		d.cold = min(accesses, uint64(math.Round(d.of.Cold)))
@@ -683,8 +682,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	return out, nil
 }
 
-// Same reports whether a run is of the program that laws were found for; otherwise the error is as
-// [FitProgram]'s.
+// Same reports whether a run is of the fitted program; otherwise the error is as in [FitProgram].
 func (p *Program) Same(in Input) error {
 	r, err := in.read()
 	if err != nil {

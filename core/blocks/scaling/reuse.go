@@ -27,10 +27,10 @@ func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	return run
 }
 
-// quantiles is in how many parts of equal weight the distances of a block are followed.
+// quantiles is the number of parts of equal weight in which the distances of a block are followed.
 const quantiles = 512
 
-// class are accesses whose distances are apart from all others in every run.
+// class is a class of accesses whose distances are separated from all others in every run.
 type class struct {
 	count     Law // of the accesses
 	distances []Law
@@ -40,8 +40,8 @@ type class struct {
 type classed struct {
 	cold    Law
 	classes []class
-	// divided: each class has as many accesses as its law says. Else there is one, which
-	// has all that are no first touches.
+	// divided: each class has the number of accesses of its law. Otherwise there is one class, with
+	// all accesses except first touches.
 	divided bool
 }
 
@@ -61,7 +61,7 @@ func (m *Model) fitReuse(f *fitter) {
 	}
 }
 
-// profiles returns those of a block in all runs, if each is known.
+// profiles returns the profiles of a block in all runs, if each is known.
 func (m *Model) profiles(b int) (of []*memory.Profile, ok bool) {
 	for i := range m.runs {
 		r := &m.runs[i]
@@ -103,15 +103,15 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 	return c
 }
 
-// gaps are by what factor classes of distances are tried to be apart: a bin of distances or more.
+// gaps are the factors by which classes of distances may be separated: a bin of distances or more.
 var gaps = [...]float64{1.25, 1.5, 2, 4}
 
-// mostClasses is how many classes are distinguished.
+// mostClasses is the most classes that are distinguished.
 const mostClasses = 24
 
-// classes cuts the distances of all runs where they are apart by a factor. ok is false if
-// runs have another number of classes, or their counts no polynomials with a check: then
-// classes that are one in some run are not in others.
+// classes cuts the distances of all runs at gaps of a factor. ok is false if runs have different
+// numbers of classes, or their counts no checked polynomials: then classes merge in some runs and
+// not in others.
 func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
 	parts := make([][][]memory.Span, len(of))
 	for i, p := range of {
@@ -138,7 +138,7 @@ func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bo
 	return list, true
 }
 
-// cut returns runs of spans that are apart by a factor, and more than a line.
+// cut divides spans at gaps of a factor, and more than a line.
 func cut(spans []memory.Span, gap float64) (parts [][]memory.Span) {
 	from := 0
 	for i := range spans {
@@ -208,7 +208,7 @@ func quantilesOf(spans []memory.Span) []float64 {
 	return list
 }
 
-// at is the profile at parameters, of so many accesses in all.
+// at returns the profile at parameters, with this number of accesses in all.
 func (c *classed) at(at []int64, all float64) *memory.Profile {
 	cold := min(c.cold.count(at).Executions, all)
 	p := &memory.Profile{Cold: cold}
@@ -222,7 +222,7 @@ func (c *classed) at(at []int64, all float64) *memory.Profile {
 		sum += counts[i]
 	}
 	if sum == 0 {
-		p.Cold = all // there is nothing else
+		p.Cold = all // there are no other accesses
 		return p
 	}
 	var spans []memory.Span

@@ -67,7 +67,7 @@ type Run struct {
 	Reuse      []*memory.Profile // of them; nil, or with nil in it: unknown
 }
 
-// Model is what runs say of others.
+// Model predicts other runs from some runs.
 type Model struct {
 	Names  []string // of the parameters
 	Counts []Law    // by block
@@ -167,16 +167,16 @@ const (
 	mostValue      = 1 << 40
 )
 
-// Count is how often a block is predicted to run.
+// Count is a predicted number of executions of a block.
 type Count struct {
 	Executions float64
-	// Whole is Executions where a polynomial gives a whole number that is not negative, and
-	// IsWhole tells that; it is exact if the polynomial is that of the program.
+	// Whole is Executions if a polynomial has a non-negative integer value, which IsWhole reports;
+	// it is exact if the polynomial is the program's.
 	Whole   uint64
 	IsWhole bool
 }
 
-// Prediction is what a program is taken to do at an input.
+// Prediction is the predicted behaviour of a program at an input.
 type Prediction struct {
 	Parameters []int64
 	Counts     []Count        // by block
@@ -184,7 +184,7 @@ type Prediction struct {
 	Doubts     []string       // sentences
 }
 
-// Reuse is what becomes of reuse profiles.
+// Reuse selects how reuse profiles are predicted.
 type Reuse uint8
 
 const (
@@ -246,7 +246,7 @@ func (l *Law) count(at []int64) (c Count) {
 // mostExecutions is beyond anything that will be run.
 const mostExecutions = 1e30
 
-// doubt says what the prediction hangs on.
+// doubt adds the caveats of the prediction.
 func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	say := func(s string) { p.Doubts = append(p.Doubts, s) }
 	var all, guessed, unchecked, odd, off float64
@@ -301,7 +301,7 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	}
 }
 
-// far is by how much larger an input is than the largest run to be doubted for it.
+// far is the ratio to the largest run above which an input has a caveat.
 const far = 16
 
 func percent(share float64) string {

@@ -11,16 +11,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace/ppt"
 )
 
-// Files are PPT's files beside a trace, which has no marks of regions: a table of the parallel blocks, and
-// shared addresses.
+// Files are PPT's additional files of a trace, which has no marks of regions: a table of the parallel
+// blocks, and shared addresses.
 //
 //  1. Without shared_addresses.dat, [Files.Addresses] reads the trace once to find the addresses in
 //     blocks that are labelled as shared.
-//  2. [Ranges] makes Options.Ranges of them.
-//  3. [Files.Mark] makes a reader of the trace with marks, for [Private] and [Shared].
+//  2. [Ranges] converts them to Options.Ranges.
+//  3. [Files.Mark] returns a reader of the trace with marks, for [Private] and [Shared].
 //
-// A region is a run of executions of parallel blocks. Another block ends it, also in a function that a
-// parallel block calls, unless Parallel says otherwise.
+// A region is a run of executions of parallel blocks. Any other block ends it, even in a function that a
+// parallel block calls, unless Parallel includes it.
 type Files struct {
 	Blocks []ppt.BlockName  // the block table; nil: the trace names blocks by function and block
 	Shared []trace.Addr     // of shared_addresses.dat; or nil
@@ -32,9 +32,9 @@ type Files struct {
 	Parallel, IsShared func(ppt.BlockName) bool
 }
 
-// FilesError reports that files do not belong to the trace, or do not say enough.
+// FilesError reports that files do not belong to the trace, or lack necessary data.
 type FilesError struct {
-	What string // what is wrong
+	What string // the error
 	Want string
 }
 
@@ -99,10 +99,10 @@ func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// Mark makes a reader of the trace with marks of its parallel regions. At the trace's end, it returns a
-// *[FilesError] instead of io.EOF if no parallel block ran, a shared address never occurred, or blocks did
-// not run as often as in Counts. It returns the error earlier if a block is not in the table, or an address
-// not within Bounds.
+// Mark returns a reader of the trace with marks of its parallel regions. At the trace's end, it returns a
+// *[FilesError] instead of io.EOF if no parallel block ran, a shared address never occurred, or the
+// executions of a block differ from Counts. It returns the error earlier if a block is not in the table, or
+// an address not within Bounds.
 func (f *Files) Mark(r trace.Reader) (*Marked, error) {
 	m, err := f.mark(r)
 	if err != nil {
@@ -142,7 +142,7 @@ func (f *Files) mark(r trace.Reader) (*Marked, error) {
 	return m, nil
 }
 
-// source is a trace that tells of blocks.
+// source is a trace with blocks.
 type source interface {
 	trace.Reader
 	trace.Selector
@@ -150,7 +150,7 @@ type source interface {
 }
 
 // Marked reads a trace of PPT with marks of parallel regions: a ParallelBegin before the entry of the first
-// parallel block, and a ParallelEnd behind the entry of the first other block, as in captures. It is a
+// parallel block, and a ParallelEnd after the entry of the first other block, as in captures. It is a
 // trace.Selector and trace.Describer.
 type Marked struct {
 	in                 source
@@ -225,7 +225,7 @@ func (m *Marked) Next(b *trace.Batch) error {
 	return err
 }
 
-// row writes the next row, or the mark before or behind it.
+// row writes the next row, or the mark before or after it.
 func (m *Marked) row(b *trace.Batch) error {
 	if m.pending {
 		m.pending = false
@@ -283,7 +283,7 @@ func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, s
 	}
 }
 
-// learn returns what is known of a block; nil if it is none.
+// learn returns the facts of a block; nil if it is none.
 func (m *Marked) learn(block uint32) (*about, error) {
 	if block == noBlock || m.program == nil || uint64(block) >= uint64(len(m.program.Blocks)) {
 		return nil, nil

@@ -13,13 +13,13 @@ const MostCores = 64
 // DefaultLimitBytes is the default bound of the memory for executions.
 const DefaultLimitBytes = 1 << 30
 
-// Options say how the executions of blocks are divided.
+// Options configure the division of the executions of blocks.
 type Options struct {
 	Cores     int  // 1 to MostCores
 	PerRegion bool // count executions within each region, not over the whole trace
 
-	// Chunk is the number of executions that a core gets at once, in turn; 0: one contiguous part
-	// for each core. For Guided it is the minimum, and 0 means 1.
+	// Chunk is the number of consecutive executions of a core, in turn; 0: one contiguous part for
+	// each core. For Guided it is the minimum, and 0 means 1.
 	Chunk  uint64
 	Guided bool
 

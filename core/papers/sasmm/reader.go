@@ -8,16 +8,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Private makes a reader of the private traces of the cores by Algorithm 1, from a trace of one thread. Each
-// core's records are in order; the order between cores has no meaning.
+// Private returns a reader of the private traces of the cores by Algorithm 1, from a trace of one thread.
+// Each core's records are in order; the order between cores has no meaning.
 func Private(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, false) }
 
 // Shared returns a reader of the trace that the cores present to a shared cache, by Algorithm 2,
 // from a trace of one thread.
 //
-// The reader contains the same records of each core as its private trace, but not in that order: if
-// cores take different branches, the order of blocks is the order on core 0. Private caches need
-// [Private].
+// It has the same records of each core as its private trace, but not in that order: if cores take
+// different branches, the order of blocks is the order on core 0. Private caches need [Private].
 func Shared(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, true) }
 
 // Reader reads a synthesised trace. It is a trace.Selector and trace.Describer.
@@ -46,7 +45,7 @@ type Reader struct {
 	now     execution
 	begun   bool   // by a BlockEntry
 	site    uint32 // of its last reference
-	outside bool   // some of it is outside of regions
+	outside bool   // a part of it is outside of regions
 	depth   int    // of regions
 	frame   trace.Addr
 	low     trace.Addr // of the stack
@@ -55,7 +54,7 @@ type Reader struct {
 	blocks  bool    // the trace has blocks
 	regions uint64
 
-	// What is kept until it is complete.
+	// The data that are kept until they are complete.
 	section   section
 	keeping   bool // the section is incomplete
 	replaying bool
@@ -63,7 +62,7 @@ type Reader struct {
 	group     *track // whose executions number j of all cores are next
 	j         uint64
 	read      execution
-	held      execution // behind the section
+	held      execution // after the section
 	holding   bool
 
 	// Output: the rows of lanes, merged.
@@ -133,7 +132,7 @@ func (r *Reader) Blocks() []Count {
 	return r.counts[:min(len(r.counts), len(r.known.Blocks))]
 }
 
-// Regions returns how many parallel regions there were so far.
+// Regions returns the number of parallel regions so far.
 func (r *Reader) Regions() uint64 { return r.regions }
 
 // marks are the kinds that are always needed.
@@ -166,7 +165,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// fail returns an error, behind the rows before it.
+// fail returns an error, after the rows before it.
 func (r *Reader) fail(b *trace.Batch, err error) error {
 	if b.Len() > 0 {
 		r.late = err
@@ -224,10 +223,11 @@ func (r *Reader) take() error {
 	return nil
 }
 
-// finish begins to replay what is kept at the end of the trace, and returns the final error.
+// finish begins to replay the stored executions at the end of the trace, and returns the final
+// error.
 func (r *Reader) finish(err error) error {
 	if err != io.EOF {
-		return err // what is kept is incomplete
+		return err // the stored executions are incomplete
 	}
 	if err := r.close(noBlock); err != nil {
 		return err
@@ -369,9 +369,9 @@ func (r *Reader) count(block uint32) {
 	r.counts[block].Executions++
 }
 
-// settle sends an execution to the section if it is in a region, or as printed always; otherwise out. An
-// execution in which a region begins or ends is outside: it is of the block that forks, or that continues
-// after the join.
+// settle adds an execution to the section if it is in a region, or always as printed; otherwise it passes
+// it on. An execution in which a region begins or ends is outside: it belongs to the block that forks, or
+// that continues after the join.
 func (r *Reader) settle() error {
 	x := &r.now
 	if !r.options.PerRegion {

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lane holds the rows of one core in a step.
+// lane contains the rows of one core in a step.
 type lane struct {
 	batch *trace.Batch
 	given bool
@@ -24,7 +24,7 @@ func (l *lane) Next() (b *trace.Batch, from, to int, err error) {
 // enoughRows are merged at once if the order does not matter.
 const enoughRows = 2048
 
-// place puts an execution behind the waiting rows.
+// place puts an execution after the waiting rows.
 func (r *Reader) place(x *execution, core int) {
 	r.fill(x, core)
 	if r.waiting >= enoughRows {
@@ -89,7 +89,7 @@ func (r *Reader) fill(x *execution, core int) {
 	r.waiting += b.Len() - before
 }
 
-// begin starts to replay the section, which is complete, behind the waiting rows.
+// begin starts to replay the section, which is complete, after the waiting rows.
 func (r *Reader) begin() {
 	r.flush()
 	r.keeping, r.replaying = false, true
@@ -140,8 +140,8 @@ func (r *Reader) replay() {
 	}
 }
 
-// gather merges executions number j of a block on all cores; behind core 0's last one, those that other cores
-// still have.
+// gather merges executions number j of a block on all cores; after core 0's last one, the remaining
+// executions of other cores.
 func (r *Reader) gather() {
 	t := r.group
 	for core := range r.lanes {

@@ -39,7 +39,7 @@ type track struct {
 	first    uint64   // executions of core 0 so far
 }
 
-// often is how many executions expectations hold.
+// often is the number of executions between resets of the expectations.
 const often = 256
 
 // shape is an execution without the addresses and second values.
@@ -103,7 +103,7 @@ func (x *execution) add(c cell, addr trace.Addr, arg uint64) {
 	x.cells, x.addrs, x.args = append(x.cells, c), append(x.addrs, addr), append(x.args, arg)
 }
 
-// noBlock is the block of rows that belong to none.
+// noBlock is the block of rows without a block.
 const noBlock = ^uint32(0)
 
 // reset removes all executions, and keeps most of the memory.
@@ -177,7 +177,7 @@ func (s *section) add(x *execution, parallel bool) bool {
 	return s.bytes <= s.limit
 }
 
-// shape finds the shape of an execution, mostly that of the last one; len(t.shapes) if it is new.
+// shape finds the shape of an execution, usually the last one's; len(t.shapes) if it is new.
 func (t *track) shape(x *execution) int {
 	if len(t.shapes) == 0 || slices.Equal(t.shapes[t.last], x.cells) {
 		return t.last
@@ -245,7 +245,7 @@ func (c *cursor) uvarint(t *track) uint64 {
 }
 
 // order is a sequence of tracks. A track is mostly followed by the same track as before. So the data are the
-// number of right guesses in a row, and then what came instead.
+// number of right guesses in a row, and then the actual track.
 type order struct {
 	data  []byte
 	guess []uint32 // by track: 1 + its follower; 0: unknown
@@ -280,7 +280,7 @@ type orderReader struct {
 	at    int
 	guess []uint32
 	now   uint32
-	run   uint64 // right guesses before the exception; only if told
+	run   uint64 // right guesses before the exception; only valid if told
 	told  bool
 	done  uint64
 }

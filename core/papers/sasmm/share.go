@@ -28,7 +28,7 @@ func (o *Options) share(total uint64) share {
 	return s
 }
 
-// guide deals out ever smaller chunks to the first core with the fewest executions, which is free first
+// guide assigns ever smaller chunks to the first core with the fewest executions, which is free first
 // because all executions take equally long.
 func (s *share) guide() {
 	s.pieces = make([][]piece, s.cores)
@@ -129,7 +129,7 @@ func (s *share) most() (n uint64) {
 	return n
 }
 
-// coreBits is the first of the bits of private addresses that hold the number of the core.
+// coreBits is the first of the bits of private addresses that contain the number of the core.
 const coreBits = 48
 
 // movable reports whether those bits of an address are free: all 0, or all 1 as in kernels.

@@ -18,7 +18,7 @@ type analysis struct {
 
 	counts  []float32 // by set
 	counted []uint32  // sets whose counts are not 0
-	beside  []int32   // arrays of the context that lost looked at
+	beside  []int32   // arrays of the context that lost examined
 }
 
 // geometry is a cache: 32 bits are enough.
@@ -26,13 +26,14 @@ type geometry struct{ Sets, Ways, LineBytes uint32 }
 
 func (g geometry) lines() float64 { return float64(g.Sets) * float64(g.Ways) }
 
-// array is what some leaves touch while a loop runs once: the union of overlapping sections.
+// array is the data that some leaves touch while a loop runs once: the union of overlapping
+// sections.
 type array struct {
 	span     span
 	lines    float64 // distinct
 	leaves   []*leaf
 	sections []section
-	granule  uint64 // of the places where the outer loops put it, see analysis.granule
+	granule  uint64 // of the positions to which the outer loops move it, see analysis.granule
 	print    footprint
 	level    Level
 	grows    bool // most of its lines were not touched in the last iteration
@@ -42,17 +43,17 @@ type array struct {
 	edgeLo, edgeHi bool
 }
 
-// touch is what a part of a loop's body does to an array of an iteration.
+// touch is the use of an array of an iteration by a part of a loop's body.
 type touch struct {
 	of     *array
 	part   int
 	direct bool    // the part is a leaf
 	to     int     // the number of the iteration's array
 	group  int     // the number of the loop's array
-	own    float64 // share of its lines that no earlier touch in the iteration touches
+	own    float64 // share of its lines that no earlier touch in the iteration uses
 
-	// Shares of lines that left the cache since the iteration before, and since an earlier
-	// touch in this one, over the places that were looked at.
+	// Shares of lines that left the cache since the previous iteration, and since an earlier touch
+	// in this one, over the sampled positions.
 	lost, lostAgain tally
 	level           Level
 
@@ -67,7 +68,7 @@ type tally struct {
 	why         reason
 }
 
-// reason is the first reason found why lines do not stay.
+// reason is the first known reason why lines do not stay.
 type reason uint8
 
 const (
@@ -116,7 +117,7 @@ func (a *analysis) conclude(l *loop, touches []touch, arrays []array) {
 	a.tell(l, touches)
 }
 
-// touches lists what the parts of a loop's body touch, in order.
+// touches lists the touches of the parts of a loop's body, in order.
 func (a *analysis) touches(l *loop) (list []touch) {
 	for i, p := range l.body {
 		switch {
@@ -143,7 +144,7 @@ func (a *analysis) touches(l *loop) (list []touch) {
 	return list
 }
 
-// join makes the array of leaves for the loops from a depth on.
+// join returns the array of leaves for the loops from a depth on.
 func (a *analysis) join(leaves []*leaf, depth int) array {
 	s := array{leaves: leaves}
 	for i, l := range leaves {
@@ -207,8 +208,8 @@ func sorted(n int, compare func(i, j int) int) []int {
 	return order
 }
 
-// arrays makes the loop's arrays: of touches whose bytes overlap during the loop, or that stay in one
-// line.
+// arrays forms the loop's arrays from touches whose bytes overlap during the loop, or that stay in
+// one line.
 func (a *analysis) arrays(l *loop, touches []touch) []array {
 	spans := make([]span, len(touches))
 	for i := range touches {
@@ -262,8 +263,8 @@ func (a *analysis) edges(list []array) {
 	}
 }
 
-// iteration makes the arrays of an iteration: of touches of one of the loop's arrays that may be in the
-// same line, or that overlap for the most part.
+// iteration forms the arrays of an iteration from touches of one of the loop's arrays that may be in
+// the same line, or that mostly overlap.
 func (a *analysis) iteration(touches []touch) []array {
 	order := sorted(len(touches), func(x, y int) int {
 		return cmp.Or(touches[x].group-touches[y].group, cmp.Compare(touches[x].of.span.lo, touches[y].of.span.lo))
@@ -292,7 +293,7 @@ func (a *analysis) together(all, s span) bool {
 	return shorter < line || both >= shorter/2 && shorter >= longer/4
 }
 
-// unite makes n arrays of the touches.
+// unite forms n arrays from the touches.
 func (a *analysis) unite(touches []touch, n int) []array {
 	list := make([]array, n)
 	for i := range touches {
@@ -389,8 +390,8 @@ func (t *touch) addTo(arrays []array, most []float64) {
 // slight is a share of lines or misses that is a rounding error.
 const slight = 1e-6
 
-// class returns the class of an array. old is the share of the lines of an iteration that the iteration
-// before touched, too, and inside are the misses within the part besides one a line.
+// class returns the class of an array. old is the share of the lines of an iteration that the previous
+// iteration touched, too, and inside are the misses within the part beyond one per line.
 func (t *touch) class(old, inside float64) Class {
 	lost, mean := t.lost, t.lost.mean()*old
 	if t.own < 0.5 {
@@ -536,7 +537,7 @@ func (a *analysis) alone(n *loops.Nest, c misses.Cache) {
 	}
 }
 
-// onlyWild returns only what is wild.
+// onlyWild returns only the wild references.
 func onlyWild(items []loops.Item) (list []loops.Item) {
 	for _, it := range items {
 		if it.IsLoop() {

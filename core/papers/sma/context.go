@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// context holds the arrays of a loop or of an iteration in the order of their last use: the thesis' right
-// context, before what does not fit is dropped (§3.3).
+// context contains the arrays of a loop or of an iteration in the order of their last use: the thesis'
+// right context, before arrays that do not fit are dropped (§3.3).
 type context struct {
 	above, below []int32 // by array: 1 + the next in that direction, 0 at an end
 	top          int32   // 1 + the most recently used
@@ -47,7 +47,7 @@ func (c *context) up(i int, batch int32) {
 }
 
 // lost is the context-based reuse distance of an array, set by set: it returns the share of its lines in
-// sets where the array and all that was used since are more than the ways, and why.
+// sets where the array and everything used since exceed the ways, and the reason.
 func (a *analysis) lost(c *context, its []array, i int) (share float64, why reason) {
 	of := &its[i]
 	lines := of.lines
@@ -87,7 +87,7 @@ func (a *analysis) lost(c *context, its []array, i int) (share float64, why reas
 func (a *analysis) ways() float32 { return float32(a.cache.Ways) + 1e-3 }
 
 // shareLost returns the share of an array's lines that are in overfull sets: of its own slots, and of
-// each lines in every set. There are even lines in every set besides those that are counted.
+// each lines in every set. Every set has even lines in addition to the counted ones.
 func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	gone, all, ways := 0., 0., a.ways()
 	if each > 0 {
@@ -112,9 +112,9 @@ func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	return gone / all
 }
 
-// why looks for the cause: an array in the same loop that begins in the same set, is as long and moves
-// alike (thesis §4.3); for an array that the loop itself touches, an array of an inner loop (§4.7); or
-// another one (§4.4, §4.5).
+// why finds the reason: an array in the same loop that begins in the same set, has the same length and
+// moves alike (thesis §4.3); for an array that the loop itself touches, an array of an inner loop
+// (§4.7); or another one (§4.4, §4.5).
 func (a *analysis) why(c *context, its []array, i int) reason {
 	of := &its[i]
 	why := partly
@@ -139,8 +139,8 @@ func (l *leaf) movesAs(m *leaf) bool {
 	return l.within == m.within && l.step(l.within.depth) == m.step(l.within.depth)
 }
 
-// places returns at how many places a loop's iterations are looked at: fewer if there are many loops, or
-// many or long arrays.
+// places returns the number of positions at which a loop's iterations are sampled: fewer if there are
+// many loops, or many or long arrays.
 func (a *analysis) places(touches []touch, its []array) int {
 	cost := 0
 	for i := range touches {
@@ -154,9 +154,9 @@ func (a *analysis) places(touches []touch, its []array) int {
 	return min(max(a.budget/(cost*(len(touches)+1)+1), 8), 2048)
 }
 
-// measure finds what is lost from one iteration to the next, and within one, at places spread over the
-// iterations of the loop and of those around it. This takes the strides of the outer loops into account
-// (thesis §4.6): arrays that conflict in the first iteration need not conflict in others.
+// measure finds the lines lost from one iteration to the next, and within one, at positions spread over
+// the iterations of the loop and of the loops around it. This takes the strides of the outer loops into
+// account (thesis §4.6): arrays that conflict in the first iteration need not conflict in others.
 func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	c := newContext(len(its))
 	by := [][]array{its}
@@ -201,7 +201,7 @@ func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k 
 	}
 }
 
-// find looks a touch up in the context; batches from second on are of this iteration.
+// find looks up a touch in the context; batches from second on are of this iteration.
 func (a *analysis) find(c *context, its []array, t *touch, second int32) {
 	if c.batch[t.to] == 0 {
 		return
@@ -214,9 +214,9 @@ func (a *analysis) find(c *context, its []array, t *touch, second int32) {
 	}
 }
 
-// close finds which arrays are still there as a whole when the loop ends. It also composes the loop with
-// itself: the misses of arrays that it would not find if it ran again multiply in the outer loops
-// (thesis §4.8, §4.9).
+// close finds the arrays that are still completely in the cache when the loop ends. It also composes the
+// loop with itself: the misses of arrays that are not would multiply in the outer loops (thesis §4.8,
+// §4.9).
 func (a *analysis) close(l *loop) {
 	c := newContext(len(l.arrays))
 	even, lines := float32(0), 0.
@@ -241,7 +241,7 @@ func (a *analysis) share(c *context, arrays []array, i int, even float32) float6
 	return a.shareLost(c.own, each, even)
 }
 
-// multiplies sets the class of those of some arrays that do not stay.
+// multiplies sets the class of some arrays that do not stay.
 func (a *analysis) multiplies(c *context, arrays []array, from, to int, even float32, tooLong bool) {
 	for i := from; i < to; i++ {
 		if s := &arrays[i]; s.level.Class == FirstMiss && a.share(c, arrays, i, even) > 0 {
@@ -274,8 +274,8 @@ func (a *analysis) left(l *loop) (list []int) {
 	return list
 }
 
-// stages is how often the arrays of an iteration are recomputed if trip counts change from one iteration
-// to the next.
+// stages is the number of recomputations of an iteration's arrays if trip counts change from one
+// iteration to the next.
 const stages = 8
 
 // stages computes the n arrays of iterations at several places.
@@ -306,7 +306,7 @@ func (l *loop) varies(depth int) bool {
 	})
 }
 
-// vary changes the trip counts below as so many iterations of the loop at a depth do.
+// vary changes the trip counts below as this number of iterations of the loop at a depth does.
 func (l *loop) vary(depth int, iterations float64) {
 	for _, p := range l.body {
 		if p.inner != nil {
@@ -316,9 +316,9 @@ func (l *loop) vary(depth int, iterations float64) {
 	}
 }
 
-// place returns a number from 0 to below 1 that says how far a loop has come at place k: the loop itself
-// for out = 0, or the loop that is out loops around it. It is 0 at place 0. These are Halton sequences
-// (Numerische Mathematik 2, 1960), which are spread evenly over all loops at once.
+// place returns the progress of a loop at place k, from 0 to below 1: of the loop itself for out = 0, or
+// of the loop that is out loops around it. It is 0 at place 0. These are Halton sequences (Numerische
+// Mathematik 2, 1960), which are spread evenly over all loops at once.
 func place(k, out int) float64 {
 	base := primes[out%len(primes)]
 	at, unit := 0., 1.
@@ -331,7 +331,8 @@ func place(k, out int) float64 {
 
 var primes = [...]int{2, 3, 5, 7, 11, 13, 17, 19, 23, 29}
 
-// offset returns how far a leaf has moved at place k of a loop and those around it.
+// offset returns the distance by which a leaf has moved at place k of a loop and the loops around
+// it.
 func (l *leaf) offset(of *loop, k int) (bytes uint64) {
 	for d := 1; d <= of.depth; d++ {
 		turn := math.Floor(place(k, of.depth-d) * min(max(0, math.Floor(l.chain[d].trips)), 1<<53))
@@ -346,14 +347,14 @@ type slot struct {
 	lines float32
 }
 
-// footprint says which sets an array's lines are in, in one of three ways.
+// footprint contains the sets of an array's lines, in one of three forms.
 type footprint struct {
 	run   bool     // all bytes of the array's span
-	slots [][]slot // these sets, by where in a line the array begins
-	even  float32  // so many lines in every set
+	slots [][]slot // these sets, by the position in a line at which the array begins
+	even  float32  // this number of lines in every set
 }
 
-// mostRuns bounds the runs of lines that are put in their sets one by one. More runs are taken as even,
+// mostRuns bounds the runs of lines that are added to their sets one by one. More runs count as even,
 // unless a single stride repeats the same sets.
 func (a *analysis) mostRuns() float64 { return float64(16*uint64(a.cache.Sets) + 256) }
 
@@ -376,7 +377,7 @@ func (a *analysis) put(s *section, offset uint64) bool {
 	if len(s.dims) == 1 {
 		n, step := uint64(math.Ceil(s.dims[0].trips)), uint64(s.dims[0].step)
 		if round := sets / max(loops.GCD(step/line, sets), 1); step%line == 0 && n > round {
-			// It comes to each of these sets in turn.
+			// It reaches each of these sets in turn.
 			for i := range round {
 				times := n / round
 				if i < n%round {
@@ -408,8 +409,8 @@ func (s *section) each(d int, at uint64, visit func(at uint64)) {
 	}
 }
 
-// where appends the sets of an array's lines, at its place in the context, to a list. It also returns
-// how many lines are in every set besides.
+// where appends the sets of an array's lines, at its position in the context, to a list. It also
+// returns the number of further lines in every set.
 func (a *analysis) where(c *context, s *array, i int, list []slot) (in []slot, even float32) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	if s.print.run {
@@ -435,7 +436,8 @@ func (a *analysis) where(c *context, s *array, i int, list []slot) (in []slot, e
 	return list, s.print.even
 }
 
-// occupy adds an array's lines to the counts of sets. It returns how many are in every set besides.
+// occupy adds an array's lines to the counts of sets. It returns the number of further lines in
+// every set.
 func (a *analysis) occupy(c *context, s *array, i int) (even float32) {
 	c.other, even = a.where(c, s, i, c.other[:0])
 	for _, x := range c.other {
@@ -459,7 +461,8 @@ func (a *analysis) count(set uint32, lines float32) {
 	a.counts[set] += lines
 }
 
-// slots returns the counts as those of an array, at most so many lines in each set, and resets them.
+// slots returns the counts as an array's slots, with at most this number of lines in each set, and
+// resets them.
 func (a *analysis) slots(most float32) (list []slot) {
 	list = make([]slot, 0, len(a.counted))
 	for _, set := range a.counted {
@@ -473,7 +476,7 @@ func (a *analysis) slots(most float32) (list []slot) {
 // mostPhases bounds the places in a line that are distinguished.
 const mostPhases = 8
 
-// phases returns at how many places in a line an array begins, and their distance.
+// phases returns the number of positions in a line at which an array begins, and their distance.
 func (a *analysis) phases(s *array) (n, step uint64) {
 	line := uint64(a.cache.LineBytes)
 	n = min(line/s.granule, mostPhases)

@@ -40,7 +40,7 @@ type leaf struct {
 	levels []Level // by loop of the chain
 }
 
-// step returns what an iteration of the loop at a depth adds to the address.
+// step returns the amount that an iteration of the loop at a depth adds to the address.
 func (l *leaf) step(depth int) int64 {
 	if depth == 0 {
 		return 0
@@ -48,7 +48,7 @@ func (l *leaf) step(depth int) int64 {
 	return l.item.Step(depth - 1)
 }
 
-// tripStep returns what an iteration of the loop at a depth adds to the trip count.
+// tripStep returns the amount that an iteration of the loop at a depth adds to the trip count.
 func (l *loop) tripStep(depth int) int64 {
 	if depth == 0 || l.item == nil {
 		return 0
@@ -56,7 +56,7 @@ func (l *loop) tripStep(depth int) int64 {
 	return l.item.Step(depth - 1)
 }
 
-// read makes loops and leaves of items, without events and what never runs.
+// read makes loops and leaves of items, without events and references that never run.
 func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
 	for i := range items {
 		it := &items[i]
@@ -113,7 +113,7 @@ func turns(chain []*loop) float64 {
 	return float64(t.Rows())
 }
 
-// wide returns how many lines an access touches, on average.
+// wide returns the average number of lines of an access.
 func (a *analysis) wide(l *leaf) float64 {
 	bytes := uint64(l.item.Ref.Bytes)
 	if bytes <= 1 {
@@ -158,7 +158,7 @@ type section struct {
 	run   float64
 	lines float64
 
-	granule uint64 // of the places where outer loops put it
+	granule uint64 // of the positions to which outer loops move it
 }
 
 // section computes the section of a leaf during the loops of its chain from a depth on, with their
@@ -208,8 +208,8 @@ func (a *analysis) section(l *leaf, depth int) (s section) {
 	return s
 }
 
-// linesOf returns how many lines a run of bytes is in, on average over the places where loops put it: at
-// multiples of granule, which divides a line, from the first address.
+// linesOf returns the average number of lines of a run of bytes over the positions to which loops move
+// it: at multiples of granule, which divides a line, from the first address.
 func (a *analysis) linesOf(run float64, first, granule uint64) float64 {
 	g := float64(granule)
 	return 1 + math.Floor((float64(first%granule)+run-1)/g)*g/float64(a.cache.LineBytes)
@@ -227,10 +227,10 @@ func (a *analysis) granule(l *leaf, depth int) uint64 {
 	return g
 }
 
-// mostCorners bounds the loops whose corners are visited.
+// mostCorners is the most loops whose corners are visited.
 const mostCorners = 12
 
-// reach returns how far the address goes down and up from the first one.
+// reach returns the distances by which the address moves down and up from the first one.
 func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
 	chain := l.chain[depth:]
 	varies := false

@@ -42,12 +42,12 @@ func (h *held) use(line uint64) (hit, known bool) {
 	return false, known
 }
 
-// mostLines bounds the lines of an array that are followed one by one; more lines are if the cache is
-// larger.
+// mostLines bounds the lines of an array that are followed one by one; the bound is higher for larger
+// caches.
 const mostLines = 1 << 10
 
-// linesAt lists an array's lines in the order of addresses; if they are more than four times as many as
-// the cache holds, only the last ones.
+// linesAt lists an array's lines in the order of addresses; if they exceed four times the cache, only
+// the last ones.
 func (a *analysis) linesAt(s *array, list []uint64) []uint64 {
 	most := uint64(max(4*a.cache.lines(), mostLines))
 	in := s.span.in(a.cache.LineBytes)
@@ -94,8 +94,8 @@ func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 	return list
 }
 
-// composeRoot finds which lines of each touch are in the cache when the root reaches it. The arrays of a
-// loop are used in turn, and those that it uses as a whole again at its end.
+// composeRoot finds the lines of each touch that are in the cache when the root reaches it. The arrays
+// of a loop are used in turn, and arrays that it uses as a whole again at its end.
 func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	h := newHeld(a.cache)
 	most := make([]float64, len(arrays))
@@ -136,8 +136,8 @@ func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	}
 }
 
-// rootLevel sets the misses and the class of a touch of the root; full says that more lines were used so
-// far than there is room for.
+// rootLevel sets the misses and the class of a touch of the root; full: more lines were used so far than
+// fit in the cache.
 func (a *analysis) rootLevel(t *touch, full bool) {
 	in := t.of.level
 	inside := max(0, in.Misses-t.of.lines)

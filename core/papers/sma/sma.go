@@ -75,7 +75,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Class says how an array behaves in a loop (thesis §4.2).
+// Class is the behaviour of an array in a loop (thesis §4.2).
 type Class uint8
 
 // The classes.
@@ -83,8 +83,8 @@ const (
 	AlwaysHit  Class = iota // the array is in the cache already
 	FirstMiss               // each line misses once, and stays
 	CapMiss                 // does not stay, because there is no room; misses multiply in outer loops
-	FirstHit                // is in the cache, until another array evicts the lines in turn
-	ConfMiss                // does not stay, because others are in its sets; misses multiply in outer loops
+	FirstHit                // is in the cache, until other arrays evict the lines in turn
+	ConfMiss                // does not stay, because other arrays are in its sets; misses multiply in outer loops
 	AlwaysMiss              // all accesses miss
 	NumClasses = 6
 )
@@ -97,7 +97,7 @@ func (c Class) String() string {
 	return [...]string{"ALWAYS_HIT", "FIRST_MISS", "CAP_MISS", "FIRST_HIT", "CONF_MISS", "ALWAYS_MISS"}[c]
 }
 
-// Level is what happens in one run of a loop, on average over its runs, if nothing of its arrays is in
+// Level is the behaviour in one run of a loop, on average over its runs, if none of its arrays is in
 // the cache before.
 type Level struct {
 	Accesses, Misses float64 // of lines
@@ -109,7 +109,7 @@ func (v *Level) add(o Level) {
 	v.Misses += o.Misses
 }
 
-// Latency is what hits and misses cost (thesis §5.3).
+// Latency contains the costs of hits and misses (thesis §5.3).
 type Latency struct{ HitCycles, MissCycles float64 }
 
 // Opteron returns the latency in the thesis.
@@ -139,13 +139,14 @@ type Loop struct {
 	Runs   float64
 	Total  Level // of a run, without a class
 	// Arrays are in the order of their last use. Left are the first arrays that are used, as many
-	// as the cache has room for. Right are those that are still in the cache as a whole at the end,
+	// as fit in the cache. Right are the arrays that are still completely in the cache at the end,
 	// the most recent last (§3.3).
 	Arrays      []Array
 	Left, Right []int
 }
 
-// Array is what references touch in the first run of a loop if their bytes overlap during the loop.
+// Array is the data that references touch in the first run of a loop, joined if their bytes overlap
+// during the loop.
 type Array struct {
 	Lo, Hi trace.Addr // the lowest and the highest byte
 	Lines  float64    // distinct, on average over runs
@@ -188,7 +189,7 @@ func geometryOf(c misses.Cache) (geometry, error) {
 	return geometry{}, &trace.OptionError{Option: "cache", Got: c.String(), Want: want}
 }
 
-// Bounds of the places at which iterations are looked at, in all loops together and in one.
+// Bounds of the positions at which iterations are sampled, in all loops together and in one.
 const (
 	allPlaces  = 1 << 25
 	leastOfOne = 1 << 10
