@@ -13,10 +13,10 @@ import (
 // Question is a verb with values for its arguments.
 type Question struct {
 	Verb    *Verb
-	Machine hierarchy.Hierarchy // the caches in question; without levels: none are given
+	Machine hierarchy.Hierarchy // the caches in question; without levels: none
 	Brief   bool                // for people: without less important rows and columns
-	Only    string              // the only number of each row that is needed if there are many rows; "": all
-	values  map[string][]string // of the arguments that were given
+	Only    string              // the only number of each row that is needed, of tables with many rows; "": all
+	values  map[string][]string // of the given arguments
 }
 
 // New returns the question with all arguments at their defaults.

@@ -10,9 +10,9 @@ import (
 )
 
 // The verbs pipeline, multicore and diagnose answer from replies of models, which another program
-// may have given. Modelled, Predicted and Diagnosed lay these replies out.
+// may have computed. Modelled, Predicted and Diagnosed lay these replies out.
 
-// TopRows is the argument for how many rows people get of each table.
+// TopRows is the argument for the number of rows of each table for people.
 var TopRows = Arg{Name: "top", Kind: Number, Default: "10", Help: "print the first `N` rows of each table (0: all; csv and json have all)"}
 
 // Pipeline returns the verb pipeline for runs about which the models have replied, by profile.
@@ -82,8 +82,8 @@ func (r *Run) Modelled(q Question, reply *answers.Reply, d *report.Document) {
 	}
 }
 
-// modelTables are the keys of the tables in an answer. A comparison has those that are about
-// the same function and block in both runs.
+// modelTables are the keys of the tables in an answer. A comparison only has the tables about the
+// same function and block in both runs.
 func (r *Run) modelTables(q Question) []string {
 	keys := []string{"functions", "blocks", "bounds", "schedule"}
 	switch {
@@ -151,7 +151,7 @@ func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.R
 	}
 }
 
-// Phrase is a sentence as it stands behind a colon.
+// Phrase is a sentence in the form that follows a colon.
 func Phrase(sentence string) string {
 	sentence = strings.TrimSuffix(sentence, ".")
 	if len(sentence) > 1 && sentence[0] >= 'A' && sentence[0] <= 'Z' && (sentence[1] >= 'a' && sentence[1] <= 'z' || sentence[1] == ' ') {

@@ -35,14 +35,14 @@ type Run struct {
 	Windows []blocks.SampledReuse
 	// Predict reads the trace again and predicts several cores.
 	Predict func(answers.MulticoreQuestion) (*answers.Reply, error)
-	// Beside is the run that this one is compared with, or nil: answers have the rows and
-	// columns that both need.
+	// Beside is the run that this one is compared with, or nil: both answers have the rows and
+	// columns that either needs.
 	Beside *Run
 	// GoOn reports whether a long answer is still wanted.
 	GoOn func() bool
 
 	Analysed bool   // the profile was made from a trace for this question, not read from a file
-	Cores    string // groups of threads on a core that the user gave; "": none
+	Cores    string // groups of threads on a core, as the user chose them; "": none
 
 	asker  *hierarchy.Asker
 	ranker *attribution.Ranker
@@ -61,8 +61,8 @@ func NewRun(name string, p *profile.Profile) *Run {
 	return &Run{Name: name, Profile: p, Warnings: Doubts(name, p)}
 }
 
-// Asker returns the predictor of caches for the run. Each run has one, since it caches what many
-// predictions need.
+// Asker returns the predictor of caches for the run. Each run has one, because it caches results
+// that many predictions need.
 func (r *Run) Asker() *hierarchy.Asker {
 	if r.asker == nil {
 		r.asker = hierarchy.NewAsker(r.Profile)
@@ -70,7 +70,7 @@ func (r *Run) Asker() *hierarchy.Asker {
 	return r.asker
 }
 
-// Ranker attributes misses to the sites of the run; nil if its profile holds none. Each run has one.
+// Ranker attributes misses to the sites of the run; nil if its profile has none. Each run has one.
 func (r *Run) Ranker() *attribution.Ranker {
 	if r.ranker == nil {
 		r.ranker, _ = attribution.New(r.Profile)
@@ -78,7 +78,7 @@ func (r *Run) Ranker() *attribution.Ranker {
 	return r.ranker
 }
 
-// SourceText returns where the text of lines of source comes from, nil if there is none.
+// SourceText returns a function for the text of source lines, nil if there is none.
 func (r *Run) SourceText() func(file string, line uint32) string {
 	if r.Source != nil || r.Profile == nil || len(r.Profile.Sources) == 0 {
 		return r.Source
@@ -159,8 +159,8 @@ func (r *Run) whole() *Run {
 	return &whole
 }
 
-// Facts returns what every answer says of its input. lineBytes is 0 for answers about several
-// line sizes.
+// Facts returns the facts of the input for an answer. lineBytes is 0 for answers about several line
+// sizes.
 func (r *Run) Facts(lineBytes uint32) []report.Fact {
 	p := r.Profile
 	facts := []report.Fact{

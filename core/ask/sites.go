@@ -128,7 +128,7 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 	return s, append(r.Told(doubts), answers.Estimated(levels)...), nil
 }
 
-// noSites says why there are no sites.
+// noSites explains why there are no sites.
 func (r *Run) noSites() error {
 	const how = `compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`
 	switch {

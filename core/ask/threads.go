@@ -124,7 +124,7 @@ func (r *Run) noThreads() error {
 	return r.Cannot("the profile holds no stacks of threads; analyze the trace again, by default or with --analyses sharing")
 }
 
-// Told returns the warnings of a prediction without those that Doubts has in its own words.
+// Told returns the warnings of a prediction except for those that Doubts words in its own way.
 func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	said := hierarchy.ProfileDoubts(r.Profile)
 	for _, w := range warnings {
@@ -136,7 +136,7 @@ func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 }
 
 // crowded warns about threads without a core of their own. Each group of threads that the user
-// gave has a core, also one that the trace does not have.
+// chose has a core, even if the trace lacks the threads.
 func (r *Run) crowded() []string {
 	p := r.Profile
 	groups, _ := analysis.ParseGroups("cores", r.Cores)

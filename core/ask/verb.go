@@ -46,11 +46,11 @@ type Verb struct {
 	Needs func(Question) analysis.Analyses
 	// Lines returns the line sizes that the answer needs, in bytes, ascending; nil: any.
 	Lines func(Question) []uint32
-	// Check checks the values of several arguments together; may be nil. Each argument is
-	// checked by itself before.
+	// Check checks the values of several arguments together, after each argument was checked by
+	// itself; may be nil.
 	Check func(Question) error
-	// Missing returns why a profile has no answer, whatever the arguments, as a clause
-	// without a full stop; "" if it has one.
+	// Missing returns why a profile has no answer, for any arguments, as a clause without a full
+	// stop; "" if it has one.
 	Missing func(*profile.Profile) string
 	// Answer adds tables, facts of the input, and warnings to the document.
 	Answer func(*Run, Question, *report.Document) error
@@ -64,19 +64,19 @@ type Machine uint8
 // The choices.
 const (
 	NoCaches    Machine = iota
-	SomeCaches          // it may be
+	SomeCaches          // it may be about one
 	UsualCaches         // by default it is about Verb.Usual
 	AllCaches           // it is about a hierarchy, which the user has to give
 )
 
-// Kind is what values an argument takes.
+// Kind is the kind of values of an argument.
 type Kind uint8
 
 // The kinds.
 const (
 	Word   Kind = iota // text, or one of Arg.Words
 	Number             // a whole number
-	Switch             // it is there or not
+	Switch             // present or absent
 	List               // several texts
 )
 
@@ -84,9 +84,9 @@ const (
 type Arg struct {
 	Name    string
 	Kind    Kind
-	Default string   // "": none, 0, or not there
-	Words   []string // that it takes; nil: any
-	Help    string   // in one line; the kind of value stands between backquotes
+	Default string   // "": none, 0, or absent
+	Words   []string // allowed values; nil: any
+	Help    string   // in one line, with the kind of value between backquotes
 }
 
 // Line is the argument of verbs that answer for one line size.

@@ -75,7 +75,7 @@ var _ = Add(&Verb{
 	},
 })
 
-// whatIf returns the hierarchy in question, the one to compare it with, and parts of the last
+// whatIf returns the hierarchy in question, the hierarchy to compare it with, and parts of the last
 // shared level.
 func (q Question) whatIf() (h, other hierarchy.Hierarchy, parts []hierarchy.Share, err error) {
 	if other, err = q.Against(); err == nil {
@@ -121,7 +121,7 @@ func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// Levels returns the levels of every hierarchy in question, which an analysis has to count for.
+// Levels returns the levels of every hierarchy in question, for which an analysis has to count.
 func (q Question) Levels() hierarchy.Hierarchy {
 	h := q.Caches()
 	if other, err := q.Against(); err == nil {
@@ -161,7 +161,7 @@ func setTables(q Question) analysis.Analyses {
 	return 0
 }
 
-// oneCore says why there are no numbers by core.
+// oneCore explains why there are no numbers by core.
 func oneCore(p *profile.Profile) hierarchy.Warning {
 	switch {
 	case !p.Input.Header.Threads:

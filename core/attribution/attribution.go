@@ -52,7 +52,7 @@ type Attribution struct {
 	Data  []float64       // misses by data object, in the order of profile.Sites.Data
 	Rest  float64         // of no site and no object
 
-	RestUnknown bool // the rest is not conflicts in sets, but missing from the profile
+	RestUnknown bool // the rest is missing from the profile, and no conflicts
 	Exact       bool // the numbers of sites and objects are not estimates
 
 	// Coherence are the coherence misses of the level: to lines that another core's store
@@ -98,7 +98,7 @@ type bin struct {
 	mean  float64 // of their distances
 }
 
-// New prepares to attribute the misses of p. ok is false if it tells no sites.
+// New prepares to attribute the misses of p. ok is false if it has no sites.
 func New(p *profile.Profile) (r *Ranker, ok bool) {
 	if p.Sites == nil || p.LocalityAt(p.Sites.LineBytes) == nil {
 		return nil, false
@@ -182,7 +182,7 @@ func (b *binning) add(counts []profile.BinCount) {
 type accesses struct {
 	certain uint64 // misses in every cache
 	bins    []profile.BinCount
-	lost    []profile.BinCount // coherence misses, which are among the certain ones
+	lost    []profile.BinCount // coherence misses, which are among the certain misses
 }
 
 // part is a site or a data object.
@@ -208,7 +208,7 @@ func (r *Ranker) parts() (sites, data []part) {
 	return sites, data
 }
 
-// on returns the accesses of a part on the stack of the trace or on those of the cores.
+// on returns the accesses of a part on the stack of the trace or on the stacks of the cores.
 func (r *Ranker) on(s *stack, p part) accesses {
 	if s == r.coherent {
 		c := p.coherent
@@ -275,7 +275,7 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 	return list, warnings, nil
 }
 
-// sharersOf returns which cores share a cache; with 0 cores, all threads run on one.
+// sharersOf returns the cores that share a cache; with 0 cores, all threads run on one.
 func sharersOf(c hierarchy.Cache, cores int) sharers {
 	switch by := max(c.SharedBy, 1); {
 	case cores == 0:

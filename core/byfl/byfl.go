@@ -162,7 +162,7 @@ func (r *reader) cell(t Type) (c Cell) {
 	return c
 }
 
-// column reads a column's head; ok is false behind the last one.
+// column reads a column's head; ok is false after the last one.
 func (r *reader) column() (c Column, ok bool) {
 	t := r.byte()
 	if t == 0 || r.err != nil {

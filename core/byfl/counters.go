@@ -49,7 +49,7 @@ var counterOf = map[string]profile.Counter{
 }
 
 // Counters returns the counters in the tables. It leaves out tables for tags that a program defined, and
-// lists tables without a place here in skipped.
+// lists tables without a counterpart in skipped.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
 	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[place]int{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {
@@ -63,7 +63,7 @@ func Counters(tables []Table) (c *profile.Counters, skipped []string, err error)
 	return s.finish(), skipped, nil
 }
 
-// file collects what the tables say.
+// file collects the contents of the tables.
 type file struct {
 	c       *profile.Counters
 	whole   bool
@@ -71,7 +71,7 @@ type file struct {
 	numbers map[string]uint32 // of functions, by name
 	places  map[place]int     // of blocks
 	blocks  []profile.BlockCounters
-	tallies map[profile.Tally]profile.Tally // by what tells them apart
+	tallies map[profile.Tally]profile.Tally // by their identifying fields
 }
 
 // readers take in a row of the tables with these names.
@@ -85,7 +85,7 @@ var readers = map[string]func(s *file, t *Table, row []Cell){
 	"Memory accesses by data type": (*file).readTypes,
 }
 
-// read takes in a table, and reports whether it has a place here.
+// read adds a table, and reports whether it has a counterpart.
 func (s *file) read(t *Table) bool {
 	if read := readers[t.Name]; read != nil {
 		for _, row := range t.Rows {
@@ -165,7 +165,7 @@ type place struct {
 	line           uint64
 }
 
-// readBlock adds up the rows of each place: Byfl writes one for each execution, or group of them.
+// readBlock sums the rows of each block: Byfl writes one for each execution, or group of them.
 func (s *file) readBlock(t *Table, row []Cell) {
 	p := place{functionName(t, row), fileName(t.text(row, "File name")), t.number(row, "Line number")}
 	if p.function == "" {
@@ -250,7 +250,8 @@ func (s *file) readLocality(t *Table) {
 	s.c.UniqueBytes = s.c.Usage[profile.UsageSteps-1]
 }
 
-// finish computes what belongs to no function, so that everything adds up to the program, and sorts lists.
+// finish computes the counts outside of functions, so that everything adds up to the program, and sorts
+// lists.
 func (s *file) finish() *profile.Counters {
 	c := s.c
 	for i := range s.blocks {

@@ -16,8 +16,8 @@ import "encoding/binary"
 // Coder writes fields, or sets them to the values that it reads. While it writes, it only reads the
 // fields, so that several coders may write the same value at once.
 type Coder struct {
-	Out []byte   // what was written
-	In  *Decoder // where to read from; nil while writing
+	Out []byte   // written bytes
+	In  *Decoder // input; nil while writing
 }
 
 // Writer returns a coder that appends to b.
@@ -92,8 +92,8 @@ func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T
 	c.put(uint64(*v))
 }
 
-// Next codes a number of an ascending list as the difference from next, the least that
-// it may be, and sets next to the least that the following one may be. Numbers must be below limit.
+// Next codes a number of an ascending list as the difference from next, its least value, and sets
+// next to the least value of the following one. Numbers must be below limit.
 func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint64) {
 	if c.In != nil {
 		*v = T(*next + c.In.UintBelow(limit-*next))
@@ -114,8 +114,8 @@ func (c *Coder) After(v, next *uint64, limit uint64) {
 	*next = *v + 1
 }
 
-// Index codes an index of 32 bits as one more, modulo 2^32: the largest number, which
-// stands for none, is 0.
+// Index codes an index of 32 bits as itself plus one, modulo 2^32: the largest number, which stands
+// for none, becomes 0.
 func (c *Coder) Index(v *uint32) {
 	plus := *v + 1
 	if c.U32(&plus); c.In != nil {
@@ -215,14 +215,14 @@ func (c *Coder) Bytes(v *[]byte) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Array codes as many numbers as there are.
+// Array codes the numbers of a list of known length.
 func (c *Coder) Array(list []uint64) {
 	for i := range list {
 		c.U64(&list[i])
 	}
 }
 
-// Masked codes at most 63 numbers as a mask of those that are not zero, and these.
+// Masked codes at most 63 numbers as a mask of the nonzero ones, and these.
 func (c *Coder) Masked(list []uint64) {
 	var mask uint64
 	if c.In == nil {
@@ -269,7 +269,7 @@ func Members[T any](c *Coder, list *[]T, n int, member func(*T)) {
 	members(c, list, exactly, n, member)
 }
 
-// bound says what is known of a list's length while reading.
+// bound is the knowledge of a list's length while reading.
 type bound uint8
 
 const (

@@ -8,7 +8,7 @@ import (
 // Error says why bytes cannot be read.
 type Error struct {
 	Offset int    // where in the bytes
-	What   string // what is wrong there, what was expected, and what to do
+	What   string // the error, the expected value, and the remedy
 }
 
 func (e *Error) Error() string { return "byte " + strconv.Itoa(e.Offset) + ": " + e.What }
@@ -43,7 +43,7 @@ func (d *Decoder) FailAt(at int, what string) {
 	}
 }
 
-// Join takes over the error of a part, if there is one.
+// Join takes over the error of a part, if any.
 func (d *Decoder) Join(part *Decoder) {
 	if d.err == nil {
 		d.err = part.err
@@ -56,10 +56,10 @@ func (d *Decoder) Offset() int { return d.at }
 // Rest returns the bytes that were not read yet.
 func (d *Decoder) Rest() []byte { return d.in[d.at:] }
 
-// Take reads the bytes that were not read yet, which lie in the decoder's data.
+// Take returns the unread bytes, which are a part of the decoder's data.
 func (d *Decoder) Take() []byte { return d.bytes(uint64(len(d.in) - d.at)) }
 
-// Part reads n bytes, which lie in the decoder's data, and returns a decoder of them.
+// Part reads n bytes, which are a part of the decoder's data, and returns a decoder for them.
 func (d *Decoder) Part(n uint64) *Decoder {
 	part := &Decoder{base: d.base + d.at, err: d.err}
 	if part.in = d.bytes(n); d.err != nil {
@@ -137,7 +137,7 @@ func (d *Decoder) Length(least int) int {
 	return int(d.UintBelow(uint64(len(d.in)-d.at)/uint64(least) + 1))
 }
 
-// Bytes reads a length and as many bytes, which lie in the decoder's data.
+// Bytes reads a length and that many bytes, which are a part of the decoder's data.
 func (d *Decoder) Bytes() []byte { return d.bytes(d.Uint()) }
 
 // String reads a length and as many bytes.

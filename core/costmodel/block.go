@@ -49,8 +49,8 @@ func (m *Models) blockTables(b int) []report.Table {
 	return []report.Table{bounds, schedule}
 }
 
-// draw adds a row for each cycle in which a port is held, and a column for each such port. An
-// operation that holds a port for several cycles continues as a mark.
+// draw adds a row for each cycle in which a port is busy, and a column for each such port. An
+// operation that occupies a port for several cycles continues as a mark.
 func (m *Models) draw(t *report.Table, of *pipeline.Body, pass *pipeline.Schedule, instrs []trace.Instr) {
 	cycles := pass.Table(len(m.processor.Ports), mostScheduled)
 	var ports []int

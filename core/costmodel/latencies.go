@@ -23,18 +23,18 @@ const (
 	leastMemory = 2
 )
 
-// CompleteLatencies returns h with a latency for every level and for memory, in cycles, and
-// a warning that names those that h does not state. Latencies that h states stay as they are.
-// Each other one is the first of these that lies between the latencies of its neighbours:
+// CompleteLatencies returns h with a latency for every level and for memory, in cycles, and a
+// warning that names those that h does not state. Latencies in h are kept. A missing latency is the
+// first of these that lies between the latencies of its neighbours:
 //
-//   - that of the level of the same depth in the processor's description, or of its memory;
+//   - the latency of the level of the same depth in the processor's description, or of its memory;
 //     for the first level the latency of an integer load;
-//   - for the first level, 4 cycles; for another cache, 3.5 times that of the level above;
+//   - for the first level, 4 cycles; for another cache, 3.5 times the latency of the level above;
 //   - for memory, 100 ns at the clock of h, or of the processor, or 300 cycles without a
-//     clock, and at least twice that of the last cache;
+//     clock, and at least twice the latency of the last cache;
 //   - the geometric mean of its neighbours.
 //
-// A hierarchy without levels stays as it is.
+// A hierarchy without levels is not changed.
 func CompleteLatencies(h hierarchy.Hierarchy, p *pipeline.Processor) (hierarchy.Hierarchy, []hierarchy.Warning) {
 	n := len(h.Levels)
 	if n == 0 {

@@ -32,10 +32,10 @@ type site struct {
 // nearest is the number of stack distances in site.near.
 const nearest = 8
 
-// fillWait returns the mean cycles per execution that a load waits for a line that an earlier
-// load of the same iteration fetches. Both addresses are in one structure. The load touches the
-// same line if its stack distance is at most the number of references in between: one of
-// these touched any other line at that distance.
+// fillWait returns the mean cycles per execution that a load waits for a line that an earlier load
+// of the same iteration fetches. Both addresses are in one structure. The load touches the same
+// line if its stack distance is at most the number of references in between, because any other line
+// at that distance would have been touched by one of them.
 func fillWait(load, fetching *site, between int) float64 {
 	if load == nil || fetching == nil {
 		return 0
@@ -239,8 +239,8 @@ func crossing(s *profile.Site, lineBytes uint32) float64 {
 	return max(0, min(1, float64(s.Reuse.Accesses())/float64(s.References())-float64(whole)))
 }
 
-// transfers returns the cycles for lines that blocks fetch in sequence: those of the run, scaled
-// to the executions of the block.
+// transfers returns the cycles for lines that blocks fetch in sequence: the cycles in the run,
+// scaled to the executions of the block.
 func (r *references) transfers(p *trace.Program, visits []float64, measured []uint64) []float64 {
 	cycles := make([]float64, len(p.Blocks))
 	for b := range p.Blocks {

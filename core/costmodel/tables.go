@@ -116,8 +116,8 @@ func (m *Models) shares(b int) []float64 {
 	return list
 }
 
-// along returns how often a way is taken: exactly, if the weights are counts of a run and sum to
-// the executions of the block.
+// along returns how often an outcome of a branch occurs: exactly, if the weights are counts of a
+// run and sum to the executions of the block.
 func (m *Models) along(b, way int) report.Value {
 	weights, leaves := m.system.Weights(b)
 	sum := leaves

@@ -15,23 +15,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Export is a run with a hierarchy that it was asked about, to be written down.
+// Export is a run to export, with a hierarchy.
 type Export struct {
 	Run      *ask.Run
 	Title    string   // the trace's name
 	Warnings []string // about everything that is written
 
-	asked  *Question                 // nil if nobody asked about a hierarchy
-	levels []attribution.Attribution // whose the misses of each level are
+	asked  *Question                 // nil without a hierarchy
+	levels []attribution.Attribution // attributed misses of each level
 }
 
-// Question is what was asked about a hierarchy, and the answer.
+// Question is a hierarchy with its predictions.
 type Question struct {
 	Hierarchy hierarchy.Hierarchy
 	Answer    hierarchy.ByCore
 }
 
-// New asks a run about a hierarchy; without levels, nothing is asked about caches. The error
+// New prepares to export a run, with predictions for a hierarchy unless it has no levels. The error
 // is for the user.
 func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	x := &Export{Run: run, Title: title, Warnings: slices.Clone(run.Warnings)}
@@ -59,8 +59,7 @@ func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	return x, nil
 }
 
-// Facts are what a file that may be kept for long says of its input: the digest says which
-// profile it was made from.
+// Facts describe the input in a file that may be kept for long: the digest identifies its profile.
 func (x *Export) Facts() []report.Fact {
 	p := x.Run.Profile
 	digest := p.Digest()
@@ -160,7 +159,7 @@ func (x *Export) answer(q ask.Question) (*report.Document, error) {
 	}
 	q.Machine = x.asked.Hierarchy
 	d, err := x.Run.Answer(q)
-	if err != nil && q.Verb.Machine == ask.SomeCaches { // these caches are unknown, the rest may be
+	if err != nil && q.Verb.Machine == ask.SomeCaches { // these caches are unknown, the other tables may exist
 		q.Machine = hierarchy.Hierarchy{}
 		return x.Run.Answer(q)
 	}
@@ -215,7 +214,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	if err != nil {
 		return Section{Title: v.Title, Notes: []string{err.Error()}}
 	}
-	for i := range d.Tables { // hints for who reads the answer of the command
+	for i := range d.Tables { // hints for readers of the command's answers
 		d.Tables[i].Title, _, _ = strings.Cut(d.Tables[i].Title, " (all columns")
 	}
 	said := len(x.Run.Warnings)
@@ -226,7 +225,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	return Section{Title: v.Title, Tables: tables, Notes: d.Warnings[said:]}
 }
 
-// Sheet counts places in the code, for the forms that are about nothing else.
+// Sheet counts events by source location, for the formats that contain nothing else.
 func (x *Export) Sheet() (*Sheet, error) {
 	if x.Run.Ranker() == nil {
 		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that tells places in the code, as stackglass cc and stackglass trace make them, or a profile of one with --analyses sites"}

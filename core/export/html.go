@@ -19,22 +19,22 @@ type Report struct {
 	Facts    []report.Fact
 	Warnings []string
 	Profile  *profile.Profile
-	Asked    *Question      // nil if nobody asked about a hierarchy
+	Asked    *Question      // nil without a hierarchy
 	Places   []report.Table // of places in the code and of data, worst first
-	First    []Section      // before all the rest
-	Sections []Section      // about anything else
+	First    []Section      // before all other tables
+	Sections []Section      // other tables
 }
 
 // Section is a part of a report.
 type Section struct {
 	Title  string
 	Tables []report.Table
-	Notes  []string // what to know of them
+	Notes  []string // about them
 }
 
-// HTML writes one file without scripts, fonts or anything else that is loaded. Drawings are SVG
-// with a title and a description, and all their data is also in a table. It has a light and a
-// dark theme, and prints.
+// HTML writes one file that loads nothing: no scripts, fonts or images. Drawings are SVG with a
+// title and a description, and all their data is also in a table. It has a light and a dark theme,
+// and can be printed.
 func HTML(r *Report) []byte {
 	p := new(page)
 	p.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n",
@@ -182,7 +182,7 @@ func (p *page) hierarchy(of *profile.Profile, asked *Question) {
 	}
 }
 
-// methods say how the numbers of a level were computed.
+// methods describe how the numbers of a level were computed.
 var methods = map[hierarchy.Method]string{
 	hierarchy.Exact:              "from the histogram of stack distances, from the set table, or counted with the sites.",
 	hierarchy.AsIfLRU:            "as if the cache replaced the least recently used line and allocated on every write.",

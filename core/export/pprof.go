@@ -11,9 +11,9 @@ import (
 // (github.com/google/pprof/proto/profile.proto). Each entry is a sample with one location, without
 // callers; its kind of reference, datatype and variable are labels.
 //
-// pprof adds up the values of samples, so every event is a sum: there is no mean distance, but
-// the sum of the distances, and the first event is the number of accesses, by which
-// `pprof -mean` divides.
+// pprof adds up the values of samples, so every event is a sum: instead of a mean distance there is
+// the sum of the distances, and the first event is the number of accesses, by which `pprof -mean`
+// divides.
 //
 // The encoder is here because it is small: the library github.com/google/pprof/profile would
 // link fmt, regexp and gzip into the page.
@@ -66,7 +66,7 @@ const (
 
 // pprof is a profile that is being written.
 type pprof struct {
-	out       message // everything but locations and functions
+	out       message // except for locations and functions
 	tables    message // locations and functions
 	strings   map[string]uint64
 	order     []string
@@ -170,7 +170,7 @@ func (p *pprof) mapping(id uint64, of *module) {
 // module is an executable file, loaded at base.
 type module struct {
 	name        string
-	base, limit uint64 // limit is behind the last address that occurs
+	base, limit uint64 // limit is the end of the last address range that occurs
 }
 
 func (m *module) holds(e *Entry) bool { return e.Module == m.name && e.PC-e.Offset == m.base }

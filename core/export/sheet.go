@@ -90,9 +90,9 @@ func saturatingAdd(a, b uint64) uint64 {
 	return a + b
 }
 
-// Folded writes one event as folded stacks, a line each: file;function;line and kind of
-// reference, a space and the count, as flamegraph.pl and speedscope read them. Stacks are in
-// the order of their first entry, without those that count nothing.
+// Folded writes one event as folded stacks, a line each: file;function;line and kind of reference,
+// a space and the count, as flamegraph.pl and speedscope read them. Stacks are in the order of
+// their first entry; empty ones are left out.
 func (s *Sheet) Folded(event int) []byte {
 	counts := map[string]uint64{}
 	var order []string

@@ -157,7 +157,7 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 		tall := (bottom - top) * float64(n) / float64(max(most, 1))
 		x := left + (float64(k)+0.5)*slot
 		p.raw("<rect class=\"", class, "\" x=\"", number(x-0.4*slot), "\" y=\"", number(bottom-tall), "\" width=\"", number(0.8*slot), "\" height=\"", number(tall), "\"/>\n")
-		if slot > 6.5*letter { // else the table tells
+		if slot > 6.5*letter { // otherwise only the table has the labels
 			p.text("axis", "middle", x, bottom-tall-6, percent(float64(n)/float64(c.Accesses)))
 		}
 		if long {

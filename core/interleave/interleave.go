@@ -16,10 +16,10 @@ import (
 type Policy uint8
 
 const (
-	RoundRobin Policy = iota // one reference a core, in turn
+	RoundRobin Policy = iota // one reference of each core in turn
 	Uniform                  // a reference of a random core, all with equal probability
-	ByBlock                  // one execution of a basic block a core, in turn
-	ByTime                   // of the core whose clock is behind; each block advances it by its cycles
+	ByBlock                  // one execution of a basic block of each core in turn
+	ByTime                   // of the core with the least clock; each block advances it by its cycles
 )
 
 var policyNames = []string{"round-robin", "uniform", "block", "time"}
@@ -71,6 +71,6 @@ func (o *Order) Check() error {
 type Stream interface {
 	// Next returns the next rows of the core: at least one row of b, from from up to to, valid until
 	// the next call. b may be shared with other streams, and must not be changed. io.EOF: the core has
-	// come to where it waits.
+	// reached the point where it waits.
 	Next() (b *trace.Batch, from, to int, err error)
 }

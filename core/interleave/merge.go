@@ -14,12 +14,12 @@ const strip = 1024
 
 // Merger merges the rows of several streams, phase by phase. Cores take turns. A turn depends on the policy:
 //
-//   - RoundRobin, Uniform: one reference, with the events in front of it; at the end of the stream the
+//   - RoundRobin, Uniform: one reference, with the events before it; at the end of the stream the
 //     remaining events.
 //   - ByBlock, ByTime: one execution of a block, which is all rows from its BlockEntry up to the next
 //     one. Rows before the first BlockEntry of a phase go by references, as above.
 //
-// The policy also decides whose turn is next:
+// The policy also selects the next core:
 //
 //   - RoundRobin, ByBlock: the next core with rows left, in the order of [Merger.Begin]. Each phase
 //     begins with the first core.
@@ -28,7 +28,7 @@ const strip = 1024
 //     Cycles, or by one for each of its references. All clocks are 0 at the beginning of a phase, because
 //     cores leave a barrier together.
 //
-// A merger is made once, and allocates nothing from its second phase on.
+// A merger is reused, and allocates nothing from its second phase on.
 type Merger struct {
 	order  Order
 	lanes  []lane   // of the phase
@@ -49,7 +49,7 @@ type lane struct {
 	batch   *trace.Batch
 	kinds   []trace.Kind
 	at      int
-	plain   int // rows from at up to plain are references, if it is behind at
+	plain   int // rows from at up to plain are references, if it is after at
 	waiting int
 	places  [strip]uint16 // positions of the waiting rows in the strip
 
@@ -139,10 +139,9 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	return base + used, err
 }
 
-// byReferences puts up to room rows in order if turns are references. It is one loop, because it runs once a
-// row.
+// byReferences orders up to room rows if turns are references. It is one loop, because it runs for each row.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
-	try := 0 // when to look for rounds
+	try := 0 // when to check for rounds again
 	if m.order.Policy != RoundRobin {
 		try = room
 	}
@@ -192,8 +191,8 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 // fewRounds are too few to copy lane by lane.
 const fewRounds = 8
 
-// rounds returns for how many rounds all cores make references, as far as there is room and each has a row
-// left afterwards.
+// rounds returns the number of rounds in which all cores make references, limited by the room, such that
+// each has a row left afterwards.
 func (m *Merger) rounds(room int) int {
 	n := room / len(m.live)
 	for _, l := range m.live {
@@ -209,7 +208,7 @@ func (m *Merger) rounds(room int) int {
 	return n
 }
 
-// copyRounds puts rounds references of each lane in b, one of each in turn.
+// copyRounds copies rounds references of each lane to b, one of each in turn.
 func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	lanes := len(m.live)
 	for i, l := range m.live {
@@ -269,7 +268,7 @@ func (m *Merger) byBlocks(b *trace.Batch, base, room int) (used int, err error) 
 	return used, err
 }
 
-// pass ends the turn of l, and chooses the next core. left says whether l has rows left.
+// pass ends the turn of l, and chooses the next core. left: l has rows left.
 func (m *Merger) pass(l *lane, left bool) {
 	if m.order.Policy == ByTime {
 		if int(l.block) < len(m.order.Cycles) && l.inBlock {
@@ -332,7 +331,7 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 	}
 }
 
-// execution puts rows up to the first of the next block in order, as far as there are rows and places. over:
+// execution orders rows up to the first one of the next block, limited by the rows and the room. over:
 // the turn ends there; otherwise the next row decides. begun: the turn is not at its beginning, so that the
 // next row begins no block.
 func (l *lane) execution(used, room int, begun bool) (at int, over bool) {

@@ -24,8 +24,8 @@ import (
 type Format struct {
 	Name  string // as for --input-format
 	Title string // in a few words
-	// Recognise reports whether a trace that begins with head, up to 16 KiB of whole lines if
-	// it has lines, is of this format, and else the reason, in a clause.
+	// Recognise reports whether a trace that begins with head, up to 16 KiB of whole lines if it
+	// has lines, is of this format, and otherwise the reason, in a clause.
 	Recognise func(head []byte) (reason string, ok bool)
 	New       func(name string, r io.Reader, o Options) trace.Reader
 }
@@ -35,8 +35,8 @@ func plain[R trace.Reader](read func(name string, r io.Reader) R) func(string, i
 	return func(name string, r io.Reader, _ Options) trace.Reader { return read(name, r) }
 }
 
-// formats are tried in this order: those with magic numbers, then the texts, the stricter ones
-// first, and last what is neither.
+// formats are tried in this order: formats with magic numbers, then texts, the stricter ones first,
+// and last the others.
 var formats = []Format{
 	{"sgt", "stackglass' own container", sgt.Recognise,
 		func(name string, r io.Reader, o Options) trace.Reader {

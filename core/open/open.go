@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	beginning = 16 << 10 // unpacked bytes that formats may look at
+	beginning = 16 << 10 // decompressed bytes that formats may examine
 	deepest   = 4        // packings inside each other
 )
 
-// Options say how to open a trace; the zero value detects everything.
+// Options are options to open a trace; the zero value detects everything.
 type Options struct {
 	// Format is the name of the trace's format, one of [Formats]; "" detects it.
 	Format string
-	// Packings are the compressions that are read besides LZ4. Their decoders are large, so a
-	// program links only those that it names.
+	// Packings are the compressions that are read in addition to LZ4. Their decoders are large, so
+	// a program links only the ones that it names.
 	Packings []Packing
 	// Watch, if not nil, is called before each read and decompression. Its error ends the trace as the
 	// file's own would. (A few bytes may decompress to endless blank lines, in which Next finds no row.)

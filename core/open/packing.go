@@ -109,7 +109,7 @@ type layer struct {
 	source   *origin
 	unpacked io.Reader // nil: not begun
 	bytes    int64
-	err      error // what the layer ended with
+	err      error // of the layer's end
 }
 
 // Read returns all bytes that could be decompressed before an error.

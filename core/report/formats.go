@@ -18,8 +18,8 @@ func appendTexts(b []byte, texts ...string) []byte {
 	return b
 }
 
-// JSON writes the document as one object, a row a line, so that it reads well in
-// a terminal and in a diff.
+// JSON writes the document as one object, one row per line, so that it reads well in a terminal and
+// in a diff.
 func (d *Document) JSON() []byte {
 	b := appendString([]byte("{\n  \"schema\": {\"name\": "), d.Schema)
 	b = appendTexts(b, ", \"version\": ", strconv.Itoa(d.Version), "},\n  \"input\": {")
@@ -333,8 +333,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// Code codes the table for another program of the same build. Unlike other formats, it preserves
-// every value.
+// Code codes the table for another program of the same build. Unlike the other formats, it
+// preserves every value.
 //
 //	text     number of bytes as uvarint, bytes
 //	table    key, title, single (one byte), columns, and if there are any, rows

@@ -15,7 +15,7 @@ const (
 	InB         // and not in A
 )
 
-// The column that names the side, and what it says of rows, and of problems.
+// The column that names the side, and its words for rows, and for problems.
 var (
 	sides    = sideWords{"in", [...]string{InBoth: "both", InA: "A", InB: "B"}}
 	statuses = sideWords{"status", [...]string{InBoth: "remaining", InA: "fixed", InB: "new"}}
@@ -26,23 +26,24 @@ type sideWords struct {
 	of     [3]string
 }
 
-// Key says which rows of two tables belong together.
+// Key defines which rows of two tables match.
 type Key struct {
 	// Columns are the keys of the columns that name a row. Rows with the same
 	// names are paired in their order: the first with the first.
 	Columns []string
-	// Without are the keys of columns that are left out: they describe a row, and
-	// comparing them says nothing.
+	// Without are the keys of columns that are left out: they describe a row, and comparing them is
+	// meaningless.
 	Without []string
 	// Counts: a row that one table lacks counts as zeros there, as in a histogram or a list of
 	// events; otherwise its numbers are unknown.
 	Counts bool
-	// Problems: a row is a problem. One that is only in A is fixed, and only in B, new.
+	// Problems: a row is a problem. A problem that is only in A is fixed; one that is only in B is
+	// new.
 	Problems bool
 }
 
-// Joined is two tables of the same kind side by side: what [Join] makes, and
-// [Joined.Table] and [Joined.Wide] lay out.
+// Joined contains two tables of the same kind side by side: [Join] makes it, and [Joined.Table] and
+// [Joined.Wide] lay it out.
 type Joined struct {
 	Title   string
 	Columns []Column // that name a row
@@ -52,7 +53,7 @@ type Joined struct {
 	problems bool
 }
 
-// words says how to name the side of a row.
+// words returns the names for the side of a row.
 func (j *Joined) words() *sideWords {
 	if j.problems {
 		return &statuses
@@ -60,11 +61,11 @@ func (j *Joined) words() *sideWords {
 	return &sides
 }
 
-// JoinedRow is what both tables say of one thing.
+// JoinedRow contains the values of both tables for one row.
 type JoinedRow struct {
 	Name []Value // of Joined.Columns
 	In   Side
-	A, B []Value // of Joined.Cells; [None] where the table has no such row or column
+	A, B []Value // by Joined.Cells; [None] if the table has no such row or column
 }
 
 // Difference is B - A of a cell, exact for counts; [None] if there is none.
@@ -83,7 +84,7 @@ func Join(a, b Table, by Key) *Joined {
 	case len(a.Rows) == 0 && b.Title != "":
 		j.Title = b.Title
 	case len(b.Rows) > 0 && b.Title != a.Title:
-		j.Title = "" // it is about the numbers of one of them
+		j.Title = "" // it describes the numbers of one of them
 	}
 	j.addColumns(&a, by)
 	j.addColumns(&b, by)
@@ -147,7 +148,7 @@ func nones(n int) []Value {
 
 // pair makes one row of the rows with equal names.
 func pair(left, right []JoinedRow) []JoinedRow {
-	waiting := map[string][]int{} // indexes in left, by name, in order
+	waiting := map[string][]int{} // indices in left, by name, in order
 	for i := range left {
 		name := nameOf(left[i].Name)
 		waiting[name] = append(waiting[name], i)
@@ -195,7 +196,7 @@ func compareNames(x, y []Value) int {
 		a, b := x[i], y[i]
 		switch {
 		case a.IsNumber() && b.IsNumber():
-			a, b = b, a // Compare lets numbers fall
+			a, b = b, a // Compare sorts numbers in descending order
 		case a.IsNumber():
 			return -1
 		case b.IsNumber():
@@ -226,7 +227,7 @@ func (j *Joined) fill() {
 // Cell is the index of the compared column with that key, or -1.
 func (j *Joined) Cell(key string) int { return (&Table{Columns: j.Cells}).Index(key) }
 
-// Pick leaves only these compared columns, in this order; keys that there are not are passed over.
+// Pick keeps only these compared columns, in this order; unknown keys are ignored.
 func (j *Joined) Pick(keys ...string) *Joined {
 	picked := &Joined{Title: j.Title, Columns: j.Columns, Rows: make([]JoinedRow, len(j.Rows)), problems: j.problems}
 	for i := range j.Rows {
@@ -246,8 +247,8 @@ func (j *Joined) Pick(keys ...string) *Joined {
 	return picked
 }
 
-// SortByDifference puts the rows that differ most in a cell first, whatever the
-// sign; those without a difference come last.
+// SortByDifference sorts by the absolute difference of a cell, descending; rows without a
+// difference come last.
 func (j *Joined) SortByDifference(cell int) {
 	sort.SliceStable(j.Rows, func(x, y int) bool {
 		return Compare(j.Rows[x].Difference(cell).magnitude(), j.Rows[y].Difference(cell).magnitude()) < 0
@@ -318,8 +319,8 @@ func (j *Joined) worth() (cells []int) {
 	return cells
 }
 
-// tells is false of words that are the same in both, or in one table only, and of
-// what is in neither.
+// tells returns false for words that are equal in both, or in one table only, and for cells that
+// are in neither.
 func (r *JoinedRow) tells(cell int) bool {
 	if r.A[cell].kind == noneKind && r.B[cell].kind == noneKind {
 		return false
@@ -338,7 +339,7 @@ func (j *Joined) allInBoth() bool {
 }
 
 // Wide has a row for every row, and for each compared cell the columns A, B, difference and change,
-// their keys behind the cell's: misses_a, misses_b, misses_difference, misses_change.
+// with keys that extend the cell's: misses_a, misses_b, misses_difference, misses_change.
 func (j *Joined) Wide(key string) Table {
 	cells := j.worth()
 	t := Table{Key: key, Title: j.Title, Columns: append([]Column{}, j.Columns...)}

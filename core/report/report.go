@@ -23,9 +23,9 @@ type Document struct {
 	Version int    // of the schema
 	Input   []Fact
 	Tables  []Table
-	Main    string // the key of the table that CSV has; "": the first
-	// Prose are tables that text and Markdown have instead of Tables, because people read
-	// them more easily; nil: they have the same tables as programs.
+	Main    string // the key of the table that CSV contains; "": the first
+	// Prose are tables that text and Markdown have instead of Tables, because people read them more
+	// easily; nil: Tables.
 	Prose    []Table
 	Warnings []string
 }
@@ -108,8 +108,8 @@ type FormatError struct{ Got, Want string }
 
 func (e *FormatError) Error() string { return `format "` + e.Got + `", want one of ` + e.Want }
 
-// Write writes the document in a format. Only JSON contains the warnings; the caller shows them
-// where people look for them.
+// Write writes the document in a format. Only JSON contains the warnings; the caller shows them to
+// people.
 func (d *Document) Write(w io.Writer, f Format) error {
 	var b []byte
 	read := *d

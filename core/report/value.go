@@ -42,12 +42,12 @@ const (
 // TextOf is a name or a sentence.
 func TextOf(s string) Value { return Value{kind: textKind, text: s} }
 
-// ListOf is a list with commas. People see its beginning and the number of the other parts.
+// ListOf is a comma-separated list. People see its beginning and the number of the remaining items.
 func ListOf(s string) Value { return Value{kind: textKind, text: s, list: true} }
 
 // brief abbreviates a list that is too long for a table.
 func brief(list string) string {
-	const most = 40 // letters, plus the rest of a part
+	const most = 40 // letters, and the rest of an item
 	if len(list) <= most {
 		return list
 	}
@@ -70,8 +70,8 @@ func Known(n uint64) Value {
 	return Count(n)
 }
 
-// Real is a number that need not be whole, as models compute them. People see ≈ and the nearest
-// whole number, programs three decimals. Both see a whole number as it is.
+// Real is a computed number that need not be whole. People see ≈ and the nearest whole number,
+// programs three decimals; a whole number is exact for both.
 func Real(x float64) Value { return Value{kind: realKind, real: x} }
 
 // Ratio is a share from 0 to 1, a percentage for people.

@@ -40,14 +40,14 @@ import (
 // Analysis follows the calls of each thread.
 type Analysis struct {
 	program func() *trace.Program
-	segment bool // there is something before, which is unknown
-	gone    bool // given up: calls are nested too deep
+	segment bool // earlier rows exist, and are unknown
+	gone    bool // the analysis was stopped: calls are nested too deep
 	code    code
 	counts  counts
 
 	threads  []*thread   // in the order of appearance
 	threadAt index.Table // by number
-	now      *thread     // whose rows came last
+	now      *thread     // of the latest rows
 	encoded  encoded
 
 	enters  [32][]uint32       // by kind and Site of a row: the block that it enters; 0: none
@@ -81,9 +81,9 @@ const mostFrames = 1 << 22 // of nested calls; a trace with deeper calls has no 
 // ErrTorn reports that a segment came to a block, and cannot know from where.
 var ErrTorn = errors.New("a part of the trace has a jump that could come from before it, so that its blocks cannot be joined; analyse the trace in one piece")
 
-// Consume follows the next rows. Which rows enter a block, and which of two edges they take, is as
-// unpredictable as the program. So the rows that enter blocks are picked without a branch, and then a block
-// that follows the one before costs one branch, which is nearly always the same.
+// Consume follows the next rows. Whether a row enters a block, and by which of two edges, is as
+// unpredictable as the program. So rows that enter blocks are selected without a branch, and then a block
+// that follows its predecessor costs one branch, which nearly always has the same outcome.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if b.Site == nil || a.gone {
 		return nil

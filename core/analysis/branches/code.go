@@ -7,28 +7,28 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// code is what the trace's tables say of the program, prepared. Blocks are numbered from 1 on;
-// 0 is no block.
+// code is the program in the trace's tables, prepared. Blocks are numbered from 1 on; 0 is no
+// block.
 type code struct {
 	program *trace.Program
 	nodes   []node
 	edges   uint32      // of all nodes
 	more    index.Table // edges of nodes with more than two, by both ends; the first to each end
 	names   map[string]uint32
-	// nameOf is the name of each function, and calls the name of what each node calls; 0: none.
+	// nameOf is the name of each function, and calls the name of the callee of each node; 0: none.
 	nameOf, calls []uint32
-	// bySite says that the first load, store or modify of a block tells that it was entered. firstOf is, by
-	// site, the block whose first it is; 0: none. bare is, by block, its own number, or 0 if it has such a
-	// site. none are as many zeros as the longer of both.
+	// bySite: the first load, store or modify of a block shows that it was entered. firstOf is, by site,
+	// the block whose first one it is; 0: none. bare is, by block, its own number, or 0 if it has such a
+	// site. none are zeros, as many as the longer of both has.
 	bySite              bool
 	firstOf, bare, none []uint32
 }
 
 type node struct {
-	first, second uint32 // what it goes on to; 0: nothing
+	first, second uint32 // successors; 0: none
 	edge          uint32 // its first edge
 	function      uint32
-	plain         bool // come to by an edge it needs no more than to be counted
+	plain         bool // entered by an edge, it only needs to be counted
 	enters        bool
 	returns       bool
 	lands         bool // exceptions arrive here

@@ -6,16 +6,15 @@ import "github.com/stackglass/stackglass/core/trace"
 type thread struct {
 	number uint32
 	at     uint32   // the latest block of the topmost invocation; 0: there is none
-	stack  []uint32 // those of the invocations below
+	stack  []uint32 // latest blocks of the invocations below
 
-	// returned is the latest block if that returned, else 0. before is the block before it in
-	// the same invocation; 0: none. reached says that before is unknown, because the segment
-	// begins between.
+	// returned is the latest block if it returned, else 0. before is the block before it in the
+	// same invocation; 0: none. reached: before is unknown, because the segment begins in between.
 	returned, before uint32
 	reached          bool
 
-	// Of segments: there was no block yet; the bottommost invocation began before the segment;
-	// and what that continued with.
+	// For segments: there was no block yet; the bottommost invocation began before the segment; and
+	// the block with which it continued.
 	fresh, based bool
 	reaches      []reach
 }
@@ -23,7 +22,7 @@ type thread struct {
 // reach is a block that an invocation from before the segment continues with.
 type reach struct {
 	block uint32 // 0: none, at the beginning
-	then  uint32 // the first block of a function that was come to directly behind; 0: none
+	then  uint32 // the first block of a function that was entered directly after; 0: none
 }
 
 // counts are by edge, and by the number of a block in code.
@@ -31,7 +30,7 @@ type counts struct {
 	taken         []uint64
 	left, resumed []uint64
 	callee        []uint32 // by caller: 1 + the function that it called first; 0: none
-	made          []uint64 // and how often it did
+	made          []uint64 // number of these calls
 	otherAt       map[call]int
 	other         []uint64 // calls of others
 }
@@ -170,7 +169,7 @@ func (a *Analysis) arrive(t *thread, to uint32) error {
 	return nil
 }
 
-// jump follows a thread to a block that does not follow the topmost invocation's latest one.
+// jump follows a thread to a block that does not follow the latest one of the topmost invocation.
 func (a *Analysis) jump(t *thread, to uint32) error {
 	node := &a.code.nodes[to]
 	if !node.jumps {
@@ -233,7 +232,7 @@ func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	return -1
 }
 
-// drop ends the topmost invocations where they are, all of them if depth is -1.
+// drop ends the topmost invocations at their latest blocks, all of them if depth is -1.
 func (a *Analysis) drop(t *thread, depth int) {
 	for ; t.at != 0 && depth != 0; depth-- {
 		a.counts.left[t.at]++

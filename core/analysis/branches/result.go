@@ -32,7 +32,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	p.Blocks = blocks.AppendRun(p.Blocks, a.encode(known), a.edges(known))
 }
 
-// highest returns the last block of which anything is known.
+// highest returns the last block with any counts.
 func (a *Analysis) highest() uint32 {
 	most := uint32(0)
 	for n := uint32(len(a.code.nodes) - 1); n > 0 && most == 0; n-- {
@@ -61,8 +61,8 @@ func (c *code) endOf(n uint32) uint32 {
 	return c.edges
 }
 
-// upTo returns the program up to the module of a block. What a trace tells of later modules
-// depends on how far it was read.
+// upTo returns the program up to the module of a block. Later modules in the header depend on how
+// far the trace was read.
 func upTo(p *trace.Program, block uint32) *trace.Program {
 	last := &p.Blocks[block-1]
 	some := *p
@@ -86,7 +86,7 @@ func upTo(p *trace.Program, block uint32) *trace.Program {
 	return &some
 }
 
-// encode returns the program's binary form. If the trace does not tell it, it is that of a profile.
+// encode returns the program's binary form: the trace's, or if it has none, a profile's.
 func (a *Analysis) encode(p *trace.Program) []byte {
 	e := &a.encoded
 	if e.partial {
@@ -98,8 +98,8 @@ func (a *Analysis) encode(p *trace.Program) []byte {
 	return e.bytes
 }
 
-// edges returns the counts as if the run ended here, with all that came from before a segment
-// as resumed.
+// edges returns the counts as if the run ended here, with all executions from before a segment as
+// resumed.
 func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 	e := blocks.NewEdges(p)
 	for b := range p.Blocks {

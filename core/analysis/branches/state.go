@@ -11,15 +11,15 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// The form in which a segment keeps the stacks of its threads, all of it uv: unsigned LEB128
+// The binary form of the stacks of a segment's threads. All numbers are uv, unsigned LEB128
 // varints; a list is its length and then its members. Blocks are by number + 1, 0 for none.
 //
-//	0, or 1 if the analysis was given up
+//	0, or 1 if the analysis was stopped
 //	list of threads, ascending, each: number; flags: 1 based, 2 reached; returned; before;
 //	  list of the latest blocks of invocations, from the bottom;
 //	  list of blocks that were reached below, each: block, first block of a function
-//	  that was come to behind it
-//	list of calls by name, ascending, each: block - that of the call before; function;
+//	  that was entered after it
+//	list of calls by name, ascending, each: block - the previous call's; function;
 //	  number of calls
 
 func (a *Analysis) state() []byte {
@@ -28,8 +28,8 @@ func (a *Analysis) state() []byte {
 	return c.Out
 }
 
-// codeState codes whether the analysis was given up, or else threads and calls. It adds the
-// calls that it reads, and returns the threads.
+// codeState codes whether the analysis was stopped, or else threads and calls. It adds the calls
+// that it reads, and returns the threads.
 func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 	gone := a.gone && !c.Reads()
 	if c.Flag(&gone); gone {
@@ -65,7 +65,7 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 	return threads
 }
 
-// codeThread codes a thread, which is empty while reading. Its frames no longer count as left then.
+// codeThread codes a thread, which is empty while reading. Its frames then no longer count as left.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
 	based, reached, before, frames := t.based, t.reached, t.before, t.frames()
@@ -96,7 +96,7 @@ func (a *Analysis) codeThread(c *codec.Coder, t *thread) {
 	c.Check(!t.reached || (t.returned != 0 || t.at != 0) && len(t.reaches) > 0, errState.Error())
 }
 
-// take takes back one count of a block, if there is one.
+// take removes one count of a block, if there is one.
 func take(c *codec.Coder, counts []uint64, block uint32) bool {
 	if c.Check(block != 0 && counts[block] > 0, errState.Error()); c.Failed() {
 		return false
@@ -174,7 +174,8 @@ func (a *Analysis) load(p *profile.Profile) ([]*thread, error) {
 	return threads, nil
 }
 
-// loadCounts adds the counts of a profile, and its program if that tells more than is known.
+// loadCounts adds the counts of a profile, and its program if that contains more than the known
+// one.
 func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	a.learn(a.program())
 	if err := c.Err(); err != nil {
@@ -204,7 +205,7 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	})
 }
 
-// join continues a thread with what it did in the segment that follows.
+// join continues a thread with its part of the following segment.
 func (a *Analysis) join(t, next *thread) error {
 	based := false
 	for _, r := range next.reaches {

@@ -141,14 +141,14 @@ type LayoutFollower interface {
 	// Move reads rows whose references another analysis counts. Only events of
 	// [LayoutEvents] need to be among them, with the columns Kind, Addr, Site and Arg.
 	Move(b *trace.Batch)
-	// Layout returns where blocks lie now, by address. Blocks that the program's tables declare are
-	// left out.
+	// Layout returns the places of blocks now, by address. Blocks that the program's tables declare
+	// are left out.
 	Layout() []Block
 	// Lay places blocks as in a layout of the same trace. It is called before the first batch
 	// of a segment.
 	Lay(layout []Block)
-	// Succeed is Lay with the layout of another analysis of the same type. It takes over that one's
-	// memory: nothing may be called on before afterwards, except the results that it returned.
+	// Succeed is Lay with the layout of another analysis of the same type. It takes over the memory
+	// of that analysis, which must not be used any more, except for the results that it returned.
 	Succeed(before LayoutFollower)
 }
 

@@ -73,9 +73,9 @@ type Analysis struct {
 	kinds   trace.Kinds
 	auto    bool
 	program func() *trace.Program
-	code    code // what is known of the program
+	code    code // of the program
 
-	base       *profile.Counters // of what came before Restore, and of what was appended
+	base       *profile.Counters // from before Restore, and of appended segments
 	executions []uint64          // by block
 	rows       []uint64          // of references, by site, where they are counted by row
 	bytes      []uint64          // of these
@@ -94,8 +94,8 @@ func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis 
 	return a
 }
 
-// bySite reports that blocks are counted by their sites. For that all loads and stores have to
-// be among the rows, and readers have to know BareBlock: it is for auto only.
+// bySite reports whether blocks are counted by their sites. This needs all loads and stores among
+// the rows, and readers that know BareBlock, so it is for auto only.
 func (a *Analysis) bySite() bool {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	return a.auto && a.kinds&needed == needed
@@ -271,8 +271,8 @@ func (a *Analysis) Close() {}
 
 // siteless counts references without a site, by kind and size.
 type siteless struct {
-	count [trace.NumKinds][maxSize + 2]uint64 // the last is for larger ones
-	large [trace.NumKinds]uint64              // bytes of larger ones
+	count [trace.NumKinds][maxSize + 2]uint64 // the last is for larger sizes
+	large [trace.NumKinds]uint64              // bytes of larger references
 }
 
 const maxSize = 64 // the most bytes of a reference that are distinguished
@@ -292,7 +292,7 @@ func (s *siteless) add(b *trace.Batch) {
 	}
 }
 
-// code is what the trace's tables say of the program, prepared.
+// code is the program in the trace's tables, prepared.
 type code struct {
 	program    *trace.Program
 	blocks     [][]opCount // instructions of each block
@@ -300,7 +300,7 @@ type code struct {
 	kindOf     map[opKey]uint32
 	byRow      []bool   // by site: its references are counted row by row
 	functionOf []uint32 // by site: 1 + its function, 0 for none
-	sized      bool     // a load, store or modify is among the sites whose records tell a length
+	sized      bool     // the sites include a load, store or modify whose records have a length
 }
 
 type opKey struct {

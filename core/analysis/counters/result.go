@@ -150,8 +150,8 @@ func (s *sum) addBasicBlock(first, end int) {
 	s.c.Code = append(s.c.Code, row)
 }
 
-// ran reports whether one of the blocks was entered, or made a reference that is counted by
-// row: it may have been entered in the segment before.
+// ran reports whether one of the blocks was entered, or made a reference that is counted by row: it
+// may have been entered in the previous segment.
 func (s *sum) ran(first, end int) bool {
 	for n := first; n < end; n++ {
 		if s.executions[n] != 0 {
@@ -203,7 +203,7 @@ func (s *sum) addSite(counts *profile.Counts, n uint32, times uint64) {
 	}
 }
 
-// addLoose counts references whose sites belong to no block that is entered.
+// addLoose counts references whose sites belong to no entered block.
 func (s *sum) addLoose() {
 	p := s.code.program
 	for n := range s.code.byRow {

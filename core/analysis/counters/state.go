@@ -13,7 +13,7 @@ import (
 // The form in which a segment keeps the accesses of each byte: a list of pages of
 // 512 bytes, ascending, each
 //
-//	uv number − the one before it (of the first: number)
+//	uv number − the previous one (the first: number)
 //	counters of words, 1 mask of 8 bytes; of half words, 2; of bytes, 8:
 //	  u8 1 if there are any, then for each mask: the mask, and uv of each counter
 //	  that has a bit in it
@@ -61,7 +61,7 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 	}
 	var by []touchedBy
 	if !c.Reads() {
-		by = slices.Clone(p.by) // their order shows who was last
+		by = slices.Clone(p.by) // their order shows which touched it last
 		sort.Slice(by, func(i, j int) bool { return by[i].function < by[j].function })
 	}
 	codec.Slice(c, &by, 1+64, func(x *touchedBy) {

@@ -9,12 +9,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// touched counts how often each byte was accessed, and notes which functions touched it.
+// touched counts how often each byte was accessed, and records which functions touched it.
 //
-// Memory is in pages of 512 bytes, found by a hash table behind a small array of those used last. A
-// page counts accesses of whole aligned 8-byte words; parts of words are counted apart, in counters
-// that are only there where parts were accessed: a byte's count is the sum of those of its word,
-// its half word and its own. Counters are 32 bits wide; one that wraps leaves its 2^32 in a map.
+// Memory is in pages of 512 bytes, found by a small array of recent pages and a hash table. A page
+// counts accesses of whole aligned 8-byte words; parts of words have separate counters, which exist
+// only if parts were accessed: a byte's count is the sum of the counts of its word, its half word
+// and its own. Counters are 32 bits wide; when one wraps, a map counts 2^32.
 type touched struct {
 	pages  map[uint64]*page
 	recent [recentPages]recentPage
@@ -38,7 +38,7 @@ type page struct {
 	words  [pageBytes / 8]uint32
 	halves *[pageBytes / 4]uint32
 	bytes  *[pageBytes]uint32
-	by     []touchedBy // the functions that touched it, those that did last first
+	by     []touchedBy // the functions that touched it, most recent first
 }
 
 type touchedBy struct {
@@ -225,7 +225,7 @@ func (t *touched) result(c *profile.Counters) {
 	}
 }
 
-// usage sums the bytes, most accessed ones first, until they have each share of all accesses.
+// usage sums the bytes, most accessed ones first, until they reach each share of all accesses.
 // bytes is by number of accesses, without 0.
 func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]uint64) {
 	total := uint64(0)

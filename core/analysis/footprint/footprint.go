@@ -132,7 +132,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	}
 	for _, left := range a.found.Absences {
 		if left.Count > 2*a.found.Accesses {
-			return errState // more was taken back than there was
+			return errState // more was subtracted than there was
 		}
 	}
 	return nil

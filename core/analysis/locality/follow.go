@@ -43,7 +43,7 @@ func (a *Accesses) Row(i int) int {
 	return a.First + int(a.Rows[i])
 }
 
-// Feed adds a follower at one of the line sizes, behind those that were added before.
+// Feed adds a follower at one of the line sizes, after the earlier ones.
 func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	if s := a.size(lineBytes); s != nil {
 		s.followers = append(s.followers, f)

@@ -40,7 +40,7 @@ var (
 	_ contract.Spiller       = (*Analysis)(nil)
 )
 
-// New makes an analysis for line sizes in bytes, ascending. start is the number of references
+// New returns an analysis for line sizes in bytes, ascending. start is the number of references
 // in earlier segments; mergeable keeps first touches; sets are the numbers of sets of set tables, 0: none.
 func New(lineBytes []uint32, start uint64, mergeable bool, sets stack.SetNumbers) *Analysis {
 	a := &Analysis{start: start, SetNumbers: sets}
@@ -127,8 +127,8 @@ type lineSize struct {
 	model     stack.Model
 	numbers   stack.SetNumbers  // of its set table
 	sets      *stack.Sets       // the model, where it counts depths, or nil
-	shelved   *stack.Shelved    // the stack, where it is not in memory and there is no model; or nil
-	table     *profile.SetTable // what is not, or no more, in the model; or nil
+	shelved   *stack.Shelved    // the stack, if it is not in memory and there is no model; or nil
+	table     *profile.SetTable // counts that are not, or no longer, in the model; or nil
 	mergeable bool
 	followers []Follower
 	marker    Marker           // or nil
@@ -141,12 +141,12 @@ type lineSize struct {
 	cold [trace.NumKinds]uint64
 
 	windows profile.Windows
-	counted [topDepths]uint64 // of top, over all kinds, what closed windows hold
+	counted [topDepths]uint64 // of top, over all kinds, in closed windows
 	working workingSets
 
 	firstTouches []profile.FirstTouch
 
-	accesses  Accesses // as the followers see them
+	accesses  Accesses // for the followers
 	distances [MaxLines]uint32
 }
 
@@ -288,9 +288,9 @@ func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind,
 	settle(n, s.kinds[:n], s.rows[:n])
 }
 
-// Each passes the accesses of the rows of b from lo up to hi to settle, at most MaxLines at a
-// time: the first row, the number of accesses, their kinds, and the rows behind the first that
-// they belong to; nil if each row makes one access.
+// Each passes the accesses of the rows of b from lo up to hi to settle, at most MaxLines at a time:
+// the first row, the number of accesses, their kinds, and their rows, relative to the first; nil if
+// each row makes one access.
 func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, kinds []trace.Kind, rows []uint32)) {
 	for ; lo < hi; lo += MaxLines {
 		n := min(hi-lo, MaxLines)

@@ -181,7 +181,7 @@ func (s *lineSize) appendWindows(next *profile.Windows) {
 	}
 }
 
-// replay resolves first touches, which were counted as cold, on the stack of what was before.
+// replay resolves first touches, which were counted as cold, on the stack before the segment.
 func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {

@@ -18,7 +18,7 @@ type Budget = contract.Budget
 // [Analysis].
 type Shelved struct {
 	near   *Analysis // the segment
-	far    *Analysis // what was before it
+	far    *Analysis // the part before it
 	budget Budget
 	room   int    // lines of a segment
 	lines  uint64 // before it, of the smallest size
@@ -48,9 +48,9 @@ func NewShelved(lineBytes []uint32, sets stack.SetNumbers, b Budget) *Shelved {
 	return a
 }
 
-// Spill returns a [Shelved] that continues where this analysis is, with its stacks in an
-// empty spill store. This one, and its followers, must not be used afterwards. If the store
-// fails, the next call of the Shelved returns the error.
+// Spill returns a [Shelved] that continues this analysis, with its stacks in an empty spill store.
+// This analysis and its followers must not be used afterwards. If the store fails, the next call of
+// the Shelved returns the error.
 func (a *Analysis) Spill(b Budget) contract.Analysis {
 	var lineBytes []uint32
 	for _, s := range a.sizes {
@@ -96,7 +96,7 @@ func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run
 
 const touchBytes = 24 // of a first touch
 
-// makeRoom divides the budget: the segments get what the model of all lines leaves.
+// makeRoom divides the budget: the segments receive the memory that the model of all lines leaves.
 func (a *Shelved) makeRoom() {
 	taken := uint64(0)
 	for i := range a.far.sizes {
@@ -127,7 +127,7 @@ func (a *Shelved) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fals
 
 // Close implements analysis.Analysis.
 func (a *Shelved) Close() {
-	_ = a.Settle() // Result tells
+	_ = a.Settle() // Result reports the error
 	for _, s := range a.near.sizes {
 		*s = lineSize{}
 	}
@@ -136,7 +136,7 @@ func (a *Shelved) Close() {
 
 // Consume implements analysis.Analysis.
 func (a *Shelved) Consume(b *trace.Batch) error {
-	if err := a.near.Consume(b); err != nil { // what is counted has to be there, come what may
+	if err := a.near.Consume(b); err != nil { // the counted rows have to be stored in any case
 		return err
 	}
 	if a.failed != nil || a.near.sizes[0].model.Lines() < a.room {
@@ -151,7 +151,7 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if a.failed != nil {
 		return
 	}
-	if from > 0 && a.near.done == 0 { // in the middle of the reference in which the one before ended
+	if from > 0 && a.near.done == 0 { // in the middle of the reference in which the previous one ended
 		a.near.start--
 		a.near.done, a.resumed = 1, true
 		for _, s := range a.near.sizes {
@@ -160,7 +160,7 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 	a.near.ConsumePiece(b, from, end)
 	if a.near.sizes[0].model.Lines() >= a.room {
-		_ = a.Settle() // what comes next tells
+		_ = a.Settle() // the next call reports the error
 	}
 }
 
@@ -220,7 +220,7 @@ func (s *lineSize) again(start uint64) {
 	s.begin(start)
 }
 
-// Result implements analysis.Analysis. The spill store keeps what a state needs until two more
+// Result implements analysis.Analysis. The spill store keeps the data of a state until two more
 // results with state.
 func (a *Shelved) Result(p *profile.Profile, state bool) {
 	if a.near.sizes[0].model != nil {
@@ -237,7 +237,7 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// keep writes what Restore needs, and makes the spill store keep the rest.
+// keep writes the data for Restore, and makes the spill store keep the rest.
 func (a *Shelved) keep(to *profile.Segment) error {
 	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {

@@ -11,24 +11,24 @@ import (
 // workingSets counts the distinct lines of each window of references, Denning's working set
 // (The working set model for program behavior, 1968).
 //
-// An access is its line's first in a window if its distance is at least the number of lines
-// that the window has: then all of them are above the line on the LRU stack. So the count itself
-// decides, without the time of the line's last access. A window within another never has more
-// lines, so the search goes from the smallest and ends at the first that has the line.
+// An access is its line's first in a window if its distance is at least the number of lines in the
+// window: then all of them are above the line on the LRU stack. So the count itself decides,
+// without the time of the line's last access. A window within another never has more lines, so the
+// search begins at the smallest window and ends at the first that contains the line.
 //
 // Windows double as the trace grows, and the lines of two neighbours do not add up, so larger
-// windows are counted from the beginning. Level j are windows of MinWindow << j references;
-// the rows are the least level in use, and the highest is the first whose window holds the
-// whole segment.
+// windows are counted from the beginning. Level j consists of windows of MinWindow << j references;
+// the rows are the lowest level in use, and the highest is the first level whose window contains
+// the whole segment.
 type workingSets struct {
-	off        bool // not counted: what this goes on from was not
+	off        bool // not counted: the run that this one continues did not count
 	start      uint64
 	least, top int
 	open       [levels]uint64   // lines of the window that the run is in
 	closed     [levels][]uint64 // of the windows before it
 }
 
-const levels = 64 - 10 + 1 // the last level's window holds every reference
+const levels = 64 - 10 + 1 // the last level's window contains every reference
 
 func levelOf(references uint64) int {
 	return bits.TrailingZeros64(references / profile.MinWindow)
@@ -48,8 +48,8 @@ func (w *workingSets) begin(at uint64, least int) {
 	}
 }
 
-// raise uses levels up to the first whose window contains a reference and all before, and drops
-// those below least.
+// raise uses levels up to the first whose window contains a reference and everything before it, and
+// drops levels below least.
 func (w *workingSets) raise(least int, at uint64) {
 	for w.top < least || window(w.top, w.start) != window(w.top, at) {
 		w.top++
@@ -108,15 +108,15 @@ func (w *workingSets) restore(rows *profile.Windows, above [][]uint64) {
 	}
 }
 
-// joint counts the windows that hold the end of one segment and the beginning of the next: what the
-// next one touched first is new to them if it was not in their part of this one.
+// joint counts the windows that contain the end of one segment and the beginning of the next: lines
+// that the next one touched first are new to them unless they were in their part of this one.
 type joint struct {
 	*workingSets
 	start uint64 // of the next segment
 }
 
-// join begins to append a segment with these rows. resumed says that it begins within the last
-// reference of what was before.
+// join begins to append a segment with these rows. resumed: it begins within the last reference of
+// the segment before.
 func (w *workingSets) join(start, references uint64, resumed bool, rows *profile.Windows) joint {
 	if references > 0 {
 		w.off = w.off || rows.Distinct == nil

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// MostBytes is the usual limit of the memory of a tree. A trace that does not fold has a
+	// MostBytes is the default limit of the memory of a tree. A trace that does not compress has a
 	// tree as long as itself.
 	MostBytes = 96 << 20
 	// lookEvery is the number of rows between two checks of the limits. Checks come at the
 	// same rows however the trace is read.
 	lookEvery = 1 << 18
-	// An unpredicted row costs about ten times as much as a predicted one. A trace folds if
-	// at most an eighth of its rows are unpredicted, apart from allowedRows, which bounds
-	// the time lost on a trace that does not fold. Programs with loops have far fewer unpredicted rows.
+	// An unpredicted row costs about ten times as much as a predicted one. A trace counts as
+	// compressible if at most an eighth of its rows are unpredicted, apart from allowedRows, which
+	// bounds the time lost on other traces. Programs with loops have far fewer unpredicted rows.
 	unpredictedOf = 8
 	allowedRows   = 1 << 19
 )
 
-// Options limit what is folded.
+// Options limit the compression.
 type Options struct {
 	// MostBytes is the memory of the tree, about, at which the analysis gives up.
 	MostBytes uint64
@@ -39,9 +39,9 @@ type Options struct {
 	IfRegular bool
 }
 
-// Analysis folds. The zero value is not usable: see [New].
+// Analysis compresses a trace to loops. The zero value is not usable: see [New].
 type Analysis struct {
-	folder *loops.Folder // nil: it gave up
+	folder *loops.Folder // nil: it has stopped
 	rows   uint64
 	coded  bool // rows have sites or PCs
 	Options
@@ -75,7 +75,7 @@ func (a *Analysis) irregular() bool {
 	return a.IfRegular && (!a.coded || a.folder.Unpredicted() > a.rows/unpredictedOf+allowedRows)
 }
 
-// Result writes the tree, which is also the state: no bytes if the analysis gave up.
+// Result writes the tree, which is also the state: no bytes if the analysis has stopped.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	switch {
 	case a.folder != nil && (state || !a.irregular()):

@@ -94,8 +94,8 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 }
 
 // Table has a row for each of these loops and each level, and rows for the other loops, for
-// accesses outside loops and for the whole run. The latter is the sum of the outermost listed
-// loops and the rows in between.
+// accesses outside loops and for the whole run. The row of the whole run is the sum of the
+// outermost listed loops and the rows in between.
 func (m *Misses) Table(of []int) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: report.Columns(
 		"loop", "level", "accesses", "misses", "miss_ratio=miss ratio", "cold", "capacity", "conflict",
@@ -141,8 +141,8 @@ const (
 	outsideLoops = "(outside loops)"
 )
 
-// Evictions has a row for each pair of arrays of which one evicts lines of the other, in the
-// first counted level over the whole run, in descending order of lines.
+// Evictions has a row for each pair of arrays, with the lines of one that the other evicted in the
+// first counted level over the whole run, in descending order.
 func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes", "goes", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })

@@ -71,7 +71,7 @@ func (t *Trial) arrayAt(at trace.Addr) *outline.Array {
 	return nil
 }
 
-// Read reads a change, whose kind and text are an option of the command: pad a=+64, interchange
+// Read parses a change, whose kind and text are an option of the command: pad a=+64, interchange
 // 1.1,1.1.1, tile 1.1=32,1.1.1=32, align 64 or a=64, fuse 1.1, and array-of-structs x,y. Arrays are
 // given by name or address; loops by number, as in 1.2, or as i, j, k …: the outermost loop of the
 // nest, the first loop in it, and so on. The error is a [*trace.OptionError].
@@ -265,8 +265,8 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 	return table, doubts, nil
 }
 
-// Propose searches for changes that save most misses of a level, and returns at most most of
-// them, the best first. stopped: goOn ended the search.
+// Propose searches for the changes that save the most misses of a level, and returns at most most
+// of them, in descending order. stopped: goOn ended the search.
 func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (table report.Table, stopped bool, err error) {
 	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save most misses of " + level.Name + " (of the nest alone, in a cache that is empty at first; one change at a time)")
 	cache, ok := CacheOf(level)

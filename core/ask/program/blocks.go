@@ -119,13 +119,13 @@ func BranchFile(r *ask.Run, q ask.Question) ([]byte, error) {
 	return system.AppendSheet(nil, text), nil
 }
 
-// branches is a program and how often its branches were taken.
+// branches is a program with the counts of its branches.
 type branches struct {
 	run      *ask.Run
 	program  *trace.Program
 	edges    *blocks.Run    // nil: it has not run
 	weights  [][]uint64     // of a compiler's profile, by block
-	sites    *profile.Sites // of the run; nil: no reuse is known
+	sites    *profile.Sites // of the run; nil: reuse is unknown
 	facts    []report.Fact
 	warnings []string
 }
@@ -201,7 +201,7 @@ func (b *branches) check(q ask.Question) error {
 	return nil
 }
 
-// about says of which program an error is, unless an argument is to blame.
+// about adds the program to an error, unless an argument is to blame.
 func (b *branches) about(err error) error {
 	if errors.As(err, new(*ask.Error)) {
 		return err
@@ -209,7 +209,7 @@ func (b *branches) about(err error) error {
 	return b.run.Cannot(err.Error())
 }
 
-// system gives the branches of a program their weights, and says where it begins.
+// system sets the weights of a program's branches, and its entries.
 func (b *branches) system(r *ask.Run, q ask.Question) (s *blocks.System, err error) {
 	switch {
 	case b.edges != nil:
@@ -244,7 +244,7 @@ func (b *branches) system(r *ask.Run, q ask.Question) (s *blocks.System, err err
 	return s, model.Set(values)
 }
 
-// listed are the values of an argument, several of which may be behind commas.
+// listed returns the values of an argument, where commas may separate several.
 func listed(q ask.Question, arg string) (list []string) {
 	for _, value := range q.List(arg) {
 		list = append(list, strings.Split(value, ",")...)
@@ -255,7 +255,7 @@ func listed(q ask.Question, arg string) (list []string) {
 // mostDigits is the longest that a parameter's value is written.
 const mostDigits = 100
 
-// parameters are the values that are given to those of a sheet.
+// parameters are the given values for the parameters of a branch-probability file.
 func parameters(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error) {
 	values := map[string]*big.Rat{}
 	for _, text := range listed(q, "set") {

@@ -111,7 +111,7 @@ func LoopDoubts(r *ask.Run) (doubts []string) {
 	return doubts
 }
 
-// mostNests is how many nests people may get.
+// mostNests is the most nests that are printed for people.
 const mostNests = 1000
 
 func nests(r *ask.Run, q ask.Question, d *report.Document) error {

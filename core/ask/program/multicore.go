@@ -13,7 +13,7 @@ import (
 
 var coreTables = []string{"rates", "speedup", "work", "cores", "loops", "sampling"}
 
-// Multicore predicts what the threads of a sequential run would do.
+// Multicore predicts the threads of a sequential run on several cores.
 var Multicore = ask.Add(&ask.Verb{
 	Name:    "multicore",
 	Use:     "--cores N,… --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
@@ -56,7 +56,7 @@ var Multicore = ask.Add(&ask.Verb{
 	},
 })
 
-// CoresQuestion is what is asked of the trace.
+// CoresQuestion converts the question for the models.
 func CoresQuestion(q ask.Question) (words answers.MulticoreQuestion, err error) {
 	for text := range strings.SplitSeq(q.Text("cores"), ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)

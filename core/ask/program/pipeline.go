@@ -76,7 +76,7 @@ func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
 	return p, nil
 }
 
-// models opens the models of a run, with the module beside it, or those of a module alone.
+// models opens the models of a run, together with a module if there is one, or of a module alone.
 func models(r *ask.Run, q ask.Question) (*costmodel.Models, error) {
 	name, text := r.Name, r.Module
 	if r.Module == nil {
@@ -96,7 +96,7 @@ func models(r *ask.Run, q ask.Question) (*costmodel.Models, error) {
 	return m, nil
 }
 
-// modelQuestion is what is asked of the models.
+// modelQuestion converts the question for the models.
 func modelQuestion(r *ask.Run, q ask.Question) (words answers.ModelQuestion, err error) {
 	if len(q.Machine.Levels) > 0 {
 		words.Machine = q.Machine.Lines()

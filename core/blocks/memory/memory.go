@@ -37,8 +37,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Conditional turns hit ratios of all accesses into hit ratios of the accesses that reach
-// each level: 1 where none does, and 0 if the ratio is below that of the level above.
+// Conditional converts hit ratios of all accesses to hit ratios of the accesses that reach each
+// level: 1 if none does, and 0 if the ratio is below that of the level above.
 func Conditional(cumulative []float64) []float64 {
 	list := make([]float64, len(cumulative))
 	above := 0.0

@@ -38,7 +38,7 @@ func (p *Profile) Accesses() float64 {
 	return n
 }
 
-// Hits returns how many accesses hit in a single LRU cache, by the method
+// Hits returns the number of accesses that hit in a single LRU cache, by the method
 // [hierarchy.Exact] or [hierarchy.SDCM].
 func (p *Profile) Hits(c hierarchy.Cache) (hits float64, how hierarchy.Method) {
 	lines := c.Lines()
@@ -78,16 +78,15 @@ func (s *Span) chance(lines, ways uint64) (mean float64) {
 	return mean
 }
 
-// Block is what Mix needs to know about a basic block.
+// Block contains the numbers of a basic block that Mix needs.
 type Block struct {
 	Executions float64  // N_i
 	References float64  // r_i, line accesses of one execution
 	Reuse      *Profile // P(Δ|BB_i), of any number of accesses; nil or empty if unknown
 }
 
-// Mix returns the profile of a program, P(Δ) = Σ P(Δ|BB_i) P(BB_i) with
-// P(BB_i) = N_i r_i / Σ N_j r_j, times the number of its accesses. Blocks whose reuse is
-// known stand for those whose reuse is not.
+// Mix returns the profile of a program, P(Δ) = Σ P(Δ|BB_i) P(BB_i) with P(BB_i) = N_i r_i / Σ N_j
+// r_j, times the number of its accesses. Blocks whose reuse is known represent the others.
 func Mix(blocks []Block) *Profile {
 	p := new(Profile)
 	all, known := 0.0, 0.0

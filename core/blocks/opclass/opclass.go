@@ -25,8 +25,8 @@ type Addition struct {
 	Amount  uint64
 }
 
-// rule says how opcodes count: the counter of a lane, and the number of values of the operation's
-// type, and of truth values, that a lane reads and writes.
+// rule describes how opcodes count: the counter of a lane, and the number of values of the
+// operation's type, and of truth values, that a lane reads and writes.
 type rule struct {
 	opcodes       string // between blanks
 	counter       profile.Counter

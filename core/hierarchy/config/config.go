@@ -35,7 +35,7 @@ const (
 	Lines      Form = "one cache a line"
 )
 
-// Error tells what is wrong with a description, and where.
+// Error is an error in a description, with its location.
 type Error struct {
 	Line int // 0: nowhere in particular
 	Text string
@@ -56,7 +56,7 @@ const (
 	mostLevels = hierarchy.MostLevels
 )
 
-// Recognise tells the form of a description; what looks like nothing else is taken for lines.
+// Recognise detects the form of a description; unknown text counts as lines.
 func Recognise(text []byte) Form {
 	if strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
 		return JSON
@@ -88,8 +88,8 @@ func assigns(line, name string) bool {
 	return found && (strings.HasPrefix(rest, "=") || strings.HasPrefix(rest, ":"))
 }
 
-// Read reads a description in any form but YAML. Notes are what the hierarchy
-// does not hold, in sentences. The error is an [*Error].
+// Read reads a description in any form but YAML. Notes are sentences about settings that the
+// hierarchy cannot express. The error is an [*Error].
 func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 	if len(text) > mostBytes {
 		return h, nil, errorAt(0, "larger than 1 MiB, which no hierarchy needs")
@@ -118,7 +118,7 @@ func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 	return h, notes, nil
 }
 
-// check tests what holds for a hierarchy of any form.
+// check tests the conditions for a hierarchy of any form.
 func check(h *hierarchy.Hierarchy) error {
 	if len(h.Levels) == 0 {
 		return errorAt(0, "no cache in it, want at least one level")
@@ -162,7 +162,7 @@ func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// wantOf is what an option error wants, for messages that say where by themselves.
+// wantOf returns the expectation in an option error, for messages with a location of their own.
 func wantOf(err error) string {
 	var option *trace.OptionError
 	if errors.As(err, &option) {

@@ -14,7 +14,7 @@ type token struct {
 	line int
 }
 
-// tokens cuts a configuration into words and braces; // begins a comment.
+// tokens splits a configuration into words and braces; // begins a comment.
 func tokens(text string) (list []token) {
 	number := 0
 	for line := range strings.Lines(text) {
@@ -49,8 +49,8 @@ type drParser struct {
 	notes  []string
 }
 
-// readDrCacheSim reads a configuration of DynamoRIO's cache simulator and gives
-// the data caches that its first core sees.
+// readDrCacheSim reads a configuration of DynamoRIO's cache simulator and returns the data caches
+// that its first core uses.
 func readDrCacheSim(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 	p := &drParser{tokens: tokens(text), line: hierarchy.DefaultLineBytes}
 	for p.at < len(p.tokens) {
@@ -81,7 +81,7 @@ func (p *drParser) note(text string) {
 	}
 }
 
-// word takes the next token.
+// word reads the next token.
 func (p *drParser) word() token {
 	if p.at >= len(p.tokens) {
 		last := 0
@@ -115,8 +115,8 @@ func (p *drParser) statement() error {
 	return nil
 }
 
-// ignored notes a parameter that says how to simulate, not what, unless its value is that
-// of a plain run.
+// ignored adds a note for a parameter of the simulation rather than the caches, unless it has its
+// default value.
 func (p *drParser) ignored(name, value string) {
 	n, err := strconv.ParseFloat(value, 64)
 	off := err == nil && n == 0 || strings.EqualFold(value, "false")
@@ -145,7 +145,7 @@ func (p *drParser) ignored(name, value string) {
 	}
 }
 
-// unit reads a cache; its name and the opening brace are taken.
+// unit reads a cache after its name and the opening brace.
 func (p *drParser) unit(name token) error {
 	if len(p.units) == mostUnits {
 		return errorAt(name.line, "more than ", strconv.Itoa(mostUnits), " caches")
@@ -265,7 +265,7 @@ func (p *drParser) path() (list []*unit, err error) {
 	}
 }
 
-// cores is the number of cores whose data comes by a cache.
+// cores is the number of cores whose data pass through a cache.
 func (p *drParser) cores(name string) int {
 	seen := map[int]bool{}
 	for _, u := range p.units {

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// deepest is how deep lists and objects may lie in each other.
+// deepest is the deepest nesting of lists and objects.
 const deepest = 32
 
-// parseJSON reads one value, and keeps the lines that errors name. A library
-// that does this weighs more than all else that the page carries for it.
+// parseJSON reads one value, and keeps the lines that errors name. A library for this would be
+// larger than all other code of the page for it.
 func parseJSON(text string) (Node, error) {
 	p := &jsonParser{text: text, line: 1}
 	node := p.value(0)
@@ -54,7 +54,7 @@ func (p *jsonParser) blank() {
 	}
 }
 
-// next takes the next byte if it is c, blanks before it left out.
+// next skips blanks and reads the next byte if it is c.
 func (p *jsonParser) next(c byte) bool {
 	p.blank()
 	if p.at < len(p.text) && p.text[p.at] == c {
@@ -155,7 +155,7 @@ func isNumber(s string) bool {
 	return s == ""
 }
 
-// quoted is the text between quotation marks; the first one is at hand.
+// quoted reads the text between quotation marks, beginning at the first one.
 func (p *jsonParser) quoted() string {
 	var b strings.Builder
 	for p.at++; p.at < len(p.text); p.at++ {
@@ -179,7 +179,7 @@ func (p *jsonParser) quoted() string {
 	return ""
 }
 
-// escape writes what the letter behind a backslash stands for, and stops on the last byte of it.
+// escape writes the character for an escape sequence, and stops on its last byte.
 func (p *jsonParser) escape(b *strings.Builder) {
 	if p.at >= len(p.text) {
 		p.fail("a quotation mark")

@@ -46,7 +46,7 @@ func (n *Node) describe() string {
 	return n.Text
 }
 
-// FromNode makes a hierarchy of a document of this project's schema. The error is an [*Error].
+// FromNode converts a document of this project's schema to a hierarchy. The error is an [*Error].
 func FromNode(n Node) (h hierarchy.Hierarchy, err error) {
 	r := reader{}
 	r.object(n, "the document", map[string]func(Node){
@@ -80,7 +80,7 @@ func (r *reader) fail(n Node, want string) {
 	}
 }
 
-// object hands the fields of an object to their readers; must are those that may not be missing.
+// object passes the fields of an object to their readers; must lists required fields.
 func (r *reader) object(n Node, what string, fields map[string]func(Node), must ...string) {
 	if n.Kind != Object {
 		r.fail(n, "an object: "+what)

@@ -48,8 +48,8 @@ func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 	return h, notes, nil
 }
 
-// positive is x to a millionth where it is a number above zero that a hierarchy
-// can have, else 0: products of times and clocks are not exact to more.
+// positive rounds x to a millionth if it is a positive number that a hierarchy can have, else it
+// returns 0: products of times and clocks are not more exact.
 func positive(x float64) float64 {
 	x = math.Round(x*1e6) / 1e6
 	if _, ok := hierarchy.ParsePositive(hierarchy.FormatNumber(x)); !ok {

@@ -21,9 +21,8 @@ func (a Array) String() string {
 	return "0x" + strconv.FormatUint(a.First, 16) + "–0x" + strconv.FormatUint(a.Last, 16)
 }
 
-// Arrays returns the arrays of a nest by address: ranges that references go over, joined
-// where they overlap. Addresses of wild references count one by one where they lie in
-// none of them.
+// Arrays returns the arrays of a nest by address: ranges that references cover, joined if they
+// overlap. Addresses of wild references outside of them count one by one.
 func Arrays(n *loops.Nest) []Array {
 	var all []Array
 	wild := map[loops.Reference]bool{}
@@ -49,8 +48,7 @@ func Arrays(n *loops.Nest) []Array {
 	return join(all)
 }
 
-// wrapped says why nothing can be moved: a reference that goes beyond the last address
-// lies in no array.
+// wrapped explains why nothing can be moved: a reference beyond the last address is in no array.
 func wrapped(n *loops.Nest) (why string) {
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if low, high := touched(leaf, around); !leaf.Wild && low > high {
@@ -73,18 +71,18 @@ func join(all []Array) []Array {
 	return joined
 }
 
-// near is how far apart arrays may lie that move together: a program that gives one more
-// bytes moves those that it has put right behind it.
+// near is the largest distance of arrays that move together: if a program allocates more bytes for
+// one, the arrays allocated right after it move, too.
 const near = 4096
 
-// move says where each array goes if some of them get other beginnings or lengths.
+// move is a change of an array's address.
 type move struct {
 	from Array
 	by   uint64 // modulo 2^64
 }
 
-// makeRoom moves the arrays behind one that grows by so many bytes: those that lie near
-// behind it, and those near behind them. Distances between them stay.
+// makeRoom moves the arrays after an array that grows by this number of bytes: those near it, and
+// those near them. Distances between them stay.
 func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	end, by := grown.Last, (bytes+63)&^63
 	for _, a := range arrays {

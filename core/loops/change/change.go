@@ -37,13 +37,13 @@ import (
 type Change interface {
 	// Apply changes the nest. An error is an [*Error], and leaves the nest as it was.
 	Apply(n *loops.Nest) error
-	// Words say what to do, as in "pad a by 8 doubles".
+	// Words describe the change, as in "pad a by 8 doubles".
 	Words(names Names) string
-	// Illegal says what would make the change illegal, a clause.
+	// Illegal names the condition that would make the change illegal, in a clause.
 	Illegal() string
 }
 
-// Names say what arrays and loops are called.
+// Names contains the names of arrays and loops.
 type Names struct {
 	Array   func(at trace.Addr) string // an array with this address; nil or "": by its address
 	Loop    func(p Path) string        // nil: by its number
@@ -80,7 +80,7 @@ func (n Names) bytes(at trace.Addr, bytes uint64) string {
 	return strconv.FormatUint(bytes, 10) + " bytes"
 }
 
-// Error tells why a change does not apply to a nest.
+// Error explains why a change does not apply to a nest.
 type Error struct {
 	Change string // "interchange", …
 	Why    string
@@ -88,8 +88,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Change + " does not apply: " + e.Why }
 
-// Path leads to a loop: its number among the loops of the list that it is in, from 0,
-// the outermost first. As text it is as chapters are: 2.1 is the first loop in the second.
+// Path identifies a loop: the numbers of the loops around it and its own, each in its list, from 0,
+// the outermost first. As text it looks like a chapter's number: 2.1 is the first loop in the
+// second.
 type Path []int
 
 func (p Path) String() string {
@@ -137,8 +138,8 @@ func (p Path) Loop(n *loops.Nest) *loops.Item {
 // isEvent tells leaves that touch nothing.
 func isEvent(it *loops.Item) bool { return !it.IsLoop() && !it.Ref.Kind.IsReference() }
 
-// only returns the number of the one item in a body that is no event; -1: there are
-// several, or none.
+// only returns the index of the only item in a body that is no event; -1: there are several, or
+// none.
 func only(body []loops.Item) int {
 	found := -1
 	for i := range body {
@@ -153,7 +154,7 @@ func only(body []loops.Item) int {
 	return found
 }
 
-// step is what an iteration of the loop at a depth adds to an item's own parameter.
+// step is the amount that an iteration of the loop at a depth adds to an item's own parameter.
 func step(it *loops.Item, depth int) int64 {
 	if depth < len(it.Steps) {
 		return it.Steps[depth]
@@ -172,7 +173,7 @@ func setStep(it *loops.Item, depth int, to int64) {
 	it.Steps[depth] = to
 }
 
-// eachLeaf gives the leaves of items that touch something, with the loops around them,
+// eachLeaf calls do with the leaves of items that make references, and with the loops around them,
 // the outermost first.
 func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item, around []*loops.Item)) {
 	for i := range items {
@@ -185,9 +186,9 @@ func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item
 	}
 }
 
-// reach returns the lowest and the highest of the values that start takes with its steps
-// in loops, the outermost first. Where trip counts change, the innermost loops are taken
-// out one by one: the most that one adds is affine in those around it.
+// reach returns the lowest and the highest value of start plus its steps in loops, the outermost
+// first. If trip counts change, the innermost loops are eliminated one by one: the most that one
+// adds is affine in the loops around it.
 func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
 	extreme := func(sign int64) uint64 {
 		value, by := start, make([]int64, len(around))
@@ -206,7 +207,7 @@ func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64)
 	return extreme(-1), extreme(1)
 }
 
-// touched returns the bytes that a leaf goes over, from the lowest to the highest.
+// touched returns the range of bytes that a leaf covers.
 func touched(leaf *loops.Item, around []*loops.Item) (low, high trace.Addr) {
 	low, high = reach(leaf.Addr, leaf.Steps, around)
 	return low, high + max(1, uint64(leaf.Ref.Bytes)) - 1

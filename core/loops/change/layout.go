@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Pad puts bytes behind each row of an array. Arrays that lie near behind it make room.
+// Pad adds bytes after each row of an array. Arrays near it make room.
 type Pad struct {
 	Array trace.Addr // an address in it
 	Bytes uint64     // more per row
@@ -48,7 +48,7 @@ func (p Pad) Apply(n *loops.Nest) error {
 	if last+1 > 1<<40 {
 		return refuse(strconv.FormatUint(last+1, 10) + " rows, want fewer than 2^40")
 	}
-	moveAll(n, makeRoom(arrays, a, (last+1)*p.Bytes)) // before rows move to where those lay
+	moveAll(n, makeRoom(arrays, a, (last+1)*p.Bytes)) // before rows move to their places
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if leaf.Wild || !inArray(leaf, around, a) {
 			return
@@ -79,7 +79,7 @@ type rows struct {
 	pitch uint64
 }
 
-// rowStep is how many rows a step leads on: what is left of it is nearest to 0.
+// rowStep is the number of rows that a step advances: the remainder is nearest to 0.
 func (r rows) rowStep(step int64) int64 {
 	pitch := int64(r.pitch)
 	q := step / pitch
@@ -92,9 +92,8 @@ func (r rows) rowStep(step int64) int64 {
 	return q
 }
 
-// of returns the row of a leaf's first address, and the lowest and highest place in a row
-// of all of its bytes, from the row's beginning: outside of the row if it goes from one
-// into another.
+// of returns the row of a leaf's first address, and the lowest and highest position in a row of all
+// of its bytes: outside of the row if the leaf crosses rows.
 func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {
 	within := make([]int64, len(leaf.Steps))
 	for d, s := range leaf.Steps {
@@ -118,10 +117,10 @@ func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) 
 	return row + shift, low, high + max(1, int64(leaf.Ref.Bytes)) - 1
 }
 
-// most is where steps and lengths end that are looked at: beyond, sums might not fit.
+// most bounds steps and lengths: with larger ones, sums might overflow.
 const most = 1 << 44
 
-// rowsOf finds the rows of an array. The pitch is the smallest step of a loop with which no reference crosses
+// rowsOf finds the rows of an array. The pitch is the smallest step of a loop such that no reference crosses
 // from one row into the next.
 func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 	type use struct {
@@ -182,9 +181,8 @@ func magnitude(s int64) uint64 {
 	return uint64(s)
 }
 
-// cut finds where rows may begin: at a place, modulo the pitch, that no range of places
-// has inside. The array's first byte is tried first; of other places, the one with the
-// widest gap before it is taken.
+// cut finds where rows may begin: at a position, modulo the pitch, that is inside of no range. The
+// array's first byte is tried first, and then the position with the widest gap before it.
 func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	gap := func(at int64) (free int64, ok bool) {
 		free = pitch
@@ -251,7 +249,7 @@ func (c Align) Apply(n *loops.Nest) error {
 	end, by, found := uint64(0), uint64(0), false
 	for i, a := range arrays {
 		if i > 0 && a.First-end > max(near, by) {
-			by = 0 // too far behind to be moved along
+			by = 0 // too far away to be moved, too
 		}
 		if c.Array == 0 || a.has(c.Array) {
 			found = true
@@ -272,9 +270,9 @@ func (c Align) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// Records makes one array of structures of several arrays: element i of each of them
-// becomes a field of structure i, counted from the first one that is touched. The
-// structures begin where the first array did.
+// Records merges several arrays to one array of structures: element i of each becomes a field of
+// structure i, counted from the first referenced element. The structures begin where the first
+// array did.
 type Records struct {
 	Arrays []trace.Addr // an address in each, in the order of the fields
 }
@@ -320,7 +318,7 @@ func (c Records) Apply(n *loops.Nest) error {
 		}
 		from = append(from, arrays[i])
 	}
-	field := uint64(0) // bytes of an element: as many as the first of the references has
+	field := uint64(0) // bytes of an element: the size of the first reference
 	why := ""
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		low, _ := touched(leaf, around)

@@ -7,9 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// chain returns the loops from one at a path down to another so many levels below, each
-// the only item of the one above it but for entries of blocks. why says where there is
-// none.
+// chain returns the loops from the one at a path down through this number of levels, each the only
+// item of the one above it except for entries of blocks. why explains why there is none.
 func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) {
 	outer := at.Loop(n)
 	if outer == nil {
@@ -55,8 +54,8 @@ func wildBelow(items []loops.Item) map[loops.Reference]bool {
 
 const irregular = "irregular references, whose addresses are a list in the order of the trace, would come in another order"
 
-// Interchange exchanges two loops of a nest that hold nothing but each other and the
-// loops between them.
+// Interchange exchanges two loops of a nest that contain nothing but each other and the loops
+// between them.
 type Interchange struct {
 	Outer Path
 	Below int // levels from the outer to the inner one, at least 1
@@ -120,7 +119,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// eachBelow gives all items of a body, and those in them.
+// eachBelow calls do with all items of a body, and the items in them.
 func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	for i := range items {
 		do(&items[i])
@@ -142,7 +141,7 @@ func trim(it *loops.Item, depth int) {
 // them all. If a trip count is no multiple of the tile's, the rest is a smaller tile.
 type Tile struct {
 	Outer Path
-	Trips []uint64 // of a tile, by loop from Outer on; 0: the loop stays as it is
+	Trips []uint64 // of a tile, by loop from Outer on; 0: the loop is not tiled
 }
 
 // Illegal implements [Change].
@@ -210,9 +209,9 @@ type tiling struct {
 	depth int
 }
 
-// over returns the items for the loops of the nest from number i on. Those before it have
-// loops over tiles if they are listed in tiled; where they begin, and how often they run
-// in a tile, is in first and trips.
+// over returns the items for the loops of the nest from number i on. Earlier loops have loops over
+// tiles if they are listed in tiled; first and trips contain their first iterations and trip counts
+// in a tile.
 func (t *tiling) over(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
 		return []loops.Item{t.tile(tiled, first, trips)}
@@ -336,11 +335,11 @@ func (c Fuse) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// mostUnrolled is how many iterations of a loop may follow each other in a turn.
+// mostUnrolled is the most iterations of a loop that may follow each other in a turn.
 const mostUnrolled = 16
 
-// unrolled returns the turns in which two loops within so many others run that go over the same
-// bytes in each turn, in unequal numbers of iterations; 0: there are none.
+// unrolled returns the turns in which two loops within this number of others cover the same bytes
+// in each turn, in different numbers of iterations; 0: there are none.
 func unrolled(first, second *loops.Item, depth int) uint64 {
 	for _, l := range []*loops.Item{first, second} {
 		if slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 }) || int64(l.Trips) <= 0 || slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() }) {

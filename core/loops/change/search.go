@@ -12,14 +12,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Outcome is what a change does to a nest: its misses in a cache that is empty at first,
-// line accesses that miss, before and after.
+// Outcome is the effect of a change on a nest: its misses before and after, as line accesses, in a
+// cache that is empty at first.
 type Outcome struct {
 	Change        Change
 	Before, After uint64
 }
 
-// Saved is the share of the misses that the change saves; less than 0: it adds some.
+// Saved is the share of the misses that the change saves; negative: it adds misses.
 func (o *Outcome) Saved() float64 {
 	if o.Before == 0 {
 		return 0
@@ -27,10 +27,10 @@ func (o *Outcome) Saved() float64 {
 	return 1 - float64(o.After)/float64(o.Before)
 }
 
-// Try applies changes, one after the other, and counts the misses before and after. The
-// nest stays as it is. goOn is asked now and then, where it is not nil; when it says no
-// the error is [misses.ErrStopped]. Other errors are an [*Error], a [*loops.NestError] or
-// a [*trace.OptionError].
+// Try applies changes, one after the other, and counts the misses before and after. The nest is not
+// changed. goOn, which may be nil, is called now and then; if it returns false, the error is
+// [misses.ErrStopped]. Other errors are an [*Error], a [*loops.NestError] or a
+// [*trace.OptionError].
 func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o Outcome, err error) {
 	if o.Before, err = Misses(n, c, goOn); err != nil {
 		return o, err
@@ -100,7 +100,7 @@ func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, g
 	return found[:min(most, len(found))], s.stopped, nil
 }
 
-// search is a search that is under way. Its result does not depend on the order in which jobs end.
+// search is a running search. Its result does not depend on the order in which jobs end.
 type search struct {
 	nest   *loops.Nest
 	cache  misses.Cache
@@ -120,7 +120,7 @@ type job struct {
 	by           Change
 }
 
-// try counts the misses of a candidate, as long as it may be among the results.
+// try counts the misses of a candidate, while it may be among the results.
 func (s *search) try(j job) {
 	promising := func(least uint64) bool {
 		s.mutex.Lock()
@@ -232,7 +232,7 @@ func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 	return all
 }
 
-// eachLoop gives the loops of items, the outer ones first.
+// eachLoop calls do with the loops of items, the outer ones first.
 func eachLoop(items []loops.Item, around Path, do func(p Path, l *loops.Item)) {
 	number := 0
 	for i := range items {

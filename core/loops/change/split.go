@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Split makes an array of each field of an array of structures, as far as references
-// touch it: element i of a field's array is the field of structure i. The size of a
-// structure is the largest number that divides all steps. The arrays lie behind all others.
+// Split makes an array of each referenced field of an array of structures: element i of a field's
+// array is the field of structure i. The size of a structure is the largest number that divides all
+// steps. The new arrays follow all others.
 type Split struct {
 	Array trace.Addr // an address in it
 }

@@ -14,15 +14,15 @@ import (
 type Array struct {
 	Name string // "" if no reference names it
 	Refs []loops.Reference
-	// References are those that the loop makes to it, in all runs.
+	// References are the loop's references to it, in all runs.
 	References, Stores uint64
 	// Wild: the addresses are irregular, so that only the counts above are known.
 	Wild bool
 
 	Base   trace.Addr // the lowest byte
-	Extent uint64     // bytes from there to behind the highest
-	// Strides are how far an iteration of each loop moves, in bytes, from the outermost loop of the nest to
-	// the innermost around the references.
+	Extent uint64     // bytes from Base to the end of the highest
+	// Strides are the distances in bytes by which an iteration of each loop moves, from the outermost loop
+	// of the nest to the innermost around the references.
 	Strides []int64
 	// Mixed: some references have other strides, or are in fewer loops.
 	Mixed bool
@@ -51,12 +51,12 @@ func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) 
 // span is a range of bytes.
 type span struct{ lo, hi trace.Addr } // hi > lo
 
-// mostSpans bounds the ranges that are combined to find what a loop touches.
+// mostSpans bounds the ranges that are combined to find the data that a loop touches.
 const mostSpans = 1 << 17
 
 // pattern is what a reference touches.
 type pattern struct {
-	spans  []span // ascending, apart; where exact
+	spans  []span // ascending, disjoint; if exact
 	lo, hi trace.Addr
 	bytes  uint64
 	exact  bool
@@ -98,7 +98,7 @@ func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array)
 		var group, rest []leaf
 		end, named := uint64(0), ""
 		for i, l := range tame {
-			if i > 0 && l.of.lo/w.lineBytes > end { // behind all that are in
+			if i > 0 && l.of.lo/w.lineBytes > end { // after all earlier ranges
 				rest = append(rest, tame[i:]...)
 				break
 			}
@@ -190,9 +190,9 @@ type dim struct{ trips, step uint64 }
 // wide returns the size of the step.
 func (d dim) wide() uint64 { return min(d.step, -d.step) }
 
-// pattern returns what leaf j touches while item k runs once with parameters p. The order of loops that
-// move a whole pattern does not matter: those with the smallest steps come first, because the result is
-// then mostly one range.
+// pattern returns the bytes that leaf j touches while item k runs once with parameters p. The order of
+// loops that move a whole pattern does not matter: loops with the smallest steps come first, because
+// the result is then usually one range.
 func (w *walker) pattern(k, j int, p []uint64) pattern {
 	var whole []dim
 	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {
@@ -238,7 +238,7 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	if trips == 1 {
 		return first
 	}
-	// The corners of varying trip counts show the bounds; each of a few iterations shows what it touches.
+	// The corners of varying trip counts are bounds; a few iterations are examined exactly.
 	cur := make([]uint64, it.end-k-1)
 	at := func(i uint64) pattern {
 		for m := range cur {
@@ -279,12 +279,12 @@ func (n *nest) variesBelow(k, j int) bool {
 	return false
 }
 
-// repeat returns what a pattern touches that is repeated, each time a step further.
+// repeat returns the bytes that a pattern touches if it is repeated, each time one step further.
 func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	if step == 0 || trips == 1 || one.hi == one.lo {
 		return one
 	}
-	far := step * (trips - 1) // as a signed number: where the last one lies
+	far := step * (trips - 1) // as a signed number: the position of the last one
 	all := one
 	if int64(step) > 0 {
 		all.hi += far
@@ -319,7 +319,7 @@ func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	return all
 }
 
-// join sorts ranges and puts those together that overlap or touch.
+// join sorts ranges and merges ranges that overlap or touch.
 func join(all []span) []span {
 	sort.Slice(all, func(i, j int) bool { return all[i].lo < all[j].lo })
 	kept := all[:0]

@@ -40,7 +40,7 @@ type Loop struct {
 	Nest  int // number of the nest among the listed ones
 	Count int // number of the nest among all, from 1
 	Depth int // loops around it
-	End   int // index of the loop behind the last one in it
+	End   int // index of the loop after the last one in it
 	Runs  uint64
 	Trips uint64 // iterations of all runs
 
@@ -77,10 +77,10 @@ type item struct {
 	wild   bool
 	parent int // or -1
 	depth  int // loops around it
-	end    int // behind the last item in it
+	end    int // after the last item in it
 	height int // loops in the deepest nest below, with this one
 	shape  int
-	steps  []uint64 // of a loop: what an iteration adds to each parameter in it
+	steps  []uint64 // of a loop: the amount that an iteration adds to each parameter in it
 	varies bool     // a trip count below varies
 }
 
@@ -241,7 +241,7 @@ func (n *nest) sum() {
 }
 
 // mostCounted bounds the iterations of a node that are counted one by one, if trip counts fall below 0, which
-// those of compressed traces do not.
+// does not happen in compressed traces.
 const mostCounted = 1 << 20
 
 // counter counts how often items run.
@@ -275,7 +275,7 @@ func (c *counter) item(k int, p, out []uint64) {
 		points = uint64(it.height)
 	}
 	cur := slices.Clone(p[1 : 1+size])
-	var rows []uint64 // of the first iterations, where they tell all
+	var rows []uint64 // of the first iterations, if they suffice
 	one := make([]uint64, size)
 	clear(out[:size+1])
 	for range points {
@@ -309,8 +309,8 @@ func (c *counter) body(k int, p, out []uint64) {
 	}
 }
 
-// neverNegative reports whether all trip counts in loop k stay at 0 or above. They do if they do in the
-// corners, because they are affine.
+// neverNegative reports whether all trip counts in loop k stay at 0 or above. This holds if it holds in
+// the corners, because they are affine.
 func (c *counter) neverNegative(k int, p []uint64) bool {
 	return c.visit(k, p, func(j int, trips uint64) bool {
 		return int64(trips) > 0 || trips == 0 && c.nest.items[j].height == 1
@@ -330,8 +330,8 @@ func (c *counter) corners(k int, p []uint64) {
 	})
 }
 
-// visit passes the trip counts of the loops from k on, in the first and the last iterations of those
-// around them, to see.
+// visit passes the trip counts of the loops from k on to see, in the first and the last iterations
+// of the loops around them.
 func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) bool {
 	it := &c.nest.items[k]
 	if !it.loop {
@@ -360,8 +360,8 @@ func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) b
 	return true
 }
 
-// Path returns where a loop is first in the tree: the number of the top-level node, and of the item in
-// each loop around it, from 0.
+// Path returns the first position of a loop in the tree: the number of the top-level node, and of the
+// item in each loop around it, from 0.
 func (o *Outline) Path(loop int) (path []int) {
 	l := &o.Loops[loop]
 	n := o.nests[l.Nest]

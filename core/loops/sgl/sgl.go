@@ -49,8 +49,8 @@ type Writer struct {
 // NewWriter begins a file.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 
-// Write adds the tree of the next records of a trace with that header, which says at least as much
-// as the header before.
+// Write adds the tree of the next records of a trace with that header, which contains at least as
+// much as the previous one.
 func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.tell(h)
 	w.form = t.Append(w.form[:0])
@@ -65,7 +65,7 @@ func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	return w.flush()
 }
 
-// tell writes what is new in a header.
+// tell writes the new parts of a header.
 func (w *Writer) tell(h trace.Header) {
 	w.begin()
 	if h.Format != w.format && h.Format != "sgl" {
@@ -85,7 +85,7 @@ func (w *Writer) begin() {
 	}
 	w.begun = true
 	body := binary.AppendUvarint(nil, Version)
-	body = binary.AppendUvarint(body, Version) // the oldest one whose readers understand it
+	body = binary.AppendUvarint(body, Version) // the oldest version whose readers understand it
 	w.buffer = sgt.AppendFrame(w.buffer, tagFile, body)
 }
 
@@ -98,7 +98,7 @@ func (w *Writer) flush() error {
 	return w.err
 }
 
-// Close writes what became known after the last tree, and how the run ended.
+// Close writes the facts that became known after the last tree, and how the run ended.
 func (w *Writer) Close(h trace.Header, e sgt.End) error {
 	w.tell(h)
 	w.buffer = sgt.AppendDone(w.buffer, e, w.rows)
@@ -119,7 +119,8 @@ func flagsOf(h trace.Header) (flags uint64) {
 	return flags
 }
 
-// Recognise reports whether head is the beginning of a loop-compressed trace. The reason says why not.
+// Recognise reports whether head is the beginning of a loop-compressed trace, and otherwise the
+// reason.
 func Recognise(head []byte) (reason string, ok bool) {
 	if sgt.BeginsWith(head, tagFile) {
 		return "", true
@@ -127,7 +128,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	return "bytes 8 to 11 are not SGL.", false
 }
 
-// Reader expands a file, from front to back. It holds one tree at a time.
+// Reader expands a file, from front to back, one tree at a time.
 type Reader struct {
 	name  string
 	kinds trace.Kinds
@@ -137,7 +138,7 @@ type Reader struct {
 	err   error           // final
 }
 
-// NewReader makes a reader of the file r; name is for messages.
+// NewReader returns a reader of the file r; name is for messages.
 func NewReader(name string, r io.Reader) *Reader {
 	return &Reader{
 		name: name, kinds: trace.AllKinds, told: trace.Header{Format: "sgl"},
@@ -148,7 +149,7 @@ func NewReader(name string, r io.Reader) *Reader {
 // Select sets the kinds of records to read, before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header returns what the file says before the records that were read.
+// Header returns the header at the records that were read.
 func (r *Reader) Header() trace.Header { return r.told }
 
 // Ending returns how the run ended, once everything is read.
@@ -249,7 +250,7 @@ var (
 	errSecond = errors.New("another folded trace begins here: files cannot be joined, fold the traces together")
 )
 
-// header returns what the file says so far.
+// header returns the header so far.
 func (f *file) header() trace.Header {
 	inner := f.frames.Header()
 	h := trace.Header{Format: "sgl", Program: inner.Program, Capture: inner.Capture}
@@ -325,8 +326,8 @@ func (f *file) damage(err error) error {
 	return &trace.DamageError{File: f.name, Layer: "sgl", Offset: int64(f.at), Err: err}
 }
 
-// Folding compresses a trace into a file in bounded memory, however long and irregular the trace is.
-// Records without sites and PCs fold little, so they get sites, as in a container.
+// Folding compresses a trace into a file in bounded memory, for any length and irregularity. Records
+// without sites and PCs compress badly, so they get sites, as in a container.
 type Folding struct {
 	folder *loops.Folder
 	w      *Writer

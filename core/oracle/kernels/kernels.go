@@ -16,7 +16,7 @@ const Base trace.Addr = 0x10000000
 
 // Kernel is a nest with a name.
 type Kernel struct {
-	Family, Name string // the name begins with the family, its size is behind
+	Family, Name string // the name is the family and the size
 	Nest         loops.Nest
 	Known        []Known
 }
@@ -58,7 +58,7 @@ func store(site uint32, addr trace.Addr, steps ...int64) loops.Item {
 	return loops.Leaf(loops.Reference{Site: site, Bytes: 8, Kind: trace.Store}, addr, steps...)
 }
 
-// after returns where the next array begins, behind an array of so many bytes.
+// after returns the beginning of the next array, after an array of this number of bytes.
 func after(addr trace.Addr, bytes uint64) trace.Addr { return (addr + bytes + 63) / 64 * 64 }
 
 // matrices returns where three matrices of n × n elements begin, and the bytes of a row.

@@ -51,7 +51,7 @@ type Reader struct {
 
 	in    *trace.Batch // of r
 	at    int          // the next row of it
-	err   error        // behind its rows and what is collected
+	err   error        // after its rows and the collected ones
 	ended bool         // err is final
 
 	open    bool   // a region is being collected
@@ -74,7 +74,7 @@ type member struct {
 	thread  uint32       // as in the trace
 	number  uint32       // the new one, known when the region is over
 	rows    *trace.Batch // all its rows of the region; its columns grow
-	phases  []int        // where each phase of it begins
+	phases  []int        // by phase: its first row
 	depth   int          // regions inside of this one
 	fromTop trace.Addr   // bytes from the highest stack address used in the region to the top; 0: unknown
 	from    int          // the rows of the phase that is being returned, as a stream
@@ -88,7 +88,7 @@ func (e *RegionError) Error() string {
 	return "a parallel region has more than " + strconv.Itoa(e.MostRows) + " rows; trace a smaller input, or allow more"
 }
 
-// Realign makes a reader of the records of r in the order o, which passes its Check. Regions may have
+// Realign returns a reader of the records of r in the order o, which passes its Check. Regions may have
 // mostRows records; < 1 means [MostRows]. The error for a larger one is a *RegionError. The reader owns r.
 func Realign(r trace.Reader, o interleave.Order, mostRows int) *Reader {
 	if mostRows < 1 {
@@ -144,7 +144,7 @@ func (a *Reader) Next(b *trace.Batch) error {
 		err := a.fill(b)
 		a.selectKinds(b)
 		if b.Len() > 0 {
-			return nil // the error, if any, comes again
+			return nil // an error is returned again
 		}
 		if err != nil {
 			if !a.ended {
@@ -219,7 +219,7 @@ func (a *Reader) take(b *trace.Batch) error {
 		m.depth++
 	case trace.ParallelEnd:
 		if m.depth == 0 && thread == a.master {
-			a.join() // and give the row behind the region
+			a.join() // and return the row after the region
 			return nil
 		}
 		m.depth = max(m.depth-1, 0)
@@ -323,7 +323,7 @@ func (a *Reader) threadsOf() []trace.Thread {
 	return nil
 }
 
-// depthOf finds how far below the top of its stack, in t, the thread's first frame lies.
+// depthOf finds the distance of the thread's first frame from the top of its stack in t.
 func (m *member) depthOf(t trace.Thread) {
 	m.fromTop = 0
 	for i, addr := range m.rows.Addr {

@@ -11,10 +11,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Cachegrind holds the counts of Valgrind's cache simulator for the data references of some source files.
-// The simulator has one first-level cache for all threads, which take turns; stores invalidate nothing in
-// other cores; instructions share the last level with data; and it counts registers that functions save,
-// which a trace may not have.
+// Cachegrind contains the counts of Valgrind's cache simulator for the data references of some source
+// files. The simulator has one first-level cache for all threads, which take turns; stores invalidate
+// nothing in other cores; instructions share the last level with data; and it counts accesses that save
+// registers, which a trace may lack.
 type Cachegrind struct {
 	References, FirstMisses, LastMisses uint64
 }

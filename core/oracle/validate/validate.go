@@ -40,8 +40,8 @@ type Rates struct {
 // Level is one level of the hierarchy, for one number of cores.
 type Level struct {
 	Cache hierarchy.Cache
-	// Shared says that the level has fewer caches than there are cores, so that its Global rate
-	// counts, not Mean.
+	// Shared: the level has fewer caches than there are cores, so that its Global rate counts, not
+	// Mean.
 	Shared           bool
 	Truth, Predicted Rates
 	Varies           Rates // largest difference between the truths of several runs
@@ -89,8 +89,8 @@ func (l *Level) SamplingError() float64 { return Points(l.Sampled.Global, l.Weig
 // WeightsError returns the error of weights by equations against counts, in points of the global rate.
 func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Counted.Global) }
 
-// CoherenceError returns by how much the rate of the first level would rise without invalidation, in
-// points of Mean.
+// CoherenceError returns the increase of the first level's rate without invalidation, in points of
+// Mean.
 func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
 
 // Truth is a [predict.Source] of the real threads, in the order of the question.
@@ -130,7 +130,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	source := func(o multicore.Options) (predict.Threads, error) {
 		r, err := mimicked(o)
 		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 || o.Division != multicore.ByIterations {
-			return r, err // these caches see each core alone anyway
+			return r, err // each of these caches sees one core only
 		}
 		apart, err = newAlone(r, q, cores)
 		return apart, err

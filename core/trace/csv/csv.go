@@ -123,7 +123,7 @@ func (p *parser) row(line []byte, b *trace.Batch, row int) *trace.SyntaxError {
 
 // plain reads the first line of window into row row of b if its fields have neither blanks nor quotes
 // around them, none that is read is empty, and kinds are single letters. It returns the length of the line.
-// Any other line, a wrong one too, is left to [parser.row], which takes more than twice the time.
+// [parser.row] reads any other line, also a wrong one, which takes more than twice the time.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bool) {
 	text := window[:len(window)+lines.Slack]
 	c := &p.columns
@@ -168,7 +168,7 @@ func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bo
 }
 
 // plainNumber reads a number at text[at:], of up to 16 hexadecimal or 19 decimal digits, and
-// returns the index behind it. There are [lines.Slack] bytes behind the last line.
+// returns the index after it. [lines.Slack] bytes follow the last line.
 func plainNumber(text []byte, at int) (v uint64, end int, ok bool) {
 	if text[at] == '0' && text[at+1] == 'x' {
 		at += 2
@@ -206,7 +206,7 @@ func (p *parser) split(line []byte) *trace.SyntaxError {
 	return nil
 }
 
-// next cuts the first field off text; more reports a separator behind it.
+// next splits the first field off text; more reports a separator after it.
 func (p *parser) next(text []byte) (field, rest []byte, more bool, wrong *trace.SyntaxError) {
 	text = bytes.TrimLeft(text, " ")
 	if len(text) > 0 && text[0] == '"' {
@@ -242,7 +242,7 @@ func (p *parser) quoted(text []byte) (field, rest []byte, more bool, wrong *trac
 	return nil, nil, false, lines.Wrong("quoted field", text, "a closing quote on the same line")
 }
 
-// number reads a decimal number, or a hexadecimal one behind 0x, of at most bits bits. An empty
+// number reads a decimal number, or a hexadecimal one after 0x, of at most bits bits. An empty
 // field is 0 if empty allows it.
 func number(what string, field []byte, bits int, empty bool) (v uint64, wrong *trace.SyntaxError) {
 	if len(field) == 0 && empty {
@@ -329,7 +329,7 @@ var Columns = [known][]string{
 	pc:      {"pc", "ip", "instruction", "eip", "rip"},
 }
 
-// layout is where the columns stand.
+// layout contains the positions of the columns.
 type layout struct {
 	separator byte
 	count     int        // fields a line; 0: the header was not read yet
@@ -412,7 +412,7 @@ func columnOf(name []byte) int {
 }
 
 // Recognise reports whether the first line of text, the beginning of a file, names an address, and
-// else the reason.
+// otherwise the reason.
 func Recognise(text []byte) (reason string, ok bool) {
 	for number, line := range lines.All(text) {
 		if lines.IsBlank(line) {

@@ -67,11 +67,11 @@ func NewReader(name string, r io.Reader) *records.Reader {
 
 type parser struct {
 	pc      trace.Addr // of the last instruction
-	next    trace.Addr // the address behind it
+	next    trace.Addr // the address after it
 	pcs     bool       // there was an instruction
 	thread  uint32     // that the records belong to
 	threads bool       // there was a thread
-	bundled int        // instructions of the bundle at hand that were delivered
+	bundled int        // instructions of the current bundle that were delivered
 }
 
 // Header implements [records.Parser].

@@ -32,7 +32,7 @@ func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(
 type parser struct {
 	thread uint32
 	pc     trace.Addr
-	rest   int // bytes of the current line whose references are still to come; 0: at its beginning
+	rest   int // bytes of the current line with further references; 0: at its beginning
 }
 
 // Header implements [lines.Parser].
@@ -96,8 +96,8 @@ func (p *parser) instruction(line []byte) *trace.SyntaxError {
 	return nil
 }
 
-// references writes the rows of references, as far as there is room, and returns the number of
-// bytes that are left.
+// references writes the rows of references while there is room, and returns the number of remaining
+// bytes.
 func (p *parser) references(text []byte, b *trace.Batch, row int) (left, rows int) {
 	for len(text) > 0 {
 		kind, addr, after, _ := reference(text)

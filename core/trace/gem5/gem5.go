@@ -34,7 +34,7 @@ import (
 
 const (
 	magic         = "gem5"
-	longestHeader = 32 << 10 // bytes; one with more is not looked into
+	longestHeader = 32 << 10 // bytes; longer headers are not examined
 	longestPacket = 1 << 10  // bytes; tags and varints of all fields take less than 100
 
 	flagInstFetch = 0x100
@@ -67,7 +67,7 @@ func NewReader(name string, r io.Reader) *records.Reader {
 	return records.NewReader(name, "gem5", r, &parser{})
 }
 
-// stage is what comes next.
+// stage is the next part of the stream.
 type stage uint8
 
 const (
@@ -245,7 +245,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	}
 	header, rest := cut(head[len(magic):])
 	if header == nil {
-		return "", true // too long to see
+		return "", true // too long to examine
 	}
 	if _, _, wrong := decodeHeader(header); wrong != nil {
 		return "its header: " + wrong.Clause(), false
@@ -258,7 +258,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	return "", true
 }
 
-// cut returns the first message of text and what follows, nil if it is not whole.
+// cut returns the first message of text and the bytes after it, nil if it is incomplete.
 func cut(text []byte) (message, rest []byte) {
 	length, n := varint(text)
 	if n <= 0 || length > uint64(len(text)-n) {

@@ -35,13 +35,13 @@ func HexDigits(x uint64) int {
 // HexValue returns the number that the first n bytes of x write, 0 to 8 hexadecimal digits.
 func HexValue(x uint64, n int) uint64 {
 	v := x&(0x0f*everyByte) + 9*(x>>6&everyByte)
-	v <<= uint(64 - 8*n) // in front come zeros; n = 0 leaves nothing
+	v <<= uint(64 - 8*n) // shifts zeros in; n = 0 leaves nothing
 	v = (v<<4 | v>>8) & 0x00ff00ff00ff00ff
 	v = (v<<8 | v>>16) & 0x0000ffff0000ffff
 	return (v<<16 | v>>32) & 0x00000000ffffffff
 }
 
-// HexAt reads up to 16 hexadecimal digits from s[at:] and returns the index behind them; at is at most 48.
+// HexAt reads up to 16 hexadecimal digits from s[at:] and returns the index after them; at is at most 48.
 func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	first := binary.LittleEndian.Uint64(s[at:])
 	n := HexDigits(first)
@@ -116,7 +116,7 @@ func All(text []byte) iter.Seq2[int, []byte] {
 }
 
 // Recognise reports whether text, the beginning of a file, is of a format: whether the first line that is
-// not skipped is right. The reason says in a clause why not, none if all lines are skipped.
+// not skipped is right. Otherwise the reason is a clause: none if all lines are skipped.
 func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
 	for number, line := range All(text) {
 		if skip(line) {
@@ -149,7 +149,7 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 
 const tooWide = "at most 16 hexadecimal digits: an address has 64 bits"
 
-// Address reads hexadecimal digits behind 0x, which must be there. what names them in the error.
+// Address reads hexadecimal digits after a required 0x. what names them in the error.
 func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	digits, found := bytes.CutPrefix(s, []byte("0x"))
 	addr, wide, ok := Hex(digits)

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// Longest is the number of bytes that a line may have, its end left out.
+	// Longest is the most bytes of a line, without its end.
 	Longest = 128<<10 - Slack - 2
-	// Slack is the number of bytes behind a window that may be read.
+	// Slack is the number of bytes after a window that may be read.
 	Slack = 64
 
 	emptyReads = 100 // reads without a byte or an error before giving up
@@ -43,7 +43,7 @@ type Buffer struct {
 	begun  bool  // a window was handed out
 	long   bool  // the window is the beginning of one line of more than Longest bytes
 	rest   bool  // what comes next is the rest of that line
-	err    error // what the stream ended with
+	err    error // the rest of that line follows
 }
 
 // NewBuffer makes a buffer that reads r.
@@ -52,8 +52,9 @@ func NewBuffer(r io.Reader) *Buffer {
 }
 
 // Window returns the whole unread lines, at least one, each with its newline. It is valid until the next
-// call, which returns again what was not taken with [Buffer.Take]. If long, the window is the beginning of
-// one line of more than [Longest] bytes; the rest of it is dropped. The error is the stream's.
+// call, which returns the lines again that were not taken with [Buffer.Take]. If long, the window is the
+// beginning of one line of more than [Longest] bytes; the rest of it is dropped. The error is the
+// stream's.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {
@@ -103,7 +104,7 @@ func (b *Buffer) fill() error {
 	}
 }
 
-// read adds the bytes of one read of the stream. It keeps an error behind bytes for later.
+// read adds the bytes of one read of the stream. It keeps an error after bytes for later.
 func (b *Buffer) read() error {
 	for range emptyReads {
 		if b.err != nil {
@@ -152,8 +153,8 @@ type Parser interface {
 	Begin(b *trace.Batch)
 	// Parse reads lines of window into b, from row on, until the window is read, b is full or a line is
 	// wrong. It returns the number of bytes and lines read, the wrong line included, and the number of rows
-	// in b. A *trace.SyntaxError concerns the last line read and gets its place; other errors are final.
-	// The window has Slack bytes behind its end that may be read.
+	// in b. A *trace.SyntaxError concerns the last line read, whose position is added; other errors are
+	// final. Slack bytes after the window may be read.
 	Parse(window []byte, b *trace.Batch, row int) (taken, lines, rows int, err error)
 }
 

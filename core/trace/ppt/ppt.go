@@ -259,7 +259,7 @@ type blocks struct {
 	called    bool              // an execution inside the innermost one has ended since its last reference
 }
 
-// part is what is known of a block besides the program's tables.
+// part is the data of a block in addition to the program's tables.
 type part struct {
 	first uint32    // the block's first part
 	next  uint32    // its next part, 0 for none yet
@@ -315,7 +315,7 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 	return block, nil
 }
 
-// end ends the innermost execution of that block, and all inside it, which were left by a jump.
+// end ends the innermost execution of that block, and all executions inside it, which a jump left.
 func (t *blocks) end(label []byte) bool {
 	first, ok := t.labels[string(label)]
 	if !ok {

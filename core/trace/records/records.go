@@ -31,10 +31,10 @@ type Parser interface {
 	// Begin adds the optional columns that the trace is known to have to an empty batch,
 	// which is as long as it can be.
 	Begin(b *trace.Batch)
-	// Parse reads records of window into b, from row on, and returns the number of bytes that it needs no
-	// more and the number of rows in b. A record that makes more rows than there is room for is taken with
-	// its last row; the parser remembers how far it came. Taking nothing where there is room asks for more
-	// bytes. A *trace.SyntaxError has the offset of its record in the window.
+	// Parse reads records of window into b, from row on, and returns the number of bytes that it no longer
+	// needs and the number of rows in b. A record with more rows than fit is taken with its last row; the
+	// parser remembers its position in it. If it takes nothing although there is room, it gets more bytes.
+	// A *trace.SyntaxError has the offset of its record in the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error)
 }
 
@@ -47,7 +47,7 @@ type Reader struct {
 	next, end   int
 	offset      int64 // of buf[next] in the stream
 	late        trace.LateError
-	err         error // what the stream ended with
+	err         error // of the stream's end
 }
 
 // NewReader returns a reader of the records of r; file is the trace's name in errors.

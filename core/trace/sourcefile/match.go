@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Kept says what became of a line in another version of its file.
+// Kept is the fate of a line in another version of its file.
 type Kept uint8
 
 // The fates of a line. Blanks do not count.
@@ -14,7 +14,7 @@ const (
 	Removed Kept = iota // it is not there
 	Same                // between the same lines as before
 	Moved               // elsewhere, with the same text
-	Changed             // between the same lines, with a text of which at least half is the same
+	Changed             // between the same lines, with a text that is at least half the same
 )
 
 // String names a fate as tables do.
@@ -43,7 +43,7 @@ func MatchLines(a, b []string) []Match {
 type matcher struct {
 	a, b  []string
 	to    []Match
-	taken []Kept // what a line of b is to one of a; Removed: to none
+	taken []Kept // by line of b: how a line of a matches it; Removed: none does
 }
 
 // normal returns the lines without the blanks around their words.
@@ -57,7 +57,7 @@ func normal(lines []string) []string {
 
 func (m *matcher) take(a, b int, k Kept) { m.to[a], m.taken[b] = Match{b, k}, k }
 
-// mostCells is the size of the table of a longest common sequence from which on it is not looked for.
+// mostCells is the largest table for a longest common sequence.
 const mostCells = 1 << 22
 
 // common matches lines of a[fromA:toA] and b[fromB:toB] that are in both in the same order.
@@ -86,7 +86,7 @@ func (m *matcher) common(fromA, toA, fromB, toB int) {
 	m.common(fromA, toA, fromB, toB)
 }
 
-// once returns the lines of a part that are in it only once, and where.
+// once returns the lines of a part that occur only once, and their numbers.
 func once(lines []string, from, to int) map[string]int {
 	at := map[string]int{}
 	for i := from; i < to; i++ {
@@ -185,10 +185,10 @@ func (m *matcher) moved() {
 	}
 }
 
-// mostAhead is how many lines after the last one that was found a changed line is looked for.
+// mostAhead is the number of lines after the last match in which a changed line is searched.
 const mostAhead = 32
 
-// changed matches, between lines that stayed, those of which at least half is the same.
+// changed matches lines, between unchanged ones, whose texts are at least half the same.
 func (m *matcher) changed() {
 	from := 0 // the first line of b after the last that stayed
 	for i := 0; i < len(m.a); i++ {
@@ -216,7 +216,7 @@ func (m *matcher) changed() {
 	}
 }
 
-// alike is the share of the words and signs of two lines that are in both, 0 to 1.
+// alike is the share of the words and signs of two lines that occur in both, 0 to 1.
 func alike(a, b string) float64 {
 	count := map[string]int{}
 	of := words(a)

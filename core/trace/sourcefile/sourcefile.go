@@ -30,13 +30,13 @@ func Text(f trace.SourceFile) string {
 	return string(text)
 }
 
-// Files finds lines in source files. Each file is unpacked when it is first asked for.
+// Files finds lines in source files. Each file is decompressed on first use.
 type Files struct {
 	all   []trace.SourceFile
 	paths []string
-	lines map[string][]string // by the name that was asked for
+	lines map[string][]string // by requested name
 
-	with    *Files // the other version's files, of which matches are kept
+	with    *Files // the other version's files, whose matches are cached
 	matches map[[2]string][]Match
 }
 
@@ -49,7 +49,7 @@ func New(all []trace.SourceFile) *Files {
 	return f
 }
 
-// Lines returns the lines of the file of that name, nil if it is not there, or several may be meant.
+// Lines returns the lines of the file of that name, nil if it is missing or ambiguous.
 func (f *Files) Lines(name string) []string {
 	lines, known := f.lines[name]
 	if known {
@@ -75,8 +75,7 @@ func (f *Files) Match(name string, others *Files, other string) []Match {
 	return f.matches[names]
 }
 
-// Line returns a line without the blanks around it and with single ones inside, "" if it is not
-// there.
+// Line returns a line with blanks trimmed and reduced to single ones, "" if it is missing.
 func (f *Files) Line(name string, line uint32) string {
 	lines := f.Lines(name)
 	if line == 0 || int64(line) > int64(len(lines)) {
