@@ -30,7 +30,7 @@ type Topic struct {
 	File  string // the path of its Markdown in the repository
 }
 
-// documented are pages of the manual that lie beside the code that they describe.
+// documented are pages of the manual whose sources are next to the code that they describe.
 var documented = map[string]string{"core/MODELS.md": "models", "core/trace/sgt/FORMAT.md": "sgt", "core/loops/FORMAT.md": "sgl"}
 
 var listed = regexp.MustCompile(`(?m)^## (.*)$|^- \[([^\]]*)\]\(([^)]*\.md)\)`)
@@ -78,18 +78,18 @@ func Dist() (fs.FS, error) {
 
 // Demo is a small real trace with the question that it answers.
 type Demo struct {
-	Name       string        `json:"name"`       // what `stackglass demo` calls it
-	Title      string        `json:"title"`      // what the program does
-	Question   string        `json:"question"`   // what to find out
+	Name       string        `json:"name"`       // its name for `stackglass demo`
+	Title      string        `json:"title"`      // describes the program
+	Question   string        `json:"question"`   // the question that the demo answers
 	File       string        `json:"file"`       // the trace, in site/demos
-	Source     string        `json:"source"`     // the C program, beside it
-	Opens      string        `json:"opens"`      // the view and the caches that the page opens it on, as in the page's address: there its question is answered
+	Source     string        `json:"source"`     // the C program, in the same folder
+	Opens      string        `json:"opens"`      // the view and the caches that the page opens, as in the URL's hash: they answer the question
 	References uint64        `json:"references"` // data references in the trace
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
 	Predict    Prediction    `json:"predict"`    // what to predict before the answer, as an exercise
 	Lesson     []string      `json:"lesson"`     // the answer, in two sentences or three
 	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, threads, communication, loops, counters
-	Against    string        `json:"against"`    // another demo that it is to be seen beside; "": none
+	Against    string        `json:"against"`    // another demo to compare it with; "": none
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
 }
 
@@ -98,7 +98,7 @@ type Prediction struct {
 	Ask     string   `json:"ask"`
 	Choices []string `json:"choices"`
 	Right   int      `json:"right"`         // index in Choices
-	Why     string   `json:"why,omitempty"` // where the lesson does not say it
+	Why     string   `json:"why,omitempty"` // if the lesson does not explain it
 }
 
 // Expectation is a number in a demo's lesson: of misses in a cache, or of invalidated lines.

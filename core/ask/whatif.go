@@ -94,8 +94,8 @@ func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy
 }
 
 // Against returns the hierarchy that the one in question is compared with: a preset by its name,
-// and lines as [hierarchy.Hierarchy.Add] reads them. It has no levels if none is given. Threads
-// run where they do in the hierarchy in question, unless a line says otherwise.
+// and lines as [hierarchy.Hierarchy.Add] reads them. It has no levels without the argument. Threads
+// run on the same cores as in the hierarchy in question, unless a line says otherwise.
 func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	bad := func(word, want string) error { return &trace.OptionError{Option: "against", Got: word, Want: want} }
 	h.Threads = q.Machine.Threads

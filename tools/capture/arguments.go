@@ -12,20 +12,20 @@ import (
 type role uint8
 
 const (
-	aSetting    role = iota // goes to compilations and to links
+	aSetting    role = iota // used for compiling and linking
 	aSource                 // a file that can be instrumented
 	anInput                 // another file: object, library, assembly
 	anOutput                // -o
 	aDependency             // -MD and the like
 	aLanguage               // -x
 	aPhase                  // -c
-	aMachine                // goes wherever code is made
+	aMachine                // used wherever code is generated
 	aDrop                   // is left out
 )
 
 // argument is one option with its value, or one file.
 type argument struct {
-	words    []string // as they were given
+	words    []string // as typed
 	role     role
 	language string // of a source, if -x said it
 }

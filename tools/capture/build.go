@@ -48,7 +48,7 @@ type build struct {
 	noted    map[string]bool
 }
 
-// Compile does what `compiler args…` does, and makes programs that record their references. The status is the
+// Compile does the same as `compiler args…`, but the programs record their references. The status is the
 // compiler's. The error reports that there is no compiler, or that the command line is not supported.
 func Compile(io IO, o Options, compilerName string, args []string) (status int, err error) {
 	c, err := findCompiler(compilerName)
@@ -186,7 +186,7 @@ func (c *commandLine) bare() bool {
 	return c.has("-nostdlib", "-nodefaultlibs", "-nolibc") && !c.has("-lc")
 }
 
-// link compiles the sources that there are, and links everything.
+// link compiles the given sources, and links everything.
 func (b *build) link() (int, error) {
 	folder, err := os.MkdirTemp("", "stackglass-cc-")
 	if err != nil {

@@ -21,7 +21,7 @@ func (b *build) irArguments(src *argument) []string {
 	args = append(args, b.coverageArguments(src)...)
 	if !b.compiler.fortran {
 		if b.line.mode == building {
-			args = append(args, "-Qunused-arguments") // those for the linker
+			args = append(args, "-Qunused-arguments") // and the linker's arguments
 		}
 		args = append(args, "-fno-discard-value-names", "-Xclang", "-disable-O0-optnone")
 		if !src.preprocessed() {
@@ -112,7 +112,7 @@ func (b *build) compile(src *argument, object string) (status int, err error) {
 	return b.assemble(src, text.Bytes(), object)
 }
 
-// withoutDebug removes debug information that the build has not requested; the tables contain what they need.
+// withoutDebug removes debug information that the build has not requested; the tables contain what is needed.
 func (b *build) withoutDebug(text []byte) []byte {
 	if b.debugs() {
 		return text
@@ -186,7 +186,7 @@ func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Res
 // mostSkipped limits the functions of a source that are left out one by one.
 const mostSkipped = 8
 
-// object makes an object of IR text; said is the compiler's error.
+// object compiles IR text to an object; said is the compiler's error.
 func (b *build) object(text []byte, object string) (said string, err error) {
 	var stderr bytes.Buffer
 	cmd := exec.Command(b.compiler.clang, b.objectArguments(object)...)
@@ -251,8 +251,8 @@ var coverageFile = regexp.MustCompile(`"(-coverage-(?:notes|data)-file)(=|" ")((
 
 var quotedByDriver = regexp.MustCompile(`\\(.)`)
 
-// coverageArguments keep the names of the files of --coverage. The driver is asked for those that it
-// derives from the object or program; the others are named after the source.
+// coverageArguments keep the names of the files of --coverage. The driver prints names that it
+// derives from the object or program; the other files are named after the source.
 func (b *build) coverageArguments(src *argument) (args []string) {
 	if !b.line.has("--coverage", "-coverage", "-ftest-coverage", "-fprofile-arcs") {
 		return nil

@@ -2,5 +2,5 @@ package capture
 
 import "io/fs"
 
-// isOwn reports whether a file belongs to the user: a folder for temporary files is of one user here.
+// isOwn reports whether a file belongs to the user: here, each user has a folder for temporary files.
 func isOwn(fs.FileInfo) bool { return true }

@@ -22,7 +22,8 @@ import (
 //go:embed runtime/*.c runtime/*.h
 var sources embed.FS
 
-// Sources has the runtime's sources in folder runtime, for others who write containers from C.
+// Sources contains the runtime's sources in folder runtime, for other C programs that write
+// containers.
 func Sources() fs.FS { return sources }
 
 // Header is stackglass.h, by which programs mark regions.
@@ -43,10 +44,10 @@ func must(err error) {
 type Runtime struct {
 	Folder  string // has its source
 	Include string // folder that has stackglass.h
-	Program string // object that goes into each program
-	Library string // object that goes into each shared library
+	Program string // object that is linked into each program
+	Library string // object that is linked into each shared library
 	Calls   string // and into each that has a C library
-	Exports string // for the linker: what shared libraries need of the program
+	Exports string // for the linker: the symbols that shared libraries need from the program
 	Preload string // shared library for an untraced program that loads traced libraries
 }
 
@@ -65,7 +66,7 @@ func runtimeIn(folder string) *Runtime {
 // CompileError reports that C code of this program does not compile.
 type CompileError struct {
 	Compiler string
-	Code     string // what it compiles
+	Code     string // the code that it compiles
 	Output   string
 }
 
@@ -86,7 +87,7 @@ func BuildRuntime(clang string) (*Runtime, error) {
 }
 
 // Cached returns a folder of that name in the user's cache. If it is not there, make fills a new folder,
-// which is then renamed, so that of many processes of a build each finds all or nothing.
+// which is then renamed, so that each of many processes of a build finds all of it or nothing.
 func Cached(name string, make func(work string) error) (folder string, err error) {
 	for _, cache := range caches() {
 		folder = filepath.Join(cache, name)
@@ -150,7 +151,7 @@ func caches() (list []string) {
 	return list
 }
 
-// isOurs reports whether nobody else can write to the folder.
+// isOurs reports whether only this user can write to the folder.
 func isOurs(folder string) bool {
 	info, err := os.Lstat(folder)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// White space between elements is nine tenths of the text nodes that vugugen makes. withoutSpace leaves it out
-// where a browser does not show it: at the borders of blocks, and around them.
+// White space between elements is nine tenths of the text nodes that vugugen makes. withoutSpace removes
+// white space that a browser does not show: at the borders of blocks, and around them.
 
 // blocks are the elements that begin and end lines, and those that ignore white space in them.
 var blocks = []string{

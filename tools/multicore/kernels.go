@@ -27,14 +27,13 @@ var sources embed.FS
 // kernel is a program with OpenMP.
 type kernel struct {
 	name string
-	// paced: iterations go to whichever thread comes, and pace.c sees to it that all are
-	// equally fast.
+	// paced: iterations go to the next free thread, and pace.c makes all threads equally fast.
 	paced bool
-	// vector: at -O2 the iterations of a worksharing loop are themselves vectorised, so that
-	// the run with one thread does several at once that threads may have to do one by one.
-	// It is compiled without that, too.
+	// vector: at -O2 the iterations of a worksharing loop are themselves vectorised, so that the
+	// run with one thread executes several at once that threads may execute one by one. The kernel
+	// is compiled without vectorisation, too.
 	vector bool
-	// runs is the number of runs whose mean is the truth, where who does what is not settled; 0: 1.
+	// runs is the number of runs whose mean is the truth, if the division of the work varies; 0: 1.
 	runs int
 }
 
@@ -64,7 +63,7 @@ type program struct {
 	level  string // "-O0"
 	source string
 	traced string // records itself
-	plain  string // for Cachegrind; "" until it is asked for
+	plain  string // for Cachegrind; "" until it is needed
 	folder string
 }
 
@@ -72,7 +71,7 @@ type program struct {
 // this version.
 const compiler = "clang-19"
 
-// compile makes a kernel record itself. The folder keeps what comes out.
+// compile makes a kernel that records itself. The folder keeps the results.
 func compile(k kernel, level, folder string) (*program, error) {
 	text, err := sources.ReadFile("kernels/" + k.name + ".c")
 	if err != nil {
@@ -116,9 +115,9 @@ func (p *program) arguments(out string) []string {
 // run returns the trace of a run with so many threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
-// runAgain is run, with a number that tells runs apart. All runs have the same things in the
-// same lines, where the machine lets one ask for that: nothing is placed at random, and what
-// lies on the stack behind main, the environment, is equally long.
+// runAgain is run, with a number that distinguishes runs. If the system allows it, all runs have
+// the same data in the same lines: addresses are not randomised, and the environment, which is on
+// the stack above main, has the same length.
 func (p *program) runAgain(threads, number int) (path string, err error) {
 	path = fmt.Sprintf("%s.%02d.%02d.sgt", p.traced, threads, number)
 	cmd := exec.Command(p.traced)
@@ -149,7 +148,7 @@ func open(path string) (*file, error) {
 	return &file{Reader: sgt.NewReader(path, f, sgt.Options{}), of: f}, nil
 }
 
-// mimicked is a source of the threads that a trace of one thread is divided among.
+// mimicked is a source of the threads among which a trace of one thread is divided.
 func mimicked(path string) predict.Source {
 	return predict.Mimic(func() (trace.Reader, io.Closer, error) {
 		r, err := open(path)
@@ -157,8 +156,8 @@ func mimicked(path string) predict.Source {
 	})
 }
 
-// printedThreads is a source of threads as the paper divides the executions of blocks:
-// those of Algorithm 1, or, if shared, of Algorithm 2.
+// printedThreads is a source of threads by the paper's division of the executions of blocks: by
+// Algorithm 1, or, if shared, by Algorithm 2.
 func printedThreads(path string, perRegion, shared bool) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
 		r, err := open(path)

@@ -107,7 +107,7 @@ func do(out, only string, grinds bool) error {
 	return f.Close()
 }
 
-// measure compares everything that there is to compare of a program.
+// measure makes all comparisons for a program.
 func measure(p *program, grinds bool) (list []measurement, err error) {
 	one, err := p.run(1)
 	if err != nil {
@@ -156,9 +156,8 @@ func measure(p *program, grinds bool) (list []measurement, err error) {
 	return list, os.Remove(one)
 }
 
-// compare holds a prediction from the trace one against the traces many. As the paper
-// divides, the first level is that of Algorithm 1, whose caches do not know of each other,
-// and the second one that of Algorithm 2.
+// compare compares a prediction from the trace one with the traces many. In the paper's division,
+// the first level uses Algorithm 1, whose caches are independent, and the second level Algorithm 2.
 func compare(one string, many []string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
 	var truths []predict.Source
 	for _, path := range many {

@@ -49,7 +49,7 @@ func (s spread) String() string {
 	return fmt.Sprintf("%.3f (%.2f)", s.sum/float64(s.n), s.max)
 }
 
-// of sums what a function gives for the measurements that another picks.
+// of sums a function over the measurements that pick selects.
 func of(all []measurement, pick func(*measurement) bool, points func(*measurement) float64) (s spread) {
 	for i := range all {
 		if m := &all[i]; pick(m) {
@@ -126,7 +126,7 @@ func (p *printer) programs(all []measurement) {
 	}
 }
 
-// steps says what each step of the prediction is off by itself.
+// steps prints the error of each step of the prediction by itself.
 func (p *printer) steps(all []measurement) {
 	p.say("\n## Steps by themselves, divided by iterations: mean (maximum)\n")
 	p.say("\nThe stack distance cache model (SDCM) instead of simulated caches, in points of global rates; and L1 as if stores took\nnothing from other cores.\n")

@@ -105,14 +105,14 @@ func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) 
 	return body, nil
 }
 
-// Bounds of one unpacked package; the largest of today has half as many bytes.
+// Bounds of one unpacked package; the largest one today has half as many bytes.
 const (
 	maxUnpacked = 256 << 20 // bytes
 	maxFiles    = 20000
 )
 
-// unpack writes the files of an archive below folder, without the first part of their paths, "package" as a
-// rule. It rejects paths that lead out of it, and everything but plain files and folders.
+// unpack writes the files of an archive below folder, without the first part of their paths, usually
+// "package". It rejects paths that lead out of the folder, and everything except plain files and folders.
 func unpack(archive io.Reader, folder string) error {
 	unzipped, err := gzip.NewReader(archive)
 	if err != nil {
@@ -146,7 +146,7 @@ func unpack(archive io.Reader, folder string) error {
 func unpackOne(root *os.Root, h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir, tar.TypeXGlobalHeader:
-		return nil // folders are made when a file needs them
+		return nil // folders are created when a file needs them
 	case tar.TypeReg:
 	default:
 		return errors.New("is a link or device, want plain files only")

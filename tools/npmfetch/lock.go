@@ -79,7 +79,7 @@ func readLock(file string) ([]pinned, error) {
 	return list, nil
 }
 
-// wanted returns the packages of these names, or all, and those that they need, except for packages for
+// wanted returns the packages of these names, or all, with their dependencies, except for packages for
 // other machines.
 func wanted(all []pinned, names []string) ([]pinned, error) {
 	byName := map[string]pinned{}
@@ -110,7 +110,7 @@ func wanted(all []pinned, names []string) ([]pinned, error) {
 	return list, nil
 }
 
-// fits reports whether a package is for this system, one of those named or any.
+// fits reports whether a package is for this system: it names it, or none.
 func fits(named []string, this string) bool {
 	return len(named) == 0 || slices.Contains(named, this)
 }

@@ -16,12 +16,12 @@ import (
 type row struct {
 	loop           *loop
 	steady         pipeline.Steady // with the tables' numbers
-	tuned          pipeline.Steady // with measured ones
+	tuned          pipeline.Steady // with measured latencies and throughputs
 	peer           float64         // llvm-mca's steady state
 	pass, peerPass float64         // one pass, by the model and by llvm-mca
 }
 
-// peer is what llvm-mca says of a loop: the steady state, and its first iteration.
+// peer returns llvm-mca's result for a loop: the steady state, and its first iteration.
 func peer(t *target, assembly string) (steady, first float64, err error) {
 	cycles := func(iterations string) (float64, error) {
 		report, _, err := mca(t, assembly, "-iterations="+iterations)
@@ -42,8 +42,8 @@ func peer(t *target, assembly string) (steady, first float64, err error) {
 	return (late - early) / 1000, first, err
 }
 
-// entering are the cycles that llvm-mca's core has before the first and behind the last
-// instruction: it enters, starts in the next cycle, and leaves.
+// entering are the cycles of llvm-mca's core before the first and after the last instruction: it
+// enters, starts in the next cycle, and leaves.
 const entering = 3
 
 func compareAll(w io.Writer, testdata, machine, march string, measured bool) error {
@@ -184,7 +184,7 @@ func median(list []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// notes say of single loops why numbers are apart.
+// notes explain differences for single loops.
 var notes = func() map[string]string {
 	const (
 		folded   = "llvm-mca has an operation wait longer for a load that is part of it"

@@ -20,16 +20,17 @@ import (
 type target struct {
 	name, title, triple, cpu string
 	fuses                    pipeline.Fusion
-	// groups are ports that micro-ops choose among, where the tables are ambiguous: two
-	// micro-ops on four ports may be two pairs.
+	// groups are ports among which micro-ops choose, if the tables are ambiguous: two micro-ops on
+	// four ports may be two pairs.
 	groups []string
-	// scheduler is the number of micro-ops that can wait for values; 0 if it is not one number
-	// for all. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used: it has
-	// Haswell's 60 for Skylake and Ice Lake too, and 112 for Golden Cove. Published are 97 for
+	// scheduler is the number of micro-ops that can wait for values; 0 if it is not one number for
+	// all. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used: LLVM has Haswell's
+	// 60 for Skylake and Ice Lake, too, and 112 for Golden Cove. Published numbers are 97 for
 	// Skylake, with addresses, and 160 for Ice Lake, with loads and stores (A. Abel and J.
 	// Reineke's uiCA, microArchConfigs.py, RSWidth, after WikiChip). All four have 97 here, and
-	// times of Sapphire Rapids agree: for a loop that a sum bounds and that is entered anew,
-	// matmul of 130 in RUNTIMES.md, the model is 2.9 % below the measurement, with 112 8.9 %.
+	// times on Sapphire Rapids agree: for a loop that a sum bounds and that is entered again and
+	// again, matmul of 130 in RUNTIMES.md, the model is 2.9 % below the measurement; with 112, 8.9
+	// %.
 	scheduler int
 }
 
@@ -119,7 +120,7 @@ func region(name, code string) string {
 
 var complaint = regexp.MustCompile(`(?m)^[^:\n]*:(\d+):\d+: error`)
 
-// snippetsOf returns a target's snippets, each in the best way that the target knows, and
+// snippetsOf returns a target's snippets, each in the best form that the target knows, and
 // llvm-mca's report, whose regions are named by their numbers.
 func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 	if list, err = readSnippets(t.isa()); err != nil {

@@ -18,9 +18,9 @@ import (
 // A loop is one loop body in all the forms that are compared.
 type loop struct {
 	name     string
-	block    trace.Block // what the compiler's optimiser made of it
+	block    trace.Block // its form after the compiler's optimiser
 	target   trace.Target
-	assembly string  // what its code generator made of that
+	assembly string  // its form after the code generator
 	count    float64 // iterations that the larger size has more
 	measured float64 // cycles an iteration; 0: not measured
 	usual    float64 // the median of the rounds, of which measured is the fastest
@@ -38,11 +38,11 @@ var sources = []source{
 	{"sums.c", []string{"-ffast-math"}},
 }
 
-// build holds what is made on the way.
+// build contains the intermediate files.
 type build struct {
 	dir, testdata string
-	machine       string // what code is made for
-	other         bool   // that is not what the loops were written for: some are left out
+	machine       string // target of the code
+	other         bool   // it is not the machine of the loops: some are left out
 	loops         []loop
 }
 
@@ -108,7 +108,7 @@ func irOf(file string, args ...string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// generateCounted makes assembly of IR that counts how often blocks run.
+// generateCounted generates assembly from IR that counts the executions of blocks.
 func (b *build) generateCounted(stem, text string) error {
 	if err := os.WriteFile(stem+".counted.ll", []byte(text), 0o644); err != nil {
 		return err
@@ -121,8 +121,8 @@ func (b *build) generate(from, to string) error {
 	return command(clangProgram, "-O2", "-march="+b.machine, "-Xclang", "-disable-llvm-passes", "-x", "ir", "-S", from, "-o", to)
 }
 
-// hottest is the loop of one block that the compiler wrote for most elements: the one with the
-// most instructions.
+// hottest is the loop of one block that processes most elements: the one with the most
+// instructions.
 func hottest(p *trace.Program, function int) (*trace.Block, bool) {
 	var best *trace.Block
 	f := &p.Functions[function]
@@ -198,7 +198,7 @@ func insert(text, function, block, counter, suffix string) (string, error) {
 		"  store i64 " + is + ", ptr " + counter + "\n" + text[place:], nil
 }
 
-// run builds a program of kernels and gives the numbers behind each one's name.
+// run builds a program of kernels and returns the numbers after each one's name.
 func (b *build) run(program string, names, assembly []string, flags ...string) (map[string][]float64, error) {
 	list := ""
 	for _, name := range names {
@@ -229,7 +229,7 @@ func (b *build) run(program string, names, assembly []string, flags ...string) (
 	return numbers, nil
 }
 
-// measure fills in what the machine at hand takes.
+// measure measures this machine.
 func (b *build) measure() error {
 	var counted, plain []string
 	for _, s := range sources {
@@ -259,9 +259,9 @@ func (b *build) measure() error {
 //go:embed snippets/*.txt
 var snippetFiles embed.FS
 
-// A snippet is the code for one class of instructions on one kind of machine: ways to write
-// it, the best first; a processor takes the first that its assembler knows. The lines of one
-// way are instructions in sequence.
+// A snippet is the code for one class of instructions on one kind of machine, in several forms, the
+// best first; a processor uses the first that its assembler knows. The lines of one form are
+// instructions in sequence.
 type snippet struct {
 	key  string // class and type, as in the description
 	ways []string

@@ -63,7 +63,7 @@ func run(args []string) error {
 	return fmt.Errorf("%q, want: describe DIR, tune DIR PROCESSOR, memory DIR PROCESSOR, runtimes FILE, scaling, or compare", args)
 }
 
-// host is what LLVM calls the machine at hand.
+// host is LLVM's name for this machine.
 func host() string {
 	out, err := exec.Command(mcaProgram, "--version").Output()
 	if err != nil {

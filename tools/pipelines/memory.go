@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// A footprint is what memory.c measures of a piece of memory: cycles of a load that waits
-// for the one before, and of a line, of many.
+// A footprint is memory.c's measurement of a piece of memory: cycles of a load that waits for the
+// previous one, and cycles of a line, if many are loaded.
 type footprint struct {
 	bytes                        uint64
 	chase, read, copy, scattered float64
@@ -30,8 +30,8 @@ type crossings struct {
 // beyond is a footprint that no cache holds.
 const beyond = 256 << 20
 
-// remember puts the levels of the machine at hand into a description, as loads find them:
-// their sizes as the system tells them, their times by probes.
+// remember adds this machine's levels to a description, as seen by loads: their sizes as the system
+// reports them, and their times by probes.
 func remember(p *pipeline.Processor, testdata string) error {
 	caches, err := systemCaches("/sys/devices/system/cpu/cpu0/cache")
 	if err != nil {
@@ -90,8 +90,9 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 	return list, nil
 }
 
-// footprints are those that tell the caches' levels: half of each but the last one; four times the
-// last but one, of which next to nothing hits there; then larger ones up to what is beyond them.
+// footprints are the sizes that distinguish the caches' levels: half of each but the last one; four
+// times the last but one, in which almost no access hits; then larger ones up to beyond the last
+// one.
 func footprints(caches []pipeline.Level) (list []uint64) {
 	for _, c := range caches[:max(1, len(caches)-1)] {
 		list = append(list, c.SizeBytes/2)
@@ -104,10 +105,10 @@ func footprints(caches []pipeline.Level) (list []uint64) {
 	return append(list, beyond)
 }
 
-// levelsOf makes levels of footprints. The last cache is shared with others, and a guest
-// gets a part of it: it is as large as the largest footprint of whose lines, read one after
-// the other, it gives half, as far as what they take tells. Latencies of a chase do not tell
-// it: beyond some footprint they are of translating addresses.
+// levelsOf converts footprints to levels. The last cache is shared with others, and a virtual
+// machine gets a part of it: its size is the largest footprint of which it supplies half of the
+// lines, read in sequence, judged by the cycles. Latencies of a chase do not show it: above some
+// footprint they measure address translation.
 func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	levels := slices.Clone(caches)
 	first, last := list[0], list[len(list)-1]
@@ -141,8 +142,8 @@ func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	return append(levels, memory)
 }
 
-// across gives a description what accesses across two lines take, with units of their own:
-// few cores have more than one that puts two lines together.
+// across adds the cost of accesses across two lines to a description, with units of their own: few
+// cores have more than one unit that combines two lines.
 func across(p *pipeline.Processor, c crossings) {
 	unit := func(name string) uint64 {
 		at := slices.Index(p.Ports, name)
@@ -161,7 +162,7 @@ func across(p *pipeline.Processor, c crossings) {
 	p.Set(pipeline.Key{Class: pipeline.CrossingStore}, pipeline.Cost{Uses: uses})
 }
 
-// probed is what the program says.
+// probed is the program's output.
 type probed struct {
 	list []footprint
 	crossings

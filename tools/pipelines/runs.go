@@ -20,9 +20,9 @@ const wholeSize = 1024
 type whole struct {
 	name                   string
 	steady, slides, actual float64 // cycles of a call: by the model, by one pass a block, measured
-	hot                    string  // the block that takes most, by the model
+	hot                    string  // the block that takes most time, by the model
 	by                     pipeline.Bottleneck
-	calls                  []string // what is called, and not in the model's time
+	calls                  []string // called functions, whose time is not in the model
 }
 
 // wholes compares runtimes of functions, which takes measured times.
@@ -57,7 +57,7 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	}
 	var list []whole
 	for _, name := range names {
-		for k := range t.Blocks { // what is behind a call runs as often: none of these throws
+		for k := range t.Blocks { // the block after a call runs as often: none of these throws
 			if t.Blocks[k].Part > 0 && k > 0 {
 				counts[name][k] = counts[name][k-1]
 			}
@@ -143,7 +143,7 @@ func printWholes(w io.Writer, list []whole) {
 	fmt.Fprintf(w, "not modelled: %s\n", strings.Join(pipeline.NotModelled(), "; "))
 }
 
-// wholeNotes say of single functions why numbers are apart.
+// wholeNotes explain differences for single functions.
 var wholeNotes = map[string]string{
 	"run_matmul_short": "two iterations a round: what comes around them is not throughput alone",
 	"run_jacobi":       "vectors lie across two lines",

@@ -31,12 +31,12 @@ type kernel struct {
 type size struct {
 	n     int
 	level string // that holds the data
-	// why the model is far off there; "": it is not
+	// why explains a large error of the model there; ""
 	why string
 }
 
-// kernels are those of the table. No size is a power of two, so that the lines of a column
-// do not all fall into the same few sets.
+// kernels are the kernels of the table. No size is a power of two, so that the lines of a column do
+// not all fall into the same few sets.
 var kernels = []kernel{
 	{"matmul", "C = A·B of n×n doubles, by rows and columns", []size{{30, "L1", ""}, {130, "L2", ""}, {300, "L3", ""}}},
 	{"jacobi", "a sweep over n×n doubles, each the mean of its four neighbours", []size{{50, "L1", ""}, {300, "L2", ""}, {1600, "L3", ""}}},
@@ -65,7 +65,7 @@ type outcome struct {
 	kernel    *kernel
 	size      *size
 	predicted float64 // cycles of a run
-	by        string  // what bounds most of it
+	by        string  // the bottleneck of most of it
 	measured  float64 // the fastest; 0: not measured
 }
 
@@ -77,7 +77,7 @@ func runtimeFlags(cpu string) []string {
 // kernelBuild is the kernels' program, traced and plain.
 type kernelBuild struct {
 	dir, plain, traced string
-	module             []byte // its LLVM IR, which tells of values between blocks
+	module             []byte // its LLVM IR, which shows values between blocks
 	processor          *pipeline.Processor
 }
 
@@ -163,7 +163,7 @@ func profileOf(analyses analysis.Analyses, program string, args ...string) (*pro
 	return r.Finish(profile.State{}), nil
 }
 
-// functionOf returns the cycles of a function on a processor in all its calls, and what bounds it.
+// functionOf returns the cycles of a function on a processor in all its calls, and its bottleneck.
 func functionOf(m *costmodel.Models, p *pipeline.Processor, name string) (cycles float64, by string, err error) {
 	m.Use(p)
 	t := m.Answer(answers.ModelQuestion{}).Table("functions")

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// scaled are the kernels whose runtime at larger inputs is predicted from small ones: the
-// function, and how a call of the same work is written in scale_main.c.
+// scaled are the kernels whose runtime at larger inputs is predicted from small ones: the function,
+// and the same call in scale_main.c.
 var scaled = []struct{ name, function, run string }{
 	{"matmul", "matmul", "matmul(n, c, a, b)"},
 	{"jacobi", "sweep", "for (int t = 0; t < 5; t++) { sweep(n, b, a); sweep(n, a, b); }"},
@@ -24,9 +24,9 @@ var scaled = []struct{ name, function, run string }{
 
 var (
 	scaledSmall = []int64{64, 96, 128, 160}
-	// Of the first there is a traced run, too. Rows of 512 elements share sets of a cache, so
-	// columns of a matrix lose their lines: which set a line is in is not predicted. Rows of
-	// the others are an odd number of lines.
+	// The first one has a traced run, too. Rows of 512 elements share sets of a cache, so columns
+	// of a matrix evict each other: the sets of lines are not predicted. Rows of the other sizes
+	// are an odd number of lines.
 	scaledLarge = []int64{200, 328, 512, 1000}
 )
 

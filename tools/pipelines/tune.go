@@ -15,21 +15,21 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// A probe times one snippet on the machine at hand: a chain of it for the latency, and
-// many that do not wait for each other for the throughput.
+// A probe times one snippet on this machine: a chain of it for the latency, and many independent
+// ones for the throughput.
 type probe struct {
 	key           string
-	chain, spread string  // the instructions of one turn; "" for what cannot be timed that way
-	mixed         string  // a chain with a multiplication behind each
-	links, copies float64 // how many snippets a turn has
-	less          float64 // what else the chain has, in cycles a link
+	chain, spread string  // the instructions of one turn; "" if it cannot be timed that way
+	mixed         string  // a chain with a multiplication after each
+	links, copies float64 // number of snippets in a turn
+	less          float64 // other cost of the chain, in cycles per link
 	float         bool    // registers hold floats, not doubles
 	latency, rate float64 // measured cycles, 0: not
 	between       float64 // the latency in the mixed chain
 }
 
-// A turn of a probe's loop has several times as many snippets as there are registers for
-// their results, so that the loop itself weighs nothing.
+// A turn of a probe's loop has several times as many snippets as there are registers for their
+// results, so that the cost of the loop itself is negligible.
 const (
 	turns   = 8
 	repeats = 5
@@ -49,8 +49,8 @@ func general(like string, k int) string {
 	return "%r" + strconv.Itoa(8+k) + suffix
 }
 
-// probes writes the code that times snippets. Left out is what takes its operand from one
-// kind of register and gives its result in another, and what depends on flags or addresses.
+// probes writes the code that times snippets. It leaves out instructions whose operand and result
+// are in different kinds of registers, and instructions that depend on flags or addresses.
 func probes(snippets []snippet) (list []probe) {
 	for _, s := range snippets {
 		if len(s.ways) == 0 {
@@ -150,8 +150,8 @@ func independent(code string) string {
 	return text
 }
 
-// chained writes an instruction many times, each with the result of the one before as its
-// first operand; "" if they lie in different kinds of registers.
+// chained writes an instruction many times, each with the previous result as its first operand; ""
+// if they are in different kinds of registers.
 func chained(code string) string {
 	at := operands(code)
 	if len(at) == 0 {
@@ -229,7 +229,7 @@ func probeSource(list []probe, wide bool) string {
 	return text.String()
 }
 
-// tune writes a target's description with what the machine at hand says of it.
+// tune writes a target's description with measurements of this machine.
 func tune(dir, testdata, machine string) error {
 	t, err := targetOf(machine)
 	if err != nil {
@@ -303,7 +303,7 @@ func note(list []probe, out []byte) error {
 	return nil
 }
 
-// adjust replaces what the tables say by what was measured, where they differ.
+// adjust replaces numbers of the tables by measured ones if they differ.
 func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	q := &pipeline.Processor{
 		Name: p.Name + "-measured", Title: p.Title + ", with measured latencies and throughputs", ISA: p.ISA,
@@ -333,7 +333,7 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 			c.Again = math.Round(m.latency)
 		}
 		if bitsOf(k.Type) == 512 && m.rate < 0.45 {
-			m.rate = 0 // the clock changes with registers this wide; no core starts more than two of such a cycle
+			m.rate = 0 // the clock changes with registers this wide; no core starts more than two such instructions per cycle
 		}
 		alone := pipeline.Processor{Name: "alone", Ports: p.Ports, Dispatch: p.Dispatch}
 		alone.Set(k, c)
@@ -358,7 +358,7 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	return q
 }
 
-// measuredNotes are those of a description that is measured, made of another one.
+// measuredNotes are the notes of a measured description, which is based on another one.
 func measuredNotes(of *pipeline.Processor) []string {
 	return append(slices.Clone(of.Notes),
 		"DIV is the divider, which a division or square root holds longer than its port",
@@ -386,7 +386,7 @@ func scale(uses []pipeline.Use, by float64) {
 	}
 }
 
-// cpuName is what the machine at hand says that it is.
+// cpuName is the name that this machine reports.
 func cpuName() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -28,7 +28,7 @@ type session struct {
 	rounds        int
 	programs      []*program
 	demo          *program // which only the tab shows
-	missing       []string // what could not be measured, and why
+	missing       []string // failed measurements, with the reason
 }
 
 func main() {
@@ -111,7 +111,7 @@ func try(f func()) (err error) {
 	return nil
 }
 
-// attempt calls a function. It notes if what the function measures could not be measured.
+// attempt calls a function. It records a failure of the measurement in it.
 func (s *session) attempt(what string, f func()) {
 	if err := try(f); err != nil {
 		fmt.Fprintf(os.Stderr, "speed: not measured: %s: %v\n", what, err)

@@ -57,7 +57,7 @@ var questions = []question{
 	{"diagnose a profile", "diagnose $PROFILE", "all"},
 }
 
-// cost is what a run took.
+// cost is the time and memory of a run.
 type cost struct {
 	cpu, wall float64 // seconds
 	peak      float64 // resident bytes
@@ -84,7 +84,7 @@ func (s *session) measure(p *program) {
 }
 
 // spend runs a program and records its time and memory. A process inherits the peak memory of the process
-// that starts it, so a small process starts the one that is measured.
+// that starts it, so a small process starts the measured one.
 func (p *program) spend(question, name string, words ...string) {
 	words = append([]string{"spend", name}, words...)
 	for i, word := range words {
@@ -106,7 +106,7 @@ func peak(state *os.ProcessState) float64 {
 	return float64(reflect.ValueOf(state.SysUsage()).Elem().FieldByName("Maxrss").Int() << 10)
 }
 
-// spendHere runs a program and prints what it took.
+// spendHere runs a program and prints its cost.
 func spendHere(words []string) {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stderr = os.Stderr
@@ -215,8 +215,8 @@ func (s *session) tab() {
 	}
 }
 
-// note adds the figures in an output. Each has the name of a file, a name, and a number. The figure's name
-// gets the extension of the file, in which the files of a program differ.
+// note adds the figures in an output. A figure consists of the name of a file, a name, and a number. The
+// figure's name gets the extension of the file, in which the files of a program differ.
 func (s *session) note(form *regexp.Regexp, output string) {
 	for _, m := range form.FindAllStringSubmatch(output, -1) {
 		name, extension, _ := strings.Cut(m[1], ".")

@@ -103,7 +103,7 @@ func (p *program) writeLines() {
 			p.references++
 			last := batch.Addr[i] + uint64(max(batch.Bytes[i], 1)) - 1
 			for l := batch.Addr[i] / line; l <= last/line; l++ {
-				w.Write(binary.LittleEndian.AppendUint64(w.AvailableBuffer(), l)) // Flush reports what went wrong
+				w.Write(binary.LittleEndian.AppendUint64(w.AvailableBuffer(), l)) // Flush reports errors
 				p.accesses++
 			}
 		}

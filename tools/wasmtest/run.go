@@ -155,7 +155,7 @@ func testEnv(environ []string, origin string, withData bool) map[string]string {
 	return env
 }
 
-// policy is the content security policy of the site, except for what only its page needs.
+// policy is the content security policy of the site, without the rules that only its page needs.
 const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'"
 
 var (

@@ -55,7 +55,7 @@ func cores(open OpenTrace) workers.Answerer {
 }
 
 // verbs answers any verb of package ask about one profile: the reply has the document's tables and
-// warnings, and as Bytes its JSON. Where the verb takes a processor, the reply has the table processors, too.
+// warnings, and as Bytes its JSON. If the verb has a processor, the reply also has the table processors.
 func verbs(s workers.Subject) (workers.Answerer, error) {
 	p, err := profile.Decode(s.Profile)
 	return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {

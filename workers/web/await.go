@@ -39,7 +39,8 @@ func Try(f func() js.Value) (v js.Value, err error) {
 }
 
 // Release frees the memory of a typed array at once, if the browser can. Otherwise both Go and the browser
-// must collect their garbage first, and Go, which does not know how large the array is, may do that late.
+// must collect their garbage first, and Go may do that late, because it does not know the size of the
+// array.
 func Release(array js.Value) {
 	if buffer := array.Get("buffer"); buffer.Get("transfer").Type() == js.TypeFunction {
 		buffer.Call("transfer", 0)

@@ -94,7 +94,7 @@ func beAlive(self js.Value) {
 	name := "stackglass worker " + self.Get("crypto").Call("randomUUID").String()
 	locks.Call("request", name, js.FuncOf(func(js.Value, []js.Value) any {
 		self.Call("postMessage", map[string]any{"alive": name})
-		// Never settled: the lock is held. Function.prototype does nothing.
+		// The promise is never settled, so the lock is held. Function.prototype does nothing.
 		return self.Get("Promise").New(self.Get("Function").Get("prototype"))
 	}))
 }
@@ -119,8 +119,8 @@ func (c *carrier) on(event string, handle func(event js.Value)) {
 	c.remote.Call("addEventListener", event, handler)
 }
 
-// takeMessage puts the message of an event into the mailbox. It drops what no carrier sends: anything on the
-// page may send to a worker.
+// takeMessage puts the message of an event into the mailbox. It drops other messages: any code of the page
+// may send to a worker.
 func (c *carrier) takeMessage(event js.Value) {
 	object := event.Get("data")
 	if object.Type() != js.TypeObject {

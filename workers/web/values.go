@@ -56,8 +56,8 @@ func EarlyMessages(take func(event js.Value)) {
 	self.Set("earlyMessages", js.Undefined())
 }
 
-// ErrorOf returns the text of an error event of a worker, which it keeps from being reported as an error of
-// the worker that started this one.
+// ErrorOf returns the text of an error event of a worker, and prevents that it is also reported as an error
+// of the worker that started this one.
 func ErrorOf(event js.Value) string {
 	event.Call("preventDefault")
 	if text := event.Get("message"); text.Type() == js.TypeString {

@@ -14,8 +14,8 @@ import (
 // Commands for the peer.
 const (
 	echo  = workers.TypeStart    // send it back
-	burst = workers.TypeProgress // send as many messages as Job says
-	leave = workers.TypeCancel   // say goodbye and close
+	burst = workers.TypeProgress // sends Job messages
+	leave = workers.TypeCancel   // the peer says goodbye and closes
 )
 
 // patience limits waits for messages that must arrive, on a machine of any speed.
@@ -52,8 +52,8 @@ func Peer(c workers.Carrier) error {
 	}
 }
 
-// TestCarrier runs the suite. open connects to a new [Peer]; attachment is a value for the carrier, which
-// must come back the same.
+// TestCarrier runs the suite. open connects to a new [Peer]; attachment is a value that the carrier must
+// return unchanged.
 func TestCarrier(t *testing.T, open func(t *testing.T) workers.Carrier, attachment any, same func(back any) bool) {
 	tests := map[string]func(*testing.T, workers.Carrier){
 		"sends before ready are kept": testEarly,
@@ -120,7 +120,7 @@ func testOrder(t *testing.T, c workers.Carrier) {
 func testLeave(t *testing.T, c workers.Carrier) {
 	receive(t, c, workers.TypeReady)
 	send(t, c, workers.Message{Type: leave})
-	receive(t, c, leave) // what was sent before the end still comes
+	receive(t, c, leave) // messages sent before the end still arrive
 	if _, err := receiveWithin(t, c); !errors.Is(err, workers.ErrClosed) {
 		t.Errorf("after the other side left: %v, want %v", err, workers.ErrClosed)
 	}
@@ -133,7 +133,7 @@ func testClose(t *testing.T, c workers.Carrier) {
 		_, err := c.Receive()
 		got <- err
 	}()
-	time.Sleep(time.Millisecond) // lets Receive begin to wait, most times
+	time.Sleep(time.Millisecond) // lets Receive begin to wait, usually
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

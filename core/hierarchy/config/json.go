@@ -11,7 +11,7 @@ import (
 const deepest = 32
 
 // parseJSON reads one value, and keeps the lines that errors name. A library for this would be
-// larger than all other code of the page for it.
+// larger than the rest of this package.
 func parseJSON(text string) (Node, error) {
 	p := &jsonParser{text: text, line: 1}
 	node := p.value(0)

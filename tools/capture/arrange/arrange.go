@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
-// Run is what is known of a run besides its recording.
+// Run contains facts of a run in addition to its recording.
 type Run struct {
 	Program string       // path of the program's file
 	Facts   []trace.Fact // before the facts of the recording
@@ -31,7 +31,7 @@ type Summary struct {
 	References uint64
 	Threads    int
 	Sites      int
-	Named      int // sites whose source line is known
+	Named      int // sites with a known source line
 	End        sgt.End
 }
 

@@ -15,7 +15,7 @@ import (
 type image struct {
 	trace.Module
 	file  *symbols.File // nil: it cannot be read
-	moved uint64        // its address less the one it was linked for
+	moved uint64        // its address minus the address for which it was linked
 }
 
 // symbol converts an address of the process to one of the file.
@@ -63,7 +63,7 @@ func compareCode(a, b code) int {
 		return cmp.Compare(a.old, b.old)
 	}
 	return cmp.Or(
-		cmp.Compare(uint(a.image), uint(b.image)), // those of no file last
+		cmp.Compare(uint(a.image), uint(b.image)), // code without a file last
 		cmp.Compare(a.function, b.function),
 		cmp.Compare(a.first, b.first),
 		cmp.Compare(a.old, b.old),
@@ -86,7 +86,7 @@ func imagesOf(p *trace.Program, program string, open func(path string) (*symbols
 		m := &images[i]
 		file, err := open(m.Name)
 		if err != nil {
-			continue // it may be gone by now; then there are only addresses
+			continue // it may be gone by now; then only addresses are known
 		}
 		if m.file = file; file.Dynamic {
 			m.moved = m.Base - file.Low

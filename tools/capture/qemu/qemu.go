@@ -84,8 +84,9 @@ func Plugin(ctx context.Context, emulator string) (string, error) {
 // plugin is the file of the plugin in its folder.
 const plugin = "plugin.so"
 
-// interfaceVersion returns the version of the plugin interface that the plugin must declare. Our part of it
-// is the same in all, but QEMU 9 rejects plugins of version 1 and QEMU 8 those of version 2.
+// interfaceVersion returns the version of the plugin interface that the plugin must declare. The part used
+// here is the same in all versions, but QEMU 9 rejects plugins of version 1 and QEMU 8 plugins of version
+// 2.
 func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	said, err := exec.CommandContext(ctx, emulator, "--version").Output()
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 	Valgrind = "valgrind"
 )
 
-// Options say how to record.
+// Options are options on how to record.
 type Options struct {
 	Output    string // file of the trace
 	Tracer    string // QEMU or Valgrind; "": the first that is installed
@@ -124,7 +124,7 @@ func choose(machine elf.Machine, wanted string) (tracer, emulator string, err er
 	return "", "", &TracerError{Wanted: wanted, Emulator: name}
 }
 
-// underQEMU records into a file beside the trace, and makes the trace of it.
+// underQEMU records into a temporary file next to the trace, and converts it to the trace.
 func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o Options) (Result, error) {
 	plugin, err := qemu.Plugin(ctx, emulator)
 	if err != nil {
@@ -158,7 +158,7 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	return Result{Summary: s, Status: status}, err
 }
 
-// pass runs a command as if it were this one, and returns the exit status and how it ended. meanwhile,
+// pass runs a command in place of this one, and returns the exit status and how it ended. meanwhile,
 // unless nil, runs at the same time.
 func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how string, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
@@ -227,7 +227,7 @@ func (e *ProgramError) Error() string { return e.Name + ": " + e.Why }
 
 // find finds the file of a program in PATH, as a shell does, or the interpreter of a script.
 func find(name string, args []string) (program, error) {
-	for range 4 { // as deep as the kernel goes
+	for range 4 { // the kernel's limit
 		path, err := exec.LookPath(name)
 		if err != nil && !errors.Is(err, exec.ErrDot) {
 			return program{}, &ProgramError{name, "there is no such program, or it may not be executed"}

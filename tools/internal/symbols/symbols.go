@@ -40,7 +40,7 @@ type File struct {
 	Machine elf.Machine
 	// Dynamic files may be loaded anywhere: libraries, and position-independent programs.
 	Dynamic bool
-	// Low is the address of the first loaded byte, High the one behind the last.
+	// Low is the address of the first loaded byte, High the end of the last one.
 	Low, High uint64
 
 	functions []Function // ascending
@@ -48,7 +48,7 @@ type File struct {
 	rows      []row      // ascending
 	files     []string   // of source; the first is "", none
 	numbers   map[string]uint32
-	file      *dwarf.LineFile // the last one that was numbered
+	file      *dwarf.LineFile // the last numbered file
 	number    uint32
 }
 
@@ -86,8 +86,8 @@ func Open(path string) (*File, error) {
 // HasLines reports whether the file has source lines.
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
-// tidyRows sorts the rows. If one sequence ends where another begins, the beginning comes last, and is
-// valid; of several rows of an address the last one is.
+// tidyRows sorts the rows. If one sequence ends where another begins, the beginning comes last,
+// because the last of several rows of an address is valid.
 func (s *File) tidyRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
@@ -233,7 +233,7 @@ func (s *File) readRows(lines *dwarf.LineReader) {
 	}
 }
 
-// numberOf returns the number of a source file, most often that of the row before.
+// numberOf returns the number of a source file, usually the previous row's.
 func (s *File) numberOf(file *dwarf.LineFile) uint32 {
 	if file == s.file {
 		return s.number

@@ -93,9 +93,9 @@ func newPlot(title, xLabel, yLabel string) *plot.Plot {
 	return p
 }
 
-// Curve draws the miss ratio of a fully associative LRU cache over its
-// capacity, from one line to beyond the footprint. The capacity's axis is
-// logarithmic, and the misses' too where they span more than two decades.
+// Curve draws the miss ratio of a fully associative LRU cache over its capacity, from one line to
+// beyond the footprint. The capacity's axis is logarithmic; the misses' is, too, if they span more
+// than two decades.
 func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 	capacity := "capacity (fully associative LRU, lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes)"
 	p := newPlot("Miss-ratio curve of "+path.Base(name), capacity, "misses, % of line accesses")

@@ -22,7 +22,7 @@ type asking struct {
 	r       *reading
 	oneCore bool
 
-	// Hooks for options that only the command has; each may be nil.
+	// Hooks for options of the command only; each may be nil.
 	read    func(q *ask.Question) error                                   // before the question is checked
 	check   func(q ask.Question) error                                    // before the file is read
 	prepare func(l *answerable, run *ask.Run) error                       // after it was read
@@ -191,11 +191,11 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 		needed &^= analysis.Sharing // stacks of threads have to stay in memory
 	}
 	r.asked, r.analyses = q.Levels(), needed.String()
-	if q.Verb.Name == "what-if" && !q.Given("share") { // any part may be asked for
+	if q.Verb.Name == "what-if" && !q.Given("share") { // shares may select any part
 		r.sets = ask.SetNumbers(r.asked) | 1
 	}
 	if (q.Verb.Name == "sites" || q.Verb.Name == "diagnose") && r.utilisation == nil {
-		r.levels = q.Caches().Levels // at whose sizes it is measured what of fetched lines is used
+		r.levels = q.Caches().Levels // sizes for which utilisation is measured
 	}
 	var lines []uint32
 	if q.Verb.Lines != nil {
@@ -223,7 +223,7 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 	return a.loadOpened(r, in, lines)
 }
 
-// run is what package ask is asked about.
+// run returns the subject of questions to package ask.
 func (l *answerable) run(r *reading) *ask.Run {
 	return &ask.Run{
 		Name: l.name, Profile: l.Profile, Module: l.module, Folded: l.folded, Warnings: slices.Clone(l.warnings), Readable: readable, File: readFile,

@@ -95,7 +95,8 @@ func checkBudgetsOn(list []budget, value func(*budget) float64) error {
 	return nil
 }
 
-// shown writes a value that breaks the budget, with a few digits, or as many as show that it does.
+// shown writes a value that exceeds the budget, with a few digits, or as many as are needed to show
+// that it does.
 func (b *budget) shown(value float64) string {
 	digits := 5
 	if value >= 1000 || value == math.Trunc(value) {
@@ -184,7 +185,7 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 	return exceeded, nil
 }
 
-// names reports whether the bound is on a row: it has the row's first name, all its names
+// names reports whether the bound is on a row: its name is the row's first name, all its names
 // joined by slashes, or the name of the table if the row has none.
 func (b *bound) names(row *report.JoinedRow, table string) bool {
 	if b.row == "*" {

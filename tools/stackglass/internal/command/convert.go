@@ -45,7 +45,7 @@ type rewriting struct {
 	output string
 }
 
-// addRewriting adds these options; verb says what is done with references.
+// addRewriting adds these options; verb is what happens to references.
 func addRewriting(cmd *cobra.Command, verb, written string) *rewriting {
 	r := &rewriting{reading: addReading(cmd)}
 	f := cmd.Flags()
@@ -266,7 +266,7 @@ func (a *app) unfolds(r *reading, name string) error {
 	}
 	tree, _, err := in.Tree()
 	if tree == nil || err != nil || r.limit > 0 {
-		return nil // what is wrong is said where it is read
+		return nil // the reader reports the error
 	}
 	if rows := tree.Rows(); rows > mostUnfolded {
 		text := report.Count(rows).Human() + " rows"

@@ -60,11 +60,11 @@ func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 }
 
 // sharingCores returns the threads of each core, in the order in which the cores share
-// the caches of h, where the analysis that o describes needs to know it; otherwise nil.
-// The order is that of a simulation: first the cores that --cores lists, then one core
+// the caches of h, if the analysis of o needs them; otherwise nil.
+// The order is as in a simulation: first the cores that --cores lists, then one core
 // for each other thread, in the order in which the threads appear. This is known only
 // after the trace was read, so a trace with more threads than share a cache is read
-// twice. Standard input cannot be: there, --cores or --domains has to list the threads.
+// twice. Standard input cannot be read twice: there, --cores or --domains has to list the threads.
 func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
 	fewest := fewestSharers(h)
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
@@ -94,8 +94,8 @@ func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Opt
 	return simulatedCores(o.Spec.Cores, appeared), nil
 }
 
-// fewestSharers is the lowest number of cores that share a level which neither one core
-// nor all cores have; 0: there is no such level.
+// fewestSharers is the lowest number of cores that share a level, except for one core and all
+// cores; 0: there is no such level.
 func fewestSharers(h hierarchy.Hierarchy) (fewest uint32) {
 	for _, c := range h.Levels {
 		if c.SharedBy > 1 && c.SharedBy < simulate.MaxCores && (fewest == 0 || c.SharedBy < fewest) {
@@ -119,7 +119,7 @@ func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bo
 	facts, err := again.Look(r.cmd.Context(), o.Format, 1)
 	switch {
 	case err != nil:
-		return true, r.cmd.Context().Err() // the analysis reports what is wrong with the trace
+		return true, r.cmd.Context().Err() // the analysis reports the trace's error
 	case facts.Container != nil && facts.Stopped == nil:
 		return uint64(len(facts.Container.Threads)) <= uint64(threads), nil
 	}
@@ -148,9 +148,9 @@ func simulatedCores(groups [][]uint32, appeared []uint32) [][]uint32 {
 	return cores[:min(len(cores), simulate.MaxCores)]
 }
 
-// domainsOf returns the threads of the cores that share a cache, for levels that are
-// shared by more than one core and not by all cores. It returns nil if there are more
-// groups than an analysis has stacks for.
+// domainsOf returns the threads of the cores that share a cache, for levels that are shared by more
+// than one core and not by all cores. It returns nil if there are more groups than stacks of an
+// analysis.
 func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 	for _, c := range h.Levels {
 		for _, threads := range sharersOf(c, cores) {
@@ -178,8 +178,8 @@ func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
 	return groups
 }
 
-// sharersDoubts says which threads share the caches of each level, because the order in
-// which threads appear decided it.
+// sharersDoubts names the threads that share the caches of each level, because the order in which
+// threads appear decided it.
 func sharersDoubts(h hierarchy.Hierarchy, cores [][]uint32) (doubts []string) {
 	for _, c := range h.Levels {
 		groups := sharersOf(c, cores)

@@ -27,7 +27,7 @@ type exporting struct {
 	event   string
 	table   string
 	oneCore bool
-	h       hierarchy.Hierarchy // without levels if none was asked about
+	h       hierarchy.Hierarchy // without levels if none was given
 }
 
 // exportForms are the values of --to.
@@ -84,14 +84,14 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		}
 		e.r.analyses, e.r.usual, e.r.sets = needed.String(), false, ask.SetNumbers(e.h)|1
 	}
-	e.r.asked, e.r.levels = e.h, e.h.Levels // at whose sizes it is measured what of fetched lines is used
+	e.r.asked, e.r.levels = e.h, e.h.Levels // sizes for which utilisation is measured
 	l, err := a.load(e.r, name, slices.Compact(lines))
 	if err != nil {
 		return err
 	}
 	run := l.run(e.r)
 	if l.Stopped != nil {
-		run.GoOn = nil // what was read before an interrupt is exported
+		run.GoOn = nil // the profile up to an interrupt is exported
 	}
 	x, err := export.New(run, filepath.Base(l.name), e.h)
 	if err != nil {

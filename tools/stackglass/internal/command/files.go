@@ -201,10 +201,10 @@ type checkpoints struct {
 
 	folder  *folder.Folder
 	key     string
-	release func() // gives up the folder; nil: it is not owned
+	release func() // releases the folder; nil: it is not owned
 }
 
-// use returns what a pass needs to resume from its checkpoint and to save others.
+// use returns the checkpoints for a pass to resume from and to save.
 func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpoints, error) {
 	var err error
 	if c.folder, err = folder.Open(c.dir); err != nil {
@@ -229,8 +229,8 @@ func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpo
 	}, nil
 }
 
-// end returns up the folder. It removes the checkpoints of a finished analysis, whose result
-// was written.
+// end releases the folder. It removes the checkpoints of a finished analysis, whose result was
+// written.
 func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	if c.release == nil {
 		return err

@@ -29,7 +29,7 @@ var groups = []struct {
 	{"Other", []string{"serve", "demo", "help", "completion", "version"}},
 }
 
-// readingOptions say how to read a trace. Most verbs have them, so the help lists them last.
+// readingOptions are options on reading a trace. Most verbs have them, so the help lists them last.
 var readingOptions = []string{
 	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "sample", "sample-seed", "memory", "spill", "workers",
 }
@@ -141,8 +141,8 @@ func filled(text string, width int) string {
 	return out.String()
 }
 
-// fit makes the tables of a document no wider than a terminal: a wider one becomes several with the same rows,
-// which repeat the first column.
+// fit limits the tables of a document to the width of a terminal: it splits a wider one into several tables
+// with the same rows, which repeat the first column.
 func fit(d *report.Document, width int) *report.Document {
 	narrow := *d
 	narrow.Tables, narrow.Prose = fitTables(d.Tables, width), fitTables(d.Prose, width)

@@ -21,7 +21,7 @@ import (
 // infoReferences is the number of references that info reads.
 const infoReferences = 1 << 20
 
-// ofFile completes a verb that opens one file and prints what it finds in it.
+// ofFile completes a verb that opens one file and prints information about it.
 func (a *app) ofFile(cmd *cobra.Command, look func(ctx context.Context, in *pass.Input, inputFormat, format string) error) *cobra.Command {
 	var format, inputFormat string
 	cmd.Args = oneFile
@@ -186,7 +186,7 @@ func quotient(a, b uint64) report.Value {
 	return report.Decimal(float64(a) / float64(b))
 }
 
-// endOf says how the run of a trace ended.
+// endOf describes how the run of a trace ended.
 func endOf(f *pass.Facts) report.Value {
 	switch how := f.Container.Ending.String(); {
 	case how != "":

@@ -39,7 +39,7 @@ func (m *machineOptions) addMachine(cmd *cobra.Command, cacheUsage string) {
 	completeFiles(cmd, "hierarchy", presetNames())
 }
 
-// given reports whether a hierarchy was asked about.
+// given reports whether the user gave a hierarchy.
 func (m *machineOptions) given() bool { return len(m.caches) > 0 || m.named != "" }
 
 // hierarchy returns the hierarchy that the options describe.
@@ -90,9 +90,9 @@ func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 	return h, namable("--cache", h)
 }
 
-// readHierarchy reads a file in YAML or in one of the forms of package config. About
-// contains the statements of the file that a [hierarchy.Hierarchy] cannot hold. where is the
-// option that names the file.
+// readHierarchy reads a file in YAML or in one of the forms of package config. About contains the
+// settings of the file that a [hierarchy.Hierarchy] cannot express. where is the option that names
+// the file.
 func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err error) {
 	var notes []string
 	form := config.Recognise(text)

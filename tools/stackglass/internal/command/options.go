@@ -30,31 +30,31 @@ type reading struct {
 	skipBad     uint64
 	strict      bool
 	mergeable   bool
-	analyses    string           // as analysis.ParseAnalyses reads it; "": the default ones
+	analyses    string           // in the form of analysis.ParseAnalyses; "": the default ones
 	usual       bool             // analysis.Usual unless the user names others
 	sets        stack.SetNumbers // of set tables; 0: the default ones
 	setCounts   string           // all or most
-	sample      string           // as sample.Parse takes it; "": all
+	sample      string           // in the form of sample.Parse; "": all
 	seed        uint64           // of the sample
 	memory      string
-	spill       string // folder for what does not fit in memory; "": nothing goes there
+	spill       string // folder for data that do not fit in memory; "": none
 	workers     uint
 	segment     uint
 	format      string
-	lineOptions []string // those that choose line sizes, rather than one that a profile has
+	lineOptions []string // options that choose line sizes, rather than one of the profile's
 
-	utilisation []string          // sizes for which sites measure it, as given
-	levels      []hierarchy.Cache // whose sizes they are where none are given
-	previous    bool              // sites note who touched lines before
+	utilisation []string          // sizes for which sites measure it, as typed
+	levels      []hierarchy.Cache // its sizes by default
+	previous    bool              // sites record the previous sites of lines
 
-	cores, domains string // groups of threads, as analysis.ParseGroups reads them; "": none
+	cores, domains string // groups of threads, in the form of analysis.ParseGroups; "": none
 	// asked is the hierarchy of the question. The cores that share its caches are the
 	// domains of the analysis, unless the option domains is set.
 	asked hierarchy.Hierarchy
 
-	checkpoints *checkpoints // nil: the verb takes none
-	// besides returns a consumer that runs beside the analyses; program returns what the
-	// trace says of its code. nil: there is no such consumer.
+	checkpoints *checkpoints // nil: the verb has none
+	// besides returns a consumer that runs together with the analyses; program returns the code in
+	// the trace. nil: there is no such consumer.
 	besides func(program func() *trace.Program) func(*trace.Batch) error
 }
 
@@ -166,7 +166,7 @@ func must(err error) {
 // mostWorkers is more than one program has processors.
 const mostWorkers = 1 << 10
 
-// options turns the flags into what a pass needs, for these line sizes.
+// options converts the flags to options of a pass, for these line sizes.
 func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	kinds, err := trace.ParseKinds(r.kinds)
 	if err != nil {
@@ -215,7 +215,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		return o, err
 	}
 	if o.Sample != nil && o.Sample.Mode != profile.OnOffSample {
-		r.levels = nil // utilisation needs every access, and was not asked for by the user
+		r.levels = nil // utilisation needs every access, and the user did not choose it
 	}
 	if err := r.measure(&o.Spec); err != nil {
 		return o, err
@@ -272,7 +272,7 @@ func (r *reading) measure(spec *analysis.Spec) error {
 	return nil
 }
 
-// parseMeasured reads sizes, each of which the ways may follow.
+// parseMeasured parses sizes, each with optional ways.
 func parseMeasured(words []string) (list []measured, err error) {
 	const mostWays = 64 // no size is that small
 	for _, word := range words {
@@ -326,7 +326,7 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 		}
 	}
 	if a := &o.Spec.Analyses; !in.IsProfile && len(r.asked.Levels) > 0 && *a&(analysis.Sharing|analysis.Sets) == analysis.Sharing {
-		// Stacks of threads come with set tables, which nobody needs where there is one thread.
+		// Stacks of threads have set tables, which are useless for one thread.
 		one, err := r.fewThreads(in, o, 1)
 		if err != nil {
 			return nil, err
@@ -429,7 +429,7 @@ func (a *app) write(text []byte) error {
 	return nil
 }
 
-// facts returns what every answer says of its input.
+// facts returns the facts of the input for an answer.
 func (l *answerable) facts(lineBytes uint32) []report.Fact {
 	return (&ask.Run{Name: l.name, Profile: l.Profile}).Facts(lineBytes)
 }

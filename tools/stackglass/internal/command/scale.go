@@ -342,7 +342,7 @@ func (o *scaleOptions) tables(name string, predicted, real *runAnswers, reply *a
 	return nil
 }
 
-// cut leaves as many rows as --top says.
+// cut keeps the number of rows of --top.
 func (o *scaleOptions) cut(t report.Table) report.Table {
 	if o.all != answers.All && len(t.Rows) > o.all {
 		t.Rows = t.Rows[:o.all]
@@ -482,7 +482,7 @@ func (o *scaleOptions) checked(predicted, real *runAnswers, reply *answers.Reply
 	for i := range predicted.levels.Levels {
 		x, y := &predicted.levels.Levels[i], &real.levels.Levels[i]
 		add(x.Cache.Name+" misses", report.Real(x.Misses), report.Real(y.Misses))
-		if y.Beside && !x.Beside { // the prediction is by SDCM: what is off by scaling alone
+		if y.Beside && !x.Beside { // the prediction is by SDCM: only the errors of scaling
 			add(x.Cache.Name+" misses, both by SDCM", report.Real(x.Misses), report.Real(y.SDCMMisses))
 		}
 	}

@@ -130,7 +130,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	return newAnswerable(result, in.Name, s.r), simulator.Finish(), nil
 }
 
-// measuredOf returns a result of a simulation in the form of an answer of what-if.
+// measuredOf converts a result of a simulation to an answer of what-if.
 func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarchy.Prediction {
 	var counted []hierarchy.Counted
 	for i := range r.Levels {
@@ -229,7 +229,7 @@ func addWrites(t *report.Table, r simulate.Result) {
 		report.Count(r.Flush.Writes), report.Count(r.Flush.BytesWritten))
 }
 
-// flowTable counts everything else that happened at each level.
+// flowTable counts all other events at each level.
 func flowTable(r simulate.Result) report.Table {
 	t := report.Table{Key: "flow", Title: "Demand accesses by reads and writes, and other traffic", Columns: report.Columns(
 		"name=level", "reads", "read_misses=missed", "writes", "write_misses=missed",

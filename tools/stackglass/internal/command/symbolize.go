@@ -76,7 +76,7 @@ type naming struct {
 	others           []string // other modules of the trace
 }
 
-// one names a site, except for what the trace says itself.
+// one names a site, except for names in the trace itself.
 func (n *naming) one(s *profile.Site) {
 	addr := s.PC - n.base + n.file.Low
 	switch {
@@ -117,7 +117,7 @@ func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	}
 }
 
-// doubts warns about a file that does not seem to be the one that was traced.
+// doubts warns about a file that does not seem to be the traced one.
 func (n *naming) doubts() (list []string) {
 	switch {
 	case n.unaddressed:
@@ -157,7 +157,7 @@ func findSources(places []string) (*sources, error) {
 		err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
-				return nil // what may not be read is left out
+				return nil // unreadable folders are left out
 			case d.IsDir() && path != place && strings.HasPrefix(d.Name(), "."):
 				return filepath.SkipDir
 			case d.IsDir():

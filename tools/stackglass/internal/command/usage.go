@@ -72,8 +72,8 @@ func nothing(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknownVerb reports that the first word of a command line is no verb, and suggests similar
-// ones or all.
+// unknownVerb reports that the first word of a command line is no verb, and suggests similar verbs
+// or all.
 func unknownVerb(root *cobra.Command, args []string) error {
 	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if at < 0 {
@@ -145,7 +145,7 @@ var wanted = map[string]string{
 	"bool":      "true or false",
 }
 
-// flagError says what is wrong with an option.
+// flagError describes an error in an option.
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		invalid *pflag.InvalidValueError
@@ -237,7 +237,7 @@ func isFull(err error) bool {
 		func(full error) bool { return errors.Is(err, full) })
 }
 
-// sentence returns the message for an error of a verb, with the usual way out.
+// sentence returns the message for an error of a verb, with the usual remedy.
 func sentence(err error, verb *cobra.Command) string {
 	text := strings.TrimSpace(err.Error())
 	help := "; see `" + helpOf(verb) + "`"

@@ -168,8 +168,8 @@ func (v *validation) reasons(r simulate.Result) (list []string) {
 	return list
 }
 
-// groupsKnown refuses levels that some cores share if --cores does not say which: the stacks
-// that they share are chosen before the trace is read.
+// groupsKnown rejects levels that some cores share unless --cores lists the cores: the analysed
+// stacks are chosen before the trace is read.
 func groupsKnown(s *simulation, r simulate.Result) error {
 	for _, l := range r.Levels {
 		n := int(min(uint64(l.Cache.SharedBy), simulate.MaxCores))
@@ -200,10 +200,10 @@ func sortedCores(r simulate.Result) (cores [][]uint32) {
 	return cores
 }
 
-// views returns a row for each level and each model of MODELS §6 that answers for it, beside the
+// views returns a row for each level and each model of MODELS §6 that answers for it, with the
 // simulated misses. For private levels these are the private stacks (MODELS §6.1), Anger's formula
 // (MODELS §6.3) and the coherent stacks (MODELS §6.4); for shared levels the concurrent stack
-// (MODELS §6.2). Misses are limited to those of the level above in the same model.
+// (MODELS §6.2). Misses are limited to the misses of the level above in the same model.
 func (v *validation) views(asker *hierarchy.Asker) report.Table {
 	t := report.Table{Key: "views", Title: "Misses of all cores by each model of coherence, and as simulated", Columns: report.Columns(
 		"name=level", "view=model", "predicted_misses=predicted misses", "misses", "difference",

@@ -95,7 +95,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	return a.answer(l, s.r.format, d)
 }
 
-// validateKernels validates the kernels. The default caches are those for which DineroIV's
+// validateKernels validates the kernels. The default caches are the ones for which DineroIV's
 // counts are on record.
 func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.Cache) error {
 	if len(caches) == 0 {
@@ -238,7 +238,7 @@ func waysOf(c misses.Cache) report.Value {
 const (
 	leastShown = 0.01 // share of the accesses of a listed loop
 	mostShown  = 50   // listed loops
-	// mostSimulated is how many accesses may be simulated for the exact classes of a cache's
+	// mostSimulated is the most accesses that are simulated for the exact classes of a cache's
 	// loops. Further loops get no exact class.
 	mostSimulated = 30e6
 )

@@ -58,8 +58,8 @@ func parseNumbered(text string) numbered {
 	return numbered{0, text}
 }
 
-// runValidateMulticore is validate with --multicore: names are the trace of a run with one
-// thread, and those of runs with several.
+// runValidateMulticore is validate with --multicore: names are the trace of a run with one thread,
+// and traces of runs with several.
 func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names []string) error {
 	if s.r.changed("fail-if", "cores", "sample") != "" {
 		return usagef("--multicore: threads are put on cores one by one; leave out --fail-if, --cores and --sample")
@@ -147,7 +147,7 @@ func (o *multicoreValidation) question(s *simulation) (q predict.Question, err e
 	return q, nil
 }
 
-// asMulticore is [usage] for wrong options; other errors remain what they are.
+// asMulticore is [usage] for wrong options; other errors are not changed.
 func asMulticore(err error) error {
 	if is[*trace.OptionError](err) {
 		return usage(err)
@@ -155,7 +155,7 @@ func asMulticore(err error) error {
 	return err
 }
 
-// realTraces finds out how many threads each run had, and sorts by that.
+// realTraces determines the number of threads of each run, and sorts by it.
 func realTraces(ctx context.Context, names []string) (list []numbered, err error) {
 	for _, text := range names {
 		n := parseNumbered(text)
@@ -175,7 +175,7 @@ func realTraces(ctx context.Context, names []string) (list []numbered, err error
 	return list, nil
 }
 
-// programOf reads a trace to its end and returns what it says of the program and its threads.
+// programOf reads a trace to its end and returns its program and threads.
 func programOf(ctx context.Context, name string) (*trace.Program, error) {
 	r, err := rowsOf(ctx, name)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // sampledPass is a pass over the trace, and the shortest time that it took.
 type sampledPass struct {
-	text  string // as sample.Parse takes it; "": every access
+	text  string // in the form of sample.Parse; "": every access
 	found *answerable
 	took  time.Duration
 }
@@ -140,7 +140,7 @@ func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) re
 		got := profile.NewCurve(found.LocalityAt(line).Histogram(trace.AllKinds))
 		scale := 1.
 		if found.Sampled.Mode == profile.OnOffSample && got.Accesses > 0 {
-			scale = float64(want.Accesses) / float64(got.Accesses) // its counts are of the stretches
+			scale = float64(want.Accesses) / float64(got.Accesses) // its counts are for the sampled parts
 		}
 		for _, lines := range answers.Powers(want) {
 			exact, estimate := want.Misses(lines), float64(got.Misses(lines))*scale

@@ -287,7 +287,7 @@ type tableBudget struct {
 }
 
 // parseTableBudgets reads TABLE.COLUMN OP NUMBER, where OP is one of > >= < <= and NUMBER may
-// end in %. The tables say which columns there are.
+// end in %. The tables define the columns.
 func parseTableBudgets(texts []string, tables []report.Table) (list []tableBudget, err error) {
 	for _, text := range texts {
 		b := tableBudget{budget: budget{text: text}}

@@ -18,7 +18,7 @@ func tryLock(file *os.File) error {
 	return err
 }
 
-// syncNames has the names in a folder on the disk, where the system can do that.
+// syncNames writes the names in a folder to the disk, if the system can do that.
 func syncNames(folder *os.File) error {
 	err := folder.Sync()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {

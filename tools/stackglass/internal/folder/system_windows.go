@@ -24,6 +24,5 @@ func tryLock(file *os.File) error {
 	return err
 }
 
-// syncNames does nothing: the system takes no folder to the disk when asked, and has
-// a journal of its own for names.
+// syncNames does nothing: the system cannot sync folders, and keeps a journal for names.
 func syncNames(*os.File) error { return nil }

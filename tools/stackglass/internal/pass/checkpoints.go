@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Checkpoints say where a pass stores its state, so that the same pass can resume after any end.
+// Checkpoints define where a pass stores its state, so that the same pass can resume after any end.
 type Checkpoints struct {
 	Store      profile.Checkpoints
 	Key        string

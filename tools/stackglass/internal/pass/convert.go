@@ -115,7 +115,7 @@ func (c *conversion) over(err error) (bool, error) {
 	return err != nil, err
 }
 
-// how says how the run of a converted trace ended.
+// how describes how the run of a converted trace ended.
 func (c *conversion) how() string {
 	switch limit := c.options.Part.Limit; {
 	case c.done.Stopped != nil:

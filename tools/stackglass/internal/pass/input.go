@@ -41,8 +41,8 @@ type Input struct {
 	opened  os.FileInfo   // of the file when it was opened
 }
 
-// Open opens what name stands for: "-" is stdin, "demo:NAME" an embedded demo,
-// everything else a file. Cancelling ctx ends a read that waits for stdin.
+// Open opens the input of a name: "-" is stdin, "demo:NAME" an embedded demo, everything else a
+// file. Cancelling ctx ends a read that waits for stdin.
 func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	in := &Input{Name: name, close: func() error { return nil }}
 	var source io.Reader
@@ -76,7 +76,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 		}
 	}
 	in.content = bufio.NewReaderSize(source, 1<<20)
-	head, err := in.content.Peek(12) // sgl.Recognise asks for as many
+	head, err := in.content.Peek(12) // sgl.Recognise needs this number
 	if err != nil && err != io.EOF {
 		in.Close()
 		if ctx.Err() != nil {
@@ -152,12 +152,12 @@ func (in *Input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Tree reads a loop-compressed trace without expanding it. With an error, the tree is that of
-// the part before the error, or nil.
+// Tree reads a loop-compressed trace without expanding it. With an error, the tree is of the part
+// before the error, or nil.
 func (in *Input) Tree() (*loops.Tree, trace.Header, error) { return sgl.ReadTree(in.Name, in) }
 
-// Changed reports whether the file was written to since it was opened. If so, the bytes that
-// were read may be of no single state of the file.
+// Changed reports whether the file was written to since it was opened. If so, the bytes that were
+// read may be a mix of several states of the file.
 func (in *Input) Changed() bool {
 	if in.file == nil || !in.opened.Mode().IsRegular() {
 		return false

@@ -30,7 +30,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Options say how to read a trace. None of them applies to a profile.
+// Options are options on reading a trace. None of them applies to a profile.
 type Options struct {
 	Spec        analysis.Spec
 	Sample      *sample.Options // nil: every reference is analysed
@@ -41,7 +41,7 @@ type Options struct {
 	Workers     int             // goroutines that analyse; 0: one for each processor
 	Segment     int             // references that a worker takes at a time; 0: chosen
 	Terminal    io.Writer       // where progress is shown; may be nil
-	// Beside consumes the references like analyses, but is in no checkpoint; may be nil.
+	// Beside consumes the references as analyses do, but is in no checkpoint; may be nil.
 	Beside func(*trace.Batch) error
 	// BesideSites returns such a consumer of references with sites; may be nil.
 	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
@@ -136,8 +136,8 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	return result, nil
 }
 
-// runner returns the run. Consumers beside it and samples need all references in order, so they
-// are not parallel.
+// runner returns the run. Runs with additional consumers or samples need all references in order,
+// so they are not parallel.
 func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run, error) {
 	workers := o.Workers
 	if workers == 0 {
@@ -191,7 +191,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 		stepsBetweenLooks = 64      // about 260,000 references
 		linesBetweenLooks = 1 << 17 // some 10 MB: a few references to ranges can touch many lines
 	)
-	looked := uint64(0) // lines at the last look
+	looked := uint64(0) // lines at the last check
 	begun := false      // a reference was analysed
 	for step := 0; ; step++ {
 		if ctx.Err() != nil && !halt(runner) {

@@ -16,14 +16,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// PredictOptions say how to read the trace of a prediction for several cores.
+// PredictOptions are options on reading the trace for a prediction for several cores.
 type PredictOptions struct {
 	Format      string // as for --input-format; "": detect it
 	Strict      bool   // stop at the first part of a container that cannot be read
 	SkipBad     uint64 // bad records to tolerate
 	MemoryBytes uint64 // stop in good order beyond this; 0: no limit
 	Terminal    io.Writer
-	PPT         sasmm.Files // beside a trace of PPT; each may be nil
+	PPT         sasmm.Files // additional files of a trace of PPT; each may be nil
 }
 
 // Predicted is a prediction for several cores.

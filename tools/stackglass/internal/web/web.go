@@ -119,7 +119,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.ContentLength != 0 {
 		w.Header().Set("Allow", "GET, HEAD")
-		w.Header().Set("Connection", "close") // else the answer would wait for the rest of a body
+		w.Header().Set("Connection", "close") // otherwise the answer would wait for the rest of a body
 		http.Error(w, "there is nothing to send to: traces stay in the browser", http.StatusMethodNotAllowed)
 		return
 	}
