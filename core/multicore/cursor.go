@@ -124,7 +124,7 @@ func (c *cursor) release() {
 	}
 }
 
-// advance finds the next rows of the core, which may be none.
+// advance finds the next rows of the core; there may be none.
 func (c *cursor) advance() (more bool, err error) {
 	for c.in == nil {
 		if c.next == len(c.r.parts) {
@@ -229,7 +229,7 @@ func (c *cursor) goTo(l *loop, from, to uint64) error {
 	return nil
 }
 
-// markAt returns the page of a mark, and its index there; nil if no row follows the mark.
+// markAt returns the page of a mark, and its index in the page; nil if no row follows the mark.
 func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	if mark >= c.r.tape.Followed() {
 		return nil, 0, nil

@@ -31,8 +31,8 @@ type loop struct {
 	chunk uint64 // units assigned at once; the minimum for Guided; 0 for Static without chunks
 	// Rows at the beginning and at the end of each chunk.
 	before, behind, rest span
-	// Rows at the beginning of a chunk with fewer units than others. In code that is not
-	// optimised, a thread takes another way if its upper bound is above the loop's.
+	// Rows at the beginning of a chunk with fewer units than others. In unoptimised code, a thread
+	// takes another path if its upper bound is above the loop's.
 	short [2]span
 
 	kinds []kind    // of units, by the loops that the compiler made; in order
@@ -115,7 +115,8 @@ func behind(clock []float64) uint8 {
 	return uint8(least)
 }
 
-// next returns the owner of the next unit of a dynamic schedule. cost is that of the unit before.
+// next returns the owner of the next unit of a dynamic schedule. cost is the cost of the previous
+// unit.
 func (l *loop) next(cost float64) uint8 {
 	if l.units > 0 {
 		l.clock[l.owner] += cost

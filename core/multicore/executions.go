@@ -7,7 +7,7 @@ import (
 
 // Printed returns the options of package sasmm for o, whose Division is ByRegion or AsPrinted.
 // [Mimic] reads from [sasmm.Shared] or, with Apart, from [sasmm.Private], where each core has its
-// own order of blocks. Chunks are of executions there, and dynamic assigns them in turn, since all
+// own order of blocks. Its chunks are executions, and dynamic assigns them in turn, because all
 // take equally long.
 func (o *Options) Printed() sasmm.Options {
 	p := sasmm.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order}

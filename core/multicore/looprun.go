@@ -190,9 +190,9 @@ func (m *Reader) beginUnit() {
 	m.tape.Mark(owner)
 }
 
-// noMoreChunks processes the LoopEnd in the current row. If the runtime was asked for
-// another chunk, the loop does not end here: the code after the question runs for each
-// chunk, and the loop ends when it is left.
+// noMoreChunks processes the LoopEnd in the current row. If the program has requested another
+// chunk, the loop does not end here: the code after the request runs for each chunk, and the loop
+// ends when the code leaves it.
 func (m *Reader) noMoreChunks() {
 	l := m.loop
 	if l.chunk.state != underway || l.ended {
@@ -256,11 +256,11 @@ func (m *Reader) idle(l *loopRun) (from, to uint64) {
 	return l.units.from, l.units.to
 }
 
-// shareChunks divides a loop over chunks. A run with one thread has one chunk, and what it
-// does for this chunk is done for every chunk of the threads. If the test for another chunk
-// precedes the chunk, the run executed it twice: before the chunk, with the outcome that it
-// has before each, and after it, with the outcome that it has once for each thread.
-// Otherwise only the end of the chunks is found once.
+// shareChunks divides a loop over chunks. A run with one thread has one chunk, and the code that it
+// executes for this chunk is executed for every chunk of the threads. If the test for another chunk
+// precedes the chunk, the run executed it twice: before the chunk, with the outcome for each chunk,
+// and after it, with the outcome for each thread's end. Otherwise only the end of the chunks is
+// found once.
 func (m *Reader) shareChunks(l *loopRun) {
 	h, t := &l.head, &l.tail
 	if h.header != 0 && h.header == t.header {

@@ -24,7 +24,7 @@ func (e captureError) Error() string {
 	return string(e) + "; capture the program with one: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program"
 }
 
-// Reader synthesises the trace of several cores from that of one. Thread n runs on core n.
+// Reader synthesises the trace of several cores from the trace of one. Thread n runs on core n.
 type Reader struct {
 	in      trace.Reader
 	options Options
@@ -90,7 +90,7 @@ func (m *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// needed are the kinds of rows that decide how work is divided, or cause a warning.
+// needed are the kinds of rows that determine how work is divided, or cause a warning.
 const needed = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.Return | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd |
 	1<<trace.Barrier | 1<<trace.LoopBegin | 1<<trace.LoopEnd | 1<<trace.CriticalBegin | 1<<trace.ReduceBegin |
 	1<<trace.TaskCreate | 1<<trace.Alloc

@@ -13,7 +13,7 @@ import (
 // MostCores is the maximum number of cores.
 const MostCores = 64
 
-// Options say how a sequential run is divided.
+// Options configure the division of a sequential run.
 type Options struct {
 	Cores    int // 1 to MostCores
 	Division Division
@@ -23,8 +23,8 @@ type Options struct {
 	Order    interleave.Order
 	Private  Private
 	// Apart, if executions are divided: each core's rows are in its own order, for private caches
-	// (Algorithm 1), and the order between cores has no meaning. Otherwise rows are in the order
-	// that a shared cache sees (Algorithm 2).
+	// (Algorithm 1), and the order between cores has no meaning. Otherwise rows are in the order of
+	// a shared cache (Algorithm 2).
 	Apart bool
 }
 

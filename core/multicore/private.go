@@ -12,12 +12,12 @@ import (
 // every cache's sets × line, so that every reference stays in its set.
 const coreShift = 48
 
-// stagger is an additional distance of each core's stack. Otherwise threads' stacks would
-// fall into the same sets of a shared cache and evict each other. LLVM's runtime places each
-// thread's frames a line higher than those of the thread before (KMP_STKOFFSET).
+// stagger is an additional distance of each core's stack. Otherwise threads' stacks would fall into
+// the same sets of a shared cache and evict each other. LLVM's runtime places each thread's frames
+// a line higher than the previous thread's (KMP_STKOFFSET).
 const stagger = 64
 
-// stackBytes is the assumed size of a stack, that of a main thread, if the trace does not state it.
+// stackBytes is the assumed size of a stack, as for a main thread, if the trace does not state it.
 const stackBytes = 8 << 20
 
 // privacy decides which rows of a region move to addresses of the core's own.

@@ -10,7 +10,7 @@ import (
 
 // Report describes a sequential run and how it was divided.
 type Report struct {
-	Regions uint64 // parallel regions; those within others are counted in Nested
+	Regions uint64 // parallel regions; nested ones are counted in Nested
 	Nested  uint64
 	Phases  uint64 // parts of regions between barriers
 	Loops   []Loop // worksharing loops of the code, by their sites

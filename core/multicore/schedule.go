@@ -26,8 +26,8 @@ const (
 	distribute // among teams
 )
 
-// The numbers that compilers pass. Those of ordered loops, and of loops whose chunks must not be
-// merged, are higher by the difference of the lower bounds.
+// The numbers that compilers pass. The numbers of ordered loops, and of loops whose chunks must not
+// be merged, are higher by the difference of the lower bounds.
 const (
 	schLower        = 32  // kmp_sch_lower
 	ordLower        = 64  // kmp_ord_lower

@@ -10,13 +10,13 @@ import (
 // shape is a worksharing loop in the code: the blocks that begin its iterations.
 //
 // The call that shares the loop is in a block of some depth; loops of the next depth in the same
-// function have the iterations. If the runtime hands out chunks, or the loop is divided into
+// function contain the iterations. If the runtime hands out chunks, or the loop is divided into
 // chunks of a fixed length, that loop is over chunks, and the loops in it over iterations. There
 // may be several loops: the compiler makes one for vectors and one for the rest. Then an iteration
 // that references w times as many bytes on average stands for w iterations of the program.
 //
 // An iteration begins with the loop's header if the loop is left after its body (at a latch, as in
-// optimised code). If it is left before, by a test that is no latch, the iteration begins after
+// optimised code). If it is left earlier, by a test that is no latch, the iteration begins after
 // the test, and includes the next test: each core then executes one test more than iterations, as
 // threads do.
 type shape struct {
@@ -27,7 +27,8 @@ type shape struct {
 	depth      []uint8
 	plain      []bool // entering the block within an iteration has no effect
 	// widths are the program's iterations per iteration of the loop with that header, by the code:
-	// above 1 if its references are wider than those of another loop, for the remainder. nil: 1.
+	// above 1 if its references are wider than the references of another loop, for the remainder.
+	// nil: 1.
 	widths map[uint32]uint64
 }
 
@@ -46,7 +47,7 @@ type step struct {
 	bodies []uint32 // 1 + the headers of the loops around the block
 }
 
-// isPlain reports whether no loop begins or is left there.
+// isPlain reports whether no loop begins or ends there.
 func (s *step) isPlain() bool { return s.header == 0 && !s.test }
 
 // shapeOf returns the shape of the worksharing loop that begins at a site, or nil if its code is
@@ -59,7 +60,7 @@ func (c *code) shapeOf(site uint32, sched schedule) *shape {
 	if b, ok := c.block(site); ok {
 		s = c.makeShape(b, sched)
 	}
-	if s != nil { // else it may be known later
+	if s != nil { // otherwise it may be known later
 		c.shapes[site] = s
 	}
 	return s

@@ -2,7 +2,7 @@ package multicore
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// survey is what is known of the current region and phase.
+// survey is the state of the current region and phase.
 type survey struct {
 	thread   uint32 // of the trace
 	threaded bool   // thread is known
@@ -62,17 +62,17 @@ type guardState uint8
 
 const (
 	noGuard   guardState = iota
-	isAsked              // the runtime was asked whether this thread is the one
+	isAsked              // the runtime was asked whether this thread executes the code
 	isChecked            // block, which tests the answer, runs
 	isOne                // the guarded code runs
-	isEnding             // block, the last of it, runs
+	isEnding             // the last part of block runs
 )
 
 // inRegion reports whether rows go to the tape.
 func (s *survey) inRegion() bool { return s.teams > 0 }
 
-// shares reports whether rows are those of a region's threads. A region within a region has
-// one thread.
+// shares reports whether rows belong to a region's threads. A region within a region has one
+// thread.
 func (s *survey) shares() bool { return s.teams == 1 && !s.forks[len(s.forks)-1].league }
 
 // step processes rows of the batch until it ends, b is full, or a phase ends.
@@ -158,8 +158,8 @@ func (m *Reader) row() uint64 {
 	return m.tape.Rows()
 }
 
-// event processes the current row. It returns true if a phase ended before the row, which
-// is then to be processed again.
+// event processes the current row. It returns true if a phase ended before the row, which must then
+// be processed again.
 func (m *Reader) event(k trace.Kind, site uint32) (phase bool) {
 	switch k {
 	case trace.BlockEntry:
@@ -411,10 +411,10 @@ func (m *Reader) holdReference() {
 	}
 }
 
-// releaseReferences records the references of a block that adds to a reduction. A load and
-// a store of the same place become a modification: a run with one thread adds to a variable
-// that no other thread uses, but in teams of up to four LLVM's runtime has each thread modify
-// it atomically. Other cores' references would come between a load and a store.
+// releaseReferences records the references of a block that adds to a reduction. A load and a store
+// of the same address become a modification: a run with one thread adds to a variable that no other
+// thread uses, but in teams of up to four LLVM's runtime has each thread modify it atomically.
+// Otherwise other cores' references could come between the load and the store.
 func (m *Reader) releaseReferences() {
 	m.reducing = false
 	held := m.reduction
@@ -432,7 +432,8 @@ func (m *Reader) releaseReferences() {
 	held.Reset()
 }
 
-// makesModify finds the last load of what row i stores, and turns it into a modification.
+// makesModify finds the last load of the address that row i stores to, and converts it to a
+// modification.
 func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	if m.private.has(held.Addr[i]) {
 		return false
@@ -446,7 +447,7 @@ func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	return false
 }
 
-// beginPhase lets the cores execute what is on the tape.
+// beginPhase lets the cores execute the rows on the tape.
 func (m *Reader) beginPhase() {
 	if m.tape.Rows() == 0 {
 		m.endPhase()

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// What is kept of a [Coherent], uv being an unsigned LEB128 varint:
+// The state of a [Coherent]; uv is an unsigned LEB128 varint:
 //
 //	list of lines that were lost, ascending, each
 //	  uv line − the one before · uv depth at which it was lost
@@ -152,7 +152,7 @@ func (w *ways) holeMask(p *wayPage, set int) (mask uint64) {
 
 var errState = errors.New("the state of a stack with holes cannot be read; analyse the trace again from its start")
 
-// Restore makes an empty model continue from a state. After an error the model is of no use.
+// Restore makes an empty model continue from a state. After an error the model must not be used.
 func (m *Coherent) Restore(state []byte) error {
 	s, err := readState(state)
 	if err != nil {

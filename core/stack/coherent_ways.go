@@ -6,15 +6,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// ways are the stacks of sets of a [Coherent]: for each number of sets that is counted, each set
-// has a list of its topmost entries, which are ids of lines, and holes. What falls off the end
-// never comes back by itself, so deeper entries do not matter.
+// ways are the stacks of sets of a [Coherent]: for each counted number of sets, each set has a list
+// of its topmost entries, which are ids of lines, and holes. Entries that fall off the end never
+// come back by themselves, so deeper entries do not matter.
 //
 // A line that is on top with some number of sets is on top with more, and coming there again
-// changes nothing: walks end there. A line that is lost on top stays: the entry counts as a
-// hole if its line is empty, because whoever comes next takes its place anyway. So the walks of
-// a lost line, and of one that comes back to its own hole, end there, too. gone records with
-// how few sets a line is in no list, so that nobody searches for it in vain.
+// changes nothing: walks end there. A line that is lost on top stays: the entry counts as a hole if
+// its line is empty, because the next access takes its place anyway. So the walks of a lost line,
+// and of one that comes back to its own hole, end there, too. gone records the most sets with which
+// a line is in no list, to avoid futile searches.
 type ways struct {
 	numbers SetNumbers     // of sets, which are counted
 	after   [SetCounts]int // the next number, 2^after[a], above 2^a; or SetCounts
@@ -32,8 +32,8 @@ type ways struct {
 type wayLists []*wayPage
 
 // wayPage keeps the topmost entries of neighbouring sets together, because many walks see no
-// others. The entries below are in rings, from head on and around; 0 ends a short list. So
-// pushing all others down is one store. Rings are short until one of the page is full.
+// others. The entries below are in rings, from head on and around; 0 ends a short list. So pushing
+// all others down is one store. Rings are short until one of the page's is full.
 type wayPage struct {
 	sets  [pageSets]waySet
 	rings []uint32 // of all sets; nil where none has two entries
@@ -97,7 +97,7 @@ func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	return p.sets[set].first == id
 }
 
-// ring returns what is below the topmost entry of a set: a power of two entries.
+// ring returns the entries below the topmost one of a set: a power of two.
 func (p *wayPage) ring(set int) []uint32 {
 	entries := int(p.mask) + 1
 	return p.rings[set*entries:][:entries]
@@ -120,7 +120,7 @@ func (p *wayPage) lengthen() {
 	}
 }
 
-// move moves a line to the top of its lists and counts how deep it was.
+// move moves a line to the top of its lists and counts its depth.
 func (w *ways) move(line trace.Line, id uint32) {
 	gone := int(w.gone[id])
 	w.late[gone]++
@@ -200,7 +200,7 @@ func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// fillHole moves them down to the topmost hole, if the line is below that; its place becomes a
+// fillHole moves entries down to the topmost hole, if the line is below that; its place becomes a
 // hole. Nothing moves past a hole, so none falls off the end.
 func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	d := 0
@@ -221,7 +221,8 @@ func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// count adds the counts to a table, and returns how many lines were not found, or at MaxWays.
+// count adds the counts to a table, and returns the numbers of lines that were not found, or at
+// MaxWays.
 func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 	late := uint64(0)
 	for a := setBits; a > 0; a-- {
@@ -234,8 +235,8 @@ func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 	return deeper
 }
 
-// fall moves a line from above the others that came into the array, whose number
-// in its set is given in lanes, to below them.
+// fall moves a line below the lines that entered the array after it; lanes contain their number in
+// its set.
 func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 	for a := w.after[0]; a < SetCounts; a = w.after[a] {
 		n := int(above >> ((a - 1) * laneBits) & laneMask)

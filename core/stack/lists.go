@@ -5,7 +5,7 @@ import "runtime"
 // lists are the lists of one number of sets, in pages that are made when first visited.
 type lists struct {
 	most  int     // they are of 2^most sets,
-	least int     // and sets of down to 2^least are put together from them
+	least int     // sets down to 2^least are combined from them
 	turn  []uint8 // by place: how often its list was turned
 	pages []*listPage
 	late  [2]uint64 // visits with depth MaxWays or more: unmarked, marked
@@ -16,8 +16,8 @@ type listPage [pageLists]list
 
 const pageLists = 128
 
-// have writes to new memory before it is read. The system maps what is read first twice, and
-// the second time interrupts the other processors.
+// have writes to new memory before it is read. The system maps memory twice if it is read first,
+// and the second time interrupts the other processors.
 func (p *listPage) have() {
 	const each = 4096 / (8 * MaxWays) // lists in a page of the system
 	for i := 0; i < pageLists; i += each {
@@ -26,9 +26,9 @@ func (p *listPage) have() {
 }
 
 // list has the entries of a set in order: the number of the move, and the last bits of the line. 0
-// stands for none, older than any. It is a ring: where it is full and gets another entry, the
-// oldest makes way and the list turns by one, which is a single store. It turns only then, so that
-// the newest half of a list that is not full keeps to one line of the cache.
+// stands for none, older than any. It is a ring: when a full list gets another entry, that replaces
+// the oldest and the list turns by one, which is a single store. It turns only then, so that the
+// newest half of a list that is not full is in one cache line.
 type list [MaxWays]uint64
 
 const (
@@ -59,8 +59,8 @@ func (l *lists) of(line uint32) (place uint32) {
 	return (place<<((l.most-l.least)&31) | place>>(l.least&31)) & uint32(len(l.turn)-1)
 }
 
-// beside returns how many newer lines a set of 2^b has outside of the set of 2^(b+1) that is
-// part of it and has n: several lists are combined.
+// beside returns the number of newer lines of a set of 2^b outside of its subset of 2^(b+1) sets,
+// which has n newer lines: several lists are combined.
 func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (beside int) {
 	step := uint32(1) << (b - l.least)
 	for k := step; k < 1<<(l.most-l.least) && n+beside < MaxWays; k += 2 * step {
@@ -81,8 +81,8 @@ const few = runtime.GOARCH == "wasm"
 // at returns the place of the kth newest entry, from 0.
 func at(turn uint8, k int) int { return (int(turn) + half - 1 - k) & (MaxWays - 1) }
 
-// newer counts the entries from after on: in one half, by quarters and then within one, without
-// branches, which would be hard to predict.
+// newer counts the entries from after on: in one half, by quarters and then within a quarter,
+// without branches, which would be hard to predict.
 func (l *list) newer(turn uint8, after uint64) int {
 	first := 0
 	if l[at(turn, half-1)] >= after {
@@ -120,8 +120,8 @@ func (l *list) newer(turn uint8, after uint64) int {
 	return first + n
 }
 
-// since is 1 if an entry is from after on, else 0. It is arithmetic, because for WebAssembly
-// the compiler branches for what the address of a load depends on.
+// since is 1 if an entry is from after on, else 0. It is arithmetic, because for WebAssembly the
+// compiler uses branches if the address of a load depends on a comparison.
 func since(entry, after uint64) int { return int((after - 1 - entry) >> 63) }
 
 // insert puts an entry in front of the n newest ones, in place of the next.
@@ -166,7 +166,7 @@ func (l *lists) push(p *listPage, place uint32, entry uint64) {
 	p[place%pageLists][at(turn, 0)] = entry
 }
 
-// touch prefetches the entries that a visit to a list reads, and makes the list's page.
+// touch prefetches the entries that a visit to a list reads, and creates the list's page.
 func (l *lists) touch(place uint32) (sink uint64) {
 	p := l.pages[place/pageLists]
 	if p == nil {
@@ -178,7 +178,7 @@ func (l *lists) touch(place uint32) (sink uint64) {
 	return list[at(turn, 0)] + list[at(turn, half-1)]
 }
 
-// copyTo copies lists with these turns to lists of more sets, which have nothing of them.
+// copyTo copies lists with these turns to empty lists of more sets.
 func (p *listPage) copyTo(more *lists, turns []uint8) {
 	for i := range min(len(turns), pageLists) {
 		for k := range MaxWays {

@@ -27,7 +27,7 @@ const shelfBlock = 2 << 20
 var errShelfBlock = errors.New("a part of the model that was moved out of memory is not as it was written; check the disk, and analyse the trace again")
 
 // shelfWriter writes lines in ascending order with their stamps. Both are stored as differences to
-// those before, so that a line next to one that was used just before it takes two bytes.
+// the previous ones, so that a line next to one that was used just before it takes two bytes.
 //
 //	block   lines in it, a uvarint, behind a checksum of 8 bytes
 //	line    difference to the line before; to 0 for the first of a block: uvarint
@@ -38,7 +38,7 @@ type shelfWriter struct {
 	run, block uint32
 	lines      uint64 // in the block
 	line       trace.Line
-	next       uint32 // a stamp behind the last one
+	next       uint32 // a stamp after the last one
 	data       []byte
 	head       [binary.MaxVarintLen64]byte
 }
@@ -79,7 +79,7 @@ func (w *shelfWriter) flush() error {
 	return nil
 }
 
-// shelfReader reads the lines of a run in order, and drops blocks behind it.
+// shelfReader reads the lines of a run in order, and deletes blocks that it has read.
 type shelfReader struct {
 	shelf  Shelf
 	run    uint32

@@ -16,14 +16,14 @@ import (
 //	m.Join(segment, touched)        // the lines, in the order of their first touches
 //	m.Distances(touched, distances) // at once or in parts, in that order
 //
-// The lines lie on a [Shelf] in ascending order, each with the stamp of its last access. One
-// pass over all of them answers for all touches of a segment: sorted by line, each finds its
-// line on the way, which gets the segment's stamp. Which stamps are live, and counts of them,
-// stay in memory: about 1.5 bits for each line, and as many for stamps that are not in use. As
-// for [Exact], a distance is the number of newer live stamps, and of the touches before.
+// The lines are in a spill store ([Shelf]) in ascending order, each with the stamp of its last
+// access. One pass over all of them answers for all touches of a segment: sorted by line, each
+// touch meets its line in the pass, which gets the segment's stamp. The bitmap of live stamps and
+// its counts stay in memory: about 1.5 bits for each line, and the same for unused stamps. As for
+// [Exact], a distance is the number of newer live stamps, plus earlier touches.
 type Shelved struct {
 	shelf  Shelf
-	run    uint32 // that holds the lines
+	run    uint32 // that contains the lines
 	blocks uint32 // of it
 	kept   [2]run // by Keep, the older one first
 	lines  int
@@ -32,8 +32,8 @@ type Shelved struct {
 	sets   *shelvedSets // or nil
 
 	touched []touched // of the segment that was joined last, by line
-	found   []uint32  // the stamps that they had, in the order of touches; or fresh
-	at      int       // how many of them have their distances
+	found   []uint32  // their old stamps, in the order of touches; or fresh
+	at      int       // number of touches whose distances are known
 	failed  error
 
 	adoptLines int // at a time
@@ -45,7 +45,8 @@ type touched struct {
 	place uint32 // in the segment's stack, from the bottom
 }
 
-// NewShelved makes an empty model on an empty spill store. It counts depths for some numbers of sets; 0: none.
+// NewShelved returns an empty model on an empty spill store. It counts depths for some numbers of sets; 0:
+// none.
 func NewShelved(shelf Shelf, sets SetNumbers) *Shelved {
 	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}, adoptLines: adoptLines}
 	m.stamps.reset(blockStamps, 0)
@@ -77,8 +78,8 @@ func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool))
 	return m.failed
 }
 
-// Adopt makes an empty model hold the lines of another one, in stack order, and counts nothing.
-// It reads them in parts, so that it needs little more memory than both.
+// Adopt moves the lines of another model to an empty one, in stack order, and counts nothing. It
+// reads them in parts, so that it needs little more memory than both.
 func (m *Shelved) Adopt(from Segment) error {
 	if m.failed == nil {
 		m.failed = m.adopt(from.base())
@@ -276,7 +277,7 @@ func (m *Shelved) MemoryBytes() uint64 {
 // joined.
 const SegmentLineBytes = 64
 
-// places writes how many lines lie below each of some.
+// places computes, for some touches, the number of lines below.
 func (m *Exact) places(of []touched) {
 	sink := m.sink
 	for at := 0; at < len(of); at += burst {
@@ -338,8 +339,8 @@ func (m *Exact) split(lines int) (at []trace.Line) {
 	return at
 }
 
-// shelvedSets counts how deep in their sets the touches of [Shelved] find their lines.
-// Its lists follow all accesses, and the number of an access is its stamp plus one.
+// shelvedSets counts the depths of the touches of [Shelved] in their sets. Its lists follow all
+// accesses, and the number of an access is its stamp plus one.
 type shelvedSets struct {
 	recent recency
 	tally  nearTally
@@ -390,8 +391,8 @@ func (s *shelvedSets) adopt(lines []touched) {
 	s.recent.settle()
 }
 
-// renumber renumbers the accesses in the lists as the live stamps of before are. The order of
-// lines whose number is not that of their last access stays.
+// renumber renumbers the accesses in the lists like the live stamps of before. Lines whose number
+// is not their last access keep their order.
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
 	for k := range s.recent.lists {
@@ -424,8 +425,8 @@ var ErrShelvedState = errors.New("what was moved out of memory is no longer ther
 // run is the blocks that are kept for a state.
 type run struct{ number, blocks uint32 }
 
-// Keep returns the state, and makes the store keep what it needs until Keep was called twice
-// more: who saves states needs two, since one may be torn.
+// Keep returns the state, and makes the store keep its data until Keep was called twice more: a
+// caller that saves states needs two, because one may be incomplete.
 func (m *Shelved) Keep() (state []byte, err error) {
 	m.settle()
 	if m.failed != nil {
@@ -480,9 +481,10 @@ func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error
 	return m, m.readStamps(next)
 }
 
-// What a state may say follows from the store: a forged state alone allocates or does nothing.
+// The possible contents of a state follow from the store: a forged state alone cannot allocate or
+// do anything.
 const (
-	leastLineBytes = 2  // a line on the shelf
+	leastLineBytes = 2  // a line in the spill store
 	mostLineBytes  = 15 // the same
 	// stampsOfLine is how many stamps a line needs at most: makeRoom makes room for twice the
 	// live ones, or for these and four times the joined ones; with sets twice as many.
@@ -541,8 +543,8 @@ func (r *recency) code(c *codec.Coder, next uint32) {
 }
 
 // code codes the lists that have entries: the place and 1, and the entries, newest first
-// and below next, each as the difference from the one before, down to 0, and the last bits of the
-// line. A place of 0 is behind the last list.
+// and below next, each as the difference from the previous one, down to 0, and the last bits of the
+// line. A place of 0 follows the last list.
 func (l *lists) code(c *codec.Coder, next uint32) {
 	for number := 0; ; { // of the list before
 		if !c.Reads() {
@@ -553,7 +555,7 @@ func (l *lists) code(c *codec.Coder, next uint32) {
 		}
 		place := number - 1
 		if c.Reads() {
-			l.touch(uint32(place)) // makes its page
+			l.touch(uint32(place)) // creates its page
 		}
 		list, turn := &l.pages[place/pageLists][place%pageLists], l.turn[place]
 		last := uint32(list[at(turn, 0)] >> numberBit)

@@ -58,7 +58,7 @@ const Cold = math.MaxUint32
 // Model is an LRU stack. A model takes up to 2^32 - 2^17 distinct lines.
 type Model interface {
 	// Distances accesses the lines, below 2^61, in order and writes the stack distance of each,
-	// in lines from zero, or [Cold], to the same place in out, which is at least as long.
+	// in lines from zero, or [Cold], to the same index in out, which is at least as long.
 	Distances(lines []trace.Line, out []uint32)
 	// Lines returns the number of distinct lines accessed so far.
 	Lines() int

@@ -2,9 +2,9 @@ package stack
 
 import "math/bits"
 
-// stamps is an ordered set of time stamps: a bitmap of those that are live, and above it a tree
-// that counts them. It answers, for a live stamp, how many live ones are newer, in a walk of a few
-// words without a loop or a branch that depends on the stamp.
+// stamps is an ordered set of time stamps: a bitmap of live stamps, and above it a tree that counts
+// them. It counts the live stamps that are newer than a live one, in a walk of a few words without
+// a loop or a branch that depends on the stamp.
 //
 //	block   65,536 stamps: their bitmap, and five levels of nodes of fan-out 4,
 //	        which cover 256, 1,024, … 65,536 stamps. A node is a word of four
@@ -12,12 +12,12 @@ import "math/bits"
 //	        children before child c
 //	wide    levels of fan-out 4 above the blocks: nodes of four 32-bit lanes
 //
-// Lanes hold prefixes, not counts, so a query reads one lane a level. An update adds one to every
-// lane behind a child at once: that is a constant step, shifted by the child's number.
+// Lanes contain prefix sums, so a query reads one lane per level. An update adds one to every lane
+// after a child at once: a constant, shifted by the child's number.
 type stamps struct {
 	blocks []block
 	wide   [][][2]uint64
-	next   uint32 // the stamp that push gives next
+	next   uint32 // the stamp that push returns next
 	live   uint32 // sum of popcount(bits) over the blocks
 }
 

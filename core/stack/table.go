@@ -2,10 +2,9 @@ package stack
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// table maps each line of the trace to its time stamp: open addressing with
-// linear probing, in 256 parts that grow one at a time, so that no growth stops
-// the run for long and old and new memory stand side by side for one part only.
-// Parts grow by half once they are large: 23 to 35 bytes a line.
+// table maps each line of the trace to its time stamp: open addressing with linear probing, in 256
+// parts that grow one at a time, so that no growth stops the run for long, and old and new memory
+// coexist for one part only. Parts grow by half once they are large: 23 to 35 bytes a line.
 type table struct {
 	parts [tableParts]part
 	lines int // entries in all parts

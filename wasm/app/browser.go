@@ -141,7 +141,7 @@ func (b *browser) Remember(name, text string) {
 	js.Global().Get("localStorage").Call("setItem", name, text)
 }
 
-// Remembered returns it; "" if there is none.
+// Remembered returns the text that was remembered under a name; "" if there is none.
 func (b *browser) Remembered(name string) (text string) {
 	defer func() { _ = recover() }()
 	if v := js.Global().Get("localStorage").Call("getItem", name); v.Type() == js.TypeString {

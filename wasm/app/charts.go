@@ -72,7 +72,8 @@ func (b *browser) Grid(g *state.Grid) {
 	})
 }
 
-// rows answers tables.js, within one of its calls. It needs no lock: a grid never changes after Grid.
+// rows returns rows to tables.js, within one of its calls. It needs no lock: a grid never changes
+// after Grid.
 func (b *browser) rows(id string, first, count int) any {
 	g := b.grids[id]
 	if g == nil {
@@ -159,9 +160,9 @@ func (b *browser) Matrix(m *state.Matrix) {
 	}
 }
 
-// load loads a script that few visits need when it is first used, and calls connect when it is there. The
-// page that is one file contains all scripts. load reports false if the script is connected already. Before
-// that connect finds all that was passed on.
+// load loads a rarely used script on first use, and then calls connect. The single-file page contains all
+// scripts. load returns false if the script is connected already; otherwise connect draws everything that
+// was passed on.
 func load(first bool, file, name string, connect func()) (waits bool) {
 	ready := script(name).Truthy()
 	switch {

@@ -87,7 +87,7 @@ func begin(app *ui.App, page *browser) {
 	app.Start("#" + page.Hash())
 	js.Global().Call("addEventListener", "click", web.Function(func([]js.Value) { page.finishHash() }), true)
 	listen("hashchange", func(event js.Value) {
-		page.hashWaits = false // it belongs to the step of the history before
+		page.hashWaits = false // it belongs to the previous step of the history
 		_, hash, _ := strings.Cut(event.Get("newURL").String(), "#")
 		app.Follow(hash)
 	})
@@ -116,8 +116,8 @@ func begin(app *ui.App, page *browser) {
 // warmUpAfter is how long the page must have been idle.
 const warmUpAfter = 300 * time.Millisecond
 
-// warmUp makes the browser compile what the first view of a result needs. Browsers compile a function when it
-// is first called; all together take a fifth of a second, in which a new run would not answer. The browser
+// warmUp makes the browser compile the code of the first view of a result. Browsers compile a function when
+// it is first called; all together take a fifth of a second, in which a new run would not answer. The browser
 // handles events between the short steps.
 func warmUp() {
 	time.Sleep(warmUpAfter)

@@ -14,7 +14,7 @@ import (
 const ownsPrefix = "stackglass analysis "
 
 // tabs are this browser's: Web Locks show which tab runs which analysis, and are released when a tab ends,
-// however it does; a BroadcastChannel carries the rest.
+// for any reason; a BroadcastChannel carries the rest.
 type tabs struct {
 	locks   js.Value
 	channel js.Value

@@ -22,9 +22,9 @@ const (
 	shelfBatch = 8 << 20
 	// blockBytes is about the size of a block of an earlier run.
 	blockBytes = 2 << 20
-	// collectEvery is the number of bytes read and written between two garbage collections of
-	// Go. The browser keeps what a request has read while Go refers to the request, and Go's
-	// collector, which sees a few words of each, may not run for a gigabyte of them.
+	// collectEvery is the number of bytes read and written between two garbage collections of Go.
+	// The browser keeps the data of a request while Go refers to the request. Go's collector sees
+	// only a few words of each, and may not run for a gigabyte of them.
 	collectEvery = 64 << 20
 )
 
@@ -92,7 +92,7 @@ func shelfError(err error) error {
 	return &Error{Op: "keep what does not fit in memory", Err: full(err)}
 }
 
-// transact runs do in a transaction. The channel gets its end.
+// transact runs do in a transaction. The channel receives its end.
 func (s *Shelf) transact(mode idb.TransactionMode, do func(*idb.ObjectStore) error) chan error {
 	t, err := s.db.TransactionWithOptions(idb.TransactionOptions{Mode: mode, Durability: idb.DurabilityRelaxed}, blocksStore)
 	if err != nil {
@@ -229,8 +229,8 @@ func (s *Shelf) collect(bytes int) {
 	}
 }
 
-// discard frees the block that was read ahead in vain. Runs that are read in turn discard a block at every
-// read, which the browser would otherwise keep until Go's next garbage collection.
+// discard frees the block that was read ahead without use. Runs that are read in turn discard a block at
+// every read, which the browser would otherwise keep until Go's next garbage collection.
 func (s *Shelf) discard() {
 	ahead := s.ahead
 	if s.ahead = nil; ahead == nil {
@@ -309,8 +309,8 @@ func Shelves(store string) (keys []string) {
 // DeleteShelf deletes the spill store of an entry.
 func DeleteShelf(store, key string) error { return shelfError(deleteDatabase(store + shelfMark + key)) }
 
-// deleteDatabase deletes a database, and waits for that unless it is used elsewhere: then it is deleted
-// later.
+// deleteDatabase deletes a database and waits for the end, unless the database is in use: then it is
+// deleted later.
 func deleteDatabase(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
 	defer cancel()

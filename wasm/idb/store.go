@@ -92,8 +92,8 @@ func (s *Store) connect() error {
 
 // open opens a database of these object stores, which it creates if need be.
 func open(name string, stores ...string) (*idb.Database, error) {
-	// A database that opens late needs its object stores, too: without them it would be of this
-	// version, and of no use, for ever.
+	// A database that opens late needs its object stores, too: without them it would have this
+	// version, and be useless, for ever.
 	request, err := idb.Global().Open(context.Background(), name, 1, func(db *idb.Database, _, _ uint) error {
 		for _, store := range stores {
 			if _, err := db.CreateObjectStore(store, idb.ObjectStoreOptions{}); err != nil {
@@ -121,7 +121,7 @@ func open(name string, stores ...string) (*idb.Database, error) {
 	return db, nil
 }
 
-// closeLate closes a database that opens when nobody waits any more: it would block the next page.
+// closeLate closes a database that opens after nobody waits any more: it would block the next page.
 func closeLate(request *idb.OpenDBRequest) {
 	_ = request.Listen(context.Background(), func() {
 		if db, err := request.Result(); err == nil {
@@ -134,7 +134,7 @@ func closeLate(request *idb.OpenDBRequest) {
 func (s *Store) Close() error { return s.db.Close() }
 
 // begin starts a transaction. If the browser has closed the connection (its data was cleared, its disk was
-// gone), it is opened once more.
+// gone), it is opened again.
 func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,7 @@ func chunkRange(key string) js.Value {
 
 // generation is the data of an entry, or of the checkpoint before it.
 type generation struct {
-	number int // 0 for what is finished
+	number int // 0 for finished analyses
 	sum    profile.Sum
 }
 
@@ -347,7 +347,7 @@ func (s *Store) Get(key string) ([]byte, error) {
 
 // read returns the data, or profile.ErrDamaged.
 func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
-	const mostBytes = 1 << 32 // that a program can hold
+	const mostBytes = 1 << 32 // that fit in a program
 	if g.sum.Bytes > mostBytes || uint64(g.sum.Pieces) != (g.sum.Bytes+chunkBytes-1)/chunkBytes {
 		return nil, profile.ErrDamaged
 	}
@@ -459,8 +459,8 @@ func (s *Store) Delete(key string) error {
 	})
 }
 
-// Usage implements [profile.Store]. The browser estimates both for the whole site; often less than
-// the quota fits.
+// Usage implements [profile.Store]. The browser estimates both for the whole site. Often the real
+// limit is below the quota.
 func (s *Store) Usage() (used, quota uint64, err error) {
 	storage := js.Global().Get("navigator").Get("storage")
 	if !storage.Truthy() {

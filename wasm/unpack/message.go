@@ -12,8 +12,8 @@ const (
 	ahead         = 4         // parts of either kind that may be in transit
 )
 
-// mostWaiting is the number of messages that can wait on either side: the parts, an answer for each of the
-// other side's, and the first and the last message.
+// mostWaiting is the most messages that can wait on either side: the parts, an answer for each part of the
+// other side, and the first and the last message.
 const mostWaiting = 2*ahead + 2
 
 type kind uint8

@@ -14,7 +14,7 @@ type reader struct {
 	source io.Reader
 	part   []byte // compressed bytes to send
 	window int    // parts that may be sent now
-	told   error  // the end of source that the decompressor was told, or nil
+	told   error  // the end of source, as sent to the decompressor, or nil
 	ready  bool   // the decompressor runs
 	chunk  []byte // the decompressed part that is being read
 	rest   []byte // its unread bytes
@@ -106,7 +106,7 @@ func (e *versionError) Error() string {
 		strconv.Itoa(protocolVersion) + "): reload the page"
 }
 
-// goneError reports that there is no decompressor, or none any more.
+// goneError reports that there is no decompressor, or no longer.
 type goneError struct {
 	loaded bool   // it ran, and died
 	why    string // as far as known

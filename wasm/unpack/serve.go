@@ -122,7 +122,7 @@ func (s *server) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadByte returns one of them; decoders require it.
+// ReadByte reads a byte; decoders require it.
 func (s *server) ReadByte() (byte, error) {
 	if err := s.next(); err != nil {
 		return 0, err

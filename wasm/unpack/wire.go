@@ -15,8 +15,8 @@ import (
 )
 
 // wire is a [port] by postMessage. A message is an object with the fields of [message]; bytes is an
-// ArrayBuffer with length bytes. It is transferred, and returns as spare of a later message in the other
-// direction, so that no part needs new memory.
+// ArrayBuffer with length bytes. It is transferred, and comes back as the spare buffer of a later
+// message in the other direction, so that no part needs new memory.
 type wire struct {
 	remote   js.Value // a Worker, or the global scope in the decompressor
 	inbox    chan message
@@ -53,7 +53,8 @@ func (w *wire) on(event string, handle func(event js.Value)) {
 	w.remote.Call("addEventListener", event, run)
 }
 
-// receive puts the message of an event into the inbox, which has room for all that the protocol allows.
+// receive puts the message of an event into the inbox, which has room for all messages that the
+// protocol allows.
 func (w *wire) receive(event js.Value) {
 	object := event.Get("data")
 	if object.Type() != js.TypeObject {

@@ -13,29 +13,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options say which windows are looked at, and on which stacks.
+// Options select the sampled windows, and the stacks.
 type Options struct {
 	LineBytes uint32 // of a cache line, a power of two
-	Seed      uint64 // of the windows that are looked at
+	Seed      uint64 // of the sampled windows
 	Looked    Looked
-	// SharedBy threads, one after the other by their numbers, have a stack together: 1: each
-	// has its own; 0: all have one.
+	// SharedBy threads, consecutive by number, share a stack: 1: each has its own; 0: all share
+	// one.
 	SharedBy uint32
 }
 
-// Looked says how many windows of each block are looked at.
+// Looked is the number of sampled windows of each block.
 type Looked struct {
 	Rate  float64 // the fraction of them, above 0 and at most 1; 0: 1 %
-	Least int     // but no fewer than these, where there are as many: 2 to MostLeast; 0: 30
+	Least int     // but at least this many, if they exist: 2 to MostLeast; 0: 30
 }
 
-// MostLeast is the most windows of each block that may be asked for, whatever the share.
+// MostLeast is the highest minimum of sampled windows of each block.
 const MostLeast = 1 << 12
 
 // All looks at every window.
 var All = Looked{Rate: 1}
 
-// WithDefaults is what is looked at where nothing is said.
+// WithDefaults replaces zeros by the defaults.
 func (l Looked) WithDefaults() Looked {
 	if l.Rate == 0 {
 		l.Rate = 0.01
@@ -46,7 +46,7 @@ func (l Looked) WithDefaults() Looked {
 	return l
 }
 
-// Check tells what is wrong with the numbers. The error is a *trace.OptionError.
+// Check tests the numbers. The error is a *trace.OptionError.
 func (l Looked) Check() error {
 	l = l.WithDefaults()
 	if !(l.Rate > 0 && l.Rate <= 1) {
@@ -69,13 +69,13 @@ func (l Looked) below() uint64 {
 	return uint64(l.Rate * (1 << 64))
 }
 
-// Collector looks at windows of a trace that goes by, on threads numbered from 0. Ask the trace for
-// references and BlockEntry rows; without the latter, sites that do not ascend begin a window.
+// Collector samples windows of a trace while it is read, with threads numbered from 0. Select
+// references and BlockEntry rows; without the latter, a site that does not ascend begins a window.
 type Collector struct {
 	o       Options
 	shift   uint
 	program func() *trace.Program
-	below   uint64      // windows with lower numbers are looked at
+	below   uint64      // windows with lower numbers are sampled
 	stacks  []*gatherer // by number
 	threads []running   // by number
 	depth   int         // regions in regions
@@ -84,17 +84,17 @@ type Collector struct {
 // running is what a thread is doing.
 type running struct {
 	on    *gatherer
-	now   *window // nil: it is not looked at
+	now   *window // nil: not sampled
 	block uint32
 	site  uint32
 	entry bool // the window began by a BlockEntry
 	began bool
 }
 
-// LeastWindows are looked at of each block by default, or all if there are fewer.
+// LeastWindows is the default minimum of sampled windows of each block, or all if there are fewer.
 const LeastWindows = 30
 
-// windowNumber hashes an execution of a block. It alone decides which windows are looked at.
+// windowNumber hashes an execution of a block. Only the hash decides which windows are sampled.
 func windowNumber(seed uint64, block uint32, before uint64) uint64 {
 	return index.Hash(seed ^ index.Hash(uint64(block)<<32^index.Hash(before)))
 }
@@ -116,7 +116,7 @@ func New(o Options, program func() *trace.Program) (*Collector, error) {
 	return &Collector{o: o, shift: uint(bits.TrailingZeros32(o.LineBytes)), below: o.Looked.below(), program: program}, nil
 }
 
-// gatherer is a stack, and what was seen on it.
+// gatherer is a stack, with the counts of its windows.
 type gatherer struct {
 	seed      uint64
 	model     *stack.Exact
@@ -130,18 +130,18 @@ type gatherer struct {
 type sampled struct {
 	executions, parallel, references, accesses uint64
 
-	windows uint64    // of the numbers that are looked at in any case
-	groups  []*window // of them, once there are enough
-	lowest  []*window // of the lowest numbers, ascending, until then
+	windows uint64    // windows with numbers that are always sampled
+	groups  []*window // groups of them, once there are enough
+	lowest  []*window // windows with the lowest numbers, ascending, until then
 }
 
-// mostGroups is how many groups of windows tell how they vary.
+// mostGroups is the number of groups of windows whose spread is measured.
 const mostGroups = 64
 
 // mostLines is how many lines are gathered at a time.
 const mostLines = 4096
 
-// Kinds are the rows to ask a trace for. Where regions begin and end tells what is parallel.
+// Kinds are the kinds of rows to read. Begins and ends of regions show which blocks are parallel.
 const Kinds = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd
 
 // Consume takes the next rows.
@@ -272,7 +272,7 @@ func (c *Collector) window(s *sampled, number uint64) *window {
 	if s.windows < uint64(c.o.Looked.Least) {
 		return s.low(number, c.o.Looked.Least)
 	}
-	if s.lowest != nil { // as many as are needed are looked at in any case now
+	if s.lowest != nil { // the minimum is reached by windows that are always sampled
 		for _, w := range s.lowest {
 			if w.number < c.below || c.o.Looked.Rate == 1 {
 				s.groups = append(s.groups, w)
@@ -297,14 +297,14 @@ func (s *sampled) low(number uint64, least int) *window {
 		return nil
 	}
 	if len(s.lowest) == least {
-		s.lowest = s.lowest[:least-1] // what it still counts is nobody's
+		s.lowest = s.lowest[:least-1] // its further counts are discarded
 	}
 	w := &window{number: number}
 	s.lowest = slices.Insert(s.lowest, at, w)
 	return w
 }
 
-// flush finds the distances of what was gathered.
+// flush finds the distances of the gathered accesses.
 func (g *gatherer) flush() {
 	if len(g.lines) == 0 {
 		return
@@ -340,7 +340,7 @@ func (w *window) add(distance uint32) {
 	}
 }
 
-// fold puts all distances into counts.
+// fold adds all distances to the counts.
 func (w *window) fold() {
 	slices.Sort(w.raw)
 	var fresh []count

@@ -9,15 +9,15 @@ import (
 // Estimate is an estimate, from sampled windows, for the caches of all cores at one level.
 type Estimate struct {
 	Caches   []Rate
-	Mean     Rate    // in which caches weigh the same, those without accesses left out
-	Global   Rate    // in which accesses do
-	Accesses float64 // of lines, of all caches, looked at or not
-	Windows  uint64  // that were looked at
+	Mean     Rate    // each cache weighs the same; caches without accesses are left out
+	Global   Rate    // weighted by accesses
+	Accesses float64 // line accesses of all caches, sampled or not
+	Windows  uint64  // sampled
 	Of       uint64  // windows in all
-	Looked   uint64  // of Accesses, those in windows that were looked at
+	Looked   uint64  // accesses in sampled windows
 }
 
-// Interval95 is by how many standard errors the truth is off in 5 of 100 samples.
+// Interval95 is half the width of a 95 % confidence interval, in standard errors.
 const Interval95 = 1.959964
 
 // Bounds returns the 95 % confidence interval of a hit ratio.

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Stack is what was seen on a stack: of a core, or of all.
+// Stack contains the counts of a stack: of a core, or of all cores.
 type Stack struct {
 	LineBytes uint32
 	Blocks    []Conditional // by number
@@ -20,16 +20,16 @@ type Stack struct {
 
 // Conditional is the conditional reuse profile of a block, P(D|BB_i), of some windows.
 type Conditional struct {
-	Executions uint64 // those with references, looked at or not
-	Parallel   uint64 // of them, those in parallel regions
+	Executions uint64 // with references, sampled or not
+	Parallel   uint64 // in parallel regions
 	References uint64 // in them
 	Accesses   uint64 // of lines, by them
-	Windows    uint64 // that were looked at
+	Windows    uint64 // sampled
 
 	groups [][]count // of windows
 }
 
-// Profile is the profile of the windows that were looked at; nil: there are none.
+// Profile is the profile of the sampled windows; nil: there are none.
 func (c *Conditional) Profile() *memory.Profile {
 	if len(c.groups) == 0 {
 		return nil
@@ -81,8 +81,8 @@ func (c *Conditional) all() []count {
 	return lists[0]
 }
 
-// Counted are weights of blocks by the accesses that they made on the stack: with all
-// windows, the profile is that of the trace.
+// Counted returns weights of blocks by their accesses on the stack: with all windows, the profile
+// equals the trace's.
 func (s *Stack) Counted() []float64 {
 	list, all := make([]float64, len(s.Blocks)), 0.0
 	for i := range s.Blocks {
@@ -92,8 +92,8 @@ func (s *Stack) Counted() []float64 {
 	return divide(list, all)
 }
 
-// Profile is P(D) by eq. 4, of blocks that weigh so much. Its accesses are the sum of the
-// weights; blocks without windows have the profile of the others.
+// Profile is P(D) by eq. 4, for blocks with these weights. Its accesses are the sum of the weights;
+// blocks without windows have the profile of the others.
 func (s *Stack) Profile(weights []float64) *memory.Profile {
 	var list []memory.Block
 	for i, w := range weights {
@@ -109,15 +109,15 @@ func (s *Stack) Profile(weights []float64) *memory.Profile {
 // Rate is the estimated hit rate of a cache.
 type Rate struct {
 	HitRate float64 // of the blocks with windows
-	// Off is its standard error, for as many windows as there are beyond those that were
-	// looked at: 0 of all windows.
+	// Off is its standard error, with the finite-population correction: 0 if all windows are
+	// sampled.
 	Off     float64
 	Weight  float64 // of the blocks with windows; HitRate × Weight is eq. 7 as printed
 	Unknown float64 // weight of blocks without windows
 	Method  hierarchy.Method
 }
 
-// Rate estimates the hit rate of a cache by itself: exact for a fully associative one, by the stack
+// Rate estimates the hit rate of a single cache: exact for a fully associative one, by the stack
 // distance cache model (eq. 5 and 6) for others. The error is a *trace.OptionError.
 func (s *Stack) Rate(weights []float64, c hierarchy.Cache) (Rate, error) {
 	if err := c.Check(); err != nil {
@@ -152,8 +152,8 @@ func (s *Stack) Rate(weights []float64, c hierarchy.Cache) (Rate, error) {
 	return r, nil
 }
 
-// rate is that of one block: hits by accesses, both summed over windows, and the standard
-// error of such a ratio.
+// rate is the rate of one block: hits / accesses, both summed over windows, and the standard error
+// of such a ratio.
 func (b *Conditional) rate(c *hierarchy.Cache, chances map[uint32]float64) (rate, off float64) {
 	hits, accesses := make([]float64, len(b.groups)), make([]float64, len(b.groups))
 	var allHits, all float64
@@ -194,8 +194,7 @@ func chance(c *hierarchy.Cache, distance uint64) float64 {
 	return 0
 }
 
-// Mean is the mean over the caches of cores, all the same, as the paper has it; cores that
-// do nothing are left out.
+// Mean is the mean over the equal caches of cores, as in the paper; idle cores are left out.
 func Mean(cores []Rate) Rate {
 	var m Rate
 	n, variance := 0.0, 0.0

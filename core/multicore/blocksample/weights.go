@@ -10,7 +10,7 @@ import (
 // Block contains counts of a basic block in the sequential run.
 type Block struct {
 	Executions float64 // N_i
-	Parallel   float64 // of them, those in parallel regions: all or none, as the paper has it
+	Parallel   float64 // executions in parallel regions: all or none, as in the paper
 	Accesses   float64 // r_i, line accesses of an execution
 }
 
@@ -22,8 +22,8 @@ const (
 	Corrected Weighting = iota
 	// Printed is eq. 1 to 3 as they stand, over blocks with references.
 	Printed
-	// Counted is by the accesses that each block made on the stack: what eq. 1 to 3 stand
-	// for, where cores need not have equal shares.
+	// Counted weighs by the accesses that each block made on the stack, which eq. 1 to 3
+	// approximate if cores have equal shares.
 	Counted
 )
 
@@ -65,8 +65,8 @@ func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	return list
 }
 
-// BlocksOf are the blocks as all threads together executed them, which is more often than
-// the sequential run where each does the same again.
+// BlocksOf returns the blocks as all threads together executed them: more often than the sequential
+// run if threads repeat work.
 func BlocksOf(stacks []*Stack) []Block {
 	var list []Block
 	for _, s := range stacks {

@@ -42,7 +42,7 @@ type Input struct {
 	Results    []predict.Result // to a question of [Ask]
 }
 
-// Ask makes a question one whose results tell what is needed here.
+// Ask adds the options to a question whose results are needed here.
 func Ask(q predict.Question) predict.Question {
 	q.Windows, q.Profiles = []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}}, true
 	q.Stacks, q.Keep, q.Processor = false, 0, nil
@@ -66,13 +66,13 @@ type Level struct {
 	Scaled   float64 // with distances that are followed from run to run
 }
 
-// InputError tells what runs give no prediction.
+// InputError reports runs that allow no prediction.
 type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Predict finds what happens at other parameters, for each number of cores that all inputs
-// have results of. The error is a *[InputError] or a *trace.OptionError.
+// Predict predicts other parameters, for each number of cores for which all inputs have results.
+// The error is a *[InputError] or a *trace.OptionError.
 func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
 	if len(inputs) < 2 {
 		return nil, &InputError{"one run, which does not predict others", "two or more runs at different inputs"}
@@ -158,13 +158,13 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 			}
 		}
 		l.Kept, l.Scaled = 1, 1
-		if k > 0 { // lines may have other sizes there
+		if k > 0 { // lines may have other sizes at that level
 			l.Accesses = r.Levels[0].Accesses
 		}
 		if l.Accesses > 0 {
 			l.Kept, l.Scaled = 1-kept/l.Accesses, 1-scaled/l.Accesses
 		}
-		if k > 0 { // a level and those above it together hit at least as often
+		if k > 0 { // a level together with the levels above hits at least as often
 			l.Kept, l.Scaled = max(l.Kept, r.Levels[k-1].Kept), max(l.Scaled, r.Levels[k-1].Scaled)
 		}
 		r.Levels = append(r.Levels, l)

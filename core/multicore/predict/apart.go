@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// apart is a second reading of the trace, if executions of blocks are divided: private caches
-// then see each core's own order (Algorithm 1), and shared caches the common order (Algorithm
-// 2). Cores have no common time in the former, so that private caches are not coherent.
+// apart is a second pass over the trace, if executions of blocks are divided: private caches then
+// see each core's own order (Algorithm 1), and shared caches the common order (Algorithm 2).
+// Algorithm 1 has no common time of cores, so that private caches are not coherent.
 type apart struct {
 	threads Threads
 	batch   *trace.Batch
@@ -27,7 +27,7 @@ func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByItera
 // isApart reports whether a cache sees each core's own order.
 func (p *pass) isApart(c *hierarchy.Cache) bool { return p.divided() && sharers(c, p.cores) == 1 }
 
-// beginApart opens the second reading. io.EOF means that there is none.
+// beginApart opens the second pass. io.EOF means that there is none.
 func (p *pass) beginApart() error {
 	levels := p.q.Hierarchy.Levels
 	front, needed := 0, false
@@ -93,7 +93,8 @@ func (p *pass) stepApart() error {
 	return nil
 }
 
-// private replaces the results of private caches in the common order by those in their own order.
+// private replaces the results of private caches in the common order by the results in their own
+// order.
 func (a *apart) private(r *Result) {
 	for k := range a.levels {
 		l := &r.Levels[k]

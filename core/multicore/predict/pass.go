@@ -39,7 +39,7 @@ type pass struct {
 	crowded    bool   // there are more shared caches than stacks
 }
 
-// mostDomains bounds the groups of cores with a stack, besides that of all cores.
+// mostDomains bounds the groups of cores with a stack, in addition to the group of all cores.
 const mostDomains = profile.MaxDomains - 1
 
 func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err error) {
@@ -291,7 +291,7 @@ func (l *Level) setRates(all float64) {
 	l.Global, l.Local = rate(l.Misses, all), rate(l.Misses, l.Accesses)
 }
 
-// average computes the mean over caches, each shared by so many cores, that have accesses.
+// average computes the mean over caches that have accesses, each shared by this number of cores.
 func (l *Level) average(sharedBy int) {
 	busy := 0
 	l.Mean = 0

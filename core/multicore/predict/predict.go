@@ -60,7 +60,7 @@ type Question struct {
 }
 
 // Threads reads the references of synthesised threads, numbered from 0. It is closed if it is
-// an [io.Closer]. It, or what its method Unwrap returns, may have a method Report.
+// an [io.Closer]. It, or the result of its method Unwrap, may have a method Report.
 type Threads interface {
 	trace.Reader
 	trace.Describer
@@ -182,8 +182,8 @@ func New(q Question, open Source) (*Run, error) {
 	return r, nil
 }
 
-// Step continues the run a little, until io.EOF. Any other error ends the run, and is of the
-// trace or of the synthesised threads. Results so far remain.
+// Step continues the run a little, until io.EOF. Any other error ends the run; it is an error of
+// the trace or of the synthesised threads. Results so far remain.
 func (r *Run) Step() error {
 	switch {
 	case r.failed != nil:
@@ -318,11 +318,11 @@ type Level struct {
 	Cache  hierarchy.Cache
 	Method hierarchy.Method
 	Caches int // number of caches
-	// Sums over all caches. Coherence misses are of lines that another core's store
-	// invalidated; SDCM does not have them.
+	// Sums over all caches. Coherence misses are of lines that another core's store invalidated;
+	// SDCM has none.
 	Accesses, Hits, Misses, Coherence float64
-	// Global is 1 - Misses by all accesses to the first level, and Local is Hits by Accesses.
-	// Mean is the mean local rate of the caches with accesses; SDCM has it for one cache only.
+	// Global is 1 - Misses / accesses to the first level, and Local is Hits / Accesses. Mean is the
+	// mean local rate of the caches with accesses; SDCM has it for one cache only.
 	Global, Local, Mean float64
 	Averaged            bool                  // Mean is known
 	Low, High           float64               // 95 % confidence interval of Global

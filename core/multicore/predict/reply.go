@@ -88,7 +88,7 @@ func (q *Question) model(text string, seed uint64) error {
 	return nil
 }
 
-// ParseWindows parses the choice of windows, as in rate=0.05,least=100,weights=printed, each of
+// ParseWindows parses the options of windows, as in rate=0.05,least=100,weights=printed, each of
 // which is optional. The error is a *trace.OptionError.
 func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 	w = WindowSampling{Seed: seed, Weights: blocksample.Counted}

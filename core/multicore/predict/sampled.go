@@ -33,8 +33,8 @@ func (l *Level) rest(found *profile.Profile, all float64) {
 }
 
 // fullBounds returns the misses of all cores' fully associative caches of that size, with a
-// confidence interval of at least 95 %. Cores' estimates are of the same lines, so that their
-// errors may be correlated, and the widths of their intervals add up.
+// confidence interval of at least 95 %. The cores' estimates use the same lines, so that their
+// errors may be correlated, and the widths of their intervals are added.
 func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high float64, ok bool) {
 	lines := c.Lines()
 	add := func(h *profile.Histogram, cold uint64, bounds []profile.Bound) {

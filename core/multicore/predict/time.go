@@ -11,10 +11,10 @@ import (
 
 // Time is the runtime with several cores, in cycles of the processor.
 //
-// Only core 0 works outside of parallel regions. A region consists of phases between
-// barriers; a phase takes as long as the core with the most work, and at least as long as
-// memory needs for the lines that all cores fetch. The time of all cores, Cores × Cycles, is
-// that of one core, plus the losses
+// Only core 0 works outside of parallel regions. A region consists of phases between barriers; a
+// phase takes as long as the core with the most work, and at least as long as memory needs for the
+// lines that all cores fetch. The time of all cores, Cores × Cycles, is the time of one core, plus
+// the losses
 //
 //	Serial     of the other cores, while core 0 works alone (Amdahl)
 //	Imbalance  of cores that wait at the end of phases
@@ -50,7 +50,7 @@ const (
 	unlimited            = 0.05
 )
 
-// NotModelled lists what times do not model.
+// NotModelled lists the effects that times do not include.
 func NotModelled() []string {
 	return append(pipeline.NotModelled(), "forks, joins, barriers and locks themselves, and waiting for locks",
 		"clocks that depend on how many cores work", "lines that cores pass to each other, but as misses of their caches")
@@ -136,7 +136,8 @@ func grown(list []uint64, to int) []uint64 {
 	return append(list, make([]uint64, max(0, to-len(list)))...)
 }
 
-// take counts rows of one region, or of none. The first row may be its begin or end.
+// take counts rows of one region, or outside of regions. The first row may be the region's begin or
+// end.
 func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	for i, kind := range b.Kind {
 		core := uint32(0)
@@ -239,8 +240,8 @@ func (t *timed) end() {
 	}
 }
 
-// barrier records that a core leaves a barrier. All cores have reached it, so that the first one
-// that leaves ends the phase.
+// barrier records that a core leaves a barrier. All cores have reached it, so the first one to
+// leave ends the phase.
 func (t *timed) barrier(core uint32) {
 	if t.now == nil {
 		return

@@ -152,7 +152,7 @@ func (p *pass) answer(r *Result) error {
 			low, high := e.Global.Bounds()
 			l.Low, l.High, l.Bounded = min(low, l.Global), max(high, l.Global), true
 			l.Off = blocksample.Interval95 * e.Global.Off
-			switch { // a lower level has means of the misses above only
+			switch { // a lower level has only means of the misses above
 			case k == 0:
 				l.Mean, l.MeanOff, l.Averaged = e.Mean.HitRate, blocksample.Interval95*e.Mean.Off, true
 			case l.Caches == 1:

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// form is what rows of one form share: kind, site, and the number of marks before each.
+// form is the common part of rows of one form: kind, site, and the number of marks before each.
 type form struct {
 	kind  trace.Kind
 	site  uint32
@@ -46,7 +46,7 @@ func (f *forms) of(x form, values first) uint32 {
 
 // state predicts a form's next row.
 type state struct {
-	last, stride, link uint64 // address of the last row; differences to it and to the reference before
+	last, stride, link uint64 // address of the last row; differences to it and to the previous reference
 	page               uint32 // of the state; in another page it is reset
 	next, other        uint32 // forms that followed last time, and the time before
 	site, bytes, marks uint32

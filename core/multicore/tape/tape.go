@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options say where a tape keeps its rows.
+// Options define where a tape keeps its rows.
 type Options struct {
 	// MemoryBytes bounds the compressed pages in memory; 0: 256 MiB.
 	MemoryBytes int
@@ -29,7 +29,7 @@ const (
 )
 
 // Tape is a list of rows with marks between them. It is written, sealed, and then read at any
-// place, and can be reset and written again.
+// position, and can be reset and written again.
 type Tape struct {
 	options Options
 	e       encoder
@@ -249,7 +249,7 @@ func (t *Tape) PageOfMark(mark uint64) (*Page, error) {
 	return t.Page(uint64(n) * PageRows)
 }
 
-// slot returns an unused page, about the one that was unused for the longest time.
+// slot returns an unused page, roughly the least recently used one.
 func (t *Tape) slot() *Page {
 	const spare = 8
 	for looked := 0; len(t.slots) >= 2*t.options.Readers+spare && looked < 2*len(t.slots); looked++ {

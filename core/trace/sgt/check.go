@@ -157,7 +157,7 @@ func (k *checker) withValues(most uint64) (references, left uint64, err error) {
 	return references, 0, nil
 }
 
-// end checks what is behind the chunks.
+// end checks the part after the chunks.
 func (k *checker) end(err error) {
 	r, v := k.r, &k.verdict
 	v.finish(r, k.in, k.threads)
@@ -302,9 +302,9 @@ func (s *Survey) add(c *chunk, threads map[uint32]*ThreadSurvey) {
 // errNeedsValues reports that a step's number of rows depends on its values.
 var errNeedsValues = errors.New("the number of rows depends on the values")
 
-// count decodes up to most steps and returns the number of their rows, without computing
-// values: only their lengths are read. It returns the steps that remain of most. A decoder
-// that counts cannot make rows before [decoder.begin].
+// count decodes up to most steps and returns the number of their rows, without computing values:
+// only their lengths are read. It returns the steps that remain of most. A counting decoder cannot
+// make rows before [decoder.begin].
 func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	for most > 0 && err == nil {
 		var steps, of uint64
@@ -390,8 +390,8 @@ func (d *decoder) countStep(b *decodedBlock, misses uint64) (rows uint64, err er
 	return uint64(b.count), nil
 }
 
-// countRun returns the number of rows of n expected steps. These change no block, so that
-// once the first of their blocks is expected again, everything repeats.
+// countRun returns the number of rows of n expected steps. Expected steps change no block, so
+// everything repeats once the first of their blocks is expected again.
 func (d *decoder) countRun(n uint64) (rows uint64, err error) {
 	blocks := d.blocks.all
 	first := blocks[d.before].next()

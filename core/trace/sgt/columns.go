@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// columns are the columns of a batch that is being filled, of equal length; absent ones are nil.
+// columns are the columns of a batch that is being filled, of equal length; absent columns are nil.
 type columns struct {
 	addr  []trace.Addr
 	bytes []uint32
@@ -48,7 +48,7 @@ func copyOn[T any](column []T, pattern, row, end int) {
 	}
 }
 
-// rows writes the rows of the step in vals, as many as fit; the others wait in pending.
+// rows writes the rows of the step in vals, as many as fit; the rest waits in pending.
 func (d *decoder) rows(c *columns, row int, p *plan) int {
 	if p.form == varying || row+len(p.rows) > len(c.addr) {
 		d.pending = pending{rows: p.rows}
@@ -107,8 +107,8 @@ func (d *decoder) differences() {
 	}
 }
 
-// shortDifferences decodes from the i-th value that misses on, up to one whose difference has more than
-// eight bytes, or is missing. It returns the index of that one.
+// shortDifferences decodes from the i-th value that misses on, up to the first whose difference has
+// more than eight bytes, or is missing. It returns the index of that value.
 func (d *decoder) shortDifferences(i int) int {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -136,8 +136,8 @@ func (d *decoder) shortDifferences(i int) int {
 }
 
 // inTurn writes the rows of values in the queue, row by row, the fastest way natively. Misses are
-// unpredictable in irregular code, and a mispredicted branch costs as much as several values, so it is the
-// only branch that depends on the trace.
+// unpredictable in irregular code, and a mispredicted branch costs as much as several values, so that is
+// the only branch that depends on the trace.
 //
 // It is one function, with [difference] inlined by hand, so that its state stays in registers: calls cost a
 // quarter of the time.

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// slack is how far a decoder may read behind the parts of a chunk before it checks: a [window], and a
-// number of nine bytes.
+// slack is the number of bytes that a decoder may read beyond the parts of a chunk before it checks:
+// a [window], and a number of nine bytes.
 const slack = window + 16
 
 // window is the size of content in loops whose indices a mask keeps in bounds. It fits all values of a full
@@ -46,7 +46,7 @@ type decoder struct {
 	before         uint32   // slot of the last step's block; queued values are of steps up to it
 	previous       uint64
 	run            uint64 // remaining expected steps of the last long token
-	waiting        bool   // the step behind them is still to come
+	waiting        bool   // the step after them is still to come
 	last           behind // that step
 	steps          uint64 // remaining in the chunk
 	ticketNow      uint64
@@ -58,7 +58,7 @@ type decoder struct {
 	split   bool  // use inSteps instead of inTurn
 }
 
-// behind is the step behind a run.
+// behind is the step after a run.
 type behind struct {
 	misses  uint64 // a bit for each value
 	follows uint64 // kind of its block
@@ -67,13 +67,13 @@ type behind struct {
 
 // decodedBlock is a block that occurs in the chunk.
 type decodedBlock struct {
-	links  uint64 // slots: low, of the block that followed last; high, of the one before that
+	links  uint64 // slots: low, of the block that followed last; high, of the one that followed before
 	below  uint64 // limit of the misses of its steps for linkNarrow; 0: not for linkNarrow
 	first  uint32 // its cells: one for each value or, for a straight block, for each row
 	number uint32
 	count  uint32 // rows of a step, unless the form is varying
 	width  uint8  // its values
-	lead   uint8  // straight block: rows before those of values
+	lead   uint8  // straight block: rows before rows with values
 	rows   uint8  // straight block: all rows of a step
 	form   form
 }
@@ -85,7 +85,7 @@ func (b *decodedBlock) next() uint32 { return uint32(b.links) }
 func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
 // cell is the state of a value and, in straight blocks, the row of which it is the address. A row without a
-// value has a cell that repeats the value before, which affects no other value.
+// value has a cell that repeats the previous value, which affects no other value.
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // 0 for a row without a value
@@ -242,7 +242,7 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
 // fill writes the rows of the next steps, at most most, into c from a row on, until it is full. It returns
-// the row behind the last one and the remaining steps of most. Rows of the other steps remain while the
+// the row after the last one and the remaining steps of most. Rows of the other steps remain while the
 // queue contains values.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
@@ -303,7 +303,7 @@ func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 	return row, most, nil
 }
 
-// token reads the next token: a run of expected steps and a step behind them.
+// token reads the next token: a run of expected steps and the step after them.
 func (d *decoder) token() (err error) {
 	if d.control >= d.controlEnd {
 		return errControl
@@ -335,8 +335,8 @@ const mostInLoop = 64
 
 // loop writes the rows of up to n expected steps, if they repeat a loop of straight blocks. In a run of
 // expected steps only values change. So from the second round on, every value grows by the same amount each
-// time: its stride or, if it is predicted by link, the growth of the value before it. Two rounds are made
-// step by step, the others value by value.
+// time: its stride or, if it is predicted by link, the growth of the value before it. Two rounds are
+// decoded step by step, the others value by value.
 func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	steps, width := d.findLoop()
 	if steps == 0 || width == 0 || n < 4*steps || len(c.addr)-row < 4*width {
@@ -349,8 +349,8 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	return d.repeat(c, row, width, int(rounds-2)), rounds * steps
 }
 
-// findLoop puts the slots of the blocks that are expected next into d.ring, up to the first repetition, and
-// returns the numbers of these steps and of their rows; 0 steps if there is no such loop.
+// findLoop puts the slots of the next expected blocks into d.ring, up to the first repetition, and returns
+// the number of these steps and of their rows; 0 steps if there is no such loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
 	first := d.blocks.all[d.before].next()
 	d.ring = d.ring[:0]
@@ -378,7 +378,7 @@ func (d *decoder) round(c *columns, row int) int {
 	return row
 }
 
-// repeat writes the rows of more rounds; width is the number of rows of one.
+// repeat writes the rows of more rounds; width is the number of rows in a round.
 func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	grows := d.lastGrows()
 	end := row + rounds*width

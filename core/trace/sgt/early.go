@@ -21,7 +21,7 @@ type early struct {
 	plans   []plan
 	rows    int           // decoded
 	at      int           // returned rows
-	tickets []earlyTicket // the first one is there once it is done
+	tickets []earlyTicket // the first ticket is there when it is done
 	ticket  int           // index of the current ticket
 	ended   bool          // the chunk has no more rows
 	err     error         // the reason, nil at its end
@@ -130,7 +130,7 @@ func (e *early) fill() error {
 	return nil
 }
 
-// give copies rows of the current ticket to c, from a row on. It returns the row behind the last one.
+// give copies rows of the current ticket to c, from a row on. It returns the row after the last one.
 func (e *early) give(c *columns, row int) int {
 	end := e.rows
 	if e.ticket+1 < len(e.tickets) {

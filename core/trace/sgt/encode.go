@@ -4,7 +4,7 @@ package sgt
 // each gets the next slot, and clearing the state costs only as much as was used.
 type slots struct {
 	of    []slotAt // by block number
-	chunk uint32   // number of the chunk; slots of others are void
+	chunk uint32   // number of the chunk; slots of other chunks are void
 }
 
 type slotAt struct{ chunk, slot uint32 }
@@ -45,7 +45,7 @@ type encoder struct {
 
 type encodedBlock struct {
 	number      uint32
-	next, other uint32 // slots of the block that followed last, and of the one before that
+	next, other uint32 // slots of the block that followed last, and of the one that followed before
 	first       uint32 // its first value
 }
 
@@ -117,7 +117,8 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	return references
 }
 
-// The block of a token's step: the one that followed last, the one before that, or another one.
+// The block of a token's step: the one that followed last, the one that followed before, or another
+// one.
 const (
 	followsNext = iota
 	followsOther

@@ -19,7 +19,7 @@ const (
 	tagChunk    = "CHNK"
 	tagDone     = "DONE"
 	tagIndex    = "INDX"
-	tagFolded   = "SGL."     // of folded traces, see core/loops/sgl
+	tagFolded   = "SGL."     // of loop-compressed traces, see core/loops/sgl
 	tagTree     = "TREE"     // the same
 	magicFrame  = 0x184d2a53 // of ours among LZ4's skippable frames
 	frameHead   = 8          // magic and length
@@ -57,7 +57,7 @@ func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 // frame is one skippable frame with a right checksum.
 type frame struct {
 	at   uint64 // its offset
-	tag  string // one of the tags, or "" for one that is not known
+	tag  string // one of the tags, or "" for an unknown one
 	body []byte // valid until the next frame
 }
 

@@ -66,7 +66,7 @@ func (f *Frames) Header() (h trace.Header) {
 // Ending describes how the run ended, once everything is read.
 func (f *Frames) Ending() Ending { return f.told.ending }
 
-// Tables writes what headers contain as frames, each thing once.
+// Tables writes the contents of headers as frames, without repetition.
 type Tables struct {
 	modules, functions, blocks, sites, objects, tags, facts int // that are written
 
@@ -86,8 +86,8 @@ func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	return dst
 }
 
-// each calls put with the body of each frame for what is new in a header, with modules if the sites
-// are in order.
+// each calls put with the body of each frame for the new parts of a header, with modules if the
+// sites are in order.
 func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
 	var err error
 	add := func(tag string, body []byte) {
@@ -183,8 +183,8 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 	return part
 }
 
-// end returns where the functions and blocks of the next module end, if it is not the last: behind
-// all, if its blocks refer to those of the module behind it.
+// end returns the ends of the functions and blocks of the next module, unless it is the last; if
+// its blocks refer to blocks of a later module, the ends of all.
 func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	functions = t.functions
 	for functions < len(p.Functions) && p.Functions[functions].Module <= uint32(t.modules) {

@@ -13,17 +13,17 @@ import (
 // If rows have the address of their instruction, a site is one (kind, bytes, instruction). Otherwise
 // history distinguishes instructions: rows are of one group if kind, bytes, and the kinds and bytes
 // of the historyRows rows before them are equal. A group has up to mostStreams sites, and a row gets
-// the one that predicts its address, which separates equal references of a loop. Both together make
+// the site that predicts its address, which separates equal references of a loop. Both together make
 // a trace of lackey's a third smaller than either alone, with half as many tokens to decode.
 type Importer struct {
 	w *Writer
 	namer
-	fresh   trace.Program // what no table contains yet, as one module
+	fresh   trace.Program // tables that are not written yet, as one module
 	running execution     // of a block of the trace
 	known   knownBlocks
 	ticket  uint64       // of the last row
 	values  [2]uint64    // of the last row
-	told    trace.Header // as the facts in the file say
+	told    trace.Header // as in the facts of the file
 }
 
 // NewImporter begins a container for a converted trace.
@@ -131,10 +131,11 @@ func (m *Importer) Close(e End) error {
 	return m.w.Close(e)
 }
 
-// execution is the current execution of a block of the trace. In traces such as PPT's the references of a
-// block differ from execution to execution; in a container a block always makes the same rows. So a block
-// becomes several, one for each list of sites of an execution. References behind MaxValues values, or
-// behind those of another block, become a synthetic one: the block was not entered again.
+// execution is the current execution of a block of the trace. In traces such as PPT's, the references of
+// a block differ between executions; in a container, a block always makes the same rows. So a block
+// becomes several, one for each list of sites of an execution. References after MaxValues values, or
+// after the references of another block, become a synthetic block, because the block was not entered
+// again.
 type execution struct {
 	begun  bool
 	entry  bool   // it began with the entry of the block
@@ -264,7 +265,7 @@ const (
 type siteGroup struct {
 	kind    trace.Kind
 	flags   trace.SiteFlags
-	bytes   uint32 // 0 without NoSize: each record says
+	bytes   uint32 // 0 without NoSize: each record has its own
 	pc      trace.Addr
 	history uint64 // of the rows before, a byte each
 }
@@ -305,7 +306,7 @@ type family struct {
 	count  int
 }
 
-// families is a hash table of families, looked at for every few rows: a map is several times slower.
+// families is a hash table of families, searched for every few rows: a map is several times slower.
 type families struct {
 	all  []family
 	slot []uint32 // 1 + the number of a family, by linear probing; 0: none
@@ -363,7 +364,7 @@ type importThread struct {
 type importStream struct {
 	encodedValue
 	next uint32 // 1 + the block that followed
-	used uint64 // the number of the last row that was of it
+	used uint64 // the number of its last row
 }
 
 // runs reports whether the last row was of a thread.

@@ -9,7 +9,7 @@ import (
 // plan describes the rows of a step of a block, of the selected kinds.
 type plan struct {
 	form   form
-	lead   uint8   // straight plan: rows before those of values
+	lead   uint8   // straight plan: rows before rows with values
 	scales []uint8 // of the block's values
 	rows   []planRow
 }
@@ -18,12 +18,12 @@ type plan struct {
 type form uint8
 
 const (
-	straight form = iota // every value is the address of one row, in order; other rows before and behind have none
+	straight form = iota // every value is the address of one row, in order; rows before and after have none
 	fixed                // always the same number of rows
 	varying              // ranges of 2^32 bytes or more make several rows, ends of continuing loops none
 )
 
-// planRow is one row of a plan. Numbers of values are those of the step; constantValue is always 0.
+// planRow is one row of a plan. Values are numbered as in the step; constantValue is always 0.
 type planRow struct {
 	kind  trace.Kind
 	how   rowForm
@@ -34,7 +34,7 @@ type planRow struct {
 	more  uint64 // added to Arg
 }
 
-// rowForm says what else values mean for a row.
+// rowForm is the further meaning of values for a row.
 type rowForm uint8
 
 const (
@@ -144,7 +144,7 @@ func (r *planRow) isConstant() bool {
 	return r.how == onlyRow && r.addr == constantValue && r.arg == constantValue && r.more == 0
 }
 
-// formOf returns the form of a plan, and the number of rows before those of values.
+// formOf returns the form of a plan, and the number of rows before rows with values.
 func formOf(p *plan) (lead uint8, f form) {
 	first := slices.IndexFunc(p.rows, func(r planRow) bool { return !r.isConstant() })
 	if first < 0 {

@@ -75,7 +75,7 @@ var tokenBytes = func() (n [256]uint8) {
 	return n
 }()
 
-// shortToken is a token of one byte: its run, and the operation of the step behind it.
+// shortToken is a token of one byte: its run, and the operation of the step after it.
 type shortToken struct {
 	op  uint16
 	run uint8 // more than shortRun: the token has more bytes
@@ -95,7 +95,7 @@ var shortTokens = func() (t [256]shortToken) {
 	return t
 }()
 
-// expand fills the queue, which has no steps, with those of the next tokens, up to a long one. The lengths
+// expand fills the empty queue with the steps of the next tokens, up to a long one. The lengths
 // of runs of expected steps are unpredictable, and a loop over each would cost a mispredicted branch. So
 // all steps are expected ones at first, and tokens skip their runs.
 func (d *decoder) expand() {

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options say how to read; the zero value reads as much as there is.
+// Options are options on reading; the zero value reads everything that can be read.
 type Options struct {
 	// Strict stops at the first chunk that cannot be read. Otherwise it is left out, and the error
 	// replaces io.EOF.
@@ -54,7 +54,7 @@ type Lost struct {
 	Chunks     uint64
 	References uint64 // in them, as far as known
 	Frames     uint64 // other frames than chunks
-	First      error  // of the first of them; nil: nothing is lost
+	First      error  // of the first lost one; nil: nothing is lost
 	Offset     uint64 // of its frame
 }
 
@@ -63,8 +63,8 @@ type lane struct {
 	thread uint32
 	ticket uint64 // of the next step
 	queue  []*chunk
-	d      *decoder // of the first of them; nil: not begun
-	early  *early   // rows before those of d; nil: none
+	d      *decoder // of the first ticket; nil: not begun
+	early  *early   // rows before the decoder's; nil: none
 	rows   uint64   // of the first chunk that were returned
 }
 
@@ -80,7 +80,7 @@ func newReader(name string, o Options, s source, t *told) *Reader {
 		lanes:   map[uint32]*lane{},
 		reused:  reused{split: runtime.GOARCH == "wasm"},
 	}
-	if !o.Strict { // which does not read behind damage
+	if !o.Strict { // which reads nothing after damage
 		r.early = earlyHere()
 	}
 	return r
@@ -92,8 +92,7 @@ func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 // Expect sets [trace.Program.ThreadCount] from the outline of the whole trace, before the first Next.
 func (r *Reader) Expect(o trace.Outline) { r.program.ThreadCount = o.Threads }
 
-// Header describes the trace as the file does before the returned rows. It does not depend on how far the
-// reader has read ahead.
+// Header describes the trace by the frames before the returned rows. It does not depend on read-ahead.
 func (r *Reader) Header() trace.Header {
 	t, hasPC := r.told, r.hasPC
 	if r.now != nil {
@@ -232,7 +231,7 @@ func (r *Reader) enqueue(c *chunk) {
 	}
 }
 
-// run writes the rows of a lane until it is another one's turn or c is full.
+// run writes the rows of a lane until it is another lane's turn or c is full.
 func (r *Reader) run(l *lane, c *columns, row int) int {
 	limit := r.limit()
 	for row < len(c.addr) {
@@ -414,7 +413,8 @@ func several(n uint64, noun string) string {
 	return decimal(n) + " " + noun + "s"
 }
 
-// Recognise reports whether head, the beginning of a file, is a container, and else the reason.
+// Recognise reports whether head, the beginning of a file, is a container, and otherwise the
+// reason.
 func Recognise(head []byte) (reason string, ok bool) {
 	if BeginsWith(head, tagFile) {
 		return "", true
@@ -435,8 +435,8 @@ func (p place) before(other place) bool {
 
 func (l *lane) place() place { return place{l.ticket, l.thread} }
 
-// limit returns how far the first lane may go: to the place of the second, or to the floor if more chunks
-// may come.
+// limit returns the position up to which the first lane may run: the place of the second, or the floor if
+// more chunks may come.
 func (r *Reader) limit() place {
 	limit := place{^uint64(0), ^uint32(0)}
 	for _, l := range r.turn[min(1, len(r.turn)):min(3, len(r.turn))] {

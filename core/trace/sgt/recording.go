@@ -78,9 +78,9 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 }
 
 // Renumberer changes the numbers of blocks in the chunks of a recording. Only the control part of a chunk
-// names blocks, and only a block that differs from the two that followed last, by its distance from the
-// expected one (FORMAT.md, "Chunks"). So values and tickets stay, and those two blocks are all the
-// coder's state that is needed. Block 0 keeps its number, because chunks begin as if it had run.
+// names blocks, by their distance from the expected one, and only blocks other than the two that followed
+// last (FORMAT.md, "Chunks"). So values and tickets are unchanged, and only those two blocks of the
+// coder's state are needed. Block 0 keeps its number, because chunks begin as if it had run.
 type Renumberer struct {
 	number  []uint32 // new numbers by the old ones
 	follow  []follow // by old number
@@ -126,8 +126,8 @@ func (r *Renumberer) Chunk(file io.ReaderAt, c *RecordedChunk) ([]byte, error) {
 	return r.frame.Bytes(), nil
 }
 
-// translate sets r.made to the new control part of that many steps. The old one ends at end, with
-// slack behind it.
+// translate sets r.made to the new control part of that number of steps. The old one ends at end,
+// with slack after it.
 func (r *Renumberer) translate(old []byte, end int, steps uint64) error {
 	for _, b := range r.changed {
 		r.follow[b] = follow{b, b}

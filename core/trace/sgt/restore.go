@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Restorer writes a container of all rows that came from one, with all events and the tables of the
-// program, as a loop-compressed trace has them. The rows of an execution of a block become a step again.
+// Restorer writes a container from all rows of an earlier container, with all events and the tables of
+// the program, as in a loop-compressed trace. The rows of an execution of a block become a step again.
 // Rows of a trace without a program, or whose tables cannot be written, are imported: see [Importer].
 type Restorer struct {
 	out    io.Writer
@@ -26,10 +26,10 @@ type restored struct {
 	open   bool
 	block  uint32
 	thread uint32
-	next   uint32 // site that comes
+	next   uint32 // next expected site
 	end    uint32
 	values []uint64
-	more   trace.Addr // where the row before continues if it is one part of a large reference, else 0
+	more   trace.Addr // address at which the previous row continues if it is one part of a large reference, else 0
 }
 
 // RestoreError reports rows that do not form whole blocks.
@@ -73,7 +73,7 @@ func (r *Restorer) begin(h trace.Header) {
 	r.w = NewWriter(r.out, 64, r.facts)
 }
 
-// tell writes what is new in the tables.
+// tell writes the new parts of the tables.
 func (r *Restorer) tell(h trace.Header) error {
 	if t := &r.tables; len(h.Capture) > t.facts {
 		r.w.Facts(h.Capture[t.facts:])

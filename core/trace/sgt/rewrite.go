@@ -11,7 +11,7 @@ import (
 
 // Part selects steps of a container.
 type Part struct {
-	Kinds       trace.Kinds // of references; events always stay
+	Kinds       trace.Kinds // of references; events are always kept
 	Threads     []uint32    // ascending; nil: all
 	Skip, Limit uint64      // references of these kinds and threads; no limit: 0
 }
@@ -41,7 +41,7 @@ func (p *Part) String() string {
 }
 
 // Rewriter writes a part of a container into another one, in the order of tickets, so that readers need not
-// sort threads. Blocks, steps and tickets stay. Blocks lose sites of kinds that are left out. The
+// sort threads. Blocks, steps and tickets are kept. Blocks lose sites of omitted kinds. The
 // references of a step that Skip or Limit cuts become steps of synthetic blocks.
 type Rewriter struct {
 	r    *Reader
@@ -58,7 +58,7 @@ type Rewriter struct {
 // rewrittenBlock describes a block in the new file.
 type rewrittenBlock struct {
 	number uint32  // in the new file
-	keep   []uint8 // values that stay; nil: all
+	keep   []uint8 // values to keep; nil: all
 }
 
 // NewRewriter begins a container with a part of the container of r, from which nothing was read.
@@ -222,7 +222,7 @@ func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
 	return nil
 }
 
-// Close ends the new container; how says how the run ended if the old one does not.
+// Close ends the new container; how is the end of the run if the old container has none.
 func (x *Rewriter) Close(how string) error {
 	e := x.r.ending.End
 	if !x.r.ending.Known {

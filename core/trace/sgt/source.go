@@ -74,7 +74,7 @@ func (s *Source) before(end uint64) []uint64 {
 	return s.tables[:n]
 }
 
-// tell returns what the tables before an offset say; t has read the first of them.
+// tell returns the contents of the tables before an offset; t has read the first of them.
 func (s *Source) tell(t *told, end uint64) (*told, error) {
 	t = t.clone()
 	for _, at := range s.before(end)[len(t.tables):] {
@@ -95,8 +95,8 @@ func (s *Source) tell(t *told, end uint64) (*told, error) {
 // mostReferences is more than any file contains, so that sums do not overflow.
 const mostReferences = 1 << 60
 
-// Chunks lists the chunks, none if more than one thread has some: the order of their references
-// does not follow from that of the chunks.
+// Chunks lists the chunks; none if more than one thread has some, because the order of chunks then
+// does not determine the order of references.
 func (s *Source) Chunks() (list []trace.Chunk) {
 	references := uint64(0)
 	for i := range s.chunks {
@@ -117,8 +117,8 @@ func (s *Source) Kinds() (all trace.Kinds) {
 	return all
 }
 
-// Open implements [trace.Source]. The reader knows as much of the program as one that has read the
-// file up to the chunk.
+// Open implements [trace.Source]. The reader has the same tables of the program as a reader that
+// has read the file up to the chunk.
 func (s *Source) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 	i := sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i].at >= chunk })
 	in := &indexed{of: s, chunks: s.chunks[i:]}
@@ -186,7 +186,7 @@ func notEOF(err error) error {
 // apart is the position of a reader in chunks of one thread: see [trace.Mover].
 type apart struct {
 	is   bool
-	here trace.Position // behind the rows that were returned
+	here trace.Position // after the returned rows
 	stop trace.Position // of [Reader.Until]
 }
 

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// chunkEntry is what the index says of a chunk.
+// chunkEntry is a chunk's entry in the index.
 type chunkEntry struct {
 	at                      uint64 // offset of the CHNK frame
 	thread                  uint32
@@ -22,7 +22,7 @@ type chunk struct {
 
 	packed []byte // the LZ4 frame
 	early  *early // nil: it is not being decoded early
-	known  *known // what the file says before it
+	known  *known // the tables before it
 }
 
 // Limits of a chunk.
@@ -96,8 +96,8 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 	}
 }
 
-// chunk reads the content behind the frame of a chunk; wrong is the error of the frame itself.
-// A wrong chunk is skipped: it is nil.
+// chunk reads the content after the frame of a chunk; wrong is the error of the frame itself. A
+// wrong chunk is skipped: it is nil.
 func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 	c := r.reused.chunk()
 	packed := c.packed

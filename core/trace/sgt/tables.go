@@ -24,8 +24,8 @@ const (
 const largestTables = 1 << 26
 
 // AppendModule appends the body of a MODL frame with the tables of p, a program of one module. Its
-// numbers are those that [ParseModule] returns for the first module of a program. Objects'
-// addresses, which are unknown until the program runs, are not in it.
+// numbers are as [ParseModule] returns them for the first module of a program. It does not contain
+// objects' addresses, which are unknown until the program runs.
 func AppendModule(dst []byte, p *trace.Program) []byte {
 	return AppendPacked(dst, appendTables(nil, p))
 }
@@ -46,8 +46,8 @@ func AppendPacked(dst, content []byte) []byte {
 	return append(append(dst, packedPlain), content...)
 }
 
-// packLZ4 replaces what is in to by one LZ4 frame of content. A writer into memory has no errors,
-// and the option is valid.
+// packLZ4 replaces the contents of to by one LZ4 frame of content. A writer into memory has no
+// errors, and the option is valid.
 func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 	to.Reset()
 	w.Reset(to)
@@ -56,8 +56,8 @@ func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 	_ = w.Close()
 }
 
-// Unpack returns the content that [AppendPacked] was given, at most 2^26 bytes. If it is not
-// compressed, it is a part of body.
+// Unpack returns the content passed to [AppendPacked], at most 2^26 bytes. If it is not compressed,
+// it is a part of body.
 func Unpack(body []byte) ([]byte, error) {
 	c := cursor{bytes: body}
 	if packing := c.below(packedLZ4+1, "packing"); c.wrong != nil {
@@ -83,7 +83,7 @@ func Unpack(body []byte) ([]byte, error) {
 }
 
 // tableForm writes one module's tables, or reads them: one description serves both ways. Numbers
-// that are read are those of the program that the module will be appended to.
+// that are read are numbers of the program to which the module will be appended.
 type tableForm struct {
 	*trace.Program                         // with the sites of its blocks in order
 	texts                         []string // in the order of their first use
@@ -92,7 +92,7 @@ type tableForm struct {
 	cursor // while reading
 	reads  bool
 
-	out    []byte            // while writing: the tables behind the texts
+	out    []byte            // while writing: the tables after the texts
 	number map[string]uint64 // of texts
 }
 

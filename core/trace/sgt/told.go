@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// told is what the frames of a file say besides steps.
+// told contains all frames of a file except steps.
 type told struct {
 	begun       bool // the first frame was there
 	version     uint64
@@ -22,8 +22,8 @@ type told struct {
 	indexed     bool // the index was there: the file is whole
 	indexAt     uint64
 	indexBody   []byte
-	tables      []uint64 // offsets of all frames but those of chunks and the index
-	shared      bool     // somebody uses the current slices of objects and threads
+	tables      []uint64 // offsets of all frames except chunks and the index
+	shared      bool     // the current slices of objects and threads are in use
 
 	noThreads, noSizes bool // by the facts
 }
@@ -144,7 +144,7 @@ func (t *told) takeFile(r *cursor) error {
 	t.pointerBits = r.uv()
 	t.learn(r.facts())
 	if version > Version && r.wrong == nil {
-		return nil // a later version may say more
+		return nil // a later version may have more
 	}
 	return r.end()
 }
@@ -213,7 +213,7 @@ func (t *told) learn(facts []trace.Fact) {
 	t.facts = append(t.facts, facts...)
 }
 
-// known is what the file says before a chunk: rows of the chunk may refer to nothing else, and the
+// known contains the tables before a chunk: rows of the chunk may refer to nothing else, and the
 // header shown with them has nothing else.
 type known struct {
 	told

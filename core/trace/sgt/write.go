@@ -40,7 +40,7 @@ type Writer struct {
 	full        chunkSize // of all open chunks together
 	beforeFlush func()    // declares new blocks; may be nil
 
-	frame, body []byte // of what is being written
+	frame, body []byte // of the frame being written
 	content     []byte
 	packed      bytes.Buffer
 	packer      *lz4.Writer
@@ -67,7 +67,7 @@ func (w *Writer) begin() {
 		return
 	}
 	body := binary.AppendUvarint(nil, Version)
-	body = binary.AppendUvarint(body, Version) // the oldest one whose readers understand it
+	body = binary.AppendUvarint(body, Version) // the oldest version whose readers understand it
 	body = binary.AppendUvarint(body, w.pointerBits)
 	w.index.table(0)
 	w.write(AppendFrame(nil, tagFile, appendFacts(body, w.facts)))
@@ -104,7 +104,8 @@ func (w *Writer) Facts(facts []trace.Fact) {
 	w.put(tagCapture, appendFacts(nil, facts))
 }
 
-// Module writes a module's tables, the body of a MODL frame. Block numbers continue those before.
+// Module writes a module's tables, the body of a MODL frame. Block numbers continue the earlier
+// modules'.
 func (w *Writer) Module(body []byte) error {
 	var p trace.Program
 	if err := ParseModule(body, &p); err != nil {
@@ -227,7 +228,7 @@ type End struct {
 	Lost   uint64 // steps lost by the capture
 }
 
-// Close writes the rest, how the run ended, and the index.
+// Close writes the rest, the end of the run, and the index.
 func (w *Writer) Close(e End) error {
 	w.Flush()
 	w.begin()
