@@ -80,7 +80,7 @@ func TestDraw(t *testing.T) {
 		t.Skip("no -draw")
 	}
 	all := map[string][]string{}
-	sentences(t, func(kind, name, s string) { all[kind] = append(all[kind], name+": "+s) })
+	sentences(t, func(kind, name, s string) { all[kind] = append(all[kind], name+": "+strings.ToValidUTF8(s, "?")) })
 	random := rand.New(rand.NewPCG(*seed, 0))
 	for _, kind := range slices.Sorted(maps.Keys(all)) {
 		list := all[kind]
