@@ -489,7 +489,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "span\x00class\x00second")
-							vgn.SetInnerHTML(vugu.HTML("a number with a name"))
+							vgn.SetInnerHTML(vugu.HTML("parameter"))
 							addText(vgparent, " ")
 							vgn = addElement(vgparent, "input\x00type\x00text\x00id\x00parameter-new\x00placeholder\x00n = 1000")
 							addProperty(vgn, "value", c.App.models.named)
@@ -599,7 +599,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										{
 											vgparent := vgn
 											_ = vgparent
-											addText(vgparent, "No way in this function depends on anything.")
+											addText(vgparent, "This function has no conditional branches.")
 										}
 									}
 									if len(c.rows()) > 0 {
@@ -977,7 +977,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "The trace is no longer at hand: go back, and drop it again.")
+						addText(vgparent, "The trace is no longer available: go back, and drop it again.")
 					}
 				}
 				if c.answer().Average != "" {
@@ -2153,7 +2153,7 @@ func (c *CompareView) coresWait() string {
 	case s.failed != "":
 		return s.failed
 	case !c.App.canPredict():
-		return "The trace of A is no longer at hand: go back and drop it again."
+		return "The trace of A is no longer available: go back and drop it again."
 	case c.App.waitsForWord():
 		return "The trace of A is long: look at A alone, and have cores predicted there."
 	}
@@ -3092,7 +3092,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn = addElement(vgparent, "h2\x00id\x00cores-title")
 				vgn.SetInnerHTML(vugu.HTML("Predict cores"))
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("One thread did all the work. It is dealt out to cores as OpenMP would deal it out, and their references are put in one order."))
+				vgn.SetInnerHTML(vugu.HTML("One thread did all the work. The work is divided among the cores as OpenMP would divide it, and their references are put in one order."))
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -3269,7 +3269,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("The private levels of each core and the shared levels are simulated, kept coherent by MESI: exact for the synthesised threads. SDCM, beside it, is the model that PPT-SASMM takes; its windows are executions of each block, 30 at least. The result is an analysis like any other: compare it with a run that has this number of threads."))
+				vgn.SetInnerHTML(vugu.HTML("The private levels of each core and the shared levels are simulated, kept coherent by MESI: exact for the synthesised threads. SDCM, for comparison, is the model of PPT-SASMM; its windows are executions of each block, at least 30. The result is an analysis like any other: compare it with a run that has this number of threads."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
@@ -3904,13 +3904,13 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "Changes of loops can be tried once the loops are folded. ")
+						addText(vgparent, "Changes of loops can be tried after the trace is compressed to loops. ")
 						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00diagnose-loops")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatForLoops() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "Analyse again, and fold its loops")
+							addText(vgparent, "Analyse again, with its loops")
 						}
 					}
 				}
@@ -6644,7 +6644,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									vgparent := vgn
 									_ = vgparent
-									addText(vgparent, "The trace is no longer at hand: go back, drop it again, choose these groups here, and then analyse it again with them.")
+									addText(vgparent, "The trace is no longer available: go back, drop it again, choose these groups here, and then analyse it again with them.")
 								}
 							}
 						}

@@ -88,9 +88,9 @@ func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
 	var dead *workers.DeadError
 	switch {
 	case errors.As(err, &dead):
-		err = errors.New("what answers could not be loaded (" + dead.Why + "): it comes from this site when it is first needed, so go online and reload the page")
+		err = errors.New("the program that answers could not be loaded (" + dead.Why + "): it comes from this site when it is first needed, so go online and reload the page")
 	case err == nil && m.Type != workers.TypeReady:
-		err = errors.New("what answers is of another build: reload the page")
+		err = errors.New("the program that answers is of another build: reload the page")
 	case err == nil:
 		err = c.Send(workers.Message{Type: workers.TypeSubject, Body: s.Encode()})
 	}

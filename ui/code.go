@@ -108,7 +108,7 @@ func (c *CodeView) Placed() bool { return true }
 func (c *CodeView) Waits() string {
 	why := c.App.uncounted()
 	if why == "" && c.App.codeView() == nil {
-		why = "Whose the misses are cannot be told: " + c.App.answer().Problem + "."
+		why = "The misses cannot be attributed: " + c.App.answer().Problem + "."
 	}
 	return why
 }

@@ -125,7 +125,7 @@ func (a *App) changesRefused() string {
 	case l == nil || l.Len() == 0:
 		return "There is no loop to change."
 	case l.Irregular(a.changes().nest):
-		return "Nest " + l.Label(a.changes().nest) + " has irregular references, whose addresses no loop tells; where they would go after a change is not known."
+		return "Nest " + l.Label(a.changes().nest) + " has irregular references, which follow no loop; their addresses after a change are unknown."
 	}
 	return ""
 }

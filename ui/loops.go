@@ -47,7 +47,7 @@ func (c *LoopsView) Repeat() (words string, analyse func()) {
 	if p := c.App.result.Profile; p == nil || p.Loops != nil {
 		return "", nil
 	}
-	return "Analyse again, and fold its loops", c.App.RepeatForLoops
+	return "Analyse again, with its loops", c.App.RepeatForLoops
 }
 
 // Draw hands the tree over, and has misses counted.

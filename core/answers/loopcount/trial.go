@@ -35,7 +35,7 @@ func NewTrial(l *answers.Loops, number int) (*Trial, error) {
 	}
 	for _, a := range t.arrays {
 		if a.Wild {
-			return nil, &change.Error{Change: "a change", Why: "nest " + strconv.Itoa(number+1) + " has irregular references, whose addresses no loop tells; where they would go after it is not known"}
+			return nil, &change.Error{Change: "a change", Why: "nest " + strconv.Itoa(number+1) + " has irregular references, which follow no loop; their addresses after it are unknown"}
 		}
 	}
 	return t, nil
