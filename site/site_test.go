@@ -209,9 +209,9 @@ func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	}
 }
 
-// TestDemosTellOfNoFolder: a trace may be passed on, and says nothing of the
+// TestDemosContainNoFolder: a trace may be passed on, and says nothing of the
 // machine it was made on.
-func TestDemosTellOfNoFolder(t *testing.T) {
+func TestDemosContainNoFolder(t *testing.T) {
 	demos, err := Demos()
 	if err != nil {
 		t.Fatal(err)

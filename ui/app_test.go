@@ -638,7 +638,7 @@ func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
 }
 
 // After a crash, dropping the same file goes on and gives the same digest.
-func TestInterruptedRunGoesOn(t *testing.T) {
+func TestInterruptedRunResumes(t *testing.T) {
 	whole := newDesk(t)
 	whole.app.Offer(textItem())
 	want := whole.entries()[0].Digest
@@ -928,7 +928,7 @@ func TestNothingOfTheChosenKinds(t *testing.T) {
 }
 
 // Those who listen hear what a preset or a size comes to.
-func TestAnswersAreSaid(t *testing.T) {
+func TestAnswersAreAnnounced(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	for _, do := range []func(){

@@ -284,7 +284,7 @@ func interruptedWith(t *testing.T, k *keeper) *desk {
 	return d
 }
 
-func TestOneClickGoesOn(t *testing.T) {
+func TestOneClickResumes(t *testing.T) {
 	k := &keeper{files: map[string]File{}}
 	d := interruptedWith(t, k)
 	k.Keep("of an analysis that is gone", File{})
@@ -319,7 +319,7 @@ func TestFileIsNotAllowed(t *testing.T) {
 }
 
 // A worker that dies once its result is kept, but before it has told, loses nothing.
-func TestDeathBehindTheResult(t *testing.T) {
+func TestDeathAfterTheResult(t *testing.T) {
 	d := newDesk(t)
 	d.connect = func() (workers.Carrier, error) {
 		c, err := d.host()

@@ -48,7 +48,7 @@ func inPieces(t *rapid.T, r io.Reader) (all []byte, err error) {
 // lengths lie around the ends of blocks.
 var lengths = []int{0, 1, 1000, BlockBytes - 1, BlockBytes, BlockBytes + 1, 2 * BlockBytes, 2*BlockBytes + 5}
 
-func TestFileIsSummedUp(t *testing.T) {
+func TestFileSum(t *testing.T) {
 	whole := noise(2*BlockBytes + 5)
 	rapid.Check(t, func(t *rapid.T) {
 		content := whole[:rapid.SampledFrom(lengths).Draw(t, "length")]

@@ -33,7 +33,7 @@ func TestPaceKeepsItsShare(t *testing.T) {
 }
 
 // The speed follows a program that becomes slower, within seconds.
-func TestSpeedIsOfLate(t *testing.T) {
+func TestSpeedIsRecent(t *testing.T) {
 	var s speed
 	part, millis, last := uint64(0), uint64(0), uint64(0)
 	for _, phase := range []uint64{3_000_000, 140_000} {

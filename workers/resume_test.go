@@ -159,7 +159,7 @@ func TestResumeWithShorterFile(t *testing.T) {
 	wantContains(t, f.failed(), "b.din is not the file")
 }
 
-func TestResumeFromWhatIsNoCheckpoint(t *testing.T) {
+func TestResumeFromNonCheckpoint(t *testing.T) {
 	f := newFixture(t)
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(din(10)))

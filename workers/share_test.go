@@ -120,7 +120,7 @@ func newShared(t *testing.T) (*fixture, *crew) {
 }
 
 // Any number of workers and of segments gives the bytes of one.
-func TestSharedIsOne(t *testing.T) {
+func TestSharedEqualsOneWorker(t *testing.T) {
 	total := int64(0)
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -366,7 +366,7 @@ func TestSharedPausesAndCancels(t *testing.T) {
 
 // A shared run that was interrupted goes on, shared or not, and its bytes are those of
 // one that nothing happened to.
-func TestSharedGoesOn(t *testing.T) {
+func TestSharedResumes(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		b := container(t, rng, 60_000)

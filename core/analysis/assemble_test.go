@@ -49,7 +49,7 @@ func joinedInTrees(t *testing.T, rng *rand.Rand, spec analysis.Spec, list []*pro
 	return list[0]
 }
 
-func TestPlanIsOne(t *testing.T) {
+func TestPlanEqualsRunner(t *testing.T) {
 	stretches, most := 0, 0
 	for seed := range uint64(120) {
 		rng := rand.New(rand.NewPCG(seed, 22))

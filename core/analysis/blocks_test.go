@@ -383,7 +383,7 @@ func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
 }
 
 // What is followed is what happened.
-func TestBlocksAreWhatHappened(t *testing.T) {
+func TestBlocksMatchTrace(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 91))
 		p := branching(rng)
@@ -486,7 +486,7 @@ func TestBlocksOfSegments(t *testing.T) {
 }
 
 // A run that was saved anywhere goes on, and is as one without a break.
-func TestBlocksGoOn(t *testing.T) {
+func TestBlocksResume(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 94))
 		p := branching(rng)

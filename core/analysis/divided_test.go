@@ -114,7 +114,7 @@ func dividedSpecs(rng *rand.Rand) analysis.Spec {
 	return spec
 }
 
-func TestDividedIsOne(t *testing.T) {
+func TestDividedEqualsRunner(t *testing.T) {
 	joined := 0
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 21))
@@ -230,8 +230,8 @@ func (m *moody) Gone() bool { return false }
 
 func (m *moody) Close() {}
 
-// TestDividedGoesOn: a run that was saved goes on, shared or not.
-func TestDividedGoesOn(t *testing.T) {
+// TestDividedResumes: a run that was saved goes on, shared or not.
+func TestDividedResumes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		p := allocating()
@@ -265,9 +265,9 @@ func TestDividedGoesOn(t *testing.T) {
 	}
 }
 
-// TestDividedEndsWhereOneDoes: damage ends a shared run where it ends another, and what
+// TestDividedEndsLikeRunner: damage ends a shared run where it ends another, and what
 // comes before it is the same.
-func TestDividedEndsWhereOneDoes(t *testing.T) {
+func TestDividedEndsLikeRunner(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 24))
 		p := allocating()

@@ -69,7 +69,7 @@ func unfolded(t *testing.T, p *profile.Profile) *trace.Batch {
 }
 
 // The loops of a run unfold to the rows that the spec selects, with all events.
-func TestLoopsAreTheRows(t *testing.T) {
+func TestLoopsExpandToTheRows(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 41))
 		p := allocating()
@@ -162,7 +162,7 @@ func TestLoopsByAnyNumberOfWorkers(t *testing.T) {
 }
 
 // A run with loops that was saved anywhere goes on, and is as one without a break.
-func TestLoopsGoOn(t *testing.T) {
+func TestLoopsResume(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 43))
 		p := allocating()
@@ -203,7 +203,7 @@ func TestLoopsGoOn(t *testing.T) {
 
 // A tree that grows beyond its memory is given up at the same row however the trace is
 // read, and stays so.
-func TestLoopsAreGivenUp(t *testing.T) {
+func TestLargeTreesAreDropped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 44))
 	whole := random(rng, 600_000)
 	for _, c := range []struct {

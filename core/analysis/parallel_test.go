@@ -50,7 +50,7 @@ func spoiledReader(whole *trace.Batch) trace.Reader {
 	return spoiled{tracetest.Spoil(r), r}
 }
 
-func TestParallelIsOne(t *testing.T) {
+func TestParallelEqualsRunner(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		n := 1 + rng.IntN(20_000)
@@ -116,7 +116,7 @@ func TestParallelFollowsBlocks(t *testing.T) {
 }
 
 // A run that was saved goes on, shared or not.
-func TestParallelGoesOn(t *testing.T) {
+func TestParallelResumes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		p := allocating()
@@ -169,7 +169,7 @@ func TestParallelGoesOn(t *testing.T) {
 }
 
 // Bad records, limits and damage end a shared run where they end another.
-func TestParallelEndsWhereOneDoes(t *testing.T) {
+func TestParallelEndsLikeRunner(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		whole := random(rng, 1+rng.IntN(20_000))

@@ -29,8 +29,8 @@ func number(v report.Value) uint64 {
 	return uint64(x)
 }
 
-// TestTablesAreTheNaiveOnes counts each row over again from a plain map.
-func TestTablesAreTheNaiveOnes(t *testing.T) {
+// TestTablesEqualReference counts each row over again from a plain map.
+func TestTablesEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, naive, cold := drawHistogram(t)
 		misses := func(lines uint64) uint64 {

@@ -179,9 +179,9 @@ func sites(columns string, rows ...string) report.Table {
 	return t
 }
 
-// TestPlacesBelongTogetherByTheirNames: lines, functions, sites and data, each by
+// TestRowsMatchByName: lines, functions, sites and data, each by
 // what the sources call them.
-func TestPlacesBelongTogetherByTheirNames(t *testing.T) {
+func TestRowsMatchByName(t *testing.T) {
 	const lines, site, object = "function file line L1_misses kind", "function file line column kind variable L1_misses number", "name kind function file line L1_misses"
 	for _, c := range []struct {
 		a, b report.Table

@@ -29,7 +29,7 @@ func fill(v reflect.Value) {
 }
 
 // Every field of every question must become words: a field that is not listed fails here.
-func TestQuestionsComeBack(t *testing.T) {
+func TestQuestionsRoundTrip(t *testing.T) {
 	var m ModelQuestion
 	fill(reflect.ValueOf(&m).Elem())
 	if got, err := ReadModelQuestion(m.Question().Words); err != nil || !reflect.DeepEqual(got, m) {

@@ -63,7 +63,7 @@ func drawn(t *rapid.T, a Arg) []string {
 }
 
 // A question comes back from its words as it was.
-func TestWordsComeBack(t *testing.T) {
+func TestWordsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := New(rapid.SampledFrom(Verbs()).Draw(t, "verb"))
 		for _, a := range q.Verb.Args {

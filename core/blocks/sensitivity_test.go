@@ -99,7 +99,7 @@ func TestSensitivityIsTheDifference(t *testing.T) {
 
 // In a nest, what matters most is the outermost loop's branch: all that runs in the
 // loop comes and goes with its odds. What is inside matters less by what is around it.
-func TestOutermostMattersMost(t *testing.T) {
+func TestOutermostBranchMattersMost(t *testing.T) {
 	s, err := NewSystem(nest(3))
 	if err != nil {
 		t.Fatal(err)

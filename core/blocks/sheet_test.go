@@ -29,7 +29,7 @@ func sheetOf(t testing.TB, p *trace.Program, text string) (*Model, error) {
 }
 
 // A system that is written as a sheet and read again has the same solution.
-func TestSheetsComeBack(t *testing.T) {
+func TestSheetsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
 		p := s.program

@@ -156,7 +156,7 @@ func hasUnknown(err error) bool {
 
 // Counts are those of the naive twin: as rational numbers the same, as floating-point
 // ones within the error that is told, as whole numbers where they are whole.
-func TestSolutionIsTheNaiveOne(t *testing.T) {
+func TestSolutionEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
 		c, err := s.Solve()
@@ -244,7 +244,7 @@ func (w *walk) invoke(n, depth int) bool {
 }
 
 // The system of a run gives the run's counts, to the last one.
-func TestEdgesGiveTheirCounts(t *testing.T) {
+func TestEdgesReproduceCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)
 		w := &walk{t, p, NewEdges(p), 300}

@@ -17,7 +17,7 @@ func told(c profile.Counts) profile.Counts {
 
 // Totals of a run's edges are the counters of that run: of the program, of every
 // function, and by opcode.
-func TestTotalsAreTheCounters(t *testing.T) {
+func TestTotalsEqualCounters(t *testing.T) {
 	p, steps := tracetest.Multiplication(9)
 	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Counters | analysis.Blocks}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
 	for err == nil {

@@ -109,9 +109,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestLoadsTakeWhatCachesSay: every preset, and a hierarchy that states no latency, tells what
+// TestLoadsUseCacheLatencies: every preset, and a hierarchy that states no latency, tells what
 // loads take.
-func TestLoadsTakeWhatCachesSay(t *testing.T) {
+func TestLoadsUseCacheLatencies(t *testing.T) {
 	m, err := costmodel.Open(profileOf(t, "array-list"), "", nil)
 	if err != nil {
 		t.Fatal(err)

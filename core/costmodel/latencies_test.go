@@ -77,8 +77,8 @@ func TestCompleteLatencies(t *testing.T) {
 	}
 }
 
-// TestCompleteLatenciesRise: stated latencies stay, and where they rise, all do.
-func TestCompleteLatenciesRise(t *testing.T) {
+// TestCompleteLatenciesAscend: stated latencies stay, and where they rise, all do.
+func TestCompleteLatenciesAscend(t *testing.T) {
 	p, err := pipeline.Named("sapphirerapids-measured")
 	if err != nil {
 		t.Fatal(err)

@@ -147,8 +147,8 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestSitesAreOfTheirBlock: an instruction's site counts from the block's first one.
-func TestSitesAreOfTheirBlock(t *testing.T) {
+// TestSitesBelongToTheirBlock: an instruction's site counts from the block's first one.
+func TestSitesBelongToTheirBlock(t *testing.T) {
 	p := &trace.Program{Blocks: []trace.Block{{FirstSite: 0, Sites: 2}, {FirstSite: 2, Sites: 2}}}
 	r := references{sites: map[uint32]*site{1: {latency: 7}, 2: {latency: 30, transfers: 50}, 3: {latency: 40, transfers: 10}}}
 	run := pipeline.Run{Program: p, Visits: []float64{10, 5}}

@@ -32,7 +32,7 @@ func requested(t testing.TB, form string) *export.Request {
 			Memory: hierarchy.Memory{LatencyCycles: 200}, ClockGHz: 3}}
 }
 
-func TestRequestGoesThere(t *testing.T) {
+func TestRequestRoundTrip(t *testing.T) {
 	r := requested(t, "html")
 	r.Title = "two\nlines = 3"
 	again, err := export.ReadRequest(r.Question().Words, r.Profile)

@@ -59,9 +59,9 @@ func TestSampledMethods(t *testing.T) {
 	}
 }
 
-// TestSampledLevelsBehind: a level is not much larger than the one above, whose misses
+// TestSampledLevelsBelow: a level is not much larger than the one above, whose misses
 // are as uncertain as its own: its interval does not end at the estimate of these.
-func TestSampledLevelsBehind(t *testing.T) {
+func TestSampledLevelsBelow(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 65 << 10, LineBytes: 64}}}
 	want, _, err := hierarchy.Predict(sampledRun(t, ""), h)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // A call without a result does not give back the constant that a phi chooses behind it.
-func TestConstantBehindCall(t *testing.T) {
+func TestConstantAfterCall(t *testing.T) {
 	r, err := Instrument([]byte(`target triple = "x86_64-pc-linux-gnu"
 declare void @note()
 declare i32 @other()

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestContextsAreThoseOfStacks: two rows have the same context if and only if the stacks of
+// TestContextsMatchStacks: two rows have the same context if and only if the stacks of
 // places, without what recursion adds, are the same.
-func TestContextsAreThoseOfStacks(t *testing.T) {
+func TestContextsMatchStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		chance := func(n uint64) uint32 {

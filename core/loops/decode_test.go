@@ -65,7 +65,7 @@ func comesBack(t tracetest.Failer, tree *Tree) {
 	}
 }
 
-func TestBytesGiveTheTreeBack(t *testing.T) {
+func TestBytesRestoreTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		window := rapid.SampledFrom([]int{1, 3, 17, 0}).Draw(t, "window")
@@ -146,8 +146,8 @@ func TestCountsBeyondAnyTrace(t *testing.T) {
 	}
 }
 
-// TestCountsAreThoseOfTheRows: of nests that are deep, where counts change at any level.
-func TestCountsAreThoseOfTheRows(t *testing.T) {
+// TestCountsMatchRows: of nests that are deep, where counts change at any level.
+func TestCountsMatchRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1)}
 		id := tree.shapes.leaf(0, false)
@@ -211,7 +211,7 @@ func TestLoopsWithoutRowsDoNotRunForEver(t *testing.T) {
 	}
 }
 
-func TestWrongBytesSayWhatIsWrong(t *testing.T) {
+func TestWrongBytesAreReported(t *testing.T) {
 	head := "\x01\x04\x01\x00\x08\x02" // version 1, sites, a reference: a load of 8 bytes at site 1
 	plain := "\x02" + head[1:]
 	for _, c := range []struct{ name, code, want string }{

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGivenTreesAreTheTrace: one after the other, however rows come in batches.
-func TestGivenTreesAreTheTrace(t *testing.T) {
+// TestGivenTreesExpandToTheTrace: one after the other, however rows come in batches.
+func TestGivenTreesExpandToTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		whole := batch(all, has)
@@ -50,7 +50,7 @@ func TestGivenTreesAreTheTrace(t *testing.T) {
 	})
 }
 
-func TestErrorOfWhoTakesTrees(t *testing.T) {
+func TestErrorOfGive(t *testing.T) {
 	var c code
 	chase(&c, 100)
 	f, full := NewFolder(0), errors.New("full")

@@ -205,8 +205,8 @@ func down(c *code, n uint64) {
 	}
 }
 
-// TestKernelsFoldToTheirCode: the tree is as large as the code, whatever n.
-func TestKernelsFoldToTheirCode(t *testing.T) {
+// TestKernelsCompressToTheirCode: the tree is as large as the code, whatever n.
+func TestKernelsCompressToTheirCode(t *testing.T) {
 	for _, k := range kernels {
 		for _, blocks := range []bool{true, false} {
 			want := k.leaves

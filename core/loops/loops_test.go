@@ -24,9 +24,9 @@ func same(t tracetest.Failer, got, want []row) {
 	t.Fatalf("%d rows, want %d", len(got), len(want))
 }
 
-// TestWhatIsRememberedOfNodesChangesNothing: neither which nodes were not alike before,
+// TestCachedNodesChangeNothing: neither which nodes were not alike before,
 // nor that nodes get other numbers now and then.
-func TestWhatIsRememberedOfNodesChangesNothing(t *testing.T) {
+func TestCachedNodesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		window := rapid.SampledFrom([]int{1, 2, 3, 5, 17, 100, 0}).Draw(t, "window")
@@ -49,8 +49,8 @@ func TestWhatIsRememberedOfNodesChangesNothing(t *testing.T) {
 	})
 }
 
-// TestUnfoldGivesTheRowsBack: whatever the nest and the window.
-func TestUnfoldGivesTheRowsBack(t *testing.T) {
+// TestExpansionRestoresRows: whatever the nest and the window.
+func TestExpansionRestoresRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		window := rapid.SampledFrom([]int{1, 2, 3, 5, 17, 100, 0}).Draw(t, "window")

@@ -66,9 +66,9 @@ func drawItems(t *rapid.T, depth int) (items []Item) {
 	return items
 }
 
-// TestNestIsWhatItSays: a built tree unfolds to what its nest says, and gives the nest
+// TestNestMatchesDescription: a built tree unfolds to what its nest says, and gives the nest
 // back.
-func TestNestIsWhatItSays(t *testing.T) {
+func TestNestMatchesDescription(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 5000
 		n := Nest{Items: drawItems(t, 0)}

@@ -111,13 +111,13 @@ func alikeArgs(a, b []uint64) bool {
 	return true
 }
 
-func TestRealTracesComeBack(t *testing.T) {
+func TestRealTracesRoundTrip(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) { comesBack(t, tracetest.RealPath(t, name)) })
 	}
 }
 
-func TestDemosComeBack(t *testing.T) {
+func TestDemosRoundTrip(t *testing.T) {
 	demos, err := filepath.Glob("../../site/demos/*.sgt")
 	if err != nil || len(demos) == 0 {
 		t.Fatalf("no demos: %v", err)

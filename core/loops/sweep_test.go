@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSweepsAreRowByRow: a folder that gets its rows one by one compares no whole iterations. One that does
+// TestSweepsEqualRowByRow: a folder that gets its rows one by one compares no whole iterations. One that does
 // has the same tree, and the same state behind it.
-func TestSweepsAreRowByRow(t *testing.T) {
+func TestSweepsEqualRowByRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)
 		has := columns{thread: rapid.Bool().Draw(t, "threads"), pc: rapid.Bool().Draw(t, "PCs"), site: true, arg: rapid.Bool().Draw(t, "args")}

@@ -168,9 +168,9 @@ func (m *model) added(rows []row, private func(row) bool) (list []row) {
 	return list
 }
 
-// TestMimicIsTheModel: row for row, for all orders, schedules, kinds of rows, and numbers
+// TestMimicEqualsModel: row for row, for all orders, schedules, kinds of rows, and numbers
 // of cores.
-func TestMimicIsTheModel(t *testing.T) {
+func TestMimicEqualsModel(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		o := Options{Cores: 1 + rng.IntN(6), Order: interleave.Order{Policy: interleave.Policy(seed % 4), Seed: seed}}
@@ -282,7 +282,7 @@ func TestOneCoreDoesAll(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMimicked(t *testing.T) {
+func TestUnsupportedTraces(t *testing.T) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 2)
 	m.run()
 	whole := batchOf(m.sequence, 1)

@@ -234,7 +234,7 @@ func TestWrongBytes(t *testing.T) {
 	}
 }
 
-func TestWrongChecksumComesBehindTheRows(t *testing.T) {
+func TestWrongChecksumFollowsTheRows(t *testing.T) {
 	want := wanted(t, 1)
 	for _, c := range []struct {
 		name  string
@@ -497,9 +497,9 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// TestPackedTooOften keeps a file that unpacks to itself from being unpacked for
+// TestCompressedTooOften keeps a file that unpacks to itself from being unpacked for
 // ever.
-func TestPackedTooOften(t *testing.T) {
+func TestCompressedTooOften(t *testing.T) {
 	text := tracetest.Small("data.lackey")
 	for range 5 {
 		text = packGzip(t, text)

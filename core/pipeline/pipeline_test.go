@@ -169,7 +169,7 @@ func TestCostsOfTypes(t *testing.T) {
 	}
 }
 
-func TestWhatCostsNothing(t *testing.T) {
+func TestFreeInstructions(t *testing.T) {
 	p, err := Named("znver3")
 	if err != nil {
 		t.Fatal(err)

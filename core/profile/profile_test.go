@@ -158,7 +158,7 @@ func TestCurve(t *testing.T) {
 }
 
 // A curve gives what follows from the distances one by one, and takes no memory for each.
-func TestCurveIsThatOfItsDistances(t *testing.T) {
+func TestCurveMatchesDistances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, cold := new(profile.Histogram), rapid.Uint64Range(0, 9).Draw(t, "cold")
 		counts := map[uint64]uint64{}

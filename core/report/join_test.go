@@ -151,7 +151,7 @@ func naiveJoin(a, b Table) (lines []string) {
 	return lines
 }
 
-func TestJoinIsTheNaiveOne(t *testing.T) {
+func TestJoinEqualsReference(t *testing.T) {
 	small := rapid.SliceOfN(rapid.Uint64Range(0, 9), 0, 12)
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) Table {
@@ -181,9 +181,9 @@ func TestJoinIsTheNaiveOne(t *testing.T) {
 	})
 }
 
-// TestJoinOfRisingTablesRises: distances stay in order, and words, such as
+// TestJoinOfAscendingTablesAscends: distances stay in order, and words, such as
 // "inf", come last.
-func TestJoinOfRisingTablesRises(t *testing.T) {
+func TestJoinOfAscendingTablesAscends(t *testing.T) {
 	a, b := counts([]uint64{0, 4, 8}, []uint64{1, 1, 1}), counts([]uint64{0, 6, 12}, []uint64{1, 1, 1})
 	a.Add(TextOf("inf"), Count(3))
 	j := Join(a, b, Key{Columns: []string{"distance"}, Counts: true})

@@ -45,7 +45,7 @@ func withThreads(t *rapid.T, b *trace.Batch, most int) (threads int) {
 }
 
 // Several cores count what the twin counts, whose reads see the last store of any.
-func TestCoresTwin(t *testing.T) {
+func TestCoresEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
 		drawShared(t, h)
@@ -57,7 +57,7 @@ func TestCoresTwin(t *testing.T) {
 
 // What the bus forgets is what nobody has: it counts the same if it forgets all the
 // time.
-func TestBusForgets(t *testing.T) {
+func TestBusDropsUnusedLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
 		drawShared(t, h)

@@ -69,7 +69,7 @@ func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, o Options) *Simu
 // The simulator counts what the twin counts. And the twin's data are right: every
 // read sees the last store, wherever lines have been since, and at the end
 // memory has them all.
-func TestTwin(t *testing.T) {
+func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b, o := drawHierarchy(t), drawBatch(t), Options{Seed: rapid.Uint64().Draw(t, "seed")}
 		holdAgainstTwin(t, h, b, o, 1)

@@ -86,7 +86,7 @@ func TestStamp(t *testing.T) {
 }
 
 // A trace that turns from a chase to a small loop and back is followed each way.
-func TestFollowsWhatIsFrequent(t *testing.T) {
+func TestFollowsFrequentLines(t *testing.T) {
 	m := stack.NewSets(stack.AllSetNumbers)
 	var lines []trace.Line
 	phase := func(accesses []trace.Line, want bool) {

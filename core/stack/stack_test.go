@@ -15,7 +15,7 @@ func TestExact(t *testing.T) {
 
 func TestSets(t *testing.T) { RunSets(t, allSets) }
 
-func TestTwins(t *testing.T) {
+func TestEqualReferences(t *testing.T) {
 	t.Run("naive", func(t *testing.T) { Run(t, func() stack.Model { return new(stacktest.Naive) }) })
 	t.Run("fenwick", func(t *testing.T) { Run(t, func() stack.Model { return NewFenwick(0) }) })
 	t.Run("fenwick16", func(t *testing.T) { Run(t, func() stack.Model { return NewFenwick(16) }) })

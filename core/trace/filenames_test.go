@@ -42,7 +42,7 @@ func namesAndWanted(pairs ...string) map[string][2]string {
 
 // Names are tails of the paths, tell different files apart, are no longer than
 // that takes, and do not depend on the order, nor on what all paths begin with.
-func TestFileNamesTellApart(t *testing.T) {
+func TestFileNamesAreDistinct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var paths, moved, turned []string
 		for _, p := range rapid.SliceOfN(rapid.StringMatching(`[ab](/[ab]){0,4}`), 1, 8).Draw(t, "paths") {

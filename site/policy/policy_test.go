@@ -39,7 +39,7 @@ func TestPoliciesKeepToTheirOrigin(t *testing.T) {
 	}
 }
 
-func TestMetaHasWhatMetaMayHave(t *testing.T) {
+func TestMetaPolicyIsAllowed(t *testing.T) {
 	for _, directive := range []string{"frame-ancestors", "report-uri", "sandbox"} {
 		if strings.Contains(Meta, directive) || strings.Contains(Single(nil, nil), directive) {
 			t.Errorf("%s does nothing in a meta element", directive)

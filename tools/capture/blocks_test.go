@@ -36,7 +36,7 @@ var branching = []struct {
 	{source: "../programs/gemm.c"}, {source: "../programs/jacobi.c", flags: []string{"-lm"}}, {source: "../programs/mixed.c"},
 }
 
-func TestBranchesAreThoseOfCoverage(t *testing.T) {
+func TestBranchesMatchCoverage(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
 		opt := strings.Replace(clang, "clang", "opt", 1)

@@ -198,10 +198,10 @@ func TestSplitDebugOfLinks(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotCompileStaysAsItWas: a function that the compiler refuses in its
+// TestBrokenSourcesAreUnchanged: a function that the compiler refuses in its
 // rewritten form is left out, and then the source; the object is made all the
 // same. The compiler here refuses by itself what it is told to.
-func TestWhatDoesNotCompileStaysAsItWas(t *testing.T) {
+func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	clang := newestClang(t)
 	for _, c := range []struct{ refuse, say, note string }{
 		{`call .*@__sg_more.*\n`, "", ""},
@@ -283,9 +283,9 @@ func TestResponseFiles(t *testing.T) {
 	}
 }
 
-// TestQuotedWordsComeBack: whatever is quoted as GNU tools quote is split into the
+// TestQuotedWordsRoundTrip: whatever is quoted as GNU tools quote is split into the
 // same words.
-func TestQuotedWordsComeBack(t *testing.T) {
+func TestQuotedWordsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.StringN(1, 10, -1)).Draw(t, "words")
 		var text strings.Builder

@@ -186,8 +186,8 @@ func TestForksAreWhole(t *testing.T) {
 	}
 }
 
-// TestStatusIsThatOfTheSystem: of an exit status the system keeps eight bits.
-func TestStatusIsThatOfTheSystem(t *testing.T) {
+// TestStatusMatchesSystem: of an exit status the system keeps eight bits.
+func TestStatusMatchesSystem(t *testing.T) {
 	o := run(t, nil, play(t, "deaths.c"), "minus one")
 	if got := o.trace(t, everything).ending.Status; got != 255 || o.state.ExitCode() != 255 {
 		t.Errorf("the trace says status %d, the system %d, want 255", got, o.state.ExitCode())

@@ -227,8 +227,8 @@ func (o *outcome) trace(t *testing.T, kinds trace.Kinds) *traced {
 
 const everything = trace.AllKinds | trace.EventKinds
 
-// TestStepsComeBack: what the encoder in C codes, the decoder in Go gives.
-func TestStepsComeBack(t *testing.T) {
+// TestStepsRoundTrip: what the encoder in C codes, the decoder in Go gives.
+func TestStepsRoundTrip(t *testing.T) {
 	program := play(t, "random.c")
 	for _, c := range []struct{ seed, steps string }{{"1", "10"}, {"2", "3000"}, {"3", "300000"}} {
 		o := run(t, nil, program, c.seed, c.steps)

@@ -118,9 +118,9 @@ func TestProgramsDoTheSame(t *testing.T) {
 	}
 }
 
-// TestCountsAreThoseOfCoverage: clang's own coverage counts the same loads, stores
+// TestCountsMatchCoverage: clang's own coverage counts the same loads, stores
 // and basic blocks. It instruments the same optimised code, by other means.
-func TestCountsAreThoseOfCoverage(t *testing.T) {
+func TestCountsMatchCoverage(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
 		for _, source := range []string{"gemm.c", "jacobi.c", "mixed.c"} {
@@ -196,9 +196,9 @@ func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 
 	return counts
 }
 
-// TestCountsAreThoseOfTheAlgorithm: without optimisation a matrix product loads
+// TestCountsMatchAlgorithm: without optimisation a matrix product loads
 // and stores its matrices as often as it is written.
-func TestCountsAreThoseOfTheAlgorithm(t *testing.T) {
+func TestCountsMatchAlgorithm(t *testing.T) {
 	const n = 24
 	want := map[string]uint64{
 		"A store": n * n, "B store": n * n, "C store": n*n + n*n*n,

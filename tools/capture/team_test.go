@@ -14,10 +14,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestTeamDoesWhatIsForetold: what package multicore makes of a run with one thread is
+// TestTeamMatchesPrediction: what package multicore makes of a run with one thread is
 // what threads really do, each of them, row for row but for the order, wherever that
 // does not hang on chance.
-func TestTeamDoesWhatIsForetold(t *testing.T) {
+func TestTeamMatchesPrediction(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
 		if !hasOpenMP(t, clang) {

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestPauseAndGoOn pauses a run, looks around, and lets it end.
-func TestPauseAndGoOn(t *testing.T) {
+// TestPauseAndResume pauses a run, looks around, and lets it end.
+func TestPauseAndResume(t *testing.T) {
 	needStage(t)
 	trace := realTrace(t)
 	p := openPage(t)

@@ -142,8 +142,8 @@ func TestFetches(t *testing.T) {
 	}
 }
 
-// TestFetchesWhatIsNamed: with what it needs, and nothing for other machines.
-func TestFetchesWhatIsNamed(t *testing.T) {
+// TestFetchesNamedPackages: with what it needs, and nothing for other machines.
+func TestFetchesNamedPackages(t *testing.T) {
 	with := func(name, more string) string {
 		entry := lockEntry(name, packed(t, whole(name)))
 		return strings.TrimSuffix(entry, "}") + ", " + more + "}"

@@ -155,7 +155,7 @@ func TestIndexUnderThePolicy(t *testing.T) {
 	}
 }
 
-func TestPrecacheHasWhatIsServed(t *testing.T) {
+func TestPrecacheListsServedFiles(t *testing.T) {
 	b := made(t)
 	list, err := os.ReadFile(filepath.Join(b.out, "precache.js"))
 	if err != nil {

@@ -192,7 +192,7 @@ func drawSites(t *rapid.T) *profile.Profile {
 }
 
 // Of exact levels, the misses of a source line are those counted one by one.
-func TestLinesAreTheNaiveOnes(t *testing.T) {
+func TestLinesEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSites(t)
 		ranker, ok := attribution.New(p)
@@ -306,7 +306,7 @@ func TestMeasureLevels(t *testing.T) {
 }
 
 // Side by side, too, what is estimated is told from what is exact.
-func TestComparedCodeTellsEstimates(t *testing.T) {
+func TestComparedCodeMarksEstimates(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	levels, _, err := v.Run.Ranker().Attribute(smallCaches())
 	if err != nil || !levels[0].Exact || levels[1].Exact {

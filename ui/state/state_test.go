@@ -256,7 +256,7 @@ func TestSummaryCountsThreads(t *testing.T) {
 	}
 }
 
-func TestPhasesAreSeen(t *testing.T) {
+func TestPhasesAreFound(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	if f, ok := v.phases(); !ok || !strings.Contains(f.Text, "has phases") {
 		t.Errorf("no word on phases: %+v", f)

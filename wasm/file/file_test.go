@@ -114,7 +114,7 @@ func TestReaderContract(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWhatIsNoFile(t *testing.T) {
+func TestOpenRefusesNonFiles(t *testing.T) {
 	for _, v := range []js.Value{js.Undefined(), js.Null(), js.ValueOf("path"), js.ValueOf(map[string]any{})} {
 		if _, err := Open(v); err == nil {
 			t.Errorf("%v was opened", v)

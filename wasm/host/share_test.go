@@ -173,7 +173,7 @@ func TestSharedPauseAndCancel(t *testing.T) {
 }
 
 // A shared run whose worker is ended goes on, shared again, to the same bytes.
-func TestSharedRunGoesOn(t *testing.T) {
+func TestSharedRunResumes(t *testing.T) {
 	b := container(t, 5, 100_000)
 	want, n := newRun(t, "").alone(b)
 	r := newRun(t, "&checkpoint="+strconv.Itoa(int(n/50)))

@@ -62,7 +62,7 @@ func TestShelves(t *testing.T) {
 
 // Runs that are read in turn, as in a merge, discard what was read ahead: the browser keeps
 // none of these blocks.
-func TestBlocksReadInVainAreFreed(t *testing.T) {
+func TestUnusedBlocksAreFreed(t *testing.T) {
 	s, err := OpenShelf("test", "in vain", false)
 	if err != nil {
 		t.Fatal(err)

@@ -166,7 +166,7 @@ func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
 	}
 }
 
-func TestWorkerThatCannotBeHad(t *testing.T) {
+func TestUnavailableWorker(t *testing.T) {
 	base := inBrowser(t)
 	for _, c := range []struct{ script, packing, want string }{
 		{base + "src/none.js", "zstd", "could not be loaded (its script could not be loaded)"},

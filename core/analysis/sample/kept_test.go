@@ -71,9 +71,9 @@ func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	return spec
 }
 
-// TestKeptInFull: of a sample of all lines, sites, threads and communication are those
+// TestKeptCompletely: of a sample of all lines, sites, threads and communication are those
 // of every access, but for what a sample does not tell.
-func TestKeptInFull(t *testing.T) {
+func TestKeptCompletely(t *testing.T) {
 	for seed := range uint64(4) {
 		b := threadRows(seed, 30000)
 		want := run(t, everythingOf(t, "", 0), &threadReader{all: b, step: 1000})

@@ -54,7 +54,7 @@ func coresOf(s *profile.Sharing) map[uint32]int {
 }
 
 // Cores of several threads, and domains of some cores.
-func TestGroupsAreWhatListsGive(t *testing.T) {
+func TestGroupsEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(80).Draw(t, "trace")
 		threads, _ := ascending(b)

@@ -127,7 +127,7 @@ func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways
 }
 
 // All four views are what literal lists and caches give.
-func TestViewsAreWhatListsGive(t *testing.T) {
+func TestViewsEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(120).Draw(t, "trace")
 		threads, coreOf := ascending(b)

@@ -127,7 +127,7 @@ func outlined(t *testing.T, most int, items ...loops.Item) *outline.Outline {
 	return outline.New(tree, most)
 }
 
-func TestOutlineIsWhatRuns(t *testing.T) {
+func TestOutlineMatchesRun(t *testing.T) {
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var site uint32
@@ -156,7 +156,7 @@ func TestOutlineIsWhatRuns(t *testing.T) {
 	}
 }
 
-func TestArraysAreWhatIsTouched(t *testing.T) {
+func TestArraysMatchTouchedBytes(t *testing.T) {
 	exact := 0
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 2))

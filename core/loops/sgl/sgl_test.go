@@ -104,8 +104,8 @@ func batches(t tracetest.Failer, r trace.Reader) (*trace.Batch, error) {
 	return trace.ReadAll(tracetest.Spoil(r))
 }
 
-// TestFoldedTraceIsLikeTheTrace: rows of any kinds, and all that is known of the program.
-func TestFoldedTraceIsLikeTheTrace(t *testing.T) {
+// TestCompressedTraceEqualsTrace: rows of any kinds, and all that is known of the program.
+func TestCompressedTraceEqualsTrace(t *testing.T) {
 	container, file := program(t)
 	for _, kinds := range []trace.Kinds{
 		trace.AllKinds, trace.DataKinds, trace.AllKinds | trace.EventKinds, 1 << trace.Store, 1 << trace.BlockEntry,

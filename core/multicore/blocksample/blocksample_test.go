@@ -356,9 +356,9 @@ var caches = []hierarchy.Cache{
 	{Name: "direct", SizeBytes: 256 * 64, Ways: 1, LineBytes: 64},
 }
 
-// TestAllWindowsAreTheTrace: weighted by accesses, the profiles of all windows are that of
+// TestAllWindowsEqualTheTrace: weighted by accesses, the profiles of all windows are that of
 // the trace (eq. 4), and rates those of its profile.
-func TestAllWindowsAreTheTrace(t *testing.T) {
+func TestAllWindowsEqualTheTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
 	p, whole := random(rng, 3, 5000, 400, true)
 	s := collect(t, Options{LineBytes: 64, Looked: All}, p, whole, 0)[0]

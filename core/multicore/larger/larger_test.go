@@ -51,9 +51,9 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// TestAgainstRun: counts and rates at an input are those of a run at it where distances go on
+// TestComparedWithRun: counts and rates at an input are those of a run at it where distances go on
 // as they did; kept as they were, rates are too high where the small inputs fitted.
-func TestAgainstRun(t *testing.T) {
+func TestComparedWithRun(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Options: multicore.Options{Division: multicore.ByRegion}}
 	for _, line := range []string{"L1=2KiB,full", "L2=16KiB,8,shared=all"} {
 		if err := q.Hierarchy.Add(line); err != nil {

@@ -61,9 +61,9 @@ func someRows(rng *rand.Rand, rows int) *trace.Batch {
 	return b
 }
 
-// TestTapeGivesWhatItTook: rows, marks and owners, in any order of pages, many times over,
+// TestTapeReturnsWrittenRows: rows, marks and owners, in any order of pages, many times over,
 // from memory and from a store.
-func TestTapeGivesWhatItTook(t *testing.T) {
+func TestTapeReturnsWrittenRows(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		o := Options{MemoryBytes: 1, Store: &memory{}, Readers: 2, Args: true, PCs: true}

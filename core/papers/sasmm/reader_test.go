@@ -165,8 +165,8 @@ func TestBareBlocks(t *testing.T) {
 	wantSame(t, "bare", drain(t, open(Options{Cores: 3}), trace.DataKinds|1<<trace.BareBlock, 0), want)
 }
 
-// TestOneCoreIsTheRun: on one core nothing changes, in any order.
-func TestOneCoreIsTheRun(t *testing.T) {
+// TestOneCoreEqualsTheRun: on one core nothing changes, in any order.
+func TestOneCoreEqualsTheRun(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(9, 10)), p, 3, 300, false)
 	var want []ref

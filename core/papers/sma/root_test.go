@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeld: lines are there and not as in lists that are searched.
-func TestHeld(t *testing.T) {
+// TestHeldLines: lines are there and not as in lists that are searched.
+func TestHeldLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := geometry{Sets: rapid.Uint32Range(1, 5).Draw(t, "sets"), Ways: rapid.Uint32Range(1, 5).Draw(t, "ways"), LineBytes: 64}
 		h, want, known := newHeld(g), make(lru, g.Sets), map[uint64]bool{}

@@ -85,7 +85,7 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-func TestNaiveTwin(t *testing.T) {
+func TestEqualsReference(t *testing.T) {
 	addr := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Max(1<<47-1), rapid.Uint64())
 	flag := rapid.SampledFrom([]uint8{0, 0, 0, 1, 1, 2, 255})
 	rapid.Check(t, func(t *rapid.T) {

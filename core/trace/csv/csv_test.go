@@ -162,7 +162,7 @@ func compare(t tracetest.Failer, lines []string) {
 	tracetest.CheckText(t, header+"\n"+strings.Join(lines, "\n"), reader, naive(lines))
 }
 
-func TestNaiveTwin(t *testing.T) {
+func TestEqualsReference(t *testing.T) {
 	line := rapid.OneOf(
 		rapid.StringMatching(`0x[0-9a-f]{1,16},[0-9]{1,2},0x[0-9a-f]{1,16},[rwmi],[0-9]{1,3}`),
 		rapid.StringMatching(` ?(0x)?[0-9a-f]{0,18} ?,"?[0-9]{0,11}"?,[0-9]{0,21},(load|Store|W|q|)?,[0-9]{0,11},?\r?`),

@@ -132,7 +132,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestNaiveTwin(t *testing.T) {
+func TestEqualsReference(t *testing.T) {
 	line := rapid.OneOf(
 		rapid.StringMatching(`[0-2] [0-9a-f]{1,16}`),
 		rapid.StringMatching(`[ \t]?[0-5][ \t]{1,2}(0[xX])?[0-9a-fA-F]{0,18}( [0-9]{1,3})?\r?`),

@@ -110,7 +110,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-func TestNaiveTwin(t *testing.T) {
+func TestEqualsReference(t *testing.T) {
 	kind := rapid.OneOf(rapid.Uint16Max(51), rapid.SampledFrom([]uint16{0, 1, 10, 17, 22, 29, 30}), rapid.Uint16())
 	rapid.Check(t, func(t *rapid.T) {
 		var all []entry

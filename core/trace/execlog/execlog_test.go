@@ -134,7 +134,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-func TestNaiveTwin(t *testing.T) {
+func TestEqualsReference(t *testing.T) {
 	line := rapid.OneOf(
 		rapid.StringMatching(`[0-9], 0x[0-9a-f]{1,12}, 0x[0-9a-f]{1,8}, "[a-z %,]{0,9}"(, (load|store), 0x[0-9a-f]{1,12}){0,4}`),
 		rapid.StringMatching(`[ 0-9]{0,2}, ?(0x)?[0-9a-f]{0,3},? ?0x[0-9a-f]{0,3},? ?"?[a-z %,]{0,3}"? ?(,? ?(load|store|RAM|rax -> 0x1), ?(0x)?[0-9a-f]{0,4}){0,4}[ ,\r]{0,2}`),

@@ -273,7 +273,7 @@ func TestWithoutRequestors(t *testing.T) {
 	tracetest.CheckText(t, whole, reader, []outcome{{Ref: tracetest.Ref{Kind: trace.Load, Addr: 64, Bytes: 8}}})
 }
 
-func TestNaiveTwin(t *testing.T) {
+func TestEqualsReference(t *testing.T) {
 	value := rapid.OneOf(rapid.Uint64Max(8), rapid.Uint64(), rapid.SampledFrom([]uint64{0x100, math.MaxUint32, math.MaxUint32 + 1}))
 	message := rapid.Custom(func(t *rapid.T) []byte {
 		if rapid.IntRange(0, 3).Draw(t, "kind") > 0 {

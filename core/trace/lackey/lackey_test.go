@@ -197,7 +197,7 @@ func TestRealTraces(t *testing.T) {
 	}
 }
 
-func TestNaiveTwin(t *testing.T) {
+func TestEqualsReference(t *testing.T) {
 	line := rapid.OneOf(
 		rapid.StringMatching(` [LSM] [0-9a-f]{8,12},[0-9]{1,2}`),
 		rapid.StringMatching(`I  [0-9a-f]{8,10},[0-9]`),

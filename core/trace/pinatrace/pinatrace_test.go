@@ -94,7 +94,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-func TestNaiveTwin(t *testing.T) {
+func TestEqualsReference(t *testing.T) {
 	line := rapid.OneOf(
 		rapid.StringMatching(`0x[0-9a-f]{1,12}: [RW] 0x[0-9a-f]{1,16}`),
 		rapid.StringMatching(`[ \t]{0,2}(0x)?[0-9a-fA-F]{0,17}:?[ \t]{0,2}[RWX]{0,2}[ \t]{0,2}(0x)?[0-9a-fA-Fg]{0,17}[ \r]{0,2}`),

@@ -274,7 +274,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-func TestNaiveTwin(t *testing.T) {
+func TestEqualsReference(t *testing.T) {
 	line := rapid.OneOf(
 		rapid.StringMatching(`(LOAD: |STORE: |LD: |ST: |)0x[0-9a-f]{1,12}`),
 		rapid.StringMatching(`BB (START|DONE): [abc]`),

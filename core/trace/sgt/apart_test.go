@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestPartsAreTheWhole: a trace of one thread is read in turns, by a reader that goes
+// TestPartsEqualTheWhole: a trace of one thread is read in turns, by a reader that goes
 // on and by others that begin where it stops, and comes out whole.
-func TestPartsAreTheWhole(t *testing.T) {
+func TestPartsEqualTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
 		steps := someSteps(t, p, 8)

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFamiliesAreLikeAMap: each group has one, whatever it is told apart by.
-func TestFamiliesAreLikeAMap(t *testing.T) {
+// TestFamiliesEqualAMap: each group has one, whatever it is told apart by.
+func TestFamiliesEqualAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, want, few := newFamilies(), map[siteGroup]uint32{}, rapid.Uint64Range(1, 9).Draw(t, "few")
 		of := func(i uint64) siteGroup {
@@ -32,8 +32,8 @@ func TestFamiliesAreLikeAMap(t *testing.T) {
 	})
 }
 
-// TestNamesAreThoseOfAContainer: rows get the sites that they have in a container.
-func TestNamesAreThoseOfAContainer(t *testing.T) {
+// TestNamesMatchContainer: rows get the sites that they have in a container.
+func TestNamesMatchContainer(t *testing.T) {
 	r := lackey.NewReader("t", bytes.NewReader(tracetest.Small("data.lackey")))
 	var out bytes.Buffer
 	m, n, b := NewImporter(&out, nil), NewNamer(), trace.NewBatch(100)

@@ -7,10 +7,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQueueHoldsWhatTokensTell: whether tokens are expanded into the queue or
+// TestQueueMatchesTokens: whether tokens are expanded into the queue or
 // taken one by one, the steps are those that were written, up to those that the
 // chunk still holds.
-func TestQueueHoldsWhatTokensTell(t *testing.T) {
+func TestQueueMatchesTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &decoder{}
 		var want []behind

@@ -167,8 +167,8 @@ func TestStepsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRowsAreThoseOfTheNaiveTwin, in batches of any size.
-func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
+// TestRowsEqualReference, in batches of any size.
+func TestRowsEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
 		steps := someSteps(t, p, 8)

@@ -52,8 +52,8 @@ func allRows(t failer, file []byte) (all trace.Batch, h trace.Header) {
 	}
 }
 
-// TestRestoringGivesTheSame: all rows in their order, and the program.
-func TestRestoringGivesTheSame(t *testing.T) {
+// TestRestoringIsExact: all rows in their order, and the program.
+func TestRestoringIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
 		file := write(t, p, someSteps(t, p, 8), someChunks(t))

@@ -52,9 +52,9 @@ func longest(a, b []string) int {
 	return max(longest(a[1:], b), longest(a, b[1:]))
 }
 
-// TestMatchesAreOnes: no line is found twice, equal texts are the same or moved, the same lines keep their
+// TestMatchesAreOneToOne: no line is found twice, equal texts are the same or moved, the same lines keep their
 // order, and where no line is unique there are as many of them as there can be.
-func TestMatchesAreOnes(t *testing.T) {
+func TestMatchesAreOneToOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := []string{"", "}", "x = 1;", "x = 2;", "call(x, y);", "call(x, z);", "return x + y + z;"}
 		draw := func(name string) (lines []string) {

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/wasm/unpack"
 )
 
-func TestPackingsAreTheNames(t *testing.T) {
+func TestPackingsMatchNames(t *testing.T) {
 	names := unpack.Names()
 	if len(packings) != len(names) {
 		t.Fatalf("%d packings for %q", len(packings), names)

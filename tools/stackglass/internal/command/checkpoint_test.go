@@ -195,7 +195,7 @@ func (r *interrupting) Read(p []byte) (int, error) {
 }
 
 // Standard input is compared too, and a pass that was interrupted goes on where it was.
-func TestInterruptedGoesOn(t *testing.T) {
+func TestInterruptedResumes(t *testing.T) {
 	for _, options := range [][]string{
 		nil, {"--mergeable"}, {"--skip", "1000", "--limit", "250000"}, {"--sample", "space=0.1"}, {"--sample", "onoff=1000/10000"}, {"--analyses", "locality,sets,sites,counters"},
 	} {
@@ -228,7 +228,7 @@ func warned(options []string) []string {
 
 // Other options make another analysis, which begins at the start and takes nothing
 // away.
-func TestOtherOptionsBegin(t *testing.T) {
+func TestOtherOptionsStartOver(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})
 	interruptAnalysis(t)

@@ -39,9 +39,9 @@ const pair = "compare demo:matmul-naive demo:matmul-blocked "
 
 func words(line string) []string { return strings.Fields(line) }
 
-// TestCompareSaysWhatEachVerbSays asks about each file alone and looks for its
+// TestCompareEqualsVerbs asks about each file alone and looks for its
 // numbers in the comparison.
-func TestCompareSaysWhatEachVerbSays(t *testing.T) {
+func TestCompareEqualsVerbs(t *testing.T) {
 	for _, c := range []struct{ verb, on, name, number string }{
 		{"histogram", "histogram", "distance", "count"},
 		{"what-if --cache L1=2KiB,full --cache L2=4KiB,full", "what-if --cache L1=2KiB,full --cache L2=4KiB,full", "name", "misses"},
@@ -99,8 +99,8 @@ func column(t *testing.T, args []string, name, number string, choose func(map[st
 	return found
 }
 
-// TestDifferencesAreDifferences: in every line of every table that is compared.
-func TestDifferencesAreDifferences(t *testing.T) {
+// TestDifferencesAreExact: in every line of every table that is compared.
+func TestDifferencesAreExact(t *testing.T) {
 	for _, on := range []string{"summary", "histogram", "curve", "what-if --cache L1=2KiB,8", "sets", "sites", "windows", "counters", "counters --by block", "loops --cache L1=2KiB,8", "blocks", "pipeline"} {
 		compareJSON(t, on, words(pair+"--format json --on "+on))
 	}

@@ -66,8 +66,8 @@ func left(t *testing.T) (names string) {
 	return strings.TrimSpace(names)
 }
 
-// TestConvertLeavesNothingHalf behind.
-func TestConvertLeavesNothingHalf(t *testing.T) {
+// TestConvertLeavesNoPartialFile behind.
+func TestConvertLeavesNoPartialFile(t *testing.T) {
 	in(t, map[string]string{"bad.din": "0 1000\nwhat\n1 8\n", "good.lz4": string(tracetest.Packed())})
 	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt"), exitInput, "bad.din:2: label \"what\"", "--skip-bad")
 	stopped, cancel := context.WithCancel(context.Background())

@@ -244,9 +244,9 @@ func sameCounts(t *testing.T, of string, got map[string][]float64, want map[stri
 	}
 }
 
-// TestPprofSaysWhatSitesSays reads an export back by go tool pprof, line by line
+// TestPprofEqualsSites reads an export back by go tool pprof, line by line
 // and event by event, and its sums, which are those of what-if.
-func TestPprofSaysWhatSitesSays(t *testing.T) {
+func TestPprofEqualsSites(t *testing.T) {
 	for _, demo := range []string{"matmul-naive", "array-list"} {
 		file := keptProfile(t, demo)
 		raw := readBack(t, file, "pprof", "go", "tool", "pprof", "-raw")
@@ -284,9 +284,9 @@ func addCounts(to map[string][]float64, place string, numbers []string) {
 	}
 }
 
-// TestCallgrindSaysWhatSitesSays: the same by callgrind_annotate, which sums up
+// TestCallgrindEqualsSites: the same by callgrind_annotate, which sums up
 // by function.
-func TestCallgrindSaysWhatSitesSays(t *testing.T) {
+func TestCallgrindEqualsSites(t *testing.T) {
 	file := keptProfile(t, "array-list")
 	text := readBack(t, file, "callgrind", "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")
 	got, want := map[string][]float64{}, map[string][]float64{}

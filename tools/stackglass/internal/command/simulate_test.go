@@ -28,7 +28,7 @@ func init() {
 }
 
 // What is exact is the same by both roads.
-func TestSimulationIsWhatIsExact(t *testing.T) {
+func TestSimulationEqualsExact(t *testing.T) {
 	for _, cache := range []string{"L1=2KiB,full", "L1=192,full", "L1=4KiB,full,32"} {
 		for _, part := range []string{"", " --kinds store", " --skip 100 --limit 5000"} {
 			options := "demo:matmul-blocked --cache " + cache + part + " --format csv"
@@ -150,8 +150,8 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 	}
 }
 
-// TestPartIsSaidOnce: whoever predicts says of the run what every verb does.
-func TestPartIsSaidOnce(t *testing.T) {
+// TestPartialIsReportedOnce: whoever predicts says of the run what every verb does.
+func TestPartialIsReportedOnce(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})
 	for _, line := range []string{"what-if cut.lz4", "validate cut.lz4", "simulate cut.lz4", "compare cut.lz4 demo:matmul-naive --on what-if", "export cut.lz4 --to json"} {

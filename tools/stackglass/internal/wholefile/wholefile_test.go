@@ -39,7 +39,7 @@ func TestSaveReplaces(t *testing.T) {
 	}
 }
 
-func TestFailureKeepsWhatWasThere(t *testing.T) {
+func TestFailureKeepsOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
 	if err := Save(path, content("before")); err != nil {
