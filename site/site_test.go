@@ -231,7 +231,7 @@ func TestDemosContainNoFolder(t *testing.T) {
 		}
 		for _, text := range texts(h) {
 			if strings.HasPrefix(text, "/") {
-				t.Errorf("%s tells of %s", d.File, text)
+				t.Errorf("%s reports %s", d.File, text)
 			}
 		}
 	}

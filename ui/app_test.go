@@ -224,7 +224,7 @@ func demoItem() Item {
 	return Item{Demo: naive, URL: "demos/" + naive + ".sgt", Title: "Matrix multiplication"}
 }
 
-// textItem is a file that takes many reads, and tells of no instructions.
+// textItem is a file that takes many reads, and reports no instructions.
 func textItem() Item { return Item{File: fileWith("a.lackey.lz4", tracetest.Packed())} }
 
 func TestDemoToResult(t *testing.T) {
@@ -637,7 +637,7 @@ func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
 	}
 }
 
-// After a crash, dropping the same file goes on and gives the same digest.
+// After a crash, dropping the same file continues and gives the same digest.
 func TestInterruptedRunResumes(t *testing.T) {
 	whole := newDesk(t)
 	whole.app.Offer(textItem())
@@ -744,7 +744,7 @@ func TestKeptList(t *testing.T) {
 	until(t, func() bool { return strings.Contains(d.html(), `id="kept-empty"`) })
 	d.act(func() {
 		if len(d.app.items) > 0 {
-			t.Errorf("the page holds on to %d files of what was deleted", len(d.app.items))
+			t.Errorf("the page keeps %d files of what was deleted", len(d.app.items))
 		}
 	})
 }

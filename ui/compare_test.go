@@ -146,6 +146,6 @@ func TestCompareWith(t *testing.T) {
 	d.app.Navigate("#open=" + first + "&with=" + second)
 	d.wants("There is nothing to compare with")
 	if d.app.comparing() {
-		t.Error("it goes on comparing")
+		t.Error("it continues comparing")
 	}
 }

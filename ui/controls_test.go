@@ -14,7 +14,7 @@ import (
 type control struct {
 	node *vugu.VGNode
 	// place is the way to it from the root, by number and tag. The renderer matches
-	// elements by their places: another place is another element, so that a drag goes on
+	// elements by their places: another place is another element, so that a drag continues
 	// with whatever stands in the old one.
 	place string
 }

@@ -211,7 +211,7 @@ func TestStopWatching(t *testing.T) {
 	second.app.Refresh()
 	second.wants("running in another tab")
 	if page := second.html(); strings.Contains(page, "resume a.lackey") || strings.Contains(page, "delete a.lackey") {
-		t.Errorf("what another tab runs can be gone on with, or deleted:\n%s", page)
+		t.Errorf("what another tab runs can be resumed, or deleted:\n%s", page)
 	}
 	<-ended[0]
 	until(t, func() bool { return strings.Contains(second.html(), `id="open-`) })

@@ -186,7 +186,7 @@ func TestFlowsByWindow(t *testing.T) {
 	}
 }
 
-// A picked cell tells of its flow, and picking it again lets it go.
+// A picked cell reports its flow, and picking it again lets it go.
 func TestPickFlow(t *testing.T) {
 	d := at(t, "ring", state.TabCommunication)
 	all := d.sum("pairs", "transfers")

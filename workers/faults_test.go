@@ -85,7 +85,7 @@ func TestStoreRefusesAnyWrite(t *testing.T) {
 	}
 }
 
-// A run goes on from the generation before one that is damaged, and ends with the
+// A run continues from the generation before one that is damaged, and ends with the
 // same bytes.
 func TestResumeFromGenerationBefore(t *testing.T) {
 	b := din(800_000)

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// prefixOf is the naive twin of what File sums up.
+// prefixOf is the reference implementation of what File sums up.
 func prefixOf(b []byte) Prefix {
 	p := Prefix{Bytes: uint64(len(b))}
 	for ; len(b) >= BlockBytes; b = b[BlockBytes:] {
@@ -67,7 +67,7 @@ func TestFileSum(t *testing.T) {
 }
 
 // The same file is read to its end; one that differs in any byte that was read
-// before, or ends earlier, gives no byte behind the block that differs.
+// before, or ends earlier, gives no byte after the block that differs.
 func TestFileIsCompared(t *testing.T) {
 	whole := noise(2*BlockBytes + 5)
 	rapid.Check(t, func(t *rapid.T) {
@@ -97,7 +97,7 @@ func TestFileIsCompared(t *testing.T) {
 			return
 		}
 		if !errors.As(err, &other) || int(other.From) != from || f.Wrong() != err {
-			t.Errorf("another file: %v, want it to differ behind %d", err, from)
+			t.Errorf("another file: %v, want it to differ after %d", err, from)
 		}
 		if len(all) >= from+BlockBytes {
 			t.Errorf("%d bytes were given away, the block at %d differs", len(all), from)

@@ -41,7 +41,7 @@ func (c *clock) advance(d time.Duration) time.Time {
 	return c.now
 }
 
-// fixture is a host behind a local carrier, with everything faked.
+// fixture is a host after a local carrier, with everything faked.
 type fixture struct {
 	t     *testing.T
 	asker workers.Carrier
@@ -166,7 +166,7 @@ func (f *fixture) entry() profile.Entry {
 	f.t.Helper()
 	entries, err := f.store.List()
 	if err != nil || len(entries) != 1 {
-		f.t.Fatalf("the store holds %+v, %v", entries, err)
+		f.t.Fatalf("the store contains %+v, %v", entries, err)
 	}
 	return entries[0]
 }
@@ -279,7 +279,7 @@ func (f *fixture) checkComplete(m workers.Message, trace []byte) {
 	}
 }
 
-// endless is a trace that goes on until it is closed.
+// endless is a trace that continues until it is closed.
 type endless struct {
 	part   []byte
 	at     int
@@ -351,7 +351,7 @@ func TestPauseAndResume(t *testing.T) {
 	f.send(workers.Message{Type: workers.TypeResume, Job: 1})
 	after := f.progress()
 	if after.Paused || after.References != paused.References || after.Bytes != paused.Bytes {
-		t.Errorf("paused at %+v, went on at %+v", paused, after)
+		t.Errorf("paused at %+v, continued at %+v", paused, after)
 	}
 	if after.Millis > paused.Millis+100 {
 		t.Errorf("the pause was counted: %d ms, then %d ms", paused.Millis, after.Millis)
@@ -621,7 +621,7 @@ func TestNothingToAnalyse(t *testing.T) {
 	f.send(workers.Message{Type: workers.TypeStart, Body: []byte{99}})
 	wantContains(t, f.failed(), "reload the page")
 	if entries, err := f.store.List(); err != nil || len(entries) != 0 {
-		t.Errorf("the store holds %+v, %v", entries, err)
+		t.Errorf("the store contains %+v, %v", entries, err)
 	}
 }
 

@@ -58,12 +58,12 @@ const limit = 1 << 30
 
 var outsideSpec = analysis.Spec{LineBytes: []uint32{32, 64}}
 
-// beyond is what a run of b is that goes on outside of memory.
+// beyond is what a run of b is that continues outside of memory.
 func beyond(t *testing.T, b []byte) []byte {
 	return direct(t, b, outsideSpec.Beyond(locality.Budget{Shelf: new(stacktest.Shelf)})).Encode()
 }
 
-// A run that needs more memory than it may have goes on outside, and ends as one that
+// A run that needs more memory than it may have continues outside, and ends as one that
 // was there from its start; nothing is left there.
 func TestRunGoesOutside(t *testing.T) {
 	b := din(300_000)
@@ -114,7 +114,7 @@ func TestRunStaysInside(t *testing.T) {
 	}
 }
 
-// It goes on from a checkpoint that it made there.
+// It continues from a checkpoint that it made there.
 func TestResumeOutside(t *testing.T) {
 	b := din(800_000)
 	f, s := newOutside(t, 3)

@@ -181,7 +181,7 @@ func TestNoCheckpointBeyondMemory(t *testing.T) {
 	for f.progress().Bytes < 500_000 {
 	}
 	if entries, err := f.store.List(); err != nil || len(entries) != 0 {
-		t.Errorf("the store holds %+v, %v", entries, err)
+		t.Errorf("the store contains %+v, %v", entries, err)
 	}
 	f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
 	f.done()

@@ -328,7 +328,7 @@ func TestPoisonedHelper(t *testing.T) {
 	crew.running.Wait()
 }
 
-// A run that is paused at any progress, and goes on, is as any other; one that is
+// A run that is paused at any progress, and continues, is as any other; one that is
 // cancelled there has counted a part, and its helpers end.
 func TestSharedPausesAndCancels(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 6)), 60_000)
@@ -364,7 +364,7 @@ func TestSharedPausesAndCancels(t *testing.T) {
 	}
 }
 
-// A shared run that was interrupted goes on, shared or not, and its bytes are those of
+// A shared run that was interrupted continues, shared or not, and its bytes are those of
 // one that nothing happened to.
 func TestSharedResumes(t *testing.T) {
 	for seed := range uint64(3) {
@@ -409,13 +409,13 @@ func TestSharedResumes(t *testing.T) {
 			start.Workers = count
 			g.start(1, start, bytesFile(b))
 			if d, _ := g.done(); !bytes.Equal(d.Profile, direct(t, b, sharedSpec).Encode()) {
-				t.Fatalf("seed %d: a run that goes on with %d workers differs", seed, count)
+				t.Fatalf("seed %d: a resumed run with %d workers differs", seed, count)
 			}
 		}
 	}
 }
 
-// A shared run that needs more memory than it may have does without helpers, and goes on
+// A shared run that needs more memory than it may have does without helpers, and continues
 // outside with the bytes of any other.
 func TestSharedRunGoesOutside(t *testing.T) {
 	for at := range int64(8) {

@@ -173,14 +173,14 @@ func TestRunnerEqualsNaive(t *testing.T) {
 			got := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: p.Locality[i : i+1]}
 			twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
 			if got.Digest() != twin.Digest() {
-				t.Fatalf("seed %d: at %d-byte lines the profile differs from the naive twin's", seed, lineBytes)
+				t.Fatalf("seed %d: at %d-byte lines the profile differs from the reference's", seed, lineBytes)
 			}
 		}
 	}
 }
 
 // The windows of a long trace double several times; a short one has a naive
-// twin, this one an identity.
+// reference implementation, this one an identity.
 func TestWindowsDouble(t *testing.T) {
 	const references = 5_000_000
 	whole := func() trace.Reader {
@@ -377,7 +377,7 @@ func TestHugeLimit(t *testing.T) {
 	spec := analysis.Spec{Kinds: trace.AllKinds, Skip: 10, Limit: 1<<64 - 1}
 	p := run(t, spec, tracetest.NewReader(whole, 7))
 	if n := p.Totals.AllReferences(); n != 90 {
-		t.Errorf("%d references behind the first 10 of 100, want 90", n)
+		t.Errorf("%d references after the first 10 of 100, want 90", n)
 	}
 }
 
@@ -407,7 +407,7 @@ func TestLargeReferences(t *testing.T) {
 	p := checked(t, r.Profile(profile.State{}))
 	twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
 	if err != io.EOF || p.Totals.References != references || p.Digest() != twin.Digest() {
-		t.Errorf("ended with %v; the profile differs from the naive twin's", err)
+		t.Errorf("ended with %v; the profile differs from the reference's", err)
 	}
 	again, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 7))
 	if err != nil {

@@ -54,7 +54,7 @@ func TestAppendDemos(t *testing.T) {
 			spec := analysis.Spec{Mergeable: true}
 			want := analysis.AsSegment(passed(t, spec, tracetest.NewProgramReader(p, whole, 4096)))
 			if len(want.Sharing) == 0 {
-				t.Fatal("nothing is told of threads")
+				t.Fatal("nothing is reported about threads")
 			}
 			for _, segments := range []int{2, 7, 64} {
 				var parts []*profile.Profile
@@ -89,7 +89,7 @@ func TestAppendDemos(t *testing.T) {
 	}
 }
 
-// FuzzAppend lets the fuzzer choose what a segment tells of threads, the first or the
+// FuzzAppend lets the fuzzer choose what a segment reports threads, the first or the
 // second one: it is appended or refused, and never more.
 func FuzzAppend(f *testing.F) {
 	p := allocating()

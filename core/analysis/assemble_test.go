@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// segmentOf analyses a stretch on its own, which begin goes on to.
+// segmentOf analyses a stretch on its own, to which begin continues.
 func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, begin func(*analysis.Stretcher)) *profile.Profile {
 	t.Helper()
 	s := analysis.NewStretcher(spec, source)

@@ -59,7 +59,7 @@ func TestBesideFails(t *testing.T) {
 	}
 }
 
-// A run without analyses goes on from where it was saved, too.
+// A run without analyses continues from where it was saved, too.
 func TestRestoreOfNone(t *testing.T) {
 	whole, spec := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k"), analysis.Spec{Analyses: analysis.None}
 	run := func(from []byte, steps int) *analysis.Runner {

@@ -21,8 +21,8 @@ var spills = []analysis.Spec{
 	{Analyses: analysis.Sites | analysis.Counters}, {Analyses: analysis.Sharing, Cores: [][]uint32{{0, 1}}}, {Kinds: trace.AllKinds, Limit: 2000},
 }
 
-// A run that goes on outside of memory from any step on gives the bytes of one that was
-// there from its start, also where it is left and goes on from what was saved.
+// A run that continues outside of memory from any step on gives the bytes of one that was
+// there from its start, also where it is left and continues from what was saved.
 func TestSpill(t *testing.T) {
 	p := allocating()
 	for seed := range uint64(24) {
@@ -62,7 +62,7 @@ func TestSpill(t *testing.T) {
 	}
 }
 
-// A shelf that fails while a run moves there ends the run; what was counted stays.
+// A spill store that fails while a run moves there ends the run; what was counted stays.
 func TestSpillFails(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(2, 9)), 3000)
 	for fails := 1; fails < 4; fails++ {
@@ -116,7 +116,7 @@ func TestSpillWithinAReference(t *testing.T) {
 			}
 		}
 		if err != io.EOF || !bytes.Equal(checked(t, runner.Finish(profile.State{})).Encode(), want) {
-			t.Fatalf("behind %d steps: the profile differs (%v)", seed*4, err)
+			t.Fatalf("after %d steps: the profile differs (%v)", seed*4, err)
 		}
 	}
 }

@@ -183,7 +183,7 @@ func (w *walker) functionOf(name string) uint32 {
 	return list[w.rng.IntN(len(list))]
 }
 
-// next has a thread do what is behind its latest block.
+// next has a thread do what is after its latest block.
 func (w *walker) next(t *walk) {
 	if len(t.frames) == 0 {
 		w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions)))) // from outside
@@ -225,7 +225,7 @@ func (w *walker) next(t *walk) {
 	}
 }
 
-// calls makes a call by name, or does not know better than to go on.
+// calls makes a call by name, or does not know better than to continue.
 func (w *walker) calls(t *walk, from uint32, name string) {
 	if len(t.frames) > 30 || t.left < 0 {
 		t.frames = t.frames[:len(t.frames):len(t.frames)]
@@ -372,7 +372,7 @@ func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
 
 var blocksAlone = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Locality}
 
-// byEntries is a spec for which readers must tell of each block's entry, at times.
+// byEntries is a spec for which readers must report each block's entry, at times.
 func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
 	if seed%4 == 0 {
 		spec.Analyses |= analysis.Loops
@@ -485,7 +485,7 @@ func TestBlocksOfSegments(t *testing.T) {
 	}
 }
 
-// A run that was saved anywhere goes on, and is as one without a break.
+// A run that was saved anywhere continues, and is as one without a break.
 func TestBlocksResume(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 94))
@@ -635,7 +635,7 @@ func TestReuseByBlock(t *testing.T) {
 	}
 }
 
-// A row of a block that no table tells of is an error, and no more.
+// A row of a block that no table reports is an error, and no more.
 func TestUnknownBlockIsAnError(t *testing.T) {
 	p := branching(rand.New(rand.NewPCG(1, 97)))
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Thread: 1, Values: []uint64{8}})
@@ -700,7 +700,7 @@ func TestWindowsOfBlocks(t *testing.T) {
 		for b := range exact {
 			if b >= len(list) {
 				if exact[b].References > 0 {
-					t.Fatalf("seed %d: nothing is told of block %d", seed, b)
+					t.Fatalf("seed %d: nothing is reported about block %d", seed, b)
 				}
 				continue
 			}

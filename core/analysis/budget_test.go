@@ -46,8 +46,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A run that was saved goes on from there, or from where it was saved before, with the
-// shelf as it is by then.
+// A run that was saved continues from there, or from where it was saved before, with the
+// spill store as it is by then.
 func TestBudgetRestore(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -88,7 +88,7 @@ func TestBudgetRestore(t *testing.T) {
 	}
 }
 
-// Where the shelf fails the run ends, and what it counted until then says that it is
+// Where the spill store fails the run ends, and what it counted until then says that it is
 // not the whole.
 func TestBudgetFails(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(3, 7)), 6000)

@@ -136,7 +136,7 @@ func (n *naiveCommunication) at(g int, number uint64, thread uint32) *naiveGranu
 	return m
 }
 
-// use tells of an event, and whether it is a transfer.
+// use reports an event, and whether it is a transfer.
 func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bool) (event, transfer bool) {
 	if !m.written || m.writer == thread {
 		return false, false
@@ -714,7 +714,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 	}
 }
 
-// Threads behind the 63rd are taken for one, though each is on a core of its own.
+// Threads after the 63rd are taken for one, though each is on a core of its own.
 func TestManyThreadsEqualNaive(t *testing.T) {
 	program := allocating()
 	for seed := range uint64(6) {
@@ -945,7 +945,7 @@ func TestCommunicationOfKinds(t *testing.T) {
 	}
 }
 
-// Threads behind the 63rd are one; whatever their numbers.
+// Threads after the 63rd are one; whatever their numbers.
 func TestCommunicationOfManyThreads(t *testing.T) {
 	var refs []tracetest.Ref
 	for thread := range uint32(100) {

@@ -230,7 +230,7 @@ func (m *moody) Gone() bool { return false }
 
 func (m *moody) Close() {}
 
-// TestDividedResumes: a run that was saved goes on, shared or not.
+// TestDividedResumes: a run that was saved continues, shared or not.
 func TestDividedResumes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 23))
@@ -259,7 +259,7 @@ func TestDividedResumes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := toItsEnd(t, run); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: a run that goes on differs from one without a break", seed)
+				t.Fatalf("seed %d: a resumed run differs from one without a break", seed)
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func TestFootprintPredictsMisses(t *testing.T) {
 	}
 }
 
-// A saved run whose footprint was changed is refused, or goes on; it does not crash.
+// A saved run whose footprint was changed is refused, or continues; it does not crash.
 func TestFootprintRefusesDamage(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 53)), 3000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Footprint}

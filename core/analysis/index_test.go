@@ -48,7 +48,7 @@ func indexOf(t *testing.T, file []byte) (x indexed, before []byte) {
 	return x, file[:at]
 }
 
-// write puts an index behind what is before it.
+// write puts an index after what is before it.
 func (x indexed) write(before []byte) []byte {
 	body := binary.AppendUvarint(nil, uint64(len(x.chunks)))
 	at := uint64(0)

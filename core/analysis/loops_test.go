@@ -161,7 +161,7 @@ func TestLoopsByAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// A run with loops that was saved anywhere goes on, and is as one without a break.
+// A run with loops that was saved anywhere continues, and is as one without a break.
 func TestLoopsResume(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 43))
@@ -233,7 +233,7 @@ func TestLargeTreesAreDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(toItsEnd(t, again), want.Encode()) {
-			t.Errorf("with %d bytes: a run that goes on differs", c.limit)
+			t.Errorf("with %d bytes: a resumed run differs", c.limit)
 		}
 		if got, _ := shared(t, spec, tracetest.NewReader(whole, 4096), 3, 50_000); !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Errorf("with %d bytes: three workers differ from one", c.limit)

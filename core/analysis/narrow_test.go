@@ -30,7 +30,7 @@ func (w *weary) AppendRows(b *trace.Batch) error { return w.Consume(b) }
 func (w *weary) Reads() bool                     { return w.rows < w.most }
 func (w *weary) Append(*profile.Profile) error   { return nil }
 
-// TestNarrowEqualsRunner: a run whose helpers read fewer events, as the run itself does behind the rows that an
+// TestNarrowEqualsRunner: a run whose helpers read fewer events, as the run itself does after the rows that an
 // analysis reads in order, has the same bytes as one that reads all. So it is if helpers end segments
 // anywhere, even within chunks.
 func TestNarrowEqualsRunner(t *testing.T) {

@@ -115,7 +115,7 @@ func TestParallelFollowsBlocks(t *testing.T) {
 	}
 }
 
-// A run that was saved goes on, shared or not.
+// A run that was saved continues, shared or not.
 func TestParallelResumes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -161,7 +161,7 @@ func TestParallelResumes(t *testing.T) {
 				err = run.Step()
 			}
 			if got := run.Finish(profile.State{}); err != io.EOF || !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: %v; a run that goes on differs from one without a break", seed, err)
+				t.Fatalf("seed %d: %v; a resumed run differs from one without a break", seed, err)
 			}
 		}
 		second.Close()

@@ -53,7 +53,7 @@ func TestRangesInPieces(t *testing.T) {
 		twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
 		got := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: p.Locality[i : i+1]}
 		if p.Totals.References != references || got.Digest() != twin.Digest() {
-			t.Errorf("lines of %d bytes: the profile differs from the naive twin's", size)
+			t.Errorf("lines of %d bytes: the profile differs from the reference's", size)
 		}
 	}
 	equalSites(t, "ranges", p.Sites, sitesByDefinition(&trace.Program{}, whole, spec, 2048))

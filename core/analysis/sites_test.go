@@ -630,7 +630,7 @@ func TestUtilisationCountsMisses(t *testing.T) {
 	})
 }
 
-// A run that is saved and goes on, any number of times, tells the same.
+// A run that is saved and continues, any number of times, tells the same.
 func TestSitesSaveRestore(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 22))
@@ -775,7 +775,7 @@ func TestSitesLineSize(t *testing.T) {
 	}
 }
 
-// Where the trace tells of no code there are no sites, and nothing else changes.
+// Where the trace reports no code there are no sites, and nothing else changes.
 func TestNoSites(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 24)), 5000)
 	with := passed(t, analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{1 << 15}, Previous: true}, tracetest.NewReader(whole, 0))

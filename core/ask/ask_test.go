@@ -87,7 +87,7 @@ func TestWordsRoundTrip(t *testing.T) {
 			return
 		}
 		if err != nil || !slices.Equal(back.Words(), q.Words()) || back.Verb != q.Verb || back.Brief != q.Brief {
-			t.Fatalf("%q came back as %q, %v", q.Words(), back.Words(), err)
+			t.Fatalf("%q was read back as %q, %v", q.Words(), back.Words(), err)
 		}
 	})
 }

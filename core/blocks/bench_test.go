@@ -66,7 +66,7 @@ func large(b *testing.B) *System {
 	return s
 }
 
-// BenchmarkSolve solves everything anew.
+// BenchmarkSolve solves everything again.
 func BenchmarkSolve(b *testing.B) {
 	s := large(b)
 	b.ReportAllocs()

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// totalOf is what the program costs, and how often block b goes on its way.
+// totalOf is what the program costs, and how often block b continues its way.
 func totalOf(t *rapid.T, s *System, cost []float64) *big.Rat {
 	visits, err := s.Rational()
 	if err != nil {

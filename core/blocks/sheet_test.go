@@ -228,7 +228,7 @@ func TestGuess(t *testing.T) {
 		t.Errorf("main is entered %d times, fib %d, want 7 and 0", s.entered[0], s.entered[1])
 	}
 	if w, _ := s.Weights(2); w[0] != 1 || w[1] != guessedReturns {
-		t.Errorf("fib goes on with weights %v, want mostly back", w)
+		t.Errorf("fib continues with weights %v, want mostly back", w)
 	}
 	if _, err := s.Solve(); err != nil {
 		t.Error(err)

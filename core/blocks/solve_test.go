@@ -154,7 +154,7 @@ func hasUnknown(err error) bool {
 	return strings.Contains(err.Error(), "its successors are unknown")
 }
 
-// Counts are those of the naive twin: as rational numbers the same, as floating-point
+// Counts are those of the reference implementation: as rational numbers the same, as floating-point
 // ones within the error that is told, as whole numbers where they are whole.
 func TestSolutionEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

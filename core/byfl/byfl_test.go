@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata")
 
-// written writes tables as Byfl does: the naive twin of Read.
+// written writes tables as Byfl does: the reference implementation of Read.
 func written(tables ...Table) []byte {
 	b := []byte(magic)
 	text := func(s string) { b = append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...) }

@@ -91,7 +91,7 @@ func TestRun(t *testing.T) {
 	for i := 1; i < len(list.Rows); i++ {
 		before, _ := list.Rows[i-1][list.Index("cycles")].Number()
 		if cycles, _ := list.Rows[i][list.Index("cycles")].Number(); cycles > before {
-			t.Errorf("a block of %v cycles is listed behind one of %v", cycles, before)
+			t.Errorf("a block of %v cycles is listed after one of %v", cycles, before)
 		}
 	}
 	if got := list.Rows[0][list.Index("block")].Plain(); got != "for.body8" {

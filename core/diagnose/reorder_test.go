@@ -8,7 +8,7 @@ import (
 )
 
 // TestReorder interchanges loops by hand: block 1 heads the outer loop, block 2 the inner one, block 3 runs in some of
-// its iterations, block 4 is behind both, and block 5 is of a function that the inner loop calls.
+// its iterations, block 4 is after both, and block 5 is of a function that the inner loop calls.
 func TestReorder(t *testing.T) {
 	var got, want []trace.Addr
 	o := &reorder{loop: []uint32{around, 2, 2, 2, around, 0}, inner: []bool{2: true, 5: false}, now: around}

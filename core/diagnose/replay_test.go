@@ -39,7 +39,7 @@ func TestUnpacked(t *testing.T) {
 	}
 }
 
-// TestSchedule: threads that a machine happened to run one after the other go on in turns
+// TestSchedule: threads that a machine happened to run one after the other continue in turns
 // between a fork and a join, each as often as its clock allows.
 func TestSchedule(t *testing.T) {
 	f := loops.NewFolder(0)

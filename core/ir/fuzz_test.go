@@ -44,7 +44,7 @@ func FuzzInstrument(f *testing.F) {
 	})
 }
 
-// checkText: the rewriter takes no line away: behind the labels of phis and
+// checkText: the rewriter takes no line away: after the labels of phis and
 // invokes and the allocas that it moves, every line of the module is still there,
 // in its order.
 func checkText(t *testing.T, src, text string) {
@@ -143,7 +143,7 @@ func TestBrokenModules(t *testing.T) {
 	}
 }
 
-// TestDamagedModules: what is left of a module after lines and characters were
+// TestDamagedModules: the rest of a module after lines and characters were
 // lost, doubled or swapped is refused, or read to tables that hang together.
 func TestDamagedModules(t *testing.T) {
 	whole := seeds(t)

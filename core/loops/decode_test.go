@@ -72,7 +72,7 @@ func TestBytesRestoreTree(t *testing.T) {
 		tree := fold(t, window, batch(all, has), func() int { return 1000 })
 		comesBack(t, tree)
 		if code, found := bytes.CutPrefix(tree.Append([]byte("before")), []byte("before")); !found || !bytes.Equal(code, tree.Append(nil)) {
-			t.Fatalf("other bytes behind others")
+			t.Fatalf("other bytes after others")
 		}
 	})
 }

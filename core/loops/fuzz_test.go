@@ -8,7 +8,7 @@ import (
 
 // FuzzFold: any rows come back, at any window, also from the bytes of trees that were
 // given on the way. Each row is two bytes: which of eight references, how far the
-// address goes on or back, and whether the reference takes another direction.
+// address continues or back, and whether the reference takes another direction.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{3, 1, 9, 1, 9, 1, 9, 1, 10, 2, 9, 1, 9, 1, 10, 2}, uint16(0), uint16(0))
 	for _, k := range kernels {

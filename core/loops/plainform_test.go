@@ -82,7 +82,7 @@ func (p *Plain) row(r plainReference, addr trace.Addr) {
 	p.last[n] = addr
 }
 
-// running appends the run that goes on.
+// running appends the run that continues.
 func (p *Plain) running(dst []byte) []byte {
 	if p.runs == 0 {
 		return dst

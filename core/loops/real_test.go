@@ -72,7 +72,7 @@ func comesBack(t *testing.T, path string) {
 		for at := 0; at < a.Len(); {
 			part := trace.NewBatch(a.Len() - at)
 			if err := got.Next(part); err != nil {
-				t.Fatalf("behind row %d: %v", rows, err)
+				t.Fatalf("after row %d: %v", rows, err)
 			}
 			end := at + part.Len()
 			if a.View(b, at, end); !equal(part, b) {
@@ -83,7 +83,7 @@ func comesBack(t *testing.T, path string) {
 		rows += uint64(a.Len())
 	}
 	if err := got.Next(a); err != io.EOF {
-		t.Fatalf("behind the last row: %v", err)
+		t.Fatalf("after the last row: %v", err)
 	}
 	form := tree.Append(nil)
 	t.Logf("%d rows, %+v, a tree of %d bytes in a file of %d, %.4f of the plain form", tree.Rows(), tree.Size(), len(form), len(file), float64(len(form))/float64(len(plain.Form())))

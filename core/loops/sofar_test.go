@@ -51,7 +51,7 @@ func TestTreeSoFar(t *testing.T) {
 		}
 		f.Finish()
 		if f.Tree() != nil || f.Bytes() != 0 {
-			t.Fatal("there is a tree behind the end")
+			t.Fatal("there is a tree after the end")
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestSweepsEqualRowByRow: a folder that gets its rows one by one compares no whole iterations. One that does
-// has the same tree, and the same state behind it.
+// has the same tree, and the same state after it.
 func TestSweepsEqualRowByRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestDoubts: what a trace does not tell, or tells of what is not divided, is said, and the
+// TestDoubts: what a trace does not tell, or reports what is not divided, is said, and the
 // rest is divided all the same.
 func TestDoubts(t *testing.T) {
 	program, whole := rowsOf(12, 5)

@@ -93,7 +93,7 @@ func TestExecutions(t *testing.T) {
 			t.Errorf("%s: %+v", division, h)
 		}
 		if err := m.Next(trace.NewBatch(0)); err != io.EOF {
-			t.Errorf("behind the end: %v", err)
+			t.Errorf("after the end: %v", err)
 		}
 	}
 }

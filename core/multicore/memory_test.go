@@ -62,7 +62,7 @@ func (p *longPhase) Next(b *trace.Batch) error {
 	return nil
 }
 
-// liveBytes is the most that reading a mimicked phase of so many iterations holds, and how
+// liveBytes is the most that reading a synthesised phase of so many iterations holds, and how
 // many rows there are. What does not fit into tapeBytes goes to a file.
 func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	t.Helper()
@@ -96,7 +96,7 @@ func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	return most, rows
 }
 
-// Memory hangs on the cores and on what a tape may take, and not on how long the cores run
+// Memory depends on the cores and on what a tape may take, and not on how long the cores run
 // without a barrier.
 func TestMemoryOfALongPhase(t *testing.T) {
 	const tapeBytes = 2 << 20

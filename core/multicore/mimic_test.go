@@ -29,7 +29,7 @@ func add(b *trace.Batch, r row, thread uint32) {
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = r.site, r.arg
 }
 
-// source is a reader of a run that tells of its program.
+// source is a reader of a run that reports its program.
 type source struct {
 	trace.Reader
 	header trace.Header

@@ -410,7 +410,7 @@ func (m *model) schedule(l *shared) Schedule {
 	return l.asked
 }
 
-// entry is what a chunk begins with that goes on with the iterations from i on.
+// entry is what a chunk begins with that continues with the iterations from i on.
 func (m *model) entry(l *shared, i int) []row {
 	if s := m.schedule(l); m.cores > 1 && l.short != nil && s.Kind == Static && len(l.iterations)-i < int(s.Chunk) {
 		return l.short

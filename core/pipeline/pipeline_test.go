@@ -429,7 +429,7 @@ func TestSchedulesHold(t *testing.T) {
 				busy[[2]uint32{at, uint32(slot.Port)}] = true
 			}
 			if float64(slot.Cycle) < s.Starts[slot.Op].Cycle-1 {
-				t.Fatalf("operation %d holds a port before it starts", slot.Op)
+				t.Fatalf("operation %d contains a port before it starts", slot.Op)
 			}
 		}
 		for i := range b.Ops {

@@ -84,8 +84,8 @@ func TestRuntimeOfBranches(t *testing.T) {
 	}
 }
 
-// TestShortLoops: rounds of a loop that begin anew overlap as far as the window reaches;
-// those that go on from each other do not.
+// TestShortLoops: rounds of a loop that begin again overlap as far as the window reaches;
+// those that continue from each other do not.
 func TestShortLoops(t *testing.T) {
 	p := toy(t)
 	p.Window = 60
@@ -98,11 +98,11 @@ func TestShortLoops(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b := r.Blocks[1]; math.Abs(b.Steady.Recurrence-3*(40.0/100)) > 1e-9 {
-		t.Errorf("rounds of 10 iterations that begin anew: %+v, want 1.2 cycles", b.Steady)
+		t.Errorf("rounds of 10 iterations that begin again: %+v, want 1.2 cycles", b.Steady)
 	}
 	run.Carried = append(run.Carried, trace.Flow{Block: 0, Instr: 0, FromBlock: 2, FromInstr: 0}, trace.Flow{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 4})
 	if r, err = p.Runtime(run); err != nil || r.Blocks[1].Steady.Recurrence != 3 {
-		t.Errorf("rounds that go on from each other: %+v (%v), want 3 cycles", r.Blocks[1].Steady, err)
+		t.Errorf("rounds that continue from each other: %+v (%v), want 3 cycles", r.Blocks[1].Steady, err)
 	}
 }
 

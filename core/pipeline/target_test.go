@@ -21,7 +21,7 @@ func named(t testing.TB, name string) *Processor {
 }
 
 // bySums are instructions with multiply-adds, in a loop, and the same with a product and a
-// sum in place of each: the naive twin.
+// sum in place of each: the reference implementation.
 func bySums(t *rapid.T, typ string) (fused, apart []trace.Instr) {
 	n := rapid.IntRange(1, 8).Draw(t, "instructions")
 	at := []int32{0} // in apart, of the results in fused

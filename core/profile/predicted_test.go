@@ -16,7 +16,7 @@ func TestPredictedForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(back.Encode(), p.Encode()) || *back.Predicted != *p.Predicted {
-		t.Errorf("%+v came back as %+v", p.Predicted, back.Predicted)
+		t.Errorf("%+v was read back as %+v", p.Predicted, back.Predicted)
 	}
 	ran := sampledProfile()
 	if ran.Digest() == p.Digest() {

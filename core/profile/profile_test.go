@@ -310,7 +310,7 @@ func TestDecodeDamaged(t *testing.T) {
 		}
 	}
 	if _, err := profile.Decode(append(bytes.Clone(data), 0)); err == nil {
-		t.Errorf("a byte behind the end: decoded, want an error")
+		t.Errorf("a byte after the end: decoded, want an error")
 	}
 }
 

@@ -35,7 +35,7 @@ func TestSampledForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(back.Encode(), p.Encode()) || back.Sampled.Sizes[0].Bounds[2] != (profile.Bound{Low: 20, High: 25}) {
-		t.Errorf("%+v came back as %+v", p.Sampled, back.Sampled)
+		t.Errorf("%+v was read back as %+v", p.Sampled, back.Sampled)
 	}
 	exact := sampledProfile()
 	exact.Sampled = nil

@@ -129,7 +129,7 @@ func counts(names []uint64, numbers []uint64) Table {
 }
 
 // naiveJoin takes the rows of b one by one: it looks for the first row of a with
-// its name that is not taken, or inserts a line behind the row before.
+// its name that is not taken, or inserts a line after the row before.
 func naiveJoin(a, b Table) (lines []string) {
 	for _, row := range a.Rows {
 		lines = append(lines, row[0].Plain()+" A "+row[1].Plain()+" 0")

@@ -44,7 +44,7 @@ func withThreads(t *rapid.T, b *trace.Batch, most int) (threads int) {
 	return threads
 }
 
-// Several cores count what the twin counts, whose reads see the last store of any.
+// Several cores count what the reference implementation counts, whose reads see the last store of any.
 func TestCoresEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)

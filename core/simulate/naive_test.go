@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// naive is the twin: it says what the package's documentation says, carries the
+// naive is the reference implementation: it says what the package's documentation says, carries the
 // data along, and looks everything up the slow way. Data are versions of words
 // of 8 bytes, the number of the store that wrote them.
 type naive struct {
@@ -93,7 +93,7 @@ func (n *naive) path(core int) (path []*naiveLevel) {
 	return path
 }
 
-// run lets a core go on.
+// run lets a core continue.
 func (n *naive) run(core int) {
 	n.levels = n.path(core)
 	for _, l := range n.levels {

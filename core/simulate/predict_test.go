@@ -14,7 +14,7 @@ import (
 )
 
 // What is predicted exactly is what the simulator counts: a first LRU level, of
-// sets or not, and exclusive levels of as many sets behind it.
+// sets or not, and exclusive levels of as many sets after it.
 func TestExactPredictions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawExclusive(t), drawBatch(t)

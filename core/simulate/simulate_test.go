@@ -66,7 +66,7 @@ func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, o Options) *Simu
 	return s
 }
 
-// The simulator counts what the twin counts. And the twin's data are right: every
+// The simulator counts what the reference implementation counts. And the reference implementation's data are right: every
 // read sees the last store, wherever lines have been since, and at the end
 // memory has them all.
 func TestEqualsReference(t *testing.T) {

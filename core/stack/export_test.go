@@ -12,7 +12,7 @@ func (m *Sets) Follow(accesses bool) { m.switchTo(accesses || m.exact.stamped) }
 // Stamps reports whether all lines are stamped.
 func (m *Sets) Stamps() (all bool) { return m.exact.stamped }
 
-// FewNumbers has the moves numbered anew, again and again.
+// FewNumbers has the moves numbered again, again and again.
 func (m *Sets) FewNumbers() { m.last = 300 }
 
 // Stamp has all lines of the stack stamped, or those below the top array.

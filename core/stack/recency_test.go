@@ -37,7 +37,7 @@ func TestFollow(t *testing.T) {
 			at += n
 		}
 		if !slices.Equal(m.Stack(), twin.Stack()) {
-			t.Error("the stack differs from the naive twin's")
+			t.Error("the stack differs from the reference's")
 		}
 		for i := range want {
 			if got[i] != want[i] {
@@ -45,7 +45,7 @@ func TestFollow(t *testing.T) {
 			}
 		}
 		if *m.Depths() != *only(numbers, stacktest.DepthsInLists(lines)) {
-			t.Error("the depths differ from the naive twin's")
+			t.Error("the depths differ from the reference's")
 		}
 	})
 }
@@ -76,10 +76,10 @@ func TestStamp(t *testing.T) {
 			check(m)
 			at += n
 			if !slices.Equal(got[:at], want[:at]) {
-				t.Fatalf("the distances differ from the naive twin's:\n%d, want\n%d", got[:at], want[:at])
+				t.Fatalf("the distances differ from the reference's:\n%d, want\n%d", got[:at], want[:at])
 			}
 			if !slices.Equal(m.Stack(), twin.Stack()) {
-				t.Fatalf("after %d accesses the stack differs from the naive twin's", at)
+				t.Fatalf("after %d accesses the stack differs from the reference's", at)
 			}
 		}
 	})
@@ -106,6 +106,6 @@ func TestFollowsFrequentLines(t *testing.T) {
 		phase(loop, false)
 	}
 	if *m.Depths() != *stacktest.DepthsInLists(lines) {
-		t.Error("the depths differ from the naive twin's")
+		t.Error("the depths differ from the reference's")
 	}
 }

@@ -25,7 +25,7 @@ func TestRenew(t *testing.T) {
 		}
 	}
 	if renewed < 10 {
-		t.Fatalf("the numbers began anew %d times, want more", renewed)
+		t.Fatalf("the numbers began again %d times, want more", renewed)
 	}
 	for i := range out {
 		if out[i] != again[i] {

@@ -43,7 +43,7 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 }
 
 // RunSets checks a model for all numbers of sets: the suite for distances, and
-// depths against the naive twin, in batches of any length, and of a trace in two
+// depths against the reference implementation, in batches of any length, and of a trace in two
 // parts, of which the second begins with the stack of the first.
 func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	Run(t, func() stack.Model { return fresh() })
@@ -99,7 +99,7 @@ const setBits = stack.SetCounts - 1
 func allSets() *stack.Sets { return stack.NewSets(stack.AllSetNumbers) }
 
 // EqualDepths compares what a model counts, when it is fed in batches of the
-// given lengths, with the naive twin.
+// given lengths, with the reference implementation.
 func EqualDepths(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, batches []int) {
 	t.Helper()
 	m, at := fresh(), 0

@@ -103,7 +103,7 @@ func TestShelved(t *testing.T) {
 	}
 }
 
-// A model that goes on from a state is as good as one that was never left, and so is
+// A model that continues from a state is as good as one that was never left, and so is
 // one from the state before.
 func TestShelvedState(t *testing.T) {
 	for seed := range uint64(30) {
@@ -181,7 +181,7 @@ func forged(counts ...uint64) (state []byte) {
 	return state
 }
 
-// A forged state asks for no more memory or time than what is on the shelf does.
+// A forged state asks for no more memory or time than what is on the spill store does.
 func TestShelvedStateForged(t *testing.T) {
 	shelf := new(stacktest.Shelf)
 	m := stack.NewShelvedInBlocks(shelf, 0, 100)
@@ -220,7 +220,7 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// FuzzRestoreShelved: no state panics, and what is taken for one goes on.
+// FuzzRestoreShelved: no state panics, and what is taken for one continues.
 func FuzzRestoreShelved(f *testing.F) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 8)), 400)
 	kept := func(sets bool) (*stacktest.Shelf, []byte) {
@@ -259,7 +259,7 @@ func FuzzRestoreShelved(f *testing.F) {
 	})
 }
 
-// Wherever the shelf fails, and whatever byte of it is wrong, there is an error, and
+// Wherever the spill store fails, and whatever byte of it is wrong, there is an error, and
 // the same one from then on.
 func TestShelvedFails(t *testing.T) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 1)), 3000)
@@ -288,7 +288,7 @@ func TestShelvedFails(t *testing.T) {
 	}
 }
 
-// A model that has taken over the lines of one in memory goes on as that would.
+// A model that has taken over the lines of one in memory continues as that would.
 func TestShelvedAdopts(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -312,10 +312,10 @@ func TestShelvedAdopts(t *testing.T) {
 			}
 			got, depths, err := inSegments(m, segment, lines[at:], room, nil)
 			if err != nil || !slices.Equal(got, want[at:]) {
-				t.Fatalf("seed %d: distances behind %d accesses differ from those of the whole (error %v)", seed, at, err)
+				t.Fatalf("seed %d: distances after %d accesses differ from those of the whole (error %v)", seed, at, err)
 			}
 			if depths.Add(first.Depths()); sets && *depths != *whole.Depths() {
-				t.Fatalf("seed %d: depths behind %d accesses differ from those of the whole", seed, at)
+				t.Fatalf("seed %d: depths after %d accesses differ from those of the whole", seed, at)
 			}
 		}
 	}

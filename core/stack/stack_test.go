@@ -22,7 +22,7 @@ func TestEqualReferences(t *testing.T) {
 }
 
 // Long traces make stamps run out, parts grow, and wide levels appear: what the
-// naive twin is too slow for is compared with the textbook method.
+// reference implementation is too slow for is compared with the textbook method.
 func TestExactLong(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	fast, twin := stack.NewExact(), NewFenwick(0)
@@ -47,7 +47,7 @@ func TestExactLong(t *testing.T) {
 	a, b := fast.Stack(), twin.Stack()
 	for i := range b {
 		if a[i] != b[i] {
-			t.Fatalf("place %d of the stack holds line %d, want %d", i, a[i], b[i])
+			t.Fatalf("place %d of the stack contains line %d, want %d", i, a[i], b[i])
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package stacktest shows that a stack model is right: a suite that every
-// implementation of [stack.Model] passes, the naive twin that is the
+// implementation of [stack.Model] passes, the reference implementation that is the
 // definition, and the textbook method as the baseline of the benchmarks.
 package stack_test
 
@@ -14,7 +14,7 @@ import (
 )
 
 // Run checks models made by fresh: the examples of MODELS §1, random traces of
-// every shape against the naive twin, long loops over few lines, batches of any
+// every shape against the reference implementation, long loops over few lines, batches of any
 // length, and the stack at the end.
 func Run(t *testing.T, fresh func() stack.Model) {
 	t.Run("vectors", func(t *testing.T) {
@@ -76,7 +76,7 @@ func letters(s string) (lines []trace.Line) {
 	return lines
 }
 
-// Equal feeds lines to m and to the naive twin, in the given batch lengths, and
+// Equal feeds lines to m and to the reference implementation, in the given batch lengths, and
 // compares all that the interface shows.
 func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 	t.Helper()
@@ -101,7 +101,7 @@ func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 		t.Errorf("%d distinct lines, want %d", m.Lines(), twin.Lines())
 	}
 	if !slices.Equal(m.Stack(), twin.Stack()) {
-		t.Errorf("the stack at the end differs from the naive twin's")
+		t.Errorf("the stack at the end differs from the reference's")
 	}
 }
 

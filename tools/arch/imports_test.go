@@ -97,7 +97,7 @@ var inside = map[string]map[string][]string{
 	},
 }
 
-// isHelper tells of packages for tests only, such as stack/stacktest, which may
+// isHelper reports packages for tests only, such as stack/stacktest, which may
 // use what tests use.
 func isHelper(dir string) bool {
 	for part := range strings.SplitSeq(dir, "/") {

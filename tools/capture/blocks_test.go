@@ -315,7 +315,7 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 		for to, n := range got {
 			if !unknown[to] {
 				if edges++; n != want[to] {
-					t.Errorf("%v went on to %v %d times, want %d", name, nameOf(p, to), n, want[to])
+					t.Errorf("%v continued to %v %d times, want %d", name, nameOf(p, to), n, want[to])
 				}
 			}
 		}

@@ -167,7 +167,7 @@ func TestPipe(t *testing.T) {
 }
 
 // TestForksAreWhole: daemon() ends the parent within the C library; what it did is
-// in the trace. A parent that goes on goes on in it, too.
+// in the trace. A parent that continues continues in it, too.
 func TestForksAreWhole(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, c := range []struct {

@@ -102,7 +102,7 @@ int main(void)
 `
 
 // TestRecordedSource drops only the trace of a compiled program: its source lines are in Diagnosis and
-// Code, also when the page is loaded anew.
+// Code, also when the page is loaded again.
 func TestRecordedSource(t *testing.T) {
 	needStage(t)
 	if _, err := exec.LookPath("clang-19"); err != nil {

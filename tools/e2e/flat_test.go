@@ -34,13 +34,13 @@ type held struct {
 // after any before, but for the first two, in which the program's memory grows to
 // what it needs.
 //
-// The engine does not compile functions of JavaScript anew that are called often: what
+// The engine does not compile functions of JavaScript again that are called often: what
 // it makes of them counts as scripts, comes when it likes over some thirty analyses, and
 // is a third of a megabyte in the end, more than the page could let grow unseen.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
-		t.Skip("left out: this system does not tell what a process holds")
+		t.Skip("left out: this system does not tell what a process contains")
 	}
 	path, err := chromium.Find()
 	if err != nil {

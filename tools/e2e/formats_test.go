@@ -50,7 +50,7 @@ func TestFormats(t *testing.T) {
 }
 
 // TestCapturedTrace drops what a program with threads recorded of itself, and then
-// what is left of it after a cut.
+// the rest of it after a cut.
 func TestCapturedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

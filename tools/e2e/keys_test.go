@@ -28,7 +28,7 @@ func TestKeyboard(t *testing.T) {
 	p.press(kb.Escape)
 	p.wait("no list of keys", `!document.getElementById("keys").open`)
 	if !p.has("#result") {
-		t.Error("Escape closed the result behind the list of keys")
+		t.Error("Escape closed the result after the list of keys")
 	}
 
 	// Each row of tabs is one stop, with arrow keys inside.

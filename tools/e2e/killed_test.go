@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// open shows the first screen anew.
+// open shows the first screen again.
 func (p *tab) open() {
 	p.t.Helper()
 	p.visit("/")
@@ -52,8 +52,8 @@ func killsOf(few, all int) int {
 }
 
 // TestKilledAtRandom ends one analysis at random moments (in each way once, or twenty times
-// in make soak), by loading its page anew,
-// by killing its worker with and without a word, and by crashing its tab; it goes on
+// in make soak), by loading its page again,
+// by killing its worker with and without a word, and by crashing its tab; it continues
 // each time its file is dropped, and its result is that of one that nothing happened
 // to.
 func TestKilledAtRandom(t *testing.T) {
@@ -120,7 +120,7 @@ func TestKilledAtRandom(t *testing.T) {
 }
 
 // TestBrowserKilled kills the whole browser (SIGKILL) at random moments, the first time
-// once there is a checkpoint, and goes on in one that has the same profile. What was
+// once there is a checkpoint, and continues in one that has the same profile. What was
 // written last may be missing: IndexedDB does not wait for the disk.
 func TestBrowserKilled(t *testing.T) {
 	s := needStage(t)
@@ -249,7 +249,7 @@ func TestWorkerEndsSilently(t *testing.T) {
 	p.waitFor("#kept .go-on")
 }
 
-// TestOneClick goes on with a dropped file that the browser finds again. A browser
+// TestOneClick continues with a dropped file that the browser finds again. A browser
 // without a window never answers whether it may, so the file's place is taken by one
 // that it need not ask for.
 func TestOneClick(t *testing.T) {

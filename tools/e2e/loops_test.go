@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// loopsEverywhere shows a run's loops, those of one that does not tell of them, and of one
+// loopsEverywhere shows a run's loops, those of one that does not report them, and of one
 // that is folded on request.
 func (p *tab) loopsEverywhere(look func(state string)) {
 	p.t.Helper()

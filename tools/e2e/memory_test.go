@@ -40,7 +40,7 @@ func TestBudgetIsOfTheWholeTab(t *testing.T) {
 	}
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
-		t.Skip("left out: this system does not tell what a process holds")
+		t.Skip("left out: this system does not tell what a process contains")
 	}
 	path, err := chromium.Find()
 	if err != nil {
@@ -100,7 +100,7 @@ func largestRenderer(t *testing.T, browser context.Context) (most int64) {
 	return most
 }
 
-// A trace of more lines than fit in the memory that was chosen goes on outside, says so,
+// A trace of more lines than fit in the memory that was chosen continues outside, says so,
 // and gives the command's digest; at the end nothing but the result is kept.
 func TestBeyondMemory(t *testing.T) {
 	p := openPage(t)
@@ -135,7 +135,7 @@ func TestBeyondMemory(t *testing.T) {
 	p.wait("what was outside to be gone", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
 }
 
-// What lies outside of memory for an analysis that nobody can go on with is deleted
+// What lies outside of memory for an analysis that nobody can continue with is deleted
 // when the page is opened.
 func TestOrphansAreSwept(t *testing.T) {
 	p := openPage(t)

@@ -45,7 +45,7 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// TestWorkshop predicts wrongly in one exercise, and goes on to the next.
+// TestWorkshop predicts wrongly in one exercise, and continues to the next.
 func TestWorkshop(t *testing.T) {
 	needStage(t)
 	exercise := demos(t)[0].Predict

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOffline ends the server after the first visit, and goes on.
+// TestOffline ends the server after the first visit, and continues.
 func TestOffline(t *testing.T) {
 	needStage(t)
 	p := firstVisit(t)
@@ -35,8 +35,8 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestOfflineDuringARun ends the server while a run is under way, and goes on from its
-// checkpoint in a page that is loaded anew.
+// TestOfflineDuringARun ends the server while a run is under way, and continues from its
+// checkpoint in a page that is loaded again.
 func TestOfflineDuringARun(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)

@@ -110,7 +110,7 @@ func TestWatchSees(t *testing.T) {
 
 // TestInitialTransfer adds up what a first visit loads until an analysis has
 // ended: all that the page and its worker need, and the demo apart. The files
-// that are fetched behind their back, for offline use, are left out.
+// that are fetched after their back, for offline use, are left out.
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
 	const limit = 1_500_000

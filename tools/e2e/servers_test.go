@@ -150,7 +150,7 @@ func (d *decoy) forgive(calls ...string) {
 	d.calls = slices.DeleteFunc(d.calls, func(call string) bool { return slices.Contains(calls, call) })
 }
 
-// forget begins to count anew.
+// forget begins to count again.
 func (d *decoy) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

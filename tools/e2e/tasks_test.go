@@ -14,7 +14,7 @@ import (
 // task is one that the page's main thread did without a break.
 type task struct{ Wall, CPU time.Duration }
 
-// tasks returns those of 10 ms and more while something goes on. What a task took by the
+// tasks returns those of 10 ms and more while something continues. What a task took by the
 // clock tells what a person waits; where more threads want to run than there are
 // processors, what it took of a processor tells what it does.
 func (p *tab) tasks(what func()) (list []task) {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestBadFiles opens files that are not what they should be. Each gets a
-// sentence, and the page goes on.
+// sentence, and the page continues.
 func TestBadFiles(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -68,7 +68,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// flipped packs a trace anew, with a checksum on every block, and damages one
+// flipped packs a trace again, with a checksum on every block, and damages one
 // bit.
 func flipped(t *testing.T, packed []byte) []byte {
 	t.Helper()
@@ -124,7 +124,7 @@ func TestDeadWorker(t *testing.T) {
 	}
 }
 
-// TestInterruptedByReload loads the page anew during a run, and goes on from the
+// TestInterruptedByReload loads the page again during a run, and continues from the
 // list.
 func TestInterruptedByReload(t *testing.T) {
 	needStage(t)

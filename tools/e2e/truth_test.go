@@ -36,7 +36,7 @@ func realTrace(t *testing.T) string {
 	return lackeyTrace(t)
 }
 
-// lackeyTrace is a small trace as text, packed by lz4; it tells of no blocks.
+// lackeyTrace is a small trace as text, packed by lz4; it reports no blocks.
 func lackeyTrace(t *testing.T) string {
 	t.Helper()
 	return absolute(t, filepath.Join(root, "core", "trace", "tracetest", "testdata", "array-list.lackey.lz4"))

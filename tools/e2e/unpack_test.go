@@ -127,7 +127,7 @@ func TestBrokenInAnUnpacker(t *testing.T) {
 	}
 }
 
-// TestReloadWithAnUnpacker loads the page anew during a run, goes on from its
+// TestReloadWithAnUnpacker loads the page again during a run, continues from its
 // checkpoint, pauses, and ends as if nothing had happened.
 func TestReloadWithAnUnpacker(t *testing.T) {
 	needStage(t)

@@ -222,7 +222,7 @@ func (c *changing) update() {
 // a section that is passed over.
 var secondOf = map[string]string{".css": "\n:root { --site-version: second; }\n", ".js": "\n// second\n", ".wasm": "\x00\x07\x06second"}
 
-// get returns what the server behind has.
+// get returns what the server after has.
 func (c *changing) get(path string) []byte {
 	c.t.Helper()
 	answer, err := http.Get(c.behind + path)

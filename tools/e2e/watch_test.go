@@ -78,7 +78,7 @@ func (w *watch) event(who string, ev any) {
 			go w.attach(ev.TargetInfo)
 		}
 	case *target.EventDetachedFromTarget:
-		// A worker that has ended answers nothing: to ask it is to wait in vain.
+		// A worker that has ended answers nothing: to ask it is to wait without success.
 		w.mu.Lock()
 		if id, ok := w.sessions[ev.SessionID]; ok {
 			w.ended[id] = true

@@ -131,14 +131,14 @@ func TestFetches(t *testing.T) {
 	}
 	for _, name := range []string{"plain", "@scope/scoped"} {
 		if got := w.file(t, name+"/dist/a.js"); got != "code of "+name {
-			t.Errorf("%s/dist/a.js holds %q", name, got)
+			t.Errorf("%s/dist/a.js contains %q", name, got)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(old, "gone.js")); !os.IsNotExist(err) {
 		t.Errorf("gone.js of the old version: %v, want it gone", err)
 	}
 	if got := w.left(t); !slices.Equal(got, []string{"@scope", "plain"}) {
-		t.Errorf("node_modules holds %v", got)
+		t.Errorf("node_modules contains %v", got)
 	}
 }
 
@@ -164,14 +164,14 @@ func TestFetchesNamedPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := w.left(t); !slices.Equal(got, []string{"here", "part", "tool"}) {
-		t.Errorf("node_modules holds %v", got)
+		t.Errorf("node_modules contains %v", got)
 	}
 	w.names = nil
 	if err := w.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.left(t); !slices.Equal(got, []string{"here", "needed-there", "other", "part", "tool"}) {
-		t.Errorf("node_modules holds %v, want all but what is for another machine", got)
+		t.Errorf("node_modules contains %v, want all but what is for another machine", got)
 	}
 	w.names = []string{"unknown"}
 	if err := w.run(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown is not in the lock file") {

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// page is the page's rows, by kernel and size: the cells behind them.
+// page is the page's rows, by kernel and size: the cells after them.
 func pageRows(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}

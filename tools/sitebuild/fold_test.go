@@ -41,7 +41,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// The script does what its twin does: a program that was folded runs, wherever
+// The script does what its reference implementation does: a program that was folded runs, wherever
 // there is something to run it.
 func TestScriptUnfolds(t *testing.T) {
 	node, err := exec.LookPath("node")

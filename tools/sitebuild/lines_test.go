@@ -170,7 +170,7 @@ func TestPieces(t *testing.T) {
 		again, end := make([]byte, len(memory)), -gapBytes
 		for _, p := range piecesOf(memory) {
 			if p.Start-end < gapBytes || memory[p.Start] == 0 || memory[p.End-1] == 0 {
-				t.Fatalf("a piece from %d to %d, behind one that ends at %d", p.Start, p.End, end)
+				t.Fatalf("a piece from %d to %d, after one that ends at %d", p.Start, p.End, end)
 			}
 			copy(again[p.Start:], memory[p.Start:p.End])
 			end = p.End

@@ -54,7 +54,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkCode ranks a hundred thousand places, and sorts them anew.
+// BenchmarkCode ranks a hundred thousand places, and sorts them again.
 func BenchmarkCode(b *testing.B) {
 	p := manySites(100_000)
 	ranker, _ := attribution.New(p)

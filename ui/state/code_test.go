@@ -100,7 +100,7 @@ func TestCodeSearches(t *testing.T) {
 			t.Errorf("found %q", c.Place(row))
 		}
 		if i > 0 && c.Place(row) < c.Place(found[i-1]) {
-			t.Errorf("%q stands behind %q", c.Place(row), c.Place(found[i-1]))
+			t.Errorf("%q comes after %q", c.Place(row), c.Place(found[i-1]))
 		}
 	}
 }
@@ -371,7 +371,7 @@ func TestInComment(t *testing.T) {
 	}
 }
 
-// Before a source line stand its misses, with bars as long as its shares, and behind it its operands, the
+// Before a source line stand its misses, with bars as long as its shares, and after it its operands, the
 // one with most misses first, each with its stride.
 func TestSourceGrid(t *testing.T) {
 	view := NewCodeView(codeOf(t, demo(t, "matmul-naive", 0), attribution.Line), "L1_misses", "")

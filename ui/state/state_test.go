@@ -281,7 +281,7 @@ func TestBinsAddUp(t *testing.T) {
 		next = max(1, 2*next)
 	}
 	if sum != v.Curve.Accesses {
-		t.Errorf("bins hold %d accesses, want %d", sum, v.Curve.Accesses)
+		t.Errorf("bins contain %d accesses, want %d", sum, v.Curve.Accesses)
 	}
 	// The windows of the run are counted apart, in the same bins.
 	var rows profile.WindowRow
@@ -292,7 +292,7 @@ func TestBinsAddUp(t *testing.T) {
 	}
 	for k, n := range bins {
 		if rows[k] != n {
-			t.Errorf("windows hold %d accesses in bin %d, the histogram %d", rows[k], k, n)
+			t.Errorf("windows contain %d accesses in bin %d, the histogram %d", rows[k], k, n)
 		}
 	}
 }

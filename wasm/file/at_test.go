@@ -32,7 +32,7 @@ func TestReadAt(t *testing.T) {
 		t.Error(err)
 	}
 	if n, err := f.ReadAt(make([]byte, 5), f.Size()); n != 0 || err != io.EOF {
-		t.Errorf("behind the end: %d, %v", n, err)
+		t.Errorf("after the end: %d, %v", n, err)
 	}
 }
 

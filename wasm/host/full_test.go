@@ -55,7 +55,7 @@ func TestNoRoomOutside(t *testing.T) {
 	}
 }
 
-// A run of more lines than fit goes on outside of memory, and ends as one that was
+// A run of more lines than fit continues outside of memory, and ends as one that was
 // there from its start, although its worker is killed on the way.
 func TestRunGoesOutside(t *testing.T) {
 	const times = 2
@@ -82,7 +82,7 @@ func TestRunGoesOutside(t *testing.T) {
 	start.Resume = true
 	r.start(start, file)
 	if p := r.progress(); !p.Beyond || p.References == 0 {
-		t.Errorf("goes on at %+v", p)
+		t.Errorf("continues at %+v", p)
 	}
 	var most workers.Progress
 	for p := most; !p.Ending; {

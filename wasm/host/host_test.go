@@ -160,7 +160,7 @@ func (r *run) entry() profile.Entry {
 	r.t.Helper()
 	list, err := r.store.List()
 	if err != nil || len(list) != 1 {
-		r.t.Fatalf("the store holds %+v, %v", list, err)
+		r.t.Fatalf("the store contains %+v, %v", list, err)
 	}
 	return list[0]
 }
@@ -289,7 +289,7 @@ func TestCutAndDamagedInAnUnpacker(t *testing.T) {
 	}
 }
 
-// A run whose unpacker cannot be had says so, and the host goes on.
+// A run whose unpacker cannot be had says so, and the host continues.
 func TestNoUnpacker(t *testing.T) {
 	r := newRun(t, "&unpack=none.js")
 	b := din(1000, 8)
@@ -326,7 +326,7 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 	t.Logf("paused after %v", time.Since(asked))
 	r.send(workers.TypeResume)
 	if after := r.progress(); after.Paused || after.References != p.References {
-		t.Errorf("paused at %+v, went on at %+v", p, after)
+		t.Errorf("paused at %+v, continued at %+v", p, after)
 	}
 	asked = time.Now()
 	r.send(workers.TypeCancel)
@@ -372,7 +372,7 @@ func killAndResume(t *testing.T, file js.Value, want []byte) {
 	r.spawn("")
 	r.start(workers.Start{Key: "k", Name: "a.din", Resume: true}, file)
 	if p := r.progress(); p.References < e.References {
-		t.Errorf("went on with %d references, want %d", p.References, e.References)
+		t.Errorf("continued with %d references, want %d", p.References, e.References)
 	}
 	d, _ := r.done()
 	if !bytes.Equal(d.Profile, want) {

@@ -26,7 +26,7 @@ func die() {
 	if how == "" || js.Global().Get("name").String() != web.Helper {
 		return
 	}
-	// Its lock is told of first: one that ends before is waited for in vain, for a while.
+	// Its lock is told of first: one that ends before is waited for without success, for a while.
 	self := js.Global()
 	post := self.Get("postMessage").Call("bind", self)
 	self.Set("postMessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
@@ -142,7 +142,7 @@ func TestHelpersDie(t *testing.T) {
 	}
 }
 
-// A shared run can be paused, and goes on; cancelled, it has counted a part.
+// A shared run can be paused, and continues; cancelled, it has counted a part.
 func TestSharedPauseAndCancel(t *testing.T) {
 	b := container(t, 4, 100_000)
 	want, n := newRun(t, "").alone(b)
@@ -172,7 +172,7 @@ func TestSharedPauseAndCancel(t *testing.T) {
 	}
 }
 
-// A shared run whose worker is ended goes on, shared again, to the same bytes.
+// A shared run whose worker is ended continues, shared again, to the same bytes.
 func TestSharedRunResumes(t *testing.T) {
 	b := container(t, 5, 100_000)
 	want, n := newRun(t, "").alone(b)

@@ -54,7 +54,7 @@ func soakHost() *workers.Host {
 }
 
 // A trace of far more lines than fit is analysed exactly, and the program keeps within
-// its memory. A quarter of the references come behind all other lines.
+// its memory. A quarter of the references come after all other lines.
 func TestSoakOutside(t *testing.T) {
 	if os.Getenv("STACKGLASS_SOAK") == "" {
 		t.Skip("left out: it takes many minutes; STACKGLASS_SOAK=1 runs it")
@@ -93,7 +93,7 @@ func TestSoakOutside(t *testing.T) {
 	}
 	opened := want.lines * want.rounds
 	if cold != want.lines || far != opened-want.lines || near != opened*(want.stays-1) || other != 0 || got.State.Partial || !p.Beyond {
-		t.Errorf("%d first accesses, %d on top, %d behind all lines, %d others; %+v, beyond %t", cold, near, far, other, got.State, p.Beyond)
+		t.Errorf("%d first accesses, %d on top, %d after all lines, %d others; %+v, beyond %t", cold, near, far, other, got.State, p.Beyond)
 	}
 	if memory > limit {
 		t.Errorf("%d bytes of memory, want %d at most", memory, limit)

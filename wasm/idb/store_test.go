@@ -211,7 +211,7 @@ func TestNewerVersionIsNotBlocked(t *testing.T) {
 	}
 }
 
-// What the browser has thrown away is not there any more, and the store goes on.
+// What the browser has thrown away is not there any more, and the store continues.
 func TestEvicted(t *testing.T) {
 	s := openNew(t)
 	if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); err != nil {

@@ -48,7 +48,7 @@ func (p *pipe) post(m message) {
 	select {
 	case p.out <- m:
 	default:
-		// A test that went on would wait for what is lost here.
+		// A test that continued would wait for what is lost here.
 		panic("no room for a message of kind " + strconv.Itoa(int(m.kind)) + ": more are under way than the protocol allows")
 	}
 }
@@ -150,7 +150,7 @@ func wordsOf(err error) string {
 	return err.Error()
 }
 
-// direct unpacks without a worker: the naive twin.
+// direct unpacks without a worker: the reference implementation.
 func direct(p open.Packing, packed []byte, most int64) ([]byte, string) {
 	r, err := p.New(bufio.NewReader(bytes.NewReader(packed)))
 	if err != nil {
@@ -242,7 +242,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestErrorOfTheSource is given on as it is, behind what was unpacked before.
+// TestErrorOfTheSource is given on as it is, after what was unpacked before.
 func TestErrorOfTheSource(t *testing.T) {
 	gone := errors.New("the disk is gone")
 	for _, p := range packings {
@@ -452,7 +452,7 @@ func TestEndClosesTheUnpacker(t *testing.T) {
 }
 
 // TestEndBeforeTheBeginning: a decoder that finds nothing at all to begin with
-// tells of a cut.
+// reports a cut.
 func TestEndBeforeTheBeginning(t *testing.T) {
 	early := open.Packing{Name: "early", New: func(io.Reader) (io.Reader, error) { return nil, io.EOF }}
 	if _, err := started([]open.Packing{early}, "early", strings.NewReader(""), atOnce).Read(make([]byte, 1)); err != io.ErrUnexpectedEOF {

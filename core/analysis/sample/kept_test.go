@@ -117,7 +117,7 @@ func TestKeptHolds(t *testing.T) {
 				t.Fatalf("%s, seed %d: %v", mode, seed, err)
 			}
 			if p.Sites.Coherent == nil || p.SharingAt(p.Sites.LineBytes) == nil {
-				t.Fatalf("%s, seed %d: nothing is told of sites on cores", mode, seed)
+				t.Fatalf("%s, seed %d: nothing is reported about sites on cores", mode, seed)
 			}
 			again, err := profile.Decode(p.Encode())
 			if err != nil {
@@ -437,7 +437,7 @@ func missesAt(r *profile.Reuse, lines uint64) uint64 {
 	return n
 }
 
-// TestFewLinesCommunicate: what so many lines tell of communication is, in the end, what
+// TestFewLinesCommunicate: what a given number of lines report about communication is, in the end, what
 // the last rate would have told from the start.
 func TestFewLinesCommunicate(t *testing.T) {
 	for seed := range uint64(4) {

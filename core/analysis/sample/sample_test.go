@@ -135,7 +135,7 @@ func TestRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(finish(again), want) {
-			t.Fatalf("%s: not the same bytes after it went on from a saved run", mode)
+			t.Fatalf("%s: not the same bytes after it continued from a saved run", mode)
 		}
 		if !bytes.Equal(finish(half), want) {
 			t.Fatalf("%s: not the same bytes after the run was saved", mode)
@@ -156,7 +156,7 @@ func TestRestoreRefusesOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Restore(saved) == nil {
-			t.Errorf("%v went on from a saved run of another sample", other)
+			t.Errorf("%v continued from a saved run of another sample", other)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestGroupsEqualLists(t *testing.T) {
 		p := analyse(t, spec, tracetest.NewReader(b, rapid.IntRange(1, 50).Draw(t, "rows")))
 		if p.Sharing == nil {
 			if len(threads) > 1 && (len(spec.Cores) == 0 || len(spec.Cores[0]) < len(threads)) {
-				t.Fatal("nothing is told of several cores")
+				t.Fatal("nothing is reported about several cores")
 			}
 			return
 		}
@@ -86,7 +86,7 @@ func TestGroupsEqualLists(t *testing.T) {
 	})
 }
 
-// sameDomains compares the domains behind the first with those that were asked for.
+// sameDomains compares the domains after the first with those that were asked for.
 func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []access, coreOf map[uint32]int) {
 	t.Helper()
 	if len(s.Domains) != 1+len(domains) {

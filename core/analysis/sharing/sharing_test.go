@@ -76,7 +76,7 @@ func sameCounts(t rapid.TB, what string, got, want *profile.StackCounts) {
 	}
 }
 
-// sameDomain compares a domain with its twin, whose numbers of cores it has.
+// sameDomain compares a domain with its reference implementation, whose numbers of cores it has.
 func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	t.Helper()
 	if got.Sets != want.Sets {

@@ -41,7 +41,7 @@ func TestSaveRestore(t *testing.T) {
 	})
 }
 
-// resumed goes on from what was saved, or begins.
+// resumed continues from what was saved, or begins.
 func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *analysis.Runner {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
@@ -54,7 +54,7 @@ func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *anal
 	return runner
 }
 
-// steps goes on for some steps, at most to the end.
+// steps continues for some steps, at most to the end.
 func steps(t rapid.TB, runner *analysis.Runner, n int) {
 	t.Helper()
 	for range n {
@@ -66,7 +66,7 @@ func steps(t rapid.TB, runner *analysis.Runner, n int) {
 	}
 }
 
-// saved is the profile of a run of three threads while it goes on.
+// saved is the profile of a run of three threads while it continues.
 func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
 	spec := analysis.Spec{Analyses: analysis.Sharing, Cores: [][]uint32{{1, 2}}, Domains: [][]uint32{{1, 2}, {3}, {4}}}
 	b := batchOf("abAcbaBdDaxyzXab", 1, 1, 2, 1, 3, 3, 3, 2, 1, 3, 1, 3, 2, 1, 3, 1)
@@ -79,7 +79,7 @@ func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
 	return p, sharing.Options{LineBytes: []uint32{64}, Cores: spec.Cores, Domains: spec.Domains}
 }
 
-// behindOptions returns the profile in what a runner saved: behind five numbers.
+// behindOptions returns the profile in what a runner saved: after five numbers.
 func behindOptions(t rapid.TB, saved []byte) []byte {
 	d := codec.NewDecoder(saved)
 	for range 5 {

@@ -140,7 +140,7 @@ func (p *nested) input(n int64) Input {
 	return Input{Name: "nests.sgp", Parameters: []int64{n}, Profile: of}
 }
 
-// TestNests: of affine nests, every edge, count and reference of a larger input is foretold.
+// TestNests: of affine nests, every edge, count and reference of a larger input is predicted.
 func TestNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nests []*nest
@@ -214,7 +214,7 @@ func predictProgram(t *testing.T, at int64, inputs ...Input) (*Predicted, error)
 	return m.Predict([]int64{at})
 }
 
-// TestIrregular: what hangs on data is said to, and what is predicted of it balances.
+// TestIrregular: what depends on data is said to, and what is predicted of it balances.
 func TestIrregular(t *testing.T) {
 	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 517), irregular("b", 200, 40_000, 1089), irregular("c", 300, 90_000, 1733))
 	if err != nil {

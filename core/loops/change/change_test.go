@@ -306,7 +306,7 @@ func TestOrders(t *testing.T) {
 	check(Tile{Path{0}, []uint64{0, tj}}, strips)
 }
 
-// TestNeighboursMakeRoom: arrays right behind one that grows move once.
+// TestNeighboursMakeRoom: arrays right after one that grows move once.
 func TestNeighboursMakeRoom(t *testing.T) {
 	rows := func(site uint32, at trace.Addr) loops.Item {
 		return loops.Loop(8, loops.Loop(8, loops.Leaf(load(site), at, 64, 8)))

@@ -51,7 +51,7 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// TestComparedWithRun: counts and rates at an input are those of a run at it where distances go on
+// TestComparedWithRun: counts and rates at an input are those of a run at it where distances continue
 // as they did; kept as they were, rates are too high where the small inputs fitted.
 func TestComparedWithRun(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Options: multicore.Options{Division: multicore.ByRegion}}

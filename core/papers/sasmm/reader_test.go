@@ -119,7 +119,7 @@ func TestErrors(t *testing.T) {
 
 func pptReader(text string) *ppt.Reader { return ppt.NewReader("t", strings.NewReader(text)) }
 
-// TestSyntaxErrors are told, and reading goes on behind them.
+// TestSyntaxErrors are told, and reading continues after them.
 func TestSyntaxErrors(t *testing.T) {
 	r, err := Private(pptReader("BB START: aa\nLOAD: 0x1\nx\nLOAD: 0x2\nBB DONE: aa\n"), Options{Cores: 2})
 	if err != nil {

@@ -155,7 +155,7 @@ func TestErrors(t *testing.T) {
 	got := bytes.Split(table.Bytes(), []byte("\n"))
 	for i, line := range bytes.Split(want, []byte("\n")) {
 		if i >= len(got) || !bytes.Equal(got[i], line) {
-			t.Fatalf("%s:%d: %s, got %s; go test -update writes it anew", name, i+1, line, got[min(i, len(got)-1)])
+			t.Fatalf("%s:%d: %s, got %s; go test -update writes it again", name, i+1, line, got[min(i, len(got)-1)])
 		}
 	}
 }

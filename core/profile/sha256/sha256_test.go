@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The standard library's is the twin.
+// The standard library's is the reference implementation.
 func TestSumIsTheStandardLibrarys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hash, twin := New(), standard.New()

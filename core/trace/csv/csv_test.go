@@ -27,7 +27,7 @@ func ref(kind trace.Kind, addr trace.Addr, bytes, thread uint32, pc trace.Addr) 
 
 const header = "addr,tid,pc,rw,size"
 
-// naive reads the lines behind [header] with the standard library, each for
+// naive reads the lines after [header] with the standard library, each for
 // itself.
 func naive(lines []string) (all []outcome) {
 	for i, line := range lines {
@@ -123,7 +123,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 		if err := r.Next(b); err != nil || b.Len() != 1 || b.Kind[0] != trace.Store {
-			t.Errorf("behind %q: %d rows, %v", line, b.Len(), err)
+			t.Errorf("after %q: %d rows, %v", line, b.Len(), err)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func FuzzCSV(f *testing.F) {
 		if wrong == nil {
 			tracetest.CheckText(t, text, reader, tracetest.Outcomes(t, NewReader("t", strings.NewReader(text)), 0))
 		}
-		// The rows behind a header that is known have a naive twin, which
+		// The rows after a header that is known have a reference implementation, which
 		// takes other characters than these for blanks, too.
 		if strings.IndexFunc(text, func(c rune) bool { return c != '\n' && (c < ' ' || c > '~') }) < 0 {
 			compare(t, strings.Split(text, "\n"))

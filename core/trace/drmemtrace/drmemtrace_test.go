@@ -136,7 +136,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 		if err := r.Next(b); err != nil || b.Len() != 1 {
-			t.Errorf("behind it: %d rows, %v", b.Len(), err)
+			t.Errorf("after it: %d rows, %v", b.Len(), err)
 		}
 		var damage *trace.DamageError
 		if err := r.Next(b); !errors.As(err, &damage) || !damage.Cut || damage.Offset != 36 {

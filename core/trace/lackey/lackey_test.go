@@ -158,7 +158,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 		if err := r.Next(b); err != nil || b.Len() != 1 || b.Kind[0] != trace.Store {
-			t.Errorf("behind %q: %d rows, %v", line, b.Len(), err)
+			t.Errorf("after %q: %d rows, %v", line, b.Len(), err)
 		}
 		if r.Lines() != 3 {
 			t.Errorf("%d lines, want 3", r.Lines())

@@ -78,7 +78,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 		if err := r.Next(b); err != nil || b.Len() != 1 || r.Lines() != 3 {
-			t.Errorf("behind %q: %d rows, %v, line %d", line, b.Len(), err, r.Lines())
+			t.Errorf("after %q: %d rows, %v, line %d", line, b.Len(), err, r.Lines())
 		}
 	}
 }

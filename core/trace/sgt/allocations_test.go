@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestNoAllocations: reading goes on in the same memory, from chunk to chunk.
+// TestNoAllocations: reading continues in the same memory, from chunk to chunk.
 // It is left out under the race detector, with which more is allocated.
 func TestNoAllocations(t *testing.T) {
 	var out bytes.Buffer

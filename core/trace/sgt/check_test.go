@@ -21,7 +21,7 @@ func faultsOf(t failer, file []byte) (faults []string, v *Verdict) {
 	return faults, v
 }
 
-// TestWholeFilesHaveNoFaults, and a survey tells the same of them.
+// TestWholeFilesHaveNoFaults, and a pre-scan tells the same of them.
 func TestWholeFilesHaveNoFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)

@@ -280,7 +280,7 @@ func wholeChunks(t failer, file []byte) (references uint64) {
 }
 
 // TestWrongBytes: whatever byte is wrong, what comes is a part of the trace, and
-// an error tells of it unless it stood where nobody looks.
+// an error reports it unless it stood where nobody looks.
 func TestWrongBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -301,7 +301,7 @@ func TestWrongBytes(t *testing.T) {
 }
 
 // FuzzReader: no bytes make the reader panic, ask for memory that they do not
-// pay for, or go on for ever without a row; and a source reads the same.
+// pay for, or continue for ever without a row; and a source reads the same.
 func FuzzReader(f *testing.F) {
 	for seed := range 6 {
 		f.Add(rapid.Custom(func(t *rapid.T) []byte {

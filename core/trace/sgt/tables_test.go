@@ -97,7 +97,7 @@ func someBlock(t *rapid.T, p *trace.Program, number, blocks uint32, hasInstrs bo
 	p.Blocks = append(p.Blocks, b)
 }
 
-// numberedOn appends a program of one module to another: the naive twin of what
+// numberedOn appends a program of one module to another: the reference implementation of what
 // ParseModule does to numbers.
 func numberedOn(into, module *trace.Program) {
 	m, f, b, s := uint32(len(into.Modules)), uint32(len(into.Functions)), uint32(len(into.Blocks)), uint32(len(into.Sites))
@@ -152,15 +152,15 @@ func TestLargeModulesArePacked(t *testing.T) {
 	}
 	body := AppendModule([]byte("before"), p)
 	if string(body[:6]) != "before" || body[6] != packedLZ4 || len(body) > 500 {
-		t.Errorf("%d bytes, packing %d, want packed ones behind what was there", len(body), body[6])
+		t.Errorf("%d bytes, packing %d, want packed ones after what was there", len(body), body[6])
 	}
 	var got trace.Program
 	if err := ParseModule(body[6:], &got); err != nil || !reflect.DeepEqual(got, *p) {
-		t.Errorf("%v, or other blocks came back", err)
+		t.Errorf("%v, or other blocks returned", err)
 	}
 }
 
-// tables writes numbers as LEB128 behind the packing.
+// tables writes numbers as LEB128 after the packing.
 func tables(numbers ...uint64) []byte {
 	body := []byte{packedPlain}
 	for _, n := range numbers {
@@ -232,7 +232,7 @@ func FuzzParseModule(f *testing.F) {
 	})
 }
 
-// prefixValue is the naive twin of a prefix varint, bit by bit.
+// prefixValue is the reference implementation of a prefix varint, bit by bit.
 func prefixValue(b []byte) (v uint64, n int) {
 	t := 0
 	for t < 8 && b[0]>>t&1 == 0 {
@@ -266,7 +266,7 @@ func TestPrefixNumbers(t *testing.T) {
 			t.Fatalf("%d is %v, which is %d in %d bytes", want, b, got, n)
 		}
 		if back := unzigzag(zigzag(want)); back != want {
-			t.Fatalf("zigzag of %d comes back as %d", want, back)
+			t.Fatalf("zigzag of %d is read back as %d", want, back)
 		}
 	})
 }

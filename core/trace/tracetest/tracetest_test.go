@@ -29,7 +29,7 @@ func TestReaderSpoilsTheBatch(t *testing.T) {
 	}
 	kept := b.Addr
 	if err := r.Next(b); err != nil || kept[0] == whole.Addr[0] {
-		t.Fatalf("%v, and the batch of before still holds %x", err, kept[0])
+		t.Fatalf("%v, and the batch of before still contains %x", err, kept[0])
 	}
 	r.Rewind()
 	if got := Outcomes(t, r, 3); len(got) != 5 || got[4].Addr != whole.Addr[4] || got[4].Thread != 2 {

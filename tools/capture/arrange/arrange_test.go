@@ -192,7 +192,7 @@ func TestOrder(t *testing.T) {
 				file = len(p.Modules)
 			}
 			if file < last || file == last && first < at {
-				t.Fatalf("block at %x of file %d behind one at %x of file %d", first, file, at, last)
+				t.Fatalf("block at %x of file %d after one at %x of file %d", first, file, at, last)
 			}
 			last, at = file, first
 		}

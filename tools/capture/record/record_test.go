@@ -61,7 +61,7 @@ func record(t *testing.T, tracer, stdin, program string, args ...string) *record
 		t.Fatalf("%v; %s", err, stderr.String())
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
-		t.Errorf("%v is left behind", left)
+		t.Errorf("%v is left after", left)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -263,7 +263,7 @@ func count(b *trace.Batch, is func(pc trace.Addr) bool) (c counts) {
 func TestThreads(t *testing.T) {
 	r := record(t, QEMU, "", build(t, "threads"))
 	if r.Result.Threads != 5 || len(r.Program.Threads) != 5 {
-		t.Errorf("%d threads, %d are told of; want 5", r.Result.Threads, len(r.Program.Threads))
+		t.Errorf("%d threads, %d are told about; want 5", r.Result.Threads, len(r.Program.Threads))
 	}
 	var started, ended []string
 	for row, kind := range r.Kind {

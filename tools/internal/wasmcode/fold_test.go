@@ -40,7 +40,7 @@ func marked(file []byte) []byte {
 	return append(append(bytes.Clone(file[:HeadBytes]), foldedMark...), file[HeadBytes:]...)
 }
 
-// The script does what its twin does, however the file comes in pieces, and leaves
+// The script does what its reference implementation does, however the file comes in pieces, and leaves
 // others alone.
 func TestScriptUnfoldsCode(t *testing.T) {
 	node, err := exec.LookPath("node")

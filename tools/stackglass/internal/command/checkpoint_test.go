@@ -78,7 +78,7 @@ func files(t *testing.T, dir string) (names []string) {
 
 // TestKilled kills analyses at random moments, again and again, until each has come
 // to its end by repeating its command: the profile is that of one that nothing
-// happened to, and nothing is left behind.
+// happened to, and nothing is left after.
 func TestKilled(t *testing.T) {
 	inMemory, spilled, length := 6, 2, 1_000_000
 	if os.Getenv("STACKGLASS_SOAK") != "" {
@@ -88,7 +88,7 @@ func TestKilled(t *testing.T) {
 	t.Run("spilled", func(t *testing.T) { testKilled(t, spilled, length, "--analyses", "sets", "--spill", "spilled") })
 }
 
-// hasCheckpoint reports whether there is one to go on from.
+// hasCheckpoint reports whether there is one to continue from.
 func hasCheckpoint(dir string) bool {
 	found, _ := filepath.Glob(filepath.Join(dir, "*.checkpoint"))
 	return len(found) > 0
@@ -137,7 +137,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 			}
 			for _, dir := range []string{"kept", "spilled"} {
 				if left, _ := os.ReadDir(dir); len(left) > 0 {
-					t.Errorf("left behind in %s: %v", dir, left)
+					t.Errorf("left after in %s: %v", dir, left)
 				}
 			}
 			if err := os.Remove("a.sgp"); err != nil {
@@ -158,7 +158,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 	if resumed == 0 {
 		t.Error("no run has gone on from a checkpoint")
 	}
-	t.Logf("%d kills, %d runs that went on from a checkpoint, %d that ended", killed, resumed, ended)
+	t.Logf("%d kills, %d runs that continued from a checkpoint, %d that ended", killed, resumed, ended)
 }
 
 // interruptAnalysis leaves an analysis of a.din in the middle, with its checkpoint in
@@ -174,7 +174,7 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	code := run(ctx, append([]string{"analyze", "-", "--checkpoint", "kept"}, more...), stdin, &stdout, &stderr)
 	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "the same command resumes from the checkpoint in kept", "interrupted")
 	if len(files(t, "kept")) != 1 {
-		t.Fatalf("the folder holds %q, want one checkpoint", files(t, "kept"))
+		t.Fatalf("the folder contains %q, want one checkpoint", files(t, "kept"))
 	}
 }
 
@@ -194,7 +194,7 @@ func (r *interrupting) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:min(len(p), 1000)])
 }
 
-// Standard input is compared too, and a pass that was interrupted goes on where it was.
+// Standard input is compared too, and a pass that was interrupted continues where it was.
 func TestInterruptedResumes(t *testing.T) {
 	for _, options := range [][]string{
 		nil, {"--mergeable"}, {"--skip", "1000", "--limit", "250000"}, {"--sample", "space=0.1"}, {"--sample", "onoff=1000/10000"}, {"--analyses", "locality,sets,sites,counters"},
@@ -211,7 +211,7 @@ func TestInterruptedResumes(t *testing.T) {
 			}
 			for _, dir := range []string{"kept", "spilled"} {
 				if left, _ := os.ReadDir(dir); len(left) > 0 {
-					t.Errorf("left behind in %s: %v", dir, left)
+					t.Errorf("left after in %s: %v", dir, left)
 				}
 			}
 		})
@@ -234,11 +234,11 @@ func TestOtherOptionsStartOver(t *testing.T) {
 	interruptAnalysis(t)
 	expect(t, askWith(text, "analyze", "-", "--lines", "128", "--checkpoint", "kept"), exitOK)
 	if len(files(t, "kept")) != 1 {
-		t.Errorf("the folder holds %q, want the checkpoint of the other analysis", files(t, "kept"))
+		t.Errorf("the folder contains %q, want the checkpoint of the other analysis", files(t, "kept"))
 	}
 }
 
-// A file that was changed, in any way, is not gone on with, and the checkpoint stays.
+// A file that was changed, in any way, is not resumed, and the checkpoint stays.
 func TestChangedFile(t *testing.T) {
 	text := accesses(600_000)
 	late := []byte(text)

@@ -253,7 +253,7 @@ func readProfile(t *testing.T, path string) *profile.Profile {
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*.part"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v (%v)", left, err)
+		t.Errorf("left after: %v (%v)", left, err)
 	}
 	return p
 }

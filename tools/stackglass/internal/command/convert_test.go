@@ -48,7 +48,7 @@ func TestConvertThereAndBack(t *testing.T) {
 		expect(t, stackglass("convert", name, "-o", "b.sgt"), exitOK)
 		got := stackglass("convert", "b.sgt", "-o", "-", "--to", to)
 		if got.code != 0 || got.stdout != string(want) || got.stderr != "" {
-			t.Errorf("%s comes back as %s", name, got)
+			t.Errorf("%s is read back as %s", name, got)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func left(t *testing.T) (names string) {
 	return strings.TrimSpace(names)
 }
 
-// TestConvertLeavesNoPartialFile behind.
+// TestConvertLeavesNoPartialFile after.
 func TestConvertLeavesNoPartialFile(t *testing.T) {
 	in(t, map[string]string{"bad.din": "0 1000\nwhat\n1 8\n", "good.lz4": string(tracetest.Packed())})
 	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt"), exitInput, "bad.din:2: label \"what\"", "--skip-bad")

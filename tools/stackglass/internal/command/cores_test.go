@@ -129,7 +129,7 @@ func captured(t *testing.T, name string) (path string) {
 	return path
 }
 
-// What is asked of cores that cannot be, or that the trace does not tell of, is
+// What is asked of cores that cannot be, or that the trace does not report, is
 // refused or said.
 func TestCoresRefused(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
@@ -339,7 +339,7 @@ func TestCommunicationBySite(t *testing.T) {
 	}
 }
 
-// TestCommunicationIsMissed: a profile tells of communication where a second thread
+// TestCommunicationIsMissed: a profile reports communication where a second thread
 // appears soon, and else its analysis says how to have it.
 func TestCommunicationIsMissed(t *testing.T) {
 	for rows, missed := range map[int]bool{100: false, communication.Trial: true} {

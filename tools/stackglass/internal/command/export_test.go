@@ -387,7 +387,7 @@ func TestExportOfAPartKeepsTheWhole(t *testing.T) {
 	for to, names := range map[string][2]string{"html": {"a.html", "a.partial.html"}, "json": {"a.json.gz", "a.partial.json.gz"}} {
 		expect(t, stackglass("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" was there and stays as it is", "is in "+names[1], "cut off")
 		if kept, err := os.ReadFile(names[0]); err != nil || string(kept) != "whole" {
-			t.Errorf("%s now holds %q, %v", names[0], kept, err)
+			t.Errorf("%s now contains %q, %v", names[0], kept, err)
 		}
 		if part, err := os.ReadFile(names[1]); err != nil || len(part) == 0 {
 			t.Errorf("%s: %v", names[1], err)

@@ -85,7 +85,7 @@ func manualFolder(t *testing.T, repository string) {
 	t.Chdir(folder)
 }
 
-// runBlock runs the commands of a console block, each behind "$ ", and returns the block as they print it.
+// runBlock runs the commands of a console block, each after "$ ", and returns the block as they print it.
 // A command may end in | head -N. After one with another exit code than 0, the next one must be echo $?.
 func runBlock(t *testing.T, block string) string {
 	var out strings.Builder

@@ -62,7 +62,7 @@ func TestDineroIsAsked(t *testing.T) {
 	}
 	got = stackglass(words("validate demo:array-list --limit 1000 --loops --cache L1=2KiB,2")...)
 	if got.code == exitOK || !strings.Contains(got.stderr, "dineroIV") {
-		t.Errorf("%s, want it told that DineroIV failed", got)
+		t.Errorf("%s, want an error that says that DineroIV failed", got)
 	}
 }
 

@@ -53,11 +53,11 @@ func wantFiles(t *testing.T, f *Folder, names ...string) {
 		got = append(got, e.Name())
 	}
 	if len(got) != len(names) {
-		t.Fatalf("the folder holds %q, want %q", got, names)
+		t.Fatalf("the folder contains %q, want %q", got, names)
 	}
 	for i := range got {
 		if got[i] != names[i] {
-			t.Errorf("the folder holds %q, want %q", got, names)
+			t.Errorf("the folder contains %q, want %q", got, names)
 		}
 	}
 }

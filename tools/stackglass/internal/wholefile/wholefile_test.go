@@ -20,11 +20,11 @@ func onlyFile(t *testing.T, dir, name, text string) {
 		t.Fatal(err)
 	}
 	if len(entries) != 1 || entries[0].Name() != name {
-		t.Fatalf("folder holds %v, want only %s", entries, name)
+		t.Fatalf("folder contains %v, want only %s", entries, name)
 	}
 	got, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil || string(got) != text {
-		t.Fatalf("%s holds %q (%v), want %q", name, got, err, text)
+		t.Fatalf("%s contains %q (%v), want %q", name, got, err, text)
 	}
 }
 
