@@ -70,12 +70,38 @@
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
 
+  // The commands that record a program.
+  $("accepted-open").addEventListener("click", () => $("accepted").showModal());
+  $("commands-copy").addEventListener("click", async (e) => {
+    const commands = document.querySelector('[data-language="' + document.querySelector("[name=language]:checked").value + '"]');
+    try {
+      await navigator.clipboard.writeText(commands.textContent + "\n");
+      e.target.textContent = "Copied";
+      setTimeout(() => { e.target.textContent = "Copy"; }, 2000);
+    } catch { // not allowed: the reader copies the selection
+      getSelection().selectAllChildren(commands);
+      e.target.textContent = "Selected";
+    }
+  });
+
   // Keys.
   const keys = $("keys");
-  const showKeys = () => { if (!keys.open) keys.showModal(); };
+  const showKeys = () => {
+    keys.dispatchEvent(new Event("show")); // the list of terms is made
+    keys.showModal();
+  };
+
+  // The script that explains terms is loaded with the first result.
+  const terms = document.documentElement.dataset.terms;
+  const results = new MutationObserver(() => {
+    if (!$("result")) return;
+    results.disconnect();
+    document.head.append(Object.assign(document.createElement("script"), { src: terms }));
+  });
+  if (terms) results.observe($("main"), { childList: true, subtree: true });
   $("keys-open").addEventListener("click", showKeys);
   addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || keys.open) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || document.querySelector("dialog[open]")) return;
     const t = e.target;
     if (t.isContentEditable || /^(SELECT|TEXTAREA)$/.test(t.tagName) || (t.tagName === "INPUT" && /^(text|search)$/.test(t.type))) return;
     if (e.key === "?") { e.preventDefault(); showKeys(); }

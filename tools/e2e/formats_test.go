@@ -33,7 +33,7 @@ func TestFormats(t *testing.T) {
 		".csv":         p.write("a.csv", rewrite(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n")),
 		".csv.zst.txt": p.write("a.csv.zst.txt", pack(t, rewrite(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n"), func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
 	}
-	named := p.text("#formats")
+	named := p.text("#formats") + p.text("#accepted")
 	for ending, path := range files {
 		want := truthOf(t, path)
 		p.drop(path)

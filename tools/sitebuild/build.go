@@ -32,7 +32,7 @@ func (b *build) run() error {
 	}
 	for _, step := range []func() error{
 		b.compileWasm, b.copyRuntime, b.extractHelper, b.copyCharts,
-		b.copyStatic, b.joinParts, b.copyDemos, b.writeIndex, b.writeManual, b.writeHeaders, b.writePrecache, b.writeIgnored,
+		b.copyStatic, b.joinParts, b.copyDemos, b.writeManual, b.writeIndex, b.writeHeaders, b.writePrecache, b.writeIgnored,
 	} {
 		if err := step(); err != nil {
 			return err

@@ -71,6 +71,9 @@ func manualPages() (pages []manualPage, err error) {
 			return parts[3] // a file of the repository, which is not on the site
 		})
 		linked = codeBlock.ReplaceAllString(linked, `<pre tabindex="0">`) // they scroll
+		if topic.Name == "glossary" {
+			_, linked = glossary(linked)
+		}
 		linked = wideTable.ReplaceAllString(linked, `<div class="wide" tabindex="0">$0</div>`)
 		pages = append(pages, manualPage{topic, template.HTML(linked)})
 	}
@@ -89,13 +92,15 @@ func grouped(pages []manualPage) (groups []manualGroup) {
 	return groups
 }
 
+// plainText returns the text of a piece of HTML.
+func plainText(piece string) string {
+	return strings.TrimSpace(spaces.ReplaceAllString(html.UnescapeString(anyTag.ReplaceAllString(piece, " ")), " "))
+}
+
 // manualIndex is the script with the sections that the manual's search looks through: the page, the anchor,
 // the page's title, the heading and the text of each.
 func manualIndex(pages []manualPage) ([]byte, error) {
 	var sections [][5]string
-	plain := func(text string) string {
-		return strings.TrimSpace(spaces.ReplaceAllString(html.UnescapeString(anyTag.ReplaceAllString(text, " ")), " "))
-	}
 	for _, page := range pages {
 		body := string(page.Body)
 		at := headingHTML.FindAllStringSubmatchIndex(body, -1)
@@ -104,7 +109,7 @@ func manualIndex(pages []manualPage) ([]byte, error) {
 			if i+1 < len(at) {
 				end = at[i+1][0]
 			}
-			sections = append(sections, [5]string{page.Name, body[m[4]:m[5]], page.Title, plain(body[m[6]:m[7]]), plain(body[m[1]:end])})
+			sections = append(sections, [5]string{page.Name, body[m[4]:m[5]], page.Title, plainText(body[m[6]:m[7]]), plainText(body[m[1]:end])})
 		}
 	}
 	text, err := json.Marshal(sections)
@@ -122,6 +127,9 @@ func (b *build) writeManual() error {
 		err = b.write("manual-index.js", index)
 	}
 	if err != nil {
+		return err
+	}
+	if err := b.writeTerms(pages); err != nil {
 		return err
 	}
 	layout, err := template.New("manual.tmpl").Funcs(template.FuncMap{"address": b.address}).ParseFiles("site/manual.tmpl")

@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+)
+
+// TestTerms has terms explained by the mouse, the keyboard and the list of keys, and closes the explanation.
+func TestTerms(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-matmul-naive")
+	p.finished()
+	p.openView("caches", "#level-1")
+	p.wait("terms are underlined", `CSS.highlights.get("term")?.size > 3`)
+	if n := eval[int](p, `Array.from(CSS.highlights.get("term")).filter((r) => r.toString() === "exact" && r.startContainer.parentElement.matches("#level-1 .chip")).length`); n != 1 {
+		t.Errorf("%d terms in the chip of L1", n)
+	}
+	const open = `document.querySelector("#term")?.matches(":popover-open")`
+	mouse := func(selector string) {
+		eval[any](p, `document.querySelector(`+quote(selector)+`).scrollIntoView({ block: "center" })`)
+		p.drawn()
+		at := eval[struct{ X, Y float64 }](p, `(() => {
+			const range = document.createRange();
+			range.selectNodeContents(document.querySelector(`+quote(selector)+`));
+			const box = range.getBoundingClientRect();
+			return { x: box.left + box.width / 2, y: box.top + box.height / 2 };
+		})()`)
+		for by := range 3 {
+			call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseMoved", X: at.X + float64(by), Y: at.Y})
+		}
+	}
+	mouse("#level-1 .chip")
+	p.wait("the term is explained on hover", open)
+	if got, want := p.text("#term"), "exact Equal to a simulation of every access. more"; got != want {
+		t.Errorf("the explanation is %q, want %q", got, want)
+	}
+	if to := eval[string](p, `document.querySelector("#term a").getAttribute("href")`); to != "docs/accuracy.html" {
+		t.Errorf("more is at %s", to)
+	}
+	p.press("\x1b")
+	p.wait("Escape closes it", "!"+open)
+	if p.text("#result-title") == "" {
+		t.Error("Escape has left the result, too")
+	}
+	mouse("#level-1 .chip")
+	p.wait("explained once more", open)
+	mouse("#result-title")
+	p.wait("it is closed when the mouse leaves", "!"+open)
+
+	p.press("?")
+	p.waitFor("dialog#keys[open]")
+	list := p.text("#terms")
+	for _, want := range []string{"exactEqual to a simulation of every access.", "miss ratioMisses divided by line accesses."} {
+		if !strings.Contains(list, want) {
+			t.Errorf("the list of terms has no %q: %s", want, list)
+		}
+	}
+	p.shoot("keys")
+	p.press("\x1b")
+
+	p.openView("code", "#code-rows")
+	p.click("#code-wide")
+	const sorts = `Array.from(document.querySelectorAll("#code-rows th button")).find((e) => e.textContent === "references")`
+	p.wait("a head of a table to sort by", sorts+` && Array.from(CSS.highlights.get("term")).some((r) => r.startContainer.parentElement === `+sorts+`)`)
+	p.press("\t") // from here on the focus is the keyboard's
+	eval[any](p, sorts+`.focus()`)
+	p.wait("the term is explained on focus", open+` && `+sorts+`.getAttribute("aria-describedby") === "term"`)
+}
+
+// TestCommands copies the commands that record a program.
+func TestCommands(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	const visible = `Array.from(document.querySelectorAll(".commands pre")).filter((e) => e.checkVisibility()).map((e) => e.textContent).join()`
+	if first := eval[string](p, visible); !strings.HasPrefix(first, "stackglass cc -- clang -O2 -g prog.c -o prog\n./prog\n") {
+		t.Errorf("the first commands are %q", first)
+	}
+	p.click(`[name=language][value=fortran]`)
+	if now := eval[string](p, visible); !strings.HasPrefix(now, "stackglass cc -- flang-19 ") || strings.Contains(now, "clang -O2") {
+		t.Errorf("the commands for Fortran are %q", now)
+	}
+	p.shoot("first")
+	p.click("#commands-copy")
+	p.wait("the button says that it is done", `/Copied|Selected/.test(document.querySelector("#commands-copy").textContent)`)
+	p.click("#accepted-open")
+	p.waitFor("dialog#accepted[open]")
+	for _, want := range []string{"lackey", "drmemtrace", ".sgp", ".lz4"} {
+		if list := p.text("#accepted"); !strings.Contains(list, want) {
+			t.Errorf("accepted files have no %s: %s", want, list)
+		}
+	}
+	p.shoot("accepted")
+}
