@@ -40,7 +40,7 @@ func onePass(r io.Reader) (*profile.Profile, error) {
 	return runner.Finish(profile.State{}), nil
 }
 
-// A pass over a trace makes a profile, which answers for caches of every size.
+// A pass over a trace makes a profile, which contains the miss ratios of caches of every size.
 func Example() {
 	p, err := onePass(strings.NewReader(references))
 	if err != nil {
@@ -110,7 +110,7 @@ func Example_ask() {
 	// inf,4
 }
 
-// Package stack computes the stack distances of any stream of numbers, such as the keys of a store.
+// Package stack computes the stack distances of any stream of numbers, such as keys of a store.
 func Example_stack() {
 	model := stack.NewExact()
 	keys := []trace.Line{'a', 'b', 'a', 'c', 'b', 'd', 'd', 'a'}

@@ -163,8 +163,8 @@ func (s Spec) checkSample() error {
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:
 		return nil
 	case s.Analyses != None && s.Analyses&Communication != 0 && !s.Sample.KeepsLines():
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication with a sample of single accesses: who wrote a value last, only those know who " +
-			"saw every access to it; sample a share of the lines (space), a number of lines (lines), or intervals of the run (onoff)"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication with a sample of single accesses, since the last writer of a value can only be " +
+			"found among all its accesses; sample a share of the lines (space), a number of lines (lines), or intervals of the run (onoff)"}
 	case len(s.Utilisation) > 0 || s.Previous:
 		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or stretches of the run (onoff)"}
 	}

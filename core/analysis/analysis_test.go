@@ -161,7 +161,7 @@ func TestRunnerEqualsNaive(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		whole := random(rng, 1+rng.IntN(12_000))
 		spec := specs(rng, whole.Len())
-		if spec.Skip == 0 && spec.Limit == 0 { // a later segment: windows double in it
+		if spec.Skip == 0 && spec.Limit == 0 { // windows double in a later segment
 			spec.Mergeable, spec.Start = true, 1<<20-rng.Uint64N(12_000)
 		}
 		p := run(t, spec, tracetest.NewReader(whole, 1+rng.IntN(5000)))
@@ -381,7 +381,7 @@ func TestHugeLimit(t *testing.T) {
 	}
 }
 
-// References to megabytes are analysed a few at a time; results do not change.
+// References to megabytes are analysed in pieces; results do not change.
 func TestLargeReferences(t *testing.T) {
 	whole := &trace.Batch{}
 	for i := range uint64(300) {
@@ -472,8 +472,8 @@ func TestStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Threads are listed in ascending order, each once, whatever the order in which they
-// appear, and those of a run that was interrupted with the others.
+// Threads are listed in ascending order, each once, in whatever order they appear; so are those of
+// a run that was interrupted.
 func TestThreadsInAnyOrder(t *testing.T) {
 	whole := &trace.Batch{Thread: []uint32{}}
 	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(3000) {

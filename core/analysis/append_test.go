@@ -89,8 +89,8 @@ func TestAppendDemos(t *testing.T) {
 	}
 }
 
-// FuzzAppend lets the fuzzer choose what a segment reports threads, the first or the
-// second one: it is appended or refused, and never more.
+// FuzzAppend has the fuzzer change the threads that a segment reports, in the first or the second
+// segment. The segment is appended or refused, without a panic.
 func FuzzAppend(f *testing.F) {
 	p := allocating()
 	rows := tracetest.Rows(p, sharingSteps(rand.New(rand.NewPCG(1, 69)), p, 120, 3)...)

@@ -87,8 +87,8 @@ func report(b *testing.B, references uint64) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkEvents is what the counters cost: a matrix multiplication, which
-// enters a block for every four references. Reading is copying.
+// BenchmarkEvents measures the cost of the counters in a matrix multiplication, which enters a
+// block for every four references. Reading is copying.
 func BenchmarkEvents(b *testing.B) {
 	program, steps := tracetest.Multiplication(96)
 	whole := chosen(tracetest.Rows(program, steps...), trace.AllKinds|1<<trace.BlockEntry|1<<trace.BareBlock)

@@ -11,8 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// What stands beside the analyses takes the references of the part, and needs
-// no analysis to do so.
+// A consumer beside the analyses receives the references of the part, and needs no analysis.
 func TestBeside(t *testing.T) {
 	whole := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k")
 	for _, chosen := range []analysis.Analyses{analysis.Default, analysis.None} {

@@ -21,8 +21,8 @@ var spills = []analysis.Spec{
 	{Analyses: analysis.Sites | analysis.Counters}, {Analyses: analysis.Sharing, Cores: [][]uint32{{0, 1}}}, {Kinds: trace.AllKinds, Limit: 2000},
 }
 
-// A run that continues outside of memory from any step on gives the bytes of one that was
-// there from its start, also where it is left and continues from what was saved.
+// A run that spills at any step gives the bytes of one that spilled from its start, also if it is
+// saved and restored.
 func TestSpill(t *testing.T) {
 	p := allocating()
 	for seed := range uint64(24) {
@@ -62,7 +62,7 @@ func TestSpill(t *testing.T) {
 	}
 }
 
-// A spill store that fails while a run moves there ends the run; what was counted stays.
+// A spill store that fails while a run moves there ends the run, which keeps its counts so far.
 func TestSpillFails(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(2, 9)), 3000)
 	for fails := 1; fails < 4; fails++ {
@@ -85,11 +85,11 @@ func TestSpillFails(t *testing.T) {
 	}
 }
 
-// A reference to more lines than a segment may have ends segments in its middle, and
-// a run goes outside of memory there, too.
+// A reference to more lines than a segment may have ends segments in its middle, also in a spilled
+// run.
 func TestSpillWithinAReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
-	whole := random(rng, 2047) // windows end there
+	whole := random(rng, 2047) // at the ends of windows
 	for range 3 {
 		whole.Append(trace.RangeRead, 1<<30, 9<<20, 1, 0)
 		whole.Append(trace.RangeWrite, 1<<30+5<<20, 9<<20, 0, 0)

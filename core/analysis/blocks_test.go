@@ -54,7 +54,7 @@ func branching(rng *rand.Rand) *trace.Program {
 			p.Blocks = append(p.Blocks, b)
 			return uint32(len(p.Blocks)) - 1
 		}
-		var open []uint32 // whose successors are to come, and which other blocks may go to
+		var open []uint32 // blocks without successors so far, which may also be successors of other blocks
 		var heads []uint32
 		for i := range n {
 			b := trace.Block{Label: "b" + strconv.Itoa(int(i))}
@@ -69,7 +69,7 @@ func branching(rng *rand.Rand) *trace.Program {
 			case i == n-1 && kind == 0, i < n-1 && kind == 1: // a jump that is a call
 				b.Flags |= trace.ReturnBlock
 				b.Callee = names[rng.IntN(functions)]
-			case i < n-1 && kind < 4: // a call, and what is behind it
+			case i < n-1 && kind < 4: // a call, and the block after it
 				if b.Callee = callee(); kind == 2 {
 					b.Callee = []string{"_setjmp", "longjmp", "throw"}[rng.IntN(3)]
 				}
@@ -93,7 +93,7 @@ func branching(rng *rand.Rand) *trace.Program {
 			block := &p.Blocks[b]
 			to := func() uint32 { return inner[rng.IntN(len(inner))] }
 			switch {
-			case block.Callee == "_setjmp": // always with what is behind it
+			case block.Callee == "_setjmp": // always with the block after it
 				block.Callee = "printf"
 				block.Successors = []uint32{to()}
 			case block.Callee != "" && len(pads) > 0: // an invoke
@@ -115,7 +115,7 @@ func branching(rng *rand.Rand) *trace.Program {
 	return p
 }
 
-// walker runs threads of such a program, and counts what it does: it knows.
+// walker runs threads of such a program, and counts the edges that they take.
 type walker struct {
 	p     *trace.Program
 	rng   *rand.Rand
@@ -129,7 +129,7 @@ type walker struct {
 type frame struct {
 	at   uint32
 	done bool     // its call has returned
-	sets []uint32 // what is behind each setjmp that it called
+	sets []uint32 // the block after each setjmp that it called
 }
 
 type walk struct {
@@ -183,7 +183,7 @@ func (w *walker) functionOf(name string) uint32 {
 	return list[w.rng.IntN(len(list))]
 }
 
-// next has a thread do what is after its latest block.
+// next moves a thread to the block after its latest one.
 func (w *walker) next(t *walk) {
 	if len(t.frames) == 0 {
 		w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions)))) // from outside
@@ -225,7 +225,7 @@ func (w *walker) next(t *walk) {
 	}
 }
 
-// calls makes a call by name, or does not know better than to continue.
+// calls makes a call by name; without a function of that name, the thread continues.
 func (w *walker) calls(t *walk, from uint32, name string) {
 	if len(t.frames) > 30 || t.left < 0 {
 		t.frames = t.frames[:len(t.frames):len(t.frames)]
@@ -280,7 +280,7 @@ func (w *walker) throw(t *walk) bool {
 	return false
 }
 
-// walked makes rows of a few threads, and what truly happened.
+// walked makes rows of a few threads, and counts of the edges that they took.
 func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges) {
 	w := &walker{p: p, rng: rng, edges: blocks.NewEdges(p), named: map[[2]uint32]uint64{}, all: make([]uint64, len(p.Functions))}
 	threads := make([]walk, 1+rng.IntN(3))
@@ -382,7 +382,7 @@ func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
 	return spec
 }
 
-// What is followed is what happened.
+// The edges that the analysis follows are those that the program took.
 func TestBlocksMatchTrace(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 91))
@@ -439,7 +439,7 @@ func TestBlocksByAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// Segments are appended to what the whole gives, its state too, in any order of joining.
+// Segments, appended in any order, give the result of the whole trace, and its state.
 func TestBlocksOfSegments(t *testing.T) {
 	torn := 0
 	for seed := range uint64(150) {
@@ -592,7 +592,7 @@ func TestBlocksOfAnyRows(t *testing.T) {
 	}
 }
 
-// Blocks find their lines as their references do, one by one.
+// Blocks have the sum of their references' histograms.
 func TestReuseByBlock(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 96))
@@ -665,8 +665,8 @@ func distance(m *stacktest.Naive, line trace.Line) uint32 {
 	return d[0]
 }
 
-// Windows are all executions of a block that has no more, and one in a hundred of one
-// that has many: then they tell nearly the same as all.
+// Windows contain all executions of a rare block, and one in a hundred of a frequent one: then they
+// tell nearly the same as all.
 func TestWindowsOfBlocks(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 98))

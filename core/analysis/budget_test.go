@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A run whose lines do not fit gives the bytes of one whose lines do, wherever it is
-// looked at in between.
+// A run whose lines exceed the memory gives the bytes of one whose lines fit, wherever its profile
+// is asked for in between.
 func TestBudget(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -46,8 +46,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A run that was saved continues from there, or from where it was saved before, with the
-// spill store as it is by then.
+// A saved run continues from its last state, or an earlier one, although the spill store has
+// changed since.
 func TestBudgetRestore(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -88,8 +88,7 @@ func TestBudgetRestore(t *testing.T) {
 	}
 }
 
-// Where the spill store fails the run ends, and what it counted until then says that it is
-// not the whole.
+// A spill store that fails ends the run, whose profile says that it is incomplete.
 func TestBudgetFails(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(3, 7)), 6000)
 	for fails := 1; ; fails++ {

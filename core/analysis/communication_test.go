@@ -23,16 +23,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// naiveCommunication is the definition of the analysis, word by word.
+// naiveCommunication implements the definition of the analysis literally.
 type naiveCommunication struct {
-	p      *profile.Profile // whose sites and data it names
+	p      *profile.Profile // of the same trace, with its sites and data
 	where  *naiveSites      // for the objects of addresses
 	size   [3]uint64        // of granules
 	memory [3]map[uint64]*naiveGranule
 	flows  [3]map[[2]uint32]*profile.Flow
 	pairs  map[[5]uint32]*profile.SitePair
 	byTime []naiveEvent
-	owners map[uint32]map[uint64]*naiveWord // by object and offset in words of its blocks
+	owners map[uint32]map[uint64]*naiveWord // by object and offset of blocks, in words
 	stacks map[uint32]*stacktest.Holes      // coherent, by core
 	depths map[[2]uint32]*profile.SourceDistances
 	slots  []uint32 // threads in the order of their first reference
@@ -42,7 +42,7 @@ type naiveCommunication struct {
 type naiveGranule struct {
 	written        bool
 	writer         uint32
-	wrote          uint32 // the writer, of those that are taken for one
+	wrote          uint32 // the last writer, by the number that threads are merged to
 	site           uint32
 	used           map[uint32]bool
 	users          map[uint32]bool
@@ -52,7 +52,7 @@ type naiveGranule struct {
 	holders        map[uint32]bool       // threads with the latest line
 	falses         map[naiveFalse]uint64 // misses
 	stores         uint64
-	handovers      uint64 // stores that find another writer
+	handovers      uint64 // stores that follow another thread's store
 	object         uint32 // of the last reference
 	begin          uint64
 	offsets        map[naiveFalse]uint64
@@ -99,7 +99,7 @@ func communicationByDefinition(got *profile.Profile, where *naiveSites, b *trace
 	return n.result()
 }
 
-// codeIndex and dataIndex find what the profile calls a site and an object.
+// codeIndex and dataIndex find the profile's number of a site and an object.
 func (n *naiveCommunication) codeIndex(number uint32) uint32 {
 	return uint32(slices.IndexFunc(n.p.Sites.Code, func(s profile.Site) bool { return s.Number == number }))
 }
@@ -110,7 +110,7 @@ func (n *naiveCommunication) dataIndex(of objectID) uint32 {
 	}))
 }
 
-// begin is that of the block of an address, 0 if it is in none.
+// begin returns the first address of the block that contains an address, 0 if no block does.
 func (n *naiveCommunication) begin(addr uint64) uint64 {
 	for _, at := range n.where.live {
 		if addr >= at.from && addr < at.from+at.bytes {
@@ -170,7 +170,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	loads := b.Kind[i] != trace.Store && b.Kind[i] != trace.RangeWrite
 	stores := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
 	site, object, begin := n.codeIndex(b.Site[i]), n.dataIndex(n.where.objectOf(addr, b.Site[i])), n.begin(addr)
-	sourced := map[[2]uint64]bool{} // granules with a word that has a source
+	sourced := map[[2]uint64]bool{} // granules that have a word with a source
 	for w := addr / 8; w <= (addr+bytes-1)/8; w++ {
 		m := n.at(0, w, thread)
 		m.users[thread] = true
@@ -284,7 +284,7 @@ func (n *naiveCommunication) distance(m *naiveGranule, to uint32, line trace.Lin
 	}
 }
 
-// touch accesses a line on the stack of a thread, and takes it from others.
+// touch accesses a line on the stack of a thread; a store removes it from the others.
 func (n *naiveCommunication) touch(thread uint32, line trace.Line, stores bool) {
 	thread = n.core(thread)
 	if n.stacks[thread] == nil {
@@ -510,7 +510,7 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 		if len(m.users) < 2 {
 			continue
 		}
-		// The words that belong to each thread, and what it does with them.
+		// owner has the words that belong to a thread, and how it accesses them.
 		type owner struct {
 			thread               uint32
 			uses, stores, atMost uint64
@@ -632,8 +632,7 @@ func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uin
 	return site
 }
 
-// apart is the least distance of two words of a line to which different threads
-// refer.
+// apart is the least distance of two words of a line that different threads access.
 func (n *naiveCommunication) apart(number uint64) uint32 {
 	least := uint32(n.size[1])
 	of := func(i uint64) map[uint32]bool {
@@ -656,13 +655,13 @@ func (n *naiveCommunication) apart(number uint64) uint32 {
 	return least
 }
 
-// sharingSteps makes steps of a few threads, which mostly refer to few words.
+// sharingSteps makes steps of a few threads, which mostly access the same few words.
 func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) []tracetest.Step {
 	list := allocatingSteps(rng, p, steps)
 	const from, words = 1 << 12, 24
 	first := 0
 	if rng.IntN(2) == 0 {
-		first = rng.IntN(steps) // one thread until then
+		first = rng.IntN(steps) // only one thread before
 	}
 	for i := range list {
 		s := &list[i]
@@ -679,7 +678,7 @@ func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) [
 
 func TestCommunicationEqualsNaive(t *testing.T) {
 	program := allocating()
-	owned, taken := 0, 0 // data structures with words of several threads in a line; and lines taken back
+	owned, taken := 0, 0 // data structures with words of several threads in a line; lines that a store invalidated
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 61))
 		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{1 << (3 + rng.UintN(10))}}.WithDefaults()
@@ -714,7 +713,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 	}
 }
 
-// Threads after the 63rd are taken for one, though each is on a core of its own.
+// Threads after the 63rd are merged into one, though each is on a core of its own.
 func TestManyThreadsEqualNaive(t *testing.T) {
 	program := allocating()
 	for seed := range uint64(6) {
@@ -780,8 +779,8 @@ func equalCommunication(t rapid.TB, got, want *profile.Communication) {
 	}
 }
 
-// A line that very many places in the code refer to, of which two do so more often than
-// any others, is named by these, and as well after a break.
+// A line that very many places in the code access, two of them more often than any others, is
+// attributed to these two, also after a restart.
 func TestFalseSharingOfManyPlaces(t *testing.T) {
 	const references = 20_000
 	rng := rand.New(rand.NewPCG(1, 65))
@@ -824,8 +823,7 @@ func newRunner(t *testing.T, spec analysis.Spec, r trace.Reader) *analysis.Runne
 	return runner
 }
 
-// Lines of 4,096 bytes are pages, and of 8 bytes words: no granularity is there
-// twice.
+// Lines of 4,096 bytes are pages, and lines of 8 bytes words: no granularity is listed twice.
 func TestCommunicationGranularities(t *testing.T) {
 	program := allocating()
 	steps := sharingSteps(rand.New(rand.NewPCG(1, 63)), program, 500, 3)
@@ -841,8 +839,7 @@ func TestCommunicationGranularities(t *testing.T) {
 	}
 }
 
-// traffic runs a trace of loads and stores of whole words and gives what it
-// communicates.
+// traffic runs a trace of loads and stores of whole words and returns its communication.
 func traffic(t *testing.T, refs []tracetest.Ref) *profile.Communication {
 	t.Helper()
 	p := passed(t, analysis.Spec{Analyses: analysis.Communication}, tracetest.NewReader(tracetest.Of(refs...), 0))
@@ -883,7 +880,7 @@ func TestKnownTraffic(t *testing.T) {
 		n = min(n, 16)
 		var ring, transpose, broadcast []tracetest.Ref
 		ring = append(ring, words(trace.Store, 0, 0, k)...)
-		for i := 1; i <= n; i++ { // each passes on what it got, in a buffer of its own, and reads it twice
+		for i := 1; i <= n; i++ { // each copies its input to a buffer of its own, and reads it twice
 			from, to := (i-1)*32, i*32
 			ring = append(ring, words(trace.Load, uint32(i%n), from, k)...)
 			ring = append(ring, words(trace.Load, uint32(i%n), from, k)...)
@@ -918,8 +915,8 @@ func TestKnownTraffic(t *testing.T) {
 	})
 }
 
-// A reference over several words is one event to each of them, a range too; a store
-// is no transfer; a modify is one event, and a transfer.
+// A reference to several words is one event for each of them, as is a range; a store is no
+// transfer; a modify is one event and a transfer.
 func TestCommunicationOfKinds(t *testing.T) {
 	at := func(kind trace.Kind, thread, bytes uint32) tracetest.Ref {
 		return tracetest.Ref{Kind: kind, Addr: 1 << 20, Bytes: bytes, Thread: thread}
@@ -945,7 +942,7 @@ func TestCommunicationOfKinds(t *testing.T) {
 	}
 }
 
-// Threads after the 63rd are one; whatever their numbers.
+// Threads after the 63rd are merged into one, whatever their numbers.
 func TestCommunicationOfManyThreads(t *testing.T) {
 	var refs []tracetest.Ref
 	for thread := range uint32(100) {
@@ -1046,8 +1043,8 @@ func TestCommunicationAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzCommunicationState: whatever stands where a saved run has its words and
-// lines, it is refused or gone on from, and never more.
+// FuzzCommunicationState: a saved run with damaged words and lines is refused or continues; it does
+// not panic.
 func FuzzCommunicationState(f *testing.F) {
 	p := allocating()
 	spec := analysis.Spec{Analyses: analysis.Communication, LineBytes: []uint32{128}}
@@ -1083,8 +1080,8 @@ func FuzzCommunicationState(f *testing.F) {
 	})
 }
 
-// BenchmarkCommunication is what it costs beside the stacks that a program's
-// threads have together: four threads of a stencil, or one.
+// BenchmarkCommunication measures the cost of communication in addition to the shared stacks: four
+// threads of a stencil, or one.
 func BenchmarkCommunication(b *testing.B) {
 	program, steps := tracetest.Multiplication(96)
 	for _, threads := range []uint32{1, 4} {
@@ -1107,8 +1104,8 @@ func BenchmarkCommunication(b *testing.B) {
 	}
 }
 
-// By default it is told of traces whose tables list several threads, or that have a
-// second one soon enough, and the same.
+// By default, traces have communication if their tables list several threads, or if a second one
+// appears soon enough; both give the same.
 func TestCommunicationByDefault(t *testing.T) {
 	program := allocating()
 	whole := tracetest.Rows(program, sharingSteps(rand.New(rand.NewPCG(1, 67)), program, 2000, 3)...)
@@ -1121,8 +1118,8 @@ func TestCommunicationByDefault(t *testing.T) {
 	}
 }
 
-// late is a trace of one thread, and of another one from a reference on, which reads
-// what the first one wrote.
+// late is a trace of one thread, and from a reference on also of another one, which reads values of
+// the first one.
 func late(first, references int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range references {
@@ -1135,8 +1132,8 @@ func late(first, references int) *trace.Batch {
 	return b
 }
 
-// A second thread is waited for up to a certain reference, however the trace comes in
-// batches, and whether the run is interrupted or not.
+// A second thread is waited for up to a certain reference, for any batches of the trace, with
+// interruptions or without.
 func TestSecondThreadInTime(t *testing.T) {
 	for first, want := range map[int]bool{0: true, communication.Trial - 1: true, communication.Trial: false, communication.Trial + 5000: false} {
 		whole := late(first, communication.Trial+10_000)
@@ -1153,7 +1150,7 @@ func TestSecondThreadInTime(t *testing.T) {
 				t.Errorf("flows %+v, want 100 transfers", p.Communication.Granules[0].Flows)
 			}
 			before, again := newRunner(t, analysis.Spec{}, reader()), newRunner(t, analysis.Spec{}, reader())
-			for range communication.Trial/rows - 1 + rows%3 { // before and behind the end of the trial
+			for range communication.Trial/rows - 1 + rows%3 { // before and after the end of the trial
 				if err := before.Step(); err != nil {
 					t.Fatal(err)
 				}
@@ -1169,9 +1166,8 @@ func TestSecondThreadInTime(t *testing.T) {
 	}
 }
 
-// A trace whose index says that it has several threads is followed from its first
-// reference on, however long it has one thread only: by one worker, by several, and after a
-// break.
+// A trace whose index lists several threads is followed from its first reference on, even if only
+// one thread runs for long: by one worker, by several, and after a break.
 func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	program := allocating()
 	program.Threads, program.ThreadCount = nil, 3

@@ -85,8 +85,8 @@ func (w *witness) Result(_ *profile.Profile, _ bool) { w.results++ }
 func (w *witness) Close()                            { w.closed = true }
 func (w *witness) Restore(*profile.Profile) error    { return nil }
 
-// A registration is all that the framework needs. It calls what an analysis implements, as
-// the contract says, in every kind of run.
+// A registration is all that the framework needs. It calls the methods that an analysis implements,
+// as the contract says, in every kind of run.
 func TestContract(t *testing.T) {
 	var w *witness
 	tag, undo := analysis.Register("witness", func() analysis.Analysis {

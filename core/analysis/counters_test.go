@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// worth is what one execution of each instruction of tracetest.RandomProgram
-// counts, written down from the definitions.
+// worth has the counts of one execution of each instruction of tracetest.RandomProgram, written
+// down from the definitions.
 var worth = map[string]profile.Counts{
 	"fadd double":       {profile.Flops: 1, profile.FlopBits: 192, profile.OpBits: 192},
 	"fmul <4 x float>":  {profile.Flops: 4, profile.VectorOps: 4, profile.FlopBits: 384, profile.OpBits: 384},
@@ -30,8 +30,8 @@ var worth = map[string]profile.Counts{
 	"phi i64": {}, "load double": {}, "alloca ptr": {},
 }
 
-// naiveCounters is the definition of the counters, row by row. Every reference
-// and every entered block is looked at by itself.
+// naiveCounters implements the definition of the counters row by row: every reference and every
+// entered block on its own.
 type naiveCounters struct {
 	p           *trace.Program
 	code        map[uint32]*profile.BlockCounters // by the first part
@@ -246,7 +246,7 @@ func TestCountersEqualNaive(t *testing.T) {
 	}
 }
 
-// What the algorithm says of a product of two matrices.
+// The counts of a matrix product follow from the algorithm.
 func TestMultiplication(t *testing.T) {
 	const n = 12
 	p, steps := tracetest.Multiplication(n)
@@ -308,8 +308,7 @@ func TestCountersBySite(t *testing.T) {
 	}
 }
 
-// Without being asked for, counters are those that cost nothing, and only where
-// the trace tells instructions.
+// By default, only counters that cost nothing are on, and only if the trace has instructions.
 func TestDefaultCounters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	p := tracetest.RandomProgram(rng)
@@ -346,8 +345,7 @@ func passed(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return checked(t, runner.Finish(profile.State{}))
 }
 
-// Events change nothing of what is said of references, whatever part of the
-// trace is analysed.
+// Events do not change the results of references, whatever part of the trace is analysed.
 func TestEventsDisturbNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -386,7 +384,7 @@ func TestFewEventsDisturbNothing(t *testing.T) {
 	}
 }
 
-// A part of the trace has the events that lie in it.
+// A part of the trace has the events inside it.
 func TestPartsOfEvents(t *testing.T) {
 	p := &trace.Program{
 		Blocks: []trace.Block{{Sites: 1, Ops: []trace.Op{{Opcode: "load", Type: "i8", Count: 1}}}},
@@ -543,7 +541,7 @@ func TestUnknownBlock(t *testing.T) {
 	}
 }
 
-// tables is a reader with a program's tables that gives its rows as they are.
+// tables is a reader with a program's tables that returns its rows unchanged.
 type tables struct {
 	*tracetest.Reader
 	p *trace.Program

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// container writes steps of one thread, in chunks of random lengths. Some way on another
-// module is loaded, whose variables are where some references go all the time.
+// container writes steps of one thread, in chunks of random lengths. Later another module is
+// loaded, whose variables some references access from the start.
 func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -100,7 +100,7 @@ func toItsEnd(t *testing.T, r analysis.Run) []byte {
 	return checked(t, r.Finish(analysis.StateAfter(err, r.Progress().References))).Encode()
 }
 
-// dividedSpecs are those for which helpers can read on their own.
+// dividedSpecs are specs for which helpers can read on their own.
 func dividedSpecs(rng *rand.Rand) analysis.Spec {
 	spec := analysis.Spec{Kinds: trace.AllKinds, Mergeable: rng.IntN(4) == 0}
 	switch rng.IntN(4) {
@@ -184,7 +184,7 @@ func TestDividedWithBadHelpers(t *testing.T) {
 	}
 }
 
-// moody is a helper in the goroutine of its caller that fails now and then.
+// moody is a helper in the goroutine of its caller that sometimes fails.
 type moody struct {
 	spec    analysis.Spec
 	source  trace.Source
@@ -265,8 +265,8 @@ func TestDividedResumes(t *testing.T) {
 	}
 }
 
-// TestDividedEndsLikeRunner: damage ends a shared run where it ends another, and what
-// comes before it is the same.
+// TestDividedEndsLikeRunner: damage ends a shared run at the same place as another run, with the
+// same result before it.
 func TestDividedEndsLikeRunner(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 24))

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Append joins segments of runs with a spec to what one run gives, but for communication.
+// Append joins segments of runs with a spec to the result of one run, except for communication.
 func Append(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	spec = spec.WithDefaults()
 	spec.Start = segments[0].Segment.Start
@@ -14,13 +14,13 @@ func Append(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	return join(analyses, segments[0], segments[1:]...)
 }
 
-// AsSegment removes from a profile what segments do not have.
+// AsSegment removes from a profile the parts that segments do not have.
 func AsSegment(p *profile.Profile) *profile.Profile {
 	p.Communication, p.NoCommunication, p.Segment.Communication = nil, profile.AbsenceUnknown, nil
 	return p
 }
 
-// LimitLoops has trees of loops take no more than so many bytes, until undo is called.
+// LimitLoops limits trees of loops to a number of bytes until undo is called.
 func LimitLoops(bytes uint64) (undo func()) {
 	before := loopBytes
 	loopBytes = bytes

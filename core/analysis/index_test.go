@@ -12,14 +12,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// indexed is what the index of a container says: six numbers of each chunk, the first of
-// which are offsets, and the offsets of tables (core/trace/sgt/FORMAT.md).
+// indexed is the content of a container's index: six numbers of each chunk, the first of which are
+// offsets, and the offsets of tables (core/trace/sgt/FORMAT.md).
 type indexed struct {
 	chunks [][6]uint64
 	tables []uint64
 }
 
-// indexOf takes the index from a file, and gives what is before it.
+// indexOf cuts the index off a file, and returns it and the rest.
 func indexOf(t *testing.T, file []byte) (x indexed, before []byte) {
 	t.Helper()
 	const end = 8 + 4 + 4
@@ -48,7 +48,7 @@ func indexOf(t *testing.T, file []byte) (x indexed, before []byte) {
 	return x, file[:at]
 }
 
-// write puts an index after what is before it.
+// write appends an index to the rest of the file.
 func (x indexed) write(before []byte) []byte {
 	body := binary.AppendUvarint(nil, uint64(len(x.chunks)))
 	at := uint64(0)
@@ -69,7 +69,7 @@ func (x indexed) write(before []byte) []byte {
 	return sgt.AppendFrame(slices.Clip(before), "INDX", append(body, "SGTX"...))
 }
 
-// lie changes something that the index says.
+// lie changes a number of the index.
 func (x *indexed) lie(rng *rand.Rand) {
 	if len(x.chunks) == 0 || len(x.tables) == 0 {
 		return
@@ -97,8 +97,7 @@ func (x *indexed) lie(rng *rand.Rand) {
 	}
 }
 
-// TestFalseIndexes: an index that says something else than the file does is of no
-// consequence. Whoever reads from front to back does not look at it.
+// TestFalseIndexes: a wrong index has no consequences. Readers from front to back do not use it.
 func TestFalseIndexes(t *testing.T) {
 	joined, shared := 0, 0
 	for seed := range uint64(300) {
@@ -134,15 +133,14 @@ func TestFalseIndexes(t *testing.T) {
 	}
 }
 
-// TestReadingAhead: what is known of a program with a row does not hang on how far the
-// reader is.
+// TestReadingAhead: the tables that a row refers to do not depend on how far the reader has read.
 func TestReadingAhead(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 26))
 		p := allocating()
 		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(6000)))
 		spec := dividedSpecs(rng)
-		want, _ := alone(t, spec, sgt.NewReader("t", bytes.NewReader(file), sgt.Options{Strict: true})) // which does not
+		want, _ := alone(t, spec, sgt.NewReader("t", bytes.NewReader(file), sgt.Options{Strict: true})) // which does not read ahead
 		got, _ := alone(t, spec, readerOf(file))
 		part, _ := alone(t, spec, sourceOf(t, file).Open(0, trace.AllKinds|trace.EventKinds))
 		if !bytes.Equal(got.Encode(), want.Encode()) || !bytes.Equal(part.Encode(), want.Encode()) {

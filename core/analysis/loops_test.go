@@ -15,8 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// loopingSteps are nests of loops over a few blocks, and now and then steps that fold
-// badly.
+// loopingSteps are nests of loops over a few blocks, and sometimes steps that fold badly.
 func loopingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest.Step) {
 	for len(list) < steps {
 		if rng.IntN(6) == 0 {
@@ -82,7 +81,7 @@ func TestLoopsExpandToTheRows(t *testing.T) {
 		got := unfolded(t, profiled)
 		row := 0
 		for i, k := range whole.Kind {
-			if k.IsReference() && !spec.Kinds.Has(k) || k == trace.BareBlock { // that is beside block entries
+			if k.IsReference() && !spec.Kinds.Has(k) || k == trace.BareBlock { // beside block entries
 				continue
 			}
 			if row == got.Len() || got.Kind[row] != k || got.Addr[row] != whole.Addr[i] || got.Bytes[row] != whole.Bytes[i] ||
@@ -97,7 +96,7 @@ func TestLoopsExpandToTheRows(t *testing.T) {
 	}
 }
 
-// Loops beside others change nothing of these.
+// Loops do not change the results of other analyses.
 func TestLoopsChangeNothingElse(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 41))
 	p := allocating()
@@ -201,8 +200,8 @@ func TestLoopsResume(t *testing.T) {
 	}
 }
 
-// A tree that grows beyond its memory is given up at the same row however the trace is
-// read, and stays so.
+// A tree that exceeds its memory is given up at the same row however the trace is read, and stays
+// so.
 func TestLargeTreesAreDropped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 44))
 	whole := random(rng, 600_000)

@@ -30,8 +30,8 @@ func (w *weary) AppendRows(b *trace.Batch) error { return w.Consume(b) }
 func (w *weary) Reads() bool                     { return w.rows < w.most }
 func (w *weary) Append(*profile.Profile) error   { return nil }
 
-// TestNarrowEqualsRunner: a run whose helpers read fewer events, as the run itself does after the rows that an
-// analysis reads in order, has the same bytes as one that reads all. So it is if helpers end segments
+// TestNarrowEqualsRunner: a run whose helpers read fewer events (as the run itself does after the rows that
+// an analysis reads in order) gives the same bytes as one that reads all, also if helpers end segments
 // anywhere, even within chunks.
 func TestNarrowEqualsRunner(t *testing.T) {
 	most := 0
@@ -90,8 +90,8 @@ func TestNarrowEqualsRunner(t *testing.T) {
 	}
 }
 
-// TestCutBetweenChunks: a stretch that is cut there ends at the end of the chunk that was being read, and
-// has all references up to there.
+// TestCutBetweenChunks: a stretch that is cut ends with the chunk that was being read, and has all
+// references up to there.
 func TestCutBetweenChunks(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 26))

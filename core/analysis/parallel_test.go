@@ -60,7 +60,7 @@ func TestParallelEqualsRunner(t *testing.T) {
 			whole.Thread = nil
 			spec.Threads = nil
 		}
-		if rng.IntN(3) == 0 { // instructions whose references have one size, or several
+		if rng.IntN(3) == 0 { // instructions whose references have one size, or several sizes
 			for range n {
 				whole.PC = append(whole.PC, 0x400000+rng.Uint64N(1000))
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// ranges is a trace of references to megabytes among small ones, at addresses where
-// no page begins, and at the highest ones.
+// ranges is a trace of references to megabytes among small ones, at addresses within pages, and at
+// the highest ones.
 func ranges() *trace.Batch {
 	whole := &trace.Batch{PC: []trace.Addr{}}
 	for i := range uint64(3) {
@@ -26,8 +26,8 @@ func ranges() *trace.Batch {
 	return whole
 }
 
-// TestRangesInPieces: no step takes more of a reference than a few megabytes, and no
-// result tells.
+// TestRangesInPieces: no step handles more than a few megabytes of a reference, and results do not
+// depend on it.
 func TestRangesInPieces(t *testing.T) {
 	whole := ranges()
 	spec := analysis.Spec{LineBytes: []uint32{2048, 4096}, Kinds: trace.AllKinds, Utilisation: []uint64{1 << 20}}

@@ -21,8 +21,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// allocating makes a program of references, allocations and releases, with
-// variables of all kinds: a block for each site.
+// allocating makes a program of references, allocations and releases, with all kinds of variables:
+// a block for each site.
 func allocating() *trace.Program {
 	p := &trace.Program{
 		Modules:   []trace.Module{{Name: "src/a.c", Base: 0x400000, End: 0x500000}},
@@ -51,8 +51,8 @@ func allocating() *trace.Program {
 	return p
 }
 
-// run makes steps of the program: walks of a few sites in a small part of memory,
-// and allocations in it.
+// allocatingSteps makes steps of the program: walks of a few sites in a small part of memory, and
+// allocations in it.
 func allocatingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest.Step) {
 	const from, bytes = 1 << 12, 1<<12 + 2000
 	var live []trace.Addr
@@ -112,7 +112,7 @@ type naiveCore struct {
 	touched map[trace.Line]bool
 	lost    map[trace.Line]int // the depths at which lines were lost
 
-	caches []stacktest.Private // those for which utilisation is measured
+	caches []stacktest.Private // the caches whose utilisation is measured
 	stays  map[trace.Line][]naiveStay
 }
 
@@ -301,7 +301,7 @@ func (n *naiveSites) newCore() *naiveCore {
 	return c
 }
 
-// useOn has a core's own caches fetch a line, if they do not have it, and use some bytes.
+// useOn has a core's own caches fetch a line that they do not have, and use some of its bytes.
 func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id siteID, of objectID) {
 	if c.stays[line] == nil {
 		c.stays[line] = make([]naiveStay, len(c.caches))
@@ -647,7 +647,7 @@ func TestSitesSaveRestore(t *testing.T) {
 		}
 		want := passed(t, spec, open())
 		var saved []byte
-		for ended, most := false, 8; !ended; most *= 2 { // what was read is read again
+		for ended, most := false, 8; !ended; most *= 2 { // rows that were read are read again
 			r, err := analysis.NewRunner(spec, open())
 			if err != nil {
 				t.Fatal(err)
@@ -675,7 +675,7 @@ func TestSitesSaveRestore(t *testing.T) {
 	}
 }
 
-// Segments, however they are split and joined, give what the whole gives.
+// Segments, however they are split and joined, give the result of the whole.
 func TestSitesAppend(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 23))
@@ -761,7 +761,7 @@ func TestSitesOfFilesOfOneName(t *testing.T) {
 	}
 }
 
-// The sites of several line sizes are told at 64 bytes, or at the first.
+// With several line sizes, sites are those at 64 bytes, or at the first size.
 func TestSitesLineSize(t *testing.T) {
 	p := allocating()
 	whole := tracetest.Rows(p, allocatingSteps(rand.New(rand.NewPCG(1, 1)), p, 300)...)
@@ -775,7 +775,7 @@ func TestSitesLineSize(t *testing.T) {
 	}
 }
 
-// Where the trace reports no code there are no sites, and nothing else changes.
+// A trace without code has no sites, and all other results.
 func TestNoSites(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 24)), 5000)
 	with := passed(t, analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{1 << 15}, Previous: true}, tracetest.NewReader(whole, 0))
@@ -785,7 +785,7 @@ func TestNoSites(t *testing.T) {
 	}
 }
 
-// A row of a site that the tables lack is an error that says so.
+// A row with a site that the tables lack is an error that names the site.
 func TestUnknownSite(t *testing.T) {
 	p := allocating()
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Values: []uint64{64}})
@@ -818,8 +818,7 @@ func TestSitesAllocateNothing(t *testing.T) {
 	}
 }
 
-// FuzzSitesState: whatever stands where a saved run has its sites, it is refused
-// or gone on from, and never more.
+// FuzzSitesState: a saved run with damaged sites is refused or continues; it does not panic.
 func FuzzSitesState(f *testing.F) {
 	p := allocating()
 	specs := []analysis.Spec{
@@ -862,7 +861,7 @@ func FuzzSitesState(f *testing.F) {
 	})
 }
 
-// savedHead is the length of what stands before a saved run's profile.
+// savedHead is the length of the data before a saved run's profile.
 func savedHead(saved []byte) int { return bytes.Index(saved, []byte("\x89SGP")) }
 
 func TestDistanceBins(t *testing.T) {
@@ -874,8 +873,8 @@ func TestDistanceBins(t *testing.T) {
 	}
 }
 
-// TestMeasure: caches are measured in their order, each once, whatever order they are
-// named in, and what cannot be measured is left out; the spec stays valid.
+// TestMeasure: caches are measured in the hierarchy's order, each once, in whatever order they are
+// named, and others are left out; the spec stays valid.
 func TestMeasure(t *testing.T) {
 	type cache struct {
 		bytes uint64

@@ -30,7 +30,6 @@ type move struct {
 	header *trace.Header
 }
 
-// note records the moves of a block.
 func (m *moves) note(number int, b *block) {
 	if m.wanted == 0 || !b.moves && b.header == m.latest {
 		return

@@ -102,8 +102,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestSetsMeetTheCurve: one set is the curve of few lines, and a table that is
-// not there has no rows.
+// TestSetsMeetTheCurve: one set equals the curve at few lines, and a missing table has no rows.
 func TestSetsMeetTheCurve(t *testing.T) {
 	l := &profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 5}}, Sets: new(profile.SetTable)}
 	for d := range uint64(profile.MaxWays) {
@@ -156,7 +155,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestMissingSites: what rounds to nothing is not worth a word.
+// TestMissingSites: a share that rounds to 0 is not mentioned.
 func TestMissingSites(t *testing.T) {
 	for known, want := range map[uint64]int{10: 1, 1000: 1, 10_000: 0} {
 		p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Function: "f"}, {PC: 1}}}}

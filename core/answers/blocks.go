@@ -88,7 +88,6 @@ func first[T any](list []T, most int) []T {
 	return list[:min(most, len(list))]
 }
 
-// descending sorts a list by weight.
 func descending[T any, W cmp.Ordered](list []T, weight func(T) W) {
 	slices.SortStableFunc(list, func(x, y T) int { return cmp.Compare(weight(y), weight(x)) })
 }

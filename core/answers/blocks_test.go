@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// halves is main, which goes either way after its entry.
+// halves is main, which takes either branch after its entry.
 func halves() *trace.Program {
 	add := []trace.Op{{Opcode: "add", Type: "i32", Count: 2}, {Opcode: "br", Count: 1}}
 	return &trace.Program{

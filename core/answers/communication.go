@@ -129,7 +129,6 @@ var classColumns = [profile.NumSharingClasses]struct{ key, label string }{
 	{"migratory", "migratory"}, {"falsely_shared", "falsely shared"},
 }
 
-// flowColumns are the columns of every flow.
 var flowColumns = report.Columns("events", "transfers", "bytes=transferred")
 
 func flowValues(f *profile.Flow) []report.Value {

@@ -135,8 +135,8 @@ func functions(rows ...string) report.Table {
 	return t
 }
 
-// TestFunctionsOfOtherFiles: two programs with a main each have no file in
-// common, and their functions are compared by what they are called.
+// TestFunctionsOfOtherFiles: two programs with a main each have no file in common, and their
+// functions are compared by name.
 func TestFunctionsOfOtherFiles(t *testing.T) {
 	compared := func(a, b report.Table) (string, bool) {
 		c := Join([]report.Table{a}, []report.Table{b})[0]
@@ -186,7 +186,7 @@ func TestRowsMatchByName(t *testing.T) {
 	for _, c := range []struct {
 		a, b report.Table
 		want string // rows of csv, without its heading
-		says string // a doubt
+		says string // a warning
 	}{
 		{sites(lines, "f a.c 1 7 load", "f a.c 2 3 load"), sites(lines, "f a.c 2 9 load,store"), "f,a.c,1,A,7,0,-7,-1 f,a.c,2,both,3,9,6,2", ""},
 		{sites(lines, "f a.c 1 7 load"), sites(lines, "f b.c 1 9 load"), "f,b.c,1,B,0,9,9, f,a.c,1,A,7,0,-7,-1", "--by function"},

@@ -60,8 +60,8 @@ func TestEveryRowFillsItsColumns(t *testing.T) {
 	}
 }
 
-// Rows of functions and of blocks add up to the program, whatever they are sorted
-// by, and fall where numbers are sorted.
+// Rows of functions and of blocks add up to the program, in whatever order they are sorted, and
+// descend if they are sorted by numbers.
 func TestSortedRowsAddUp(t *testing.T) {
 	p := multiplied(t)
 	sum := p.Counters.Program()

@@ -63,7 +63,6 @@ func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
 	return list, leftOut
 }
 
-// lines is the granularity of lines.
 func (c *Communication) lines() *profile.Granule {
 	if g := c.Granule(c.LineBytes()); g != nil {
 		return g

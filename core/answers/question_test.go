@@ -28,7 +28,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// Every field of every question must become words: a field that is not listed fails here.
+// Every field of every question must be written as words: a field that is not listed fails here.
 func TestQuestionsRoundTrip(t *testing.T) {
 	var m ModelQuestion
 	fill(reflect.ValueOf(&m).Elem())
@@ -45,7 +45,7 @@ func TestQuestionsRoundTrip(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with words is said of the word.
+// Errors name the word that is wrong.
 func TestWrongWords(t *testing.T) {
 	if _, err := ReadMulticoreQuestion([]string{"seed=-1"}); err == nil || !strings.Contains(err.Error(), `seed "-1"`) {
 		t.Errorf("%v, want what is wrong with the seed", err)
@@ -66,7 +66,7 @@ func TestWrongWords(t *testing.T) {
 	}
 }
 
-// FuzzWords: what can be read is written the same way again.
+// FuzzWords: words that can be read are written the same way again.
 func FuzzWords(f *testing.F) {
 	f.Add("cores=1\x00cores=2\x00machine=L1=32KiB,8\x00seed=7")
 	f.Fuzz(func(t *testing.T, text string) {

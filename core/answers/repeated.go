@@ -37,7 +37,6 @@ func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt s
 	return a, b, doubt
 }
 
-// sameNames lists the rows of each name.
 func sameNames(t *report.Table, by report.Key) map[string][]int {
 	rows := map[string][]int{}
 	for i := range t.Rows {

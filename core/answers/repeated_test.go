@@ -52,7 +52,7 @@ func TestBlocksOfOneFunction(t *testing.T) {
 			b:    heap(heapRow{"x", 9, 2}, heapRow{blocks, 6, 300}, heapRow{blocks, 4, 100}),
 			want: map[string]string{"x": "1,2", "[blocks] h.c:4": "0,100", "[blocks] h.c:6": "0,300"},
 		},
-		{ // nothing tells them apart
+		{ // without any difference
 			a:     heap(heapRow{blocks, 4, 400}, heapRow{blocks, 4, 10}),
 			b:     heap(heapRow{blocks, 4, 300}, heapRow{blocks, 4, 100}),
 			want:  map[string]string{"[blocks] h.c:4": "10,100"},

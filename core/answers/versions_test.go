@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// TestMatchLines joins the lines of two versions: one is the same further below, one changed, one was
-// removed and one added, and the file has another name. Equal versions get no columns.
+// TestMatchLines joins the lines of two versions: one line is the same further down, one is changed,
+// one is removed and one is added, and the file has another name. Equal versions get no columns.
 func TestMatchLines(t *testing.T) {
 	files := func(name, text string) *sourcefile.Files {
 		f, ok := sourcefile.Pack(name, []byte(text))

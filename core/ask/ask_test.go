@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every verb says what people and programs need to know of it.
+// Every verb has the descriptions that people and programs need.
 func TestVerbs(t *testing.T) {
 	var names []string
 	for _, v := range Verbs() {
@@ -62,7 +62,7 @@ func drawn(t *rapid.T, a Arg) []string {
 	return list
 }
 
-// A question comes back from its words as it was.
+// A question is the same after it is written as words and read.
 func TestWordsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := New(rapid.SampledFrom(Verbs()).Draw(t, "verb"))
@@ -92,7 +92,7 @@ func TestWordsRoundTrip(t *testing.T) {
 	})
 }
 
-// Whatever is wrong with words is said of the word.
+// Errors name the word that is wrong.
 func TestParseErrors(t *testing.T) {
 	for words, want := range map[string]string{
 		"":                            "verb",

@@ -102,7 +102,6 @@ func (v *Verb) names() (names []string) {
 	return names
 }
 
-// check checks the values of an argument.
 func (a *Arg) check(list []string) error {
 	for _, value := range list {
 		switch _, err := strconv.ParseUint(value, 10, 64); {

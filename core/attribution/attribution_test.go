@@ -55,7 +55,7 @@ func sum(list []float64) (s float64) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(b)) }
 
-// random makes a profile of a random program and one whose variables are named.
+// random makes profiles of a random program and of one with named variables.
 func random(t *rapid.T, spec analysis.Spec) *profile.Profile {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	program := tracetest.RandomProgram(rng)
@@ -80,7 +80,7 @@ func drawCache(t *rapid.T, name string) hierarchy.Cache {
 	return c
 }
 
-// What sites miss, and objects, and the rest, is what the level misses.
+// The misses of sites, of objects, and of the rest each add up to the level's misses.
 func TestMissesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := analysis.Spec{LineBytes: []uint32{64, 128}, Domains: [][]uint32{{0, 1}}}
@@ -135,11 +135,11 @@ func TestMissesAddUp(t *testing.T) {
 	})
 }
 
-// privateCaches are simulated caches of threads, each on a core of its own: a store takes
-// the line from all others.
+// privateCaches are simulated caches of threads, each on a core of its own: a store invalidates the
+// line in all others.
 type privateCaches struct {
 	caches     map[uint32]*stacktest.Private
-	taken      map[[2]uint64]bool // by thread and line: it was there when another's store took it
+	taken      map[[2]uint64]bool // by thread and line: it was present when another thread's store invalidated it
 	sets, ways int
 }
 
@@ -160,9 +160,9 @@ func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (miss
 	return misses, coherence
 }
 
-// In private caches whose capacities are edges of bins, or for which utilisation is
-// measured, sites miss as often as simulated caches count; in the former, as often for
-// other cores' stores.
+// In private caches whose capacities are edges of bins, or whose utilisation is measured, the
+// misses of sites equal those of simulated caches; in the former, so do the misses due to other
+// cores' stores.
 func TestExactOnCores(t *testing.T) {
 	seen := 0.0
 	rapid.Check(t, func(t *rapid.T) {
@@ -177,7 +177,7 @@ func TestExactOnCores(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		program := tracetest.RandomProgram(rng)
 		steps := tracetest.RandomSteps(rng, program, 200+rng.IntN(1500))
-		for i := range steps { // a part of the memory is what all threads use most
+		for i := range steps { // all threads use mostly one part of the memory
 			for k := range steps[i].Values {
 				if rng.IntN(2) == 0 {
 					steps[i].Values[k] %= 1 << 10
@@ -259,8 +259,7 @@ func TestSharedByAll(t *testing.T) {
 	}
 }
 
-// A profile that does not tell coherent stacks by site has misses of no known site, and
-// says so.
+// A profile without coherent stacks by site attributes misses to no known site, and says so.
 func TestProfileWithoutCoherentSites(t *testing.T) {
 	program, steps := tracetest.Multiplication(8)
 	for i := range steps {
@@ -282,7 +281,7 @@ func TestProfileWithoutCoherentSites(t *testing.T) {
 	}
 }
 
-// At the edges of bins sites miss what was counted of them.
+// At the edges of bins, the misses of sites are their exact counts.
 func TestExactAtEdges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := profile.SiteBinFrom(rapid.IntRange(1, 40).Draw(t, "bin"))
@@ -291,7 +290,7 @@ func TestExactAtEdges(t *testing.T) {
 		if p.Sites == nil {
 			return
 		}
-		p.Sharing = nil // what was counted is of one cache
+		p.Sharing = nil // the counts are of one cache
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}}
 		counted := attribute(t, p, h)[0]
 		binned := *p
@@ -326,10 +325,10 @@ func TestBetweenEdges(t *testing.T) {
 	}
 }
 
-// A cache in sets that was measured is exact by site, and what is known of it
-// without that adds up to the same.
+// A set-associative cache that was measured is exact by site; predictions without the measurement
+// have the same sum.
 func TestMeasuredInSets(t *testing.T) {
-	program, steps := tracetest.Multiplication(64) // a column of B lies in 8 of 64 sets
+	program, steps := tracetest.Multiplication(64) // a column of B occupies 8 of 64 sets
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8 << 10, Ways: 2, LineBytes: 64}}}
 	p := analysed(t, analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{8 << 10}, UtilisationWays: []uint32{2}}, program, steps)
 	counted := attribute(t, p, h)[0]
@@ -343,8 +342,8 @@ func TestMeasuredInSets(t *testing.T) {
 	}
 }
 
-// What was counted in sets whose number is no power of two stays as it was
-// counted: it is the level's total, and no model's.
+// Counts in a number of sets that is no power of two are kept: they are the level's total, and no
+// model's.
 func TestMeasuredInAnySets(t *testing.T) {
 	program, steps := tracetest.Multiplication(64)
 	c := hierarchy.Cache{Name: "L1", SizeBytes: 48 * 64 * 2, Ways: 2, LineBytes: 64}

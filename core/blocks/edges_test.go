@@ -68,7 +68,7 @@ func TestCalleesOfOneName(t *testing.T) {
 		},
 	}
 	e := NewEdges(p)
-	e.Visits[2], e.Visits[6], e.Visits[3] = 1, 1, 1 // the linker took the first inlined
+	e.Visits[2], e.Visits[6], e.Visits[3] = 1, 1, 1 // the linker kept the first inlined one
 	const none = trace.NoFunction
 	want := []uint32{1, none, none, none, 4, 2, none, none}
 	for b, f := range e.Callees(p) {

@@ -12,7 +12,7 @@ import (
 type Match struct {
 	Functions []int32 // by function of the module: of the program, or -1
 	Blocks    []int32 // by block
-	// Different are functions of different builds, which match nothing.
+	// Different are the functions that differ in the program, so that their blocks match nothing.
 	Different []trace.Missed
 	// Missing are functions that only the module has.
 	Missing []string

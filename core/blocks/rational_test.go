@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Rational computes the counts as rational numbers, by block. Its numbers have as
-// many digits as it takes: small programs take microseconds, loops within loops
-// whose weights have no common divisors long numbers, and programs of thousands of
-// blocks minutes.
+// Rational computes the counts as rational numbers, by block, with as many digits as needed: small
+// programs take microseconds; nested loops whose weights have no common divisors need long numbers,
+// and programs of thousands of blocks minutes.
 func (s *System) Rational() ([]*big.Rat, error) {
 	list, err := s.components()
 	if err != nil {

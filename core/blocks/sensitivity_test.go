@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// totalOf is what the program costs, and how often block b continues its way.
+// totalOf is the cost of the program, and how often block b continues to its successors.
 func totalOf(t *rapid.T, s *System, cost []float64) *big.Rat {
 	visits, err := s.Rational()
 	if err != nil {
@@ -89,7 +89,7 @@ func TestSensitivityIsTheDifference(t *testing.T) {
 				}
 			}
 			want, _ := more.Sub(more, less).Quo(more, p.Sub(p, q)).Float64()
-			// Slopes may be small differences of what is ahead.
+			// Slopes may be small differences of the costs ahead.
 			if math.Abs(in.Slope-want) > 1e-3*math.Abs(want)+1e-13*c.Visits[in.Block]*slices.Max(ahead) {
 				t.Fatalf("block %d, way %d: slope %g, want %g", in.Block, in.Way, in.Slope, want)
 			}
@@ -97,8 +97,8 @@ func TestSensitivityIsTheDifference(t *testing.T) {
 	})
 }
 
-// In a nest, what matters most is the outermost loop's branch: all that runs in the
-// loop comes and goes with its odds. What is inside matters less by what is around it.
+// In a nest, the outermost loop's branch has the most influence: everything in the loop scales with
+// its odds. Inner branches have less influence than outer ones.
 func TestOutermostBranchMattersMost(t *testing.T) {
 	s, err := NewSystem(nest(3))
 	if err != nil {

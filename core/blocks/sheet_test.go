@@ -150,7 +150,7 @@ func TestSheetErrors(t *testing.T) {
 	}
 }
 
-// What ends a loop's body counts trips by bodies: once for the one that leaves.
+// A branch at the end of a loop's body counts bodies: trips include the one that leaves.
 func TestTripsOfBodies(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 3}},
@@ -194,8 +194,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// FuzzSheet: no text makes the reader panic; what it reads can be bound, or is
-// refused.
+// FuzzSheet: no text makes the reader panic; a sheet that it reads can be bound, or is refused.
 func FuzzSheet(f *testing.F) {
 	f.Add([]byte(nestSheet))
 	f.Add([]byte("main head0 a.c:1 | head1 exit = 0.5, rest\nmain \"head1\" | latch1 latch0 = 1 : n^2-min(3,n)\nn = floor(7/2)\nresume main exit = 1\n"))

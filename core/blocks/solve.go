@@ -494,7 +494,6 @@ func (r *residual) isZero() bool {
 	return true
 }
 
-// fraction returns part/of.
 func fraction(part, of uint64) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).SetUint64(part), new(big.Int).SetUint64(of))
 }

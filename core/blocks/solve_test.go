@@ -154,8 +154,8 @@ func hasUnknown(err error) bool {
 	return strings.Contains(err.Error(), "its successors are unknown")
 }
 
-// Counts are those of the reference implementation: as rational numbers the same, as floating-point
-// ones within the error that is told, as whole numbers where they are whole.
+// Counts equal those of the reference implementation: exactly as rational numbers, within the
+// stated error as floating-point ones, and as whole numbers where they are whole.
 func TestSolutionEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
@@ -201,7 +201,7 @@ type walk struct {
 	steps int
 }
 
-// invoke runs a function; it gives false if an exception passes it.
+// invoke runs a function; it returns false if an exception passes it.
 func (w *walk) invoke(n, depth int) bool {
 	at := w.p.Functions[n].First
 	for {
@@ -215,7 +215,7 @@ func (w *walk) invoke(n, depth int) bool {
 			if w.steps <= 0 {
 				w.e.Unmade[at]++
 			} else if !w.invoke(i, depth+1) {
-				// It is caught here, at a landing pad that no way of the graph leads to.
+				// It is caught here, at a landing pad that no edge of the graph leads to.
 				if pad := w.p.Functions[n].First + w.p.Functions[n].Blocks - 1; depth%3 == 0 && pad != w.p.Functions[n].First && w.steps > 0 {
 					w.e.Left[at]++
 					w.e.Resumed[pad]++
@@ -431,7 +431,7 @@ func wantError(t *testing.T, s *System, want ...string) {
 	t.Errorf("%v, want %q", err, want)
 }
 
-// What has no solution is told with function, block and line, and what to do.
+// A system without a solution gives an error with function, block and line, and advice.
 func TestUnsolvable(t *testing.T) {
 	p := loop()
 	for b := range p.Blocks {
@@ -462,8 +462,7 @@ func TestUnsolvable(t *testing.T) {
 			t.Errorf("%v, want %q", test.err, test.want)
 		}
 	}
-	// Recursion with one call of itself an invocation, and a way out that is not taken
-	// often enough.
+	// Recursion with one call of itself per invocation, whose exit is not taken often enough.
 	q := fib()
 	if s, err = NewSystem(q); err != nil {
 		t.Fatal(err)
@@ -477,7 +476,7 @@ func TestUnsolvable(t *testing.T) {
 	}
 }
 
-// A system that is changed and solved again gives what a new one does.
+// A system that is changed and solved again equals a new one.
 func TestEditsAreSolvedAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
@@ -531,7 +530,7 @@ func TestEditsAreSolvedAgain(t *testing.T) {
 	})
 }
 
-// A profile's weights count, and what it does not tell is unknown.
+// A profile's weights count, and blocks that it lacks are unknown.
 func TestProfile(t *testing.T) {
 	s, err := FromProfile(nest(2), [][]uint64{nil, {10, 1}, {1000, 10}})
 	if err != nil {

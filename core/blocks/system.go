@@ -234,7 +234,6 @@ func (s *System) Resume(block int, times uint64) {
 	}
 }
 
-// findCallees finds the function that each block calls.
 func (s *System) findCallees(e *Edges) {
 	for b, f := range e.Callees(s.program) {
 		s.callees[b] = -1

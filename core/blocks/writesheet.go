@@ -73,7 +73,6 @@ func quoted(name string) string {
 	return strconv.Quote(name)
 }
 
-// appendBlock appends the lines of a block.
 func (s *System) appendBlock(dst []byte, function string, b int) []byte {
 	k := &s.program.Blocks[b]
 	label := quoted(Label(k))

@@ -68,8 +68,8 @@ func keyed(name string, keysAndValues ...any) Table {
 	return t
 }
 
-// table2 is Table 2 of Anger et al., an early HPCG on Legion, as far as it goes,
-// in the tables that Byfl writes.
+// table2 is the known part of Table 2 of Anger et al., an early HPCG on Legion, in the tables that
+// Byfl writes.
 func table2() []Table {
 	text := func(s string) Cell { return Cell{Text: s} }
 	number := func(n uint64) Cell { return Cell{Number: n} }
@@ -189,8 +189,7 @@ func TestBlocksAndMemory(t *testing.T) {
 	}
 }
 
-// TestFixture: the file that the command's tests show is what the tables above
-// are written as.
+// TestFixture: the file that the command's tests use contains the tables above.
 func TestFixture(t *testing.T) {
 	const path = "testdata/table2.byfl"
 	data := written(table2()...)

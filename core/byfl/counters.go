@@ -114,7 +114,6 @@ func counts(t *Table, row []Cell) (sum profile.Counts) {
 	return sum
 }
 
-// cell returns a row's cell in the column of that name, or an empty one.
 func (t *Table) cell(row []Cell, name string) Cell {
 	if i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name }); i >= 0 {
 		return row[i]

@@ -96,7 +96,7 @@ func draw(t *rapid.T, depth int) everything {
 	return e
 }
 
-// What was written is read back, and no proper prefix of it can be read.
+// Values that were written are read back, and no proper prefix of the bytes can be read.
 func TestCoderReadsWhatItWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := draw(t, 1)

@@ -87,7 +87,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s ran %s times, want %s", label, got, want)
 		}
 	}
-	list := r.Table("blocks") // those that take most come first
+	list := r.Table("blocks") // in descending order of their cost
 	for i := 1; i < len(list.Rows); i++ {
 		before, _ := list.Rows[i-1][list.Index("cycles")].Number()
 		if cycles, _ := list.Rows[i][list.Index("cycles")].Number(); cycles > before {
@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 	if got := list.Rows[0][list.Index("block")].Plain(); got != "for.body8" {
 		t.Errorf("%s is listed first, want for.body8", got)
 	}
-	// Three cycles for a sum that waits for the one before: any x86-64 has no multiply-add.
+	// Three cycles for a sum that waits for the previous one: a plain x86-64 has no multiply-add.
 	if got := cell(t, r, "blocks", "block", "for.body8", "limit").Plain(); got != "recurrence" {
 		t.Errorf("limited by %s", got)
 	}
@@ -109,8 +109,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestLoadsUseCacheLatencies: every preset, and a hierarchy that states no latency, tells what
-// loads take.
+// TestLoadsUseCacheLatencies: the latencies of loads are stated for every preset, and for a
+// hierarchy without latencies.
 func TestLoadsUseCacheLatencies(t *testing.T) {
 	m, err := costmodel.Open(profileOf(t, "array-list"), "", nil)
 	if err != nil {
@@ -127,8 +127,8 @@ func TestLoadsUseCacheLatencies(t *testing.T) {
 	}
 }
 
-// A module alone: what is assumed is said, and the same module beside its trace adds
-// nothing to it.
+// A module alone: assumptions are stated, and the same module in addition to its trace changes
+// nothing.
 func TestModule(t *testing.T) {
 	module := read(t, "testdata/matmul-naive.ll")
 	m, err := costmodel.Open(nil, "matmul-naive.ll", module)

@@ -29,8 +29,8 @@ func latenciesOf(h hierarchy.Hierarchy) (list []float64) {
 	return append(list, h.Memory.LatencyCycles)
 }
 
-// TestCompleteLatencies: what is not stated is the processor's, or a usual one, level by level,
-// and a warning names it.
+// TestCompleteLatencies: latencies that are not stated are the processor's, or usual ones, level by
+// level, and a warning names them.
 func TestCompleteLatencies(t *testing.T) {
 	described, err := pipeline.Read([]byte("name: toy\ndispatch: 4\nports: P0\nlevels:\n  L1: latency 5, size 1KiB\n  L2: latency 20, size 4KiB\n  memory: latency 400\nclasses:\n  load: latency 5, uops 1, ports P0\n"))
 	if err != nil {

@@ -51,7 +51,7 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
-// TestSite: what a place in the code takes, by hand. Of 100 loads 40 miss L1 and 10 L2; 30
+// TestSite: the cost of a place in the code, by hand. Of 100 loads, 40 miss L1 and 10 miss L2; 30
 // of the 100 follow a stride.
 func TestSite(t *testing.T) {
 	m := levelledMachine(t)
@@ -128,8 +128,7 @@ func TestFillWaitOfSites(t *testing.T) {
 	}
 }
 
-// TestCrossing: references that lie across two lines are those with one access more than
-// their bytes need.
+// TestCrossing: references that cross lines have one access more than their bytes need.
 func TestCrossing(t *testing.T) {
 	for _, c := range []struct {
 		bytes      uint32

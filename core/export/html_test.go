@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawProfile makes the profile of a run that never was: any histogram, with a
-// set table that goes with it as far as a report can tell.
+// drawProfile makes the profile of an imagined run: any histogram, with a set table that fits it as
+// far as a report can check.
 func drawProfile(t *rapid.T) *profile.Profile {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
 	for _, lineBytes := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{8, 64, 4096}), 0, 3, rapid.ID).Draw(t, "lines") {
@@ -49,8 +49,7 @@ func drawProfile(t *rapid.T) *profile.Profile {
 	return p
 }
 
-// read parses a report as strictly as XML wants it, and gives its words, without
-// the style.
+// read parses a report as strictly as XML requires, and returns its words, without the style.
 func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
 	d := xml.NewDecoder(bytes.NewReader(content))
 	tags = map[string]int{}
@@ -85,9 +84,8 @@ func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
 	}
 }
 
-// TestReportOfAnything: every report is one well-formed document that loads
-// nothing, whatever the profile and however things are called, with a title and
-// a description in every drawing.
+// TestReportOfAnything: for any profile and any names, every report is one well-formed document
+// that loads nothing, with a title and a description in every drawing.
 func TestReportOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
@@ -134,8 +132,7 @@ func shown(r rune) rune {
 	return r
 }
 
-// TestCurveIsDrawnWhereItIs reads the path back: at every capacity the height
-// is that of the miss ratio.
+// TestCurveIsDrawnWhereItIs reads the path back: at every capacity, its height is the miss ratio.
 func TestCurveIsDrawnWhereItIs(t *testing.T) {
 	counts := new(profile.Histogram)
 	counts.AddN(3, 40)

@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sample is a sheet with what sheets can have: places without names, lines that
-// occur twice, modules, and names with signs that mean something to a format.
+// sample is a sheet with all that sheets can contain: places without names, lines that occur twice,
+// modules, and names with characters that have a meaning in a format.
 func sample() *Sheet {
 	return &Sheet{
 		Command: "solve -n\n7",
@@ -138,7 +138,7 @@ func drawSheet(t *rapid.T) *Sheet {
 	return s
 }
 
-// naive sums one event up by what key says of an entry.
+// naive sums up an event by a key of the entries.
 func (s *Sheet) naive(event int, key func(*Entry) string) map[string]uint64 {
 	sums := map[string]uint64{}
 	for i := range s.Entries {

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawSites makes a profile whose histogram is split up among sites.
+// drawSites makes a profile whose histogram is divided among sites.
 func drawSites(t *rapid.T) *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}}
 	sites := &profile.Sites{LineBytes: 64, Code: make([]profile.Site, rapid.IntRange(1, 5).Draw(t, "sites"))}

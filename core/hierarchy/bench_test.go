@@ -18,8 +18,7 @@ func dense() *profile.Profile {
 	return &profile.Profile{Locality: []profile.Locality{l}}
 }
 
-// BenchmarkPredict asks about three levels that SDCM answers for, each time of a
-// profile that was never asked before.
+// BenchmarkPredict asks for three levels that SDCM predicts, each time of a new profile.
 func BenchmarkPredict(b *testing.B) {
 	p := dense()
 	h, err := hierarchy.Preset("i7-4770K")
@@ -33,8 +32,7 @@ func BenchmarkPredict(b *testing.B) {
 	}
 }
 
-// BenchmarkPredictNext asks about another size of one level at each turn, as a
-// hand on a slider does.
+// BenchmarkPredictNext changes the size of one level in each question, as a slider does.
 func BenchmarkPredictNext(b *testing.B) {
 	asker := hierarchy.NewAsker(dense())
 	h, err := hierarchy.Preset("i7-4770K")

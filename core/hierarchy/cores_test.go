@@ -54,8 +54,8 @@ func predictCores(t interface{ Fatal(...any) }, p *profile.Profile, shares []hie
 	return predicted, warnings
 }
 
-// Of cores that share no line, each misses in caches of its own what it would miss if
-// it were alone, in all levels, and the sums are theirs.
+// Cores that share no line miss in their own caches as often as each would alone, in all levels,
+// and the sums are theirs.
 func TestCoresAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
@@ -84,8 +84,8 @@ func TestCoresAlone(t *testing.T) {
 	})
 }
 
-// A shared cache that is parted is one of the part's size for each core; those that
-// are not named part what is left.
+// A shared cache that is partitioned acts as a cache of the part's size for each core; cores that
+// are not named partition the rest.
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
@@ -106,8 +106,8 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// What a sum of the cores is apportioned by keeps the sum, and to what a core can
-// miss.
+// Apportioning a sum to the cores keeps the sum, and gives each core at least its cold misses and
+// at most its accesses.
 func TestApportioned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
@@ -128,8 +128,8 @@ func TestApportioned(t *testing.T) {
 	})
 }
 
-// The models agree where no line is shared, and Anger's cache of all cores has what
-// one of them takes from another.
+// The models agree if no line is shared; Anger's shared cache has the lines that one core takes
+// from another.
 func TestViews(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 1, 2}, {1, 2, 3, 1}})
 	asker := hierarchy.NewAsker(p)
@@ -159,8 +159,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// A line that was lost to another core's store misses in any cache; it is of coherence
-// where it would have been there.
+// A line that was lost to another core's store misses in any cache; it is a coherence miss if it
+// would have been present.
 func TestCoherenceMisses(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 3, 1}, {1}})
 	coherent := &p.Sharing[0].Cores[0].Coherent
@@ -219,8 +219,8 @@ func join(warnings []hierarchy.Warning) (text string) {
 	return text
 }
 
-// A profile of one core, and threads that are put on one core, have the answer for one
-// core, and no warning that the threads are not on their own.
+// A profile of one core, and threads that are on one core, have the answer for one core, without a
+// warning about threads that share a core.
 func TestOneCore(t *testing.T) {
 	h := hierarchy.Hierarchy{Threads: hierarchy.OnOneCore,
 		Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}, {Name: "L2", SizeBytes: 256, Ways: 2, LineBytes: 64}}}
@@ -289,8 +289,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// BenchmarkCores asks about three levels of four cores, each time of a profile that was
-// never asked before.
+// BenchmarkCores asks for three levels of four cores, each time of a new profile.
 func BenchmarkCores(b *testing.B) {
 	l := dense().Locality[0].Kinds[0]
 	s := profile.Sharing{LineBytes: 64, Domains: make([]profile.Domain, 1)}

@@ -17,8 +17,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// withSets adds the set tables of a trace of line numbers, and its histogram,
-// counted the plain way: a list of lines for each set, most recently used first.
+// withSets adds the set tables of a trace of line numbers, and its histogram, counted directly: a
+// list of lines for each set, most recently used first.
 func withSets(lines []uint64) *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
 	for a := range profile.SetCounts {
@@ -80,9 +80,8 @@ func lineTrace(t *rapid.T) []uint64 {
 	return numbers
 }
 
-// The first level of any geometry that the tables have equals a simulated cache,
-// and so does a second one where the model is exact too: nothing is cut and the
-// whole stream is what it is asked about.
+// The first level of any geometry in the tables equals a simulated cache; with several sets, the
+// model is given in addition.
 func TestPredictIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := lineTrace(t)
@@ -110,8 +109,7 @@ func TestPredictIsExact(t *testing.T) {
 	})
 }
 
-// Where no table answers, SDCM does, and its number is the same whether it is
-// the answer or stands beside one.
+// Without a table, SDCM answers, and its number is the same as answer and beside another one.
 func TestPredictFallsBack(t *testing.T) {
 	var lines []uint64
 	for i := range uint64(4000) {
@@ -242,8 +240,8 @@ func TestPredictTimeAndTraffic(t *testing.T) {
 	}
 }
 
-// Fast sums of SDCM equal plain ones: for gaps, dense distances, and the ways
-// that need other ends of the sum.
+// Fast sums of SDCM equal plain ones: for gaps, dense distances, and numbers of ways for which the
+// sum is computed from its other end.
 func TestExpectedHits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 3}}}
@@ -269,7 +267,7 @@ func TestExpectedHits(t *testing.T) {
 	})
 }
 
-// Answers do not depend on what was asked before.
+// Answers do not depend on earlier questions.
 func TestAskerIsPure(t *testing.T) {
 	p := withSets([]uint64{1, 2, 3, 64, 1, 65, 2, 3})
 	asker := hierarchy.NewAsker(p)
@@ -543,7 +541,7 @@ func TestPresets(t *testing.T) {
 }
 
 // TestPresetsInclusion: levels have the policies of the processors, and those of papers are
-// non-inclusive, as all are unless they say otherwise.
+// non-inclusive, which is the default.
 func TestPresetsInclusion(t *testing.T) {
 	words := map[hierarchy.Inclusion]string{hierarchy.Inclusive: "inclusive", hierarchy.NonInclusive: "-", hierarchy.Exclusive: "exclusive"}
 	for name, want := range map[string]string{

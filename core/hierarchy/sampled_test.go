@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// sampledRun analyses a random walk from a sample, or all of it.
+// sampledRun analyses a random walk, or a sample of it.
 func sampledRun(t *testing.T, text string) *profile.Profile { return sampledBy(t, text, 0) }
 
 func sampledBy(t *testing.T, text string, seed uint64) *profile.Profile {
@@ -59,8 +59,8 @@ func TestSampledMethods(t *testing.T) {
 	}
 }
 
-// TestSampledLevelsBelow: a level is not much larger than the one above, whose misses
-// are as uncertain as its own: its interval does not end at the estimate of these.
+// TestSampledLevelsBelow: a level is not much larger than the one above, whose misses are equally
+// uncertain: its interval does not end at the estimate of the level above.
 func TestSampledLevelsBelow(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 65 << 10, LineBytes: 64}}}
 	want, _, err := hierarchy.Predict(sampledRun(t, ""), h)

@@ -27,15 +27,15 @@ type row struct {
 // columns tells which optional columns a stream has.
 type columns struct{ site, arg, pc bool }
 
-// pieces is a stream of rows in batches of random lengths, each a part of a larger one,
-// which is spoilt when the next is asked for.
+// pieces is a stream of rows in batches of random lengths, each a part of a larger one, which is
+// overwritten when the next is asked for.
 type pieces struct {
 	rows []row
 	has  columns
 	rng  *rand.Rand
 	most int
 	last *trace.Batch
-	err  error // after the rows; nil: io.EOF
+	err  error // after the rows; nil means io.EOF
 }
 
 func (p *pieces) Next() (*trace.Batch, int, int, error) {
@@ -79,7 +79,7 @@ func (p *pieces) Next() (*trace.Batch, int, int, error) {
 	return b, before, before + n, nil
 }
 
-// turns cuts a stream into turns, as the Merger's documentation says.
+// turns divides a stream into turns, as the Merger's documentation says.
 func turns(rows []row, blocks bool) (list [][]row) {
 	var turn []row
 	inBlock := false
@@ -214,7 +214,7 @@ func TestMergedLikeReference(t *testing.T) {
 			var phase [][]row
 			for c := range uint32(n) {
 				has := columns{rapid.Bool().Draw(t, "site"), rapid.Bool().Draw(t, "arg"), rapid.Bool().Draw(t, "pc")}
-				has.site = has.site || o.Policy == ByTime // it looks blocks up
+				has.site = has.site || o.Policy == ByTime // it uses blocks
 				rows := drawRows(t, 3*c+1, has)
 				cores = append(cores, 3*c+1)
 				most := rapid.SampledFrom([]int{1, 5, 4096}).Draw(t, "most")
@@ -259,8 +259,8 @@ func TestMergedLikeReference(t *testing.T) {
 	})
 }
 
-// TestOrdersByHand has each policy's order as words: a reference is a letter, a block's
-// beginning a digit, another event a dot.
+// TestOrdersByHand lists each policy's order as words: a reference is a letter, a block's beginning
+// a digit, another event a dot.
 func TestOrdersByHand(t *testing.T) {
 	for _, c := range []struct {
 		order   Order
@@ -348,7 +348,7 @@ func TestUniformIsUniform(t *testing.T) {
 	}
 }
 
-// TestSplitMix holds the numbers against those of the reference implementation
+// TestSplitMix compares the numbers with those of the reference implementation
 // (https://prng.di.unimi.it/splitmix64.c, seed 1234567).
 func TestSplitMix(t *testing.T) {
 	s := splitmix(1234567)

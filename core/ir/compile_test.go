@@ -18,7 +18,7 @@ import (
 type toolchain struct {
 	version             string
 	clang, clangxx, opt string
-	flang               string // "" if it is not there
+	flang               string // "" if it is not installed
 	openMP              string // folder of its runtime library
 	stub, coverage      string
 }
@@ -79,7 +79,7 @@ type subject struct {
 	openMP  bool
 	needs   string // a flag of /proc/cpuinfo
 	fortran bool
-	levels  []string // besides -O0, -O2 and -O3
+	levels  []string // in addition to -O0, -O2 and -O3
 }
 
 var subjects = []subject{
@@ -95,9 +95,8 @@ var subjects = []subject{
 // soak makes TestRewrittenPrograms take every level of optimisation with every toolchain.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestRewrittenPrograms: programs do the same as before, and the steps that they
-// record say of every size as many loads and stores as another instrumentation
-// of the same text counts.
+// TestRewrittenPrograms: programs print the same as before, and the steps that they record have,
+// for every size, as many loads and stores as another instrumentation of the same text counts.
 func TestRewrittenPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out: no rewritten module is compiled and run in short mode")
@@ -222,11 +221,11 @@ func (b *build) link(t *testing.T, s *subject, name string, objects []string) st
 	return to
 }
 
-// oneThread makes OpenMP's programs do the same at every run.
+// oneThread makes OpenMP programs print the same in every run.
 var oneThread = []string{"OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1"}
 
-// run runs a program and gives what it printed and its exit status, and what
-// the part that counts wrote to the file.
+// run runs a program and returns its output, its exit status, and the counts that the counting part
+// wrote to the file.
 func run(t *testing.T, program, counts string, environment ...string) (printed, counted string) {
 	t.Helper()
 	cmd := exec.Command("timeout", "60", program)
@@ -240,8 +239,7 @@ func run(t *testing.T, program, counts string, environment ...string) (printed, 
 	return string(out) + "exit status " + strconv.Itoa(cmd.ProcessState.ExitCode()) + "\n", string(text)
 }
 
-// executions says how often a block ran, and how many bytes its masked accesses
-// had.
+// executions counts the executions of a block, and the bytes of its masked accesses.
 type executions struct {
 	program      *trace.Program
 	block        *trace.Block
@@ -300,8 +298,8 @@ func (b *build) compare(t *testing.T, steps, covers string) {
 	}
 }
 
-// checkLanes: whatever the compiler makes of the conditional loops of masked.c,
-// they touch the elements that the source says.
+// checkLanes: however the compiler translates the conditional loops of masked.c, they access the
+// elements that the source accesses.
 func (b *build) checkLanes(t *testing.T, steps, level string) {
 	const n = 203
 	want := map[string]uint64{}

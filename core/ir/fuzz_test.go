@@ -11,8 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzInstrument: no text makes the rewriter panic, and what it says of a
-// module hangs together.
+// FuzzInstrument: no text makes the rewriter panic, and its facts about a module are consistent.
 func FuzzInstrument(f *testing.F) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	for _, file := range files {
@@ -44,9 +43,8 @@ func FuzzInstrument(f *testing.F) {
 	})
 }
 
-// checkText: the rewriter takes no line away: after the labels of phis and
-// invokes and the allocas that it moves, every line of the module is still there,
-// in its order.
+// checkText: the rewriter removes no line: after the labels of phis and invokes and the allocas
+// that it moves, every line of the module remains, in the same order.
 func checkText(t *testing.T, src, text string) {
 	t.Helper()
 	lines := strings.Split(text, "\n")
@@ -64,8 +62,8 @@ func checkText(t *testing.T, src, text string) {
 	}
 }
 
-// snippets are functions with what is rare, and what becomes of them: "" if they
-// are instrumented, or the beginning of why not.
+// snippets are functions with rare constructs, and their result: "" if they are instrumented, or
+// the beginning of the reason against it.
 var snippets = []struct{ name, text, why string }{
 	{"naked", "define void @f() naked {\n  ret void\n}\n", "it is naked"},
 	{"coroutine", "define void @f() #0 {\n  ret void\n}\nattributes #0 = { presplitcoroutine \"x\"=\"y\" }\n", "it is a coroutine"},
@@ -102,8 +100,8 @@ var snippets = []struct{ name, text, why string }{
 	{"type of the same name", "%x = type { i32 }\ndefine void @f(ptr %x) {\n  %y = getelementptr %x, ptr %x, i64 1\n  %z = load %x, ptr %y\n  ret void\n}\n", ""},
 }
 
-// TestRareFunctions: what is not understood, or must not be touched, stays as it
-// is and is told; all else is instrumented.
+// TestRareFunctions: functions that are not understood, or must not be changed, stay as they are
+// and are reported; all others are instrumented.
 func TestRareFunctions(t *testing.T) {
 	for _, s := range snippets {
 		r, err := Instrument([]byte(s.text), Options{Instrs: true})
@@ -128,7 +126,7 @@ func TestRareFunctions(t *testing.T) {
 	}
 }
 
-// TestBrokenModules: errors say where, what, and what was expected.
+// TestBrokenModules: errors give the place, the text, and what was expected.
 func TestBrokenModules(t *testing.T) {
 	for text, want := range map[string]string{
 		"source_filename = \"a.c\"\n\ndefine void @f() {\n  ret void\n": `a.c:3: "define void @f() {", want a line "}" where this function ends; the text is not as LLVM 14 to 19 print it`,
@@ -143,8 +141,8 @@ func TestBrokenModules(t *testing.T) {
 	}
 }
 
-// TestDamagedModules: the rest of a module after lines and characters were
-// lost, doubled or swapped is refused, or read to tables that hang together.
+// TestDamagedModules: a module in which lines and characters were lost, doubled or swapped is
+// refused, or read to consistent tables.
 func TestDamagedModules(t *testing.T) {
 	whole := seeds(t)
 	rapid.Check(t, func(t *rapid.T) {

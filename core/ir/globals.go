@@ -101,5 +101,4 @@ func (m *module) object(g *global) trace.Object {
 	return o
 }
 
-// linkerName returns the name for the linker: \01 marks a literal name.
 func linkerName(name string) string { return strings.TrimPrefix(unquote(name), "\x01") }

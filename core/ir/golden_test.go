@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the rewriter makes into testdata/golden")
 
-// TestGolden: what the rewriter makes of small modules, and the tables.
+// TestGolden compares the rewritten text of small modules, and their tables, with files.
 func TestGolden(t *testing.T) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	if len(files) == 0 {
@@ -37,8 +37,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenCompiles: the compiler whose notation it is takes what the rewriter
-// makes, and finds it sound.
+// TestGoldenCompiles: the compiler whose notation a module uses accepts the rewritten text and
+// verifies it.
 func TestGoldenCompiles(t *testing.T) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	for _, c := range toolchains(t) {
@@ -95,7 +95,7 @@ func withoutTables(text string) string {
 	return before + "tables = …\n" + strings.ReplaceAll(after, "tables, i64 "+bytes, "tables, i64 …")
 }
 
-// dump tells a program in words, a line for a thing.
+// dump prints a program, one line for each item.
 func dump(p *trace.Program) string {
 	var b strings.Builder
 	m := p.Modules[0]

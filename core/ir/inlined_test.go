@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPlacesOfInlinedCode: code that was inlined from a header of the system or from an
-// accessor is located at its call; other code where it is written.
+// TestPlacesOfInlinedCode: code that was inlined from a system header or an accessor is located at
+// its call; other code at its own line.
 func TestPlacesOfInlinedCode(t *testing.T) {
 	r, err := Instrument([]byte(`
 define double @use(ptr %v, i64 %n) !dbg !5 {

@@ -572,7 +572,6 @@ func (r *reader) phi(in *inst) {
 	}
 }
 
-// labelName reads "%label".
 func (r *reader) labelName() {
 	r.want('%')
 	from := r.at
@@ -583,7 +582,6 @@ func (r *reader) labelName() {
 	r.f.refs = append(r.f.refs, labelRef{from: int32(r.base + from), to: int32(r.base + r.at), label: r.f.label(name)})
 }
 
-// target reads "label %label".
 func (r *reader) target() {
 	r.wantWord("label")
 	r.labelName()

@@ -15,8 +15,8 @@ var anyGraph = rapid.Custom(func(t *rapid.T) *graph {
 	return g
 })
 
-// reachable is what can be reached from vertex from without passing through
-// without, which is -1 for no such vertex.
+// reachable are the vertices that can be reached from vertex from without passing through without,
+// which is -1 for no such vertex.
 func (g *graph) reachable(from, without int32) []bool {
 	seen := make([]bool, len(g.successors))
 	var visit func(int32)
@@ -61,8 +61,8 @@ func TestDominators(t *testing.T) {
 	})
 }
 
-// bodyNaively is the natural loop of h by its definition: h, and what reaches a
-// latch of it without passing through h. It is nil if h heads none.
+// bodyNaively is the natural loop of h by its definition: h, and the vertices that reach a latch of
+// it without passing through h. It is nil if h heads no loop.
 func (g *graph) bodyNaively(h int32) []bool {
 	var body []bool
 	reached := g.reachable(0, -1)

@@ -308,7 +308,6 @@ func (m *metadata) extend(l *location) {
 	m.bodies[l.function] = b
 }
 
-// variable returns the name of the DILocalVariable n.
 func (m *metadata) variable(n int) string {
 	return remembered(&m.names, n, func() string { return field(m.node(n), "!DILocalVariable", "name") })
 }

@@ -49,8 +49,8 @@ func checkModule(t checker, m *Module) {
 	}
 }
 
-// TestReadAsInstrumented: the tables of a module's text are those that go into the
-// traces of the compiled program, but for functions that are not instrumented.
+// TestReadAsInstrumented: the tables of a module's text are those in the traces of the compiled
+// program, except for functions that are not instrumented.
 func TestReadAsInstrumented(t *testing.T) {
 	for _, text := range seeds(t) {
 		r, err := Instrument([]byte(text), Options{Instrs: true})
@@ -83,8 +83,8 @@ func TestReadAsInstrumented(t *testing.T) {
 	}
 }
 
-// TestReadRare: what cannot be rewritten can be read all the same, and what cannot
-// be read is told.
+// TestReadRare: code that cannot be rewritten can still be read, and code that cannot be read is
+// reported.
 func TestReadRare(t *testing.T) {
 	unreadable := []string{"unknown", "rest of a line", "no terminator", "no label", "label twice", "value twice", "late phi"}
 	for _, s := range snippets {
@@ -218,8 +218,8 @@ define void @h() {
 	}
 }
 
-// TestReadBroken: what is no module is refused; of a module with lines that are
-// not understood, the rest is read.
+// TestReadBroken: a text that is no module is refused; lines of a module that are not understood
+// are skipped.
 func TestReadBroken(t *testing.T) {
 	for text, want := range map[string]string{
 		"int main() {}\n": `the module: no function that can be read, but line 1: "int main() {}", want a definition, a declaration or metadata; want the text of LLVM IR, as clang -S -emit-llvm writes it`,
@@ -273,8 +273,8 @@ func usesOf(b *trace.Block, opcode string, n int) []int32 {
 	return nil
 }
 
-// TestDependencesThroughMemory: a load depends on the store before it at the same
-// address, in a loop on that of an iteration ago.
+// TestDependencesThroughMemory: a load depends on the store before it at the same address, in a
+// loop on the store of the previous iteration.
 func TestDependencesThroughMemory(t *testing.T) {
 	m := read(t, `@g = global i32 0
 
@@ -332,7 +332,7 @@ declare void @h()
 	}
 }
 
-// FuzzRead: no text makes the reader panic, and what it says hangs together.
+// FuzzRead: no text makes the reader panic, and its tables are consistent.
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	for _, file := range files {
@@ -358,8 +358,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadDamaged: the same for modules of which lines and characters were lost,
-// doubled or swapped.
+// TestReadDamaged: the same for modules in which lines and characters were lost, doubled or
+// swapped.
 func TestReadDamaged(t *testing.T) {
 	whole := seeds(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -389,8 +389,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// TestFlow: values go to other blocks in the same iteration and, by the header's phis, to the
-// next one; loops of one block say so themselves.
+// TestFlow: values go to other blocks in the same iteration and, by the header's phis, to the next
+// one; loops of one block have them in the block itself.
 func TestFlow(t *testing.T) {
 	m := read(t, `define i64 @f(ptr %p, i64 %n) {
 entry:

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A call without a result does not give back the constant that a phi chooses after it.
+// A call without a result does not return the constant that a phi chooses after it.
 func TestConstantAfterCall(t *testing.T) {
 	r, err := Instrument([]byte(`target triple = "x86_64-pc-linux-gnu"
 declare void @note()

@@ -16,8 +16,8 @@ type checker interface {
 	Fatalf(string, ...any)
 }
 
-// checkProgram checks that tables hang together, and that they come back whole
-// from the bytes that go into the module.
+// checkProgram checks that tables are consistent, and that they are restored from the bytes that
+// are embedded in the module.
 func checkProgram(t checker, p *trace.Program) {
 	t.Helper()
 	site, block := uint32(0), uint32(0)

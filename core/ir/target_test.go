@@ -43,7 +43,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestContract: it is said of functions all of whose products and sums allow it.
+// TestContract: functions are marked if all their products and sums allow contraction.
 func TestContract(t *testing.T) {
 	for _, c := range []struct {
 		body string
@@ -65,7 +65,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestTargetOfCaptures: what a program embeds says the same as its module.
+// TestTargetOfCaptures: the data that a program embeds state the same target as its module.
 func TestTargetOfCaptures(t *testing.T) {
 	src, err := os.ReadFile("testdata/golden/loop.ll")
 	if err != nil {

@@ -325,7 +325,6 @@ func (t *types) sizeSequence(s *datatype) {
 	s.align, s.sized = exactAlign(t.layout.vectors, s.bits, s.bytes), true
 }
 
-// fields reads "{ T, T }".
 func (t *types) fields(text string, packed bool) *datatype {
 	s := &datatype{kind: structType, packed: packed}
 	c := cursor{text: text, at: 1}

@@ -35,8 +35,7 @@ func someType(depth int) *rapid.Generator[string] {
 	})
 }
 
-// TestSizesAreLLVMs: the distance of neighbours in an array of any type is what
-// LLVM takes it for.
+// TestSizesAreLLVMs: the distance of neighbours in an array of any type is the same as in LLVM.
 func TestSizesAreLLVMs(t *testing.T) {
 	const many = 500
 	for _, c := range toolchains(t) {
@@ -91,8 +90,8 @@ func TestSizesAreLLVMs(t *testing.T) {
 	}
 }
 
-// TestTypes: the words for types do not depend on how a version writes pointers,
-// and a store writes no padding.
+// TestTypes: the names of types do not depend on how a version writes pointers, and a store writes
+// no padding.
 func TestTypes(t *testing.T) {
 	types := newTypes(parseLayout("e-i64:64-f80:128"), map[string]string{"%s": "{ i8, double* }", "%none": "opaque", "%ring": "{ i32, %ring }"})
 	for _, x := range []struct {

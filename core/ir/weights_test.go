@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWeightsOfCompilers: what compilers write of a branch that the source expects to
-// go one way is read, in both notations of it.
+// TestWeightsOfCompilers: the weights that compilers write for a branch that is expected to go one
+// way are read, in both notations.
 func TestWeightsOfCompilers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out: no module is compiled in short mode")

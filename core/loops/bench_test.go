@@ -6,9 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// BenchmarkFold folds products of 64 × 64 matrices with entries of blocks, and programs
-// whose addresses or trip counts hang on data, again and again, in a memory that is
-// bounded; what is given becomes bytes.
+// BenchmarkFold folds products of 64 × 64 matrices with entries of blocks, and programs whose
+// addresses or trip counts depend on data, again and again, in bounded memory; trees that are given
+// away are encoded.
 func BenchmarkFold(b *testing.B) {
 	all := append(irregular[:len(irregular):len(irregular)], struct {
 		name string

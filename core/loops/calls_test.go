@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestContextsMatchStacks: two rows have the same context if and only if the stacks of
-// places, without what recursion adds, are the same.
+// TestContextsMatchStacks: two rows have the same context if and only if their call stacks, without
+// recursion, are the same.
 func TestContextsMatchStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -25,7 +25,7 @@ func TestContextsMatchStacks(t *testing.T) {
 			all = append(all, row{Reference: Reference{Kind: kind, Site: site, Thread: thread}})
 			want = append(want, path)
 		}
-		add(trace.Call, 99, 9, "") // what is before the first call is not looked at
+		add(trace.Call, 99, 9, "") // rows before the first call are ignored
 		functions := 1 + uint64(chance(6))
 		for range rapid.IntRange(1, 500).Draw(t, "steps") {
 			thread := chance(3)
@@ -87,9 +87,9 @@ func TestContextsMatchStacks(t *testing.T) {
 	})
 }
 
-// TestCallsFromManyPlaces: a function that is called from many places of a nest, for an
-// array each, goes over each regularly; the nest is one, however long, also where another
-// function is between.
+// TestCallsFromManyPlaces: a function that is called from many places of a nest, for one array
+// each, accesses each regularly; the nest remains one, however long, also with another function in
+// between.
 func TestCallsFromManyPlaces(t *testing.T) {
 	const places = 40
 	for _, deep := range []bool{false, true} {

@@ -101,7 +101,6 @@ func (t *Tree) Approximately() float64 {
 	return total.about
 }
 
-// wildIn returns the shapes of the wild leaves in a shape; known are those of the shapes before it.
 func (s *shapes) wildIn(id uint32, known [][]uint32) (leaves []uint32) {
 	if s.all[id].wild {
 		return []uint32{id}

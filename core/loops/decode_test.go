@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// alike wants equal trees, but for the numbers of references and shapes.
+// alike checks that trees are equal, except for the numbers of references and shapes.
 func alike(t tracetest.Failer, got, want *Tree) {
 	t.Helper()
 	if got.Rows() != want.Rows() || got.Size() != want.Size() || got.has != want.has {
@@ -47,7 +47,8 @@ func alikeNodes(t tracetest.Failer, got, want Node) {
 	}
 }
 
-// comesBack wants the tree, or where it is longer than its rows these, from its bytes.
+// comesBack checks that a tree is restored from its bytes, or, if it is longer than its rows, that
+// the rows are.
 func comesBack(t tracetest.Failer, tree *Tree) {
 	t.Helper()
 	code := tree.Append(nil)
@@ -92,8 +93,7 @@ func TestKernelsAreAFewBytes(t *testing.T) {
 	}
 }
 
-// triangle is a loop that runs trips times over one that runs more times in each
-// iteration, over a leaf.
+// triangle is a loop of trips iterations over one that has more iterations each time, over a leaf.
 func triangle(trips, inner, more uint64) *Tree {
 	t := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1), rows: math.MaxUint64}
 	leaf := t.shapes.leaf(0, false)
@@ -285,7 +285,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if tree.bodies > 1e6 {
-			return // nothing of it hangs, but it takes a moment
+			return // it ends, but takes a moment
 		}
 		if tree.Rows() < 10_000 {
 			comesBack(t, tree)

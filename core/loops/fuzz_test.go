@@ -6,9 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FuzzFold: any rows come back, at any window, also from the bytes of trees that were
-// given on the way. Each row is two bytes: which of eight references, how far the
-// address continues or back, and whether the reference takes another direction.
+// FuzzFold: all rows are restored, with any window, also from the bytes of trees that were given
+// away. Each row is two bytes: which of eight references, by how much the address changes, and
+// whether the reference changes its direction.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{3, 1, 9, 1, 9, 1, 9, 1, 10, 2, 9, 1, 9, 1, 10, 2}, uint16(0), uint16(0))
 	for _, k := range kernels {

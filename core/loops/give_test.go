@@ -63,8 +63,8 @@ func TestErrorOfGive(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: a folder that gives trees takes no more memory for more rows, and
-// in the end nothing new at all.
+// TestMemoryIsBounded: a folder that gives trees away needs no more memory for more rows, and in
+// the end no new memory at all.
 func TestMemoryIsBounded(t *testing.T) {
 	for _, k := range irregular {
 		c := code{blocks: true}

@@ -36,7 +36,7 @@ const arrayA, arrayB, arrayC = 0x10000000, 0x20000000, 0x30000000
 var kernels = []struct {
 	name string
 	run  func(c *code, n uint64)
-	// Leaves of the tree, whatever n: with entries of blocks, and without; 0: unknown.
+	// Leaves of the tree, for any n: with entries of blocks, and without; 0: unknown.
 	leaves, plain int
 }{
 	{"gemm", gemm, 9, 4},
@@ -226,8 +226,8 @@ func TestKernelsCompressToTheirCode(t *testing.T) {
 	}
 }
 
-// TestNestKeepsItsShape: with entries of blocks, a walk over all of an array is two
-// loops, as it is in the source.
+// TestNestKeepsItsShape: with entries of blocks, a walk over a whole array is two loops, as in the
+// source.
 func TestNestKeepsItsShape(t *testing.T) {
 	c := code{blocks: true}
 	contiguous(&c, 10)

@@ -24,8 +24,8 @@ func same(t tracetest.Failer, got, want []row) {
 	t.Fatalf("%d rows, want %d", len(got), len(want))
 }
 
-// TestCachedNodesChangeNothing: neither which nodes were not alike before,
-// nor that nodes get other numbers now and then.
+// TestCachedNodesChangeNothing: results depend neither on which nodes were found different before,
+// nor on renumbering nodes.
 func TestCachedNodesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)

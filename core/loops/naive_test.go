@@ -101,11 +101,11 @@ type nest struct {
 	kind   trace.Kind
 	base   uint64
 	coeffs []uint64 // by depth, of the induction variables around it
-	random bool     // the address, or the trip count, hangs on data
-	sparse bool     // it is left out now and then
+	random bool     // the address, or the trip count, depends on data
+	sparse bool     // it is sometimes left out
 	loop   bool
 	trips  int
-	per    int // and so many more for each iteration of the loop around it
+	per    int // additional iterations for each iteration of the loop around it
 	body   []nest
 }
 
@@ -238,7 +238,7 @@ func unfold(t tracetest.Failer, tree *Tree, rows int) (all []row) {
 	}
 }
 
-// fold folds rows in batches of so many.
+// fold folds rows in batches of the given sizes.
 func fold(t tracetest.Failer, window int, whole *trace.Batch, rows func() int) *Tree {
 	t.Helper()
 	f := NewFolder(window)

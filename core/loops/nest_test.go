@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// interpret runs a nest as the description says, up to so many rows.
+// interpret runs a nest as its documentation says, up to a number of rows.
 func interpret(n *Nest, most int) (rows []row) {
 	wild := map[Reference][]trace.Addr{}
 	for r := range n.streams {
@@ -66,8 +66,7 @@ func drawItems(t *rapid.T, depth int) (items []Item) {
 	return items
 }
 
-// TestNestMatchesDescription: a built tree unfolds to what its nest says, and gives the nest
-// back.
+// TestNestMatchesDescription: a built tree unfolds to the rows of its nest, and restores the nest.
 func TestNestMatchesDescription(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 5000

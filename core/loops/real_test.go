@@ -32,7 +32,7 @@ func reader(t testing.TB, path string) *open.Trace {
 	return r
 }
 
-// comesBack folds a file, writes it, and wants its rows back from that.
+// comesBack folds a file, writes it, and checks that its rows are restored.
 func comesBack(t *testing.T, path string) {
 	var out bytes.Buffer
 	r, f, batch := reader(t, path), sgl.NewFolding(&out, 0), trace.NewBatch(0)
@@ -95,13 +95,13 @@ func comesBack(t *testing.T, path string) {
 	}
 }
 
-// equal reports whether rows are as they were; those without sites got some.
+// equal reports whether rows are unchanged; rows without sites were given some.
 func equal(a, b *trace.Batch) bool {
 	return slices.Equal(a.Addr, b.Addr) && slices.Equal(a.Bytes, b.Bytes) && slices.Equal(a.Kind, b.Kind) &&
 		slices.Equal(a.Thread, b.Thread) && slices.Equal(a.PC, b.PC) && (b.Site == nil || slices.Equal(a.Site, b.Site)) && alikeArgs(a.Arg, b.Arg)
 }
 
-// alikeArgs takes a column that is not there for one of zeros.
+// alikeArgs treats a missing column as one of zeros.
 func alikeArgs(a, b []uint64) bool {
 	for i := range max(len(a), len(b)) {
 		if (a != nil && a[i] != 0 || b != nil && b[i] != 0) && (a == nil || b == nil || a[i] != b[i]) {

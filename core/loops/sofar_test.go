@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The tree of the rows so far is that of a folder that ends there, and what comes later
-// leaves it as it is.
+// The tree of the rows so far equals that of a folder that ends there, and later rows do not change
+// it.
 func TestTreeSoFar(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 51))

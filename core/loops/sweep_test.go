@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSweepsEqualRowByRow: a folder that gets its rows one by one compares no whole iterations. One that does
-// has the same tree, and the same state after it.
+// TestSweepsEqualRowByRow: a folder that receives its rows one by one cannot compare whole iterations. One
+// that does has the same tree, and the same state after it.
 func TestSweepsEqualRowByRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)
@@ -40,7 +40,7 @@ func TestSweepsEqualRowByRow(t *testing.T) {
 	})
 }
 
-// drawIterations draws a nest that runs several times; here and there a row differs, or one is missing.
+// drawIterations draws a nest that runs several times; some rows differ, and some are missing.
 func drawIterations(t *rapid.T) (all []row) {
 	seed := rapid.Uint64().Draw(t, "seed")
 	chance := func(n uint64) uint64 {

@@ -150,7 +150,7 @@ func (m *Reader) Report() Report {
 	return r
 }
 
-const noRegion = "No parallel region began: all is core 0's. Was the program compiled with -fopenmp?"
+const noRegion = "No parallel region began, so core 0 makes all accesses. Was the program compiled with -fopenmp?"
 
 // doubts returns the caveats.
 func (m *Reader) doubts() (list []string) {

@@ -23,7 +23,7 @@ func ExampleOpen() {
 			break
 		}
 		if trace.IsSyntax(err) {
-			fmt.Println(err) // one record; the reader goes on behind it
+			fmt.Println(err) // one record; the reader continues after it
 			continue
 		}
 		if err != nil {

@@ -85,14 +85,14 @@ func skippable(content string) []byte {
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// packed is one way to pack the text of data.lackey, or times copies of it.
+// packed is one way to pack the text of data.lackey, or several copies of it.
 type packed struct {
 	name    string
 	bytes   []byte
 	times   int
 	chain   string
 	checked bool // any wrong byte is noticed, if only at the end
-	clean   int  // cuts, of those behind the first reference, that leave a whole file
+	clean   int  // cuts after the first reference that leave a whole file
 }
 
 func packings(t testing.TB) []packed {
@@ -118,7 +118,7 @@ func packings(t testing.TB) []packed {
 	}
 }
 
-// wanted is what the text gives times times.
+// wanted is the batch of the text, repeated times times.
 func wanted(t testing.TB, times int) *trace.Batch {
 	t.Helper()
 	_, b, err := read(bytes.NewReader(bytes.Repeat(tracetest.Small("data.lackey"), times)), all)
@@ -165,8 +165,8 @@ func TestPackings(t *testing.T) {
 	}
 }
 
-// TestCuts cuts files at many places: all whole lines before the cut come,
-// then the damage is told, unless the cut is between two frames.
+// TestCuts cuts files at many places: all whole lines before the cut are read, then the damage is
+// reported, unless the cut is between two frames.
 func TestCuts(t *testing.T) {
 	for _, p := range packings(t) {
 		if p.chain == "" {
@@ -204,8 +204,8 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// stride spreads the cuts of a file so that its ends are tried everywhere and
-// the test takes seconds: unpackers allocate megabytes.
+// stride spreads the cuts of a file so that every place near its ends is tried and the test takes
+// seconds: unpackers allocate megabytes.
 func stride(cut, length int) int {
 	if cut < 48 || length-cut < 48 {
 		return 1
@@ -213,8 +213,8 @@ func stride(cut, length int) int {
 	return 1 + length/60
 }
 
-// TestWrongBytes changes single bytes: nothing panics, and where there are
-// checksums no wrong trace passes for a right one.
+// TestWrongBytes changes single bytes: nothing panics, and where there are checksums, no wrong
+// trace is read as a correct one.
 func TestWrongBytes(t *testing.T) {
 	for _, p := range packings(t) {
 		if p.chain == "" {
@@ -315,7 +315,7 @@ func TestFormats(t *testing.T) {
 	for _, text := range []string{
 		"\ufeff L 8,8\n",
 		"\ufeffaddr\n8\n",
-		strings.Repeat("==1== a line of Valgrind's\n", 1000) + " L 8,8\n", // longer than what is looked at
+		strings.Repeat("==1== a line of Valgrind's\n", 1000) + " L 8,8\n", // longer than the beginning that is examined
 	} {
 		if _, b, err := read(strings.NewReader(text), all); err != nil || b.Len() != 1 {
 			t.Errorf("%.20q: %d rows, %v, want one", text, b.Len(), err)
@@ -360,8 +360,8 @@ func folded(t testing.TB, text string) []byte {
 	return out.Bytes()
 }
 
-// TestContainer: our own container is made of LZ4 frames and not unpacked as
-// such, also inside of other packings.
+// TestContainer: our own container consists of LZ4 frames and is not unpacked as such, also inside
+// other packings.
 func TestContainer(t *testing.T) {
 	want := wanted(t, 1)
 	file := container(t, string(tracetest.Small("data.lackey")))
@@ -383,7 +383,7 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestFolded: a folded trace is made of LZ4 frames as well.
+// TestFolded: a folded trace consists of LZ4 frames as well.
 func TestFolded(t *testing.T) {
 	want := wanted(t, 1)
 	file := folded(t, string(tracetest.Small("data.lackey")))
@@ -416,7 +416,7 @@ func TestStrictContainer(t *testing.T) {
 	}
 }
 
-// TestRecognise: each format is found out from a trace of it, and by its name.
+// TestRecognise: each format is recognised from a trace of it, and by its name.
 func TestRecognise(t *testing.T) {
 	champsim := make([]byte, 128)
 	for at, v := range map[int]uint64{0: 0x401000, 32: 0x7fff0000, 64: 0x401004, 64 + 16: 0x7fff0008} {
@@ -445,8 +445,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// TestBinaryWithoutNewline: what is looked at is cut to lines only if there are
-// some.
+// TestBinaryWithoutNewline: the examined beginning is cut to whole lines only if it has any.
 func TestBinaryWithoutNewline(t *testing.T) {
 	record := make([]byte, 64)
 	record[0], record[32] = 1, 2
@@ -564,7 +563,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// A few bytes may unpack to gigabytes: a part of them will do.
+		// A few bytes may unpack to gigabytes, so only a part is read.
 		b := trace.NewBatch(0)
 		for range 200 {
 			err := tr.Next(b)
@@ -604,8 +603,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// TestBombs: files that unpack to a thousand times their length and more take no more
-// memory than others, whatever is in them.
+// TestBombs: files that unpack to a thousand times their length and more need no more memory than
+// others, whatever they contain.
 func TestBombs(t *testing.T) {
 	const length = 16 << 20
 	contents := map[string]struct{ head, fill, want string }{

@@ -67,7 +67,7 @@ var sum = []trace.Instr{
 
 func TestSteadyStates(t *testing.T) {
 	p := toy(t)
-	// Three micro-ops for P2 alone; fma is taken as fmul and fadd; 7 micro-ops of 4 a cycle.
+	// Three micro-ops for P2 alone; fma is split into fmul and fadd; 7 micro-ops at 4 per cycle.
 	s := p.NewBody(axpy, Options{}).Steady()
 	if s.Cycles != 3 || s.Bottleneck != Ports || p.PortNames(s.Full) != "P2" || s.Recurrence != 1 || s.Dispatch != 7.0/4 {
 		t.Errorf("axpy: %+v, want 3 cycles for P2", s)
@@ -76,7 +76,7 @@ func TestSteadyStates(t *testing.T) {
 	if s.Cycles != 3 || s.Bottleneck != Recurrence || len(s.Cycle) != 2 || s.Cycle[0] != 1 || s.Cycle[1] != 4 || s.Iterations != 1 {
 		t.Errorf("sum: %+v, want 3 cycles by the addition and its phi", s)
 	}
-	// A load whose latency goes up does not slow a loop that does not wait for it.
+	// A higher load latency does not slow down a loop that does not wait for the load.
 	slow := Options{LoadLatency: func(block int, site uint32) float64 { return 100 }}
 	if s := p.NewBody(sum, slow).Steady(); s.Cycles != 3 {
 		t.Errorf("sum with loads of 100 cycles: %+v, want 3 cycles", s)
@@ -99,8 +99,8 @@ func TestOnePass(t *testing.T) {
 	p := toy(t)
 	b := p.NewBody(axpy, Options{})
 	s := b.OnePass()
-	// Loads start in cycles 0 and 1 on P2; the addition takes 3 from the later on (5), for
-	// which the multiplication begins 4 before, and the store 1.
+	// Loads start in cycles 0 and 1 on P2; the addition takes 3 cycles from the later one (5), so
+	// that the multiplication begins 4 before, and the store 1.
 	if s.Cycles != 12 || s.Last != 6 {
 		t.Errorf("%v cycles, the last operation is %d; want 12 and 6", s.Cycles, s.Last)
 	}
@@ -239,8 +239,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestFillWait: a load waits for the line that an earlier one fetches whose address has the
-// same base, also from another block, and for no other.
+// TestFillWait: a load waits for the line of an earlier load if its address has the same base, also
+// from another block, and for no other line.
 func TestFillWait(t *testing.T) {
 	p := toy(t)
 	node := trace.Instr{Opcode: "phi", Type: "ptr", Uses: []int32{-2 - 3}}
@@ -453,8 +453,8 @@ func TestSchedulesHold(t *testing.T) {
 	})
 }
 
-// TestLongStays: a description whose micro-ops hold ports for a million cycles does not keep
-// the scheduler for long.
+// TestLongStays: a description whose micro-ops occupy ports for a million cycles does not keep the
+// scheduler busy for long.
 func TestLongStays(t *testing.T) {
 	p, err := Read([]byte("name: x\nports: a b c\ndispatch: 1\nclasses:\n  iadd: latency 1000000, uops 3, ports 3x 1000000*a|b + 999999*c\n"))
 	if err != nil {

@@ -168,7 +168,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestLevels: what a description says of levels is read, and written again.
+// TestLevels: the levels of a description are read, and written again.
 func TestLevels(t *testing.T) {
 	const levels = "levels:\n  L1: 4\n  L2: latency 14, size 1MiB, ways 16, read 1.5, written 3, scattered 1.4\n  L3: latency 40, size 48KiB\n  memory: latency 300, read 6\n"
 	p, err := Read([]byte(strings.Replace(toyText, "levels:\n  L1: 4\n", levels, 1)))

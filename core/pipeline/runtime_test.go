@@ -26,8 +26,8 @@ func TestRuntime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The addition takes half of P0 and P1, the return a branch's P0. In the loop three
-	// accesses and 5 cycles of lines take their turns.
+	// The addition takes half of P0 and P1, the return a branch's P0. In the loop, three accesses
+	// and 5 cycles of lines alternate.
 	if want := 0.5 + (3+5)*1000 + 1; math.Abs(r.Cycles-want) > 1e-9 || r.Functions[0] != r.Cycles || r.Seconds != r.Cycles/2e9 {
 		t.Errorf("%v cycles, %v seconds, want %v", r.Cycles, r.Seconds, want)
 	}
@@ -84,8 +84,8 @@ func TestRuntimeOfBranches(t *testing.T) {
 	}
 }
 
-// TestShortLoops: rounds of a loop that begin again overlap as far as the window reaches;
-// those that continue from each other do not.
+// TestShortLoops: executions of a loop that start anew overlap as far as the window reaches; those
+// that depend on each other do not.
 func TestShortLoops(t *testing.T) {
 	p := toy(t)
 	p.Window = 60
@@ -114,8 +114,8 @@ func TestOverlap(t *testing.T) {
 		cycles float64
 		by     Bottleneck
 	}{
-		{0, 3, Recurrence}, // an addition waits for the one before
-		{1, 3, Recurrence}, // a load and a cycle of lines beside it
+		{0, 3, Recurrence}, // an addition waits for the previous one
+		{1, 3, Recurrence}, // a load and a cycle of lines in addition
 		{2, 3, Recurrence},
 		{2.5, 3.5, Bandwidth},
 	} {
@@ -131,8 +131,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestCrossing: an access across two lines takes its ports twice, or what the
-// description has.
+// TestCrossing: an access across two lines occupies its ports twice, or as the description says.
 func TestCrossing(t *testing.T) {
 	p := toy(t)
 	run := Run{Program: program(), Visits: []float64{0, 1000, 0}, Crossing: func(block, site uint32) float64 {
@@ -162,8 +161,7 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestMisses: misses that wait for none other come as fast as lines do and as the window
-// has room for them.
+// TestMisses: independent misses are limited by the bandwidth of lines and by the window.
 func TestMisses(t *testing.T) {
 	p := toy(t)
 	miss := Misses{Lines: 0.5, Waits: 50, Scattered: 4}
@@ -199,7 +197,7 @@ func TestScheduler(t *testing.T) {
 	if got, want := over(), 3*(40.0/100); math.Abs(got-want) > 1e-9 {
 		t.Errorf("%v cycles, want %v", got, want)
 	}
-	p.Scheduler = 5 // 20 micro-ops further on
+	p.Scheduler = 5 // 20 micro-ops later
 	if got, want := over(), 3*(40.0/60); math.Abs(got-want) > 1e-9 {
 		t.Errorf("with a scheduler of 5: %v cycles, want %v", got, want)
 	}

@@ -71,8 +71,8 @@ func TestMultiplyAddIsProductAndSum(t *testing.T) {
 	})
 }
 
-// TestFusedSums: where a product and a sum may be made one, they are where there is FMA, and
-// only there.
+// TestFusedSums: where the code allows a product and a sum to be fused, they are if and only if
+// there is FMA.
 func TestFusedSums(t *testing.T) {
 	names := []string{"sapphirerapids-measured", "znver4", "neoverse-n1", "neoverse-v2"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -116,7 +116,7 @@ func TestFusedSums(t *testing.T) {
 	}
 }
 
-// TestChainOfSums: a dot product's sums wait for sums, with FMA for the whole of it.
+// TestChainOfSums: a dot product's sums wait for sums, and with FMA for whole operations.
 func TestChainOfSums(t *testing.T) {
 	dot := func(typ string) []trace.Instr {
 		return []trace.Instr{
@@ -155,7 +155,7 @@ func TestVectorsWiderThanRegisters(t *testing.T) {
 	for _, c := range []struct {
 		opcode, typ string
 		target      trace.Target
-		want        string // whose cost it is
+		want        string // the operation whose cost is used
 		times       int
 	}{
 		{"fadd", "<8 x double>", plain, "<2 x double>", 4},

@@ -194,7 +194,6 @@ func (p *Profile) checkGranule(g *Granule) error {
 	return nil
 }
 
-// words returns the sums of the flows of words.
 func (c *Communication) words() (sum flowSums) {
 	for _, f := range c.Granules[0].Flows {
 		sum.add(f.Events, f.Transfers)

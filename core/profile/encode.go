@@ -125,7 +125,6 @@ type writer struct {
 
 func newWriter(to io.Writer) *writer { return &writer{to: to, digest: newHash()} }
 
-// section codes a section and writes it.
 func (w *writer) section(tag string, code func(*coder)) {
 	c := coder{Coder: codec.Writer(w.payload[:0])}
 	code(&c)

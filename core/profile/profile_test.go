@@ -157,7 +157,7 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// A curve gives what follows from the distances one by one, and takes no memory for each.
+// A curve gives the same as the distances one by one, without memory for each distance.
 func TestCurveMatchesDistances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, cold := new(profile.Histogram), rapid.Uint64Range(0, 9).Draw(t, "cold")
@@ -314,8 +314,8 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
-// sections makes a profile of sections that a hostile or a newer program wrote:
-// name and payload in turn, with right checks and the right digest.
+// sections makes a profile of sections that a hostile or a newer program wrote: name and payload in
+// turn, with correct checksums and digest.
 func sections(parts ...string) []byte { return sectionsOf("\x05", parts...) }
 
 // sectionsOf makes one of another version.
@@ -380,8 +380,8 @@ func TestDecodeAsksForLittle(t *testing.T) {
 	}
 }
 
-// A profile of a few megabytes whose distances are far apart would take sixteen
-// gigabytes: all kinds, all line sizes, one distance in each page.
+// A profile of a few megabytes with distances far apart would need sixteen gigabytes: all kinds,
+// all line sizes, one distance in each page.
 func TestDecodeBomb(t *testing.T) {
 	var kind strings.Builder
 	kind.Write(binary.AppendUvarint(nil, 1<<60))   // cold
@@ -513,7 +513,7 @@ func TestDecodeVersion1(t *testing.T) {
 	}
 }
 
-// TestEncodeInPieces: a histogram of many distances goes out in pieces, and says the same.
+// TestEncodeInPieces: a histogram of many distances is written in pieces, with the same content.
 func TestEncodeInPieces(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Kinds: trace.DataKinds}, Locality: []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 1 << 25}}}}}
 	h, want := &p.Locality[0].Kinds[0].Distances, map[uint64]uint64{}
@@ -553,7 +553,7 @@ func TestEncodeInPieces(t *testing.T) {
 	}
 }
 
-// pieces takes what is written, and notes the longest piece.
+// pieces is a writer that records the longest piece.
 type pieces struct {
 	all  []byte
 	most int

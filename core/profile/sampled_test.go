@@ -76,7 +76,7 @@ func TestMissBounds(t *testing.T) {
 		{0, profile.Bound{Low: 40, High: 40}},
 		{1, profile.Bound{Low: 30, High: 40}},
 		{2, profile.Bound{Low: 20, High: 25}},
-		{1 << 40, profile.Bound{Low: 20, High: 25}}, // the last one goes on
+		{1 << 40, profile.Bound{Low: 20, High: 25}}, // the last one continues
 	} {
 		if b, ok := p.MissBounds(64, c.capacity); !ok || b != c.want {
 			t.Errorf("%d lines: %v, %v, want %v", c.capacity, b, ok, c.want)

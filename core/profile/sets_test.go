@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// withSets is the sample with a set table: three accesses at distance 1, of which
-// one meets nobody in 2 sets, and none does in 4.
+// withSets is the sample with a set table: three accesses at distance 1, one of which is on top of
+// its set with 2 sets, and all with 4.
 func withSets() *profile.Profile {
 	p := sample(true)
 	t := new(profile.SetTable)

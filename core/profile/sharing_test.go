@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// apart fills in the rows of a table for lines that meet in one set only.
+// apart fills in the rows of a table for lines that conflict with one set only.
 func apart(c *profile.StackCounts) {
 	for d, n := range c.Distances.All() {
 		c.Sets.Depths[0][d] += n
@@ -116,8 +116,8 @@ func TestCheckSharing(t *testing.T) {
 	}
 }
 
-// A histogram with one far distance takes a few bytes, and a page of memory for
-// every distance up to it.
+// A histogram with one large distance takes a few bytes, but a page of memory for every distance up
+// to it, so too many are refused.
 func TestDecodeSharingAsksForLittle(t *testing.T) {
 	far := append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...) // one distance
 	stack := "\x00" + string(far) + "\x01" + strings.Repeat("\x00", profile.SetCounts)

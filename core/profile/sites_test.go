@@ -115,8 +115,8 @@ func TestCheckSites(t *testing.T) {
 	}
 }
 
-// withCoherentSites is withSharing with sites: the first one makes the accesses of thread
-// 1, the second those of 7.
+// withCoherentSites is withSharing with sites: the first one makes the accesses of thread 1, the
+// second those of thread 7.
 func withCoherentSites() *profile.Profile {
 	p := withSharing()
 	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }

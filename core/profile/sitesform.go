@@ -99,7 +99,6 @@ func (s *Sites) code(c *coder) {
 // the list took half of the time.
 const believedSites = 1 << 14
 
-// code codes the difference from the last site.
 func (s *Site) code(c *coder, last *Site) {
 	var mask uint64
 	var numbers [siteNumbers]uint64
@@ -146,7 +145,6 @@ func (r *Reuse) code(c *coder) {
 	})
 }
 
-// utilisation codes the utilisation for each capacity.
 func (c *coder) utilisation(list *[]Utilisation) {
 	members(c, &c.used, list, c.capacities, func(u *Utilisation) { c.U64s(&u.Fetched, &u.BytesUsed) })
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// withWorkingSets is a profile of three windows of one access each, of which the
-// last is to the line of the first.
+// withWorkingSets is a profile of three windows of one access each, the last of which is to the
+// line of the first.
 func withWorkingSets() *profile.Profile {
 	p := &profile.Profile{Input: profile.Input{Kinds: trace.DataKinds}}
 	p.Totals.References[trace.Load] = 2*profile.MinWindow + 1
@@ -40,7 +40,7 @@ func TestEncodeWorkingSets(t *testing.T) {
 		!slices.EqualFunc(got.Segment.Lines[0].WorkingSets, p.Segment.Lines[0].WorkingSets, slices.Equal[[]uint64]) {
 		t.Errorf("working sets changed on their way through bytes: %v, %v", got.Locality[0].Windows.Distinct, got.Segment.Lines[0].WorkingSets)
 	}
-	p.Locality[0].Windows.Distinct, p.Segment.Lines[0].WorkingSets = nil, nil // as before there were any
+	p.Locality[0].Windows.Distinct, p.Segment.Lines[0].WorkingSets = nil, nil // as in older profiles
 	if got, err = profile.Decode(p.Encode()); err != nil || got.Locality[0].Windows.Distinct != nil || got.Segment.Lines[0].WorkingSets != nil {
 		t.Errorf("a profile without working sets: %v", err)
 	}

@@ -128,8 +128,8 @@ func counts(names []uint64, numbers []uint64) Table {
 	return t
 }
 
-// naiveJoin takes the rows of b one by one: it looks for the first row of a with
-// its name that is not taken, or inserts a line after the row before.
+// naiveJoin handles the rows of b one by one: it looks for the first row of a with its name that is
+// not joined yet, or inserts a line after the previous row.
 func naiveJoin(a, b Table) (lines []string) {
 	for _, row := range a.Rows {
 		lines = append(lines, row[0].Plain()+" A "+row[1].Plain()+" 0")
@@ -145,7 +145,7 @@ func naiveJoin(a, b Table) (lines []string) {
 		words := strings.Fields(lines[alone])
 		lines[alone], at = words[0]+" both "+words[2]+" "+row[1].Plain(), alone+1
 		for at < len(lines) && strings.Contains(lines[at], " B ") {
-			at++ // behind those of b that follow it already
+			at++ // after the rows of b that follow it already
 		}
 	}
 	return lines

@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkConsume leaves reading out: the trace, about two million references
-// of a real one, is in memory. 32 KiB of 8 ways is the single simulation that
-// analyses of all geometries at once are measured beside.
+// BenchmarkConsume does not include reading: the trace, about two million references of a real one,
+// is in memory. 32 KiB of 8 ways is the single simulation that analyses of all geometries at once
+// are compared with.
 func BenchmarkConsume(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		for _, cache := range []string{"32KiB,8", "32KiB,full", "32KiB,8,plru", "32KiB,8,random", "1MiB,16"} {

@@ -321,7 +321,6 @@ type lineTable struct {
 	kept    []lineEntry // scratch memory of keep
 }
 
-// lineEntry is one line.
 type lineEntry struct {
 	next trace.Line // the line plus one, 0 if the entry is free
 	copies

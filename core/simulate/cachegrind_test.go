@@ -17,9 +17,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCachegrind compares with Valgrind's own simulation of a program that its
-// other tool traces. Cachegrind counts a reference that crosses lines once, as a
-// miss if any of its lines is missed; all else is the same.
+// TestCachegrind compares with Valgrind's own simulation of a program that its other tool traces.
+// Cachegrind counts a reference that crosses lines once, as a miss if any of its lines misses; the
+// rest is the same.
 func TestCachegrind(t *testing.T) {
 	if _, err := exec.LookPath("valgrind"); err != nil {
 		t.Skip("left out: valgrind is not installed")
@@ -50,7 +50,7 @@ func TestCachegrind(t *testing.T) {
 	}
 }
 
-// valgrind runs a small program, always the same way, and gives what is said.
+// valgrind runs a small program, always in the same way, and returns its messages.
 func valgrind(t *testing.T, options ...string) string {
 	t.Helper()
 	cmd := exec.Command("valgrind", append(options, "/bin/true")...)

@@ -133,7 +133,7 @@ func TestCoherentStack(t *testing.T) {
 	})
 }
 
-// references are those that an analysis takes by default: of data.
+// references selects those that an analysis takes by default: of data.
 func references(b *trace.Batch) *trace.Batch {
 	kept := trace.NewBatch(b.Len())
 	if b.Thread != nil {
@@ -150,8 +150,8 @@ func references(b *trace.Batch) *trace.Batch {
 	return kept
 }
 
-// Of the kernels this holds for every capacity, and for all numbers of sets and ways
-// that set tables have.
+// For the kernels, this holds for every capacity, and for all numbers of sets and ways in set
+// tables.
 func TestCoherentKernels(t *testing.T) {
 	for _, name := range kernels {
 		t.Run(name, func(t *testing.T) {

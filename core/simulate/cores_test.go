@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawShared says who shares the levels of a hierarchy, the more the further down.
+// drawShared draws which cores share the levels of a hierarchy, more of them in lower levels.
 func drawShared(t *rapid.T, h hierarchy.Hierarchy) {
 	cores := uint32(1)
 	for i := range h.Levels {
@@ -44,7 +44,8 @@ func withThreads(t *rapid.T, b *trace.Batch, most int) (threads int) {
 	return threads
 }
 
-// Several cores count what the reference implementation counts, whose reads see the last store of any.
+// Several cores have the counts of the reference implementation, whose reads see the last store of any
+// core.
 func TestCoresEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -55,8 +56,7 @@ func TestCoresEqualReference(t *testing.T) {
 	})
 }
 
-// What the bus forgets is what nobody has: it counts the same if it forgets all the
-// time.
+// The bus forgets only lines that no cache has: it counts the same if it forgets at every access.
 func TestBusDropsUnusedLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -84,8 +84,8 @@ func TestBusDropsUnusedLines(t *testing.T) {
 	})
 }
 
-// A trace that speaks of threads only from some reference on is simulated as if it
-// had from the beginning, but for what the bus was not told of then.
+// A trace that has threads only from some reference on is simulated as if thread 0 had made the
+// earlier ones, except for counts of the bus, which did not see these.
 func TestThreadsAppear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -115,8 +115,8 @@ func TestThreadsAppear(t *testing.T) {
 	})
 }
 
-// MSI and MESI miss the same; a store to what nobody else has is an upgrade to one
-// only.
+// MSI and MESI have the same misses; a store to a line that no other core has is an upgrade only
+// with MSI.
 func TestProtocols(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -142,8 +142,8 @@ func TestProtocols(t *testing.T) {
 	})
 }
 
-// Cores are numbered by their first threads where they are given, and then as they
-// appear, and those that share a cache stand together.
+// Cores are numbered by their first threads if these are given, otherwise in order of appearance,
+// and cores that share a cache are adjacent.
 func TestWhoSharesWhat(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64},
@@ -183,7 +183,7 @@ func onePerThread(threads uint32) *trace.Batch {
 	return b
 }
 
-// Threads beyond the most cores are put on them in turn.
+// Threads that exceed the largest number of cores are assigned to them in turn.
 func TestFolds(t *testing.T) {
 	s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", LineBytes: 8, SizeBytes: 64}}}, Options{})
 	if err := s.Consume(onePerThread(MaxCores + 2)); err != nil {
@@ -195,8 +195,7 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// Hierarchies of several cores that cannot be are refused, and so are more cores
-// than there is room for.
+// Impossible hierarchies of several cores are refused, and so are too many cores.
 func TestRefusesCores(t *testing.T) {
 	crowd := [][]uint32{}
 	for i := range uint32(MaxCores + 1) {

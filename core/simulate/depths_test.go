@@ -10,8 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Depths add up to the misses of each level, core by core, and what is counted is what
-// Consume counts.
+// Depths add up to the misses of each level, core by core, with the same counts as Consume.
 func TestDepths(t *testing.T) {
 	inclusions := []hierarchy.Inclusion{hierarchy.Inclusive, hierarchy.NonInclusive, hierarchy.Exclusive}
 	rapid.Check(t, func(t *rapid.T) {

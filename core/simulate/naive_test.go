@@ -9,12 +9,12 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// naive is the reference implementation: it says what the package's documentation says, carries the
-// data along, and looks everything up the slow way. Data are versions of words
-// of 8 bytes, the number of the store that wrote them.
+// naive is the reference implementation: it follows the package's documentation, carries the data
+// along, and looks everything up the slow way. Data are versions of words of 8 bytes: the number of
+// the store that wrote them.
 type naive struct {
 	caches [][]*naiveLevel // of each level
-	levels []*naiveLevel   // those of the core whose reference it is
+	levels []*naiveLevel   // those of the core that makes the reference
 	states map[place]map[int]byte
 	msi    bool
 	words  data // in memory
@@ -38,7 +38,7 @@ type naiveLevel struct {
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
 	lost                 map[uint64]bool
-	used, emptied        map[[2]uint64]int // when a way of a set was
+	used, emptied        map[[2]uint64]int // the last use of a way of a set
 	draw                 *rand.Rand
 	counts               *Counts
 	by                   map[int]*Counts // of each core
@@ -151,7 +151,7 @@ func (l *naiveLevel) inSet(set uint64) map[uint64]*naiveLine {
 	return found
 }
 
-// wayFor is where the next line of a set goes.
+// wayFor is the way that the next line of a set replaces.
 func (l *naiveLevel) wayFor(set uint64) uint64 {
 	there := l.inSet(set)
 	way, latest := uint64(0), -1
@@ -173,8 +173,8 @@ func (l *naiveLevel) wayFor(set uint64) uint64 {
 	})
 }
 
-// awayFromLatest is tree-PLRU in words: of the two halves of some ways take the
-// one that was not used last, and so on.
+// awayFromLatest is tree-PLRU in words: of two halves of the ways, take the one that was not used
+// last, and so on.
 func (l *naiveLevel) awayFromLatest(set, from, to uint64) uint64 {
 	if to-from == 1 {
 		return from
@@ -249,7 +249,7 @@ func (l *naiveLevel) missed(line uint64) {
 	l.lost[line] = false
 }
 
-// put gives a line its place.
+// put inserts a line.
 func (n *naive) put(i int, line uint64, words data, dirty bool) {
 	l := n.levels[i]
 	l.counts.Fills++
@@ -277,8 +277,8 @@ func (n *naive) put(i int, line uint64, words data, dirty bool) {
 	}
 }
 
-// recall takes what the levels above level i hold of its victim; the level
-// nearest to the processor has the newest words.
+// recall collects the lines that the levels above level i hold of its victim; the level nearest to
+// the processor has the newest words.
 func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
 	for k := i - 1; k >= 0; k-- {
 		for _, above := range n.caches[k] {
@@ -326,8 +326,8 @@ func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
 	}
 }
 
-// writeBack sends level i's words of a whole line of it, or what was sent to it,
-// to the level below.
+// writeBack sends level i's words of a whole line of it, or the words that were sent to it, to the
+// level below.
 func (n *naive) writeBack(i int, addr uint64, words data) {
 	n.writeBackRun(i, addr, n.levels[i].lineSize(), words)
 }
@@ -461,8 +461,8 @@ func (n *naive) flushCache(i int, l *naiveLevel) {
 	}
 }
 
-// cohere lets the other cores know of an access of one, whose line at the first
-// level begins at addr.
+// cohere notifies the other cores of an access of one, whose line at the first level begins at
+// addr.
 func (n *naive) cohere(addr uint64, write bool) {
 	for i, l := range n.levels {
 		own, behind, members := max(l.SharedBy, 1), 0, n.caches[i]
@@ -471,7 +471,7 @@ func (n *naive) cohere(addr uint64, write bool) {
 			behind = next.number
 			members = slices.DeleteFunc(slices.Clone(members), func(m *naiveLevel) bool { return m.first < next.first || m.first >= next.end })
 			if own == max(next.SharedBy, 1) {
-				continue // there is one cache before each of the next level
+				continue // there is one cache above each cache of the next level
 			}
 		}
 		if own >= MaxCores {
@@ -509,7 +509,7 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	addr := p.line * bytes
 	for _, m := range members {
 		if !n.above(i, m, addr, bytes, func(*naiveLevel, *naiveLine) {}) {
-			delete(state, m.number) // left without a word
+			delete(state, m.number) // without a word left
 		}
 	}
 	mine := state[me.number]
@@ -553,8 +553,8 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	}
 }
 
-// above calls for the lines of a run of bytes in a cache of level i and those above
-// it, and reports whether there was one.
+// above calls each for the lines of a run of bytes in a cache of level i and those above it, and
+// reports whether there were any.
 func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
 	for k := i; k >= 0; k-- {
 		for _, l := range n.caches[k] {
@@ -572,9 +572,9 @@ func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naive
 	return found
 }
 
-// yield has a cache and those above it write back a line and, for a store, lose it.
+// yield has a cache and those above it write back a line and, for a store, invalidate it.
 func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dirty bool) {
-	changed := data{} // words of dirty lines, newest ones, by what is nearest to the processor
+	changed := data{} // words of dirty lines, the newest ones, from the level nearest to the processor
 	n.above(i, m, addr, bytes, func(_ *naiveLevel, x *naiveLine) {
 		if x.dirty {
 			dirty = true

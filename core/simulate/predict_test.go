@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// What is predicted exactly is what the simulator counts: a first LRU level, of
-// sets or not, and exclusive levels of as many sets after it.
+// Exact predictions equal the simulator's counts: a first LRU level, with sets or not, and
+// exclusive levels with as many sets below it.
 func TestExactPredictions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawExclusive(t), drawBatch(t)
@@ -44,8 +44,8 @@ func TestExactPredictions(t *testing.T) {
 	})
 }
 
-// drawExclusive returns levels of as many sets, the lower ones exclusive, that a
-// set table answers for.
+// drawExclusive returns levels with the same number of sets, the lower ones exclusive, for which a
+// set table has the answer.
 func drawExclusive(t *rapid.T) (h hierarchy.Hierarchy) {
 	line := rapid.SampledFrom([]uint32{8, 16, 32}).Draw(t, "line")
 	sets := rapid.SampledFrom([]uint32{1, 2, 4, 16}).Draw(t, "sets")

@@ -33,8 +33,8 @@ func predictedByCore(t *rapid.T, b *trace.Batch, h hierarchy.Hierarchy, domains 
 	return predicted, p
 }
 
-// What is predicted of a first level is what is simulated, for each core: of private
-// caches, of one that all share, and, where nobody stores, of those that some share.
+// Predictions of a first level equal the simulation, for each core: of private caches, of one that
+// all share, and, without stores, of those that some share.
 func TestExactByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)
@@ -73,8 +73,8 @@ func TestExactByCore(t *testing.T) {
 	})
 }
 
-// Exclusive levels of a core's own, of as many sets, are one stack with holes: what is
-// lost in one leaves room there.
+// A core's own exclusive levels, with the same number of sets, are one stack with holes: a line
+// that is lost in one leaves room there.
 func TestExclusiveByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)

@@ -66,9 +66,9 @@ func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, o Options) *Simu
 	return s
 }
 
-// The simulator counts what the reference implementation counts. And the reference implementation's data are right: every
-// read sees the last store, wherever lines have been since, and at the end
-// memory has them all.
+// The simulator has the counts of the reference implementation. And the reference implementation's data are
+// right: every read sees the last store, wherever the line has been since, and at the end memory has all
+// stores.
 func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b, o := drawHierarchy(t), drawBatch(t), Options{Seed: rapid.Uint64().Draw(t, "seed")}
@@ -76,7 +76,7 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// holdAgainstTwin runs a trace whose threads are 0 to cores-1, in the order in which
+// holdAgainstTwin compares both on a trace whose threads are 0 to cores-1, in the order in which
 // they first appear.
 func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Options, cores int) {
 	s, twin := begin(t, h, o), newNaive(h, cores, o)
@@ -178,9 +178,9 @@ func held(l *level) (lines []trace.Line) {
 	return lines
 }
 
-// An inclusive level has what the levels above it have, at any time, and an
-// exclusive one nothing of what the level above has. Nothing gets lost: what was
-// filled left or is there; what one level misses the next one is asked for.
+// An inclusive level always has the lines of the levels above it, and an exclusive one none of the
+// level above. No line gets lost: each line that was filled left or is present; each miss of one
+// level is an access to the next.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -242,8 +242,8 @@ func checkFlow(t *rapid.T, r Result) {
 	}
 }
 
-// LRU has the inclusion property: with as many sets, more ways hold all that
-// fewer hold, so they never miss more.
+// LRU has the inclusion property: with the same number of sets, more ways hold all lines of fewer
+// ways, so they never miss more.
 func TestMoreWaysHoldMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
@@ -295,8 +295,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// The highest bytes of the address space are simulated like any, and references
-// that run over its end as one access, as in the stack model.
+// The highest bytes of the address space are simulated like any others, and references beyond its
+// end as one access, as in the stack model.
 func TestTopOfMemory(t *testing.T) {
 	for _, bytes := range []uint32{8, 9, 1 << 31} {
 		c := hierarchy.Cache{Name: "L1", LineBytes: 8, SizeBytes: 64, Write: hierarchy.WriteThrough}
@@ -339,7 +339,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestMemoryBytes: what a simulator takes is known before.
+// TestMemoryBytes: a simulator's memory is known in advance.
 func TestMemoryBytes(t *testing.T) {
 	for _, text := range []string{"16MiB,8", "16MiB,8,plru", "16MiB,1,random", "16MiB,64", "16MiB,64,plru", "16MiB,full"} {
 		c, err := hierarchy.ParseCache("L1=" + text)
@@ -363,8 +363,8 @@ func TestMemoryBytes(t *testing.T) {
 	}
 }
 
-// TestSizesMissing: a reference without a size is the rest of a word of four bytes, as in
-// DineroIV, so that it lies in one line and as many bytes are written through.
+// TestSizesMissing: a reference without a size is the rest of a word of four bytes, as in DineroIV,
+// so that it is in one line and as many bytes are written through.
 func TestSizesMissing(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 10, Ways: 2, LineBytes: 8, Write: hierarchy.WriteThrough}}}
 	s, err := New(h, Options{})

@@ -48,7 +48,7 @@ func dineroRuns(t *testing.T, name string) (runs []run) {
 	return runs
 }
 
-// hierarchy is the run's, whose levels below the first one are non-inclusive, as by default.
+// hierarchy is that of the run, whose levels below the first one are non-inclusive, the default.
 func (r run) hierarchy(t *testing.T) (h hierarchy.Hierarchy) {
 	for i, row := range r {
 		c := hierarchy.Cache{Name: "L" + strconv.Itoa(i+1), LineBytes: 64}
@@ -72,9 +72,9 @@ func number(t *testing.T, text string) uint64 {
 // soak makes TestDineroIV simulate every run.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestDineroIV compares every number of runs of DineroIV, in one reading of each trace: of
-// each hierarchy on one of the traces in turn, in make soak on all of them. It counts what is
-// written back at the end with the rest.
+// TestDineroIV compares every number of runs of DineroIV, in one pass over each trace: of each
+// hierarchy on one of the traces in turn, in make soak on all of them. It includes the lines that
+// are written back at the end.
 func TestDineroIV(t *testing.T) {
 	for n, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -104,12 +104,12 @@ func TestDineroIV(t *testing.T) {
 	}
 }
 
-// mostOff is by what share of its demand misses a second level may be off, which
-// is answered as if it saw every access.
+// mostOff is the largest error of a second level, as a share of its demand misses, if it is
+// predicted as if it saw every access.
 const mostOff = 0.01
 
-// TestPredictionsOfDineroIV holds what is predicted from one profile against
-// every run: first levels exactly, second ones nearly.
+// TestPredictionsOfDineroIV compares predictions from one profile with every run: first levels
+// exactly, second ones nearly.
 func TestPredictionsOfDineroIV(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -188,8 +188,8 @@ func feed(t testing.TB, name string, all ...*simulate.Simulator) {
 	}
 }
 
-// compare holds a result against a run. DineroIV counts what is written back to
-// a level among its writes, whose misses fetch nothing.
+// compare compares a result with a run. DineroIV counts lines that are written back to a level
+// among its writes, whose misses fetch nothing.
 func compare(t *testing.T, r run, got simulate.Result) {
 	for i, l := range got.Levels {
 		written := l.Run.WriteBacksReceived + l.Flush.WriteBacksReceived

@@ -5,8 +5,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// These are what [stack.Sets] is measured against: the same answer by the plain
-// method, and one answer of the many. They do not give distances.
+// These are the baselines of [stack.Sets]: the same answer by the plain method, and one of the many
+// answers. They do not give distances.
 
 // Plain counts depths for numbers of sets by a list of lines for each set,
 // moved to front by a search that shifts while it looks, one number of sets after

@@ -6,11 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// The benchmarks run every model on the same accesses: the line accesses of the
-// traces in $STACKGLASS_DATA, in memory, and random chases. Beside the models run
-// the plain method for all numbers of sets, and one cache alone. coherent10 loses a
-// line after every tenth access.
-// refs/s are line accesses; compare the models of one run, not two runs.
+// The benchmarks run every model on the same accesses: the line accesses of the traces in
+// $STACKGLASS_DATA, in memory, and random chases. In addition, the plain method runs for all
+// numbers of sets, and one cache alone. coherent10 loses a line after every tenth access. refs/s
+// are line accesses; compare the models of one run, not two runs.
 func BenchmarkDistances(b *testing.B) {
 	models := []struct {
 		name  string

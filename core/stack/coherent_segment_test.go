@@ -40,8 +40,7 @@ func TestLongSegmentsJoined(t *testing.T) {
 	}
 }
 
-// FuzzBelow lets the fuzzer choose a state: it is taken and can be appended to, or
-// refused.
+// FuzzBelow has the fuzzer choose a state: it is accepted and can be appended to, or refused.
 func FuzzBelow(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent(stack.AllSetNumbers)

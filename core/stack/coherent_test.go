@@ -58,8 +58,7 @@ func TestCoherentAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzCoherentState lets the fuzzer choose a state: a model takes it and works, or
-// says no.
+// FuzzCoherentState has the fuzzer choose a state: a model accepts it and works, or refuses it.
 func FuzzCoherentState(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent(stack.AllSetNumbers)

@@ -12,14 +12,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Answers are what [stack.Coherent] gives.
+// Answers are the results of [stack.Coherent].
 type Answers struct {
 	Out, Lost []uint32
 	Depths    *stack.SetDepths
 }
 
-// Coherent gives the answers by lists with holes, one for each set of each number
-// of sets.
+// Coherent computes the answers by lists with holes, one for each set of each number of sets.
 func Coherent(events []stacktest.Event) Answers {
 	a := Answers{make([]uint32, len(events)), make([]uint32, len(events)), new(stack.SetDepths)}
 	for k := range stack.SetCounts {
@@ -72,8 +71,7 @@ func (a Answers) only(numbers stack.SetNumbers) Answers {
 // chosen are numbers of sets to count.
 var chosen = []stack.SetNumbers{stack.AllSetNumbers, stack.MostSetNumbers, 1<<6 | 1<<10, 1<<1 | 1<<16, 1 << 2, 1}
 
-// Run gives the answers of a model that takes the events in batches of the given
-// lengths.
+// Run returns the answers of a model that takes the events in batches of the given lengths.
 func (a *Answers) Run(m *stack.Coherent, events []stacktest.Event, batches []int) {
 	ops, lines := make([]stack.Op, len(events)), make([]trace.Line, len(events))
 	for i, e := range events {
@@ -98,8 +96,8 @@ func EqualCoherent(t TB, numbers stack.SetNumbers, events []stacktest.Event, bat
 	got.same(t, events, &want)
 }
 
-// EqualRestored compares a model with one that was made of its state at a cut, and
-// that one's state with what it was made of.
+// EqualRestored compares a model with one that was restored from its state at a cut, and the states
+// of both.
 func EqualRestored(t TB, numbers stack.SetNumbers, events []stacktest.Event, cut int) {
 	t.Helper()
 	whole, again := stack.NewCoherent(numbers), stack.NewCoherent(numbers)
@@ -147,8 +145,8 @@ func (a *Answers) same(t TB, events []stacktest.Event, want *Answers) {
 	}
 }
 
-// EqualCaches compares what a model answers with simulated caches: fully
-// associative ones of every capacity, access by access, and all sets and ways.
+// EqualCaches compares a model's answers with simulated caches: fully associative ones of every
+// capacity, access by access, and all sets and ways.
 func EqualCaches(t TB, events []stacktest.Event) {
 	t.Helper()
 	var got Answers
@@ -173,8 +171,8 @@ func EqualCaches(t TB, events []stacktest.Event) {
 	}
 }
 
-// EqualLarge compares what a model answers with a few simulated caches, on more
-// events than all of them can take.
+// EqualLarge compares a model's answers with a few simulated caches, on more events than all of
+// them can take.
 func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 	t.Helper()
 	var got Answers
@@ -234,9 +232,9 @@ func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
 	return hits
 }
 
-// RandomEvents makes accesses as [Random] does, and has lines lost in between: each
-// time about gap accesses after the last one, in bursts, and half of the time one of
-// the lines that were accessed last.
+// RandomEvents makes accesses as [Random] does, and loses lines in between: each time about gap
+// accesses after the last one, in bursts, and half of the time one of the lines that were accessed
+// last.
 func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	lines := stacktest.Random(rng, n)
 	crowd(rng, lines)
@@ -273,9 +271,9 @@ func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	return events
 }
 
-// RunCoherent checks [stack.Coherent]: the example of MODELS §6.4, what [stack.Sets]
-// answers where nothing is lost, random events against lists with holes, in batches
-// of any length, and so many that stamps run out against simulated caches.
+// RunCoherent checks [stack.Coherent]: the example of MODELS §6.4, equality with [stack.Sets] if no
+// lines are lost, random events against lists with holes, in batches of any length, and so many
+// that stamps are exhausted against simulated caches.
 func RunCoherent(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {
 		var got Answers
@@ -317,9 +315,9 @@ func RunCoherent(t *testing.T) {
 	})
 }
 
-// Do does operations in order; all arguments are of equal length. Of an access it
-// writes in out and lost what [stack.Coherent.Access] does, and of another operation
-// the depth of its line before that, or Cold where the core does not have it.
+// Do does operations in order; all arguments are of equal length. For an access it writes the
+// results of [stack.Coherent.Access] to out and lost, and for another operation the depth of its
+// line before that, or Cold if the core does not have it.
 func Do(m *stack.Coherent, ops []stack.Op, lines []trace.Line, out, lost []uint32) {
 	lines, out, lost = lines[:len(ops)], out[:len(ops)], lost[:len(ops)]
 	for len(ops) > 0 {

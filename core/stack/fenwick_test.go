@@ -5,10 +5,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Fenwick is the textbook method and the baseline of the benchmarks: a hash
-// table from line to the time of its last access, and a Fenwick tree over time
-// that counts the lines last accessed then (Bennett and Kruskal 1975, Olken
-// 1981). Top puts an array of that many lines in front of it.
+// Fenwick is the textbook method and the baseline of the benchmarks: a hash table from line to the
+// time of its last access, and a Fenwick tree over time that counts the lines last accessed then
+// (Bennett and Kruskal 1975, Olken 1981). Top puts an array of a number of lines in front of it.
 type Fenwick struct {
 	top   []trace.Line
 	keys  []uint64 // line + 1; 0: empty slot

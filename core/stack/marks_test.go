@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/stack/stacktest"
 )
 
-// What is marked counts apart, and changes nothing else.
+// Marked lines are counted separately, and change nothing else.
 func TestMarkedDepths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))

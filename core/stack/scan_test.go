@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Both ways to scan find, queue and count the same, wherever they run.
+// Both ways to scan find, queue and count the same, on every machine.
 func TestScans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		once, steps := newNear(), newNear()

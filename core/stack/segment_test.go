@@ -9,13 +9,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Segment is a run of events on a [stack.Coherent] that began empty, with what it takes
+// Segment is a run of events on a [stack.Coherent] that began empty, with the data that are needed
 // to append it to the events before (MODELS §9).
 type Segment struct {
 	numbers stack.SetNumbers
 	first   int // number of its first event
 	answers Answers
-	steps   []step // those that depend on what was before, in order
+	steps   []step // those that depend on earlier events, in order
 	state   []byte
 }
 
@@ -56,7 +56,7 @@ func NewSegment(numbers stack.SetNumbers, events []stacktest.Event, first int) *
 	return s
 }
 
-// add adds a step; what a line is lost to is the first store.
+// add adds a step; a line is lost to the first store.
 func (s *Segment) add(at step) {
 	if at.Op == stack.LoseOp && slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == at.Event }) {
 		return
@@ -112,9 +112,9 @@ func (s *Segment) Append(t TB, next *Segment) *Segment {
 	return sum
 }
 
-// EqualAppended compares segments of the given lengths, of which any two neighbours
-// are joined until one is left, with one that has all events, and that with lists with
-// holes. pick chooses one of so many pairs.
+// EqualAppended compares segments of the given lengths, of which any two neighbours are joined
+// until one is left, with one that has all events, and that with lists with holes. pick chooses one
+// of the pairs.
 func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
 	t.Helper()
 	var parts []*Segment

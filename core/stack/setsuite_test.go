@@ -10,9 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Depths is the definition of what [stack.Sets] counts: one simulated LRU cache
-// for each number of sets and ways. What a cache hits and one of a way less does
-// not, lay one way deeper.
+// Depths is the definition of the counts of [stack.Sets]: one simulated LRU cache for each number
+// of sets and ways. An access that hits in a cache and misses with one way less was one way deeper.
 func Depths(lines []trace.Line) *stack.SetDepths {
 	hits := new(stack.SetDepths)
 	for a := range hits {
@@ -42,9 +41,9 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 	return hits
 }
 
-// RunSets checks a model for all numbers of sets: the suite for distances, and
-// depths against the reference implementation, in batches of any length, and of a trace in two
-// parts, of which the second begins with the stack of the first.
+// RunSets checks a model for all numbers of sets: the suite for distances, and depths against the
+// reference implementation, in batches of any length, and of a trace in two parts, the second of
+// which begins with the stack of the first.
 func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	Run(t, func() stack.Model { return fresh() })
 	t.Run("depths", func(t *testing.T) {
@@ -63,7 +62,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 			inParts(t, fresh, lines, rng.IntN(len(lines)+1))
 		}
 	})
-	// So many lines that lists of up to 2^10 sets fill up, and most visits are late.
+	// Enough lines to fill lists of up to 2^10 sets, so that most visits are late.
 	t.Run("chase", func(t *testing.T) {
 		lines := Chase(60_000, 600_000)
 		m, plain := fresh(), NewPlain(stack.AllSetNumbers)
@@ -98,8 +97,8 @@ const setBits = stack.SetCounts - 1
 
 func allSets() *stack.Sets { return stack.NewSets(stack.AllSetNumbers) }
 
-// EqualDepths compares what a model counts, when it is fed in batches of the
-// given lengths, with the reference implementation.
+// EqualDepths compares a model's counts, with batches of the given lengths, with the reference
+// implementation.
 func EqualDepths(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, batches []int) {
 	t.Helper()
 	m, at := fresh(), 0
@@ -122,8 +121,7 @@ func sameDepths(t *testing.T, got, want *stack.SetDepths) {
 	}
 }
 
-// inParts feeds the lines from cut on to a model that was given the stack of
-// those before.
+// inParts feeds the lines from cut on to a model that was given the stack of the lines before.
 func inParts(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, cut int) {
 	t.Helper()
 	out := make([]uint32, len(lines))

@@ -13,9 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// inSegments takes a trace through models of segments of up to so many lines, and
-// gives the distances and depths of the whole.
-// again, if there is one, is called before each segment is joined.
+// inSegments runs a trace through models of segments of a limited number of lines, and returns the
+// distances and depths of the whole. again, if not nil, is called before each segment is joined.
 func inSegments(m *stack.Shelved, segment stack.Segment, lines []trace.Line, room int, again func(**stack.Shelved) error) ([]uint32, *stack.SetDepths, error) {
 	out := make([]uint32, len(lines))
 	sets, _ := segment.(*stack.Sets)
@@ -103,8 +102,8 @@ func TestShelved(t *testing.T) {
 	}
 }
 
-// A model that continues from a state is as good as one that was never left, and so is
-// one from the state before.
+// A model that continues from a state equals one without interruption, and so does one from the
+// state before.
 func TestShelvedState(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -181,7 +180,7 @@ func forged(counts ...uint64) (state []byte) {
 	return state
 }
 
-// A forged state asks for no more memory or time than what is on the spill store does.
+// A forged state asks for no more memory or time than the content of the spill store does.
 func TestShelvedStateForged(t *testing.T) {
 	shelf := new(stacktest.Shelf)
 	m := stack.NewShelvedInBlocks(shelf, 0, 100)
@@ -220,7 +219,7 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// FuzzRestoreShelved: no state panics, and what is taken for one continues.
+// FuzzRestoreShelved: no state panics, and a state that is accepted continues.
 func FuzzRestoreShelved(f *testing.F) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 8)), 400)
 	kept := func(sets bool) (*stacktest.Shelf, []byte) {
@@ -259,8 +258,8 @@ func FuzzRestoreShelved(f *testing.F) {
 	})
 }
 
-// Wherever the spill store fails, and whatever byte of it is wrong, there is an error, and
-// the same one from then on.
+// If the spill store fails anywhere, or any of its bytes is wrong, there is an error, and the same
+// one from then on.
 func TestShelvedFails(t *testing.T) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 1)), 3000)
 	run := func(shelf *stacktest.Shelf) (*stack.Shelved, error) {
@@ -288,7 +287,7 @@ func TestShelvedFails(t *testing.T) {
 	}
 }
 
-// A model that has taken over the lines of one in memory continues as that would.
+// A model that has taken over the lines of a model in memory continues as that model would.
 func TestShelvedAdopts(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 6))

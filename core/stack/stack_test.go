@@ -21,8 +21,8 @@ func TestEqualReferences(t *testing.T) {
 	t.Run("fenwick16", func(t *testing.T) { Run(t, func() stack.Model { return NewFenwick(16) }) })
 }
 
-// Long traces make stamps run out, parts grow, and wide levels appear: what the
-// reference implementation is too slow for is compared with the textbook method.
+// Long traces exhaust the stamps, let parts grow, and need wide levels: where the reference
+// implementation is too slow, the textbook method is compared.
 func TestExactLong(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	fast, twin := stack.NewExact(), NewFenwick(0)
@@ -52,8 +52,7 @@ func TestExactLong(t *testing.T) {
 	}
 }
 
-// FuzzExact lets the fuzzer choose lines, how often they come back, and where
-// batches end.
+// FuzzExact has the fuzzer choose lines, how often they are accessed again, and where batches end.
 func FuzzExact(f *testing.F) {
 	f.Add([]byte("abacbdda"), byte(3), uint16(1))
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz0123456789"), byte(40), uint16(300))

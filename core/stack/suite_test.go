@@ -1,6 +1,6 @@
-// Package stacktest shows that a stack model is right: a suite that every
-// implementation of [stack.Model] passes, the reference implementation that is the
-// definition, and the textbook method as the baseline of the benchmarks.
+// Package stacktest checks stack models: a suite that every implementation of [stack.Model] passes,
+// the reference implementation that is the definition, and the textbook method as the baseline of
+// the benchmarks.
 package stack_test
 
 import (
@@ -35,7 +35,7 @@ func Run(t *testing.T, fresh func() stack.Model) {
 		}
 	})
 	t.Run("loops", func(t *testing.T) {
-		for _, length := range []int{1, 15, 16, 17, 18} { // about as long as a model's top may be
+		for _, length := range []int{1, 15, 16, 17, 18} { // about the size of a model's top
 			lines := make([]trace.Line, 140_000) // more than stamps a block
 			for i := range lines {
 				lines[i] = trace.Line(i % length)
@@ -77,7 +77,7 @@ func letters(s string) (lines []trace.Line) {
 }
 
 // Equal feeds lines to m and to the reference implementation, in the given batch lengths, and
-// compares all that the interface shows.
+// compares everything that the interface returns.
 func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 	t.Helper()
 	twin := new(stacktest.Naive)

@@ -23,10 +23,10 @@ type Workload struct {
 	Lines func(b *testing.B) []trace.Line
 }
 
-// Workloads are the 64-byte line accesses of the real traces, where they are at
-// hand, and random chases over 10^6 and 10^7 lines, where a model's cost is the
-// machine's cache misses. STACKGLASS_LINES names other sequences, with a colon between them: files of
-// line numbers in 8 bytes each, little-endian.
+// Workloads are the 64-byte line accesses of the real traces, if they are available, and random
+// chases over 10^6 and 10^7 lines, where a model's cost is the machine's cache misses.
+// STACKGLASS_LINES names other sequences, separated by colons: files of line numbers in 8 bytes each,
+// little-endian.
 func Workloads() (w []Workload) {
 	if files := os.Getenv("STACKGLASS_LINES"); files != "" {
 		for _, file := range strings.Split(files, ":") {
@@ -97,8 +97,8 @@ type Taker interface {
 // counter is a taker that counts distinct lines.
 type counter interface{ Lines() int }
 
-// Losing is a core that loses a line after each so many accesses, one that it
-// accessed among the last 1,024; after none where it is 0.
+// Losing is a core that loses a line after a number of accesses, one among its last 1,024; never if
+// the number is 0.
 type Losing struct {
 	*stack.Coherent
 	every, next int
@@ -137,9 +137,8 @@ func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
 	Do(m.Coherent, m.ops, m.lines, m.out[:len(m.ops)], m.lost[:len(m.ops)])
 }
 
-// Bench times takers made by fresh on whole passes over lines, in batches, and
-// reports accesses a second and, of a model after a pass, heap bytes a distinct
-// line.
+// Bench times takers made by fresh on whole passes over lines, in batches, and reports accesses per
+// second and, of a model after a pass, heap bytes per distinct line.
 func Bench(b *testing.B, fresh func() Taker, lines []trace.Line) {
 	out := make([]uint32, trace.DefaultRows)
 	accesses := 0

@@ -40,8 +40,8 @@ func namesAndWanted(pairs ...string) map[string][2]string {
 	return list
 }
 
-// Names are tails of the paths, tell different files apart, are no longer than
-// that takes, and do not depend on the order, nor on what all paths begin with.
+// Names are tails of the paths, distinguish different files, are no longer than necessary, and
+// depend neither on the order nor on a common beginning of all paths.
 func TestFileNamesAreDistinct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var paths, moved, turned []string
@@ -51,7 +51,7 @@ func TestFileNamesAreDistinct(t *testing.T) {
 		names, there, back := FileNames(paths), FileNames(moved), FileNames(turned)
 		for i, p := range paths {
 			n := names[p]
-			common := !strings.HasPrefix(n, "v/") // else the folder of all is needed
+			common := !strings.HasPrefix(n, "v/") // otherwise the common folder is needed
 			if !strings.HasSuffix(p, "/"+n) || n != back[p] || common && n != there[moved[i]] {
 				t.Fatalf("%s is named %q, %q in another order, %q elsewhere", p, n, back[p], there[moved[i]])
 			}

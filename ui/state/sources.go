@@ -99,7 +99,7 @@ func IsSource(name string) bool {
 func NewSource(name, where string, content []byte) (f *Source, problem string) {
 	switch {
 	case len(content) > sourcefile.MostBytes:
-		return nil, name + " has " + Bytes(uint64(len(content))) + ": too much for a file of source code."
+		return nil, name + " has " + Bytes(uint64(len(content))) + " and is too large for a source file."
 	case bytes.IndexByte(content, 0) >= 0:
 		return nil, name + " is no text: it holds a zero byte. Give the source that the program was compiled from."
 	}

@@ -156,7 +156,7 @@ func (w *wire) take() message {
 		w.late = nil
 		return m
 	case <-w.late:
-		return message{kind: gone, text: "nothing came within " + strconv.Itoa(int(patience.Seconds())) + " seconds"}
+		return message{kind: gone, text: "no data arrived within " + strconv.Itoa(int(patience.Seconds())) + " seconds"}
 	}
 }
 

@@ -209,7 +209,7 @@ func TestLateUnpacker(t *testing.T) {
 	late := make(chan time.Time, 1)
 	late <- time.Time{}
 	p.late = late
-	if m := p.take(); m.kind != gone || !strings.Contains(m.text, "nothing came within 120 seconds") {
+	if m := p.take(); m.kind != gone || !strings.Contains(m.text, "no data arrived within 120 seconds") {
 		t.Errorf("got %+v", m)
 	}
 }

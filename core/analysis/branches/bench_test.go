@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// nested is for i { for j { load, load, store } ; f() }, with three references to a block.
+// nested is for i { for j { load, load, store } ; f() }, with three references in a block.
 func nested() (p *trace.Program, b *trace.Batch, entries int) {
 	p = &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 4}, {Name: "f", First: 4, Blocks: 1}},

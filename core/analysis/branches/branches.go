@@ -154,7 +154,6 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 
 const mostPicked = 1 << 10 // rows at a time
 
-// follow follows a thread to blocks.
 func (a *Analysis) follow(t *thread, entered []uint32) error {
 	nodes, taken, at, returned := a.code.nodes, a.counts.taken, t.at, t.returned
 	for _, to := range entered {

@@ -35,7 +35,6 @@ type counts struct {
 	other         []uint64 // calls of others
 }
 
-// call is a caller and the function that it called.
 type call struct{ caller, function uint32 }
 
 func extend[T any](s []T, length int) []T {

@@ -53,7 +53,6 @@ func (o *owners) place(r *reference, first, last uint64) place {
 	return at
 }
 
-// offset returns the offset of a word in its block.
 func offset(r *reference, word uint64) uint64 {
 	return max(word<<wordShift, r.begin) - r.begin
 }

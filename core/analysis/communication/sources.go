@@ -31,7 +31,6 @@ type Stacks interface {
 	Core(thread uint32) (core uint8, known bool) // by order of appearance
 }
 
-// lineEvent is an event of a line, at a row of the batch.
 type lineEvent struct {
 	row      uint32
 	wrote    uint32 // the thread that wrote the value, if several share the slot

@@ -331,7 +331,6 @@ func (m *memory) sharedLine(f *form, number uint32) {
 	}
 }
 
-// line codes line n.
 func (m *memory) line(f *form, n uint32) {
 	var number uint64
 	var shared bool

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rows returns references of as many sites as given, at addresses that a function chooses;
-// without sites, there is no column of sites.
+// rows returns references of a number of sites, at addresses that a function chooses; for 0 sites,
+// there is no column of sites.
 func rows(n, sites int, addr func(i int) (site uint32, addr trace.Addr)) *trace.Batch {
 	b := trace.NewBatch(n)
 	for i := range n {
@@ -48,8 +48,8 @@ func analysed(t *testing.T, o nests.Options, parts ...*trace.Batch) (*nests.Anal
 	return a, p
 }
 
-// TestIfRegular gives up on what does not fold, but not before half a million rows of it, and on
-// what has no code, and on nothing else.
+// TestIfRegular gives up on rows that do not fold, after half a million of them, and on rows
+// without code, and on nothing else.
 func TestIfRegular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	for _, c := range []struct {
@@ -78,8 +78,8 @@ func TestIfRegular(t *testing.T) {
 	}
 }
 
-// TestRestoreIfRegular saves a run at places around the one where it gives up, and at one
-// from where it recovers.
+// TestRestoreIfRegular saves a run at places around the one where it gives up, and at one from
+// which it recovers.
 func TestRestoreIfRegular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	trace := []*trace.Batch{irregular(1<<20 + 1<<19), regular(1<<19, 3), irregular(1 << 20)}

@@ -10,12 +10,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// soak tells that make soak runs the tests, with as many seeds as claims are about.
+// soak makes soak run the tests with as many seeds as the claims state.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestIntervalsCoverTheTruth: at each power of two from 1 KiB to the footprint, the
-// truth is within the interval, or the estimate off by a fifth at most, with 90 of 100
-// seeds.
+// TestIntervalsCoverTheTruth: at each power of two from 1 KiB to the footprint, the interval
+// contains the truth, or the estimate is off by a fifth at most, with 90 of 100 seeds.
 func TestIntervalsCoverTheTruth(t *testing.T) {
 	seeds := 6
 	if soak {
@@ -68,8 +67,8 @@ func capacitiesOf(l *profile.Locality) (list []uint64) {
 	return list
 }
 
-// covered reports whether the interval at a capacity holds the truth, or the estimate is
-// off by a fifth at most, and whether it holds it.
+// covered reports in ok whether the interval at a capacity contains the truth or the estimate is
+// off by a fifth at most, and in in whether it contains it.
 func covered(truth, l *profile.Locality, size *profile.SampledSize, capacity uint64) (ok, in bool) {
 	want, got := float64(curve(truth).Misses(capacity)), float64(curve(l).Misses(capacity))
 	p := profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}

@@ -85,7 +85,7 @@ func curve(l *profile.Locality) *profile.Curve {
 	return profile.NewCurve(l.Histogram(trace.AllKinds))
 }
 
-// distances are what a sampler makes of each access.
+// distances are a sampler's distances of each access.
 func distances(s sampler, lines []trace.Line) []uint32 {
 	out := make([]uint32, len(lines))
 	for i := range lines {

@@ -37,7 +37,7 @@ func threadRows(seed uint64, n int) *trace.Batch {
 	return b
 }
 
-// threadReader gives a batch in small ones, with all columns.
+// threadReader returns a batch in small parts, with all columns.
 type threadReader struct {
 	all      *trace.Batch
 	at, step int
@@ -58,7 +58,7 @@ func (r *threadReader) Next(b *trace.Batch) error {
 
 const everything = analysis.Sites | analysis.Sharing | analysis.Communication
 
-// spec asks for everything, of a sample unless it is "".
+// everythingOf asks for everything, of a sample unless sampled is "".
 func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	spec := analysis.Spec{Analyses: everything, Kinds: trace.AllKinds &^ trace.EventKinds}
 	if sampled != "" {
@@ -71,8 +71,8 @@ func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	return spec
 }
 
-// TestKeptCompletely: of a sample of all lines, sites, threads and communication are those
-// of every access, but for what a sample does not tell.
+// TestKeptCompletely: a sample of all lines has the sites, threads and communication of every
+// access, except for the parts that samples never have.
 func TestKeptCompletely(t *testing.T) {
 	for seed := range uint64(4) {
 		b := threadRows(seed, 30000)
@@ -106,7 +106,7 @@ func withoutSets(s *profile.Sharing) {
 	}
 }
 
-// TestKeptHolds: whatever the rate, what is told adds up, and its form gives it back.
+// TestKeptHolds: at any rate, the numbers add up, and the encoded form restores them.
 func TestKeptHolds(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, mode := range []string{"space=0.9", "space=0.3", "space=0.07", "space=0.01", "space=0.0001", "lines=64", "lines=1000", "time=1", "time=10", "time=3000", "time=1e6"} {
@@ -203,9 +203,9 @@ func told(p *profile.Profile) map[string]float64 {
 	return list
 }
 
-// TestKeptIsUnbiased: over many samples, means are what they estimate, within their
-// standard errors and a hundredth for the distances that few lines tell, or, of cores and
-// of samples of accesses, those that are distinguished from the time that a line was away.
+// TestKeptIsUnbiased: over many samples, means equal the estimated values within four standard
+// errors and a hundredth, since there is a small bias in distances that few lines have, and in
+// those that are estimated from the time that a line was away.
 func TestKeptIsUnbiased(t *testing.T) {
 	const samples = 40
 	all := threadRows(7, 20000)
@@ -221,7 +221,7 @@ func TestKeptIsUnbiased(t *testing.T) {
 			}
 			for name, w := range want {
 				if _, is := sums[name]; !is {
-					continue // pages are left out, and of single accesses communication
+					continue // without pages, and without communication for single accesses
 				}
 				mean := sums[name] / samples
 				deviation := math.Sqrt(max(0, squares[name]/samples-mean*mean) / (samples - 1))
@@ -233,8 +233,8 @@ func TestKeptIsUnbiased(t *testing.T) {
 	}
 }
 
-// TestKeptRanksAddUp: of a sample, too, what sites miss, and what is of none, is what
-// the cache is predicted to miss, and no site misses more often than it accesses.
+// TestKeptRanksAddUp: also in a sample, the misses of the sites and of no site add up to the
+// predicted misses of the cache, and no site has more misses than accesses.
 func TestKeptRanksAddUp(t *testing.T) {
 	for seed := range uint64(5) {
 		p := run(t, everythingOf(t, "space=0.1", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
@@ -282,8 +282,7 @@ func difference(t *testing.T, want, got *profile.Profile) {
 	}
 }
 
-// FuzzKeptRestore: no state of what follows a sample of lines, however damaged, makes
-// it panic.
+// FuzzKeptRestore: no damaged state of a sample of lines makes it panic.
 func FuzzKeptRestore(f *testing.F) {
 	all := threadRows(3, 1500)
 	after := func(spec analysis.Spec) *profile.Profile {
@@ -298,7 +297,7 @@ func FuzzKeptRestore(f *testing.F) {
 		}
 		d := codec.NewDecoder(runner.Save())
 		for range 5 {
-			d.Uint() // what the runner keeps
+			d.Uint() // the runner's own part
 		}
 		p, err := profile.Decode(d.Rest())
 		if err != nil {
@@ -341,7 +340,7 @@ func followersOf(spec analysis.Spec) []analysis.Analysis {
 	return spec.Sample.Followers(w)
 }
 
-// TestIntervalsAreKept: the form gives the intervals of everything back.
+// TestIntervalsAreKept: the encoded form restores the intervals of everything.
 func TestIntervalsAreKept(t *testing.T) {
 	for _, mode := range []string{"space=0.1", "lines=300", "time=40"} {
 		spec := everythingOf(t, mode, 3)
@@ -426,7 +425,7 @@ func coherentMissesAt(r *profile.CoherentReuse, lines uint64) uint64 {
 	return missesAt(&profile.Reuse{Cold: r.Cold + r.Coherence(), Bins: r.Bins}, lines)
 }
 
-// missesAt are the misses of a cache of so many lines, the edge of a bin.
+// missesAt are the misses of a cache of a number of lines, which is the edge of a bin.
 func missesAt(r *profile.Reuse, lines uint64) uint64 {
 	n := r.Cold
 	for _, b := range r.Bins {
@@ -437,8 +436,8 @@ func missesAt(r *profile.Reuse, lines uint64) uint64 {
 	return n
 }
 
-// TestFewLinesCommunicate: what a given number of lines report about communication is, in the end, what
-// the last rate would have told from the start.
+// TestFewLinesCommunicate: a sample of a given number of lines has the communication that its last rate
+// would have given from the start.
 func TestFewLinesCommunicate(t *testing.T) {
 	for seed := range uint64(4) {
 		got := run(t, everythingOf(t, "lines=300", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
@@ -460,8 +459,8 @@ func TestFewLinesCommunicate(t *testing.T) {
 	}
 }
 
-// TestEveryAccessOfThreads: with a mean gap of one, what cores and sites miss is exact,
-// and so is how often lines were lost.
+// TestEveryAccessOfThreads: with a mean gap of one, misses of cores and sites are exact, and so is
+// the number of lost lines.
 func TestEveryAccessOfThreads(t *testing.T) {
 	for seed := range uint64(4) {
 		all := threadRows(seed, 9000)
@@ -494,8 +493,8 @@ func TestEveryAccessOfThreads(t *testing.T) {
 	}
 }
 
-// TestTopIsExact: caches of up to 16 lines are exact, core by core, and site by site,
-// whatever the share of the lines.
+// TestTopIsExact: caches of up to 16 lines are exact by core and by site, whatever the share of the
+// lines.
 func TestTopIsExact(t *testing.T) {
 	all := threadRows(5, 20000)
 	want := run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 1000})

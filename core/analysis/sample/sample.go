@@ -18,7 +18,6 @@ type sampler interface {
 	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
 	// weight returns how many accesses a sampled one represents, up to a constant factor.
 	weight() uint64
-	// group returns the group of an access to a line.
 	group(line trace.Line) int
 	// describe sets the fields that only the sampler knows. It returns the factor that converts
 	// weights to accesses, 0 if they must add up to all; and the open samples by kind.

@@ -36,7 +36,7 @@ func rows(seed uint64, n int) *trace.Batch {
 	return b
 }
 
-// reader gives a batch in small ones.
+// reader returns a batch in small parts.
 type reader struct {
 	all  *trace.Batch
 	at   int
@@ -65,8 +65,8 @@ func run(t testing.TB, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return runner.Finish(profile.State{})
 }
 
-// TestCountsAreWhole: whatever the sample, there are as many accesses of each kind as
-// there were, the profile is consistent, and its form gives it back.
+// TestCountsAreWhole: for any sample, the number of accesses of each kind is exact, the profile is
+// consistent, and its encoded form restores it.
 func TestCountsAreWhole(t *testing.T) {
 	for _, mode := range modes {
 		for seed := range uint64(4) {
@@ -161,7 +161,7 @@ func TestRestoreRefusesOthers(t *testing.T) {
 	}
 }
 
-// TestOnOff: the references of the stretches, each in full, and nothing else.
+// TestOnOff: the references in the stretches are analysed in full, and nothing else.
 func TestOnOff(t *testing.T) {
 	all := rows(2, 5000)
 	o := options(t, "onoff=30/70")
@@ -270,8 +270,8 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// TestStretchesRestore: a run of stretches that is saved and restored anywhere gives the
-// same bytes, and tells what it read.
+// TestStretchesRestore: a run of stretches that is saved and restored anywhere gives the same
+// bytes, and says how much it read.
 func TestStretchesRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := rows(rapid.Uint64Range(0, 5).Draw(rt, "trace"), 5000)

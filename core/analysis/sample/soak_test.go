@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestLongRun is held against Kulkarni's Table 1, where histograms are alike by 95.9 %
-// to 98.6 %: a run of 10^9 accesses, of which at most a tenth is analysed, gives the
-// upper end at least. How good it is depends on the number of samples, here 16,000.
+// TestLongRun is compared with Kulkarni's Table 1, where histograms agree by 95.9 % to 98.6 %: a
+// run of 10^9 accesses, of which at most a tenth is analysed, reaches at least the upper end. The
+// accuracy depends on the number of samples, here 16,000.
 func TestLongRun(t *testing.T) {
 	accesses := uint64(1_000_000_000)
 	gap, least := uint64(60_000), 0.986

@@ -118,8 +118,8 @@ func TestAllLinesAreExact(t *testing.T) {
 	}
 }
 
-// TestFewLinesStayFew: there are never more lines in the sample than allowed, and they
-// are those of the least hashes; what was counted stands for about all there was.
+// TestFewLinesStayFew: the sample never has more lines than allowed, which are those of the least
+// hashes; its counts represent about all accesses.
 func TestFewLinesStayFew(t *testing.T) {
 	lines := generated(200_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<13, 5)))
 	var loads [256]trace.Kind
@@ -149,8 +149,8 @@ func TestFewLinesStayFew(t *testing.T) {
 	}
 }
 
-// TestReuseTimes: where n lines are chosen at random, those that left in a stretch of t
-// are n(1-(1-1/n)^t) different ones.
+// TestReuseTimes: among n lines that are chosen at random, n(1-(1-1/n)^t) different ones left in a
+// stretch of t.
 func TestReuseTimes(t *testing.T) {
 	const lines = 1000
 	var r reuse

@@ -10,11 +10,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestTimeIsUnbiased: over 200 seeds, the mean share of each power of two that has a
-// hundredth of the accesses is the truth, within three standard errors: one bin in three
-// hundred is beyond that by chance, and one in three is beyond one standard error. All of
-// them together are no farther off than one such test in a thousand by chance: the sum of
-// the squares, in standard errors, is about that of χ² with a degree of freedom for each.
+// TestTimeIsUnbiased: over 200 seeds, the mean share of each power of two that has a hundredth of
+// the accesses is the truth, within three standard errors: one bin in three hundred exceeds that by
+// chance, and one in three exceeds one standard error. Together they deviate no more than one such
+// test in a thousand does by chance: the sum of the squares, in standard errors, follows about χ²
+// with a degree of freedom for each.
 func TestTimeIsUnbiased(t *testing.T) {
 	const seeds = 200
 	for name, lines := range map[string][]trace.Line{

@@ -124,7 +124,6 @@ func (c *Grouping) join(next *Grouping, several bool) (to []uint8, err error) {
 	return to, nil
 }
 
-// append appends line size number i of the next segment.
 func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) error {
 	lines, touches := locality.StackOf(next, s.bytes), next.Segment.Lines[i].FirstTouches
 	if len(next.Sharing) > 0 {

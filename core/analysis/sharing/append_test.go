@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// Segments of any lengths, joined in any order, give the same bytes as the whole; and
-// that has what a run has that is not to be appended to.
+// Segments of any lengths, joined in any order, give the same bytes as the whole, except for the
+// parts that segments do not have.
 func TestAppend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
@@ -71,7 +71,7 @@ func join(t rapid.TB, spec analysis.Spec, a, b *profile.Profile) *profile.Profil
 	return joined
 }
 
-// asSegment removes from a profile what segments do not have.
+// asSegment removes from a profile the parts that segments do not have.
 func asSegment(p *profile.Profile) *profile.Profile {
 	p.Communication, p.NoCommunication, p.Segment.Communication = nil, profile.AbsenceUnknown, nil
 	return p

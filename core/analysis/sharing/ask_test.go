@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// asker asks before each access where its line, or the one beside it, is on the
-// stacks of some cores, and knows from lists with holes.
+// asker asks before each access for the positions of its line, or of the one beside it, on the
+// stacks of some cores, and compares them with lists with holes.
 type asker struct {
 	t         rapid.TB
 	analysis  *sharing.Analysis
@@ -77,7 +77,7 @@ func TestAsk(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if len(a.Threads()) == 1 { // nobody was asked
+			if len(a.Threads()) == 1 { // no thread was asked
 				for _, x := range accessesOf(b, 64, coreOf) {
 					asks.access(0, x.line, trace.Load)
 				}

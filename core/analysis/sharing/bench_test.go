@@ -15,11 +15,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkViews is what the four views cost beside the single stack with set
-// tables, on interleavings of four threads: parts of real traces, of which each
-// thread has a quarter, or several threads all of it, so that lines are shared and
-// lost. cpu-ns/ref is the processor's time, which neighbours disturb least; compare the
-// analyses of one run, not two runs.
+// BenchmarkViews measures the cost of the four views in addition to the single stack with set
+// tables, on interleavings of four threads: parts of real traces, of which each thread has a
+// quarter, or several threads the whole, so that lines are shared and lost. cpu-ns/ref is the
+// processor's time, which neighbours disturb least; compare the analyses of one run, not two runs.
 func BenchmarkViews(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		for _, split := range []struct {
@@ -59,7 +58,7 @@ func processor(b *testing.B) int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-// Segments of real traces, which threads go through together, give what the whole gives.
+// Segments of real traces that threads read together give the result of the whole.
 func TestAppendRealTraces(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		whole := interleaved(t, name, 4, false)
@@ -102,8 +101,8 @@ const (
 	run       = 50 // references of a thread before it is the next one's turn
 )
 
-// interleaved gives a part of a real trace to threads, which take turns: to each a
-// part of its own, or to all the same, which they go through together.
+// interleaved distributes a part of a real trace to threads that take turns: each has a part of its
+// own, or all read the same part together.
 func interleaved(b testing.TB, name string, threads int, apart bool) *trace.Batch {
 	all := part(b, name)
 	whole := &trace.Batch{Thread: []uint32{}}

@@ -8,8 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A directory has what a map has, also of lines that are touched again just after
-// their part has grown.
+// A directory equals a map, also for lines that are touched again just after their part has grown.
 func TestDirectoryIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d directory

@@ -86,7 +86,7 @@ func TestGroupsEqualLists(t *testing.T) {
 	})
 }
 
-// sameDomains compares the domains after the first with those that were asked for.
+// sameDomains compares the domains after the first with the requested ones.
 func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []access, coreOf map[uint32]int) {
 	t.Helper()
 	if len(s.Domains) != 1+len(domains) {
@@ -108,7 +108,7 @@ func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []acces
 	}
 }
 
-// More threads than cores share those that there are, and all accesses count.
+// Threads that exceed the cores share the cores, and all accesses count.
 func TestManyThreads(t *testing.T) {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range uint32(3000) {

@@ -118,7 +118,7 @@ func naiveDomain(all []access, cores []int) (d profile.Domain) {
 	return d
 }
 
-// changeOf returns what counts accesses that change as access i does.
+// changeOf returns the counter of accesses that change as access i does.
 func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *uint64 {
 	x := all[i]
 	since := before(all, i, func(b access) bool { return b.core == x.core && b.line == x.line })
@@ -148,8 +148,7 @@ func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *u
 	return &c.Dilated
 }
 
-// counted are the misses of a core, and those of them whose line would have been there
-// but for another core's store.
+// counted are the misses of a core, and how many of them would hit without another core's store.
 type counted struct{ misses, taken uint64 }
 
 // misses simulates private caches of one shape, kept coherent by invalidation.
@@ -158,7 +157,7 @@ func misses(all []access, cores, sets, ways int) []counted {
 	for i := range caches {
 		caches[i] = stacktest.Private{Sets: sets, Ways: ways}
 	}
-	taken := map[[2]uint64]bool{} // by core and line: it was there when another's store took it
+	taken := map[[2]uint64]bool{} // by core and line: it was present when another core's store invalidated it
 	counts := make([]counted, cores)
 	for _, a := range all {
 		for other := range cores {

@@ -92,8 +92,8 @@ func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	sameCounts(t, what+", foreign", &got.Foreign, &want.Foreign)
 }
 
-// sameMisses compares a core's coherent stack with literal caches of every capacity
-// up to all its lines, and of the given numbers of sets and ways.
+// sameMisses compares a core's coherent stack with simulated caches of every capacity up to all its
+// lines, and of the given numbers of sets and ways.
 func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways []int) {
 	t.Helper()
 	var most uint64

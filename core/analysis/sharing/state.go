@@ -62,7 +62,6 @@ func codeGroups(c *codec.Coder, groups *[][]uint32) {
 	codec.Slice(c, groups, 1, func(threads *[]uint32) { codec.Slice(c, threads, 1, c.U32) })
 }
 
-// madeCore is a core as it was made.
 type madeCore struct {
 	group   int // + 1, or 0
 	own     uint32

@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A run that is saved and restored gives what one without a break gives.
+// A run that is saved and restored gives the result of one without a break.
 func TestSaveRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(200).Draw(t, "trace")
@@ -91,7 +91,7 @@ func behindOptions(t rapid.TB, saved []byte) []byte {
 	return d.Rest()
 }
 
-// What another program saved is refused, or can be gone on from.
+// A state that another program saved is refused, or can be continued.
 func FuzzRestore(f *testing.F) {
 	p, options := saved(f)
 	f.Add(p.Segment.Sharing)
@@ -121,7 +121,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// A state of other groups of threads is not taken for that of these.
+// A state of other groups of threads is refused.
 func TestRestoreOtherGroups(t *testing.T) {
 	p, options := saved(t)
 	restore := func(o sharing.Options) error {

@@ -26,7 +26,6 @@ const (
 
 func (t *bins) addList() { t.groups = append(t.groups, binGroups{}) }
 
-// add counts a distance for each of the lists.
 func (t *bins) add(lists []uint32, distances []uint32) {
 	counts := t.counts
 	lists = lists[:len(distances)]

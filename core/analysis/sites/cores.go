@@ -72,7 +72,6 @@ func (a *Analysis) FollowCores(cores []uint8, depths, lostAt []uint32, lost bool
 	}
 }
 
-// appendCold appends the pairs of first touches.
 func appendCold(firsts, pairs, distances []uint32) []uint32 {
 	for i, d := range distances {
 		if isCold(d) {

@@ -32,7 +32,6 @@ import (
 // of the same pair; its first stay of a line is joined to the last one of the segment before if
 // the first touch hits; the first two references of each walk get their strides in the whole.
 
-// walkStart are the first references of a walk.
 type walkStart struct {
 	references int // noted, at most 2
 	addr       [2]trace.Addr
@@ -162,7 +161,6 @@ type walk struct {
 	start walkStart
 }
 
-// walks codes the walks of a thread.
 func (f *form) walks(w *walks) {
 	thread := w.thread
 	f.U32(&thread)
@@ -444,7 +442,6 @@ func (o *object) load(from *profile.DataObject) {
 	o.file = from.File
 }
 
-// joinWalk joins a walk to the previous one.
 func (f *form) joinWalk(thread uint32, x *walk) {
 	w := f.a.threads.walksOf(thread, len(f.a.code.list), f.a.options.Mergeable)
 	base := &f.a.code.list[x.slot].base

@@ -187,7 +187,6 @@ func (t *Trial) tile(text string) (change.Change, error) {
 	return c, nil
 }
 
-// loop reads the name of a loop.
 func (t *Trial) loop(kind, name string) (change.Path, error) {
 	if len(name) == 1 && name[0] >= 'i' && name[0] <= 'n' {
 		p := make(change.Path, 1+int(name[0]-'i'))
@@ -206,7 +205,6 @@ func (t *Trial) loop(kind, name string) (change.Path, error) {
 	return nil, &trace.OptionError{Option: kind, Got: name, Want: "a loop of nest " + strconv.Itoa(t.number+1) + ": its number, or i for the outermost one, j for the first in it, and so on"}
 }
 
-// array reads the name of an array.
 func (t *Trial) array(kind, name string) (trace.Addr, error) {
 	var names []string
 	for i := range t.arrays {

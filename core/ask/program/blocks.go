@@ -160,7 +160,6 @@ func branchesOf(r *ask.Run, q ask.Question) (*branches, error) {
 	return b, b.check(q)
 }
 
-// decodeRun reads the blocks of a profile.
 func decodeRun(r *ask.Run) (*blocks.Run, error) {
 	switch p := r.Profile; {
 	case p.Blocks == nil:

@@ -36,8 +36,7 @@ func question(t *testing.T, words string) ask.Question {
 	return q
 }
 
-// A profile that lacks what a verb needs is refused with the reason, which Missing says as
-// well.
+// A profile that lacks data for a verb is refused with a reason, which Missing returns as well.
 func TestMissing(t *testing.T) {
 	p := new(profile.Profile)
 	for words, want := range map[string]string{
@@ -57,7 +56,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// A module is asked without a profile. Arguments that name files are read by the run.
+// Questions about a module need no profile. The run reads the arguments that name files.
 func TestModule(t *testing.T) {
 	r := &ask.Run{Name: "a.ll", Module: []byte(module), File: func(string) ([]byte, error) { return nil, errors.New("no such file") }}
 	d, err := r.Answer(question(t, "blocks by=block"))
@@ -88,7 +87,7 @@ func executions(d *report.Document, block string) float64 {
 	return -1
 }
 
-// What predicts for several cores is asked in words, and its tables are laid out by the verb.
+// A prediction for several cores is asked in words, and the verb lays out its tables.
 func TestCores(t *testing.T) {
 	var asked answers.MulticoreQuestion
 	r := &ask.Run{Name: "a.sgt", Predict: func(words answers.MulticoreQuestion) (*answers.Reply, error) {

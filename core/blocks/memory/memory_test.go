@@ -169,7 +169,7 @@ func TestMix(t *testing.T) {
 		t.Errorf("%d distances, want %d", len(got.Spans), i)
 	}
 
-	// Blocks with a known profile stand for those without one.
+	// Blocks with a known profile represent those without one.
 	blocks[1].Reuse = nil
 	got = Mix(blocks)
 	if !near(got.Accesses(), float64(refs[0]+refs[1])) {
@@ -180,7 +180,7 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// TestBins: at the edge of a bin hits are exact, within it between those at its edges.
+// TestBins: at the edge of a bin, hits are exact; within it, they are between those at its edges.
 func TestBins(t *testing.T) {
 	var h profile.Histogram
 	bins := profile.Reuse{Cold: 7}

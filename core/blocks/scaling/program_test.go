@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// nest is a loop, with loops inside. It runs times·n + more times, or if it is a triangle
-// as often as the loop around it has run, and more times.
+// nest is a loop, with loops inside. It runs times·n + more times; a triangle runs as often as the
+// loop around it has run, plus more.
 type nest struct {
 	times, more int64
 	triangle    bool
@@ -186,8 +186,8 @@ func TestNests(t *testing.T) {
 	})
 }
 
-// irregular is a program of one loop whose trips are given, and a block that runs in some
-// rounds.
+// irregular is a program of one loop with a given number of trips, and a block that runs in some of
+// them.
 func irregular(name string, n int64, trips, some uint64) Input {
 	p := &trace.Program{
 		Modules: []trace.Module{{Name: "odd.c"}}, Functions: []trace.Function{{Name: "main", Blocks: 5}},
@@ -214,7 +214,7 @@ func predictProgram(t *testing.T, at int64, inputs ...Input) (*Predicted, error)
 	return m.Predict([]int64{at})
 }
 
-// TestIrregular: what depends on data is said to, and what is predicted of it balances.
+// TestIrregular: counts that depend on data are marked as such, and their predictions balance.
 func TestIrregular(t *testing.T) {
 	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 517), irregular("b", 200, 40_000, 1089), irregular("c", 300, 90_000, 1733))
 	if err != nil {
@@ -253,7 +253,7 @@ func TestOneRunAlone(t *testing.T) {
 	}
 }
 
-// TestBalance: whatever the runs, what is predicted balances, or an error says why not.
+// TestBalance: for any runs, the predictions balance, or an error gives the reason.
 func TestBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var inputs []Input
@@ -278,7 +278,7 @@ func TestBalance(t *testing.T) {
 	})
 }
 
-// TestNoPrediction: inputs that tell nothing, and laws that do not hold.
+// TestNoPrediction: runs that determine nothing, and laws that do not fit.
 func TestNoPrediction(t *testing.T) {
 	a, b, c := irregular("a", 100, 1_000, 0), irregular("b", 200, 800, 0), irregular("c", 300, 600, 0)
 	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, by the law −2 n + 1201") {

@@ -106,7 +106,6 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 // gaps are the factors by which classes of distances may be separated: a bin of distances or more.
 var gaps = [...]float64{1.25, 1.5, 2, 4}
 
-// mostClasses is the most classes that are distinguished.
 const mostClasses = 24
 
 // classes cuts the distances of all runs at gaps of a factor. ok is false if runs have different

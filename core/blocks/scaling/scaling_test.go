@@ -95,7 +95,7 @@ func product(size int64) Run {
 	return m.finish()
 }
 
-// jacobi sweeps over the interior of n × n so many times, there and back.
+// jacobi sweeps over the interior of n × n a number of times, alternating between two arrays.
 func jacobi(size, steps int64) Run {
 	m, n := newMachine(6, size, steps), uint64(size)
 	m.block(0)
@@ -116,7 +116,7 @@ func jacobi(size, steps int64) Run {
 			}
 		}
 		if steps > 1000 {
-			m.block(5) // not in these runs
+			m.block(5) // not executed in these runs
 		}
 	}
 	return m.finish()
@@ -155,7 +155,7 @@ func TestProduct(t *testing.T) {
 	if e, err := p.Check(product(64).Counts); err != nil || e != (Error{Worst: -1}) {
 		t.Errorf("%+v, error %v", e, err)
 	}
-	// What cannot be run here.
+	// Sizes that cannot be run here.
 	p = predict(t, m, Kept, 100_000)
 	if c := p.Counts[5]; !c.IsWhole || c.Whole != 1e15 || len(p.Doubts) == 0 {
 		t.Errorf("%+v, doubts %q", c, p.Doubts)
@@ -165,7 +165,7 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// TestTwoRuns: two of them do, too.
+// TestTwoRuns: two runs suffice.
 func TestTwoRuns(t *testing.T) {
 	m := fit(t, []string{"n"}, product(16), product(32))
 	if e, err := predict(t, m, Kept, 48).Check(product(48).Counts); err != nil || e.Wrong != 0 {
@@ -197,8 +197,8 @@ func TestJacobi(t *testing.T) {
 	}
 }
 
-// TestScaledReuse: the miss ratios of a larger product, of caches that its rows and its
-// matrices fit in or not, from those of three smaller ones.
+// TestScaledReuse: the miss ratios of a larger product, for caches that hold its rows or its
+// matrices and for smaller ones, from those of three smaller products.
 func TestScaledReuse(t *testing.T) {
 	for _, k := range []struct {
 		name  string
@@ -261,7 +261,7 @@ func binned(r Run) Run {
 	return r
 }
 
-// TestData: counts that hang on data get a law that says so.
+// TestData: counts that depend on data get a law that says so.
 func TestData(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sorts := func(n int64) Run {
@@ -288,8 +288,8 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestPolynomials: sums of few terms with small coefficients are found, whatever they are,
-// from one run more than they have terms.
+// TestPolynomials: all sums of few terms with small coefficients are found from one run more than
+// they have terms.
 func TestPolynomials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parameters := rapid.IntRange(1, 2).Draw(t, "parameters")
@@ -391,7 +391,7 @@ func TestWrongRuns(t *testing.T) {
 	})
 }
 
-// TestRunOf: the run of a trace has its visits and what its sites say.
+// TestRunOf: the run of a trace has its visits and the properties of its sites.
 func TestRunOf(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 2}},
@@ -417,8 +417,8 @@ func TestRunOf(t *testing.T) {
 type Error struct {
 	Wrong int     // blocks with another count
 	Total float64 // of all executions: relative, the prediction being too large if positive
-	Worst int     // the block that is off by the most executions; -1 without any
-	Off   float64 // by so many, at most
+	Worst int     // the block with the largest error in executions; -1 without any
+	Off   float64 // its error, at most
 }
 
 // Check holds a prediction against the counts of a real run, by block.

@@ -107,7 +107,7 @@ func TestReadsEveryForm(t *testing.T) {
 		text  string
 		form  config.Form
 		want  hierarchy.Hierarchy
-		notes []string // words of each
+		notes []string // words of each note
 	}{
 		"JSON": {jsonSample, config.JSON, toy, nil},
 		"lines": {"# mine\nL1=32KiB,8,latency=4\n\n L2 = 1M,full,128 \nmemory=latency=200\nclock = 3.5 GHz\n", config.Lines,
@@ -151,8 +151,8 @@ func TestReadsEveryForm(t *testing.T) {
 	}
 }
 
-// TestIgnoredParameters: each parameter of drcachesim that changes its counts, and is not
-// followed here, has a note that says what to do.
+// TestIgnoredParameters: each parameter of drcachesim that changes its counts, and is ignored here,
+// has a note with advice.
 func TestIgnoredParameters(t *testing.T) {
 	const cache = "L1 { core 0 size 32K assoc 8 }"
 	for text, want := range map[string]string{
@@ -320,8 +320,8 @@ func document(t *rapid.T) map[string]any {
 	return d
 }
 
-// The schema takes what the reader takes; the reader refuses besides what no
-// schema can say: sizes and ways that do not go together.
+// The schema accepts all that the reader accepts; in addition, the reader refuses sizes and ways
+// that do not fit each other, which a schema cannot express.
 func TestSchemaAgrees(t *testing.T) {
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -345,7 +345,7 @@ func TestSchemaAgrees(t *testing.T) {
 	}
 }
 
-// validate checks text against the published schema and gives what is wrong.
+// validate checks text against the published schema and returns the errors.
 func validate(t interface{ Fatal(...any) }, text []byte) string {
 	file, err := os.ReadFile("hierarchy.schema.json")
 	if err != nil {
@@ -452,8 +452,8 @@ func ofType(want string, v any) string {
 	return ""
 }
 
-// FuzzRead: no bytes do harm; what is read can exist, and can be written and
-// read again; and JSON that is read is JSON to encoding/json too.
+// FuzzRead: no input makes it panic; a hierarchy that is read can exist, and can be written and
+// read again; and JSON that is read is also JSON to encoding/json.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{jsonSample, pptSample, drSample, "L1=32KiB,8\nmemory=latency=4\n", "{}", "a{b c}", "cache_sizes = [((((1))))]\n"} {
 		f.Add([]byte(s))

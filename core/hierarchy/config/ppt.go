@@ -11,7 +11,6 @@ import (
 // pptFile has the values of the names of a hardware file.
 type pptFile map[string]hardware.Value
 
-// readPPT reads a hardware file of PPT.
 func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 	p := pptFile(hardware.Read(text))
 	sizes := p["cache_sizes"]

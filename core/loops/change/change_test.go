@@ -21,7 +21,7 @@ func store(site uint32) loops.Reference {
 
 const atA, atB, atC = 0x10000000, 0x20000000, 0x30000000
 
-// gemm is the product of two matrices whose rows have so many bytes.
+// gemm is the product of two matrices with rows of so many bytes.
 func gemm(n uint64, row int64) *loops.Nest {
 	return &loops.Nest{Items: []loops.Item{loops.Loop(n, loops.Loop(n,
 		loops.Leaf(load(1), atC, row, 8),
@@ -83,9 +83,9 @@ func missesOf(t *testing.T, n *loops.Nest, c misses.Cache) uint64 {
 	return r.Total.Misses
 }
 
-// TestPadding: in a product of matrices of 128 × 128 doubles, whose columns all fall
-// into eight sets of a cache of 32 KiB, each row of b is padded by a line. A program that
-// was built so had 266,240 misses.
+// TestPadding: in a product of matrices of 128 × 128 doubles, whose columns all map to eight sets
+// of a cache of 32 KiB, each row of b is padded by a line. The program, compiled with the padding,
+// had 266,240 misses.
 func TestPadding(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	n := gemm(128, 1024)
@@ -206,8 +206,8 @@ func compareAccesses(a, b access) int {
 	return int(a.ref.Site) - int(b.ref.Site)
 }
 
-// TestOrdersKeepTheReferences: interchanging, tiling and fusing give the same references
-// in another order; where they do not apply, the nest is as it was.
+// TestOrdersKeepTheReferences: interchanging, tiling and fusing give the same references in another
+// order; where they do not apply, the nest is unchanged.
 func TestOrdersKeepTheReferences(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -360,8 +360,8 @@ func TestIrregularOrder(t *testing.T) {
 	}
 }
 
-// TestLayoutsMoveElements: under a change of layout each address goes to one place, no
-// two to the same, in the same order of references.
+// TestLayoutsMoveElements: a change of layout moves each address to one place, no two to the same,
+// and keeps the order of references.
 func TestLayoutsMoveElements(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -41,7 +41,6 @@ func rectangular(list []*loops.Item, depth int) (why string) {
 	return ""
 }
 
-// wildBelow returns the wild references in items.
 func wildBelow(items []loops.Item) map[loops.Reference]bool {
 	wild := map[loops.Reference]bool{}
 	eachBelow(items, func(it *loops.Item) {

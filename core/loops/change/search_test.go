@@ -35,8 +35,8 @@ func notTiles(c Change) bool {
 	return !tile
 }
 
-// TestSearchCutsShort: a search that ends counts early, and makes several at a time, finds what one that
-// does neither finds.
+// TestSearchCutsShort: a search that stops counts early, and counts several at a time, has the result of
+// one that does neither.
 func TestSearchCutsShort(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	columns := func(trips uint64) loops.Item {

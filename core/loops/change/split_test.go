@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// records goes over n structures of so many bytes, pass by pass, and reads fields of 8 bytes
-// at the given offsets.
+// records accesses n structures of so many bytes, pass by pass, and reads fields of 8 bytes at the
+// given offsets.
 func records(n, bytes uint64, offsets ...uint64) *loops.Nest {
 	var body []loops.Item
 	for i, offset := range offsets {

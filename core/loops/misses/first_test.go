@@ -6,7 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFirst: in a cache that keeps all lines, first accesses are the misses; a smaller cache counts them all.
+// TestFirst: in a cache that keeps all lines, the first accesses are the misses; a smaller cache counts all
+// first accesses, too.
 func TestFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 3000)

@@ -40,8 +40,8 @@ func build(t testing.TB, items ...loops.Item) *loops.Tree {
 
 const arrayA = 0x10000000
 
-// product has A[i][k], B[k][j], and C[i][j] loaded and stored in the innermost loop;
-// rows are so many bytes apart.
+// product loads A[i][k], B[k][j] and C[i][j], and stores C[i][j], in the innermost loop; rows are
+// so many bytes apart.
 func product(t testing.TB, n uint64, row int64) *loops.Tree {
 	var p program
 	b, c := arrayA+n*uint64(row), arrayA+2*n*uint64(row)
@@ -88,8 +88,8 @@ func jacobi(t testing.TB, n, steps uint64) *loops.Tree {
 	return build(t, loops.Loop(steps, star(&p, arrayA, b, n), star(&p, b, arrayA, n)))
 }
 
-// vectors is x1 += A·y1, then x2 += Aᵀ·y2; the vectors are a line apart, for else they
-// meet A in every set.
+// vectors is x1 += A·y1, then x2 += Aᵀ·y2; the vectors are a line apart, otherwise they would
+// conflict with A in every set.
 func vectors(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row, apart := int64(8*n), 8*n+64
@@ -129,8 +129,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestChanges: what longer rows do to a product, and what walking along rows instead of
-// down columns does. The counts were those of the rebuilt programs, too.
+// TestChanges: the effect of longer rows on a product, and of walking along rows instead of
+// columns. The counts are also those of the rebuilt programs.
 func TestChanges(t *testing.T) {
 	var p program
 	for _, c := range []struct {
@@ -150,8 +150,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// polybench are kernels of PolyBench/C 4.2 at size LARGE, as their sources say, and the
-// misses of a fully associative cache of 32 KiB.
+// polybench are kernels of PolyBench/C 4.2 at size LARGE, as in their sources, and the misses of a
+// fully associative cache of 32 KiB.
 var polybench = []struct {
 	name   string
 	misses uint64
@@ -211,9 +211,9 @@ var polybench = []struct {
 }
 
 // lu of PolyBench. At size LARGE, n = 2000, a fully associative cache of 32 KiB misses
-// 2,647,699,541 of 10,664,665,000 accesses, of which 1,678,652,284 are simulated, in 75 s: while
-// a column of lines fits in the cache, nothing is jumped over in the loops along it, and
-// blocks of the loops around them are as long as what is written down of them may not be.
+// 2,647,699,541 of 10,664,665,000 accesses, of which 1,678,652,284 are simulated, in 75 s: while a
+// column of lines fits in the cache, no iteration of the loops along it can be skipped, and
+// iterations of the loops around them exceed the limit of the record.
 var lu = func(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row := int64(8 * n)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// same wants what Run says of a tree to be what is counted one by one.
+// same checks that the result of Run on a tree equals the counts of a simulation of each access.
 func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions int) {
 	many := rapid.IntRange(0, 3).Draw(t, "as of many nodes") == 0
 	e := newEngine(newLayoutOf(tree, c.LineBytes, many), c.Sets, c.Ways)
@@ -41,8 +41,8 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions in
 	return jumped - e.done, e.progressions
 }
 
-// TestNests: whatever the nest and the geometry, every node's counts, the evictions and
-// what is in the cache at the end are those of a simulation.
+// TestNests: for any nest and geometry, every node's counts, the evictions, and the content of the
+// cache at the end equal those of a simulation.
 func TestNests(t *testing.T) {
 	most := 6000.0
 	if os.Getenv("STACKGLASS_SOAK") != "" {
@@ -108,8 +108,8 @@ func TestVast(t *testing.T) {
 	}
 }
 
-// TestLoopsWithoutReferences: what refers to nothing is not run through, however often
-// it runs. (It would take years.)
+// TestLoopsWithoutReferences: loops without references are skipped, however many iterations they
+// have. (They would take years.)
 func TestLoopsWithoutReferences(t *testing.T) {
 	one := loops.Reference{Site: 1, Bytes: 8}
 	tree := build(t, loops.Loop(1, loops.Leaf(one, 0)), loops.Loop(1<<50, loops.Loop(3, loops.Loop(0, loops.Leaf(one, 0x10000, 64, 8, 8)))))
@@ -134,8 +134,8 @@ func TestWrongCaches(t *testing.T) {
 	}
 }
 
-// TestCapacities: one curve is what each fully associative cache does, and the kinds of
-// misses come to their sum.
+// TestCapacities: one curve has the misses of all fully associative caches, and the kinds of misses
+// add up.
 func TestCapacities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 2000)

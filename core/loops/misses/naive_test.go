@@ -16,7 +16,7 @@ type naive struct {
 	seen  map[trace.Line]bool
 	nodes []Counts
 	out   []uint64
-	loose bool // what runs is counted by reference
+	loose bool // counts are by reference
 }
 
 func newNaive(l *layout, c Cache) *naive {

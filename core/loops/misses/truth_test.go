@@ -173,7 +173,7 @@ func compareHistogram(t *testing.T, tree *loops.Tree, path string) {
 	}
 }
 
-// BenchmarkPrepare looks at folded traces.
+// BenchmarkPrepare measures the preparation of folded traces.
 func BenchmarkPrepare(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		tree := folded(b, name)
@@ -185,10 +185,9 @@ func BenchmarkPrepare(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstLook compares with package simulate, on folded traces that hardly have
-// loops: misses of a tree that nobody looked at before, with the same references
-// simulated as the tree unfolds, and simulated out of memory, unfolded before. The three
-// take turns, and ratios are of medians.
+// BenchmarkFirstLook compares with package simulate, on folded traces that hardly have loops: the
+// misses of a new tree, the same references simulated as the tree unfolds, and simulated from
+// memory, after unfolding. The three take turns, and ratios are of medians.
 func BenchmarkFirstLook(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		compareFirstLook(b, name, folded(b, name))
@@ -314,8 +313,8 @@ func unfolded(b *testing.B, tree *loops.Tree) (all []*trace.Batch) {
 	}
 }
 
-// irregular are programs whose addresses or trip counts hang on data: each calls take for
-// one reference after the other.
+// irregular are programs whose addresses or trip counts depend on data: each calls take for one
+// reference after the other.
 var irregular = []struct {
 	name string
 	run  func(take func(site uint32, kind trace.Kind, addr trace.Addr))

@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// exampleFile is the file that FORMAT.md takes apart: the rows of a lower triangle of
-// 100 × 100 doubles are added up, and then three words are looked up, two of them at
-// addresses that hang on data.
+// exampleFile is the file that FORMAT.md explains: the rows of a lower triangle of 100 × 100
+// doubles are added up, and then three words are looked up, two of them at addresses that depend on
+// data.
 func exampleFile(t tracetest.Failer) ([]byte, *loops.Tree) {
 	t.Helper()
 	load := loops.Reference{Site: 1, Bytes: 8}

@@ -197,7 +197,6 @@ func (r *Reader) refuse(err error) error {
 	return r.file.damage(err)
 }
 
-// open reads the next tree.
 func (r *Reader) open() {
 	tree, err := r.file.next()
 	r.told = r.file.header()

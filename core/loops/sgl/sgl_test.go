@@ -60,7 +60,7 @@ func write(t tracetest.Failer, h trace.Header, trees ...*loops.Tree) []byte {
 	return out.Bytes()
 }
 
-// program returns a container of a program with blocks, and what it is folded to.
+// program returns a container of a program with blocks, and its folded file.
 func program(t tracetest.Failer) (container, file []byte) {
 	t.Helper()
 	p := &trace.Program{

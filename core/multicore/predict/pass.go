@@ -216,7 +216,6 @@ func (p *pass) step() (err error) {
 	return err
 }
 
-// result returns the result of the pass.
 func (p *pass) result() (Result, error) {
 	counted := p.simulator.Result()
 	r := Result{Cores: p.cores, References: p.references, ByCore: p.byCore, Header: p.threads.Header()}

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// TestKnown: what DineroIV counts is what is counted on the trees.
+// TestKnown: the counts of DineroIV equal those of the trees.
 func TestKnown(t *testing.T) {
 	known := 0
 	for _, k := range Vectors() {

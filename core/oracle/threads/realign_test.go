@@ -22,9 +22,9 @@ type row struct {
 	addr   trace.Addr
 }
 
-// script writes down traces: in order, with a letter for a row of thread 1, 2, 3 as
-// a, b, c; F forks, J joins, of thread 1; A, B, C are barriers; ( and ) a region inside,
-// of thread 2. The references of a thread are numbered.
+// script writes traces as text: in order, with a letter for a row of thread 1, 2, 3 as a, b, c; F
+// forks, J joins, of thread 1; A, B, C are barriers; ( and ) a region inside, of thread 2. The
+// references of a thread are numbered.
 func script(text string) (rows []row) {
 	var next [4]trace.Addr
 	for _, letter := range []byte(text) {
@@ -70,8 +70,8 @@ func letters(rows []row) string {
 	return string(text)
 }
 
-// given is a trace of rows, in batches of so many, of which those of the kinds that were
-// asked for are given.
+// given is a trace of rows, in batches of a given size, restricted to the kinds that were asked
+// for.
 type given struct {
 	rows  []row
 	most  int
@@ -99,8 +99,7 @@ func (g *given) Next(b *trace.Batch) error {
 	return g.end
 }
 
-// realigned drains r. Sites are threads' numbers in the trace; those that r gives are others,
-// from 0 on.
+// realigned drains r. Sites are threads' numbers in the trace; r renumbers the threads from 0 on.
 func realigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err error) {
 	b, numbers := trace.NewBatch(capacity), map[uint32]uint32{}
 	for {
@@ -135,7 +134,7 @@ func TestRealigned(t *testing.T) {
 		{"aaa", "aaa"},
 		{"aFaaabbbJa", "aFabababJa"},
 		{"FaaabbbcJ", "FabcababJ"},
-		{"FaaAaaAbBbbbBJ", "FabaAaBbabbABJ"}, // barriers travel with what follows them
+		{"FaaAaaAbBbbbBJ", "FabaAaBbabbABJ"}, // barriers travel with the row after them
 		{"FaAaAJFbbaaJ", "FaAaAJFababJ"},     // each region by itself
 		{"FaabbJbbaFbaJ", "FababJbbaFabJ"},   // outside of regions as they come
 		{"FaaAabbBb", "FababAaBb"},           // the program ends in a region
@@ -157,7 +156,7 @@ func TestRealigned(t *testing.T) {
 	}
 }
 
-// team draws what each thread does in each phase of a region.
+// team draws each thread's rows in each phase of a region.
 func team(t *rapid.T) (threads [][][]row) {
 	phases := rapid.IntRange(1, 4).Draw(t, "phases")
 	for n := range rapid.IntRange(1, 4).Draw(t, "threads") {
@@ -202,8 +201,8 @@ func run(threads [][][]row, rng *rand.Rand) (rows []row) {
 	return append(rows, row{1, trace.ParallelEnd, 0})
 }
 
-// TestNoRunMatters: however a machine ran the threads, they come out in the same order,
-// which is that of one who has their rows by phase from the beginning.
+// TestNoRunMatters: however a machine ran the threads, the rows have the same order, which is that
+// of an implementation that has the rows by phase from the start.
 func TestNoRunMatters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := interleave.Order{Policy: interleave.Policy(rapid.IntRange(0, int(interleave.Uniform)).Draw(t, "policy")), Seed: 3}
@@ -316,7 +315,7 @@ func TestRealignAllocatesNothing(t *testing.T) {
 	}
 }
 
-// told is a trace that tells where stacks are.
+// told is a trace that states where stacks are.
 type told struct {
 	given
 	program trace.Program
@@ -324,8 +323,8 @@ type told struct {
 
 func (t *told) Header() trace.Header { return trace.Header{Program: &t.program} }
 
-// TestNumbersOfOpenMP: threads 2, 3 and 4 begin in another order than that in which
-// OpenMP numbers them, which their stacks tell where they lie as LLVM's runtime puts them.
+// TestNumbersOfOpenMP: threads 2, 3 and 4 begin in another order than that of their OpenMP numbers,
+// which can be derived from their stacks if these are placed as LLVM's runtime places them.
 func TestNumbersOfOpenMP(t *testing.T) {
 	for _, c := range []struct {
 		offsets [3]trace.Addr // from the tops of threads 2, 3 and 4
@@ -333,7 +332,7 @@ func TestNumbersOfOpenMP(t *testing.T) {
 	}{
 		{[3]trace.Addr{0x1000, 0x1000 - 128, 0x1000 - 64}, [3]uint32{1, 3, 2}},
 		{[3]trace.Addr{0x1000 - 128, 0x1000 - 64, 0x1000}, [3]uint32{3, 2, 1}},
-		{[3]trace.Addr{0x1000 - 128, 0x1000 - 32, 0x1000}, [3]uint32{1, 2, 3}}, // not its way
+		{[3]trace.Addr{0x1000 - 128, 0x1000 - 32, 0x1000}, [3]uint32{1, 2, 3}}, // not as LLVM places them
 		{[3]trace.Addr{0x1000, 0x1000, 0x1000}, [3]uint32{1, 2, 3}},
 	} {
 		trace1 := &told{}

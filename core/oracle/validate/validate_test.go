@@ -24,8 +24,8 @@ func machine(t *testing.T, lines ...string) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// team is a region of two threads: each stores to lines of its own and then loads those of
-// the other, so often. Thread 0 loads all lines first, outside of the region.
+// team is a region of two threads: each stores to its own lines and then loads those of the other,
+// several times. Thread 0 loads all lines first, outside of the region.
 func team(lines int) *trace.Batch {
 	b := trace.NewBatch(8 * lines * 4)
 	b.NeedThread()
@@ -55,10 +55,10 @@ func sourceOf(b *trace.Batch) predict.Source {
 	return Truth(func() (trace.Reader, error) { return tracetest.NewReader(b, 100), nil })
 }
 
-// TestSameThreads: what is compared with itself is off by nothing, and the rates are those
-// that one finds by hand. Of 10 lines each, thread 0 loads 20 (all miss), stores to 10 of
-// them (hit), and loads 10 that thread 1 has stored to (miss by coherence; alone, hit).
-// Thread 1 stores to 10 (miss) and loads 10 (miss: they are thread 0's).
+// TestSameThreads: a comparison with itself has no errors, and its rates are those computed by
+// hand. Of 10 lines each, thread 0 loads 20 (all miss), stores to 10 of them (hit), and loads 10
+// that thread 1 has stored to (coherence misses; alone, hits). Thread 1 stores to 10 (miss) and
+// loads 10 (miss: they are thread 0's).
 func TestSameThreads(t *testing.T) {
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all"), Stacks: true}
 	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)))
@@ -107,7 +107,7 @@ func TestOtherThreads(t *testing.T) {
 	}
 }
 
-// shared is a run with one thread that has so many executions of two blocks in a region.
+// shared is a run with one thread that executes two blocks a number of times in a region.
 func shared(executions int) predict.Source {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},
@@ -129,8 +129,8 @@ func shared(executions int) predict.Source {
 	}
 }
 
-// TestSampling: all windows are off by nothing, some by what they say, and what SDCM says of
-// the whole stacks is what it says of all windows.
+// TestSampling: with all windows there is no error, with some the stated one, and SDCM gives the
+// same for the whole stacks and for all windows.
 func TestSampling(t *testing.T) {
 	q := predict.Question{Cores: []int{4}, Hierarchy: machine(t, "L1=1KiB,2", "L2=2KiB,4,shared=all"), Stacks: true, Options: multicore.Options{Division: multicore.ByRegion}}
 	source := shared(4000)
@@ -164,8 +164,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestSeveralRuns: the truth of several runs is their mean, and how far they lie apart is
-// told.
+// TestSeveralRuns: the truth of several runs is their mean, and their spread is reported.
 func TestSeveralRuns(t *testing.T) {
 	other := team(10)
 	other.Addr[0] += 1 << 20 // thread 0 misses one line more, in its stores

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkShared reads what 16 cores make of a loop over arrays: refs/s are those that
-// come out, B/ref is what is kept of those that go in.
+// BenchmarkShared reads the trace of 16 cores that is made of a loop over arrays: refs/s are output
+// references, B/ref is the memory for each input reference.
 func BenchmarkShared(b *testing.B) {
 	p := forking()
 	steps := []tracetest.Step{{Block: forks, Values: []uint64{0x100, frame}}}

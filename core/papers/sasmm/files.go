@@ -312,7 +312,6 @@ func (m *Marked) learn(block uint32) (*about, error) {
 	return &m.about[block], nil
 }
 
-// occurred checks an address.
 func (m *Marked) occurred(addr trace.Addr) error {
 	if !m.check {
 		return nil

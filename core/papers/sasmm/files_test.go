@@ -67,7 +67,7 @@ func TestPPT(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const other = 1 << 48 // where core 1 has what is private
+	const other = 1 << 48 // the offset of core 1's private addresses
 	r, err := Private(m, Options{Cores: 2, Ranges: Ranges(shared)})
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ type window struct {
 }
 
 const (
-	forks = iota // and calls; part 1 is where all have joined
+	forks = iota // and calls; part 1 is the code where all threads have joined
 	joins
 	serial
 	both
@@ -69,7 +69,7 @@ func forking() *trace.Program {
 	return p
 }
 
-// run is steps of it, with regions; end: the last one ends.
+// run makes steps of the program, with regions; if end, the last one ends.
 func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []tracetest.Step {
 	var steps []tracetest.Step
 	step := func(block uint32) {
@@ -150,7 +150,7 @@ func (w window) on(core int) window {
 	return w
 }
 
-// arrayDivide deals out one by one: the first cores get one more where there is a rest.
+// arrayDivide deals executions out one by one: the first cores get one more if there is a rest.
 func arrayDivide(wins []window, o Options) [][]window {
 	m := o.Cores
 	split := make([][]window, m)
@@ -212,7 +212,7 @@ func genPrvtTrc(trc []window, parallel func(window) bool, o Options) [][]window 
 	return eachCoreTrace
 }
 
-// interleaveTraces is Algorithm 2, round robin. groups are where executions are whole.
+// interleaveTraces is Algorithm 2, round robin. groups are the positions between executions.
 func interleaveTraces(prvt [][]window, parallel func(window) bool) (shared []ref, groups []int) {
 	allTraceWins := make([][numBlocks][]window, len(prvt))
 	for core := range prvt {
@@ -408,8 +408,8 @@ func TestAsThePseudoCode(t *testing.T) {
 			}
 		}
 
-		// By chance, each core's references keep their order, and those of an execution of all
-		// cores stay together.
+		// With random turns, each core's references keep their order, and those of an execution of
+		// all cores stay together.
 		o.Order = interleave.Order{Policy: interleave.Uniform, Seed: rng.Uint64()}
 		uniform := drain(t, open(Shared, o), everything, rows)
 		for core := range o.Cores {

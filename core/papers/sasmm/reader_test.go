@@ -61,7 +61,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestErrors: what cannot be divided is told, again and again.
+// TestErrors: a trace that cannot be divided gives an error, again for each call.
 func TestErrors(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(5, 6)), p, 2, 500, true)
@@ -142,7 +142,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-// TestBareBlocks: who asks for blocks without references gets their entries only.
+// TestBareBlocks: a caller that asks for blocks without references gets only their entries.
 func TestBareBlocks(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(7, 8)), p, 3, 60, true)

@@ -201,7 +201,6 @@ type cursor struct {
 	decode []expected
 }
 
-// read reads execution n, which is not before the next one.
 func (c *cursor) read(t *track, n uint64, x *execution) {
 	if n/often > c.next/often {
 		c.next, c.at = n/often*often, t.anchors[n/often]

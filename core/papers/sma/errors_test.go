@@ -54,8 +54,8 @@ func simulated(t testing.TB, tree *loops.Tree, caches []misses.Cache) (accesses,
 	return accesses, missed
 }
 
-// thesisCaches are those of the thesis' chapter 5, and smaller ones before: 1 to 64 KB, 1
-// to 8 ways, lines of 64 bytes.
+// thesisCaches are those of chapter 5 of the thesis, and smaller ones before them: 1 to 64 KB, 1 to
+// 8 ways, lines of 64 bytes.
 func thesisCaches() (list []misses.Cache) {
 	for kb := uint64(1); kb <= 64; kb *= 2 {
 		for ways := uint64(1); ways <= 8; ways *= 2 {
@@ -65,12 +65,12 @@ func thesisCaches() (list []misses.Cache) {
 	return list
 }
 
-// offBy is how far SMA is off in a cache, in percent: of the latency, of the misses,
-// and of the accesses.
+// offBy is the error of SMA in a cache, in percent: of the latency, of the misses, and of the
+// accesses.
 type offBy struct{ latency, misses, rate float64 }
 
-// bound is what the thesis reports of a kind of kernels from 4 KB on (its Figures 5.6 to
-// 5.18, in percent): how far off caches are at most, but for a share of outliers.
+// bound is the error that the thesis reports for a kind of kernels from 4 KB on (its Figures 5.6 to
+// 5.18, in percent): the greatest error of a cache, except for a share of outliers.
 type bound struct {
 	offBy
 	outliers float64
@@ -82,15 +82,15 @@ var bounds = map[string]bound{
 	"gemm":                  {offBy{8, 45, 4}, 0},
 	"gemm, sum in register": {offBy{8, 45, 4}, 0},
 	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis has several spikes of 60 to 80 % of the misses
-	// The thesis has none of these: what it says of NAS.
+	// The thesis has none of these; the bounds are those for NAS.
 	"transpose": {offBy{9, 40, 4}, 0},
 	"jacobi":    {offBy{9, 40, 4}, 0},
 	"mvt":       {offBy{9, 40, 4}, 0.02}, // one of 80 has 41 % more misses, 0.9 % of the accesses
 	"trmm":      {offBy{9, 40, 4}, 0},
 }
 
-// TestErrors holds SMA against simulation: the table is in testdata, and the errors lie
-// where the thesis has them or below. Those of exact counts on the tree are none.
+// TestErrors compares SMA with simulation: the table is in testdata, and the errors are not above
+// those in the thesis. Exact counts on the tree have no errors.
 func TestErrors(t *testing.T) {
 	var table bytes.Buffer
 	table.WriteString("# Kernel, bytes and ways of the cache: accesses, misses as simulated and as SMA says, and the\n" +
@@ -192,7 +192,7 @@ func manyKernels() (list []kernels.Kernel) {
 	return list
 }
 
-// nested is a walk over 8 to the power of depth doubles in as many loops.
+// nested is a walk over 8 to the power of depth doubles in depth loops.
 func nested(depth int) kernels.Kernel {
 	steps := make([]int64, depth)
 	step := int64(8)

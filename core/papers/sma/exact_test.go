@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lru is a cache of as many lists as it has sets, each with the line used last in front.
+// lru is a cache: a list for each set, with the line used last in front.
 type lru [][]uint64
 
 // hit uses a line.
@@ -27,7 +27,7 @@ func (c lru) hit(line uint64, ways int) bool {
 	return true
 }
 
-// naiveExact runs a nest, and counts what a leaf does in iterations of the loop at a path.
+// naiveExact runs a nest, and counts a leaf's accesses in iterations of the loop at a path.
 func naiveExact(items []loops.Item, c misses.Cache, path []int) map[string]Exact {
 	counts, seen := map[string]Exact{}, map[uint64]bool{}
 	sets, full := make(lru, c.Sets), make(lru, 1)
@@ -105,8 +105,7 @@ func drawCache(t *rapid.T) misses.Cache {
 	}
 }
 
-// TestExact: counts by array and loop are those of a plain simulation that knows which
-// iteration it is in.
+// TestExact: counts by array and loop equal those of a plain simulation that tracks the iterations.
 func TestExact(t *testing.T) {
 	done := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -163,7 +162,7 @@ func TestExactClasses(t *testing.T) {
 		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 9}, CapMiss},
 		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 4, RestCold: 4}, FirstMiss}, // each line misses once
 		{Exact{Accesses: 10, Rest: 4, RestFull: 4, RestCold: 4}, FirstMiss},
-		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 4, RestCold: 4}, ConfMiss}, // no miss for want of room
+		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 4, RestCold: 4}, ConfMiss}, // no capacity misses
 		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 5, RestCold: 4}, CapMiss},
 	} {
 		if got := c.counts.Class(); got != c.want {
@@ -209,8 +208,7 @@ func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n
 	return text
 }
 
-// TestSums: whatever the tree, accesses are those of the tree, misses no more, and levels
-// add up.
+// TestSums: for any tree, accesses are those of the tree, misses no more, and levels add up.
 func TestSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := loops.Nest{Items: drawItems(t, 0)}
@@ -245,8 +243,8 @@ func TestSums(t *testing.T) {
 
 func close(x, y float64) bool { return x-y < 1e-6*(1+y) && y-x < 1e-6*(1+y) }
 
-// TestAnyTree: whatever steps, addresses and trip counts are, even beyond what can be
-// counted, there is an answer or an error.
+// TestAnyTree: for any steps, addresses and trip counts, even beyond the range of counters, there
+// is an answer or an error.
 func TestAnyTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := loops.Leaf(loops.Reference{Bytes: rapid.Uint32().Draw(t, "bytes"), Kind: trace.Store}, rapid.Uint64().Draw(t, "address"))

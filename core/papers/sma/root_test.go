@@ -23,8 +23,8 @@ func TestHeldLines(t *testing.T) {
 	})
 }
 
-// TestLooseReferences: what is in no loop is composed access by access, so that misses are
-// exact.
+// TestLooseReferences: references outside of loops are composed access by access, so that misses
+// are exact.
 func TestLooseReferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var items []loops.Item

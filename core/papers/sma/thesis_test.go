@@ -9,12 +9,11 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// way is far beyond every cache of these tests: addresses of equal remainder begin in
-// the same set.
+// way exceeds every cache of these tests: addresses of equal remainder begin in the same set.
 const way = 1 << 20
 
-// walk is a loop over so many lines, of several arrays that begin at these lines of a
-// way each, a double at a time.
+// walk is a loop over a number of lines, of several arrays that begin at these lines of a way each,
+// a double at a time.
 func walk(lines uint64, around int, at ...uint64) loops.Item {
 	var body []loops.Item
 	for i, first := range at {
@@ -38,7 +37,7 @@ func analyzed(t *testing.T, c misses.Cache, items ...loops.Item) *Result {
 	return r
 }
 
-// classes are those of the leaves at the level of the loop that is so many around them.
+// classes are those of the leaves at the level of the loop that is out levels around them.
 func classes(r *Result, out int) string {
 	var list []string
 	for _, l := range r.Leaves {
@@ -80,7 +79,7 @@ func contexts(t *testing.T, name string, l *Loop, left, right string) {
 	}
 }
 
-// sequence is a loop for each array: of so many lines, array i in way i.
+// sequence is a loop for each array, over the same number of lines, with array i in way i.
 func sequence(lines uint64, arrays string) (items []loops.Item) {
 	for _, name := range strings.Fields(arrays) {
 		i := uint64(name[0] - 'a')
@@ -89,8 +88,8 @@ func sequence(lines uint64, arrays string) (items []loops.Item) {
 	return items
 }
 
-// TestFigure3_3: the left context has the first arrays, the right context the last ones,
-// as many as there is room for.
+// TestFigure3_3: the left context has the first arrays, the right context the last ones, as many as
+// fit.
 func TestFigure3_3(t *testing.T) {
 	full := misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}
 	one := analyzed(t, full, sequence(4, "a b c d")...)
@@ -99,8 +98,8 @@ func TestFigure3_3(t *testing.T) {
 	contexts(t, "a second loop", &two.Loops[0], "a b c d", "c d e f")
 }
 
-// TestFigure3_4: of three arrays in a set of two lines, the third takes the first one's
-// place, and composing the contexts shows that the second one is lost too.
+// TestFigure3_4: of three arrays in a set of two lines, the third evicts the first one, and
+// composing the contexts shows that the second one is lost, too.
 func TestFigure3_4(t *testing.T) {
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 16, Ways: 2}, walk(4, 0, 0, 0, 0))
 	wantClasses(t, "three", r, 0, "ALWAYS_MISS ALWAYS_MISS ALWAYS_MISS")
@@ -110,8 +109,8 @@ func TestFigure3_4(t *testing.T) {
 	missesOf(t, "four ways", r, 12)
 }
 
-// TestFigure3_5: of the arrays of an inner loop, b is in the context of the outer one, and
-// is the last one used then; e is not.
+// TestFigure3_5: of the arrays of an inner loop, b is in the context of the outer one, and is used
+// last there; e is not.
 func TestFigure3_5(t *testing.T) {
 	full := misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}
 	r := analyzed(t, full, sequence(4, "a b c b e")...)
@@ -132,7 +131,7 @@ func TestPureConflicts(t *testing.T) {
 	r = analyzed(t, misses.Cache{LineBytes: 64, Sets: 8, Ways: 2}, walk(4, 0, 0, 0))
 	wantClasses(t, "two ways", r, 0, "FIRST_MISS FIRST_MISS")
 	missesOf(t, "two ways", r, 8)
-	// Each array takes more than a way, but blocks of each iteration fit; none is left whole.
+	// Each array exceeds a way, but the lines of each iteration fit; none remains complete.
 	r = analyzed(t, misses.Cache{LineBytes: 64, Sets: 4, Ways: 2}, walk(6, 0, 0, 0))
 	wantClasses(t, "two arrays of 6 in 8 lines", r, 0, "CAP_MISS CAP_MISS")
 	missesOf(t, "two arrays of 6 in 8 lines", r, 12)
@@ -141,8 +140,8 @@ func TestPureConflicts(t *testing.T) {
 	}
 }
 
-// TestPartialConflicts: §4.4, the four cases of Figure 4.2: the end of one over the
-// beginning of the other and the reverse, one inside of the other and the reverse.
+// TestPartialConflicts: §4.4, the four cases of Figure 4.2: the end of one overlaps the beginning
+// of the other and the reverse, one is inside of the other and the reverse.
 func TestPartialConflicts(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	array := func(way uint64, lines, first uint64) loops.Item {
@@ -153,7 +152,7 @@ func TestPartialConflicts(t *testing.T) {
 		aLines, aFirst uint64
 		xLines, xFirst uint64
 		want           string
-		again          uint64 // lines of both that are in each other's way
+		again          uint64 // lines of both that conflict
 	}{
 		{"x begins in a", 16, 0, 16, 8, "CONF_MISS CONF_MISS", 16},
 		{"x ends in a", 16, 8, 16, 0, "CONF_MISS CONF_MISS", 16},
@@ -176,10 +175,10 @@ func TestPartialConflicts(t *testing.T) {
 	missesOf(t, "two ways", r, 32)
 }
 
-// TestFigure4_3: x at sets 0 to 32 and three arrays that it partly overlaps, by the text
-// of §4.4: regions of x are in the first, second or third way, and so two ways are not
-// enough. The sets in the figure's own text contradict each other; a, b and e are put
-// where they give the second and the third way as far as these agree.
+// TestFigure4_3: x at sets 0 to 32 and three arrays that it partly overlaps, by the text of §4.4:
+// regions of x are in the first, second or third way, and so two ways are not enough. The sets in
+// the figure and in its text contradict each other; a, b and e are placed so that the second and
+// the third way agree as far as possible.
 func TestFigure4_3(t *testing.T) {
 	array := func(n, first, lines uint64) []loops.Item {
 		return []loops.Item{loops.Loop(8*lines, load(uint32(n), base+n*way+64*first, 0, 8))}
@@ -194,8 +193,8 @@ func TestFigure4_3(t *testing.T) {
 	}
 }
 
-// TestVaryingStrides: §4.5: two arrays that begin in the same set, one with twice the
-// stride, are in each other's way at the beginning only.
+// TestVaryingStrides: §4.5: two arrays that begin in the same set, one with twice the stride,
+// conflict at the beginning only.
 func TestVaryingStrides(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	r := analyzed(t, direct, loops.Loop(10, loops.Loop(64, load(1, base, 0, 8), load(2, base+way, 0, 16))))
@@ -224,8 +223,8 @@ func TestForwardStrides(t *testing.T) {
 	}
 }
 
-// TestVaryingDepth: §4.7: an array of the outer loop always misses where one of an inner
-// loop takes its set, which loses one line an iteration and stays.
+// TestVaryingDepth: §4.7: an array of the outer loop always misses if one of an inner loop occupies
+// its set; the latter loses one line per iteration and stays.
 func TestVaryingDepth(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 16, Ways: 1}
 	r := analyzed(t, direct, loops.Loop(100,
@@ -255,15 +254,15 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestFigure4_4: four arrays of seven lines in four sets of four ways: each iteration's
-// lines fit, and misses are those of the lines, but no array is left whole.
+// TestFigure4_4: four arrays of seven lines in four sets of four ways: each iteration's lines fit,
+// and misses are those of the lines, but no array remains complete.
 func TestFigure4_4(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 4, Ways: 4}
 	r := analyzed(t, c, walk(7, 0, 0, 0, 0, 0))
 	missesOf(t, "one run", r, 28)
 	wantClasses(t, "one run", r, 0, "CAP_MISS CAP_MISS CAP_MISS CAP_MISS")
 	r = analyzed(t, c, loops.Loop(5, walk(7, 1, 0, 0, 0, 0)))
-	missesOf(t, "five runs", r, 28+4*24) // the last set's lines stay: no other comes there
+	missesOf(t, "five runs", r, 28+4*24) // the last set keeps its lines: no others map to it
 }
 
 // TestSharedEdge: §4.10: arrays that share the line at an edge are no conflict.
@@ -279,16 +278,16 @@ func TestSharedEdge(t *testing.T) {
 	}
 }
 
-// TestLongStrides: §4.10: of an array whose stride is longer than a line, there are no
-// more misses than accesses.
+// TestLongStrides: §4.10: an array whose stride is longer than a line has no more misses than
+// accesses.
 func TestLongStrides(t *testing.T) {
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}, loops.Loop(5, loops.Loop(20, load(1, base, 0, 192))))
 	wantClasses(t, "stride", r, 0, "FIRST_MISS")
 	missesOf(t, "stride", r, 20)
 }
 
-// TestFirstHit: §4.2: an array that is in the cache, and then loses each line by turns to
-// another that maps to the same sets.
+// TestFirstHit: §4.2: an array that is in the cache, and then loses each line in turn to another
+// one that maps to the same sets.
 func TestFirstHit(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 16, Ways: 1}
 	r := analyzed(t, direct, loops.Loop(32, load(1, base, 8)), walk(4, 0, 0, 0))

@@ -80,7 +80,6 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	return taken, count, row, nil
 }
 
-// row reads one line into row row of b.
 func (p *parser) row(line []byte, b *trace.Batch, row int) *trace.SyntaxError {
 	if wrong := p.split(line); wrong != nil {
 		return wrong

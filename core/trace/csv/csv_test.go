@@ -238,8 +238,8 @@ func FuzzCSV(f *testing.F) {
 		if wrong == nil {
 			tracetest.CheckText(t, text, reader, tracetest.Outcomes(t, NewReader("t", strings.NewReader(text)), 0))
 		}
-		// The rows after a header that is known have a reference implementation, which
-		// takes other characters than these for blanks, too.
+		// The rows after a known header have a reference implementation, which treats other
+		// characters than these as blanks, too.
 		if strings.IndexFunc(text, func(c rune) bool { return c != '\n' && (c < ' ' || c > '~') }) < 0 {
 			compare(t, strings.Split(text, "\n"))
 		}

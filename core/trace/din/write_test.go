@@ -44,7 +44,7 @@ func TestWritten(t *testing.T) {
 	})
 }
 
-// TestWrittenKinds: what din has no label for is told as well as it can be.
+// TestWrittenKinds: kinds without a label in din are written as the nearest label.
 func TestWrittenKinds(t *testing.T) {
 	b := trace.NewBatch(8)
 	for _, k := range []trace.Kind{trace.Load, trace.Store, trace.Modify, trace.Fetch, trace.RangeRead, trace.RangeWrite, trace.Barrier} {

@@ -333,7 +333,6 @@ func nextField(text []byte) (f field, rest []byte, ok bool) {
 	return f, rest[width:], true
 }
 
-// packet is one Packet.
 type packet struct {
 	cmd, size, flags uint32
 	addr, id, pc     uint64

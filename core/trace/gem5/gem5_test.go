@@ -21,8 +21,7 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// number and text encode one field of a message; delimited puts the length before
-// one.
+// number and text encode one field of a message; delimited puts the length before a message.
 func number(field int, v uint64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(field)<<3), v)
 }
@@ -57,8 +56,8 @@ var (
 	)
 )
 
-// naive decodes the whole file by way of encoding/binary; a file that ends
-// within a message ends with the one before.
+// naive decodes the whole file with encoding/binary; a file that ends within a message ends with
+// the message before.
 func naive(file string) (all []outcome) {
 	if len(file) < 4 {
 		return nil
@@ -118,8 +117,8 @@ func naive(file string) (all []outcome) {
 	return all
 }
 
-// naiveVarint is binary.Uvarint, but that ten bytes without an end are known to be
-// too many without looking at an eleventh.
+// naiveVarint is binary.Uvarint, except that ten bytes without an end are too many without an
+// eleventh.
 func naiveVarint(text []byte) (v uint64, n int) {
 	if end := slices.IndexFunc(text, func(c byte) bool { return c < 0x80 }); len(text) >= 10 && (end < 0 || end > 9) {
 		return 0, -10
@@ -243,7 +242,7 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// TestCommands: demand requests are references, below a cache too; the others are counted by
+// TestCommands: demand requests are references, also below a cache; the others are counted by
 // command.
 func TestCommands(t *testing.T) {
 	messages := [][]byte{plainHeader}
@@ -299,8 +298,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// compare reads whole messages only: a file that is cut in one ends in damage,
-// which TestCut looks at.
+// compare reads whole messages only: a file that is cut within one is damaged, which TestCut
+// checks.
 func compare(t tracetest.Failer, whole []byte) {
 	t.Helper()
 	p := &parser{}

@@ -33,8 +33,8 @@ func readWhole(t tracetest.Failer, text string) *trace.Batch {
 	return b
 }
 
-// TestWrittenAsRead: a trace read from lackey's text and written is the same
-// when it is read again, and the same text where that was just as lackey's.
+// TestWrittenAsRead: a trace that is read from lackey's text and written is the same when it is
+// read again, and the same text if it was in lackey's own form.
 func TestWrittenAsRead(t *testing.T) {
 	for _, name := range []string{"threads.lackey", "blocks.lackey", "data.lackey"} {
 		want := readWhole(t, string(tracetest.Small(name)))

@@ -103,8 +103,7 @@ func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 20).Draw(t, "lines"), "\n")) })
 }
 
-// TestWrongByteAnywhere puts every byte into every place of lines that are read in
-// one go.
+// TestWrongByteAnywhere puts every byte into every place of lines that are read at once.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, line := range []string{"0x401ab0: R 0x7ffe01234567\n", "0x0123456789abcdef: W 0xfedcba9876543210\n"} {
 		for at := range line {

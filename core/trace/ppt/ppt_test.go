@@ -17,8 +17,7 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// row is what a row says, in words: "load 10 main.entry", "block main.entry+1",
-// "error 7".
+// rows are the rows of a text, in words: "load 10 main.entry", "block main.entry+1", "error 7".
 func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []string) {
 	r := NewReader("t", strings.NewReader(text))
 	r.Select(kinds)
@@ -286,8 +285,7 @@ func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 25).Draw(t, "lines"), "\n")) })
 }
 
-// TestWrongByteAnywhere puts every byte into every place of lines that are read in
-// one go.
+// TestWrongByteAnywhere puts every byte into every place of lines that are read at once.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, line := range []string{"LOAD: 0x7ffe01234567\n", "STORE: 0xfedcba9876543210\n", "0x401ab0\n"} {
 		for at := range line {

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestNoAllocations: reading continues in the same memory, from chunk to chunk.
-// It is left out under the race detector, with which more is allocated.
+// TestNoAllocations: reading reuses the same memory from chunk to chunk. It is skipped under the
+// race detector, which allocates more.
 func TestNoAllocations(t *testing.T) {
 	var out bytes.Buffer
 	p := blocksOf("ls", "l", "")

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestPartsEqualTheWhole: a trace of one thread is read in turns, by a reader that goes
-// on and by others that begin where it stops, and comes out whole.
+// TestPartsEqualTheWhole: a trace of one thread is read in turns, by a reader that continues and by
+// others that begin where it stops, and is complete.
 func TestPartsEqualTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -82,7 +82,7 @@ func positions(t *rapid.T, s *Source, kinds trace.Kinds, most int) (some []trace
 	return append(some, trace.Position{Chunk: trace.AtEnd})
 }
 
-// TestSourceSharesNoThreads: chunks of several threads say nothing of what is before.
+// TestSourceSharesNoThreads: chunks of several threads do not depend on earlier ones.
 func TestSourceSharesNoThreads(t *testing.T) {
 	p := blocksOf("l")
 	steps := []step{{1, 0, 0, []uint64{1}}, {2, 1, 0, []uint64{2}}, {1, 2, 0, []uint64{3}}}

@@ -29,10 +29,9 @@ func written(t testing.TB, g generated) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkRead reads containers as a capture writes them. The regular ones go by
-// long loops, the others by branches and addresses that nothing predicts. With
-// -cpu=1, and in WebAssembly, the figure is that of one processor; else chunks
-// are decoded ahead on others.
+// BenchmarkRead reads containers as a capture writes them. The regular ones are decoded as long
+// loops, the others by branches and addresses that cannot be predicted. With -cpu=1, and in
+// WebAssembly, the figure is that of one processor; otherwise chunks are decoded ahead on others.
 func BenchmarkRead(b *testing.B) {
 	for _, g := range generatedPrograms {
 		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g), trace.AllKinds) })

@@ -21,7 +21,7 @@ func faultsOf(t failer, file []byte) (faults []string, v *Verdict) {
 	return faults, v
 }
 
-// TestWholeFilesHaveNoFaults, and a pre-scan tells the same of them.
+// TestWholeFilesHaveNoFaults: complete files have no faults, and a pre-scan agrees.
 func TestWholeFilesHaveNoFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -57,7 +57,7 @@ func TestEveryWrongByteIsAFault(t *testing.T) {
 	}
 }
 
-// TestFaults makes files whose checksums are right and whose content is not.
+// TestFaults makes files with correct checksums and wrong content.
 func TestFaults(t *testing.T) {
 	p := blocksOf("ls", "")
 	// file writes chunks by hand, each a chunk's frame with one thing changed.
@@ -108,8 +108,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCountsWithoutValues checks that counting the references of a chunk without its values
-// gives what decoding the values gives, also where the chunk is damaged.
+// TestCountsWithoutValues: counting the references of a chunk without its values gives the same as
+// decoding the values, also if the chunk is damaged.
 func TestCountsWithoutValues(t *testing.T) {
 	counted := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,8 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// frames takes a file apart into the bytes of its frames, those of LZ4 with the
-// chunks before them.
+// frames divides a file into the bytes of its frames, those of LZ4 with the chunks before them.
 func frames(t failer, file []byte) (all [][]byte) {
 	t.Helper()
 	f := feed{r: bytes.NewReader(file)}
@@ -65,7 +64,7 @@ func TestDamage(t *testing.T) {
 		name  string
 		parts [][]byte
 		rows  []row
-		want  string // in the error; "": there is none
+		want  string // in the error; "" for no error
 	}{
 		{"nothing", parts, rows, ""},
 		{"foreign frames", slices.Insert(slices.Clone(parts), 2, foreign, unknown), rows, ""},
@@ -110,7 +109,7 @@ func TestEndingsInWords(t *testing.T) {
 	}
 }
 
-// TestSourceOfAFileWithAWrongIndex: there is none. The last bytes tell where it is.
+// TestSourceOfAFileWithAWrongIndex: there is no source. The last bytes say where the index is.
 func TestSourceOfAFileWithAWrongIndex(t *testing.T) {
 	whole, _ := chunky(t)
 	for at := range 60 {

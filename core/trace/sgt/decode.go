@@ -238,7 +238,6 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 	return d.cells.all[b.first+uint32(b.lead):][:b.width]
 }
 
-// rowsOf returns the cells of a straight block's rows.
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
 // fill writes the rows of the next steps, at most most, into c from a row on, until it is full. It returns

@@ -13,8 +13,7 @@ import (
 //go:embed FORMAT.md
 var formatText string
 
-// exampleFile is the file that FORMAT.md takes apart: a loop copies six words of 8
-// bytes.
+// exampleFile is the file that FORMAT.md explains: a loop copies six words of 8 bytes.
 func exampleFile(t failer) ([]byte, *trace.Program, []step) {
 	t.Helper()
 	p := &trace.Program{

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTablesRoundTrip: what headers tell one after the other is told in the end.
+// TestTablesRoundTrip: the tables at the end contain all that headers stated one after the other.
 func TestTablesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p trace.Program
@@ -57,8 +57,8 @@ func TestTablesRoundTrip(t *testing.T) {
 	})
 }
 
-// likePrograms compares all but which module functions are in: where a module's blocks
-// of no function lie before its functions, they are taken for the one's before.
+// likePrograms compares all but the functions that modules contain: if blocks without a function
+// are before a module's functions, they are counted to the module before.
 func likePrograms(got, want *trace.Program) bool {
 	a, b := *got, *want
 	a.Functions, b.Functions = slices.Clone(a.Functions), slices.Clone(b.Functions)

@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The programs here are run by Go and make the steps that instrumented code
-// would: for benchmarks of what a capture gives.
+// The programs here are run by Go and make the steps that instrumented code would make, as input of
+// benchmarks of captures.
 
 // stepper takes the steps of a generated program.
 type stepper func(block uint32, values ...uint64)
@@ -20,8 +20,8 @@ type generated struct {
 	run     func(stepper)
 }
 
-// blocksOf makes tables of blocks; each is a text of one letter a site: l, s of
-// 8 bytes, L, S of 4.
+// blocksOf makes tables of blocks; each is a text of one letter per site: l, s of 8 bytes, L, S of
+// 4.
 func blocksOf(blocks ...string) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "generated.c"}}, Functions: []trace.Function{{Name: "main", Blocks: uint32(len(blocks))}}}
 	for i, sites := range blocks {
@@ -66,7 +66,7 @@ func matmul(step stepper) {
 	}
 }
 
-// stencil takes five-point means on 300 x 300 doubles, ten times.
+// stencil computes five-point means on 300 x 300 doubles, ten times.
 func stencil(step stepper) {
 	const n = 300
 	for range 10 {
@@ -82,8 +82,7 @@ func stencil(step stepper) {
 	}
 }
 
-// tree looks keys up in a binary search tree of nodes of 32 bytes: the key, and
-// the children.
+// tree looks up keys in a binary search tree of nodes of 32 bytes: the key, and the children.
 func tree(step stepper) {
 	const nodes = 1 << 15
 	r := rand.New(rand.NewPCG(1, 1))

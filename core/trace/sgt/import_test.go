@@ -46,8 +46,8 @@ func imported(t failer, r described, full chunkSize) []byte {
 	return out.Bytes()
 }
 
-// sameTrace wants the references of a container to be those of a trace: what
-// that does not have, the container does not make up.
+// sameTrace checks that the references of a container are those of a trace: a container does not
+// make up columns that the trace lacks.
 func sameTrace(t failer, r *Reader, want *trace.Batch) {
 	t.Helper()
 	got, err := trace.ReadAll(r)
@@ -169,8 +169,8 @@ func factsOf(t failer, file []byte) []trace.Fact {
 	return s.Header.Capture
 }
 
-// TestImportBlocks: of a trace that tells when blocks begin, containers tell that
-// too, and of what block each reference is.
+// TestImportBlocks: containers of a trace with the entries of blocks have these, too, and the block
+// of each reference.
 func TestImportBlocks(t *testing.T) {
 	text := "LOAD: 0x8\nBB START: (main, entry)\nLOAD: 0x10\nSTORE: 0x18\nBB START: (callee, entry)\nSTORE: 0x20\nBB DONE: (callee, entry)\n" +
 		"LOAD: 0x28\nBB DONE: (main, entry)\n" + strings.Repeat("BB START: (main, loop)\n"+strings.Repeat("LOAD: 0x1000\n", 70)+"BB DONE: (main, loop)\n", 3) +

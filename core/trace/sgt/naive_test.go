@@ -19,8 +19,7 @@ type step struct {
 	values []uint64
 }
 
-// naiveFile reads a container that has nothing wrong, as FORMAT.md says and
-// without any thought of time.
+// naiveFile reads a container without errors, as FORMAT.md says and regardless of time.
 func naiveFile(t failer, file []byte) (*trace.Program, []step) {
 	t.Helper()
 	program, all := &trace.Program{}, []step(nil)
@@ -203,7 +202,7 @@ type row struct {
 	thread uint32
 }
 
-// naiveRows gives the rows of steps, of these kinds.
+// naiveRows returns the rows of steps, of these kinds.
 func naiveRows(p *trace.Program, steps []step, kinds trace.Kinds) (all []row) {
 	for _, s := range steps {
 		add := func(r row) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFamiliesEqualAMap: each group has one, whatever it is told apart by.
+// TestFamiliesEqualAMap: each group has one family, whatever distinguishes it.
 func TestFamiliesEqualAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, want, few := newFamilies(), map[siteGroup]uint32{}, rapid.Uint64Range(1, 9).Draw(t, "few")

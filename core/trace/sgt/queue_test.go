@@ -7,9 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQueueMatchesTokens: whether tokens are expanded into the queue or
-// taken one by one, the steps are those that were written, up to those that the
-// chunk still holds.
+// TestQueueMatchesTokens: whether tokens are expanded into the queue or taken one by one, the steps
+// are those that were written, except for those that the chunk still holds.
 func TestQueueMatchesTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &decoder{}

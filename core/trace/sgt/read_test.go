@@ -38,8 +38,8 @@ func someProgram(t *rapid.T) *trace.Program {
 	return p
 }
 
-// someSteps draws what threads do: they go round in loops, whose values grow by
-// strides, hang on each other, or are anything.
+// someSteps draws the steps of threads: loops whose values grow by strides, depend on each other,
+// or are random.
 func someSteps(t *rapid.T, p *trace.Program, most int) (all []step) {
 	threads := rapid.Uint32Range(1, 3).Draw(t, "threads")
 	ticket := uint64(rapid.SampledFrom([]int{0, 1, 1 << 40}).Draw(t, "first ticket"))
@@ -105,8 +105,7 @@ func write(t failer, p *trace.Program, steps []step, full chunkSize) []byte {
 	return out.Bytes()
 }
 
-// rowsOf drains a reader by batches of so many rows and gives what it ended
-// with.
+// rowsOf drains a reader in batches of a number of rows and returns its last error.
 func rowsOf(t failer, r trace.Reader, most int) (all []row, end error) {
 	t.Helper()
 	b := trace.NewBatch(most)
@@ -147,7 +146,7 @@ func someKinds(t *rapid.T) trace.Kinds {
 	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, trace.AllKinds | 1<<trace.BareBlock, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
 }
 
-// someEarly draws how much is decoded early, whatever pays on this machine.
+// someEarly draws how much is decoded early, whether or not it pays on this machine.
 func someEarly(t *rapid.T) earlyLimit {
 	return earlyLimit{rapid.IntRange(0, 4).Draw(t, "early chunks"), rapid.SampledFrom([]int{1, 3, 100, 1 << 20}).Draw(t, "early rows")}
 }

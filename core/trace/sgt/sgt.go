@@ -4,7 +4,7 @@
 // A container stores steps. A step is one execution of a block of code, with the addresses that the block's
 // sites touched; everything else (kinds, sizes, source lines) is stored once in tables. A coder predicts
 // each step: the block that followed last time, and for every value that it either grows by its stride or
-// keeps its distance from the value before. Runs of predicted steps cost a byte or two of any length.
+// keeps its distance from the value before. A run of predicted steps costs a byte or two, whatever its length.
 //
 //  1. [Writer] writes modules' tables, and makes chunks of a thread's steps. A capture does the
 //     same while the program runs.
