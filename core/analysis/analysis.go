@@ -52,6 +52,9 @@ type Spec struct {
 	// Other threads have a core of their own. Domains are groups of threads whose cores share a
 	// cache, in addition to the domain of all cores. Threads are ascending. Both are for Sharing.
 	Cores, Domains [][]uint32
+	// Stacks are the stacks of several cores that Sharing counts; 0: all stacks. Some stacks suffice for a result
+	// that nobody keeps: only with Locality, Sets, Counters and Operations.
+	Stacks Stacks
 
 	// Sample estimates locality from a sample of the accesses; nil: from all. Sites and sharing
 	// use the sample, too, and communication if lines stay in it. Counters stay exact.
@@ -141,6 +144,9 @@ func (s Spec) Check() error {
 	}
 	if r := s.inOrder(); r != nil && s.Mergeable {
 		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "one of both: " + r.inOrder}
+	}
+	if s.Stacks != 0 && (s.Mergeable || s.wants()&(Sites|Communication) != 0) {
+		return &trace.OptionError{Option: "stacks", Got: "some of them", Want: "all of them for sites, communication and mergeable profiles"}
 	}
 	if s.SetNumbers&^stack.AllSetNumbers != 0 {
 		return &trace.OptionError{Option: "sets", Got: strconv.Itoa(int(s.SetNumbers)), Want: "numbers of sets up to 65,536"}

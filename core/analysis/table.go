@@ -180,8 +180,18 @@ func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 	return program
 }
 
+// Stacks are stacks of several cores.
+type Stacks = sharing.Stacks
+
+// The stacks that Sharing can count.
+const (
+	CoherentStacks  = sharing.Coherent
+	PrivateStacks   = sharing.Private
+	ConcurrentStack = sharing.Concurrent
+)
+
 func (s Spec) sharing() sharing.Options {
-	return sharing.Options{LineBytes: s.LineBytes, Cores: s.Cores, Domains: s.Domains, Mergeable: s.Mergeable}
+	return sharing.Options{LineBytes: s.LineBytes, Cores: s.Cores, Domains: s.Domains, Mergeable: s.Mergeable, Stacks: s.Stacks}
 }
 
 func (s Spec) sites() sites.Options {

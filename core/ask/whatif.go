@@ -153,6 +153,21 @@ func SetNumbers(h hierarchy.Hierarchy) (numbers analysis.SetNumbers) {
 	return numbers
 }
 
+// Stacks returns the stacks of cores that the answer reads.
+func (q Question) Stacks() analysis.Stacks {
+	stacks, other := analysis.CoherentStacks, hierarchy.Hierarchy{}
+	if q.Given("share") {
+		stacks |= analysis.PrivateStacks
+	}
+	other, _ = q.Against()
+	for _, c := range q.Levels().Levels {
+		if c.SharedBy > 1 || q.Machine.Threads == hierarchy.OnOneCore || other.Threads == hierarchy.OnOneCore {
+			stacks |= analysis.ConcurrentStack
+		}
+	}
+	return stacks
+}
+
 // setTables is the analysis of set tables if they make the answer for a level exact.
 func setTables(q Question) analysis.Analyses {
 	if SetNumbers(q.Levels()) != 0 {

@@ -59,6 +59,10 @@ func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 	return s.result(), s.model.Stack()
 }
 
+// Stop ends the measuring at a line size: its marker and followers read accesses without distances from the next
+// ones on.
+func (a *Analysis) Stop(lineBytes uint32) { a.size(lineBytes).stopped = true }
+
 // FirstTouches returns the first touches so far at a line size, if they are kept.
 func (a *Analysis) FirstTouches(lineBytes uint32) []profile.FirstTouch {
 	return a.size(lineBytes).firstTouches

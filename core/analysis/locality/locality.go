@@ -125,6 +125,7 @@ const (
 type lineSize struct {
 	Splitter
 	model     stack.Model
+	stopped   bool              // its followers only read the accesses
 	numbers   stack.SetNumbers  // of its set table
 	sets      *stack.Sets       // the model, where it counts depths, or nil
 	shelved   *stack.Shelved    // the stack, if it is not in memory and there is no model; or nil
@@ -155,10 +156,17 @@ type lineSize struct {
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
 	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows = s.Lines[:n], nil, origin
-	s.measure(s.Lines[:n], distances)
-	s.accesses.Distances = distances
+	if s.stopped {
+		s.marker.Mark(&s.accesses)
+	} else {
+		s.measure(s.Lines[:n], distances)
+		s.accesses.Distances = distances
+	}
 	for _, f := range s.followers {
 		f.Follow(&s.accesses)
+	}
+	if s.stopped {
+		return
 	}
 	kinds = kinds[:n]
 	level := s.working.least

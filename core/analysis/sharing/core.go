@@ -27,6 +27,7 @@ type core struct {
 	turns   []turn
 	others  []other
 
+	alone          bool // its private stack is counted
 	noting         bool // holes that are filled
 	coherence      bool // the last run had coherence misses
 	depths, lostAt []uint32
@@ -43,8 +44,8 @@ type other struct {
 	line   trace.Line
 }
 
-func newCore(sets stack.SetNumbers, noting bool) *core {
-	c := &core{sets: sets, private: stack.NewSets(sets), coherent: stack.NewCoherent(sets), noting: noting}
+func newCore(sets stack.SetNumbers, stacks Stacks, noting bool) *core {
+	c := &core{sets: sets, private: stack.NewSets(sets), coherent: stack.NewCoherent(sets), noting: noting, alone: stacks.has(Private)}
 	c.omit(locality.Omitted(sets))
 	c.privateSets.model, c.coherentSets.model, c.foreignSets.model = c.private, c.coherent, marked{c.private}
 	return c
@@ -87,7 +88,9 @@ func (c *core) other(op stack.Op, line trace.Line) {
 func (c *core) run(s *lineSize) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))
-	c.measure(&s.private)
+	if c.alone {
+		c.measure(&s.private)
+	}
 	if c.noting {
 		c.coherent.NoteHoles() // and not for the lines that were there when it began
 	}

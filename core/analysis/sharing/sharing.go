@@ -40,7 +40,20 @@ type Options struct {
 	// Cores are threads with a common private cache. Domains are threads whose cores share one.
 	Cores, Domains [][]uint32
 	Mergeable      bool // keep the data for Append
+	Stacks         Stacks
 }
+
+// Stacks are the views of MODELS §6 that are counted; 0: all views. Counts of the other views have no meaning.
+type Stacks uint8
+
+// The stacks. The pass stops counting its stack if nobody needs the concurrent stack.
+const (
+	Coherent   Stacks = 1 << iota // of each core, with invalidation; always counted
+	Private                       // of each core, without invalidation; and how distances differ on the concurrent stack
+	Concurrent                    // of all cores
+)
+
+func (s Stacks) has(which Stacks) bool { return s == 0 || s&which != 0 }
 
 // Analysis is the sharing analysis.
 type Analysis struct {
@@ -238,6 +251,9 @@ func (s *lineSize) begin() {
 	if s.follower != nil {
 		s.follower.BeginCores()
 	}
+	if !s.analysis.options.Stacks.has(Concurrent) {
+		s.analysis.pass.Stop(s.bytes)
+	}
 }
 
 func (s *lineSize) reset() {
@@ -252,7 +268,7 @@ func (s *lineSize) reset() {
 func (s *lineSize) addCores(n int) {
 	for len(s.cores) < n {
 		number := len(s.cores)
-		s.cores = append(s.cores, newCore(s.analysis.pass.SetNumbers, s.segment != nil))
+		s.cores = append(s.cores, newCore(s.analysis.pass.SetNumbers, s.analysis.options.Stacks, s.segment != nil))
 		s.all.join(uint8(number))
 		for _, d := range s.domains {
 			if s.analysis.cores.IsIn(uint8(number), d.threads) {
@@ -313,7 +329,9 @@ func (s *lineSize) Follow(a *locality.Accesses) {
 	}
 	s.answer()
 	n := len(a.Lines)
-	s.all.count(s.core[:n], s.private[:n], a.Distances)
+	if a.Distances != nil {
+		s.all.count(s.core[:n], s.private[:n], a.Distances)
+	}
 	for _, d := range s.domains {
 		d.follow(a.Lines, s.core[:n], s.private[:n])
 	}
@@ -360,10 +378,12 @@ func (s *lineSize) deal(lines []trace.Line) {
 // turn consumes a run of accesses of one core.
 func (s *lineSize) turn(lines []trace.Line, first int) {
 	number, d := s.core[first], &s.all
-	holder, foreign := uint64(1)<<number, false
+	holder, foreign, apart := uint64(1)<<number, false, s.analysis.options.Stacks.has(Private)
 	for i, x := range lines {
 		e := d.directory.entry(x)
-		foreign = d.touch(e, number, first+i) || foreign
+		if apart {
+			foreign = d.touch(e, number, first+i) || foreign
+		}
 		if s.segment != nil {
 			s.segment.note(x, number, s.write[first+i], e.holders&holder == 0)
 		}

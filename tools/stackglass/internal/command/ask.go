@@ -191,8 +191,10 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 		needed &^= analysis.Sharing // stacks of threads have to stay in memory
 	}
 	r.asked, r.analyses = q.Levels(), needed.String()
-	if q.Verb.Name == "what-if" && !q.Given("share") { // shares may select any part
-		r.sets = ask.SetNumbers(r.asked) | 1
+	if q.Verb.Name == "what-if" {
+		if r.stacks = q.Stacks(); !q.Given("share") { // shares may select any part
+			r.sets = ask.SetNumbers(r.asked) | 1
+		}
 	}
 	if (q.Verb.Name == "sites" || q.Verb.Name == "diagnose") && r.utilisation == nil {
 		r.levels = q.Caches().Levels // sizes for which utilisation is measured

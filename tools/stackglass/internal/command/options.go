@@ -33,6 +33,7 @@ type reading struct {
 	analyses    string           // in the form of analysis.ParseAnalyses; "": the default ones
 	usual       bool             // analysis.Usual unless the user names others
 	sets        stack.SetNumbers // of set tables; 0: the default ones
+	stacks      analysis.Stacks  // of cores; 0: all
 	setCounts   string           // all or most
 	sample      string           // in the form of sample.Parse; "": all
 	seed        uint64           // of the sample
@@ -191,7 +192,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		Spill:       r.spill,
 		Spec: analysis.Spec{
 			Kinds: kinds, Skip: r.skip, Limit: r.limit, SkipBad: r.skipBad,
-			LineBytes: lineBytes, Mergeable: r.mergeable, SetNumbers: r.sets, Previous: r.previous, Analyses: analyses,
+			LineBytes: lineBytes, Mergeable: r.mergeable, SetNumbers: r.sets, Stacks: r.stacks, Previous: r.previous, Analyses: analyses,
 		},
 	}
 	switch {

@@ -1,0 +1,98 @@
+package sharing_test
+
+import (
+	"io"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sharing"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// A run that counts some stacks and numbers of sets counts there what a run of all counts.
+func TestSomeStacks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := multithreaded(150).Draw(t, "trace")
+		threads, _ := ascending(b)
+		spec := analysis.Spec{Analyses: analysis.Sharing}
+		if rapid.Bool().Draw(t, "grouped") {
+			spec.Cores, spec.Domains = grouped(t, threads)
+		}
+		rows := rapid.IntRange(1, 50).Draw(t, "rows")
+		want := analyse(t, spec, tracetest.NewReader(b, rows))
+		spec.SetNumbers = rapid.SampledFrom([]stack.SetNumbers{0, stack.MostSetNumbers, 1<<1 | 1<<6, 1}).Draw(t, "numbers of sets")
+		spec.Stacks = sharing.Coherent | sharing.Stacks(rapid.IntRange(0, 3).Draw(t, "stacks"))<<1
+		got := some(t, spec, tracetest.NewReader(b, rows))
+		if len(got.Sharing) != len(want.Sharing) {
+			t.Fatal("the cores are not told of")
+		}
+		for i := range want.Sharing {
+			sameStacks(t, spec, &got.Sharing[i], &want.Sharing[i])
+		}
+		if len(want.Sharing) == 0 || spec.Stacks&sharing.Concurrent != 0 {
+			l, all := got.Locality[0], want.Locality[0]
+			g, cold := l.Histogram(0xff)
+			w, wantCold := all.Histogram(0xff)
+			counts := profile.StackCounts{Cold: wantCold, Distances: *w, Sets: *all.Sets}
+			sameSome(t, spec, "of all", &profile.StackCounts{Cold: cold, Distances: *g, Sets: *l.Sets}, &counts)
+		}
+	})
+}
+
+// some analyses a trace, and does not check the profile: what it has of other stacks has no meaning.
+func some(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
+	t.Helper()
+	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
+	for err == nil {
+		err = runner.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return runner.Finish(profile.State{})
+}
+
+func sameStacks(t rapid.TB, spec analysis.Spec, got, want *profile.Sharing) {
+	t.Helper()
+	for k := range want.Cores {
+		g, w := &got.Cores[k], &want.Cores[k]
+		if !slices.Equal(g.Threads, w.Threads) || g.Coherent.Invalidations != w.Coherent.Invalidations {
+			t.Fatalf("core %d: other threads or invalidations", k)
+		}
+		sameSome(t, spec, "coherent", &g.Coherent.StackCounts, &w.Coherent.StackCounts)
+		sameCounts(t, "lost", &profile.StackCounts{Distances: g.Coherent.Lost}, &profile.StackCounts{Distances: w.Coherent.Lost})
+		if spec.Stacks&sharing.Private != 0 {
+			sameSome(t, spec, "private", &g.Private, &w.Private)
+			sameSome(t, spec, "foreign", &g.Foreign, &w.Foreign)
+		}
+	}
+	for k := range want.Domains {
+		if spec.Stacks&sharing.Concurrent == 0 && k == 0 {
+			continue
+		}
+		g, w := &got.Domains[k], &want.Domains[k]
+		sameSome(t, spec, "domain", &profile.StackCounts{Sets: g.Sets}, &profile.StackCounts{Sets: w.Sets})
+		for m := range w.Members {
+			x, y := &g.Members[m], &w.Members[m]
+			sameCounts(t, "member", &profile.StackCounts{Cold: x.Cold, Distances: x.Distances}, &profile.StackCounts{Cold: y.Cold, Distances: y.Distances})
+			if spec.Stacks&sharing.Private != 0 && x.Change != y.Change {
+				t.Fatalf("member %d changes otherwise", m)
+			}
+		}
+	}
+}
+
+// sameSome compares counts, in the numbers of sets that are counted.
+func sameSome(t rapid.TB, spec analysis.Spec, what string, got, want *profile.StackCounts) {
+	t.Helper()
+	all := *want
+	if spec.SetNumbers != 0 {
+		all.Sets.Omit(uint32(stack.AllSetNumbers &^ (spec.SetNumbers | 1)))
+	}
+	sameCounts(t, what, got, &all)
+}
