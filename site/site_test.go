@@ -125,7 +125,8 @@ func checkMisses(t *testing.T, d Demo, e Expectation) {
 	counts, cold := analyse(t, d.File, spec).LocalityAt(cache.LineBytes).Histogram(trace.AllKinds)
 	misses := profile.NewCurve(counts, cold).Misses
 	got := misses(cache.SizeBytes / uint64(cache.LineBytes))
-	// Where a lesson says that only first accesses are left, they are not before.
+	// If a lesson says that only first accesses are left, smaller caches must have other misses,
+	// too.
 	if got == d.Lines && misses(cache.SizeBytes/uint64(cache.LineBytes)-1) == got {
 		t.Errorf("%s: a line less misses no more, so the lesson names too large a cache", e.Cache)
 	}
@@ -175,8 +176,8 @@ func checkTaken(t *testing.T, d Demo, e Expectation) {
 	}
 }
 
-// taken counts what [Expectation.Taken] says. A store makes the line its
-// thread's alone; whoever comes back to it then has lost it.
+// taken counts the events of [Expectation.Taken]. A store makes the line its thread's alone;
+// another thread that returns to the line has lost it.
 func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	t.Helper()
 	type holding struct{ had, has bool }
@@ -209,8 +210,8 @@ func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	}
 }
 
-// TestDemosContainNoFolder: a trace may be passed on, and says nothing of the
-// machine it was made on.
+// TestDemosContainNoFolder: a trace may be passed on, and contains nothing about the machine that
+// made it.
 func TestDemosContainNoFolder(t *testing.T) {
 	demos, err := Demos()
 	if err != nil {

@@ -70,7 +70,7 @@ func TestBatchColumns(t *testing.T) {
 	if b.Reset(); b.Len() != 0 || b.Cap() != 4 || b.Thread != nil || b.PC != nil {
 		t.Errorf("reset %+v", b)
 	}
-	// The storage of a dropped column comes back, without what it held.
+	// The storage of a dropped column is used again, without its content.
 	b.Resize(4)
 	if b.NeedThread(); !slices.Equal(b.Thread, make([]uint32, 4)) {
 		t.Errorf("threads %v, want zeros", b.Thread)

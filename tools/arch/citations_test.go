@@ -90,8 +90,8 @@ func anchor(heading string) string {
 	return strings.Map(keep, strings.ToLower(heading))
 }
 
-// documents returns the Markdown files that a line of a file names. A link counts by its
-// target. Web addresses and formats such as %s/README.md do not count.
+// documents returns the Markdown files that a line of a file names. A link counts by its target.
+// Web addresses and formats such as %s/README.md do not count.
 func documents(file, line string) (names []string) {
 	if path.Ext(file) == ".md" {
 		line = linkText.ReplaceAllString(line, "(")
@@ -105,8 +105,8 @@ func documents(file, line string) (names []string) {
 	return names
 }
 
-// resolves reports whether a file that names cited means a file in its own folder or in one
-// of those above it, up to the root of the repository.
+// resolves reports whether a cited file name means a file in the folder of the citing file, or in
+// one of those above it, up to the root of the repository.
 func resolves(root, file, cited string) bool {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path.Join(dir, cited)))); err == nil {

@@ -52,7 +52,7 @@ func TestCommandIsOnlyConnected(t *testing.T) {
 	}
 }
 
-// TestPackagesTeach: every package says what it is.
+// TestPackagesTeach: every package has a comment.
 func TestPackagesTeach(t *testing.T) {
 	documented := map[string]bool{}
 	for _, s := range sources(t) {
@@ -105,7 +105,7 @@ func TestNamesSayWhat(t *testing.T) {
 	}
 }
 
-// TestFaultsAreTested: the table of what can go wrong names tests that there are.
+// TestFaultsAreTested: the table of possible faults names existing tests.
 func TestFaultsAreTested(t *testing.T) {
 	table := read(t, "wasm/FAULTS.md")
 	tests := map[string]bool{}

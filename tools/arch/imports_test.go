@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// mayImport says, for every top-level folder, which others it may import:
-// tools, wasm, ui → workers → core. The first is importable by nobody. Of site, the
-// page's policy is for whoever serves it.
+// mayImport lists, for every top-level folder, which others it may import: tools, wasm, ui →
+// workers → core. Nothing may import tools. Of site, only the page's policy may be imported, by
+// servers of the page.
 var mayImport = map[string][]string{
 	"core":    {"core"},
 	"workers": {"workers", "core", "site/policy"},
@@ -51,8 +51,8 @@ var withinCore = map[string][]string{
 	"oracle":      {"oracle", "multicore", "interleave", "loops", "simulate", "hierarchy", "trace"},
 }
 
-// inside says, for the packages of a folder, which others of that folder each may import.
-// The package of the folder itself is ".".
+// inside lists, for the packages of a folder, which others of that folder each may import. The
+// package of the folder itself is ".".
 var inside = map[string]map[string][]string{
 	"core/analysis": {
 		"contract":      {},
@@ -294,8 +294,8 @@ func TestTraceIsTheBottom(t *testing.T) {
 	}
 }
 
-// TestCoreKnowsNoPlatform: the core runs natively and in the browser alike, so
-// it gets what it needs as readers, writers and bytes.
+// TestCoreKnowsNoPlatform: the core runs natively and in the browser alike, so its input is
+// readers, writers and bytes.
 func TestCoreKnowsNoPlatform(t *testing.T) {
 	for _, s := range sources(t) {
 		if !under(s.dir, "core") || s.test || isHelper(s.dir) {
@@ -310,8 +310,7 @@ func TestCoreKnowsNoPlatform(t *testing.T) {
 	}
 }
 
-// TestBrowserCodeIsLean: these make a program in wasm several times larger than
-// the rest of it.
+// TestBrowserCodeIsLean: these packages would make a wasm program several times larger.
 func TestBrowserCodeIsLean(t *testing.T) {
 	heavy := map[string]string{
 		"fmt":           "strconv and error types",
@@ -323,7 +322,7 @@ func TestBrowserCodeIsLean(t *testing.T) {
 	}
 	for _, s := range sources(t) {
 		if s.test || isHelper(s.dir) || strings.HasSuffix(s.name, "_gen.go") {
-			continue // vugugen writes what it writes
+			continue // vugugen generates this
 		}
 		if under(s.dir, "tools") || under(s.dir, "site") {
 			continue

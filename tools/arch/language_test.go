@@ -179,7 +179,7 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 	}
 }
 
-// wrong says what to write instead of a forbidden pattern in a sentence; "": there is none.
+// wrong returns the advice for a forbidden pattern in a sentence, or "".
 func wrong(sentence string) string {
 	for _, f := range forbidden {
 	matches:

@@ -23,8 +23,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// What a trace says of blocks and branches is what clang's coverage counts of the same
-// code, block by block and edge by edge.
+// The trace's counts of blocks and branches are those of clang's coverage for the same code, block
+// by block and edge by edge.
 
 var branching = []struct {
 	source string
@@ -121,8 +121,8 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 	return r
 }
 
-// solve wants a branch system with the run's edges to give the run's counts, whole and
-// proven, of every block and function.
+// solve checks that a branch system with the run's edges gives the run's counts, whole and proven,
+// for every block and function.
 func solve(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	system, err := blocks.FromEdges(r.Program, r.Edges)
@@ -158,11 +158,11 @@ func finish(t *testing.T, r analysis.Run) *profile.Profile {
 	}
 }
 
-// covered is a program whose blocks count themselves, those on the way from a branch to
-// where several meet too.
+// covered is a program whose blocks count themselves, including those between a branch and the
+// block where several meet.
 type covered struct {
 	program string
-	code    *trace.Program    // as it is then
+	code    *trace.Program    // its code when it runs
 	guards  map[blockName]int // numbers of the counters
 	counts  map[blockName]uint64
 }
@@ -236,7 +236,7 @@ func (c *covered) number(t *testing.T, file string) {
 	}
 }
 
-// run runs the program and gives what it said.
+// run runs the program and returns its output.
 func (c *covered) run(t *testing.T) string {
 	t.Helper()
 	out, err := os.Create(c.program + ".counts")
@@ -262,7 +262,7 @@ func (c *covered) run(t *testing.T) string {
 	return string(said)
 }
 
-// compare holds visits and branches against those of a trace.
+// compare compares visits and branches with those of a trace.
 func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	p, other := r.Program, c.code
@@ -290,7 +290,7 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	for b := range p.Blocks {
 		block, name := &p.Blocks[b], nameOf(p, uint32(b))
 		if want, counted := c.counts[name]; counted && block.Part == 0 && block.Flags&trace.Synthetic == 0 {
-			// A call in the place of a return that others share counts it, and may not come
+			// A call in the place of a return that others share counts the return, and may not come
 			// back to it.
 			if got := r.Edges.Visits[b]; got != want && (got < want || got-passed(r, uint32(b)) > want) {
 				t.Errorf("%v ran %d times, want %d", name, got, want)

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCancelledThreads checks that pthread_cancel does what it does without tracing,
-// whatever the thread is doing, and that the trace has what each thread did until then.
+// TestCancelledThreads checks that pthread_cancel has the same effect as without tracing, whatever
+// the thread is doing, and that the trace has each thread's steps until then.
 func TestCancelledThreads(t *testing.T) {
 	t.Parallel()
 	program, runs := play(t, "cancel.c"), 1
@@ -19,8 +19,8 @@ func TestCancelledThreads(t *testing.T) {
 	for _, c := range []struct {
 		state     string
 		least     int  // loads of each thread
-		exact     bool // all threads make as many
-		cancelled bool // what pthread_join says
+		exact     bool // all threads have the same number
+		cancelled bool // the result of pthread_join
 	}{
 		{state: "deferred", cancelled: true},
 		{state: "asynchronous", cancelled: true},

@@ -27,7 +27,7 @@ func helloFolder(t *testing.T) string {
 	return dir
 }
 
-// compiled is what a command line gave.
+// compiled is the result of a command line.
 type compiled struct {
 	status         int
 	stdout, stderr string
@@ -65,8 +65,7 @@ func compiledByUs(t *testing.T, clang string, args []string) compiled {
 	return compiled{status, stdout.String(), stderr.String(), files}
 }
 
-// compiledAlone runs the compiler while the caller does something else, and passes what
-// it made.
+// compiledAlone runs the compiler in the background, and passes its result.
 func compiledAlone(t *testing.T, clang string, args []string) <-chan compiled {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -86,8 +85,8 @@ func compiledAlone(t *testing.T, clang string, args []string) <-chan compiled {
 	return made
 }
 
-// TestDropIn: the files that a command line leaves, its dependency files, what it
-// says, and its exit status are the compiler's.
+// TestDropIn: the output files, dependency files, messages and exit status of a command line are
+// the compiler's.
 func TestDropIn(t *testing.T) {
 	newestClang(t)
 	samples := []string{ // for older compilers
@@ -143,7 +142,7 @@ func TestDropIn(t *testing.T) {
 	}
 }
 
-// TestRefusals: what cannot be done is said with what to do instead.
+// TestRefusals: a refusal includes advice.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ compiler, args, want string }{
 		{"clang-99", "", "clang-99 is not installed; install it, as by: apt-get install clang-99"},
@@ -163,8 +162,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestNumberedCompiler: where a compiler is there under a name with its number only,
-// that one is named.
+// TestNumberedCompiler: a compiler that exists only under a name with its version is found under
+// that name.
 func TestNumberedCompiler(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"clang-14", "clang-19", "clang-20"} {
@@ -198,9 +197,9 @@ func TestSplitDebugOfLinks(t *testing.T) {
 	}
 }
 
-// TestBrokenSourcesAreUnchanged: a function that the compiler refuses in its
-// rewritten form is left out, and then the source; the object is made all the
-// same. The compiler here refuses by itself what it is told to.
+// TestBrokenSourcesAreUnchanged: a function whose rewritten form the compiler refuses is left out,
+// and if that does not help, the source; the object is made in any case. The compiler here refuses
+// the texts that it is told to.
 func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	clang := newestClang(t)
 	for _, c := range []struct{ refuse, say, note string }{
@@ -225,8 +224,8 @@ func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	}
 }
 
-// fakeClang is a compiler that is clang but for IR text with a pattern in it,
-// which it refuses with an error, if it has one to say.
+// fakeClang is clang, except that it refuses IR text with a pattern in it, with an error message if
+// say is not empty.
 func fakeClang(t *testing.T, clang, pattern, say string) string {
 	t.Helper()
 	if say == "" {
@@ -266,7 +265,7 @@ func TestCulprit(t *testing.T) {
 	}
 }
 
-// TestResponseFiles: @FILE stands for what is in it, in files in files, too.
+// TestResponseFiles: @FILE stands for the content of the file, also within such files.
 func TestResponseFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{"a": "-O2 @b 'one word' \"two\\\" words\"", "b": "-c\n\tx\\ y.c", "loop": "@loop"} {
@@ -283,8 +282,7 @@ func TestResponseFiles(t *testing.T) {
 	}
 }
 
-// TestQuotedWordsRoundTrip: whatever is quoted as GNU tools quote is split into the
-// same words.
+// TestQuotedWordsRoundTrip: text that is quoted as GNU tools quote is split into the same words.
 func TestQuotedWordsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.StringN(1, 10, -1)).Draw(t, "words")
@@ -298,7 +296,7 @@ func TestQuotedWordsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestEveryWordIsKept: taking a line apart loses no word of it.
+// TestEveryWordIsKept: parsing a command line loses no word of it.
 func TestEveryWordIsKept(t *testing.T) {
 	word := rapid.OneOf(
 		rapid.SampledFrom([]string{"-o", "-x", "-c", "a.c", "b.o", "-I", "-MF", "-lm", "-", "-Wl,-x", "-shared", "-MD", "-E", "c++", "-xc", "-ofile", "none", "--output=x", "-Xclang", "-flto"}),

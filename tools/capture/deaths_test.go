@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestSignalsOfTheKernel: what no process sends ends a program, too, as it would
-// end it without us.
+// TestSignalsOfTheKernel: signals that the kernel sends end a program, too, as they would without
+// tracing.
 func TestSignalsOfTheKernel(t *testing.T) {
 	program := play(t, "deaths.c")
 	for how, signal := range map[string]syscall.Signal{
@@ -25,8 +25,8 @@ func TestSignalsOfTheKernel(t *testing.T) {
 	}
 }
 
-// wantDeath wants that a signal ended a program silently, and that its trace is
-// whole, with its hundred loads.
+// wantDeath checks that a signal ended a program silently, and that its trace is whole, with its
+// hundred loads.
 func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 	t.Helper()
 	if ws := o.state.Sys().(syscall.WaitStatus); ws.Signal() != signal || len(o.stdout) > 0 {
@@ -90,8 +90,8 @@ func TestSignalsAlwaysEnd(t *testing.T) {
 	}
 }
 
-// TestThreadsThatBeginLate: a thread whose first steps are made by the destructors
-// of its keys is in the trace, whichever of the rounds that is.
+// TestThreadsThatBeginLate: a thread whose first steps are made by the destructors of its keys is
+// in the trace, in whichever round they run.
 func TestThreadsThatBeginLate(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, how := range []string{"late", "later", "last"} {
@@ -120,8 +120,8 @@ func TestThreadsThatBeginLate(t *testing.T) {
 	}
 }
 
-// TestAlternateStacks: the trace is written even from a short one of the program's,
-// and a handler that asks for one if there is none has as much room as without us.
+// TestAlternateStacks: the trace is written even on a short alternate stack of the program, and a
+// handler that asks for one if there is none has as much room as without tracing.
 func TestAlternateStacks(t *testing.T) {
 	program := play(t, "deaths.c")
 	wantDeath(t, "short stack", run(t, nil, program, "short stack"), syscall.SIGTERM)
@@ -142,7 +142,7 @@ func fifo(t *testing.T) string {
 	return name
 }
 
-// TestPipe: a trace may go to a pipe, and a pipe without a reader holds nobody up.
+// TestPipe: a trace may go to a pipe, and a pipe without a reader delays nobody.
 func TestPipe(t *testing.T) {
 	program := play(t, "deaths.c")
 	name := fifo(t)
@@ -155,7 +155,7 @@ func TestPipe(t *testing.T) {
 	}
 	content := make(chan []byte)
 	go func() {
-		all, _ := os.ReadFile(name) // what is missing is missed below
+		all, _ := os.ReadFile(name) // missing parts are detected below
 		content <- all
 	}()
 	o = run(t, []string{"STACKGLASS_OUT=" + name}, program, "none")
@@ -166,8 +166,8 @@ func TestPipe(t *testing.T) {
 	sameAddresses(t, "with a reader", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}))
 }
 
-// TestForksAreWhole: daemon() ends the parent within the C library; what it did is
-// in the trace. A parent that continues continues in it, too.
+// TestForksAreWhole: daemon() ends the parent within the C library; its steps are in the trace. A
+// parent that continues stays in the trace, too.
 func TestForksAreWhole(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, c := range []struct {

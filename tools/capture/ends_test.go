@@ -27,7 +27,7 @@ func (g *traced) addresses() (list []uint64) {
 	return list
 }
 
-// counting is from first up, count of them, as often as it is given.
+// counting lists count numbers from first up, for each range.
 func counting(ranges ...[2]uint64) (list []uint64) {
 	for _, r := range ranges {
 		for i := range r[1] {
@@ -115,7 +115,7 @@ func sizeOf(t *testing.T, o *outcome) string {
 	return fmt.Sprintf("%d bytes", info.Size())
 }
 
-// TestKilled: what was written before is there.
+// TestKilled: the chunks that were written before are in the trace.
 func TestKilled(t *testing.T) {
 	o := run(t, nil, play(t, "ends.c"), "kill")
 	got := read(t, filepath.Join(o.dir, "out.sgt"), everything)
@@ -130,8 +130,8 @@ func TestKilled(t *testing.T) {
 	sameAddresses(t, "killed", loads, counting([2]uint64{0, 100}, [2]uint64{1000, uint64(len(loads)) - 100}))
 }
 
-// TestHandlersSteps: a signal may come at any moment, and its handler may make
-// steps of its own. What is in the trace of the rest is whole and in order.
+// TestHandlersSteps: a signal may come at any moment, and its handler may make steps of its own.
+// The rest of the trace is whole and in order.
 func TestHandlersSteps(t *testing.T) {
 	o := run(t, nil, play(t, "ends.c"), "timer")
 	content, err := os.ReadFile(filepath.Join(o.dir, "out.sgt"))
@@ -178,8 +178,7 @@ func TestForkedChild(t *testing.T) {
 	}
 }
 
-// TestFullDisk: a trace that cannot be written says so once, and the program runs
-// on.
+// TestFullDisk: a trace that cannot be written is reported once, and the program continues.
 func TestFullDisk(t *testing.T) {
 	program := play(t, "ends.c")
 	for _, c := range []struct{ out, how, want string }{

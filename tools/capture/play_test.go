@@ -19,8 +19,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// The runtime is tested by programs in testdata/play that play instrumented code
-// by hand, so that each says exactly what its trace has to hold.
+// The runtime is tested by programs in testdata/play that execute instrumented code by hand, so
+// that each prints the exact content of its trace.
 
 // playProgram are the blocks that those programs have.
 func playProgram() *trace.Program {
@@ -50,7 +50,7 @@ func playProgram() *trace.Program {
 	return p
 }
 
-// blocksHeader is that for C: the tables, and what the rewriter makes of them.
+// blocksHeader is the C header of blocks: the tables, and the rewriter's code for them.
 func blocksHeader(p *trace.Program) string {
 	var blocks, scales strings.Builder
 	for i := range p.Blocks {
@@ -94,7 +94,7 @@ var compilers = sync.OnceValue(func() (found []string) {
 	return found
 })
 
-// newestClang is a clang to test with; the test is skipped if there is none.
+// newestClang is the newest clang; the test is skipped if there is none.
 func newestClang(t *testing.T) string {
 	t.Helper()
 	all := compilers()
@@ -162,15 +162,15 @@ func compilePlay(t *testing.T, clang, name string) string {
 	return out
 }
 
-// outcome is how a run went.
+// outcome is the result of a run.
 type outcome struct {
 	stdout, stderr []byte
 	state          *os.ProcessState
 	dir            string
 }
 
-// hanging is how long a program runs that does not end by itself. It is far longer than
-// any of them takes.
+// hanging is the time after which a program is considered to hang. It is far longer than any of
+// them takes.
 const hanging = 5 * time.Minute
 
 // run runs a program in a folder of its own.
@@ -227,7 +227,7 @@ func (o *outcome) trace(t *testing.T, kinds trace.Kinds) *traced {
 
 const everything = trace.AllKinds | trace.EventKinds
 
-// TestStepsRoundTrip: what the encoder in C codes, the decoder in Go gives.
+// TestStepsRoundTrip: the decoder in Go returns the steps that the encoder in C wrote.
 func TestStepsRoundTrip(t *testing.T) {
 	program := play(t, "random.c")
 	for _, c := range []struct{ seed, steps string }{{"1", "10"}, {"2", "3000"}, {"3", "300000"}} {
@@ -240,7 +240,7 @@ func TestStepsRoundTrip(t *testing.T) {
 	}
 }
 
-// comparePlayed wants the rows that the steps in said stand for.
+// comparePlayed checks for the rows of the steps in said.
 func comparePlayed(t *testing.T, got *traced, said []byte) {
 	t.Helper()
 	p, row := playProgram(), 0
@@ -283,7 +283,7 @@ func TestMaskedLanes(t *testing.T) {
 	}{
 		{0x1000, 32}, {0x2000, 4}, {0x2000 + 8, 8}, {0x2000 + 28, 4}, {0x3000, 64}, {0x4000 + 63, 1}, // runs
 		{0x50, 8}, {0x70, 8}, {0x80, 8}, // lanes
-		{7, 8}, // the block behind
+		{7, 8}, // the block after it
 	}
 	if got.Len() != len(want) {
 		t.Fatalf("%d references, want %d", got.Len(), len(want))
@@ -295,8 +295,8 @@ func TestMaskedLanes(t *testing.T) {
 	}
 }
 
-// TestSlicedOrder: every thread's own steps are in order, tickets are few, and
-// threads follow those that made them.
+// TestSlicedOrder: every thread's own steps are in order, tickets are few, and threads come after
+// those that created them.
 func TestSlicedOrder(t *testing.T) {
 	o := run(t, []string{"STACKGLASS_ORDER=sliced"}, play(t, "counting.c"))
 	got := o.trace(t, everything)
@@ -353,7 +353,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestTokenIsInOrder: exact order is the order of what locks let happen.
+// TestTokenIsInOrder: exact order is the order that the locks enforce.
 func TestTokenIsInOrder(t *testing.T) {
 	o := run(t, nil, play(t, "token.c"))
 	got, want := o.trace(t, everything), uint64(0)

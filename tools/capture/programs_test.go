@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Whole programs, compiled by [Compile] and by the compiler alone: they must do
-// the same, and the trace must have what independent counts have.
+// Whole programs, compiled by [Compile] and by the compiler alone: their output must be the same,
+// and the trace must agree with independent counts.
 
 // sourceOf is the path of a file in testdata/programs, wherever the test runs.
 func sourceOf(t *testing.T, name string) string {
@@ -75,8 +75,8 @@ func hasOpenMP(t *testing.T, compiler string) bool {
 	return has
 }
 
-// TestProgramsDoTheSame: what a program prints, and its exit status, is that of
-// the program compiled without us; and its trace is whole.
+// TestProgramsDoTheSame: a program's output and exit status are the same as without tracing; and
+// its trace is whole.
 func TestProgramsDoTheSame(t *testing.T) {
 	newestClang(t)
 	for _, c := range []struct {
@@ -118,8 +118,8 @@ func TestProgramsDoTheSame(t *testing.T) {
 	}
 }
 
-// TestCountsMatchCoverage: clang's own coverage counts the same loads, stores
-// and basic blocks. It instruments the same optimised code, by other means.
+// TestCountsMatchCoverage: clang's own coverage counts the same loads, stores and basic blocks. It
+// instruments the same optimised code in another way.
 func TestCountsMatchCoverage(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -149,7 +149,7 @@ func countsOf(rows *traced) map[string]uint64 {
 	for i, kind := range rows.Kind {
 		switch kind {
 		case trace.Load, trace.Store:
-			if rows.Bytes[i] <= 16 { // coverage sees none that are longer
+			if rows.Bytes[i] <= 16 { // coverage does not count longer ones
 				counts[fmt.Sprint(kind, " ", rows.Bytes[i])]++
 			}
 		case trace.BlockEntry:
@@ -223,8 +223,8 @@ func TestCountsMatchAlgorithm(t *testing.T) {
 	}
 }
 
-// TestAddressesAreTheObjects: references to a global variable are where the trace
-// says that it lies, in order.
+// TestAddressesAreTheObjects: references to a global variable are at its address in the trace, in
+// order.
 func TestAddressesAreTheObjects(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "gemm")
@@ -267,8 +267,8 @@ func TestSameEveryTime(t *testing.T) {
 	}
 }
 
-// TestParts: several objects, a static library, shared libraries that are linked
-// and loaded, and a link apart.
+// TestParts: several objects, a static library, shared libraries that are linked and loaded, and a
+// separate link.
 func TestParts(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -310,9 +310,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestLibraryEnds: a shared library that ends the program, or makes threads, does so
-// with a whole trace; in a program that is not traced, too, if the runtime is
-// loaded beside it.
+// TestLibraryEnds: a shared library that ends the program, or creates threads, does so with a whole
+// trace; also in a program that is not traced, if the runtime is loaded with it.
 func TestLibraryEnds(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -349,8 +348,8 @@ func TestLibraryEnds(t *testing.T) {
 	}
 }
 
-// TestProgramsOwnWrappers: a program that tells the linker to wrap what the runtime
-// wraps has its own way.
+// TestProgramsOwnWrappers: if a program tells the linker to wrap functions that the runtime wraps,
+// the program's wrappers are used.
 func TestProgramsOwnWrappers(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "wraps")
@@ -379,8 +378,7 @@ func TestStaticProgram(t *testing.T) {
 	}
 }
 
-// TestPreload: a program that is not traced can load a library that is, with the
-// runtime beside it.
+// TestPreload: a program that is not traced can load a traced library, with the runtime.
 func TestPreload(t *testing.T) {
 	clang := newestClang(t)
 	dir := t.TempDir()

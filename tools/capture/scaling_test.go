@@ -18,8 +18,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// TestScaling predicts a larger input of compiled programs from smaller ones, and holds it
-// against a run: instructions are all exact, by block and by opcode, and misses near.
+// TestScaling predicts a larger input of compiled programs from smaller ones, and compares with a
+// run: instructions are all exact, by block and by opcode, and misses are close.
 func TestScaling(t *testing.T) {
 	clang := newestClang(t)
 	for _, name := range []string{"matmul", "jacobi"} {

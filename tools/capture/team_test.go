@@ -14,9 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestTeamMatchesPrediction: what package multicore makes of a run with one thread is
-// what threads really do, each of them, row for row but for the order, wherever that
-// does not hang on chance.
+// TestTeamMatchesPrediction: package multicore predicts from a run with one thread the rows of each
+// of several threads, exactly except for the order, unless they depend on chance.
 func TestTeamMatchesPrediction(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -98,8 +97,8 @@ func whose(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
 	return addr
 }
 
-// perThread counts what each thread does; threads are in an order that does not hang on
-// their numbers.
+// perThread counts what each thread does; threads are in an order that does not depend on their
+// numbers.
 func perThread(all *traced) []map[deed]int {
 	threads := map[uint32]map[deed]int{}
 	p := all.header.Program

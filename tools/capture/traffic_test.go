@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestTrafficOfProgram: what goes between the threads of a real program, through
-// each of its arrays, is what the program says.
+// TestTrafficOfProgram: the traffic between the threads of a real program, through each of its
+// arrays, follows from its source.
 func TestTrafficOfProgram(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "traffic")

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What vugugen makes today of nodes, listeners, properties and components becomes calls.
+// The code that vugugen generates today for nodes, listeners, properties and components becomes
+// calls.
 func TestCompact(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "some") // the name of the package
 	if err := os.Mkdir(folder, 0o755); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// White space is left out where a browser does not show it, and nowhere else.
+// White space is removed where a browser does not show it, and nowhere else.
 func TestWithoutSpace(t *testing.T) {
 	const source = `package some
 

@@ -23,8 +23,8 @@ func (p *tab) modelled() {
 	p.wait("the blocks and their graph", `document.querySelector("#blocks-answer") && document.querySelector("sg-graph [data-ready]")`)
 }
 
-// blocksEverywhere shows a run's blocks, with a change and with what cannot be, and those
-// of a module that never ran.
+// blocksEverywhere shows a run's blocks, with a change and with an impossible one, and those of a
+// module that never ran.
 func (p *tab) blocksEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-matmul-naive")
@@ -44,7 +44,7 @@ func (p *tab) blocksEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// often says how often the last branch of the function takes its ways.
+// often returns how often the last branch of the function takes each successor.
 func (p *tab) often(text string) {
 	p.t.Helper()
 	eval[bool](p, `(() => {
@@ -54,7 +54,7 @@ func (p *tab) often(text string) {
 	})()`)
 }
 
-// TestBlocks goes from a demo to what its blocks take, by keyboard, and changes a branch.
+// TestBlocks goes from a demo to the costs of its blocks, by keyboard, and changes a branch.
 func TestBlocks(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -66,7 +66,7 @@ func TestBlocks(t *testing.T) {
 	const ran = `Array.from(document.querySelectorAll("#blocks-rows tbody tr")).find((r) => r.cells[0].textContent === "for.body8")?.cells[2].textContent.replace(/\D/g, "")`
 	p.wait("the run's counts", ran+` === "32768"`)
 
-	// The graph is one stop of the Tab key; arrow keys go along the ways.
+	// The graph is one stop of the Tab key; arrow keys follow the edges.
 	p.tabTo("the graph", `!!document.activeElement.closest("sg-graph")`)
 	p.press(kb.ArrowUp)
 	p.press(kb.Enter)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFileChangesWhileItIsRead: a file that is written to while the page reads it gives no
-// result that looks whole.
+// TestFileChangesWhileItIsRead: a file that is written to while the page reads it gives no result
+// that looks complete.
 func TestFileChangesWhileItIsRead(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -47,7 +47,7 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 				t.Errorf("the result looks whole\n%s", p.screen())
 			}
 			said := p.problem()
-			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // there it may be damage
+			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // there, it may be reported as damage
 				t.Errorf("the page says %q", said)
 			}
 			t.Log(said)

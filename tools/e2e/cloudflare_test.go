@@ -35,11 +35,11 @@ func cloudflare(t *testing.T) *server {
 	cmd := exec.Command(node, tool, "dev", "--ip", "127.0.0.1", "--port", "0", "--inspector-port", "0", "--var", "VERSION:"+edgeVersion,
 		"--persist-to", t.TempDir(), "--show-interactive-dev-session=false")
 	cmd.Dir = filepath.Join(root, "workers", "edge")
-	// It is to ask nobody for anything: not for news, and not for where it is.
+	// It must not contact any server, neither for updates nor for its location.
 	cmd.Env = append(os.Environ(), "CI=1", "NO_COLOR=1", "WRANGLER_SEND_METRICS=false", "WRANGLER_HIDE_BANNER=true", "CLOUDFLARE_CF_FETCH_ENABLED=false",
 		"WRANGLER_LOG_PATH="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has children
-	// A file, not a pipe: whoever kills this test leaves nobody to read that.
+	// A file, not a pipe: if this test is killed, nobody reads a pipe.
 	said, err := os.Create(filepath.Join(t.TempDir(), "wrangler.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -74,5 +74,5 @@ func cloudflare(t *testing.T) *server {
 	}
 }
 
-// edgeVersion is what the worker says its version is.
+// edgeVersion is the version that the worker reports.
 const edgeVersion = "v1.2.3-e2e"

@@ -19,7 +19,7 @@ func demoSource(t *testing.T, name string) string {
 	return path
 }
 
-// headsApart is by how much the heads of the rows stand on different lines.
+// headsApart is the largest vertical distance between the heads of the columns.
 const headsApart = `(() => {
 	const bottoms = Array.from(document.querySelectorAll("#code-rows thead th"), (th) => {
 		const text = document.createRange();
@@ -29,7 +29,7 @@ const headsApart = `(() => {
 	return Math.max(...bottoms) - Math.min(...bottoms);
 })()`
 
-// TestCode goes from a demo to its worst line, and drops the source beside it.
+// TestCode goes from a demo to its worst line, and drops its source.
 func TestCode(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -60,7 +60,7 @@ func TestCode(t *testing.T) {
 	}
 	p.shoot("code-picked")
 
-	// The demo's source stands beside the ranking, with the worst line marked.
+	// The demo's source is next to the ranking, with the worst line marked.
 	p.waitFor("#source-rows tbody td")
 	p.wait("the line is marked", `document.querySelector("#source-rows tr[aria-selected]")`)
 	const marked = "#source-rows tr[aria-selected] td:nth-last-child(3)"

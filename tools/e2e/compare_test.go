@@ -55,8 +55,7 @@ func TestCompareDemos(t *testing.T) {
 	p.waitFor("#differences")
 }
 
-// labelBoxes draws the chart in view again and gives the pairs of its labels that
-// lie over each other.
+// labelBoxes draws the chart in view again and returns the pairs of labels that overlap.
 const labelBoxes = `(async () => {
 	const drawn = [], proto = CanvasRenderingContext2D.prototype, fillText = proto.fillText;
 	proto.fillText = function (text, x, y) {
@@ -82,8 +81,8 @@ const labelBoxes = `(async () => {
 	return over;
 })()`
 
-// TestCompareLabels has levels where the curves end: the names of curves and
-// levels stand apart.
+// TestCompareLabels has levels at the ends of the curves: the names of curves and levels do not
+// overlap.
 func TestCompareLabels(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

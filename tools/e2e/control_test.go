@@ -99,8 +99,8 @@ func TestCancelAtOnce(t *testing.T) {
 	}
 }
 
-// hold stops requests of the page for a pattern of addresses. held waits for
-// one, release lets all go.
+// hold stops the page's requests for a pattern of addresses. held waits for one, release lets all
+// continue.
 func (p *tab) hold(pattern string) (held, release func()) {
 	p.t.Helper()
 	stopped := make(chan struct{}, 16)
@@ -129,7 +129,7 @@ func TestQueue(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	list := demos(t)
-	const markup = `<img src=x onerror=alert(1)>&lt;` // is a name like any other
+	const markup = `<img src=x onerror=alert(1)>&lt;` // an ordinary name
 	first := p.write(markup+".sgt", demoFile(t, list[0].Name))
 	second := p.write("second.sgt", demoFile(t, list[1].Name))
 	p.drop(first, second)

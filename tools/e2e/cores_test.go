@@ -13,7 +13,7 @@ func (p *tab) predicted() {
 	p.wait("what cores would do", `document.querySelector("#table-rates-of tbody tr") && !document.querySelector("#cores-pending") && document.querySelector("#chart-speedup canvas")`)
 }
 
-// coresEverywhere shows what cores would do, and what is wrong with a question.
+// coresEverywhere shows predictions for several cores, and errors in a question.
 func (p *tab) coresEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-openmp-alone")
@@ -25,7 +25,7 @@ func (p *tab) coresEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// TestCores goes from a run with one thread to what cores would do: numbers of cores by
+// TestCores goes from a run with one thread to predictions for several: numbers of cores by
 // keyboard, schedules, threads that are kept and compared.
 func TestCores(t *testing.T) {
 	needStage(t)
@@ -50,7 +50,7 @@ func TestCores(t *testing.T) {
 	}
 	p.choose("cores-schedule", "")
 
-	// SDCM of windows has bands, says what it rests on, and is in the address.
+	// SDCM of windows has bands, names its sample, and is in the address.
 	p.choose("cores-model", "windows")
 	p.wait("windows", `document.querySelector("#cores-sampled")?.textContent.includes("executions of blocks")`)
 	p.predicted()
@@ -79,7 +79,7 @@ func TestCores(t *testing.T) {
 	p.waitFor("#kept .delete")
 }
 
-// TestCoresBesideThreads compares what is predicted with what threads did.
+// TestCoresBesideThreads compares a prediction with a run of several threads.
 func TestCoresBesideThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

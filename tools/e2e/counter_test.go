@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// counter stands between the browser and a server, and counts the bytes of the
-// answers: bodies as they are packed, and heads.
+// counter is a proxy between the browser and a server that counts the bytes of the answers: bodies
+// as they are packed, and heads.
 type counter struct {
 	server *server // as the browser sees it
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCounters drops a profile with counters, sorts, and compares what is saved
-// with what the command says.
+// TestCounters drops a profile with counters, sorts, and compares the saved table with the
+// command's.
 func TestCounters(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

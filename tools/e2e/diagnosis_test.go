@@ -55,8 +55,8 @@ func TestDiagnosis(t *testing.T) {
 	p.shoot("diagnosis-machine")
 }
 
-// TestDiagnosisOfDroppedTrace drops a trace of “stackglass cc” with its source. One pass, and no
-// click, lead to the first finding with its source line. The facts below unfold by a key.
+// TestDiagnosisOfDroppedTrace drops a trace of “stackglass cc” with its source. One pass, without a
+// click, leads to the first finding with its source line. A key unfolds the facts below it.
 func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

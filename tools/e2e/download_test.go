@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// download does something that makes the page offer a file, and gives the file's
-// name and where it was put.
+// download does something that makes the page offer a file, and returns the file's name and its
+// place on the disk.
 func (p *tab) download(what func()) (name, path string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -30,7 +30,7 @@ func (p *tab) download(what func()) (name, path string) {
 			if ev.State == "completed" {
 				select {
 				case done <- ev.GUID:
-				default: // nobody waits here any more, and the browser must go on
+				default: // nobody waits any more, and the browser must continue
 				}
 			}
 		}
@@ -50,8 +50,8 @@ func (p *tab) download(what func()) (name, path string) {
 	return "", ""
 }
 
-// modified is when a copied file was last changed: always the same, as the page
-// knows a file again by it.
+// modified is the time of the last change of a copied file: always the same, since the page
+// recognises a file by it.
 var modified = time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // write makes a file for the page to open.

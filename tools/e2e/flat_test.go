@@ -19,24 +19,23 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// held is what a tab holds once its garbage is collected, in bytes.
+// held is a tab's memory after its garbage is collected, in bytes.
 type held struct {
 	private  int64 // memory of the browser's processes for pages that is no file's
 	scripts  int64 // objects of JavaScript
-	buffers  int64 // outside of these
+	buffers  int64 // outside of scripts
 	programs int64 // memory of the page's WebAssembly
 	elements int   // of the page
 	workers  int
 }
 
-// TestMemoryStaysFlat analyses six files, one after the other, in one tab of a browser
-// of its own. What the tab holds after each is no more than a tenth above what it held
-// after any before, but for the first two, in which the program's memory grows to
-// what it needs.
+// TestMemoryStaysFlat analyses six files, one after the other, in one tab of a separate browser.
+// After each, the tab holds no more than a tenth above the memory after any before, except for the
+// first two, in which the program's memory grows to its size.
 //
-// The engine does not compile functions of JavaScript again that are called often: what
-// it makes of them counts as scripts, comes when it likes over some thirty analyses, and
-// is a third of a megabyte in the end, more than the page could let grow unseen.
+// The engine does not optimise functions of JavaScript that are called often: their code counts as
+// scripts, appears at any time during some thirty analyses, and is a third of a megabyte in the
+// end, enough to hide a leak of the page.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
@@ -100,10 +99,10 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-// held collects the garbage, and asks.
+// held collects the garbage, and asks for the memory in use.
 func (p *tab) held(browser context.Context) (h held) {
 	p.t.Helper()
-	for range 3 { // what one collection frees may free more in the next
+	for range 3 { // a collection may let the next one free more
 		call(p, heapprofiler.CollectGarbage, cdp.Empty{})
 	}
 	heap := call(p, runtime.GetHeapUsage, cdp.Empty{})

@@ -49,8 +49,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestCapturedTrace drops what a program with threads recorded of itself, and then
-// the rest of it after a cut.
+// TestCapturedTrace drops the recording of a program with threads, and then the rest of it after a
+// cut.
 func TestCapturedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

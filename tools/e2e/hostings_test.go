@@ -14,7 +14,7 @@ import (
 type hosting struct {
 	name string
 	open func(t *testing.T) *server
-	// What the page says once it needs no network any more.
+	// The page's message once it needs no network any more.
 	offline string
 }
 
@@ -29,8 +29,7 @@ var hostings = []hosting{
 	{"single file", singleFile, "It is: all of it is in this one file."},
 }
 
-// folder serves files below another path, by a server that knows nothing of them
-// and sends no header of its own.
+// folder serves files below another path, by a plain server that sends no headers of its own.
 func folder(t *testing.T, files string) *server {
 	t.Helper()
 	const home = "/some/folder/"
@@ -54,8 +53,8 @@ func unzipped(t *testing.T) string {
 	return to
 }
 
-// singleFile is what `make single` made, opened from the disk. To be sure that it
-// needs nothing beside it, it lies in a folder of its own.
+// singleFile is the result of `make single`, opened from the disk. It is in a folder of its own, to
+// be sure that it needs no other files.
 func singleFile(t *testing.T) *server {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "build", "stackglass.html"))

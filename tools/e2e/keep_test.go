@@ -27,7 +27,7 @@ func TestKept(t *testing.T) {
 	if got := p.digest(); got != want {
 		t.Errorf("opened after a reload: digest %s, want %s", got, want)
 	}
-	p.reload() // the URL says which analysis and view it was
+	p.reload() // the URL contains the analysis and view
 	p.wait("the same analysis", `document.querySelector("#digest")`)
 	if got := p.digest(); got != want {
 		t.Errorf("reloaded: digest %s, want %s", got, want)
@@ -72,8 +72,7 @@ func TestKept(t *testing.T) {
 // row selects an analysis in the list.
 func row(name string) string { return `#kept tr[data-name=` + quote(name) + `]` }
 
-// TestExport takes a profile to another browser by way of a file: the same file
-// as the command's.
+// TestExport takes a profile to another browser in a file: the same file as the command's.
 func TestExport(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -131,8 +130,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestDemos opens the demos by their cards and by links, compares them with what the
-// command says of the same demos, and goes to each of their views. Each is kept once.
+// TestDemos opens the demos by their cards and by links, compares them with the command's results
+// for the same demos, and goes to each of their views. Each is kept once.
 func TestDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestKeyboard does without a mouse what one does with it.
+// TestKeyboard does by keyboard all that the mouse can do.
 func TestKeyboard(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -88,8 +88,7 @@ func TestKeyboard(t *testing.T) {
 	p.wait("the focus is on the row", `document.activeElement.matches("#kept tr .open")`)
 }
 
-// tabTo presses Tab until the focus is where it should come by. The focus must
-// be seen wherever it goes.
+// tabTo presses Tab until the focus reaches an element. The focus must be visible wherever it is.
 func (p *tab) tabTo(what, there string) {
 	p.t.Helper()
 	for range 80 {
@@ -104,8 +103,8 @@ func (p *tab) tabTo(what, there string) {
 	p.t.Fatalf("Tab does not lead to %s\n%s", what, p.screen())
 }
 
-// invisibleFocus names the focused element if nothing shows that it is: no
-// outline on it nor on what stands for it.
+// invisibleFocus names the focused element if nothing shows that it is: no outline on it nor on the
+// element that represents it.
 const invisibleFocus = `(() => {
 	const e = document.activeElement;
 	if (e === document.body || e.classList.contains("visually-hidden")) return "";

@@ -27,8 +27,7 @@ func (p *tab) open() {
 	p.ready()
 }
 
-// inWorker evaluates an expression in the workers that are there, and reports whether
-// there was one.
+// inWorker evaluates an expression in the existing workers, and reports whether there was one.
 func (p *tab) inWorker(expression string) (done bool) {
 	p.t.Helper()
 	for _, ctx := range p.watch.workersOf("worker") {
@@ -40,10 +39,10 @@ func (p *tab) inWorker(expression string) (done bool) {
 	return done
 }
 
-// soaking tells that make soak runs the tests: all kills, not a few of them.
+// soaking makes soak run the tests with all kills, not a few of them.
 var soaking = os.Getenv("STACKGLASS_SOAK") != ""
 
-// killsOf is how often to kill: few times, or all of them.
+// killsOf is the number of kills: few, or all of them.
 func killsOf(few, all int) int {
 	if soaking {
 		return all
@@ -51,11 +50,10 @@ func killsOf(few, all int) int {
 	return few
 }
 
-// TestKilledAtRandom ends one analysis at random moments (in each way once, or twenty times
-// in make soak), by loading its page again,
-// by killing its worker with and without a word, and by crashing its tab; it continues
-// each time its file is dropped, and its result is that of one that nothing happened
-// to.
+// TestKilledAtRandom ends one analysis at random moments (in each way once, or twenty times in make
+// soak), by reloading its page, by killing its worker with and without an error, and by crashing
+// its tab; it continues each time its file is dropped, and its result is that of an analysis
+// without interruption.
 func TestKilledAtRandom(t *testing.T) {
 	needStage(t)
 	kills := killsOf(4, 20)
@@ -81,7 +79,7 @@ func TestKilledAtRandom(t *testing.T) {
 			p.waitGone("[data-running]")
 		case 3:
 			ctx, cancel := context.WithTimeout(p.ctx, time.Second)
-			_, _ = chromedp.Call(ctx, page.Crash, cdp.Empty{}) // answers nothing any more
+			_, _ = chromedp.Call(ctx, page.Crash, cdp.Empty{}) // never answers
 			cancel()
 			p = newTab(t, p.server)
 		}
@@ -119,9 +117,9 @@ func TestKilledAtRandom(t *testing.T) {
 	t.Logf("%d kills: %d left a checkpoint, %d came after the end", kills, interrupted, finished)
 }
 
-// TestBrowserKilled kills the whole browser (SIGKILL) at random moments, the first time
-// once there is a checkpoint, and continues in one that has the same profile. What was
-// written last may be missing: IndexedDB does not wait for the disk.
+// TestBrowserKilled kills the whole browser (SIGKILL) at random moments, the first time once there
+// is a checkpoint, and continues in another one with the same profile. The last writes may be
+// missing: IndexedDB does not wait for the disk.
 func TestBrowserKilled(t *testing.T) {
 	s := needStage(t)
 	trace := longTrace(t, 30e6)
@@ -185,7 +183,7 @@ func TestBrowserKilled(t *testing.T) {
 func awaitEnd(t *testing.T, profile string) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
-		time.Sleep(time.Second) // this system does not tell
+		time.Sleep(time.Second) // this system does not report it
 		return
 	}
 	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(askEvery) {
@@ -203,8 +201,8 @@ func awaitEnd(t *testing.T, profile string) {
 	t.Fatal("a process of a killed browser does not end")
 }
 
-// TestTwoTabs gives one file to two tabs: one analyses it, the other watches, and goes
-// on when the first is closed.
+// TestTwoTabs gives one file to two tabs: one analyses it, the other watches, and continues when
+// the first is closed.
 func TestTwoTabs(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -249,9 +247,8 @@ func TestWorkerEndsSilently(t *testing.T) {
 	p.waitFor("#kept .go-on")
 }
 
-// TestOneClick continues with a dropped file that the browser finds again. A browser
-// without a window never answers whether it may, so the file's place is taken by one
-// that it need not ask for.
+// TestOneClick continues with a dropped file that the browser finds again. A browser without a
+// window never answers the question for permission, so the file is replaced by one that needs none.
 func TestOneClick(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -273,8 +270,8 @@ func TestOneClick(t *testing.T) {
 	}
 }
 
-// replaceHandles puts the handle of a private copy of #other-file in the place of
-// every handle that is kept, and gives their number.
+// replaceHandles replaces every handle that is kept with that of a private copy of #other-file, and
+// returns their number.
 const replaceHandles = `(async () => {
 	const root = await navigator.storage.getDirectory();
 	const copy = await root.getFileHandle("copy", { create: true });

@@ -2,9 +2,9 @@ package e2e
 
 import "testing"
 
-// chunks hands Vugu's script the instructions that a text takes which fills the
-// buffer in the middle of a letter: select an element, a first chunk, the end of
-// its inner HTML (opcodes 36, 37, 29 and 0). It gives what the element shows then.
+// chunks gives Vugu's script the instructions for a text that fills the buffer in the middle of a
+// letter: select an element, a first chunk, the end of its inner HTML (opcodes 36, 37, 29 and 0).
+// It returns the text that the element shows then.
 const chunks = `(() => {
 	const e = document.createElement("p");
 	e.id = "two-chunks";
@@ -32,8 +32,8 @@ const chunks = `(() => {
 	return shown;
 })()`
 
-// TestLettersAcrossChunks cuts a text at every byte, as Vugu does where its buffer
-// is full: every letter arrives whole.
+// TestLettersAcrossChunks cuts a text at every byte, as Vugu does when its buffer is full: every
+// letter arrives whole.
 func TestLettersAcrossChunks(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -16,7 +16,7 @@ func (p *tab) tryChanges(text string) {
 	p.wait("proposals", `document.querySelector("#table-proposed tbody tr") && !document.getElementById("changes-counting")`)
 }
 
-// TestLoopChanges asks what other code would do to the misses of a nest.
+// TestLoopChanges asks for the misses of a nest after changes of its code.
 func TestLoopChanges(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// loopsEverywhere shows a run's loops, those of one that does not report them, and of one
+// loopsEverywhere shows a run's loops, those of a run that does not report them, and those of a run
 // that is folded on request.
 func (p *tab) loopsEverywhere(look func(state string)) {
 	p.t.Helper()
@@ -42,7 +42,7 @@ func TestLoops(t *testing.T) {
 		t.Errorf("the tree is %q", roles)
 	}
 
-	// The rows are one stop of the Tab key; arrow keys go along the tree.
+	// The rows are one stop of the Tab key; arrow keys follow the tree.
 	p.tabTo("the rows", `document.activeElement.id === "loops-rows"`)
 	p.press(kb.ArrowLeft)
 	p.press(kb.Enter)
@@ -74,8 +74,8 @@ func TestLoops(t *testing.T) {
 	p.wait("the loop of the link", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
 }
 
-// shrinkL1 moves the slider of the first level down to a size, step by step. Each step waits
-// for the page to show the one before.
+// shrinkL1 moves the slider of the first level down to a size, step by step. Each step waits until
+// the page shows the previous one.
 func (p *tab) shrinkL1(size string) {
 	p.t.Helper()
 	p.wait("L1 of "+size, `(() => {
@@ -88,8 +88,7 @@ func (p *tab) shrinkL1(size string) {
 	})()`)
 }
 
-// withoutCode is the path of a trace that says nothing of code, so that its loops are folded on
-// request only.
+// withoutCode is the path of a trace without code, so that its loops are folded on request only.
 func (p *tab) withoutCode() string {
 	return p.write("rows.din", []byte(strings.Repeat("0 1000\n0 1040\n1 2000\n", 100)))
 }

@@ -18,15 +18,15 @@ import (
 // root is the repository's.
 const root = "../.."
 
-// shared is what all tests use; nil while the tests are switched off.
+// shared is the state that all tests use; nil while the tests are switched off.
 var shared *stage
 
 // stage is a running browser and the decoys around it.
 type stage struct {
-	ctx       context.Context // of the browser; tabs are made under it
+	ctx       context.Context // of the browser; the parent of all tabs
 	program   string          // the command
-	files     string          // where the browser and the command put files
-	anyHost   *decoy          // stands for every host but 127.0.0.1
+	files     string          // the folder for files of the browser and the command
+	anyHost   *decoy          // the server for every host but 127.0.0.1
 	neighbour *decoy          // another port of 127.0.0.1
 	visited   *server         // of the tests that need no first visit; see openPage
 }
@@ -114,8 +114,7 @@ func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true),
 		chromedp.Flag("disable-renderer-backgrounding", true),
-		// Chromium itself looks for its maker; a page that did would be seen by
-		// the watch.
+		// Chromium itself contacts its maker; if a page did so, the watch would see it.
 		chromedp.Flag("host-resolver-rules", "MAP *.google.com ~NOTFOUND, MAP *.googleapis.com ~NOTFOUND, MAP *.gvt1.com ~NOTFOUND, "+
 			"MAP * 127.0.0.1:"+strconv.Itoa(anyHost)+", EXCLUDE 127.0.0.1"),
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/chromedp/cdproto/performance"
 )
 
-// TestEightWorkers shares runs among eight workers, as the page does on a machine with as
-// many processors: the result is the command's, the page stays at hand, and a run that is
-// cancelled ends at once. It prints figures and judges none of them; TestSharedInThePage
-// tests what workers share. It runs in make soak.
+// TestEightWorkers shares runs among eight workers, as the page does on a machine with as many
+// processors: the result is the command's, the page stays responsive, and a run that is cancelled
+// ends at once. It prints times without judging them; TestSharedInThePage tests sharing among
+// workers. It runs in make soak.
 func TestEightWorkers(t *testing.T) {
 	needStage(t)
 	if !soaking {

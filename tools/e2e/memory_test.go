@@ -30,10 +30,10 @@ func (p *tab) wideTrace() string {
 	return p.write("wide.din", b)
 }
 
-// TestBudgetIsOfTheWholeTab analyses random references to many more lines than fit in the
-// run's memory, so that every distance occurs. The process of the tab, with the page, its
-// workers and what it hands to the browser, keeps within the budget and half a gigabyte,
-// of which the compiled programs and the browser itself take more than half.
+// TestBudgetIsOfTheWholeTab analyses random references to many more lines than fit in the run's
+// memory, so that every distance occurs. The process of the tab, with the page, its workers and the
+// data that it hands to the browser, stays within the budget plus half a gigabyte, most of which is
+// needed by the compiled programs and the browser itself.
 func TestBudgetIsOfTheWholeTab(t *testing.T) {
 	if !soaking {
 		t.Skip("left out: it takes minutes; STACKGLASS_SOAK=1 runs it")
@@ -100,8 +100,8 @@ func largestRenderer(t *testing.T, browser context.Context) (most int64) {
 	return most
 }
 
-// A trace of more lines than fit in the memory that was chosen continues outside, says so,
-// and gives the command's digest; at the end nothing but the result is kept.
+// A trace of more lines than fit in the chosen memory continues outside of it, says so, and has the
+// command's digest; at the end, only the result is kept.
 func TestBeyondMemory(t *testing.T) {
 	p := openPage(t)
 	eval[any](p, `document.querySelector("#settings").open = true, document.querySelector("#memory").add(new Option("40MiB", "40MiB", true, true))`)
@@ -135,8 +135,7 @@ func TestBeyondMemory(t *testing.T) {
 	p.wait("what was outside to be gone", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
 }
 
-// What lies outside of memory for an analysis that nobody can continue with is deleted
-// when the page is opened.
+// Spilled data of an analysis that nobody can continue is deleted when the page is opened.
 func TestOrphansAreSwept(t *testing.T) {
 	p := openPage(t)
 	eval[any](p, `new Promise((done) => { const r = indexedDB.open("stackglass shelf t0", 1);

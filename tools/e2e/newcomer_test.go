@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNewcomer does what one does first: click somewhere on a card, read the
-// answer where the result is, follow it, and drop what is no trace.
+// TestNewcomer follows a first visit: click somewhere on a card, read the answer in the result,
+// follow it, and drop a file that is no trace.
 func TestNewcomer(t *testing.T) {
 	needStage(t)
 	demo := demos(t)[2]

@@ -35,8 +35,8 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestOfflineDuringARun ends the server while a run is under way, and continues from its
-// checkpoint in a page that is loaded again.
+// TestOfflineDuringARun ends the server during a run, and continues from its checkpoint in a page
+// that is loaded again.
 func TestOfflineDuringARun(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)

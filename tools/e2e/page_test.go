@@ -39,9 +39,9 @@ type tab struct {
 	watch  *watch
 }
 
-// openPage opens the page in a tab as someone does who has visited it before and keeps
-// nothing: at the origin that most tests share, where the browser keeps the site and what it
-// compiled of the programs. What tests before this one stored there is deleted.
+// openPage opens the page in a tab as for a visitor who has been there before and keeps nothing: at
+// the origin that most tests share, where the browser has stored the site and its compiled
+// programs. Data that earlier tests stored there is deleted.
 func openPage(t *testing.T) *tab {
 	t.Helper()
 	s := needStage(t)
@@ -84,8 +84,8 @@ func (p *tab) close() {
 	}
 }
 
-// alone waits until no other tab shows a page of the server: one that is closed may still
-// store something.
+// alone waits until no other tab shows a page of the server: a closed one may still store
+// something.
 func (p *tab) alone() {
 	p.t.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
@@ -104,7 +104,7 @@ func (p *tab) alone() {
 	}
 }
 
-// newTab makes an empty tab that is going to show the server's page.
+// newTab makes an empty tab that is about to show the server's page.
 func newTab(t *testing.T, s *server) *tab {
 	t.Helper()
 	return newTabIn(t, needStage(t).ctx, s)
@@ -128,7 +128,7 @@ func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 		p.watch.check(t)
 		quiet(t, "by the end of "+t.Name())
 	})
-	// What is violated without a word in the console is said there.
+	// Violations without a message in the console are reported there.
 	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy violated: " + e.violatedDirective + " " + e.blockedURI));`,
 	})
@@ -140,8 +140,8 @@ func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 // owners are the servers that tabs have shown, by origin.
 var owners = map[string]*server{}
 
-// forgetEarlier has the browser forget what it keeps of an earlier server that had
-// the same address by chance.
+// forgetEarlier has the browser delete the data of an earlier server that had the same address by
+// chance.
 func forgetEarlier(p *tab) {
 	p.t.Helper()
 	before := owners[p.server.origin]
@@ -223,8 +223,8 @@ func tryEval[T any](p *tab, expression string) (v T, err error) {
 	return v, json.Unmarshal([]byte(text), &v)
 }
 
-// wait waits until an expression is true. A page that is just being loaded is
-// not there to answer; it is asked again.
+// wait waits until an expression is true. A page that is being loaded cannot answer, and is asked
+// again.
 func (p *tab) wait(what, expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -245,8 +245,7 @@ func (p *tab) wait(what, expression string) {
 	}
 }
 
-// text is what an element says, its parts apart by single spaces; "" if it
-// is not.
+// text is an element's text, its parts separated by single spaces; "" if there is no element.
 func (p *tab) text(selector string) string {
 	p.t.Helper()
 	return eval[string](p, `(document.querySelector(`+quote(selector)+`)?.textContent ?? "").replace(/\s+/g, " ").trim()`)
@@ -269,9 +268,9 @@ func (p *tab) waitGone(selector string) {
 	p.wait("no "+selector, `!document.querySelector(`+quote(selector)+`)`)
 }
 
-// click clicks the element with the mouse. Where what comes into view moves the element
-// between the look at where it is and the click, the click meets another, or nothing:
-// a person would see that, and click again. What lies over the element is meant to.
+// click clicks the element with the mouse. If the element moves between the look at its position
+// and the click, because something comes into view, the click hits something else: a person would
+// see that, and click again. Elements that lie over it are there on purpose.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.waitFor(selector)
@@ -322,8 +321,8 @@ func (p *tab) pick(paths ...string) {
 	call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: object.Result.ObjectID})
 }
 
-// pausing starts a run and pauses it. The page itself does so as soon as it can: however slow
-// the machine is, and however short the run, it does not end before.
+// pausing starts a run and pauses it. The page itself does so as soon as it can: however slow the
+// machine is, and however short the run, it does not end before.
 func (p *tab) pausing(start func()) {
 	p.t.Helper()
 	eval[bool](p, `(() => {
@@ -346,7 +345,7 @@ func (p *tab) paused() {
 	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
 }
 
-// finished waits for the end of the run and for its result, and gives the digest. A result that
+// finished waits for the end of the run and for its result, and returns the digest. A result that
 // was in view before is taken for that of the run: leave it first, or wait for another title.
 func (p *tab) finished() string {
 	p.t.Helper()
@@ -361,14 +360,14 @@ func (p *tab) digest() string {
 	return eval[string](p, `document.getElementById("digest").dataset.digest`)
 }
 
-// problem waits for a sentence about what went wrong, and gives it.
+// problem waits for an error message, and returns it.
 func (p *tab) problem() string {
 	p.t.Helper()
 	p.waitFor("#problem")
 	return p.text("#problem span")
 }
 
-// screen is what the page says, for messages.
+// screen is the text of the page, for messages.
 func (p *tab) screen() string {
 	text, err := tryEval[string](p, `location.href + "\n" + document.body.innerText.slice(0, 2500)`)
 	if err != nil {

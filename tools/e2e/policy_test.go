@@ -20,8 +20,8 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// actions are what one can do with the page, one after the other: every view, every
-// way in and every way out. TestDemos goes through every view of every demo.
+// actions are all that a person can do with the page, one after the other: every view, every way in
+// and every way out. TestDemos goes through every view of every demo.
 var actions = []struct {
 	name string
 	do   func(p *tab)
@@ -149,8 +149,8 @@ func (p *tab) everyView(there func()) {
 	}
 }
 
-// betweenDownloads keeps to what Chromium allows a page: of more than ten downloads
-// in a second it drops the rest without a word.
+// betweenDownloads is a pause that Chromium requires: of more than ten downloads in a second, it
+// drops the rest silently.
 const betweenDownloads = 150 * time.Millisecond
 
 // saveAll saves the tables and pictures of a view.
@@ -172,16 +172,15 @@ func (p *tab) home() {
 	p.waitFor("#kept .delete")
 }
 
-// analysed is the digest that the command gives a trace, with the settings that
-// the actions chose.
+// analysed is the command's digest of a trace, with the settings that the actions chose.
 func (p *tab) analysed(trace string) string {
 	p.t.Helper()
 	profile := filepath.Join(p.t.TempDir(), "p.sgp")
 	return truthIn(p.t, ask(p.t, "analyze", trace, "--lines", "32,64", "--utilisation", measured, "--format", "json", "-o", profile)).Digest
 }
 
-// TestPolicy does everything that one can do, in every hosting that differs: the page violates
-// no policy and asks nobody but its own host for anything. Then it is made to try.
+// TestPolicy does everything that a person can do, in every hosting that differs: the page violates
+// no policy and contacts nobody but its own host. Then a script tries to.
 func TestPolicy(t *testing.T) {
 	needStage(t)
 	for _, h := range hostings {
@@ -212,8 +211,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestArchive: the archive has the static host's files, but for those that are packed, and
-// the single file, so that what TestPolicy finds of these holds for an unzipped folder.
+// TestArchive: the archive has the static host's files, except for packed ones, and the single
+// file, so that the findings of TestPolicy hold for an unzipped folder.
 func TestArchive(t *testing.T) {
 	needStage(t)
 	archive, dist := os.DirFS(filepath.Join(unzipped(t), "stackglass")), os.DirFS(filepath.Join(root, "site", "dist"))
@@ -250,8 +249,8 @@ func TestArchive(t *testing.T) {
 	same(archive, "stackglass.html", os.DirFS(filepath.Join(root, "build")), "stackglass.html")
 }
 
-// tryToLeave tries to send something from the page and from a worker of it. The
-// decoys must not hear of it.
+// tryToLeave tries to send data from the page and from a worker of it. The decoys must not receive
+// any.
 func (p *tab) tryToLeave() {
 	t, s := p.t, shared
 	t.Helper()
@@ -270,7 +269,7 @@ func (p *tab) tryToLeave() {
 		tries := eval[int](p, "("+attempts+")("+quote(base)+")")
 		want := tries - 1 // a beacon may be refused without an event
 		if p.server.origin == "file://" {
-			want -= 3 // fetch, twice, and Worker look into the file only
+			want -= 3 // fetch, twice, and Worker have access to the file only
 		}
 		if seen := p.watch.await("policy violated: ", before+want) - before; seen < want {
 			t.Errorf("%d ways to reach %s from the page, %d violations of the policy, want %d", tries, base, seen, want)
@@ -282,8 +281,8 @@ func (p *tab) tryToLeave() {
 			t.Errorf("in the worker: %v", err)
 		}
 	}
-	// Before it asks the policy about a form or a frame, Chromium connects to
-	// where they point. It sends nothing there.
+	// Before it asks the policy about a form or a frame, Chromium connects to its target. It sends
+	// nothing there.
 	s.anyHost.forgive("TLS form.stackglass.example", "TLS frame.stackglass.example")
 	quiet(t, "the page and its worker tried to send something")
 	p.click("#run-cancel")

@@ -10,12 +10,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestPolicy comes with what shows that it can fail: the decoys do count, and the
-// watch does see.
+// TestPolicy comes with tests that it can fail: the decoys do count, and the watch does see.
 
-// attempts are ways to reach another server from a page or a worker; NAME in
-// the address becomes the way's. Each one either throws or is stopped by the
-// policy.
+// attempts are ways to reach another server from a page or a worker; NAME in the address is
+// replaced with the name of the way. Each one either throws or is stopped by the policy.
 const attempts = `async (address) => {
 	const tries = {
 		fetch: (url) => fetch(url, { mode: "no-cors" }),
@@ -49,7 +47,7 @@ const attempts = `async (address) => {
 	return Object.keys(tries).length;
 }`
 
-// TestDecoysCount: whoever comes, by name or by number, is counted.
+// TestDecoysCount: every caller, by name or by number, is counted.
 func TestDecoysCount(t *testing.T) {
 	s := needStage(t)
 	for _, url := range []string{"http://stackglass.example/control", "http://127.0.0.1:" + strconv.Itoa(s.neighbour.port) + "/control"} {
@@ -65,8 +63,8 @@ func TestDecoysCount(t *testing.T) {
 	}
 }
 
-// quiet fails the test if a decoy was asked for something. A connection without
-// a word is the browser's own: it opens some ahead of need.
+// quiet fails the test if a decoy received a request. A connection without data is the browser's
+// own: it opens some in advance.
 func quiet(t *testing.T, when string) {
 	t.Helper()
 	for name, d := range map[string]*decoy{"any other host": shared.anyHost, "another port": shared.neighbour} {
@@ -108,9 +106,9 @@ func TestWatchSees(t *testing.T) {
 	p.watch.allow("")
 }
 
-// TestInitialTransfer adds up what a first visit loads until an analysis has
-// ended: all that the page and its worker need, and the demo apart. The files
-// that are fetched after their back, for offline use, are left out.
+// TestInitialTransfer adds up the bytes that a first visit loads until an analysis has ended: all
+// files for the page and its worker, and separately the demo. Files that are fetched later, for
+// offline use, are left out.
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
 	const limit = 1_500_000

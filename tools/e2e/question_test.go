@@ -25,7 +25,7 @@ func TestWhatIf(t *testing.T) {
 	p.openView("caches", "#level-1")
 	for _, preset := range eval[[]string](p, `Array.from(document.querySelectorAll("#preset option"), (o) => o.value)`) {
 		if preset == "apple-m1" {
-			continue // the command wants a profile with lines of 128 bytes, too; the page takes those that there are
+			continue // the command wants a profile with lines of 128 bytes, too; the page uses the existing ones
 		}
 		eval[any](p, `(() => {
 			const preset = document.getElementById("preset");
@@ -129,8 +129,8 @@ func (p *tab) useSliders() {
 	}
 }
 
-// TestSetsMap goes over the map of sets and ways by keys, and asks the command
-// about the same cache.
+// TestSetsMap moves through the map of sets and ways by keys, and asks the command about the same
+// cache.
 func TestSetsMap(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)

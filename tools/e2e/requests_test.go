@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// careful are the hostings whose servers know what they serve.
+// careful are the hostings whose servers know their files.
 var careful = []string{"serve", "Cloudflare"}
 
 // TestRequests sends what browsers and others send to the servers that are ours.
@@ -36,7 +36,7 @@ func TestRequests(t *testing.T) {
 			s.all(t)
 			s.refusals(t, index.body)
 			if h.name == "Cloudflare" {
-				// What stands before it here waits for the end of a body.
+				// A proxy before it here waits for the end of a body.
 				s.refuseChunks(t, "0\r\n\r\n")
 				s.edge(t)
 			} else {
@@ -98,7 +98,7 @@ func (s *server) files(t *testing.T, index string) {
 			t.Errorf("%s: status %d, %d bytes of type %q", name, got.status, len(got.body), got.head.Get("Content-Type"))
 		}
 		if name == "/manifest.webmanifest" || name == "/icon.svg" {
-			continue // as long as the host sees fit
+			continue // as long as the host likes
 		}
 		if cache, want := got.head.Get("Cache-Control"), policy.Cache(name[1:]); cache != want {
 			t.Errorf("%s: Cache-Control %q, want %q", name, cache, want)
@@ -188,8 +188,8 @@ func (s *server) refusals(t *testing.T, index string) {
 	}
 }
 
-// refuseChunks sends a body without saying how long it is, and then its end. Without
-// one, the answer must not wait for it.
+// refuseChunks sends a body without stating its length, and then its end. If end is empty, the
+// answer must not wait for it.
 func (s *server) refuseChunks(t *testing.T, end string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
@@ -205,7 +205,7 @@ func (s *server) refuseChunks(t *testing.T, end string) {
 	}
 }
 
-// edge asks for what only the worker has.
+// edge asks for answers that only the worker has.
 func (s *server) edge(t *testing.T) {
 	t.Helper()
 	for path, says := range map[string]string{

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// decoy is a server that nobody has any business with. It counts connections,
-// whatever is spoken on them, and keeps how each began.
+// decoy is a server that nobody should contact. It counts connections, in any protocol, and records
+// how each began.
 type decoy struct {
 	port int
 
@@ -44,8 +44,8 @@ func newDecoy() (*decoy, error) {
 	return d, nil
 }
 
-// note answers "no content", and notes what was asked for, or of whom: the name
-// in a TLS greeting is enough.
+// note answers "no content", and records the address that was asked for: the name in a TLS greeting
+// is enough.
 func (d *decoy) note(conn net.Conn) {
 	defer conn.Close()
 	said := wordless
@@ -61,7 +61,7 @@ func (d *decoy) note(conn net.Conn) {
 	conn.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))
 }
 
-// wordless is what is noted of a connection that says nothing.
+// wordless is the record of a connection without data.
 const wordless = "a connection without a word"
 
 const tlsHandshake = 0x16 // the first byte of a TLS connection
@@ -74,7 +74,7 @@ type greeting struct {
 
 func (g greeting) Read(p []byte) (int, error) { return g.from.Read(p) }
 
-// serverName is whom a TLS connection asks for.
+// serverName is the name that a TLS connection asks for.
 func serverName(conn net.Conn, from io.Reader) (name string) {
 	_ = tls.Server(greeting{conn, from}, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		name = hello.ServerName
@@ -143,7 +143,7 @@ func (s *server) stop() {
 	})
 }
 
-// forgive takes calls out that are not held against anyone.
+// forgive removes requests that are allowed.
 func (d *decoy) forgive(calls ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

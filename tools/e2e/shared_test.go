@@ -39,7 +39,7 @@ func sharedFiles(t *testing.T) (paths []string) {
 	return paths
 }
 
-// attach gives the page a file as files[number], without a word to its program.
+// attach gives the page a file as files[number], without notifying its program.
 func (p *tab) attach(path string) {
 	p.t.Helper()
 	eval[bool](p, `(() => { document.getElementById("attached")?.remove();
@@ -52,8 +52,8 @@ func (p *tab) attach(path string) {
 	call[dom.SetFileInputFilesParams, cdp.Empty](p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{path}, NodeID: node.NodeID})
 }
 
-// analyseWith has a worker of the page analyse the attached file, and gives the result and
-// the most workers that were at it.
+// analyseWith has a worker of the page analyse the attached file, and returns the result and the
+// largest number of workers at a time.
 func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 	p.t.Helper()
 	got := eval[struct {
@@ -100,8 +100,8 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 
 func number(t workers.Type) string { return strconv.Itoa(int(t)) }
 
-// shareAll analyses files with some numbers of workers, and many short stretches. Each file
-// has two of the numbers, and each two neighbours of the list have a file in turn.
+// shareAll analyses files with some numbers of workers, and many short stretches. Each file has two
+// of the numbers, and each pair of neighbours in the list has a file in turn.
 func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	t.Helper()
 	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{32 << 10, 256 << 10}, UtilisationWays: []uint32{8, 8}}
@@ -138,7 +138,7 @@ func TestSharedAnywhere(t *testing.T) {
 	files := sharedFiles(t)
 	for _, h := range hostings {
 		if h.name == "Cloudflare" {
-			continue // serves what serve does
+			continue // has the same files as serve
 		}
 		t.Run(h.name, func(t *testing.T) {
 			p := newTab(t, h.open(t))

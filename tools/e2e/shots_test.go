@@ -83,7 +83,7 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// TestReadmePicture takes the picture in README.md, the miss-ratio curve of a demo, where STACKGLASS_PICTURE
+// TestReadmePicture takes the picture in README.md, the miss-ratio curve of a demo, if STACKGLASS_PICTURE
 // names a file for it.
 func TestReadmePicture(t *testing.T) {
 	needStage(t)
@@ -101,8 +101,8 @@ func TestReadmePicture(t *testing.T) {
 	p.picture(file, chromedp.CaptureScreenshot())
 }
 
-// shoot takes pictures of a view, wide and narrow, light and dark, where
-// STACKGLASS_SHOTS names a folder for them. The wide light one stays.
+// shoot takes pictures of a view, wide and narrow, light and dark, if STACKGLASS_SHOTS names a
+// folder for them. The wide light one stays.
 func (p *tab) shoot(view string) {
 	p.t.Helper()
 	dir := os.Getenv("STACKGLASS_SHOTS")

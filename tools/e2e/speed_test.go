@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// timing is the time in milliseconds from an event until the frame after which what it changes is
-// there. The page asks for another frame as long as ready is false.
+// timing is the time in milliseconds from an event until the frame that shows its effect. The page
+// asks for another frame as long as ready is false.
 const timing = `(async (act, ready) => {
 	const begun = performance.now();
 	act();
@@ -42,7 +42,8 @@ func say(t *testing.T, file, what string, figure float64) {
 	t.Logf("speed: %s: %s: %.3f", filepath.Base(file), what, figure)
 }
 
-// filesIn returns the files that a variable names, with a colon between them. The test is left out if there is none.
+// filesIn returns the files that a variable names, separated by colons. The test is skipped if there are
+// none.
 func filesIn(t *testing.T, variable string) []string {
 	t.Helper()
 	files := os.Getenv(variable)
@@ -58,8 +59,8 @@ func (p *tab) switchTo(view state.Tab, m *reaction) {
 }
 
 // TestSpeed prints how long the page takes to switch to each view, the first time and later, and to follow
-// each slider, for the traces and profiles that STACKGLASS_SPEED names. Where more programs want to run
-// than there are processors, the time of a processor says more.
+// each slider, for the traces and profiles that STACKGLASS_SPEED names. On a busy machine, the processor's
+// time is more reliable.
 func TestSpeed(t *testing.T) {
 	files := filesIn(t, "STACKGLASS_SPEED")
 	const rounds = 5

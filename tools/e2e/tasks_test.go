@@ -11,12 +11,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// task is one that the page's main thread did without a break.
+// task is an uninterrupted task of the page's main thread.
 type task struct{ Wall, CPU time.Duration }
 
-// tasks returns those of 10 ms and more while something continues. What a task took by the
-// clock tells what a person waits; where more threads want to run than there are
-// processors, what it took of a processor tells what it does.
+// tasks returns those of 10 ms and more while something runs. The time by the clock is how long a
+// person waits; on a busy machine, the processor's time is the cost of the task.
 func (p *tab) tasks(what func()) (list []task) {
 	p.t.Helper()
 	type event struct {

@@ -21,8 +21,8 @@ var threadViews = []struct{ name, shows string }{
 	{"communication", "#chart-flows canvas[data-ready]"},
 }
 
-// threadsEverywhere shows how threads share caches and what they send each other,
-// of a demo, with every table unfolded.
+// threadsEverywhere shows how threads share caches and communicate, in a demo, with every table
+// unfolded.
 func (p *tab) threadsEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-false-sharing")
@@ -56,7 +56,7 @@ func (p *tab) choose(id, value string) {
 	})()`)
 }
 
-// said waits until something with these words was said to those who listen.
+// said waits until a text with these words was announced to screen readers.
 func (p *tab) said(words string) {
 	p.t.Helper()
 	p.wait("“"+words+"” is announced", `document.getElementById("live").textContent.replace(/[\u00a0\u202f]/g, " ").includes(`+quote(words)+`)`)
@@ -135,7 +135,7 @@ func TestCommunication(t *testing.T) {
 	p.said("written by thread 1, used by thread 2: 2 048")
 	p.press(kb.Enter)
 	p.said("Thread 1 to thread 2: 2 048 transfers, 16 KiB, in 2 048 events.")
-	p.wait("the sentence of the cell", `document.getElementById("flow-sentence").textContent.startsWith("Thread 1 to thread 2:")`) // which is said before it is drawn
+	p.wait("the sentence of the cell", `document.getElementById("flow-sentence").textContent.startsWith("Thread 1 to thread 2:")`) // which is announced before it is drawn
 	if picked := p.text("#table-pairs tbody"); picked == all || !strings.Contains(picked, "ring.c:") {
 		t.Errorf("the places of one flow are %q, those of all %q", picked, all)
 	}
@@ -155,8 +155,8 @@ func TestCommunication(t *testing.T) {
 	}
 }
 
-// TestFalseSharing reads the first thing that the page says of counters side by
-// side: their name, the line of the source, how often they take the line from each other, and the fix.
+// TestFalseSharing reads the first sentence of the page about counters in one line: their name, the
+// line of the source, how often they invalidate each other's line, and the fix.
 func TestFalseSharing(t *testing.T) {
 	needStage(t)
 	source, err := os.ReadFile(demoSource(t, "false-sharing"))
@@ -188,8 +188,8 @@ func TestFalseSharing(t *testing.T) {
 	p.waitFor("#false-1")
 }
 
-// manyThreads is a trace of 64 threads, each with data of its own and some that it
-// takes from its neighbours.
+// manyThreads is a trace of 64 threads, each with data of its own and some that it reads from its
+// neighbours.
 func manyThreads() []byte {
 	rng := rand.New(rand.NewPCG(1, 64))
 	var text bytes.Buffer
@@ -229,8 +229,7 @@ func TestManyThreadsFollowTheHand(t *testing.T) {
 	p.follow("a part of the run", "#flow-window", "#flows-summary")
 }
 
-// follow moves a slider to and fro and logs how long it takes until what it changes is
-// drawn.
+// follow moves a slider to and fro and logs the time until its effect is drawn.
 func (p *tab) follow(what, slider, changes string) {
 	p.t.Helper()
 	p.waitFor(slider)

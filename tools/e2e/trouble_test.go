@@ -12,8 +12,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TestBadFiles opens files that are not what they should be. Each gets a
-// sentence, and the page continues.
+// TestBadFiles opens invalid files. Each is reported in a sentence, and the page continues.
 func TestBadFiles(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -92,8 +91,8 @@ func flipped(t *testing.T, packed []byte) []byte {
 	return damaged
 }
 
-// TestDeadWorker lets the worker die between two checkpoints; the analysis goes
-// on when its file is dropped again, and ends as if nothing had happened.
+// TestDeadWorker ends the worker between two checkpoints; the analysis continues when its file is
+// dropped again, and ends as if without interruption.
 func TestDeadWorker(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -144,7 +143,7 @@ func TestInterruptedByReload(t *testing.T) {
 	}
 }
 
-// storedEntries counts what the store holds, checkpoints included.
+// storedEntries counts the entries of the store, including checkpoints.
 const storedEntries = `await new Promise((done, fail) => {
 	const opening = indexedDB.open("stackglass");
 	opening.onerror = () => fail(opening.error);
@@ -158,8 +157,8 @@ const storedEntries = `await new Promise((done, fail) => {
 // lastWords are in the error by which a worker is killed.
 const lastWords = "the clock is gone"
 
-// TestNamesInACrash: what a program writes when it dies has the names of functions,
-// though they are not in the program. One that cannot call the browser dies at once.
+// TestNamesInACrash: the stack trace of a program that crashes has the names of functions, though
+// they are not in the program. One that cannot call the browser ends at once.
 func TestNamesInACrash(t *testing.T) {
 	needStage(t)
 	const names = "With the names of functions:"
@@ -183,8 +182,7 @@ func TestNamesInACrash(t *testing.T) {
 	}
 }
 
-// kill takes the clock away from the analysis worker, which its program does
-// not survive.
+// kill removes the clock from the analysis worker, whose program crashes without it.
 func (p *tab) kill() {
 	p.t.Helper()
 	killed := false
@@ -204,7 +202,7 @@ func TestFullStore(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
 	p := firstVisit(t)
-	// The site itself finds no room for offline use either; the browser says so.
+	// The site itself finds no space for offline use either; the browser reports it.
 	p.watch.allow("service_worker: exception: Uncaught (in promise) QuotaExceededError")
 	size := float64(1)
 	call(p, storage.OverrideQuotaForOrigin, storage.OverrideQuotaForOriginParams{Origin: p.server.origin, QuotaSize: &size})

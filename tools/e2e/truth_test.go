@@ -80,9 +80,9 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// longTrace is the real trace again and again, in LZ4 frames one after the other, with at
-// least so many references. It is one file for all tests, with the date modified, so that
-// its truth is computed once; who changes it takes ownTrace.
+// longTrace is the real trace repeated, in LZ4 frames one after the other, with at least so many
+// references. It is one file for all tests, with the date modified, so that its truth is computed
+// once; tests that change it use ownTrace.
 func longTrace(t *testing.T, references uint64) string {
 	t.Helper()
 	path := filepath.Join(needStage(t).files, fmt.Sprintf("long-%d-%s", references, filepath.Base(realTrace(t))))
@@ -116,7 +116,7 @@ func writeLong(t *testing.T, path string, references uint64) {
 	}
 }
 
-// truth is what the command says of a trace.
+// truth is the command's result for a trace.
 type truth struct {
 	Digest     string
 	References uint64
@@ -129,8 +129,8 @@ var (
 	truths   = map[string]*truth{}
 )
 
-// measured are the caches that the page measures by site unless another hierarchy is
-// in view: those of the first preset whose sets no hash chooses.
+// measured are the caches that the page measures by site unless another hierarchy is in view: those
+// of the first preset whose sets are not chosen by a hash.
 const measured = "32KiB,8,256KiB,8"
 
 // truthOf analyses a trace with the command, once for all tests.
@@ -155,7 +155,7 @@ func truthOf(t *testing.T, trace string) *truth {
 	return v
 }
 
-// infoOf is what the command says of a profile.
+// infoOf is the command's description of a profile.
 func infoOf(t *testing.T, profile string) *truth {
 	t.Helper()
 	return truthIn(t, ask(t, "info", profile, "--format", "json"))
@@ -173,7 +173,7 @@ func truthIn(t *testing.T, answer []byte) *truth {
 	return &v.Input
 }
 
-// ask runs the command and gives what it prints. A partial answer is one, too.
+// ask runs the command and returns its output. A partial answer is accepted, too.
 func ask(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(needStage(t).program, args...)
@@ -187,7 +187,7 @@ func ask(t *testing.T, args ...string) []byte {
 	return answer
 }
 
-// demoCard is what demos.json says of a demo.
+// demoCard is a demo in demos.json.
 type demoCard struct {
 	Name, Title, Question string
 	Opens                 string
@@ -196,7 +196,7 @@ type demoCard struct {
 	References            uint64
 }
 
-// measured are the caches that the page measures by site of a demo: those that it opens on.
+// measured are the caches that the page measures by site in a demo: those that it opens with.
 func (d demoCard) measured() string {
 	screen := state.ParseScreen(d.Opens)
 	levels := screen.Levels

@@ -38,8 +38,7 @@ func TestUnpackersOffline(t *testing.T) {
 	}
 }
 
-// TestUnpackersOnStaticHost serves the page as a folder among others, by a server
-// that knows nothing of it.
+// TestUnpackersOnStaticHost serves the page as a folder among others, by a plain server.
 func TestUnpackersOnStaticHost(t *testing.T) {
 	needStage(t)
 	p := newTab(t, folder(t, filepath.Join(root, "site", "dist")))
@@ -96,8 +95,8 @@ func TestNoUnpacker(t *testing.T) {
 	}
 }
 
-// TestBrokenInAnUnpacker drops files that are cut off or damaged: what is kept
-// and said of them is what the command says.
+// TestBrokenInAnUnpacker drops files that are cut off or damaged: results and messages are the
+// command's.
 func TestBrokenInAnUnpacker(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -148,8 +147,8 @@ func TestReloadWithAnUnpacker(t *testing.T) {
 	}
 }
 
-// longPacked is the real trace again and again, in zstd frames one after the
-// other, with at least so many references.
+// longPacked is the real trace repeated, in zstd frames one after the other, with at least so many
+// references.
 func longPacked(t *testing.T, references uint64) string {
 	t.Helper()
 	from := realTrace(t)

@@ -25,9 +25,9 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// TestUpdate changes the site between two visits: a page keeps its version, though
-// the host has none of its files any more, a tab that is opened when all others are
-// closed has the new one, and what was kept stays.
+// TestUpdate changes the site between two visits: a page keeps its version, though the host has
+// none of its files any more, a tab that is opened when all others are closed has the new one, and
+// kept results stay.
 func TestUpdate(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))
@@ -107,9 +107,9 @@ func (p *tab) nextVersion() (active func()) {
 	return func() { p.t.Helper(); until("it takes over", over) }
 }
 
-// TestUpdateDuringRun changes the site while a trace is analysed in a page that no
-// service worker keeps: the run ends as if nothing had happened, and so does the
-// next one of that page, whose files the browser may keep for ever.
+// TestUpdateDuringRun changes the site while a trace is analysed in a page without a service
+// worker: the run ends normally, and so does the next one of that page, whose files the browser may
+// keep for ever.
 func TestUpdateDuringRun(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))
@@ -141,15 +141,15 @@ func TestUpdateDuringRun(t *testing.T) {
 
 const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue("--site-version").trim()`
 
-// changing stands between the browser and a server, and answers some requests
-// with other content.
+// changing is a proxy between the browser and a server that answers some requests with other
+// content.
 type changing struct {
 	server *server // as the browser sees it
 	t      *testing.T
 	behind string
 
 	mu    sync.Mutex
-	other map[string][]byte // by path; nil: there is no such file
+	other map[string][]byte // by path; nil means that the file is missing
 }
 
 func newChanging(t *testing.T, behind *server) *changing {
@@ -187,8 +187,8 @@ func (c *changing) change(path string, content []byte) {
 	c.other[path] = content
 }
 
-// update puts a second version in the place of the first: every script, style and
-// program has another content and another name, and the old names lead nowhere.
+// update replaces the first version with a second one: every script, style and program has another
+// content and another name, and the old names are not found.
 func (c *changing) update() {
 	c.t.Helper()
 	index, list := c.get("/"), string(c.get("/precache.js"))
@@ -218,11 +218,11 @@ func (c *changing) update() {
 	c.change("/precache.js", []byte(list))
 }
 
-// secondOf is what makes the second version of a file, by its ending: in a program,
-// a section that is passed over.
+// secondOf is the text that turns a file into its second version, by its ending: in a program, a
+// section that is ignored.
 var secondOf = map[string]string{".css": "\n:root { --site-version: second; }\n", ".js": "\n// second\n", ".wasm": "\x00\x07\x06second"}
 
-// get returns what the server after has.
+// get returns the content after the update.
 func (c *changing) get(path string) []byte {
 	c.t.Helper()
 	answer, err := http.Get(c.behind + path)

@@ -52,7 +52,7 @@ func (p *tab) unfoldFacts() {
 	p.waitFor("#findings")
 }
 
-// theme sets what the system says it prefers.
+// theme sets the colour scheme that the system prefers.
 func (p *tab) theme(scheme string) {
 	p.t.Helper()
 	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -151,8 +151,7 @@ func (p *tab) countersEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// codeEverywhere shows places in the code with a source beside them, and two
-// analyses side by side.
+// codeEverywhere shows places in the code with their source, and two analyses compared.
 func (p *tab) codeEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.drop(demoSource(p.t, "matmul-naive"))
@@ -190,8 +189,8 @@ func (p *tab) multiplied() string {
 	return path
 }
 
-// TestEveryState shows every state of the page on a telephone, and magnified four times: the
-// page is never wider than the screen. Then axe-core looks at it on a wide screen, light and dark.
+// TestEveryState shows every state of the page on a telephone, and magnified four times: the page
+// is never wider than the screen. Then axe-core checks it on a wide screen, light and dark.
 func TestEveryState(t *testing.T) {
 	needStage(t)
 	axe, err := os.ReadFile(filepath.Join(root, "site", "node_modules", "axe-core", "axe.min.js"))
@@ -250,8 +249,8 @@ func TestEveryState(t *testing.T) {
 	}
 }
 
-// TestViewsLeaveNothing goes from each view to each other one: a view shows what it shows after a
-// reload, and nothing of the view before.
+// TestViewsLeaveNothing goes from each view to each other one: a view is the same as after a
+// reload, without anything of the previous view.
 func TestViewsLeaveNothing(t *testing.T) {
 	needStage(t)
 	const shown = `Array.from(document.querySelectorAll("#view .figure, #view .datatable, #view sg-table, #view .threads-on"), (e) => e.id || e.className).join()`
@@ -288,8 +287,8 @@ func TestViewsLeaveNothing(t *testing.T) {
 	}
 }
 
-// runAxe keeps what axe found by its rules, or by some of them, and gives the number of
-// rules that hold.
+// runAxe collects axe's findings by all rules, or by some of them, and returns the number of rules
+// that hold.
 func runAxe(rules string) string {
 	return `axe.run(document, { ` + rules + ` preload: false, resultTypes: ["violations"] }).then((result) => {
 	globalThis.axeViolations = result.violations.map((v) => v.id + ": " + v.help + ": " +
@@ -298,9 +297,8 @@ func runAxe(rules string) string {
 })`
 }
 
-// TestNarrowWithLongNames keeps two analyses, one with a long name: neither the
-// list, whose last action stays in reach, nor a choice that has the name in it gets
-// wider than a telephone.
+// TestNarrowWithLongNames keeps two analyses, one with a long name: neither the list, whose last
+// action stays reachable, nor a choice that has the name in it becomes wider than a telephone.
 func TestNarrowWithLongNames(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -335,7 +333,7 @@ const tooWide = `(() => {
 		.slice(0, 4).map((e) => e.outerHTML.slice(0, 100)));
 })()`
 
-// mapWords draws the map of sets and ways again, and gives what is written on it.
+// mapWords draws the map of sets and ways again, and returns its texts.
 const mapWords = `(async () => {
 	const host = document.querySelector("sg-heatmap"), canvas = host.querySelector("canvas"), ctx = canvas.getContext("2d");
 	const words = [], fillText = CanvasRenderingContext2D.prototype.fillText;
@@ -355,8 +353,8 @@ const mapWords = `(async () => {
 	};
 })()`
 
-// TestMapWords reads the numbers on the map: nothing is cut, no level's name covers
-// one, and caches of five ways have some on a telephone too.
+// TestMapWords reads the numbers on the map: none is cut, no level's name covers one, and caches of
+// five ways have some on a telephone, too.
 func TestMapWords(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

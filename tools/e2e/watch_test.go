@@ -19,10 +19,10 @@ import (
 
 // watch collects what a page and its workers must not do.
 type watch struct {
-	within  []string // what the addresses of requests begin with
+	within  []string // prefixes of allowed addresses of requests
 	pageCtx context.Context
-	// unwatched leaves service workers alone: a watched one is never idle, and
-	// so never makes way for the next version.
+	// unwatched ignores service workers: a watched one is never idle, and so never gives way to the
+	// next version.
 	unwatched bool
 
 	mu       sync.Mutex
@@ -135,8 +135,8 @@ func (w *watch) count(part string) (n int) {
 	return n
 }
 
-// await waits for so many faults that contain part, as long as some may still be on
-// their way, and gives their number.
+// await waits for a number of faults that contain part, as long as more may arrive, and returns
+// their number.
 func (w *watch) await(part string, want int) (n int) {
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
 		if n = w.count(part); n >= want || time.Now().After(late) {

@@ -22,8 +22,8 @@ func needCompiler(t *testing.T) {
 	}
 }
 
-// TestPredictionsHold: with static schedules, what is predicted from a run with one thread
-// is within a quarter of a point of what runs with several threads do.
+// TestPredictionsHold: with static schedules, predictions from a run with one thread are within a
+// quarter of a percentage point of runs with several threads.
 func TestPredictionsHold(t *testing.T) {
 	needCompiler(t)
 	const most = 0.25 // points

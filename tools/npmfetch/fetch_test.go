@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// packed makes an archive of these files, as npm packs a package.
+// packed makes an archive of files, as npm packs a package.
 func packed(t *testing.T, files map[string]string, extra ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -84,7 +84,7 @@ func (w *world) file(t *testing.T, name string) string {
 	return string(text)
 }
 
-// left lists what is in node_modules.
+// left lists the content of node_modules.
 func (w *world) left(t *testing.T) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(w.folder, "node_modules"))
@@ -121,7 +121,7 @@ func TestFetches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // the second time there is nothing to fetch
+	for range 2 { // the second time, nothing is fetched
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestFetches(t *testing.T) {
 	}
 }
 
-// TestFetchesNamedPackages: with what it needs, and nothing for other machines.
+// TestFetchesNamedPackages: with their dependencies, and without packages for other machines.
 func TestFetchesNamedPackages(t *testing.T) {
 	with := func(name, more string) string {
 		entry := lockEntry(name, packed(t, whole(name)))

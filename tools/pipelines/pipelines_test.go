@@ -49,7 +49,7 @@ func TestDescriptionsAreOfTheTables(t *testing.T) {
 	}
 }
 
-// TestModelAgainstPeer holds the model, with llvm-mca's numbers, to llvm-mca's answers. Times
+// TestModelAgainstPeer compares the model, with llvm-mca's numbers, with llvm-mca's answers. Times
 // are for `make pipelines`.
 func TestModelAgainstPeer(t *testing.T) {
 	need(t, mcaProgram, clangProgram)
@@ -69,7 +69,7 @@ func TestModelAgainstPeer(t *testing.T) {
 	}
 }
 
-// TestModelOfPlainCode holds it to the same of code for any x86-64, and for one with FMA alone,
+// TestModelOfPlainCode compares with the same for code for any x86-64, and for one with FMA alone,
 // on a processor that has more.
 func TestModelOfPlainCode(t *testing.T) {
 	need(t, mcaProgram, clangProgram)

@@ -32,8 +32,8 @@ func pageRows(t *testing.T, text string) map[string][]string {
 	return rows
 }
 
-// TestPageIsThePrediction: what the page says is predicted is what the model says now, of
-// the sizes that are traced quickly. What was measured is the machine's business.
+// TestPageIsThePrediction: the predictions on the page equal the model's current ones, for the
+// sizes that are traced quickly. Measurements depend on the machine.
 func TestPageIsThePrediction(t *testing.T) {
 	need(t, clangProgram)
 	text, err := os.ReadFile("RUNTIMES.md")
@@ -69,7 +69,7 @@ func TestPageIsThePrediction(t *testing.T) {
 			t.Errorf("%s of %d takes %s cycles, by %s; the page has %s, by %s: make runtimes", o.kernel.name, o.size.n, got, o.by, row[1], row[4])
 		}
 	}
-	for name, row := range rows { // what is far off says why
+	for name, row := range rows { // large errors need an explanation
 		if e, err := strconv.ParseFloat(strings.TrimSuffix(row[3], " %"), 64); err == nil && (e > far || e < -far) && (row[5] == "" || row[5] == "not known") {
 			t.Errorf("%s is %v %% off, and the page does not say why", name, e)
 		}
@@ -99,7 +99,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestLevelsOfProbes: levels by hand, of a last cache that gives a guest less than it has.
+// TestLevelsOfProbes: levels by hand, with a last cache of which a guest has only a part.
 func TestLevelsOfProbes(t *testing.T) {
 	caches := []pipeline.Level{{Name: "L1", SizeBytes: 32 << 10, Ways: 8}, {Name: "L2", SizeBytes: 1 << 20, Ways: 16}, {Name: "L3", SizeBytes: 64 << 20, Ways: 11}}
 	list := footprints(caches)
@@ -188,7 +188,7 @@ func TestSystemCaches(t *testing.T) {
 	}
 }
 
-// TestBothLoadsWaitForTheLine: a walk along a list takes the time of its misses whichever of a
+// TestBothLoadsWaitForTheLine: a walk along a list takes the time of its misses, whichever of a
 // node's two fields is read first.
 func TestBothLoadsWaitForTheLine(t *testing.T) {
 	need(t, clangProgram)

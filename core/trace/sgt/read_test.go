@@ -151,8 +151,7 @@ func someEarly(t *rapid.T) earlyLimit {
 	return earlyLimit{rapid.IntRange(0, 4).Draw(t, "early chunks"), rapid.SampledFrom([]int{1, 3, 100, 1 << 20}).Draw(t, "early rows")}
 }
 
-// TestStepsRoundTrip: what the encoder writes is, to the naive decoder, what it
-// was given.
+// TestStepsRoundTrip: the naive decoder returns the steps that the encoder was given.
 func TestStepsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -231,7 +230,7 @@ func compareRows(t failer, how string, got, want []row) {
 	}
 }
 
-// TestCutAnywhere: all whole chunks before the cut come, and then a cut is told.
+// TestCutAnywhere: all whole chunks before the cut are read, and then the cut is reported.
 func TestCutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -255,7 +254,7 @@ func TestCutAnywhere(t *testing.T) {
 	})
 }
 
-// isSubsequence tells whether part comes out of whole by leaving rows out.
+// isSubsequence reports whether part is whole with some rows left out.
 func isSubsequence(part, whole []row) bool {
 	for _, r := range whole {
 		if len(part) > 0 && part[0] == r {
@@ -278,8 +277,8 @@ func wholeChunks(t failer, file []byte) (references uint64) {
 	}
 }
 
-// TestWrongBytes: whatever byte is wrong, what comes is a part of the trace, and
-// an error reports it unless it stood where nobody looks.
+// TestWrongBytes: whatever byte is wrong, the rows are a part of the trace, and an error reports
+// the damage, unless the byte is never read.
 func TestWrongBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -299,8 +298,8 @@ func TestWrongBytes(t *testing.T) {
 	})
 }
 
-// FuzzReader: no bytes make the reader panic, ask for memory that they do not
-// pay for, or continue for ever without a row; and a source reads the same.
+// FuzzReader: no bytes make the reader panic, allocate memory out of proportion to the file, or
+// continue for ever without a row; and a source reads the same.
 func FuzzReader(f *testing.F) {
 	for seed := range 6 {
 		f.Add(rapid.Custom(func(t *rapid.T) []byte {
@@ -322,8 +321,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// drain reads a part of what may be very much, from readers of the same, which
-// make rows of values in the two ways: they give the same.
+// drain reads a limited part from two readers of the same file, which make rows of values in the
+// two ways: they must agree.
 func drain(t *testing.T, r, other *Reader) {
 	r.reused.split, other.reused.split = false, true
 	b, same := trace.NewBatch(0), trace.NewBatch(0)
@@ -347,8 +346,7 @@ func drain(t *testing.T, r, other *Reader) {
 	}
 }
 
-// FuzzChunk puts bytes into the parts of a chunk whose checksums are right, and
-// that says anything of itself.
+// FuzzChunk puts bytes into the parts of a chunk with correct checksums and arbitrary headers.
 func FuzzChunk(f *testing.F) {
 	p := blocksOf("ls", "", "L", "lsls")
 	p.Sites[1].Kind, p.Sites[1].Bytes = trace.RangeRead, 0

@@ -68,8 +68,8 @@ func TestRestoringIsExact(t *testing.T) {
 	})
 }
 
-// TestRestoringOthers: rows without a program are imported, and rows that are not those of
-// whole blocks refused.
+// TestRestoringOthers: rows without a program are imported, and rows that are not whole blocks are
+// refused.
 func TestRestoringOthers(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRestorer(&out, nil)

@@ -45,8 +45,8 @@ func TestRewritingAllKeepsSteps(t *testing.T) {
 	})
 }
 
-// TestRewritingAPart: its references are those of the whole that are of the
-// chosen kinds and threads, from the first to the last.
+// TestRewritingAPart: its references are those of the whole that are of the chosen kinds and
+// threads, from the first to the last.
 func TestRewritingAPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -73,7 +73,7 @@ func TestRewritingAPart(t *testing.T) {
 			t.Fatalf("%v", end)
 		}
 		sites := r.Header().Program.Sites
-		for i := range got { // sites have new numbers, but say the same
+		for i := range got { // sites have new numbers and the same content
 			site, was := sites[got[i].site], p.Sites[want[min(i, len(want)-1)].site]
 			if site.Block, was.Block = 0, 0; site != was {
 				t.Fatalf("row %d is of the site\n%+v, want\n%+v", i, site, was)
@@ -87,7 +87,7 @@ func TestRewritingAPart(t *testing.T) {
 	})
 }
 
-// TestRewritingDamage: what can be read is taken over, and the damage is told.
+// TestRewritingDamage: the readable part is copied, and the damage is reported.
 func TestRewritingDamage(t *testing.T) {
 	file := written(t, generatedPrograms[3])
 	x := NewRewriter(io.Discard, NewReader("t", bytes.NewReader(file[:len(file)*2/3]), Options{}), Part{Kinds: trace.AllKinds})

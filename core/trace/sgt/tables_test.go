@@ -97,8 +97,8 @@ func someBlock(t *rapid.T, p *trace.Program, number, blocks uint32, hasInstrs bo
 	p.Blocks = append(p.Blocks, b)
 }
 
-// numberedOn appends a program of one module to another: the reference implementation of what
-// ParseModule does to numbers.
+// numberedOn appends a program of one module to another: the reference implementation of the
+// numbering in ParseModule.
 func numberedOn(into, module *trace.Program) {
 	m, f, b, s := uint32(len(into.Modules)), uint32(len(into.Functions)), uint32(len(into.Blocks)), uint32(len(into.Sites))
 	into.Modules = append(into.Modules, module.Modules...)
@@ -170,7 +170,7 @@ func tables(numbers ...uint64) []byte {
 }
 
 func TestTablesThatMakeNoSense(t *testing.T) {
-	block := func(numbers ...uint64) []byte { // one block behind an empty module
+	block := func(numbers ...uint64) []byte { // one block after an empty module
 		return tables(append([]uint64{1, 0, 0, 0, 0, 0, 0, 0, 1}, numbers...)...)
 	}
 	for _, c := range []struct {

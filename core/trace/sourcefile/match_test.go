@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMatchLines: comments before a line, another order, and another text do not hide which line it is.
+// TestMatchLines: lines are matched in spite of comments before them, another order, and changed text.
 func TestMatchLines(t *testing.T) {
 	before := strings.Split(`#define N 32
 double a[N][N];
@@ -52,8 +52,8 @@ func longest(a, b []string) int {
 	return max(longest(a[1:], b), longest(a, b[1:]))
 }
 
-// TestMatchesAreOneToOne: no line is found twice, equal texts are the same or moved, the same lines keep their
-// order, and where no line is unique there are as many of them as there can be.
+// TestMatchesAreOneToOne: no line is matched twice, equal texts are the same or moved, the same lines keep
+// their order, and if no line is unique, there are as many of them as possible.
 func TestMatchesAreOneToOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := []string{"", "}", "x = 1;", "x = 2;", "call(x, y);", "call(x, z);", "return x + y + z;"}

@@ -17,7 +17,7 @@ import (
 
 func noSymbols(string) (*symbols.File, error) { return nil, errors.New("there are none") }
 
-// rows returns what a trace says, in words that do not depend on numbers of blocks.
+// rows returns the content of a trace, in words that do not depend on numbers of blocks.
 func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string, end error) {
 	r := sgt.NewReader("t", bytes.NewReader(container), sgt.Options{})
 	r.Select(trace.AllKinds | trace.EventKinds)
@@ -48,8 +48,7 @@ func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string
 	}
 }
 
-// recorder makes recordings as the plugin does: blocks in tables of their own, as
-// they come.
+// recorder makes recordings as the plugin does: blocks in separate tables, as they appear.
 type recorder struct {
 	file   bytes.Buffer
 	w      *sgt.Writer
@@ -142,7 +141,7 @@ func draw(t *rapid.T) []byte {
 	return r.finish()
 }
 
-// TestSameRows: whatever numbers blocks have, the trace says the same.
+// TestSameRows: the trace does not depend on the numbers of blocks.
 func TestSameRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		recorded := draw(t)
@@ -166,8 +165,7 @@ func TestSameRows(t *testing.T) {
 	})
 }
 
-// TestOrder: blocks stand in the order of files and addresses, the program's own
-// file first.
+// TestOrder: blocks are in the order of files and addresses, the program's own file first.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		finished, _ := finish(t, draw(t), Run{Program: "/bin/a"})
@@ -199,8 +197,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestCut: a recording that ends anywhere gives what it has up to its last whole
-// chunk, and the way in which the run ended is as told from outside.
+// TestCut: a recording that ends anywhere gives its rows up to the last whole chunk, and the
+// outcome that the caller states.
 func TestCut(t *testing.T) {
 	r := newRecorder()
 	r.site(trace.Load, 8, 0x10)

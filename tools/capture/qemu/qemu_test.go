@@ -79,7 +79,8 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	}
 }
 
-// TestPluginWarnsOfNothing: what is compiled on other machines is clean on this one.
+// TestPluginWarnsOfNothing: the plugin, which is compiled on other machines, compiles without
+// warnings on this one.
 func TestPluginWarnsOfNothing(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {

@@ -215,9 +215,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestSameAsLackey: Valgrind counts the same in code without references of 16
-// bytes and without atomic additions, which it does as a load and then a compare
-// and swap.
+// TestSameAsLackey: Valgrind counts the same in code without references of 16 bytes and without
+// atomic additions, which it counts as a load and then a compare and swap.
 func TestSameAsLackey(t *testing.T) {
 	need(t, "valgrind", "qemu-x86_64")
 	program := build(t, "sum", "-static")
@@ -370,8 +369,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestGo: Go's own threads and stacks, and another machine, for which it needs
-// nothing but itself.
+// TestGo: Go's own threads and stacks, and another machine, for which Go needs no other tools.
 func TestGo(t *testing.T) {
 	need(t, "go", "qemu-x86_64")
 	dir := t.TempDir()

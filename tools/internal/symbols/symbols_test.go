@@ -101,7 +101,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestStripped: what is not there is not found, and nothing else fails.
+// TestStripped: missing sections are not found, and nothing else fails.
 func TestStripped(t *testing.T) {
 	f, err := Open(compile(t, "-O1", "-s"))
 	if err != nil {
@@ -150,8 +150,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestClaims: sections that claim to be as long as can be, and what is packed in them,
-// take no memory for it.
+// TestClaims: sections with the largest possible lengths, and packed ones, take no memory for them.
 func TestClaims(t *testing.T) {
 	for _, options := range [][]string{{"-g", "-O1"}, {"-g", "-gz", "-O1"}} {
 		program := compile(t, options...)

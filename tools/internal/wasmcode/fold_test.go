@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Straightened code that was folded becomes the same again, and packs better than the original.
+// Straightened code is the same after folding and unfolding, and is packed better than the
+// original.
 func TestFoldCode(t *testing.T) {
 	original := compiled(t)
 	file, err := Straighten(original)
@@ -40,8 +41,8 @@ func marked(file []byte) []byte {
 	return append(append(bytes.Clone(file[:HeadBytes]), foldedMark...), file[HeadBytes:]...)
 }
 
-// The script does what its reference implementation does, however the file comes in pieces, and leaves
-// others alone.
+// The script equals its reference implementation, in whatever pieces the file arrives, and ignores
+// other files.
 func TestScriptUnfoldsCode(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

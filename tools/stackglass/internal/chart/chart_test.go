@@ -19,8 +19,8 @@ func histogramOf(counts map[uint64]uint64) *profile.Histogram {
 	return h
 }
 
-// TestChartsOfAnything draws what traces can give, the smallest and largest
-// ones too, and reads the pictures back.
+// TestChartsOfAnything draws profiles of any traces, including the smallest and largest numbers,
+// and reads the pictures back.
 func TestChartsOfAnything(t *testing.T) {
 	for name, c := range map[string]struct {
 		counts map[uint64]uint64
@@ -75,8 +75,8 @@ func readBack(t *testing.T, c *Chart) {
 	}
 }
 
-// TestStepsKeepTheShape: however many breakpoints there are, few are drawn, and
-// each lies on the curve.
+// TestStepsKeepTheShape: however many breakpoints there are, few are drawn, and each is on the
+// curve.
 func TestStepsKeepTheShape(t *testing.T) {
 	h := new(profile.Histogram)
 	for d := range uint64(1 << 16) {

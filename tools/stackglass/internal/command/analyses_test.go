@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 )
 
-// TestAnalysesOfVerbs: each verb runs the analyses that its answer needs, and no others,
-// unless the user lists them.
+// TestAnalysesOfVerbs: each verb runs the analyses that its answer needs, and no others, unless the
+// user lists them.
 func TestAnalysesOfVerbs(t *testing.T) {
 	in(t, map[string]string{"one.din": "0 1000\n1 2000\n", "two.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n"})
 	for line, want := range map[string]string{

@@ -76,9 +76,8 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestKilled kills analyses at random moments, again and again, until each has come
-// to its end by repeating its command: the profile is that of one that nothing
-// happened to, and nothing is left after.
+// TestKilled kills analyses at random moments, repeatedly, until each has ended after its command
+// was repeated: the profile is that of an analysis without interruption, and no files are left.
 func TestKilled(t *testing.T) {
 	inMemory, spilled, length := 6, 2, 1_000_000
 	if os.Getenv("STACKGLASS_SOAK") != "" {
@@ -94,8 +93,8 @@ func hasCheckpoint(dir string) bool {
 	return len(found) > 0
 }
 
-// Every other kill waits until there is a checkpoint, however slow the machine is. On a
-// fast one a run may be over before it is worth one.
+// Every other kill waits until there is a checkpoint, however slow the machine is. On a fast
+// machine, a run may end before its first checkpoint.
 func testKilled(t *testing.T, kills, length int, more ...string) {
 	in(t, map[string]string{"a.din": accesses(length)})
 	random := rand.New(rand.NewPCG(20, 24))
@@ -218,7 +217,7 @@ func TestInterruptedResumes(t *testing.T) {
 	}
 }
 
-// warned are words of what a command line with these options warns of.
+// warned are words of the warnings for a command line with these options.
 func warned(options []string) []string {
 	if len(options) > 0 && options[0] == "--sample" {
 		return []string{"sample"}
@@ -238,11 +237,11 @@ func TestOtherOptionsStartOver(t *testing.T) {
 	}
 }
 
-// A file that was changed, in any way, is not resumed, and the checkpoint stays.
+// A run of a file that was changed, in any way, is not resumed, and the checkpoint stays.
 func TestChangedFile(t *testing.T) {
 	text := accesses(600_000)
 	late := []byte(text)
-	late[4<<20+1000] ^= 1 // a digit, or what separates records
+	late[4<<20+1000] ^= 1 // a digit, or a separator of records
 	early := []byte(text)
 	early[100] ^= 1
 	for name, c := range map[string]struct{ text, says string }{
@@ -311,7 +310,7 @@ func TestGrownFile(t *testing.T) {
 	expect(t, stackglass("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: it was changed since its analysis was interrupted", "bytes, and this one has")
 }
 
-// What is damaged, or of another version, is said to be, and stays.
+// A checkpoint that is damaged, or of another version, is reported, and stays.
 func TestUnusableCheckpoint(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})

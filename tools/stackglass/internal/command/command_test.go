@@ -23,7 +23,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// in makes a fresh folder the current one, with these files in it.
+// in makes a new folder with these files the current one.
 func in(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -169,7 +169,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestNoHierarchy: what runs without caches is said, with what to add.
+// TestNoHierarchy: verbs that run without caches say so, with advice.
 func TestNoHierarchy(t *testing.T) {
 	expect(t, stackglass(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, as in --hierarchy ryzen-9950x")
 	if got := stackglass(words("pipeline demo:matmul-naive --hierarchy epyc-7742")...); got.code != exitOK || strings.Contains(got.stderr, "no cache hierarchy") {
@@ -240,7 +240,7 @@ func TestSkipBad(t *testing.T) {
 	}
 }
 
-// readProfile reads what a command kept, and checks that nothing else is there.
+// readProfile reads a profile that a command wrote, and checks that there is no other file.
 func readProfile(t *testing.T, path string) *profile.Profile {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -374,7 +374,7 @@ func TestOutputThatCannotBe(t *testing.T) {
 	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "nodir/c.svg"), exitUsage, "the folder nodir does not exist")
 }
 
-// What is cut off or interrupted does not replace what is whole.
+// A partial result does not replace a complete one.
 func TestPartKeepsTheWhole(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
@@ -401,8 +401,8 @@ func TestPartKeepsTheWhole(t *testing.T) {
 	}
 }
 
-// slowly gives text and then waits until it is closed: a program that is traced
-// and has not ended.
+// slowly returns text and then waits until it is closed: a program that is traced and has not
+// ended.
 type slowly struct {
 	text   io.Reader
 	waits  chan struct{} // closed when the reader has read all of text
