@@ -17,9 +17,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// How many fetches of lines overlap, by how their addresses follow each other. Lines in
-// sequence are fetched ahead, as fast as memory gives them; other lines as far as the core
-// has buffers for misses (ten to sixteen in today's cores) and instructions to look ahead.
+// The number of overlapping fetches of lines, by the order of their addresses. Lines in sequence
+// are prefetched, limited by the bandwidth of memory; other lines are limited by the core's buffers
+// for misses (ten to sixteen in today's cores) and its window of instructions.
 const (
 	overlapSequence = 16.0
 	overlapStride   = 6.0
@@ -27,7 +27,7 @@ const (
 	overlapStore    = 16.0 // stores wait in a buffer, not in the core
 )
 
-// withoutCode is how many cycles a reference takes where the trace holds no code.
+// withoutCode is the number of cycles of a reference if the trace holds no code.
 const withoutCode = 1.0
 
 // place is a line of source, or an instruction where lines are not known.
@@ -40,13 +40,13 @@ type place struct {
 	references uint64
 	irregular  float64 // share of its waits that are at addresses without order, 0 to 1
 	wait       float64 // cycles
-	coherence  float64 // cycles of these that wait for lines which other cores took
-	dependent  float64 // cycles of these that wait for the address of a load from another load
+	coherence  float64 // cycles of these that wait for lines that other cores invalidated
+	dependent  float64 // cycles of these that wait for a load whose address another load returns
 	spaced     float64 // share of its waits that are at a constant stride longer than an element
-	stores     float64 // cycles of these of stores
-	copies     float64 // cycles of these of functions that copy or fill memory
-	never      float64 // cycles of these for the first access to a line
-	crossing   float64 // references that lie across two lines
+	stores     float64 // cycles of these in stores
+	copies     float64 // cycles of these in functions that copy or fill memory
+	never      float64 // cycles of these in the first access to a line
+	crossing   float64 // references across two lines
 	pages      float64 // cycles for translations of addresses
 	split      float64 // cycles for references across two lines
 	level      int     // that most waits are for: index of the level that misses
@@ -66,19 +66,19 @@ type costs struct {
 	program  *trace.Program
 	visits   []float64
 	hits     *pipeline.Runtime  // every load hits in the first level
-	links    map[uint32]float64 // by loop: how often its loads of next addresses run
+	links    map[uint32]float64 // by loop: how often it executes loads of next addresses
 	byNumber map[uint32]int     // sites of the profile by their numbers in the trace
 	base     float64            // cycles without waits
 	bySite   map[*profile.Site]*place
 	levels   []attribution.Attribution
-	latency  []float64   // beyond a hit in the first level, of what comes from behind each level
+	latency  []float64   // in addition to a hit in the first level, for lines from below each level
 	run      measure     // of the run as it is
 	site     [][]float64 // cycles that each site waits, by level that misses
 	pages    []float64   // cycles that each site waits for translations of addresses
 	split    []float64   // cycles of each site for references across two lines
 	idle     float64     // cycles that threads wait for each other
 	steps    []uint64    // stride of each site in its innermost loop, in bytes; 0: unknown
-	replay   *counts     // of the run as it is, in caches; nil: not needed, or not possible
+	replay   *counts     // of the unchanged run, in caches; nil: not needed, or not possible
 }
 
 // measure is what the waits of sites follow from.
@@ -86,11 +86,11 @@ type measure struct {
 	misses    [][]float64 // by level and site
 	coherence [][]float64 // of these after another core's store; nil: no level has any
 	scattered []bool      // addresses without order, by site
-	overlap   []float64   // fetches under way at a time, by site
-	replay    *counts     // that it is from; nil: from the profile
+	overlap   []float64   // fetches in flight at a time, by site
+	replay    *counts     // the source; nil: the profile
 }
 
-// measureOf is what the profile says.
+// measureOf returns the measures in the profile.
 func (c *costs) measureOf(p *profile.Profile) (m measure) {
 	for k := range c.levels {
 		m.misses = append(m.misses, slices.Clone(c.levels[k].Sites))
@@ -104,7 +104,7 @@ func (c *costs) measureOf(p *profile.Profile) (m measure) {
 	return m
 }
 
-// measured is what a replay says.
+// measured returns the measures in a replay.
 func (c *costs) measured(p *profile.Profile, of *counts) (m measure) {
 	m = measure{misses: of.misses, coherence: of.coherence, replay: of}
 	for i := range p.Sites.Code {
@@ -197,7 +197,7 @@ func (r *run) price() error {
 	return nil
 }
 
-// leastPages is the share of the cycles from which on translations of addresses are told.
+// leastPages is the least share of the cycles at which translations of addresses are reported.
 const leastPages = 0.005
 
 func sum(list []float64) (all float64) {
@@ -207,10 +207,9 @@ func sum(list []float64) (all float64) {
 	return all
 }
 
-// replays runs the trace through the caches where the profile does not tell enough: with
-// threads, because the order in which they happened to run is not that of a machine with a
-// core for each; with more data than the buffers of translations reach, and with references
-// across lines.
+// replays runs the trace through the caches if the profile is not sufficient: with threads, because
+// the order in which they happened to run is not that of a machine with a core for each; with more
+// data than the buffers of translations cover, and with references across lines.
 func (r *run) replays() {
 	c := r.cost
 	split := false
@@ -267,8 +266,8 @@ func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
 	return plain > 0 && sum(site[i]) > dependentFrom*plain
 }
 
-// unhash gives levels whose sets are chosen by a hash the sets of other caches: changes cannot be tried
-// otherwise. Their conflicts are not counted, because the hash avoids them.
+// unhash replaces levels whose sets are chosen by a hash by ones with plain sets: otherwise, changes
+// cannot be tried. Their conflicts are not counted, because the hash avoids them.
 func (r *run) unhash() {
 	r.Machine.Levels = slices.Clone(r.Machine.Levels)
 	r.hashed = make([]bool, len(r.Machine.Levels))
@@ -287,7 +286,7 @@ func (r *run) count() {
 	}
 }
 
-// exact replaces the estimated misses of sites by exact ones. With threads they come from the replay;
+// exact replaces the estimated misses of sites by exact ones. With threads they are from the replay;
 // otherwise from the loop-compressed trace, in which all references share the caches.
 func (r *run) exact() {
 	c := r.cost
@@ -335,7 +334,7 @@ func (r *run) exactMisses() [][]float64 {
 	return r.misses
 }
 
-// withMisses adds the misses to a replay of the run as it is, if they were left out.
+// withMisses adds the misses to a replay of the unchanged run, if they were left out.
 func (r *run) withMisses(of *counts, pageShift uint) *counts {
 	if of == nil || of.misses != nil {
 		return of
@@ -353,7 +352,7 @@ func (r *run) estimated() bool {
 	return len(r.p.Totals.Threads) < 2 && r.p.Sites.Measured(level.Lines(), level.Ways) < 0 && (r.counted == nil || r.counted.Levels[0].Result == nil)
 }
 
-// fetches are the lines that a site gets from behind each level.
+// fetches are the lines that a site gets from below each level.
 func (m *measure) fetches(i int) []float64 {
 	lines := make([]float64, len(m.misses))
 	for k := range m.misses {
@@ -366,7 +365,7 @@ func (m *measure) fetches(i int) []float64 {
 	return lines
 }
 
-// taken are the lines of a site that another core took, of those from behind a level.
+// taken are the lines of a site that another core invalidated, among those from below a level.
 func (m *measure) taken(i, k int, fetched float64) float64 {
 	if of := m.coherence[k]; of != nil {
 		return min(of[i], fetched)
@@ -379,14 +378,14 @@ func (m *measure) taken(i, k int, fetched float64) float64 {
 func (c *costs) plain(m *measure, i int) []float64 {
 	out := m.fetches(i)
 	for k := range out {
-		taken := m.taken(i, k, out[k]) // another core has the line: nobody fetches that ahead
+		taken := m.taken(i, k, out[k]) // another core has the line, so nothing prefetches it
 		out[k] = taken*c.latency[k] + (out[k]-taken)*c.latency[k]/m.overlap[i]
 	}
 	return out
 }
 
-// overlapBy is how many fetches of a site overlap. Of a loop that the compiler unrolled, a
-// reference goes on by several elements, and its lines come in sequence all the same.
+// overlapBy is the number of a site's fetches that overlap. In a loop that the compiler unrolled, a
+// reference advances by several elements, but its lines are still in sequence.
 func (c *costs) overlapBy(i int, kind trace.Kind, stride profile.Stride, near float64) float64 {
 	switch {
 	case kind == trace.Store || kind == trace.Modify || kind == trace.RangeWrite:
@@ -402,8 +401,7 @@ func (c *costs) overlapBy(i int, kind trace.Kind, stride profile.Stride, near fl
 // sequence is the longest step in bytes of references to lines that are next to each other.
 const sequence = 128
 
-// stepsOf finds by how many bytes sites go on in their innermost loops, most often; 0: not
-// known.
+// stepsOf finds the most frequent step of each site in its innermost loop, in bytes; 0: unknown.
 func stepsOf(r *run) []uint64 {
 	steps := make([]uint64, len(r.p.Sites.Code))
 	if r.loops == nil {
@@ -437,9 +435,9 @@ func stepsOf(r *run) []uint64 {
 	return steps
 }
 
-// scattered reports whether a site's accesses follow no order: neither are they at a
-// constant stride, nor is nearly each to a line that was used just before. Where addresses come from loads, no
-// prefetcher follows a stride from page to page.
+// scattered reports whether a site's accesses follow no order: they have no constant stride, and few are to a
+// line that was used just before. If addresses are results of loads, no prefetcher follows a stride from page
+// to page.
 func (c *costs) scattered(s *profile.Site, near float64, step uint64) bool {
 	if c.program != nil && int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.ChasingSite != 0 &&
 		s.Stride() == profile.ConstantStride && step >= 1<<pageShift {
@@ -452,12 +450,12 @@ func scatteredBy(stride profile.Stride, near float64) bool {
 	return stride == profile.IrregularStride && near < mostlyNear
 }
 
-// mostlyNear is the share of accesses to lines just used from which on addresses are taken
-// to be in sequence: with two elements to a line, every second one is.
+// mostlyNear is the share of accesses to lines just used from which on addresses count as
+// sequential: with two elements per line, every second one is.
 const mostlyNear = 0.5
 
-// mostInOne is how many lines a reference covers at most that is no sequence of lines by
-// itself, as a copy of memory is.
+// mostInOne is the largest number of lines of a reference that is no sequence of lines by itself,
+// as a copy of memory is.
 const mostInOne = 4
 
 // nearShare is the share of a site's accesses that are to a line used just before, or next to it
@@ -479,7 +477,7 @@ func nearShare(s *profile.Site) float64 {
 // still at.
 const nearLines = 4
 
-// code takes the cycles of the blocks into account, and which loads wait for others.
+// code adds the cycles of the blocks, and determines which loads wait for others.
 func (c *costs) code(r *run) error {
 	m, err := costmodel.New(r.p, "", nil)
 	if err != nil {
@@ -506,8 +504,8 @@ func (c *costs) code(r *run) error {
 	return nil
 }
 
-// waits are the cycles that each site waits for lines, by level that misses: as far as fetches
-// overlap, and where loads need the results of others, one after the other.
+// waits are the cycles that each site waits for lines, by level that misses: divided by the overlap
+// of fetches, and, if loads need the results of others, one after the other.
 func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	out := make([][]float64, len(r.p.Sites.Code))
 	for i := range out {
@@ -517,8 +515,8 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 		return out, nil
 	}
 	byNumber := c.byNumber
-	// Loads at irregular addresses take the average of their latencies: where another load
-	// needs their result for its address, that is what an iteration takes.
+	// Loads at irregular addresses take the average of their latencies: if another load needs their
+	// result for its address, that is the time of an iteration.
 	late := map[uint32]float64{}
 	for number, i := range byNumber {
 		if of.scattered[i] {
@@ -567,9 +565,10 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	return out, nil
 }
 
-// follows is the share of a site's new addresses that come from loads of iterations before, as those of
-// all elements of a list but the first one do; 0 if most do not, as in a hash table with short chains.
-// The pipeline sees that only in loops of one block, of which the variables are in registers.
+// follows is the share of a site's new addresses that are results of loads in earlier iterations, such
+// as the addresses of all elements of a list but the first; 0 if most are not, as in a hash table with
+// short chains. The pipeline recognises this only in loops of one block whose variables are in
+// registers.
 func (c *costs) follows(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0
@@ -579,7 +578,7 @@ func (c *costs) follows(s *profile.Site) float64 {
 		return 0
 	}
 	links, known := c.links[c.program.Blocks[of.Block].Loop]
-	if !known { // an older capture did not mark them
+	if !known { // older captures did not mark them
 		return 1
 	}
 	if of := min(1, share(links, float64(s.References())-float64(s.Strides[profile.ZeroStride]))); of >= 0.5 {
@@ -588,9 +587,8 @@ func (c *costs) follows(s *profile.Site) float64 {
 	return 0
 }
 
-// sourceOf is the line of a site. Where the compiler gives none, because it made one access of
-// several, or the line is one of a library's header, it is a line of the block in the function's
-// own file.
+// sourceOf is the line of a site. If the compiler gives none, because it merged several accesses,
+// or the line is in a library's header, it is a line of the block in the function's own file.
 func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	p := r.cost.program
 	if p == nil || int64(s.Number) >= int64(len(p.Sites)) || s.Line > 0 && !isLibrary(s.File) {
@@ -612,8 +610,9 @@ func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	return path.Base(file), line
 }
 
-// sourceOfBlock is the line of a block of the same loop, or of the nearest block, in the function's own file. Where
-// that is a library's header, as of a thread's function, it is any other file. File is "" if there is none.
+// sourceOfBlock is the line of a block of the same loop, or of the nearest block, in the function's own file.
+// If that is a library's header, as for a thread's function, it is any other file. File is "" if there is
+// none.
 func (r *run) sourceOfBlock(b uint32) (file string, line uint32) {
 	p := r.cost.program
 	own := p.Functions[p.Blocks[b].Function]
@@ -641,7 +640,7 @@ func (r *run) sourceOfBlock(b uint32) (file string, line uint32) {
 	return own.Place.File, own.Place.Line
 }
 
-// isLibrary tells headers of the C++ library by their names, for a trace has no folders.
+// isLibrary recognises headers of the C++ library by their names, since a trace has no folders.
 func isLibrary(file string) bool {
 	name := path.Base(file)
 	if file == "" || strings.HasPrefix(name, "stl_") || strings.HasSuffix(name, ".tcc") || !strings.Contains(name, ".") {
@@ -730,8 +729,7 @@ func (r *run) group() {
 	}
 }
 
-// dependentFrom is how many times longer loads wait than independent ones would, where other
-// loads need their results.
+// dependentFrom is the least ratio of the waits of dependent loads to those of independent ones.
 const dependentFrom = 1.5
 
 // crossing is the number of references of a site that lie across two lines.
@@ -742,7 +740,7 @@ func crossing(s *profile.Site, lineBytes uint32) uint64 {
 	return s.Reuse.Accesses() - min(s.References(), s.Reuse.Accesses())
 }
 
-// named is the name of a variable as far as it says which data they are.
+// named is the part of a variable's name that identifies the data.
 func named(variable string) string {
 	if variable == "this" {
 		return ""
@@ -775,7 +773,7 @@ func (r *run) dataOf(at *place) string {
 		}
 		return 0
 	})
-	if len(names) > 1 && waits[names[0]] > 0 { // those that hardly wait have no part in it
+	if len(names) > 1 && waits[names[0]] > 0 { // without those that hardly wait
 		most := waits[names[0]]
 		names = slices.DeleteFunc(names, func(n string) bool { return waits[n] < most/10 })
 	}

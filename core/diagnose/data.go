@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chasing lays the data of dependent loads out in the order in which the loads come to them: first those of the
-// place that waits most, for another loop may come to the same elements in another order.
+// chasing arranges the data of dependent loads in the order in which the loads reach them: first those of the
+// place that waits most, since another loop may reach the same elements in another order.
 func (r *run) chasing() {
 	list := slices.DeleteFunc(r.byWait(), func(at *place) bool {
 		return at.wait < leastWait*r.out.Cycles || at.dependent <= at.wait/2 || r.taken[at] > 0.5
@@ -32,7 +32,7 @@ func (r *run) chasing() {
 		for _, at := range list {
 			all += max(0, t.savedAt(at))
 		}
-		for i, saved := range t.bySite { // a loop over all elements goes over them as they lie, in either layout
+		for i, saved := range t.bySite { // a loop over all elements visits them in memory order, in either layout
 			if saved < 0 && !r.cost.run.scattered[i] {
 				t.saved -= saved
 			}
@@ -52,7 +52,7 @@ func (r *run) chasing() {
 				wait += of.wait
 				return true
 			})
-			if saved < wait/4 || t.saved <= 0 { // the order is not the reason, such as in look-ups in a tree
+			if saved < wait/4 || t.saved <= 0 { // the order is not the reason, for example in look-ups in a tree
 				if r.searched[at.function] = true; at != first {
 					others = append(others, same...)
 				}
@@ -71,7 +71,7 @@ func (r *run) chasing() {
 	}
 }
 
-// inOrderOf tries the order in which a place first comes to its elements; nil: that is not possible.
+// inOrderOf tries the order in which a place first reaches its elements; nil: that is not possible.
 func (r *run) inOrderOf(at *place) *retrial {
 	sites := map[int]bool{}
 	for _, i := range at.sites {
@@ -149,7 +149,7 @@ func (r *run) elements() {
 			continue
 		}
 		if slices.ContainsFunc(r.moved, func(b record) bool { return b.low <= a.high && a.low <= b.high }) {
-			continue // another layout of it was found
+			continue // another layout of the array was found
 		}
 		line := uint64(r.p.Sites.LineBytes)
 		straddles := a.low%line != 0 && a.pitch >= 16 || a.pitch%line != 0 && line%a.pitch != 0
@@ -182,7 +182,7 @@ func (r *run) worstSite(at *place) int {
 	return slices.MaxFunc(at.sites, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
 }
 
-// hotSites are the sites that use an array in the same code as a place: those of its function
+// hotSites are the sites that access an array in the same code as a place: those of its function
 // that make at least a quarter as many references.
 func (r *run) hotSites(at *place, a record) (list []int) {
 	of := r.base()
@@ -201,8 +201,8 @@ func (r *run) hotSites(at *place, a record) (list []int) {
 	return list
 }
 
-// split tries to keep the fields that a place uses apart from the others. f is the finding of
-// another trial that this one makes more exact; nil: there is none.
+// split tries to separate the fields that a place uses from the others. f is the finding of another
+// trial that this one makes more exact; nil: there is none.
 func (r *run) split(at *place, a record, f *Finding) bool {
 	hot := r.hotSites(at, a)
 	to := r.splitting(a, hot)
@@ -232,7 +232,7 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	at = r.heaviest(t, at)
 	f.Cost, f.Saved, f.Tried, f.Least, f.Most = max(f.Cost, at.wait+at.pages, t.saved), t.saved, true, 0, 0
 	f.Before, f.After, f.How = t.before, t.after, retried
-	if r.linked(hot) { // the elements have to stay together, because links lead to them
+	if r.linked(hot) { // the elements must stay together, because links lead to them
 		f.Saved, f.Most, f.Tried = t.saved/carefully, t.saved, false
 		f.Fix = "keep the fields that this loop does not use in elements of their own, to which each element has a pointer or an index"
 	}
@@ -262,7 +262,7 @@ func (r *run) onlyFilled(t *retrial) bool {
 	return filled > t.saved/2
 }
 
-// align tries to have the elements of an array begin at lines, or not lie across two.
+// align tries to align the elements of an array to lines, or so that none is across two.
 func (r *run) align(at *place, a record) bool {
 	line := uint64(r.p.Sites.LineBytes)
 	lines := strconv.FormatUint(line, 10) + " bytes"
@@ -372,7 +372,7 @@ func (r *run) padded(g *group) *retrial {
 	if len(merged) == 0 || len(merged) > 64 {
 		return nil
 	}
-	for i := range merged { // such as planes that several references go over
+	for i := range merged { // such as planes that several references access
 		if merged[i].pitch == 0 {
 			merged[i].pitch = r.planes(g, merged[i])
 		}

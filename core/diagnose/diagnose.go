@@ -57,43 +57,43 @@ type Kind string
 const (
 	Stride         Kind = "stride"          // the order of loops is against the layout of an array
 	Conflict       Kind = "conflict"        // lines that are used together share few sets
-	Capacity       Kind = "capacity"        // a loop comes back to data after the cache has lost them
+	Capacity       Kind = "capacity"        // a loop returns to data after the cache has evicted them
 	Fusion         Kind = "fusion"          // two loops go over the same data one after the other
 	Layout         Kind = "layout"          // few bytes of each line are used
-	Alignment      Kind = "alignment"       // accesses lie across two lines
-	PointerChasing Kind = "pointer-chasing" // each address comes from the load before
+	Alignment      Kind = "alignment"       // accesses are across two lines
+	PointerChasing Kind = "pointer-chasing" // each address is the result of the load before
 	RandomAccess   Kind = "random-access"   // independent loads at irregular addresses
 	Streaming      Kind = "streaming"       // lines in sequence that are not used again
 	TLB            Kind = "tlb"             // more pages than the buffers of translations reach
 	NUMA           Kind = "numa"            // memory that another thread than its user touched first
-	Imbalance      Kind = "imbalance"       // threads wait for the slowest of them
+	Imbalance      Kind = "imbalance"       // threads wait for the slowest one
 	FalseSharing   Kind = "false-sharing"   // threads write different words of a line
 	TrueSharing    Kind = "true-sharing"    // threads write the same words
 	Compute        Kind = "compute"         // operations wait for each other, not for memory
 )
 
-// Finding is a problem at a place in the code, and what to do about it.
+// Finding is a problem at a place in the code, with advice.
 type Finding struct {
 	Kind     Kind
 	Function string
 	File     string
 	Line     uint32
-	Data     string // the data structure; "" where none has a name
+	Data     string // the data structure; "" if none has a name
 
 	Cost  float64 // cycles that the run spends on it
 	Saved float64 // cycles that the change would save, of Cost
 	// Least and Most bound Saved. They differ where the change was not tried.
 	Least, Most float64
-	// Before and After are misses by level where the change was tried, of the part of the run
-	// that it changes; nil where it was not.
+	// Before and After are misses by level of the part of the run that the change affects; nil if
+	// it was not tried.
 	Before, After []float64
 	Tried         bool
 
-	Why       string // what happens, in a sentence
-	Fix       string // what to change
+	Why       string // the problem, in a sentence
+	Fix       string // the change
 	How       string // how the saving was predicted
-	IllegalIf string // a clause: when the change is not allowed; "" where nothing is known
-	More      string // the command's words that show more
+	IllegalIf string // a clause: when the change is not allowed; "" if nothing is known
+	More      string // the command's words for more details
 
 	also []uint32 // other lines that it is about
 }
@@ -123,8 +123,8 @@ func (d *Diagnosis) Waiting() float64 {
 	return share(sum, d.Cycles)
 }
 
-// mostGuessed is the largest share of the run's cycles that a change is said to save of which nothing is known but
-// how long the run waits.
+// mostGuessed is the largest share of the run's cycles that a change is said to save if nothing is known but
+// the time that the run waits.
 const mostGuessed = 0.0999
 
 // Least is the smallest share of the run's cycles that a finding may save.
@@ -139,7 +139,7 @@ type Options struct {
 	Machine   hierarchy.Hierarchy
 	Processor *pipeline.Processor
 	Readable  func(string) string // makes a function's name readable; nil leaves it
-	GoOn      func() bool         // asked now and then whether to continue; nil: yes
+	GoOn      func() bool         // asked regularly whether to continue; nil: yes
 }
 
 // run is a run that is being diagnosed.
@@ -158,7 +158,7 @@ type run struct {
 	tried    map[*place]bool    // changes of the loops around a place were tried
 	untried  []func()           // add findings where no other is
 	moved    []record           // arrays that a finding lays out anew
-	searched map[string]bool    // functions with dependent loads that another order of the elements does not help
+	searched map[string]bool    // functions with dependent loads for which another order of the elements saves nothing
 	swept    map[*place]uint64  // runs of the loops around a place
 	instead  map[*place]string  // change of the order of loops that divides a chain of results, too
 	replayed uint64             // rows
@@ -166,7 +166,7 @@ type run struct {
 	out      *Diagnosis
 }
 
-// plainNest is a nest as it is in a cache; the map has its misses.
+// plainNest is an unchanged nest in a cache; the map has its misses.
 type plainNest struct {
 	nest  *loops.Nest
 	cache misses.Cache
@@ -216,8 +216,8 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	return r.out.ranked(), nil
 }
 
-// ranked merges the findings, drops those that save too little, and puts those first that
-// save most.
+// ranked merges the findings, drops those that save too little, and sorts the others by their
+// savings.
 func (d *Diagnosis) ranked() *Diagnosis {
 	d.merge()
 	for i := range d.Findings {
@@ -232,8 +232,8 @@ func (d *Diagnosis) ranked() *Diagnosis {
 	return d
 }
 
-// keepWorth removes the findings that save too little to be read. Where the others save little
-// of what the run waits, those remain that could not be tried and may save more at best.
+// keepWorth removes the findings that save too little to be read. If the others save only a little
+// of the time that the run waits, those remain that could not be tried and may save more at best.
 func (d *Diagnosis) keepWorth() {
 	least := max(Least*d.Cycles, leastSaved)
 	all := slices.Clone(d.Findings)
@@ -248,9 +248,9 @@ func (d *Diagnosis) littleFound() bool {
 	return d.Waiting() >= small && d.Saved() < d.Waiting()/10
 }
 
-// merge makes one finding of those of one kind at one place: loops that the compiler made
-// several of, or a function that is called from several. Findings that could not be tried are
-// merged where a function uses the same data in several lines, and where their lines are next to each other.
+// merge merges the findings of one kind at one place: loops that the compiler duplicated, or a function that
+// is called from several places. Findings that could not be tried are merged if a function uses the same
+// data in several lines, and if their lines are close to each other.
 func (d *Diagnosis) merge() {
 	var all []Finding
 	for _, f := range d.Findings {
@@ -293,7 +293,7 @@ func (d *Diagnosis) merge() {
 	d.Findings = all
 }
 
-// nextTo is how many lines apart two findings may be that are about the same statements, such as a lookup that
+// nextTo is the largest distance, in lines, of two findings about the same statements, such as a lookup that
 // first loads a table's address and then its entry.
 const nextTo = 4
 
@@ -320,7 +320,7 @@ func alsoAt(line uint32, also []uint32) string {
 	return text
 }
 
-// mostNests is how many nests are looked at, those with most references first.
+// mostNests is the largest number of nests that are examined, those with most references first.
 const mostNests = 200
 
 // add adds a finding at a place.
@@ -335,8 +335,8 @@ func (r *run) add(at *place, f Finding) {
 	r.out.Findings = append(r.out.Findings, f)
 }
 
-// sourceFunction is the function of the source that a name belongs to: compilers make functions
-// of their own of the parallel regions of OpenMP.
+// sourceFunction is the function of the source that a name belongs to: compilers make separate
+// functions of the parallel regions of OpenMP.
 func sourceFunction(name string) string {
 	for _, suffix := range []string{".omp_outlined", "..omp_par"} {
 		if before, _, ok := strings.Cut(name, suffix); ok && before != "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/loops/change"
 )
 
-// distribute divides a loop that contains several others, such as one that sums up a column and then
-// scales it: each inner loop gets an outer loop of its own, and changes places with it.
+// distribute divides a loop that contains several others, for example one that sums up a column and
+// then scales it: each inner loop gets its own outer loop, and is interchanged with it.
 type distribute struct {
 	outer change.Path
 }

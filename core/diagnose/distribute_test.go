@@ -40,7 +40,7 @@ func TestDistribute(t *testing.T) {
 	}
 }
 
-// TestUpdates: steps over elements that depend on themselves alone may be done for one part after the other.
+// TestUpdates: updates of elements that depend only on themselves may be done in one part after the other.
 func TestUpdates(t *testing.T) {
 	for name, c := range map[string]struct {
 		body []loops.Item

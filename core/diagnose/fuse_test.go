@@ -9,8 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAgain: of two loops over the bytes of one array, which the compiler unrolled differently, each load of the second
-// is of what the first loop refers to; of loops over other arrays, or other rows, none is.
+// TestAgain: with two loops over the bytes of one array, which the compiler unrolled differently, each load
+// of the second is of data that the first loop accesses; with loops over other arrays, or other rows, none
+// is.
 func TestAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := uint64(1) << rapid.Uint64Range(0, 5).Draw(t, "bytes")

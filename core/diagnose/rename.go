@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// retrial is what a change of addresses does to the whole run.
+// retrial is the effect of a change of addresses on the whole run.
 type retrial struct {
 	saved         float64   // cycles
 	bySite        []float64 // of these
@@ -38,7 +38,7 @@ func (r *run) retry(to rename, pageShift uint) *retrial {
 	return r.compare(of, changed)
 }
 
-// compare returns what a change does to the whole run; nil: that is not known.
+// compare returns the effect of a change on the whole run; nil if it is unknown.
 func (r *run) compare(of, changed *counts) *retrial {
 	t := &retrial{}
 	before, idleBefore := r.cyclesOf(of)
@@ -59,7 +59,7 @@ func (r *run) compare(of, changed *counts) *retrial {
 	return t
 }
 
-// cyclesOf are the cycles of each site that depend on where data lie, and those that threads
+// cyclesOf are the cycles of each site that depend on the addresses of data, and those that threads
 // wait for each other.
 func (r *run) cyclesOf(of *counts) (bySite []float64, idle float64) {
 	m := r.cost.measured(r.p, of)
@@ -126,13 +126,13 @@ func (r *run) take(t *retrial) {
 // retried is how savings of changed addresses were predicted.
 const retried = "The addresses of all recorded references were changed as the code would change them, and the caches were run again."
 
-// newData is where data go that a change moves: no program has addresses there.
+// newData is the address of data that a change moves: no program has addresses there.
 const newData trace.Addr = 1 << 47
 
 // block is allocated memory.
 type block struct {
 	addr, bytes trace.Addr
-	until       trace.Addr // the end, or where the next block begins if that was there at another time
+	until       trace.Addr // the end, or the beginning of the next block if that existed at another time
 }
 
 // mostElement is the largest block that is one element.
@@ -244,18 +244,18 @@ type elementTable struct {
 	numbers numbers      // by where elements begin
 	to      []trace.Addr // of each element, and the end of the last one
 	latest  uint32       // that was found
-	// element returns where the element of an address begins, how many bytes from there certainly belong to it, and
-	// how many it gets.
+	// element returns the beginning of the element of an address, the number of bytes from there that
+	// certainly belong to it, and the number that it gets.
 	element func(addr trace.Addr) (begin trace.Addr, bytes, room uint64)
 	pages   numbers                // that have elements
-	cells   []*[cellsOfPage]uint32 // by page: 1 + the number of the element of each cell, or noElement; 0: not known
+	cells   []*[cellsOfPage]uint32 // by page: 1 + the number of the element of each cell, or noElement; 0: unknown
 	most    int                    // pages
 	page    trace.Addr             // that was looked up last, plus one
 	at      uint32                 // its number
 }
 
-// newElementTable returns a table without elements: allocated blocks, or a grain of bytes where these are large and
-// where there are none. Most addresses are from low to high.
+// newElementTable returns a table without elements: allocated blocks, or grains of a number of bytes inside
+// large blocks and outside of blocks. Most addresses are from low to high.
 func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elementTable {
 	blockAt := blockFinder(blocks, low, high)
 	e := &elementTable{to: []trace.Addr{newData}, element: func(addr trace.Addr) (begin trace.Addr, bytes, room uint64) {
@@ -277,7 +277,7 @@ func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elemen
 	return e
 }
 
-// A cell is so many bytes that belong to one element.
+// A cell is a number of bytes that belong to one element.
 const (
 	cellShift   = 3
 	cellsOfPage = 1 << (pageShift - cellShift)
@@ -285,7 +285,7 @@ const (
 	noElement   = ^uint32(0)
 )
 
-// cell returns the cell of an address; nil: its page is not there.
+// cell returns the cell of an address; nil if it has no page.
 func (e *elementTable) cell(addr trace.Addr) *uint32 {
 	page := addr >> pageShift
 	if e.page != page+1 {
@@ -300,7 +300,7 @@ func (e *elementTable) cell(addr trace.Addr) *uint32 {
 
 // find finds the element of an address, or adds it if add is set.
 func (e *elementTable) find(addr trace.Addr, add bool) bool {
-	// Mostly it is the element that was found last, or the one that came next the first time.
+	// Usually it is the element that was found last, or the one that followed the first time.
 	for n := e.latest; n < e.latest+2 && int(n) < len(e.numbers.keys); n++ {
 		if addr-e.numbers.keys[n] < e.to[n+1]-e.to[n] {
 			e.latest = n
@@ -353,7 +353,7 @@ type record struct {
 	pitch     uint64
 }
 
-// recordOf finds the array that a site goes over, by the distances between its references.
+// recordOf finds the array that a site iterates over, by the distances between its references.
 func (r *run) recordOf(i int) (a record, ok bool) {
 	of := r.base()
 	if of == nil {
@@ -364,7 +364,7 @@ func (r *run) recordOf(i int) (a record, ok bool) {
 	if a.pitch == 0 || a.high <= a.low {
 		return a, false
 	}
-	for j := range of.sites { // loops may be unrolled, and go on by several elements
+	for j := range of.sites { // loops may be unrolled, and advance by several elements
 		o, common := &of.sites[j], uint64(0)
 		if o.references >= n.references/8 && o.grain > uint64(r.p.Sites.Code[j].Bytes) && o.low < n.high && o.high > n.low {
 			common = gcd(a.pitch, o.grain)
@@ -382,7 +382,7 @@ func (r *run) recordOf(i int) (a record, ok bool) {
 	return a, a.pitch > 1 && a.pitch <= mostElement
 }
 
-// splitting gives each element's fields that hot sites use an array of structures of their own.
+// splitting moves each element's fields that hot sites use to a separate array of structures.
 func (r *run) splitting(a record, hot []int) rename {
 	of := r.base()
 	var fields []field
@@ -392,7 +392,7 @@ func (r *run) splitting(a record, hot []int) rename {
 			continue
 		}
 		if n.grain%a.pitch != 0 {
-			return nil // its references lie at several places of an element
+			return nil // its references are at several places of an element
 		}
 		fields = append(fields, field{at: (n.low - a.low) % a.pitch, bytes: max(1, uint64(r.p.Sites.Code[i].Bytes))})
 	}
@@ -427,8 +427,8 @@ func (r *run) splitting(a record, hot []int) rename {
 	}
 }
 
-// padding moves arrays apart, each by another number of lines, and puts a line behind each of
-// their rows.
+// padding moves arrays apart, each by another number of lines, and adds a line after each of their
+// rows.
 func padding(arrays []record, lineBytes uint64) rename {
 	var begins []trace.Addr
 	next := newData
@@ -471,9 +471,9 @@ func (r *run) fieldsOf(a record) (list []field) {
 // field is a part of an element, and where it goes.
 type field struct{ at, bytes, to uint64 }
 
-// unpacked puts each field at a multiple of its size, as compilers do without packing, and returns
-// the bytes of an element then; 0 if no field moves. A field inside of the field before it, which a
-// vector instruction stores together with others, moves with that field.
+// unpacked aligns each field to its size, as compilers do without packing, and returns the size of
+// an element then; 0 if no field moves. A field inside of the field before it, which a vector
+// instruction stores together with others, moves with that field.
 func unpacked(a record, fields []field) (pitch uint64) {
 	end, from, widest, moved := uint64(0), uint64(0), uint64(1), false
 	last := 0
@@ -490,7 +490,7 @@ func unpacked(a record, fields []field) (pitch uint64) {
 			}
 			continue
 		}
-		at := end + f.at - from // what nobody refers to stays before it
+		at := end + f.at - from // bytes that nothing accesses stay before it
 		f.to = (at + size - 1) &^ (size - 1)
 		moved = moved || f.to != f.at
 		end, from, last = f.to+f.bytes, f.at+f.bytes, i
@@ -504,8 +504,8 @@ func unpacked(a record, fields []field) (pitch uint64) {
 	return end
 }
 
-// aligned is an array that moves to the begin of a line, with elements of so many bytes; fields
-// go to where they say, if there are any.
+// aligned is an array that moves to the beginning of a line, with elements of a new size; fields,
+// if there are any, are moved within the element.
 type aligned struct {
 	record
 	bytes  uint64
@@ -545,7 +545,7 @@ func merging(arrays []record, bytes uint64) rename {
 	size := uint64(len(arrays)) * bytes
 	for pitch := uint64(8); pitch <= 64; pitch *= 2 {
 		if size <= pitch && size > pitch/2 {
-			size = pitch // so that an element lies in one line
+			size = pitch // so that an element is in one line
 		}
 	}
 	return func(w *row, _ int) trace.Addr {
@@ -559,8 +559,8 @@ func merging(arrays []record, bytes uint64) rename {
 	}
 }
 
-// apart gives the words of each thread in lines that threads take from each other a line of
-// their own; copies gives each thread a copy of the words that several store to.
+// apart moves the words of each thread in lines that threads invalidate for each other to a
+// separate line; copies gives each thread a copy of the words that several store to.
 func apart(of *counts, shift uint, copies bool) rename {
 	var contended lineTable
 	least, most := ^trace.Line(0), trace.Line(0)
@@ -571,7 +571,7 @@ func apart(of *counts, shift uint, copies bool) rename {
 		}
 	})
 	var lines numbers                                                 // of the words of a line that belong to one thread
-	byWord := make([]uint32, len(contended.groups)<<groupShift*words) // 1 + the number of the line of each word; 0: not known yet
+	byWord := make([]uint32, len(contended.groups)<<groupShift*words) // 1 + the number of the line of each word; 0: unknown
 	return func(w *row, _ int) trace.Addr {
 		at := w.addr >> shift
 		if at < least || at > most {

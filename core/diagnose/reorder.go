@@ -25,10 +25,12 @@ type reorder struct {
 
 const around = ^uint32(0)
 
-// mostKept is the number of references from which on they are given before the outer loop ends: then it is cut into parts.
+// mostKept is the number of references at which they are passed on before the outer loop ends, which is then
+// divided into parts.
 const mostKept = 1 << 22
 
-// mostTurns is the number of iterations of the inner loop that are distinguished; later ones count as one.
+// mostTurns is the largest number of iterations of the inner loop that are distinguished; later ones count
+// as one.
 const mostTurns = 1 << 20
 
 // take takes a row of the trace.
@@ -75,8 +77,8 @@ func (o *reorder) flush() {
 	o.rows = 0
 }
 
-// interchange tries to interchange the loops around the places that wait most, where references depend on the data:
-// those that only some iterations make, and those at irregular addresses.
+// interchange tries to interchange the loops around the places that wait most, if references depend on the
+// data: those that only some iterations make, and those at irregular addresses.
 func (r *run) interchange() {
 	if r.cost.program == nil || r.loops == nil || len(r.p.Totals.Threads) > 1 {
 		return
@@ -160,8 +162,8 @@ func (r *run) newReorder(inner []uint32) *reorder {
 	return o
 }
 
-// unsteadyLoops returns the innermost loops of a place that are in another loop, with references that only some
-// iterations make, or at irregular addresses, that of the site that waits most first.
+// unsteadyLoops returns the innermost loops of a place that are in another loop, with references that only
+// some iterations make, or at irregular addresses, in descending order of waits.
 func (r *run) unsteadyLoops(at *place) (list []uint32) {
 	for _, i := range append([]int{r.worstSite(at)}, at.sites...) {
 		loop := r.loopOf(i)
@@ -186,7 +188,7 @@ func (r *run) loopOf(site int) uint32 {
 	return 0
 }
 
-// blockOf is the block of a site; ok is false where that is not known.
+// blockOf is the block of a site; ok is false if it is unknown.
 func (r *run) blockOf(site int) (b uint32, ok bool) {
 	p, number := r.cost.program, r.p.Sites.Code[site].Number
 	if p == nil || int64(number) >= int64(len(p.Sites)) || int64(p.Sites[number].Block) >= int64(len(p.Blocks)) {
@@ -207,5 +209,5 @@ func (r *run) conditional(b uint32) bool {
 	return r.cost.visits[b] < always*iterations
 }
 
-// always is the share of the iterations from which on a block belongs to all of them.
+// always is the share of the iterations from which on a block counts as part of all of them.
 const always = 0.999

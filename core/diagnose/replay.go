@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A replay runs the references of the folded trace through the caches of the machine once
-// more: as they are, or with other addresses, as they would be if the data lay elsewhere. Every
-// level sees every access, as everywhere in this package.
+// A replay runs the references of the folded trace through the caches of the machine once more:
+// unchanged, or with the addresses of another layout of the data. Every level sees every access, as
+// everywhere in this package.
 
 // What a replay may cost.
 const (
@@ -34,14 +34,15 @@ const (
 
 	secondPageCycles = 7.0  // a translation that the second buffer has
 	walkCycles       = 40.0 // one that has to be read from the page table
-	walkOverlap      = 4.0  // walks that are under way at a time, where no load needs the one before
+	walkOverlap      = 4.0  // walks in flight at a time, if no load needs the one before
 	secondOverlap    = 16.0 // the same for the second buffer, which takes a request in each cycle
 )
 
-// splitCycles is what a reference costs more that lies across two lines.
+// splitCycles is the additional cost of a reference across two lines.
 const splitCycles = 2.0
 
-// remoteExtra is how much longer memory of another socket takes, of what memory takes.
+// remoteExtra is the additional latency of memory of another socket, as a share of memory's
+// latency.
 const remoteExtra = 0.7
 
 // counts is what a replay counts.
@@ -69,14 +70,14 @@ type siteCounts struct {
 	step                              uint64 // the last constant stride
 }
 
-// claim is how often a thread made an atomic operation on the same word as before, and the last such word.
+// claim counts a thread's atomic operations on the same word in sequence, and has the last such word.
 type claim struct {
 	times float64
 	word  trace.Addr
 }
 
-// waiting is what threads wait for the slowest of them, from one point where they meet to the
-// next.
+// waiting is the time that threads wait for the slowest of them, from one point where they meet to
+// the next.
 type waiting struct {
 	cycles  float64
 	slowest uint8
@@ -90,11 +91,11 @@ type page struct {
 	number    uint32
 	first     uint8 // thread that stored to it first
 	firstSite int32
-	owner     uint8 // thread that uses it most, once another one than the first has used it
+	owner     uint8 // thread that uses it most, once a thread other than the first has used it
 	shared    bool
 	lead      int32
 	user      int32   // a site of the owner
-	far       float64 // cycles by which memory of another socket is later, for threads that did not store first
+	far       float64 // additional cycles of memory of another socket, for threads that did not store first
 	moved     float64 // the same for lines that such threads fetch for the first time
 }
 
@@ -103,9 +104,9 @@ type line struct {
 	sharers, lost, seen uint64       // bits of cores
 	writer              [words]uint8 // of each word: 1 + the thread that stored to it last
 	owner               [words]uint8 // of each word: 1 + the only thread that stored to it, or several
-	contended           bool         // cores took it from each other
+	contended           bool         // cores invalidated it for each other
 	honest              bool         // for words that both use
-	page                uint32       // 1 + its number in counts.numbered; 0: not known
+	page                uint32       // 1 + its number in counts.numbered; 0: unknown
 }
 
 // words is the number of words in a line.
@@ -173,13 +174,13 @@ const (
 // at returns a line by its index.
 func (t *lineTable) at(index uint32) *line { return &t.groups[index>>groupShift][index&groupMask] }
 
-// known returns the index of a line; ok is false if no line of its group is there.
+// known returns the index of a line; ok is false if there is no line of its group.
 func (t *lineTable) known(at trace.Line) (index uint32, ok bool) {
 	group, ok := t.numbers.find(at >> groupShift)
 	return group<<groupShift + uint32(at)&groupMask, ok
 }
 
-// find returns a line, or nil if no line of its group is there.
+// find returns a line, or nil if there is no line of its group.
 func (t *lineTable) find(at trace.Line) *line {
 	if index, ok := t.known(at); ok {
 		return t.at(index)
@@ -187,7 +188,7 @@ func (t *lineTable) find(at trace.Line) *line {
 	return nil
 }
 
-// index returns the index of a line, which is new if it was not there.
+// index returns the index of a line, which is added if it is new.
 func (t *lineTable) index(at trace.Line) uint32 {
 	group := t.numbers.need(at >> groupShift)
 	if int(group) == len(t.groups) {
@@ -211,7 +212,7 @@ func (t *lineTable) each(do func(at trace.Line, of *line)) {
 // lru is a cache of one level: sets of line numbers, each plus one, the last used first.
 type lru struct {
 	sets uint64
-	mask uint64 // sets-1 where sets are a power of two; else 0
+	mask uint64 // sets-1 if sets are a power of two; otherwise 0
 	ways int
 	tags []uint64
 
@@ -242,7 +243,7 @@ func (c *lru) set(line uint64) []uint64 {
 	return c.tags[lo : lo+c.ways : lo+c.ways]
 }
 
-// use makes an access, and reports whether the line was there.
+// use makes an access, and reports whether it hits.
 func (c *lru) use(line uint64) bool {
 	set := c.set(line)
 	tag := line + 1
@@ -270,7 +271,7 @@ func (c *lru) use(line uint64) bool {
 	return found
 }
 
-// fewWays is how many ways are moved one by one.
+// fewWays is the largest number of ways that are moved one by one.
 const fewWays = 16
 
 // drop takes a line away.
@@ -286,7 +287,7 @@ func (c *lru) drop(line uint64) {
 }
 
 // recent is a fully associative cache of [firstPages] pages. They are in a list, the last used first, and in
-// lists by their hash. The entry 0 stands for the ends of the lists.
+// lists by their hash. Entry 0 is the end of all lists.
 type recent struct {
 	pages               [firstPages + 1]uint64
 	before, next, chain [firstPages + 1]uint8
@@ -298,7 +299,7 @@ func (c *recent) head(page uint64) *uint8 {
 	return &c.heads[page*0x9e3779b97f4a7c15>>32%uint64(len(c.heads))]
 }
 
-// use makes an access, and reports whether the page was there.
+// use makes an access, and reports whether it hits.
 func (c *recent) use(page uint64) bool {
 	head := c.head(page)
 	entry := *head
@@ -351,19 +352,19 @@ type replay struct {
 	remote    []float64         // by site
 	native    []uint64          // bytes of the widest access of the machine, by site
 	atomic    []bool            // by site
-	locks     func(uint32) bool // blocks that end with a call that waits for a lock; nil: none does
+	locks     func(uint32) bool // blocks that end with a call that waits for a lock; nil: none
 	claims    int               // atomic operations on the same word as before, and locks, since the threads met
 	fork      uint32
 	dynamic   bool
 	broken    bool
 	followed  *followed // of the one thread; nil: there are several
 
-	// Lines whose numbers are different in the bits of differ are in different sets of all caches. An access to the latest
-	// line with the same bits finds it as the most recent one of its set, and changes nothing.
+	// Lines whose numbers differ in the bits of differ are in different sets of all caches. An access to the
+	// latest line with the same bits finds it as the most recent one of its set, and changes nothing.
 	latest []uint64 // lines plus one, by these bits; nil: misses are not counted
 	differ uint64
 
-	touched uint64 // depends on what was read ahead
+	touched uint64 // depends on the prefetched values
 }
 
 // core is the state of a core: its caches, and the last lines that it used.
@@ -384,7 +385,7 @@ type core struct {
 	awaited float64   // waited when the threads met last
 	longest []float64 // cycles by block since the threads met
 	ran     []bool    // by block: it is one of blocks
-	blocks  []uint32  // that ran since then
+	blocks  []uint32  // executed since then
 	block   uint32
 }
 
@@ -483,7 +484,7 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 	return c
 }
 
-// creates tells blocks that end with a call that makes a thread.
+// creates recognises blocks that end with a call that creates a thread.
 func (r *run) creates() func(uint32) bool {
 	return r.calls("pthread_create", "thrd_create", "_ZNSt6thread15_M_start_thread")
 }
@@ -595,8 +596,8 @@ func (s *replay) row(r *row) {
 	}
 }
 
-// ahead reads what rows of a thread will look up, so that the machine's cache has it then. The reads do not
-// depend on each other, so that several of them wait for memory at a time.
+// ahead prefetches the entries that rows of a thread will look up. The reads do not depend on each other,
+// so that several of them wait for memory at a time.
 func (s *replay) ahead(m *member, from, to int) {
 	k := &s.cores[m.row(from).thread]
 	var lines [rowsAhead]trace.Line
@@ -627,7 +628,7 @@ func (r *row) stores() bool {
 	return r.kind == trace.Store || r.kind == trace.Modify || r.kind == trace.RangeWrite
 }
 
-// scattered takes a range of memory, as a copy or a fill, whose words a change moves apart.
+// scattered handles a range of memory, as of a copy or a fill, whose words a change separates.
 func (s *replay) scattered(r *row, i int) {
 	const word = 8
 	at := *r
@@ -644,8 +645,8 @@ func (s *replay) scattered(r *row, i int) {
 	s.classify(&s.sites[i], i, r, s.to(r, i))
 }
 
-// splits is how many accesses of a reference lie across two lines; the machine makes them in
-// pieces of native bytes.
+// splits is the number of accesses of a reference that are across two lines; the machine makes them
+// in pieces of native bytes.
 func splits(addr trace.Addr, bytes, native uint64, shift uint) (n uint64) {
 	if bytes > 16*native {
 		return 0 // a range, which the runtime library divides as it likes
@@ -658,7 +659,7 @@ func splits(addr trace.Addr, bytes, native uint64, shift uint) (n uint64) {
 	return n
 }
 
-// classify counts how a reference lies behind the one before of the same site and thread.
+// classify counts a reference by its distance from the previous one of the same site and thread.
 func (s *replay) classify(c *siteCounts, i int, r *row, addr trace.Addr) {
 	if c.references == 0 {
 		c.low, c.high = addr, addr
@@ -788,25 +789,24 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 	}
 }
 
-// followed is accesses of lines and pages that the caches of a replay with one thread still have to make.
+// followed has accesses to lines and pages that the caches of a replay with one thread have not made yet.
 type followed struct {
 	lines, pages         []uint64
 	lineSites, pageSites []int32
 }
 
-// mostLatest is how many lines are kept that were used last, a power of two.
+// mostLatest is the number of most recently used lines that are kept, a power of two.
 const mostLatest = 1 << 10
 
-// mostFollowed is the number of references whose accesses are given to the caches at a time.
+// mostFollowed is the number of references whose accesses are passed to the caches at a time.
 const mostFollowed = 1 << 14
 
 func (f *followed) reset() {
 	f.lines, f.lineSites, f.pages, f.pageSites = f.lines[:0], f.lineSites[:0], f.pages[:0], f.pageSites[:0]
 }
 
-// alone runs a trace with one thread. Nothing else changes its caches, so they make the accesses one after the
-// other for many of them, while the next ones are read. Without levels, misses are not counted. It reports whether it was not
-// stopped.
+// alone runs a trace with one thread. Nothing else changes its caches, so they make many accesses in a batch,
+// while the next ones are read. Without levels, misses are not counted. It returns false if it was stopped.
 func (s *replay) alone(levels bool) bool {
 	s.start(0)
 	k := &s.cores[0]
@@ -909,7 +909,7 @@ func (s *replay) start(number int) {
 	k.first, k.second = &recent{}, newLRU(secondPages, secondPageWays)
 }
 
-// share keeps a line coherent: a store takes it from the other cores. lost tells that this core
+// share keeps a line coherent: a store invalidates it in the other cores. lost is set if this core
 // had it until another one stored to it.
 func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, bytes uint64, store bool) (lost bool) {
 	me := uint64(1) << core
@@ -966,7 +966,7 @@ func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, byt
 	return lost
 }
 
-// place counts who uses a page, and what memory of another socket would cost.
+// place counts the threads that use a page, and the cost of memory of another socket.
 func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, missed, lost bool) {
 	if of.page == 0 {
 		address := at << s.shift >> pageShift
@@ -1053,12 +1053,13 @@ func static(schedule trace.Addr) bool {
 	return schedule == chunked || schedule == plain || schedule == chunked+ordered || schedule == plain+ordered
 }
 
-// mostClaims is how many atomic operations on one word, or locks, a thread needs at most that sums up or
-// waits for others. With more, threads take their work from a queue, and an idle thread would take more.
+// mostClaims is the largest number of atomic operations on one word, or of locks, that a thread needs to
+// sum up or to wait for others. With more, threads take their work from a queue, and an idle thread
+// would take more.
 const mostClaims = 8
 
-// join has the threads meet: the others have waited for the slowest. Work is what is divided:
-// a thread whose share misses more often than others has its own problem.
+// join has the threads meet: the others have waited for the slowest. Only work that is divided
+// counts: a thread whose share misses more often than others has its own problem.
 func (s *replay) join() {
 	slowest, latest, sum, waited, working := 0, 0.0, 0.0, 0.0, 0
 	for i := range mostCores {
@@ -1067,7 +1068,7 @@ func (s *replay) join() {
 		}
 		k := &s.cores[i]
 		own := k.work - k.began
-		if !s.regions && uint8(i) == s.master { // it waits for those that it started
+		if !s.regions && uint8(i) == s.master { // it waits for the threads that it started
 			continue
 		}
 		working++

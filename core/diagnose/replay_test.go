@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSplits: a vector that the machine loads in parts crosses a line only where a part does.
+// TestSplits: a vector that the machine loads in parts crosses a line only if a part does.
 func TestSplits(t *testing.T) {
 	for _, c := range []struct {
 		addr          trace.Addr
@@ -39,8 +39,8 @@ func TestUnpacked(t *testing.T) {
 	}
 }
 
-// TestSchedule: threads that a machine happened to run one after the other continue in turns
-// between a fork and a join, each as often as its clock allows.
+// TestSchedule: threads that a machine happened to run one after the other alternate between a fork
+// and a join, each as often as its clock allows.
 func TestSchedule(t *testing.T) {
 	f := loops.NewFolder(0)
 	b := trace.NewBatch(64)
@@ -90,7 +90,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestLRU: the least recently used line leaves, and a line that another core takes is gone.
+// TestLRU: the least recently used line is evicted, and a line that another core invalidates is
+// gone.
 func TestLRU(t *testing.T) {
 	c := newLRU(4, 2)
 	for i, line := range []uint64{0, 2, 0, 4, 0, 2} {
@@ -125,7 +126,7 @@ func TestBlockFinder(t *testing.T) {
 	})
 }
 
-// TestElementTable: cells do not change what a table finds.
+// TestElementTable: the results of a table do not depend on its cells.
 func TestElementTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var blocks []block

@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// reuse gives memory that one thread gets after another one has freed it, and stacks that threads have one after the
-// other, addresses of their own. Threads that ran one after the other in the recording, because the machine was busy, run
-// at the same time in a replay, where each would have its own memory.
+// reuse gives separate addresses to memory that one thread gets after another one has freed it, and to stacks
+// that threads have one after the other. Threads that ran one after the other in the recording, because the
+// machine was busy, run at the same time in a replay, where each would have its own memory.
 type reuse struct {
 	stacks []extent           // by thread number; those that overlap the stack of an earlier thread
 	last   map[trace.Addr]use // of allocated blocks, by address
@@ -20,7 +20,7 @@ type reuse struct {
 // extent is memory, and how far it moves.
 type extent struct{ low, high, by trace.Addr }
 
-// use is who got a block last.
+// use is the last thread that got a block.
 type use struct {
 	thread uint32
 	by     trace.Addr
@@ -32,7 +32,7 @@ const apartBy trace.Addr = 1 << 48
 // mostUses is how many blocks are known.
 const mostUses = 1 << 16
 
-// newReuse finds the threads whose stacks overlap that of one before.
+// newReuse finds the threads whose stacks overlap that of an earlier one.
 func (r *run) newReuse() *reuse {
 	u := &reuse{last: map[trace.Addr]use{}}
 	if r.cost.program == nil {
@@ -54,7 +54,7 @@ func (r *run) newReuse() *reuse {
 	return u
 }
 
-// allocated takes a block that a thread gets.
+// allocated records a block that a thread gets.
 func (u *reuse) allocated(thread uint32, addr trace.Addr, bytes uint64) {
 	end := addr + min(bytes, ^addr)
 	if len(u.heap) > 0 {

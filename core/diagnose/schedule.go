@@ -10,29 +10,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A recorded trace has the references of threads in the order in which one machine happened
-// to run them. What threads cost each other depends on that order, so a replay chooses its
-// own: between two points at which all threads wait for each other, the thread that is
-// behind goes on, one basic block at a time. The points are forks, joins and barriers of
-// OpenMP, and the starts and ends of other threads.
+// A recorded trace has the references of threads in the order in which one machine happened to run
+// them. The costs of sharing depend on that order, so a replay chooses its own: between two points
+// at which all threads wait for each other, the thread that is behind continues, one basic block at
+// a time. The points are forks, joins and barriers of OpenMP, and the starts and ends of other
+// threads.
 
 // row is a reference or an event of the replayed trace.
 type row struct {
 	addr   trace.Addr
-	site   uint32 // of a reference in the tables of the trace; of a block entry the block
+	site   uint32 // of a reference in the tables of the trace; for a block entry, the block
 	index  int32  // of the site of a reference in the profile; -1: none
 	bytes  uint32
 	thread uint8 // number of its core
 	kind   trace.Kind
 }
 
-// mostBuffered is how many rows of a parallel region are put in order at a time.
+// mostBuffered is the number of rows of a parallel region that are sorted at a time.
 const mostBuffered = 1 << 19
 
 // mostAhead is how many rows are kept of threads that are ahead of others.
 const mostAhead = 1 << 21
 
-// mostCores is how many threads are told apart.
+// mostCores is the largest number of threads that are distinguished.
 const mostCores = 64
 
 // schedule gives the rows of a folded trace in the order of a machine that runs every thread
@@ -66,20 +66,20 @@ type schedule struct {
 	started int
 	created int               // threads that their creator asked for
 	creates func(uint32) bool // blocks that end with a call that makes a thread
-	joins   func(uint32) bool // blocks that end with a call that waits for a thread; nil: not known
+	joins   func(uint32) bool // blocks that end with a call that waits for a thread; nil: unknown
 	joining bool              // such a call was made since the threads began
 	members [mostCores]member
 	free    []*chunk // for the rows to come
 	rows    int
-	full    int            // rows at which they are given
+	full    int            // number of rows at which they are passed on
 	inner   [mostCores]int // nested regions that a thread is in
 }
 
-// member is what a thread has still to do.
+// member is the remaining work of a thread.
 type member struct {
 	queue
-	at       int   // the row to be given next
-	expected int   // behind the rows that are expected
+	at       int   // the row to be passed on next
+	expected int   // the row after the expected ones
 	phases   []int // numbers of rows at which its phases begin
 	phase    int   // that the first row is in
 	ended    bool
@@ -92,7 +92,7 @@ const (
 
 type chunk [chunkRows]row
 
-// queue is rows that wait, in chunks: a list that grows would be copied, and cleared, again and
+// queue has waiting rows, in chunks: a list that grows would be copied, and cleared, again and
 // again. Rows are numbered from the start of the region.
 type queue struct {
 	chunks []*chunk // from row first on
@@ -126,7 +126,7 @@ func (s *schedule) drop(q *queue, to int) {
 	q.first += n * chunkRows
 }
 
-// run gives all rows; it reports whether it was not stopped.
+// run passes all rows on; it returns false if it was stopped.
 func (s *schedule) run() bool {
 	for i := range s.tree.References() {
 		s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
@@ -158,10 +158,11 @@ func (s *schedule) run() bool {
 // mostRead is about how many rows are read at a time.
 const mostRead = 1 << 14
 
-// mostReadAhead is about how many rows are read at most while others are given.
+// mostReadAhead is about the number of rows that are read while others are passed on.
 const mostReadAhead = 1 << 18
 
-// read appends rows of the trace until there are most of them, without events if there is one thread, and reports whether there may be more.
+// read appends up to about most rows of the trace, without events if there is one thread, and reports whether
+// there may be more.
 func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 	if s.rest == nil {
 		s.rest, s.batch, s.numbers = s.tree.Expand(), trace.NewBatch(0), map[uint32]uint8{}
@@ -242,7 +243,7 @@ func (s *schedule) give(rows []row) {
 	}
 }
 
-// keeps reports whether a row of a thread that has begun only waits for its turn.
+// keeps reports whether a row of a thread that has begun only has to wait for its turn.
 func (s *schedule) keeps(r *row) bool {
 	if r.kind != trace.BlockEntry && r.kind != trace.BareBlock {
 		return r.kind.IsReference()
@@ -313,7 +314,7 @@ func (s *schedule) add(r *row) {
 	}
 }
 
-// flush gives what is buffered; last: the region ends here.
+// flush passes on the buffered rows; last: the region ends here.
 func (s *schedule) flush(last bool) {
 	if !s.open {
 		return
@@ -322,7 +323,7 @@ func (s *schedule) flush(last bool) {
 	for i := range s.members {
 		if m := &s.members[i]; len(m.phases) > 0 {
 			first, end = min(first, m.phase), max(end, m.phase+len(m.phases))
-			all = min(all, m.phase+len(m.phases)) // what comes behind has not begun for all threads
+			all = min(all, m.phase+len(m.phases)) // later phases have not begun for all threads
 		}
 	}
 	if !last && s.rows < mostAhead {
@@ -382,7 +383,7 @@ func (s *schedule) merge(phase int, hold bool) {
 	var running []int
 	var to [mostCores]int
 	members := 0
-	var more [mostCores]bool // threads of which the phase has more rows than were read
+	var more [mostCores]bool // threads with unread rows in the phase
 	for i := range s.members {
 		m := &s.members[i]
 		at := phase - m.phase
@@ -429,7 +430,7 @@ func (s *schedule) merge(phase int, hold bool) {
 		}
 		s.worked |= 1 << i
 		if s.clock[i] <= before {
-			s.clock[i] = before + leastTurn // it is another one's turn
+			s.clock[i] = before + leastTurn // it is another thread's turn
 		}
 		if m.at < to[i] {
 			continue
@@ -443,8 +444,8 @@ func (s *schedule) merge(phase int, hold bool) {
 // rowsAhead is how many rows of a thread are expected at a time.
 const rowsAhead = 32
 
-// leastTurn is the cycles that a turn takes at least.
+// leastTurn is the least number of cycles of a turn.
 const leastTurn = 0.01
 
-// mostInTurn is how many rows a thread gives in a turn where blocks are not known.
+// mostInTurn is the largest number of rows of a thread in a turn if blocks are unknown.
 const mostInTurn = 8

@@ -94,8 +94,8 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 	return line
 }
 
-// forkedAt is the line of the call that forks, or the first line of the region if that lies between the call and
-// the code that the slowest thread runs: Fortran compilers locate the call at a declaration. 0: not known.
+// forkedAt is the line of the call that forks, or the first line of the region if that is between the call
+// and the code that the slowest thread runs: Fortran compilers locate the call at a declaration. 0: unknown.
 func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	p := r.cost.program
 	if int64(site) >= int64(len(p.Sites)) || p.Sites[site].Kind != trace.ParallelBegin {
@@ -110,11 +110,11 @@ func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	return line
 }
 
-// Memory of another socket is of interest for data of at least so many pages.
+// Memory of another socket matters for data of at least this number of pages.
 const leastFarPages = 32
 
-// sockets adds data that one thread stores to first, so that they lie in its socket's memory,
-// and others use.
+// sockets adds findings for data that one thread stores to first, so that they are in its socket's
+// memory, and others use.
 func (r *run) sockets() {
 	of := r.cost.replay
 	if of == nil || of.pages == nil {
@@ -164,7 +164,7 @@ func (r *run) sockets() {
 	for _, g := range order {
 		most := g.far
 		if uint64(g.pages)<<pageShift > private*uint64(of.team) {
-			most += g.moved // more than the threads' own caches hold: each run of the loop fetches it again
+			most += g.moved // exceeds the threads' own caches: each run of the loop fetches it again
 		}
 		if g.pages < leastFarPages || most/2 < Least*r.out.Cycles {
 			continue

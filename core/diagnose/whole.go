@@ -10,14 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// How to record what a trace without code lacks.
+// Advice to record a trace with code.
 const recordMore = `the trace does not say which place in the code makes a reference, so only the run as a whole is diagnosed, and each reference is taken to cost one cycle: ` +
 	`compile the program with "stackglass cc -- clang …" and run it, for lines, data and changes that were tried`
 
-// whole diagnoses a run without places in the code. The misses of each level are divided by
-// cause: conflicts are the misses that a fully associative cache of the same size does not
-// have. No cache can avoid the first access to a line, nor those that another core invalidated.
-// All others are for want of capacity.
+// whole diagnoses a run without places in the code. The misses of each level are divided by cause:
+// conflicts are the misses that a fully associative cache of the same size does not have. No cache
+// can avoid the first access to a line, nor misses on lines that another core invalidated. All
+// others are capacity misses.
 func (r *run) whole() error {
 	h, assumed := costmodel.CompleteLatencies(r.Machine, r.Processor)
 	full := h
@@ -94,7 +94,7 @@ func coldOf(l *profile.Locality) uint64 {
 	return cold
 }
 
-// enough says how large a fully associative cache is that misses at first accesses only.
+// enough returns the size of a fully associative cache that misses at first accesses only.
 func (r *run) enough(lineBytes uint32) string {
 	l := r.p.LocalityAt(lineBytes)
 	if l == nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// withoutCode is the profile of loads at these addresses, repeated, of a trace that says
-// nothing of code.
+// withoutCode is the profile of loads at these addresses, repeated, of a trace without code.
 func withoutCode(t *testing.T, repeat, n int, addr func(i int) uint64) *profile.Profile {
 	t.Helper()
 	b := &trace.Batch{}
@@ -38,7 +37,7 @@ func withoutCode(t *testing.T, repeat, n int, addr func(i int) uint64) *profile.
 	return r.Profile(profile.State{})
 }
 
-// TestWithoutCode tells conflicts, capacity and first accesses apart, for the run as a whole.
+// TestWithoutCode distinguishes conflicts, capacity and first accesses, for the run as a whole.
 func TestWithoutCode(t *testing.T) {
 	h := hierarchy.Hierarchy{Memory: hierarchy.Memory{LatencyCycles: 300}, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64, LatencyCycles: 4},
@@ -51,7 +50,7 @@ func TestWithoutCode(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		p         *profile.Profile
-		want      diagnose.Kind // ""; none
+		want      diagnose.Kind // "" for none
 		says, fix string
 	}{
 		{"16 lines of one set", withoutCode(t, 2000, 16, func(i int) uint64 { return uint64(i) << 16 }), diagnose.Conflict, "share few sets", "pad"},

@@ -6,7 +6,7 @@ import (
 )
 
 // TestFindingsWorthReading: findings that save little are left out, unless nothing else explains
-// what the run waits for.
+// why the run waits.
 func TestFindingsWorthReading(t *testing.T) {
 	run := func(waiting float64, list ...Finding) *Diagnosis {
 		d := &Diagnosis{Cycles: 1e6, Waits: []LevelWait{{Name: "L2", Cycles: waiting}}, Findings: list}

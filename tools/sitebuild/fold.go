@@ -30,7 +30,7 @@ import (
 // first word, the offset of its name, is folded to whether that begins with the runtime's, and the names
 // themselves to nothing.
 
-// folding tells unfold.js where all this is. It lies below the smallest address of Go programs, and becomes
+// folding tells unfold.js where the table is. It is below the smallest address of Go programs, and becomes
 // zeros again.
 type folding struct {
 	Magic     uint32
@@ -133,7 +133,7 @@ type functionTable struct {
 	starts []uint32 // of records
 	others []uint32 // number of other tables of each
 	data   []uint32
-	end    uint32 // behind the last one
+	end    uint32 // after the last one
 
 	ofRuntime []bool // whether the functions' names begin with the runtime's
 }
@@ -178,7 +178,7 @@ func (t *functionTable) fields() (list []field) {
 	return append(append(list, t.tables(none, t.others)...), t.tables(t.others, t.data)...)
 }
 
-// tables returns fields of offsets behind the heads of records: many in each, after others.
+// tables returns fields of offsets after the heads of records: many in each, after others.
 func (t *functionTable) tables(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
 		f := field{offsets: true}

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// folded gives a program's words as they are, and as they are folded.
+// folded returns a program's words before and after folding.
 func folded(t *testing.T) (whole, folded []uint32) {
 	t.Helper()
 	file := compiled(t)
@@ -41,8 +41,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// The script does what its reference implementation does: a program that was folded runs, wherever
-// there is something to run it.
+// The script equals its reference implementation: a folded program runs, if there is an engine to
+// run it.
 func TestScriptUnfolds(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -78,8 +78,8 @@ process.stdin.on("end", () => {
 	}
 }
 
-// What takes the names of functions out lists them in order, and the runtime's own
-// can be told from others.
+// The names of functions are listed in order, and those of the runtime are distinguished from
+// others.
 func TestTakeNames(t *testing.T) {
 	file := compiled(t)
 	var list bytes.Buffer
@@ -117,7 +117,7 @@ func (t *lineTable) nameOf(i int) string {
 	return string(text)
 }
 
-// A program says which file has its names, where there is room to.
+// A program names the file with its names, if there is room.
 func TestLinkNames(t *testing.T) {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	memory := make([]byte, 4096)

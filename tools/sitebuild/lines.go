@@ -34,7 +34,7 @@ var tableMagic = []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}
 var errLineTable = errors.New("the table of functions has not the form that is known of Go 1.20 to 1.26: " +
 	"look at src/runtime/symtab.go, and mend dropLines or leave it out")
 
-// lineHeader are the words behind the magic.
+// lineHeader are the words after the magic.
 const (
 	headFunctions = iota
 	headFiles
@@ -86,7 +86,7 @@ const (
 	moduleNames   = 1
 	moduleBuckets = 19 // findfunctab
 	moduleData    = 40 // gofunc, which offsets of data count from
-	moduleEnd     = 41 // epclntab, behind all data
+	moduleEnd     = 41 // epclntab, after all data
 )
 
 // dropLines removes the line tables of a Go program from its memory.

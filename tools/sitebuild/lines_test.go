@@ -32,7 +32,7 @@ func compiled(t *testing.T) []byte {
 	return file
 }
 
-// What is left of the table of functions is what it was, but for files and lines.
+// The rest of the table of functions is unchanged, without files and lines.
 func TestDropLines(t *testing.T) {
 	file := compiled(t)
 	dropped, err := changeData(file, dropLines)
@@ -117,7 +117,7 @@ func deflated(t *testing.T, content []byte) int {
 	return out.Len()
 }
 
-// A file of another form is refused, whatever is in it.
+// A file of another form is refused, whatever its content.
 func TestDropLinesRefuses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "body")
@@ -140,7 +140,7 @@ func memoryOf(t *testing.T, file []byte) []byte {
 	return image(file, segments)
 }
 
-// What is around the data stays, and the data is the same in fewer segments.
+// The bytes around the data are unchanged, and the data is the same in fewer segments.
 func TestChangeData(t *testing.T) {
 	file := compiled(t)
 	same, err := changeData(file)

@@ -177,7 +177,7 @@ func inline(attributes string, text []byte) (string, error) {
 	return "<script " + attributes + ">" + string(text) + "</script>", nil
 }
 
-// inlineScripts moves the deferred scripts to the end of the document, behind the one that replaces the host.
+// inlineScripts moves the deferred scripts to the end of the document, after the one that replaces the host.
 func (s *single) inlineScripts() error {
 	host, err := os.ReadFile("site/single.js")
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// singlePage makes the one file of stand-ins, and reads it.
+// singlePage makes the single file of stand-ins, and reads it.
 func singlePage(t *testing.T) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "new", "stackglass.html")
@@ -125,8 +125,8 @@ func TestSingleOfOtherPages(t *testing.T) {
 	}
 }
 
-// TestBundle: the archive has every file that is not packed, the page as one file,
-// and a README.txt that names the version; and it is the same every time.
+// TestBundle: the archive has every file that is not packed, the page as one file, and a README.txt
+// that names the version; it is the same every time.
 func TestBundle(t *testing.T) {
 	b := made(t)
 	if err := b.write("index.html.br", []byte("packed")); err != nil {

@@ -61,9 +61,9 @@ func TestHelperIsVugus(t *testing.T) {
 	}
 }
 
-// The page is compiled with a variant of Vugu that has not all of it: what it has
-// works as the rest does, and what it has not is not used. Where an update of Vugu
-// changes either, encoding/json is there again or these tests fail.
+// The page is compiled with a reduced variant of Vugu: its parts work as the original does, and
+// missing parts are not used. If an update of Vugu changes either, encoding/json is linked again or
+// these tests fail.
 func TestVariantOfVugu(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "-tags="+tags, "./wasm/app")
 	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
@@ -97,7 +97,7 @@ func TestStringConstant(t *testing.T) {
 // standIns stand in for the files that need a compiler or the network.
 var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css", "graph.js"}
 
-// made builds what needs neither, and stand-ins for the rest.
+// made builds the parts that need neither, and stand-ins for the rest.
 func made(t *testing.T) *build {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	for _, name := range standIns {
@@ -178,8 +178,8 @@ func TestPrecacheListsServedFiles(t *testing.T) {
 	}
 }
 
-// TestNamesHaveHashes: a file of that kind has the hash of what is in it in its
-// name, so another content has another name.
+// TestNamesHaveHashes: a file of that kind has the hash of its content in its name, so another
+// content has another name.
 func TestNamesHaveHashes(t *testing.T) {
 	b := made(t)
 	names, err := b.files()
@@ -208,8 +208,8 @@ func TestNamesHaveHashes(t *testing.T) {
 	}
 }
 
-// TestAddressesLead: everything that index.html names is there, relative to the
-// page, and what a worker's address names is beside the worker's script.
+// TestAddressesLead: everything that index.html names exists, relative to the page, and the files
+// in a worker's address are next to the worker's script.
 func TestAddressesLead(t *testing.T) {
 	b := made(t)
 	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))
@@ -246,7 +246,7 @@ func TestAddressesLead(t *testing.T) {
 func TestBrotli(t *testing.T) {
 	t.Chdir(t.TempDir())
 	content := []byte(strings.Repeat("stack distance ", 1000))
-	for range 2 { // the second time out of what was kept
+	for range 2 { // the second time from the cache
 		packed, err := brotlied(content)
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ const (
 	otherPrefix   = "go."
 )
 
-// namesLinkAt is the address, in bytes, of the name of the file with the names: behind the folding.
+// namesLinkAt is the address, in bytes, of the name of the file with the names: after the folding.
 const (
 	namesLinkAt    = 4 * (foldingAt + foldingWords)
 	namesLinkBytes = 128
