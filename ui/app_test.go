@@ -30,8 +30,8 @@ import (
 	"github.com/vugu/vugu/staticrender"
 )
 
-// desk is a page without a browser: a Port that notes what happens, and real
-// hosts that run analyses in goroutines.
+// desk is a page without a browser: a Port that records events, and real hosts that run analyses in
+// goroutines.
 type desk struct {
 	t     *testing.T
 	app   *App
@@ -40,7 +40,7 @@ type desk struct {
 
 	mu      sync.Mutex
 	hash    string
-	history []string // hashes that the way back leads to
+	history []string // hashes of the history, for Back
 	demos   []Demo   // nil: two
 	first   bool
 	focus   string
@@ -149,7 +149,7 @@ func (d *desk) SetHash(hash string, replace bool) {
 	d.hash = hash
 }
 
-// back goes where the way back leads.
+// back acts as the browser's Back button.
 func (d *desk) back() {
 	d.hash = d.history[len(d.history)-1]
 	d.history = d.history[:len(d.history)-1]
@@ -170,7 +170,6 @@ func fileWith(name string, content []byte) File {
 	}}
 }
 
-// html renders the page as it stands.
 // facts is the address of the diagnosis with the facts of the run unfolded.
 func facts(s state.Screen) string {
 	s = s.With(state.TabDiagnosis)
@@ -211,7 +210,7 @@ func (d *desk) entries() []profile.Entry {
 	return list
 }
 
-// act does what an event handler would, under the lock.
+// act does the work of an event handler, under the lock.
 func (d *desk) act(f func()) {
 	d.app.Env.Lock()
 	f()
@@ -263,8 +262,8 @@ func TestDemoToResult(t *testing.T) {
 	}
 }
 
-// Whoever follows two links in quick succession is where the second one led, and so is
-// the URL, also where a change of the screen had waited before them.
+// After two links in quick succession, the page is where the second one leads, and so is the URL,
+// even if a change of the screen was pending.
 func TestLastLinkHolds(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -305,7 +304,7 @@ func TestTableAndExports(t *testing.T) {
 	if p, err := profile.Decode(saved); err != nil || p.Totals.AllReferences() != 66560 {
 		t.Fatalf("exported profile: %v", err)
 	}
-	// The export comes back as an analysis of its own, whatever its name.
+	// The imported export is a separate analysis, whatever its name.
 	d.app.Offer(Item{File: fileWith("from a friend", saved)})
 	d.wants("from a friend", `class="chip complete"`)
 	if e := d.entries(); len(e) != 2 || e[0].Digest != e[1].Digest {
@@ -332,8 +331,8 @@ func TestWhatIf(t *testing.T) {
 	d.app.Move(9, 2048) // no such level
 }
 
-// The hierarchy is chosen in the header, once for all views, and goes into the next analysis
-// with the processor.
+// The hierarchy is chosen in the header, once for all views, and is used in the next analysis with
+// the processor.
 func TestOneMachine(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -380,7 +379,7 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	}
 }
 
-// What a key was pressed on may go: the focus goes to something that is there.
+// The element with the focus may disappear: the focus moves to an existing one.
 func TestFocusStays(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -415,8 +414,8 @@ func TestFocusStays(t *testing.T) {
 	}
 }
 
-// A file that describes a hierarchy is taken in the view that shows one, and one
-// that was asked for and is none is a problem that says why.
+// A file that describes a hierarchy is accepted in the view that shows one; if a requested file is
+// none, the problem gives the reason.
 func TestMachineFromFile(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -432,7 +431,7 @@ func TestMachineFromFile(t *testing.T) {
 	if len(d.entries()) != 1 || d.picked != 1 {
 		t.Errorf("%d analyses kept, %d picks", len(d.entries()), d.picked)
 	}
-	d.app.Offer(textItem()) // a trace is a trace there too
+	d.app.Offer(textItem()) // a trace is accepted as a trace there, too
 	if len(d.entries()) != 2 {
 		t.Errorf("%d analyses kept after a trace", len(d.entries()))
 	}
@@ -494,8 +493,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A link to what is not kept says what to do, and takes nothing from the list:
-// neither when it is followed nor when the page starts with it.
+// A link to a result that is not kept gives advice, and removes nothing from the list: neither when
+// it is followed nor when the page starts with it.
 func TestUnknownLink(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -517,8 +516,8 @@ func TestUnknownLink(t *testing.T) {
 	}
 }
 
-// A trace that is analysed again is distinguished from the first time, and read in the
-// format that its endings say.
+// A trace that is analysed again is distinguished from the first time, and read in the format of
+// its name's endings.
 func TestSameFileAgain(t *testing.T) {
 	d := newDesk(t)
 	for range 3 {
@@ -533,8 +532,7 @@ func TestSameFileAgain(t *testing.T) {
 	}
 }
 
-// What a link asks for and cannot have is said, and the address becomes what is
-// shown.
+// A link to something impossible is reported, and the address becomes that of the view.
 func TestUnreadLink(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -557,8 +555,8 @@ func TestUnreadLink(t *testing.T) {
 	}
 }
 
-// Files that are dropped together each keep their problem, and what waits is
-// said only as long as it does.
+// Files that are dropped together each keep their problem, and waiting files are mentioned only
+// while they wait.
 func TestTwoBadFiles(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("one.bin", []byte("\x00\x01 nothing"))})
@@ -615,7 +613,7 @@ func (c *dying) Receive() (workers.Message, error) {
 	return m, err
 }
 
-// slow gives a trace so slowly that there is a snapshot before its end.
+// slow is a trace that is read so slowly that there is a snapshot before its end.
 type slow struct{ r io.Reader }
 
 func (s *slow) Read(p []byte) (int, error) {
@@ -694,7 +692,7 @@ func until(t *testing.T, ok func() bool) {
 	}
 }
 
-// await waits for a condition that a goroutine brings about, and looks under the lock.
+// await waits for a condition that a goroutine makes true, and checks it under the lock.
 func (d *desk) await(ok func() bool) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -703,8 +701,7 @@ func (d *desk) await(ok func() bool) {
 	})
 }
 
-// While one analysis runs another can be looked at, and the way back to the
-// growing one is open.
+// While one analysis runs, another can be viewed, and the running one can be returned to.
 func TestLookElsewhereDuringARun(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
@@ -758,8 +755,8 @@ func TestLineSizes(t *testing.T) {
 	s.LineBytes = 128
 	d.app.Navigate("#" + s.Hash())
 	d.wants("128-byte")
-	// Lines that the profile has not are answered with others, which is said, and
-	// stay what was asked for while sizes are changed.
+	// If the profile lacks lines of a size, others are used, with a note, and the chosen size
+	// remains while sizes are changed.
 	d.act(func() { d.app.SetSize(2, 512<<10) })
 	d.wants("L1 was asked about with lines of 64 bytes", `class="chip other lines"`)
 	for _, l := range d.app.answer().Levels {
@@ -859,8 +856,7 @@ func exported(t *testing.T) []byte {
 	return runner.Profile(profile.State{}).Encode()
 }
 
-// A full store loses nothing: the result is shown, can be exported, and what was
-// kept before stays.
+// A full store loses nothing: the result is shown and can be exported, and earlier results stay.
 func TestFullStore(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -876,8 +872,7 @@ func TestFullStore(t *testing.T) {
 	d.wants("not kept")
 }
 
-// What is rehearsed is what a result shows, so nothing of it fails and every
-// view is built.
+// The rehearsal builds every view of a result without errors.
 func TestRehearse(t *testing.T) {
 	env, err := vugu.NewBuildEnv()
 	if err != nil {
@@ -912,8 +907,8 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// A trace of which the settings leave out everything has no result, and says so
-// wherever numbers would stand.
+// A trace from which the settings exclude everything has no result, and says so in place of the
+// numbers.
 func TestNothingOfTheChosenKinds(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Kinds: "fetch"}
@@ -927,7 +922,7 @@ func TestNothingOfTheChosenKinds(t *testing.T) {
 	}
 }
 
-// Those who listen hear what a preset or a size comes to.
+// Screen readers announce the answer for a preset or a size.
 func TestAnswersAreAnnounced(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -942,8 +937,8 @@ func TestAnswersAreAnnounced(t *testing.T) {
 	}
 }
 
-// A sample is what the settings say: its analysis says so on every chart, and what
-// is exact beside it is another analysis. What cannot be taken is said.
+// A sample follows the settings: its analysis is marked on every chart, and the exact one is a
+// separate analysis. Impossible settings are reported.
 func TestSampleAndCores(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Sample: " space=0.5 ", Touched: true}

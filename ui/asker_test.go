@@ -14,7 +14,7 @@ import (
 // scripted is a desk whose program that answers is the test.
 type scripted struct {
 	*desk
-	carriers chan workers.Carrier // the other sides of what was started
+	carriers chan workers.Carrier // the other ends of the carriers
 }
 
 func (s scripted) Answerer() (workers.Carrier, error) {
@@ -23,7 +23,7 @@ func (s scripted) Answerer() (workers.Carrier, error) {
 	return asker, nil
 }
 
-// question receives one, whatever came before it.
+// question receives one, and skips earlier messages.
 func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) {
 	t.Helper()
 	for {
@@ -41,8 +41,8 @@ func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) 
 	}
 }
 
-// An asker sends the last question only once the program is there, takes replies to the last
-// question only, and nothing after its end.
+// An asker sends only the last question once the program is ready, accepts replies only to the last
+// question, and none after its end.
 func TestAsker(t *testing.T) {
 	d := newDesk(t)
 	s := scripted{d, make(chan workers.Carrier, 2)}
@@ -128,7 +128,7 @@ func (dead) Receive() (workers.Message, error) {
 }
 func (dead) Close() error { return nil }
 
-// Whoever needs the program that answers says why it is not there, and what to do.
+// If the program that answers is missing, the page gives the reason and advice.
 func TestNobodyAnswers(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -142,7 +142,7 @@ func TestNobodyAnswers(t *testing.T) {
 	d.act(d.app.AskAgain)
 	d.answered()
 	d.wants("Function main")
-	// A file that could not be had is made when it is asked for again.
+	// A file that could not be loaded is loaded when it is requested again.
 	d.act(func() { d.app.models.asker.end(); d.app.models.asker = nil })
 	d.app.Port = unloaded{d}
 	d.act(d.app.SaveProbabilities)

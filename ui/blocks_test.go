@@ -80,7 +80,7 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("saved:\n%s", saved)
 	}
 
-	// What cannot be is said, and leaves everything as it ran.
+	// Impossible values are reported, and change nothing.
 	d.act(func() { d.app.SetBranch(inner.Branch, "0.5, 0.6") })
 	d.answered()
 	d.wants(`id="blocks-wrong"`, "its probabilities sum to 11/10, want 1", `aria-invalid="true"`)
@@ -133,7 +133,7 @@ func TestModuleAlone(t *testing.T) {
 	d.wants("none.ll could not be read as LLVM IR", "bitcode")
 }
 
-// Beside a trace, a module is held against it.
+// With a trace, a module is compared with it.
 func TestModuleBeside(t *testing.T) {
 	d := newDesk(t)
 	modelled(t, d)
@@ -145,7 +145,7 @@ func TestModuleBeside(t *testing.T) {
 		t.Error("it is kept by itself")
 	}
 
-	// From the first screen it is a result of its own, whatever was in view before.
+	// From the first screen it is a separate result, whatever was in view before.
 	d.app.Navigate("")
 	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
 	d.answered()

@@ -26,7 +26,8 @@ func TestCode(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
-	// The worst place is in view before anything is picked. Without its source the ranking has all columns.
+	// The worst place is in view before anything is picked. Without its source, the ranking has all
+	// columns.
 	d.wants(`id="code-summary"`, `id="place-title"`, `id="source-wanted"`, "Drop <b>matmul-naive.c</b>", `id="before-missing"`, `class="code-below"`)
 	grid := d.grids["code"]
 	if grid == nil || grid.Rows == 0 {
@@ -103,8 +104,8 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// columnWalk is a trace of one line that walks down a column: sets of eight ways keep
-// none of its lines, and a cache without sets all.
+// columnWalk is a trace of one line of code that walks down a column: sets of eight ways keep none
+// of its cache lines, and a cache without sets keeps all.
 func columnWalk() Item {
 	var text strings.Builder
 	text.WriteString("address,rw,size,pc\n")
@@ -117,8 +118,8 @@ func columnWalk() Item {
 	return Item{File: fileWith("walk.csv", []byte(text.String()))}
 }
 
-// The levels of the hierarchy in view are measured by site. One that is chosen
-// afterwards is estimated, which is said, and is measured when asked for.
+// The levels of the hierarchy in view are measured by site. One that is chosen afterwards is
+// estimated, with a note, and is measured on request.
 func TestMeasuredHierarchy(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(columnWalk())
@@ -152,12 +153,12 @@ func TestMeasuredHierarchy(t *testing.T) {
 	if got := first(); got != "0x400000|load|512|512" {
 		t.Errorf("measured again, first is %s", got)
 	}
-	// In another tab, nobody knows the trace any more.
+	// In another tab, the trace is not available any more.
 	d.act(func() { d.app.items = nil; d.app.SetSize(1, 8<<10) })
 	d.wants("Drop the trace here again")
 }
 
-// A trace that tells no code says how to get one that does.
+// A trace without code comes with advice on how to get one with code.
 func TestNoCode(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())

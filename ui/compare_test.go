@@ -29,8 +29,8 @@ func TestComparePair(t *testing.T) {
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	d.wants("10 664", "892", `id="size-1"`, `id="ways-more-2"`, `id="compare-machine-file"`)
 	d.act(func() { d.app.SetSize(1, 4<<10) })
-	// The second level sees exactly the misses of the first, and takes them as if
-	// inclusive: its hits and the memory's accesses are about so many.
+	// The second level sees exactly the misses of the first, and acts as if inclusive: its hits and
+	// the memory's accesses are about these numbers.
 	d.wants("34 944", "1 272", "−33 672", "≈ 34 560", "≈ −33 672")
 	if page := d.html(); strings.Contains(page, "≈ 34 944") || strings.Contains(page, ">-33") {
 		t.Error("an exact number of misses is called an estimate, or a minus is a hyphen")
@@ -87,7 +87,7 @@ func TestComparePair(t *testing.T) {
 	d.wants(`id="compare-with"`, "Matrix multiplication, in blocks")
 }
 
-// A result is compared with a file that comes next, and with a row of the list.
+// A result is compared with a file that is opened next, and with a row of the list.
 func TestCompareWith(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -116,7 +116,7 @@ func TestCompareWith(t *testing.T) {
 			}
 		})
 	}
-	// Who ends a comparison before both are there is not led back to it.
+	// After a comparison is ended early, later results do not return to it.
 	alone := state.Screen{Open: first}
 	for range 50 {
 		d.act(func() {

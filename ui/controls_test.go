@@ -13,9 +13,9 @@ import (
 // control is an input, a list or a button of the page as it is built.
 type control struct {
 	node *vugu.VGNode
-	// place is the way to it from the root, by number and tag. The renderer matches
-	// elements by their places: another place is another element, so that a drag continues
-	// with whatever stands in the old one.
+	// place is the path to it from the root, by number and tag. The renderer matches elements by
+	// their places: another place is another element, so that a drag would continue with the
+	// element in the old place.
 	place string
 }
 
@@ -28,7 +28,7 @@ func (c *control) attribute(name string) string {
 	return ""
 }
 
-// controls are those of the page as it stands, by id.
+// controls are the current controls of the page, by id.
 func (d *desk) controls() map[string]*control {
 	d.t.Helper()
 	d.app.Env.RLock()
@@ -62,8 +62,7 @@ func (d *desk) controls() map[string]*control {
 	return found
 }
 
-// use does with a control what a reader can: it is moved to a few of its values, or
-// pressed.
+// use operates a control as a reader can: it is moved to a few of its values, or pressed.
 func (d *desk) use(c *control) (times int) {
 	type attempt struct{ event, value string }
 	var attempts []attempt
@@ -106,8 +105,8 @@ func (d *desk) settle() {
 	})
 }
 
-// Whatever a control changes, it stays the element that it is: a drag and the focus go
-// on with the control that they began with.
+// Whatever a control changes, it remains the same element: a drag and the focus stay with the
+// control where they began.
 func TestControlsStay(t *testing.T) {
 	leads := map[string]bool{"compare-with": true, "export-as": true} // lead elsewhere
 	screens := map[string]func(d *desk){
@@ -147,7 +146,7 @@ func TestControlsStay(t *testing.T) {
 						continue
 					}
 					used++
-					after := d.controls() // while what answers still does
+					after := d.controls() // while the answering program still works
 					if after[id] != nil && after[id].place == before[id].place {
 						d.settle()
 						after = d.controls()

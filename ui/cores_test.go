@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// alone has the desk's run with one thread analysed, and goes to what cores would do.
+// alone has the desk's run with one thread analysed, and goes to the predictions for cores.
 func alone(t *testing.T) *desk {
 	t.Helper()
 	d := at(t, "openmp-alone", state.TabThreads)
@@ -24,7 +24,7 @@ func (d *desk) predictedAll() {
 	})
 }
 
-// A run with one thread tells what any number of cores would do.
+// A run with one thread has predictions for any number of cores.
 func TestPredictCores(t *testing.T) {
 	d := alone(t)
 	d.wants(`id="cores-view"`, `id="cores-number"`, "Hit rates over cores", "Speed-up over cores", `id="cores-sentence"`, "With 4 cores these miss of all accesses: L1 ")
@@ -76,8 +76,8 @@ func TestPredictCores(t *testing.T) {
 	}
 }
 
-// What is asked of SDCM can be chosen, and says what it rests on; the order of clocks and
-// divisions without times are answered.
+// The questions to SDCM can be chosen, and answers name their sample; the order of clocks and
+// divisions without times have answers.
 func TestCoresByWindows(t *testing.T) {
 	d := alone(t)
 	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, in L1: bands and ± are 95 % confidence intervals.")

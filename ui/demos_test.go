@@ -45,8 +45,8 @@ func (d *desk) arrives(key string) {
 	}
 }
 
-// A link to a demo opens it in any browser: by its name, and as the address has it once
-// it is open. It opens where its question is answered.
+// A link to a demo opens it in any browser: by its name, and by its address once it is open. It
+// opens in the view that answers its question.
 func TestDemoLinks(t *testing.T) {
 	demos := siteDemos(t)
 	d, fresh := newDesk(t), newDesk(t)
@@ -83,7 +83,7 @@ func TestDemoLinks(t *testing.T) {
 			t.Errorf("%s: the hash is %q, want %q", demo.Name, fresh.hash, link)
 		}
 	}
-	// What is kept has its trace at hand in a page that was just loaded, too.
+	// Kept results have their trace available also in a page that was just loaded.
 	d.app = &App{Env: d.app.Env, Port: d, Store: d.store}
 	d.root = NewRoot(d.app)
 	d.app.Start("#open=demo-openmp-alone&view=threads")
@@ -132,8 +132,8 @@ func TestDemoLinks(t *testing.T) {
 	}
 }
 
-// A demo with other settings is another analysis; its link opens the demo with the usual
-// ones elsewhere.
+// A demo with other settings is another analysis; elsewhere, its link opens the demo with the usual
+// settings.
 func TestDemoWithSettings(t *testing.T) {
 	d := newDesk(t)
 	d.settings.LineBytes = []string{"128"}

@@ -42,8 +42,8 @@ func anyObject(t *rapid.T, deep int) map[string]any {
 	return object
 }
 
-// Vugu reads events and writes properties by vjson, of which the page has a variant
-// that is not encoding/json: see tags in tools/sitebuild. Both say the same.
+// Vugu reads events and writes properties with vjson, of which the page has a variant that is not
+// encoding/json: see tags in tools/sitebuild. Both give the same.
 func TestEventsAreReadAsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		event := anyObject(t, 3)

@@ -15,8 +15,7 @@ import (
 	"github.com/vugu/vugu/staticrender"
 )
 
-// malicious is the encoded profile of a program all of whose names are markup, and
-// megabytes long.
+// malicious is the encoded profile of a program whose names are all markup, and megabytes long.
 func malicious(t *testing.T, markup string) []byte {
 	t.Helper()
 	name := markup + strings.Repeat("&", 1<<20)
@@ -46,8 +45,8 @@ func malicious(t *testing.T, markup string) []byte {
 	return r.Finish(profile.State{Partial: true, Reason: name}).Encode()
 }
 
-// Names of others are text, whatever is in them, and no longer than the page can
-// show; the results are exported as they are.
+// Names from files are text, whatever they contain, and are shortened to a length that the page can
+// show; exports contain them unchanged.
 func TestMaliciousNames(t *testing.T) {
 	const markup = `<img src=x onerror=alert(1)>"'--><script>alert(1)</script>`
 	d := newDesk(t)
@@ -96,7 +95,7 @@ func TestMaliciousNames(t *testing.T) {
 	}
 }
 
-// An element without content would keep what was in it before.
+// An element without content would keep its previous content.
 func TestFitFillsContainers(t *testing.T) {
 	parent := &vugu.VGNode{Type: vugu.ElementNode, Data: "div"}
 	empty, drawn := addElement(parent, "div\x00class\x00slot threads-on"), addElement(parent, "sg-chart")

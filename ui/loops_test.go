@@ -86,8 +86,7 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// A trace without code is folded on request only: the view says how to get its loops, and one
-// button does.
+// A trace without code is folded on request only: the view gives advice, and one button folds it.
 func TestLoopsOnRequest(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("rows.din", []byte(strings.Repeat("0 1000\n0 1040\n1 2000\n", 100)))})
@@ -101,7 +100,7 @@ func TestLoopsOnRequest(t *testing.T) {
 	})
 	d.countedLoops()
 	d.wants(`id="loops-counted"`)
-	// What was counted besides is there as before.
+	// Earlier counts are still there.
 	if p := d.app.result.Profile; p.Locality[0].Sets == nil {
 		t.Error("other analyses are lost")
 	}
@@ -123,7 +122,7 @@ func TestLoopsThatCannotBeShown(t *testing.T) {
 	}
 }
 
-// Misses are counted once for a hierarchy, and not of a result that is gone.
+// Misses are counted once for a hierarchy, and not for a result that is closed.
 func TestLoopsCountOnce(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)

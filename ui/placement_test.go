@@ -70,7 +70,7 @@ func TestComparedOnCores(t *testing.T) {
 	}
 }
 
-// A level that some cores share needs their stacks together: the page says so, and
+// A level that some cores share needs the stacks of these cores together: the page says so, and
 // analyses again with the groups.
 func TestGroupsForHierarchy(t *testing.T) {
 	d := newDesk(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// A trace that does not fit in memory is analysed all the same, and the reader is told
-// what that means.
+// A trace that does not fit in memory is still analysed, and the page explains the consequences.
 func TestBeyondMemory(t *testing.T) {
 	d := newDesk(t)
 	d.outside, d.settings.Memory = true, "512MiB"
@@ -47,8 +46,8 @@ func (s *drawers) Delete(key string) {
 	s.keys = slices.DeleteFunc(s.keys, func(k string) bool { return k == key })
 }
 
-// What nobody needs outside of memory is deleted, and what an interrupted analysis or
-// another tab needs is not.
+// Spilled data that no analysis needs is deleted; that of an interrupted analysis or another tab is
+// kept.
 func TestSweep(t *testing.T) {
 	w := newWindow()
 	d := w.open(t, nil)

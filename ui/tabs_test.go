@@ -103,7 +103,7 @@ func (o *tabOf) Tell(key string, progress []byte) {
 	}
 }
 
-// deathOnCommand is a carrier whose worker dies when told to.
+// deathOnCommand is a carrier whose worker dies on command.
 type deathOnCommand struct {
 	workers.Carrier
 	die <-chan struct{}
@@ -167,7 +167,7 @@ func TestSecondTabTakesOver(t *testing.T) {
 	second.wants(`class="chip complete"`)
 }
 
-// A page that is put aside lets go of what it runs, and says so when it comes back.
+// A page that the browser suspends ends its runs, and says so when it returns.
 func TestLeftPageLetsGo(t *testing.T) {
 	first, second, _, ended := twoTabs(t)
 	first.app.Leave()
@@ -217,7 +217,7 @@ func TestStopWatching(t *testing.T) {
 	until(t, func() bool { return strings.Contains(second.html(), `id="open-`) })
 }
 
-// What another tab says is not believed.
+// Messages from another tab are not trusted.
 func TestPoisonFromAnotherTab(t *testing.T) {
 	first, second, die, ended := twoTabs(t)
 	for _, body := range [][]byte{nil, {}, {0}, {255, 255}, bytes.Repeat([]byte{0xff}, 1000)} {
@@ -318,7 +318,7 @@ func TestFileIsNotAllowed(t *testing.T) {
 	}
 }
 
-// A worker that dies once its result is kept, but before it has told, loses nothing.
+// A worker that dies after its result is stored, but before it has reported it, loses nothing.
 func TestDeathAfterTheResult(t *testing.T) {
 	d := newDesk(t)
 	d.connect = func() (workers.Carrier, error) {
@@ -332,7 +332,7 @@ func TestDeathAfterTheResult(t *testing.T) {
 	d.wants(`class="chip complete"`)
 }
 
-// mute is a worker that dies instead of telling that it is done.
+// mute is a worker that dies instead of reporting that it is done.
 type mute struct{ workers.Carrier }
 
 func (c *mute) Receive() (workers.Message, error) {

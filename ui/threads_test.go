@@ -73,8 +73,7 @@ func TestThreadsView(t *testing.T) {
 	d.wants(`id="table-cores"`, ">private<")
 }
 
-// The sizes in question answer in sentence, table and what is said, and are in the
-// address.
+// The chosen sizes appear in sentence, table and announcement, and are in the address.
 func TestThreadsSizes(t *testing.T) {
 	d := at(t, "openmp-stencil", state.TabThreads)
 	before := d.sum("own", "misses")
@@ -102,8 +101,7 @@ func TestThreadsSizes(t *testing.T) {
 	}
 }
 
-// Groups that the analysis has no stack of are unknown until the trace is analysed
-// again with them; then they answer.
+// Groups without stacks in the analysis are unknown until the trace is analysed again with them.
 func TestThreadsGroups(t *testing.T) {
 	d := at(t, "ring", state.TabThreads)
 	cores := len(d.app.threads().Cores)
@@ -164,7 +162,7 @@ func TestCommunicationView(t *testing.T) {
 	}
 }
 
-// A window shows what flows in it alone: windows add up to the whole.
+// A window shows its own flows only: windows add up to the whole.
 func TestFlowsByWindow(t *testing.T) {
 	d := at(t, "ring", state.TabCommunication)
 	all, sum := d.sum("flows", "events"), uint64(0)
@@ -208,7 +206,7 @@ func TestPickFlow(t *testing.T) {
 		t.Errorf("let go, %+v is picked", d.app.Screen.Flow)
 	}
 	d.app.Navigate("#" + d.app.Screen.With(state.TabThreads).Hash())
-	d.app.PickFlow(0, 1) // no matrix is there
+	d.app.PickFlow(0, 1) // there is no matrix
 	if d.app.Screen.Flow != [2]int{} {
 		t.Error("a cell was picked where no matrix is")
 	}
@@ -245,8 +243,8 @@ func TestOwners(t *testing.T) {
 	d.wants(c.OwnerName(list[0]))
 }
 
-// False sharing is named with the structure, both places and what cures it; the
-// first case of the overview too.
+// False sharing is named with the structure, both places and the fix; also as the first case of the
+// overview.
 func TestFalseSharingNamed(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCommunication)
 	f := d.app.communication().FalseFindings()[0]
@@ -262,7 +260,7 @@ func TestFalseSharingNamed(t *testing.T) {
 	}
 }
 
-// What a tab lacks, it says, with what to do.
+// A tab without data gives the reason and advice.
 func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
 	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "an earlier version of stackglass made the profile"} {
@@ -278,8 +276,8 @@ func TestThreadsMissing(t *testing.T) {
 	}
 }
 
-// Counters side by side and apart, next to each other: what threads lose to each
-// other, what they send each other, and the differences.
+// Counters in one line and in separate lines, compared: misses due to other threads, communication,
+// and the differences.
 func TestCompareThreads(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(threaded("false-sharing"))
@@ -316,8 +314,8 @@ func TestCompareThreads(t *testing.T) {
 	d.wants(`id="missing"`, "B has nothing to compare here")
 }
 
-// A trace whose second thread comes late has no communication until it is asked for;
-// threads in the settings that it does not have are named.
+// A trace whose second thread appears late has no communication until it is requested; threads in
+// the settings that it does not have are named.
 func TestLateThread(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", communication.Trial) + "0x1000,r,8,2\n"

@@ -103,7 +103,7 @@ func TestAnswerHost(t *testing.T) {
 	a.end()
 }
 
-// A question that comes while another one of its name is answered takes its place; one of
+// A question that arrives while another one of the same name is answered replaces it; one of
 // another name waits.
 func TestAnswerHostAnswersTheLatest(t *testing.T) {
 	stopped := make(chan string, 3)

@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// refusing is a store that refuses what is written from the n-th on, once or for good.
+// refusing is a store that refuses writes from the n-th on, once or permanently.
 type refusing struct {
 	*memstore.Store
 	at, writes int
@@ -46,8 +46,8 @@ func (s *refusing) Put(e profile.Entry, data []byte) error {
 	return s.Store.Put(e, data)
 }
 
-// Whatever write finds no room, the run ends with the result of one that finds all;
-// and what the store held by then is whole.
+// Whichever write fails, the run ends with the result of one without failures; and the content of
+// the store is whole.
 func TestStoreRefusesAnyWrite(t *testing.T) {
 	b := din(120_000)
 	want := direct(t, b, spec).Encode()
@@ -167,7 +167,7 @@ func (c *leaping) Now() time.Time {
 	return now
 }
 
-// A clock that leaps changes nothing of the result, and the run comes to its end.
+// A clock that leaps does not change the result, and the run ends.
 func TestClockLeaps(t *testing.T) {
 	b := din(120_000)
 	f := newFixture(t)
@@ -180,8 +180,8 @@ func TestClockLeaps(t *testing.T) {
 	}
 }
 
-// Messages of every type with bodies of any kind leave the host serving: each is
-// answered or dropped, and the next analysis is what it should be.
+// After messages of every type with bodies of any kind, the host still serves: each is answered or
+// dropped, and the next analysis is correct.
 func TestPoisonedMessages(t *testing.T) {
 	b := din(1000)
 	f := newFixture(t)
@@ -208,8 +208,8 @@ func TestPoisonedMessages(t *testing.T) {
 	}
 }
 
-// An analysis that is cancelled at any message ends in a result that says so, or in a
-// sentence, and the host serves the next one.
+// An analysis that is cancelled at any message ends in a result that is marked as partial, or in an
+// error, and the host serves the next one.
 func TestCancelAtEveryMessage(t *testing.T) {
 	b := din(120_000)
 	want := direct(t, b, analysis.Spec{}).Encode()
@@ -249,8 +249,8 @@ func TestCancelAtEveryMessage(t *testing.T) {
 	}
 }
 
-// A trace that unpacks to blank lines without end has no row to come back with: the
-// run can be cancelled all the same, packed or not, and while it is being opened.
+// A trace that unpacks to blank lines without end never returns a row: the run can still be
+// cancelled, packed or not, and while it is being opened.
 func TestCancelWithoutRows(t *testing.T) {
 	if runtime.GOOS == "js" {
 		t.Skip("goroutines do not interrupt each other in a browser; package wasm/host cancels runs there")
@@ -269,7 +269,7 @@ func TestCancelWithoutRows(t *testing.T) {
 			f := newFixture(t)
 			yields, deep := 0, make(chan struct{})
 			f.host.Yield = func() {
-				if yields++; yields == 6 { // turns have ended, and a step looks
+				if yields++; yields == 6 { // turns have ended, and a step checks for messages
 					close(deep)
 				}
 			}

@@ -105,7 +105,7 @@ func TestFileIsCompared(t *testing.T) {
 	})
 }
 
-// Where nobody reads on, what was not compared is.
+// If reading ends early, the remaining blocks are compared.
 func TestFileIsVerified(t *testing.T) {
 	content := noise(2 * BlockBytes)
 	for _, same := range []bool{true, false} {

@@ -50,7 +50,7 @@ type fixture struct {
 	clock *clock
 }
 
-// attached is what the tests attach: how to open the file, and its size.
+// attached is the file that the tests attach: how to open it, and its size.
 type attached struct {
 	open func() io.ReadCloser
 	size uint64
@@ -81,7 +81,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// serve starts the host; its fields are not to be touched afterwards.
+// serve starts the host, whose fields must not be changed afterwards.
 func (f *fixture) serve() {
 	f.t.Helper()
 	f.asker, f.host.Carrier = local.Pair()
@@ -107,7 +107,7 @@ func (f *fixture) send(m workers.Message) {
 	}
 }
 
-// next returns the next message of one of the types and drops what comes before.
+// next returns the next message of one of the types and drops earlier ones.
 func (f *fixture) next(types ...workers.Type) workers.Message {
 	f.t.Helper()
 	for {
@@ -252,7 +252,7 @@ func TestCompleteRun(t *testing.T) {
 	if last.Bytes != uint64(len(b)) || last.TotalBytes != uint64(len(b)) || last.References != 800_000 || last.Lines == 0 || last.Memory == 0 || !last.Ending {
 		t.Errorf("at the end: %+v", last)
 	}
-	for i := 1; i < len(progress)-1; i++ { // the last one comes at the end, early
+	for i := 1; i < len(progress)-1; i++ { // the last one is sent at the end, before its time
 		if d := progress[i].Millis - progress[i-1].Millis; d < 200 || d > 300 {
 			t.Errorf("%d ms between two progress messages", d)
 		}
@@ -311,7 +311,7 @@ func TestCancel(t *testing.T) {
 	file := &endless{part: din(100_000)}
 	f.start(1, workers.Start{Key: "k", Name: "endless.din"}, attached{open: func() io.ReadCloser { return file }})
 	f.progress()
-	f.send(workers.Message{Type: workers.TypeCancel, Job: 2}) // of nobody
+	f.send(workers.Message{Type: workers.TypeCancel, Job: 2}) // of no job
 	f.progress()
 	f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
 	d, p := f.done()
@@ -335,7 +335,7 @@ func TestPauseAndResume(t *testing.T) {
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
 	f.progress()
-	f.send(workers.Message{Type: workers.TypePause, Job: 2}) // of nobody
+	f.send(workers.Message{Type: workers.TypePause, Job: 2}) // of no job
 	f.send(workers.Message{Type: workers.TypePause, Job: 1})
 	paused := f.progress()
 	for !paused.Paused {
@@ -347,7 +347,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	f.clock.advance(time.Hour)
 	f.send(workers.Message{Type: workers.TypePause, Job: 1})
-	f.send(workers.Message{Type: workers.TypeResume, Job: 2}) // of nobody
+	f.send(workers.Message{Type: workers.TypeResume, Job: 2}) // of no job
 	f.send(workers.Message{Type: workers.TypeResume, Job: 1})
 	after := f.progress()
 	if after.Paused || after.References != paused.References || after.Bytes != paused.Bytes {
@@ -425,7 +425,7 @@ func TestLargeSnapshotsAreRounded(t *testing.T) {
 	}
 }
 
-// A Cancel that comes before the first step ends even a run of no time.
+// A Cancel that arrives before the first step ends even a very short run.
 func TestCancelAtOnce(t *testing.T) {
 	f := newFixture(t)
 	f.serve()

@@ -16,11 +16,11 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// shelves is the place for what does not fit, of one key.
+// shelves is the spill store of one key.
 type shelves struct {
 	shelf   *stacktest.Shelf
 	removed bool
-	full    bool // it takes nothing more
+	full    bool // accepts no more data
 }
 
 func (s *shelves) open(_ string, goesOn bool) (stack.Shelf, func(), error) {
@@ -63,8 +63,8 @@ func beyond(t *testing.T, b []byte) []byte {
 	return direct(t, b, outsideSpec.Beyond(locality.Budget{Shelf: new(stacktest.Shelf)})).Encode()
 }
 
-// A run that needs more memory than it may have continues outside, and ends as one that
-// was there from its start; nothing is left there.
+// A run that exceeds its memory spills, and ends like one that spilled from its start; nothing is
+// left in the spill store.
 func TestRunGoesOutside(t *testing.T) {
 	b := din(300_000)
 	f, s := newOutside(t, 3)
@@ -94,7 +94,7 @@ func TestRunGoesOutside(t *testing.T) {
 	}
 }
 
-// A run that cannot go outside stays where it is, and has what memory there is.
+// A run that cannot spill stays in memory, and uses all the memory there is.
 func TestRunStaysInside(t *testing.T) {
 	b := din(100_000)
 	o, err := sample.Parse("space=0.5")
@@ -144,8 +144,8 @@ func TestResumeOutside(t *testing.T) {
 	}
 }
 
-// Where there is no more room outside, a run that has a checkpoint keeps it, and one
-// that has none keeps what it counted.
+// If the spill store is full, a run that has a checkpoint keeps it, and one without keeps its
+// counts.
 func TestNoRoomOutside(t *testing.T) {
 	b := din(800_000)
 	for _, checkpoints := range []uint64{0, 300_000} {
@@ -172,7 +172,7 @@ func TestNoRoomOutside(t *testing.T) {
 	}
 }
 
-// A run is paused and cancelled while it goes through what lies outside.
+// A run is paused and cancelled while it reads spilled data.
 func TestCancelOutside(t *testing.T) {
 	f, _ := newOutside(t, 3)
 	f.serve()

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However long it takes each time, it takes at most a twentieth of the time
-// that follows, and is never done more often than asked.
+// However long a task takes each time, it takes at most a twentieth of the time that follows, and
+// never runs more often than requested.
 func TestPaceKeepsItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := time.Duration(rapid.Int64Range(0, 2e9).Draw(t, "least"))
@@ -50,8 +50,8 @@ func TestSpeedIsRecent(t *testing.T) {
 	}
 }
 
-// Whatever each time costs, as long as it is no more than was expected, all together
-// stay within a twentieth of the time, the last included.
+// For any durations that do not exceed the expected ones, all tasks together stay within a
+// twentieth of the time, including the last.
 func TestShareIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.UnixMilli(0)

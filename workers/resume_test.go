@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// stuck gives its bytes and then waits for ever, as a tab does that is closed.
+// stuck returns its bytes and then waits for ever, like a tab that is closed.
 type stuck struct {
 	io.Reader
 	free chan struct{}
@@ -30,8 +30,8 @@ func (s *stuck) Read(p []byte) (int, error) {
 
 func (s *stuck) Close() error { return nil }
 
-// interrupt runs an analysis of b up to share of its bytes and leaves it there,
-// with its checkpoint in the store that it gives back.
+// interrupt runs an analysis of b up to share of its bytes and abandons it, with its checkpoint in
+// the store that it returns.
 func interrupt(t *testing.T, b []byte, size int, spec analysis.Spec) *memstore.Store {
 	t.Helper()
 	f := newFixture(t)
@@ -116,7 +116,7 @@ func TestResumeWithAnotherFile(t *testing.T) {
 	}
 }
 
-// Cancelling before anything new was analysed takes nothing away.
+// Cancelling before anything new was analysed loses nothing.
 func TestCancelWhileResuming(t *testing.T) {
 	b := din(800_000)
 	f := newFixture(t)
@@ -131,7 +131,7 @@ func TestCancelWhileResuming(t *testing.T) {
 	}
 }
 
-// A disk that is gone before anything new was analysed takes nothing away.
+// A disk that fails before anything new was analysed loses nothing.
 func TestReadErrorWhileResuming(t *testing.T) {
 	b := din(800_000)
 	f := newFixture(t)

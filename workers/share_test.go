@@ -1,7 +1,7 @@
 //go:build !js
 
-// Helpers of goroutines, which wait for each other: in a browser, where nothing interrupts
-// them, they would take minutes. Package wasm/host tries helpers there, in workers.
+// Helpers are goroutines, which wait for each other: in a browser, where nothing interrupts them,
+// they would take minutes. Package wasm/host tests helpers there, in workers.
 
 package workers_test
 
@@ -57,7 +57,7 @@ func referencesOf(p *profile.Profile) uint64 { return p.Totals.AllReferences() }
 // crew is the helpers of a test.
 type crew struct {
 	t        testing.TB
-	wrap     func(workers.Carrier) workers.Carrier // what a helper has for a carrier; nil: as it is
+	wrap     func(workers.Carrier) workers.Carrier // a helper's carrier; nil: unchanged
 	segments atomic.Int64                          // with something in them
 	started  atomic.Int64
 	running  sync.WaitGroup
@@ -192,8 +192,7 @@ func (d dying) Send(m workers.Message) error {
 	return d.Carrier.Send(m)
 }
 
-// Helpers that die at any message change nothing but the time; nor do those that cannot
-// be started.
+// Helpers that die at any message change only the time; so do those that cannot be started.
 func TestSharedWithDyingHelpers(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -214,7 +213,7 @@ func TestSharedWithDyingHelpers(t *testing.T) {
 	}
 }
 
-// mute says nothing after some messages, and does not end.
+// mute sends nothing after some messages, and does not end.
 type mute struct {
 	workers.Carrier
 	left *atomic.Int64
@@ -227,7 +226,7 @@ func (m mute) Send(message workers.Message) error {
 	return m.Carrier.Send(message)
 }
 
-// Helpers that say nothing any more are given up.
+// Helpers that send nothing any more are given up.
 func TestSharedWithMuteHelpers(t *testing.T) {
 	for seed := range uint64(5) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -246,7 +245,7 @@ func TestSharedWithMuteHelpers(t *testing.T) {
 	}
 }
 
-// poisoning sends what nobody asked for, and damages what it sends.
+// poisoning sends unexpected messages, and damages the others.
 type poisoning struct {
 	workers.Carrier
 	rng *rand.Rand
@@ -267,7 +266,8 @@ func (p poisoning) Send(m workers.Message) error {
 	return p.Carrier.Send(m)
 }
 
-// What a helper never sends makes it useless, or is dropped, but spoils nothing.
+// A message that no helper sends makes the helper useless, or is dropped, but does not affect the
+// result.
 func TestSharedWithPoison(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -328,8 +328,8 @@ func TestPoisonedHelper(t *testing.T) {
 	crew.running.Wait()
 }
 
-// A run that is paused at any progress, and continues, is as any other; one that is
-// cancelled there has counted a part, and its helpers end.
+// A run that is paused at any progress, and continues, equals any other; one that is cancelled
+// there has a partial result, and its helpers end.
 func TestSharedPausesAndCancels(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 6)), 60_000)
 	want := direct(t, b, sharedSpec)
@@ -364,8 +364,8 @@ func TestSharedPausesAndCancels(t *testing.T) {
 	}
 }
 
-// A shared run that was interrupted continues, shared or not, and its bytes are those of
-// one that nothing happened to.
+// A shared run that was interrupted continues, shared or not, with the bytes of an uninterrupted
+// one.
 func TestSharedResumes(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -415,8 +415,8 @@ func TestSharedResumes(t *testing.T) {
 	}
 }
 
-// A shared run that needs more memory than it may have does without helpers, and continues
-// outside with the bytes of any other.
+// A shared run that exceeds its memory ends its helpers, and spills, with the bytes of any other
+// run.
 func TestSharedRunGoesOutside(t *testing.T) {
 	for at := range int64(8) {
 		b := container(t, rand.New(rand.NewPCG(uint64(at), 9)), 20_000)

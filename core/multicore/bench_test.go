@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rowsOf are those of a region with one loop, whose iterations go over rows of a matrix.
+// rowsOf are those of a region with one loop, whose iterations access rows of a matrix.
 func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 1)
 	var rows []row
@@ -43,8 +43,8 @@ func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 	return &m.program, batchOf(rows, 1)
 }
 
-// BenchmarkMimic measures what it takes to make a row, with the reading of the one that it
-// was made from: none, where cores is 0.
+// BenchmarkMimic measures the time to make a row, including reading the original one: only the
+// reading, if cores is 0.
 func BenchmarkMimic(b *testing.B) {
 	program, whole := rowsOf(4000, 60)
 	for _, schedule := range []Schedule{{Static, 0}, {Static, 1}, {Dynamic, 1}} {

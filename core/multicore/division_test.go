@@ -7,15 +7,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestLoopForVectors: 103 iterations, 25 times four of them at once and three by themselves,
-// are shared out as 103, as near to it as they can be taken apart.
+// TestLoopForVectors: 103 iterations, 25 times four at once and three single ones, are divided as
+// 103, as closely as possible.
 func TestLoopForVectors(t *testing.T) {
 	l := &loop{units: 28, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25*64 + 5}}}
 	l.weigh(25*64 + 5 + 3*16)
 	if n := l.iterations(); n != 103 {
 		t.Fatalf("%d iterations, want 103", n)
 	}
-	// Parts begin with iterations 0, 26, 52 and 78; units do so with multiples of four up to 100.
+	// Parts begin with iterations 0, 26, 52 and 78; units begin with multiples of four up to 100.
 	for core, want := range [][2]uint64{{0, 7}, {7, 13}, {13, 20}, {20, 28}} {
 		if from, to, more := l.static(core, 4, 0); from != want[0] || to != want[1] || !more {
 			t.Errorf("core %d: %d to %d, want %d to %d", core, from, to, want[0], want[1])
@@ -105,7 +105,7 @@ func TestSumsOfMany(t *testing.T) {
 	}
 }
 
-// TestThievesFindAll: each chunk is done once, whichever core asks next.
+// TestThievesFindAll: each chunk is executed once, whichever core asks next.
 func TestThievesFindAll(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -129,8 +129,8 @@ func TestThievesFindAll(t *testing.T) {
 	}
 }
 
-// TestThievesBegin: as long as all are equally fast, each does a part of its own, and the
-// first to be done takes the last fourth of the next one's.
+// TestThievesBegin: as long as all are equally fast, each executes its own part, and the first to
+// finish takes the last fourth of the next one's.
 func TestThievesBegin(t *testing.T) {
 	next := newThieves(30, 3).next
 	for i := range uint64(2) {
@@ -150,8 +150,8 @@ func TestThievesBegin(t *testing.T) {
 	}
 }
 
-// TestWideIterations: a loop over vectors, beside one over single elements that did not
-// run, is told from one whose iterations are what they seem.
+// TestWideIterations: a loop over vectors, with one over single elements that did not run, is
+// distinguished from one without vectors.
 func TestWideIterations(t *testing.T) {
 	const vector, rest = trace.HeaderBlock | trace.LatchBlock, trace.HeaderBlock | trace.LatchBlock
 	p := &trace.Program{Functions: []trace.Function{{Name: "loop", Blocks: 6}}}

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestDoubts: what a trace does not tell, or reports what is not divided, is said, and the
-// rest is divided all the same.
+// TestDoubts: facts that a trace lacks, or code that is not divided, are reported, and the rest is
+// divided.
 func TestDoubts(t *testing.T) {
 	program, whole := rowsOf(12, 5)
 	at := func(k trace.Kind) int { return slices.Index(whole.Kind, k) }
@@ -47,7 +47,7 @@ func TestDoubts(t *testing.T) {
 		cores   int
 		want    string
 		regions uint64
-		divided bool // cores beside the first have something to do
+		divided bool // cores other than the first have work
 	}{
 		"as it is":             {rows: all, cores: 4, regions: 1, divided: true},
 		"no region":            {rows: all[:begin], cores: 4, want: noRegion},

@@ -35,7 +35,7 @@ func TestPrintedOptions(t *testing.T) {
 	}
 }
 
-// TestExecutions: by executions, Mimic reads what package sasmm makes.
+// TestExecutions: by executions, Mimic reads the same as package sasmm makes.
 func TestExecutions(t *testing.T) {
 	// main forks, for { body }, joins, twice; body loads a[i] and stores what is its own.
 	p := &trace.Program{

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// longPhase is a region with one loop, whose iterations come one after the other: they are
-// one again and again, at addresses that nothing predicts.
+// longPhase is a region with one loop, whose iterations follow each other: the same one again and
+// again, at addresses that cannot be predicted.
 type longPhase struct {
 	whole      *trace.Batch // with one iteration
 	first      int          // row of it
@@ -62,8 +62,8 @@ func (p *longPhase) Next(b *trace.Batch) error {
 	return nil
 }
 
-// liveBytes is the most that reading a synthesised phase of so many iterations holds, and how
-// many rows there are. What does not fit into tapeBytes goes to a file.
+// liveBytes is the largest memory while reading a synthesised phase of iterations iterations, and
+// the number of rows. Data beyond tapeBytes is written to a file.
 func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "tape"))
@@ -96,8 +96,8 @@ func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	return most, rows
 }
 
-// Memory depends on the cores and on what a tape may take, and not on how long the cores run
-// without a barrier.
+// Memory depends on the cores and on the limit of a tape, and not on how long the cores run without
+// a barrier.
 func TestMemoryOfALongPhase(t *testing.T) {
 	const tapeBytes = 2 << 20
 	short, fewRows := liveBytes(t, 30_000, tapeBytes)

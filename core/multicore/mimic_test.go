@@ -134,8 +134,8 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 	return rows, threads
 }
 
-// added has what blocks load and store that add to a reduction be modified, if it is shared.
-// Regions within others add as the run did.
+// added turns loads and stores of blocks that add to a shared reduction into modifies. Regions
+// within others add as the run did.
 func (m *model) added(rows []row, private func(row) bool) (list []row) {
 	first, depth := 0, 0 // of the rows of such a block; 0: none
 	for _, r := range rows {
@@ -266,7 +266,7 @@ func compare(t *testing.T, seed uint64, r trace.Reader, want []row, threads []ui
 	}
 }
 
-// TestOneCoreDoesAll: what one core does is the trace, with another number for its thread.
+// TestOneCoreDoesAll: one core's rows are the trace, with another number for its thread.
 func TestOneCoreDoesAll(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 8))

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// model makes programs with OpenMP, runs of them with one thread, and what cores do of
-// them, in lists and by counting on fingers.
+// model makes programs with OpenMP, runs of them with one thread, and the rows of each core, with
+// lists and by simple counting.
 type model struct {
 	rng     *rand.Rand
 	program trace.Program
@@ -201,7 +201,7 @@ func newModel(rng *rand.Rand, cores int) *model {
 	return m
 }
 
-// addr is that of an array, or of the stack above or below the frame.
+// addr is an address of an array, or of the stack above or below the frame.
 func (m *model) addr() trace.Addr {
 	switch m.rng.IntN(4) {
 	case 0:
@@ -286,8 +286,8 @@ func (m *model) newPhase() {
 // shared is an execution of a worksharing loop.
 type shared struct {
 	prefix, before, behind, suffix []row
-	short                          []row    // what a chunk begins with that is cut short; nil: before
-	around                         [2][]row // what a core does before and behind all its chunks, if it has any
+	short                          []row    // the first rows of a chunk that is cut short; nil: before
+	around                         [2][]row // rows of a core before and after all its chunks, if it has any
 	told                           int      // 1 + index in behind of what is done once
 	iterations                     [][]row
 	asked                          Schedule
@@ -365,7 +365,7 @@ func (m *model) loop() (l shared) {
 	return l
 }
 
-// dispatched has the runtime give out chunks of a loop. It gives the schedule's number.
+// dispatched has the runtime distribute chunks of a loop. It returns the schedule's number.
 func (m *model) dispatched(l *shared, chunk uint64) uint64 {
 	switch m.rng.IntN(4) {
 	case 0:
@@ -385,7 +385,7 @@ func (l *shared) sequence() (rows []row) {
 	return slices.Concat(l.prefix, l.around[0], l.before, slices.Concat(l.iterations...), l.behind, l.around[1], l.suffix)
 }
 
-// cost is what an iteration takes.
+// cost is the time of an iteration.
 func (m *model) cost(rows []row) (cost float64) {
 	timed := false
 	for _, r := range rows {
@@ -410,7 +410,7 @@ func (m *model) schedule(l *shared) Schedule {
 	return l.asked
 }
 
-// entry is what a chunk begins with that continues with the iterations from i on.
+// entry has the first rows of a chunk that continues with the iterations from i on.
 func (m *model) entry(l *shared, i int) []row {
 	if s := m.schedule(l); m.cores > 1 && l.short != nil && s.Kind == Static && len(l.iterations)-i < int(s.Chunk) {
 		return l.short
@@ -418,7 +418,7 @@ func (m *model) entry(l *shared, i int) []row {
 	return l.before
 }
 
-// divide tells which chunks each core does, in its order.
+// divide returns the chunks of each core, in its order.
 func (m *model) divide(l *shared) [][][2]int {
 	s := m.schedule(l)
 	n := len(l.iterations)
@@ -475,8 +475,8 @@ func (m *model) divide(l *shared) [][][2]int {
 	return done
 }
 
-// steal gives out the chunks of n iterations: lists that cores take from at the front, and
-// others at the end.
+// steal distributes the chunks of n iterations: lists that cores take from at the front, and others
+// at the end.
 func (m *model) steal(n, chunk int, earliest func() int, give func(core, i int), clock []float64) {
 	all := (n + chunk - 1) / chunk
 	lists, next, closed := make([][]int, m.cores), make([]int, m.cores), make([]bool, m.cores)
@@ -550,7 +550,7 @@ func (m *model) share(l *shared) {
 	}
 }
 
-// body is what a region has. serial: one thread does it, within another region.
+// body is the content of a region. serial: one thread executes it, within another region.
 func (m *model) body(serial bool) (rows []row) {
 	all, first, share, wait := m.all, m.first, m.share, m.newPhase
 	if serial {

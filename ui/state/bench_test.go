@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkSnapshot is what the page does for every picture of a growing
-// profile, on its own thread.
+// BenchmarkSnapshot measures the page's work for every picture of a growing profile, on its own
+// thread.
 func BenchmarkSnapshot(b *testing.B) {
 	file, err := os.Open(tracetest.RealPath(b, "sort"))
 	if err != nil {

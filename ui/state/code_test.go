@@ -30,9 +30,8 @@ func codeOf(t *testing.T, v *View, by attribution.By) *Code {
 	return NewCode(v.Profile, v.Run.Ranker(), by, levels)
 }
 
-// Whatever misses are summed up by, the rows and the remainder add up to what the
-// level misses, in any order, and the marked rows are the least that make nine
-// tenths.
+// However misses are grouped, the rows and the remainder add up to the misses of the level, in any
+// order, and the marked rows are the smallest number that has nine tenths.
 func TestCodeAddsUp(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	for _, by := range CodeBys() {
@@ -67,8 +66,8 @@ func TestCodeAddsUp(t *testing.T) {
 	}
 }
 
-// Where misses are of no place, fewer than nine tenths may be of places: then it is
-// said how many are. Estimates are marked.
+// If misses have no place, fewer than nine tenths may be at places: then the page says how many
+// are. Estimates are marked.
 func TestMostWords(t *testing.T) {
 	c := codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	c.Levels = slices.Clone(c.Levels)
@@ -191,7 +190,7 @@ func drawSites(t *rapid.T) *profile.Profile {
 		Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: cold, Distances: *hist}}}}}
 }
 
-// Of exact levels, the misses of a source line are those counted one by one.
+// In exact levels, the misses of a source line equal those counted one by one.
 func TestLinesEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSites(t)
@@ -227,8 +226,7 @@ func TestLinesEqualReference(t *testing.T) {
 	})
 }
 
-// TestSourcesOfOneName: a file is shown for the place whose folders it has, where
-// they are told.
+// TestSourcesOfOneName: a file is shown for the place with the same folders, if these are known.
 func TestSourcesOfOneName(t *testing.T) {
 	var s Sources
 	for _, where := range []string{"x/a/util.c", "x/b/util.c", ""} {
@@ -282,8 +280,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// What the page measures are the levels that the ranking then finds measured,
-// whatever lines are analysed.
+// The levels that the page measures are those that the ranking uses, for any line size of the
+// analysis.
 func TestMeasureLevels(t *testing.T) {
 	for _, lines := range [][]uint32{{64}, {32, 128}, {128}} {
 		spec := analysis.Spec{LineBytes: lines, Kinds: trace.AllKinds}
@@ -305,7 +303,7 @@ func TestMeasureLevels(t *testing.T) {
 	}
 }
 
-// Side by side, too, what is estimated is told from what is exact.
+// Comparisons, too, distinguish estimates from exact numbers.
 func TestComparedCodeMarksEstimates(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	levels, _, err := v.Run.Ranker().Attribute(smallCaches())
@@ -331,8 +329,8 @@ func TestComparedCodeMarksEstimates(t *testing.T) {
 	}
 }
 
-// The worst line of a program with threads is where a private cache loses its line to
-// other cores' stores, and Code tells these misses apart.
+// The worst line of a program with threads is one whose cache line other cores' stores invalidate,
+// and Code shows these misses separately.
 func TestWorstLineIsFalselyShared(t *testing.T) {
 	v := demo(t, "false-sharing", 0)
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, Ways: 8, LineBytes: 64, SharedBy: 4}}}
@@ -358,7 +356,8 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 	}
 }
 
-// A line is known to begin within a comment of several lines, whatever texts hold.
+// Lines that begin within a comment of several lines are recognised, whatever string literals
+// contain.
 func TestInComment(t *testing.T) {
 	f := &Source{Name: "a.c", Lines: strings.Split("int a; /* one */ int b; /* two\nthree\nfour */ int c; // /*\nchar *s = \"/*\"; char q = '\\''; /*\n*/", "\n")}
 	for i, want := range []bool{false, true, true, false, true} {
@@ -371,7 +370,7 @@ func TestInComment(t *testing.T) {
 	}
 }
 
-// Before a source line stand its misses, with bars as long as its shares, and after it its operands, the
+// Before a source line are its misses, with bars as long as its shares, and after it its operands, the
 // one with most misses first, each with its stride.
 func TestSourceGrid(t *testing.T) {
 	view := NewCodeView(codeOf(t, demo(t, "matmul-naive", 0), attribution.Line), "L1_misses", "")

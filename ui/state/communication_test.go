@@ -157,8 +157,8 @@ func TestOwnerMap(t *testing.T) {
 	}
 }
 
-// Flows of threads with high numbers are drawn where there are too many threads, and
-// what is left out is said.
+// Flows of threads with high numbers are drawn also if there are too many threads, and a note says
+// what is missing.
 func TestFlowsOfManyThreads(t *testing.T) {
 	v := ring()
 	p := v.Profile
@@ -182,7 +182,7 @@ func TestFlowsOfManyThreads(t *testing.T) {
 	}
 }
 
-// Who put threads together that the trace does not have is told.
+// Groups of threads that the trace does not have are reported.
 func TestAbsentThreads(t *testing.T) {
 	p := ring().Profile
 	if got := AbsentThreads(p, [][]uint32{{1, 2}, {8, 9}, {7, 10}}); got != "Threads that share a private cache, 8,9: the trace has none of these threads, but 1,2,7. "+

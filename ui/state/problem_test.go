@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// The words are made of an error's text: they must follow what it says.
+// The page's words are derived from an error's text and must match it.
 func TestUnknownFormats(t *testing.T) {
 	for _, c := range []struct{ name, content, want string }{
 		{"pic.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", "pic.png is a PNG picture, not a trace."},

@@ -15,8 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// tabled is a view of a trace of line numbers with its table of sets, counted the
-// plain way.
+// tabled is a view of a trace of line numbers with its table of sets, counted naively.
 func tabled(lines []uint64) *View {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
 	for a := range profile.SetCounts {
@@ -44,8 +43,7 @@ func tabled(lines []uint64) *View {
 	return NewView(p, 64)
 }
 
-// columns walks a matrix by columns, several times: all of one column fall into
-// few sets.
+// columns walks a matrix by columns, several times: all lines of one column map to a few sets.
 func columns() (lines []uint64) {
 	for range 3 {
 		for row := range uint64(40) {
@@ -55,8 +53,7 @@ func columns() (lines []uint64) {
 	return lines
 }
 
-// Misses are the sum of their parts, each cell is what Predict says of it, and
-// one set has no conflicts.
+// Misses are the sum of their parts, each cell equals Predict, and one set has no conflicts.
 func TestCellAnswersAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stride := rapid.SampledFrom([]uint64{1, 3, 64}).Draw(t, "stride")
@@ -100,7 +97,7 @@ func TestSetsMap(t *testing.T) {
 	if ratios.Values[at] != 1 || conflicts.Values[at] != 0 {
 		t.Errorf("64 sets of one way miss %g, by conflict %g", ratios.Values[at], conflicts.Values[at])
 	}
-	// 16 ways of 64 sets hold 1,024 lines, yet not the 40 of a set.
+	// 16 ways of 64 sets have room for 1,024 lines, but not for the 40 of a set.
 	if at = 6*ratios.Columns + 15; conflicts.Values[at] <= 0.6 || !conflicts.Signed || ratios.Signed {
 		t.Errorf("64 sets of 16 ways: conflict misses %g, want two thirds", conflicts.Values[at])
 	}
@@ -131,7 +128,7 @@ func TestSetsTable(t *testing.T) {
 	}
 	rows := table.Source().Rows
 	for i := range profile.SetCounts * profile.MaxWays {
-		at := len(rows) - profile.SetCounts*profile.MaxWays + i // larger caches of one set stand behind those of the map
+		at := len(rows) - profile.SetCounts*profile.MaxWays + i // larger caches of one set are after those of the map
 		if i < profile.MaxWays {
 			at = i
 		}
@@ -159,7 +156,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// A table makes levels exact, and the cards say both numbers.
+// A table makes levels exact, and the cards show both numbers.
 func TestCardsOfTables(t *testing.T) {
 	v := tabled(columns())
 	got := v.Predict(hierarchy.Hierarchy{ClockGHz: 2, Memory: hierarchy.Memory{LatencyCycles: 100, BytesPerCycle: 8}, Levels: []hierarchy.Cache{
@@ -229,7 +226,7 @@ func TestLevelsComeAndGo(t *testing.T) {
 	})
 }
 
-// No address does harm, and what is understood is written the same way again.
+// No address makes it panic, and the understood part is written the same way again.
 func FuzzMachine(f *testing.F) {
 	for _, s := range []string{"", "L1.32768.8.64", "name.x_L1.32768.8.64.l4d5.b64.s4.h.r2.i1.w3_memory.l200.b7d3_clock.g3d5", "a.b.c.d", "L1.64.0.64_", "memory.l1"} {
 		f.Add(s)
@@ -256,8 +253,8 @@ func TestInclusionInLinks(t *testing.T) {
 	}
 }
 
-// TestLevelsOfOtherLines: a level is marked only where lines are as long as its own,
-// and those that are not marked are named.
+// TestLevelsOfOtherLines: a level is marked only if its lines have the chart's size, and unmarked
+// levels are named.
 func TestLevelsOfOtherLines(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{64, 128}})
 	levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 2, LineBytes: 128}, {Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}}
@@ -278,8 +275,7 @@ func TestLevelsOfOtherLines(t *testing.T) {
 	}
 }
 
-// TestLargestDifferenceFits: sizes that do not hold a line of either are none to
-// compare.
+// TestLargestDifferenceFits: sizes smaller than a line of either are not compared.
 func TestLargestDifferenceFits(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{32, 64}})
 	for _, c := range []*Comparison{{A: NewView(p, 32), B: NewView(p, 64)}, {A: NewView(p, 64), B: NewView(p, 32)}} {

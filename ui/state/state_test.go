@@ -179,7 +179,7 @@ func TestSignificantIsNear(t *testing.T) {
 	})
 }
 
-// The demo's lesson names its steps; the page has to find them.
+// The demo's lesson names its steps; the page must find them.
 func TestDemoFindings(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
 	if got := v.Curve.Misses(2048 / 64); got != 33920 {
@@ -237,7 +237,7 @@ func TestStepsAreOnTheCurve(t *testing.T) {
 	}
 }
 
-// Only of several threads there is something to say.
+// The summary mentions threads only if there are several.
 func TestSummaryCountsThreads(t *testing.T) {
 	for name, want := range map[string][]string{
 		"matmul-naive":  {"references", "lines", "line"},
@@ -350,8 +350,7 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	if last := c.Series[0].Y[len(c.At)-1]; last != Ratio(v.Curve.Cold, v.Curve.Accesses) {
 		t.Errorf("the curve ends at %g, want the cold share", last)
 	}
-	// A point holds up to the next one, but for breakpoints that are within a
-	// pixel of it.
+	// A point holds up to the next one, except for breakpoints within a pixel of it.
 	for i := 1; i < len(c.At); i++ {
 		if c.At[i] < c.At[i-1]*1.02 {
 			continue
@@ -454,7 +453,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// A ratio is that of the numbers beside it.
+// A ratio is that of the displayed numbers.
 func TestRatiosAreOfWhatIsShown(t *testing.T) {
 	for _, c := range []struct {
 		part, whole float64
@@ -509,8 +508,8 @@ var wholeScreen = Screen{
 // The address of wholeScreen, as links have it.
 const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&loop=4&function=70000&block=9&cores=16&page=4"
 
-// A screen comes back from its address as it was, in every setting, and addresses stay
-// what they are.
+// A screen is restored from its address, in every setting, and addresses do not change between
+// versions.
 func TestScreenSurvivesTheURL(t *testing.T) {
 	for i, v := 0, reflect.ValueOf(wholeScreen); i < v.NumField(); i++ {
 		if name := v.Type().Field(i).Name; name != "Demo" && v.Field(i).IsZero() { // a link with a demo has nothing else
@@ -593,7 +592,7 @@ func TestTabs(t *testing.T) {
 	}
 }
 
-// The page says the one reason why communication is missing.
+// The page gives the one reason why communication is missing.
 func TestMissingCommunicationHasOneReason(t *testing.T) {
 	p := &profile.Profile{NoCommunication: profile.LateThread}
 	p.Totals.Threads = []uint32{1, 2}
@@ -655,7 +654,8 @@ func TestRunBar(t *testing.T) {
 			t.Errorf("shared: %s %q, want %q", f.ID, f.Value, w)
 		}
 	}
-	// Threads are slower than the serial beginning: the time left is that at the speed of late.
+	// Threads are slower than the serial beginning: the remaining time is estimated from the speed
+	// of late.
 	threads := NewRunBar(workers.Progress{Bytes: 100, TotalBytes: 100, References: 5_000_000, LeftOut: 1_000_000, Total: 12_000_000, Speed: 500_000, Millis: 1000})
 	if percent := strings.ReplaceAll(threads.Percent, thin, ""); percent != "50%" || factOf(threads, "left") != "12"+thin+"s" {
 		t.Errorf("threads: %s, %s left, want 50%% and 12 s", threads.Percent, factOf(threads, "left"))

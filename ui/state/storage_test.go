@@ -35,7 +35,7 @@ func TestStorage(t *testing.T) {
 	}
 }
 
-// The bar of a run says how much of its memory it takes, and what lies elsewhere.
+// The bar of a run shows how much of its memory it uses, and the size of spilled data.
 func TestRunBarOutside(t *testing.T) {
 	p := workers.Progress{Memory: 512 << 20, Limit: 2 << 30, Outside: 3 << 20, Beyond: true}
 	facts := map[string]Fact{}

@@ -18,8 +18,8 @@ type access struct {
 	store bool
 }
 
-// shared is a view of a trace of several threads, counted the plain way: lists of
-// lines, and for coherent ones of lines and holes (nobody is line 0).
+// shared is a view of a trace of several threads, counted naively: lists of lines, and for coherent
+// ones of lines and holes (nobody is line 0).
 func shared(cores int, trace []access) *View {
 	s := profile.Sharing{LineBytes: 64, Cores: make([]profile.Core, cores), Domains: []profile.Domain{{Members: make([]profile.Member, cores)}}}
 	d := &s.Domains[0]
@@ -72,8 +72,8 @@ func toFront(list *[]uint64, line uint64, cold *uint64, distances *profile.Histo
 	*list = slices.Insert(*list, 0, line)
 }
 
-// fill puts a line that was at a place, or at none, in front; the topmost hole above
-// takes what moves.
+// fill moves a line from a place, or from none, to the front; the topmost hole above takes the line
+// that moves.
 func fill(list *[]uint64, line uint64, at int) {
 	hole := slices.Index(*list, 0)
 	if at >= 0 && (hole < 0 || hole > at) {
@@ -112,8 +112,8 @@ func TestThreadsVector(t *testing.T) {
 	}
 }
 
-// The misses of every core add up at every size, more lines never miss more, and
-// what a group of one core shares is its own.
+// The misses of every core add up at every size, more lines never miss more, and a group of one
+// core has that core's own misses.
 func TestThreadsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cores := rapid.IntRange(2, 5).Draw(t, "cores")

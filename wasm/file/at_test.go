@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// Any part of a file is what it is, whatever was read before.
+// Any part of a file has the right bytes, whatever was read before.
 func TestReadAt(t *testing.T) {
 	want := pattern(3*windowBytes + 5)
 	f, err := OpenAt(newFile(want, 1))

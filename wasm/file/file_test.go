@@ -23,8 +23,7 @@ func pattern(size int) []byte {
 	return data
 }
 
-// newFile makes a File of the browser from data, which it may take in several
-// parts to stay within memory.
+// newFile makes a File of the browser from data, in several parts to limit the memory.
 func newFile(data []byte, times int) js.Value {
 	part := js.Global().Get("Uint8Array").New(len(data))
 	js.CopyBytesToJS(part, data)

@@ -37,9 +37,8 @@ func setQuota(t *testing.T, bytes uint64) {
 
 func storeName() string { return "host test " + strconv.Itoa(stores) }
 
-// A run that finds no room for what does not fit in memory keeps what it counted, and
-// says why it ended. (Chromium asks for the room that is left only every half a minute:
-// a limit that is set later would go unnoticed.)
+// A run without room to spill keeps its counts, and gives the reason for its end. (Chromium asks
+// for the remaining space only every half a minute: a limit that is set later would go unnoticed.)
 func TestNoRoomOutside(t *testing.T) {
 	setQuota(t, 3<<20)
 	defer setQuota(t, 0)
@@ -55,8 +54,8 @@ func TestNoRoomOutside(t *testing.T) {
 	}
 }
 
-// A run of more lines than fit continues outside of memory, and ends as one that was
-// there from its start, although its worker is killed on the way.
+// A run of more lines than fit spills, and ends like one that spilled from its start, although its
+// worker is killed during the run.
 func TestRunGoesOutside(t *testing.T) {
 	const times = 2
 	part := din(600_000, 20)

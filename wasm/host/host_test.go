@@ -117,7 +117,7 @@ func (r *run) send(t workers.Type) {
 	}
 }
 
-// next gives the next message of that type and drops what comes before.
+// next returns the next message of that type and drops earlier ones.
 func (r *run) next(want workers.Type) workers.Message {
 	r.t.Helper()
 	for {
@@ -231,7 +231,7 @@ func TestCompleteRun(t *testing.T) {
 	}
 }
 
-// A packed file gives the same profile, whatever it is packed in.
+// A packed file gives the same profile in every packing.
 func TestPackedRun(t *testing.T) {
 	b := din(200_000, 12)
 	want := direct(t, b).Encode()
@@ -267,7 +267,7 @@ func packedBy(t testing.TB, packing string, b []byte) []byte {
 	return packed.Bytes()
 }
 
-// What an unpacker says of a file becomes part of the result.
+// An unpacker's messages about a file become part of the result.
 func TestCutAndDamagedInAnUnpacker(t *testing.T) {
 	b := din(300_000, 12)
 	r := newRun(t, "")
@@ -289,7 +289,7 @@ func TestCutAndDamagedInAnUnpacker(t *testing.T) {
 	}
 }
 
-// A run whose unpacker cannot be had says so, and the host continues.
+// A run whose unpacker cannot be loaded reports it, and the host continues.
 func TestNoUnpacker(t *testing.T) {
 	r := newRun(t, "&unpack=none.js")
 	b := din(1000, 8)
@@ -342,8 +342,8 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 	}
 }
 
-// A worker that is ended in the middle leaves a checkpoint, from which another
-// one continues to the bytes of an uninterrupted run.
+// A worker that is ended in the middle leaves a checkpoint, from which another one continues to the
+// bytes of an uninterrupted run.
 func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
 	const times = 4
 	part := din(1_000_000, 14)
@@ -417,8 +417,8 @@ func BenchmarkCancel(b *testing.B) {
 	b.ReportMetric(float64(result.Milliseconds()), "ms/result")
 }
 
-// BenchmarkRealTrace runs the whole way of a trace of $STACKGLASS_DATA in a
-// worker: file, unpacking, analysis, snapshots, store.
+// BenchmarkRealTrace measures the whole path of a trace of $STACKGLASS_DATA in a worker: file,
+// unpacking, analysis, snapshots, store.
 func BenchmarkRealTrace(b *testing.B) {
 	base := os.Getenv("STACKGLASS_DATA_URL")
 	if base == "" {

@@ -26,7 +26,7 @@ func die() {
 	if how == "" || js.Global().Get("name").String() != web.Helper {
 		return
 	}
-	// Its lock is told of first: one that ends before is waited for without success, for a while.
+	// Its lock is announced first: a worker that ends before is waited for in vain, for a while.
 	self := js.Global()
 	post := self.Get("postMessage").Call("bind", self)
 	self.Set("postMessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
@@ -127,7 +127,7 @@ func TestSharedRun(t *testing.T) {
 	}
 }
 
-// Helpers that end in any way, or send what nobody understands, change nothing.
+// Helpers that end in any way, or send invalid messages, change nothing.
 func TestHelpersDie(t *testing.T) {
 	b := container(t, 3, 50_000)
 	want, n := newRun(t, "").alone(b)

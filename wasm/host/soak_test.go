@@ -17,14 +17,14 @@ import (
 // soakName names the worker that analyses a trace which it makes itself.
 const soakName = "soak"
 
-// loops is a trace that goes through lines in a scattered order, again and again, and
-// stays at each for a few references.
+// loops is a trace that visits lines in a scattered order, again and again, and stays at each for a
+// few references.
 type loops struct {
 	lines, rounds, stays uint64
 	at                   uint64 // references so far
 }
 
-const scatter = 0x9e3779b1 // a prime: with a number of lines that it does not divide, each comes once
+const scatter = 0x9e3779b1 // a prime: if it does not divide the number of lines, each is visited once
 
 func (l *loops) Next(b *trace.Batch) error {
 	b.Reset()
@@ -41,8 +41,7 @@ func (l *loops) Next(b *trace.Batch) error {
 
 func soakLoops() *loops { return &loops{lines: 20_000_000, rounds: 4, stays: 3} }
 
-// soakHost is what serves an analysis, but for its trace, and tells all of the memory
-// that the program has.
+// soakHost serves an analysis, except for its trace, and reports the memory of the program.
 func soakHost() *workers.Host {
 	h := newHost()
 	h.OpenTrace = func(string, io.Reader, string, func() error) (trace.Reader, error) { return soakLoops(), nil }
@@ -53,8 +52,8 @@ func soakHost() *workers.Host {
 	return h
 }
 
-// A trace of far more lines than fit is analysed exactly, and the program keeps within
-// its memory. A quarter of the references come after all other lines.
+// A trace of far more lines than fit is analysed exactly, and the program stays within its memory.
+// A quarter of the references come after all other lines.
 func TestSoakOutside(t *testing.T) {
 	if os.Getenv("STACKGLASS_SOAK") == "" {
 		t.Skip("left out: it takes many minutes; STACKGLASS_SOAK=1 runs it")

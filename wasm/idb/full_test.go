@@ -13,22 +13,21 @@ import (
 	"github.com/stackglass/stackglass/core/profile/memstore/storetest"
 )
 
-// This test comes first (files are in order of their names): Chromium asks for
-// the room that is left only every half a minute, and would let a later limit
-// go unnoticed.
+// This test comes first (files are in order of their names): Chromium asks for the remaining space
+// only every half a minute, and would not notice a later limit.
 func TestFull(t *testing.T) {
 	setQuota(t, 24<<20)
 	defer setQuota(t, 0)
 	storetest.TestFull(t, openNew(t))
 }
 
-// TestAnyWriteIsRefused: whichever write of a checkpoint or a result finds no room, what
-// was there stays, and what comes after is taken.
+// TestAnyWriteIsRefused: whichever write of a checkpoint or a result finds no room, earlier data
+// stays, and later data is accepted.
 func TestAnyWriteIsRefused(t *testing.T) {
 	stores := js.Global().Get("IDBObjectStore").Get("prototype")
 	put := stores.Get("put")
 	defer stores.Set("put", put)
-	// What throws as a full storage does: a function of Go cannot.
+	// This throws as a full storage does: a function of Go cannot.
 	crypto := js.Global().Get("crypto")
 	full := crypto.Get("getRandomValues").Call("bind", crypto, js.Global().Get("Uint8Array").New(1<<17))
 	calls := 0 // before the storage is full

@@ -27,8 +27,7 @@ func TestShelf(t *testing.T) {
 	}
 }
 
-// Shelves are listed by the entry that they are of, and deleted by it; what lies on
-// them is counted.
+// Shelves are listed by their entry, and deleted with it; the size of their data is counted.
 func TestShelves(t *testing.T) {
 	for _, key := range []string{"k", "l shelf m"} {
 		s, err := OpenShelf("test shelves", key, false)
@@ -60,8 +59,8 @@ func TestShelves(t *testing.T) {
 	}
 }
 
-// Runs that are read in turn, as in a merge, discard what was read ahead: the browser keeps
-// none of these blocks.
+// Runs that are read in turn, as in a merge, discard blocks that were read ahead: the browser keeps
+// none of them.
 func TestUnusedBlocksAreFreed(t *testing.T) {
 	s, err := OpenShelf("test", "in vain", false)
 	if err != nil {
@@ -79,7 +78,7 @@ func TestUnusedBlocksAreFreed(t *testing.T) {
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	var read []js.Value // blocks that the database gave
+	var read []js.Value // blocks from the database
 	object, requests := js.Global().Get("Object"), js.Global().Get("IDBRequest").Get("prototype")
 	whole := object.Call("getOwnPropertyDescriptor", requests, "result")
 	get := js.FuncOf(func(request js.Value, _ []js.Value) any {

@@ -97,8 +97,8 @@ func damageNewest(t *testing.T, s *Store, key string) {
 	}
 }
 
-// What is left of a key in the browser's storage, after checkpoints and after a
-// result, is what the entry names and nothing else.
+// After checkpoints and a result, a key has nothing in the browser's storage but the data that its
+// entry names.
 func TestNoOrphans(t *testing.T) {
 	s := openNew(t)
 	count := func() (n uint) {
@@ -143,8 +143,8 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// hold opens a database as a page does that does not let go of it, and has it deleted:
-// whoever opens it now waits for that. Its result lets go.
+// hold opens a database as a page does that does not release it, and has it deleted: everyone who
+// opens it now waits. Its result releases the database.
 func hold(t *testing.T, name string) (letGo func()) {
 	t.Helper()
 	indexedDB := js.Global().Get("indexedDB")
@@ -158,8 +158,8 @@ func hold(t *testing.T, name string) (letGo func()) {
 	return func() { opening.Get("result").Call("close") }
 }
 
-// A database that another page has in its hand does not open, which is said; once the
-// other lets go, it opens and is whole, and the page that gave up is not in the way.
+// A database that another page holds open does not open, which is reported; once the other releases
+// it, it opens and is whole, and the page that gave up does not block it.
 func TestBlocked(t *testing.T) {
 	defer func(before time.Duration) { openPatience = before }(openPatience)
 	openPatience = 300 * time.Millisecond
@@ -191,8 +191,8 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// A newer page that is to change the database is not kept waiting by one that has it
-// open; which is then told that it is older.
+// A newer page that is about to change the database is not blocked by one that has it open, which
+// is notified that it is older.
 func TestNewerVersionIsNotBlocked(t *testing.T) {
 	s := openNew(t)
 	opening := js.Global().Get("indexedDB").Call("open", s.name, 2)
@@ -211,7 +211,7 @@ func TestNewerVersionIsNotBlocked(t *testing.T) {
 	}
 }
 
-// What the browser has thrown away is not there any more, and the store continues.
+// Data that the browser has evicted is missing, and the store continues.
 func TestEvicted(t *testing.T) {
 	s := openNew(t)
 	if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); err != nil {
@@ -233,7 +233,7 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-// Browsers that have no IndexedDB, or throw where it is asked for, get a sentence.
+// Browsers without IndexedDB, or that throw when it is requested, get a message.
 func TestNoIndexedDB(t *testing.T) {
 	indexedDB, throws := js.Global().Get("indexedDB"), js.Global().Get("Promise") // unless it is made with new
 	define := js.Global().Get("Object").Get("defineProperty")
@@ -249,7 +249,7 @@ func TestNoIndexedDB(t *testing.T) {
 		define.Invoke(c.of, c.property, c.value)
 		_, err := Open("test none")
 		_, handles := OpenHandles("test none")
-		c.of.Delete(c.property) // what the browser has is behind it again
+		c.of.Delete(c.property) // the browser's own property is visible again
 		if err == nil || handles == nil || err.Error() != handles.Error() {
 			t.Errorf("%s: %v, %v, want one error", name, err, handles)
 		}
@@ -337,8 +337,8 @@ func TestDamage(t *testing.T) {
 
 const tornName = "test torn"
 
-// putForever is the program of a worker that replaces one entry again and
-// again; each value is one byte repeated.
+// putForever is the program of a worker that replaces one entry again and again; each value is one
+// byte repeated.
 func putForever() {
 	c := web.Self()
 	s, err := Open(tornName)

@@ -26,13 +26,12 @@ import (
 
 var packings = []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing}
 
-// pipe is a [port] between goroutines. It holds both sides to the protocol: no
-// more messages under way than there is room for, and no memory used after it
-// was given back.
+// pipe is a [port] between goroutines. It checks that both sides follow the protocol: no more
+// messages in flight than there is room for, and no use of memory that was given back.
 type pipe struct {
 	out  chan<- message
 	in   <-chan message
-	slow func()        // called before each message; the machine may do something else
+	slow func()        // called before each message, to let the other side run
 	done chan struct{} // closed when the analyser closes its end
 }
 
@@ -48,7 +47,7 @@ func (p *pipe) post(m message) {
 	select {
 	case p.out <- m:
 	default:
-		// A test that continued would wait for what is lost here.
+		// A test that continued would wait for the lost message.
 		panic("no room for a message of kind " + strconv.Itoa(int(m.kind)) + ": more are under way than the protocol allows")
 	}
 }
@@ -83,8 +82,8 @@ func (p *pipe) isClosed() bool {
 
 func atOnce() {}
 
-// started is what package open would get for a packing that is unpacked on the
-// other side of a pipe.
+// started is the reader that package open would get for a packing that is unpacked on the other
+// side of a pipe.
 func started(packings []open.Packing, name string, source io.Reader, slow func()) *reader {
 	analyser, unpacker := newPipe(slow)
 	go func() { _ = serve(unpacker, packings) }()
@@ -139,7 +138,7 @@ func pack(t testing.TB, name string, text []byte) []byte {
 	return out.Bytes()
 }
 
-// wordsOf tells errors apart as package open does.
+// wordsOf distinguishes errors as package open does.
 func wordsOf(err error) string {
 	switch {
 	case err == nil:
@@ -194,8 +193,8 @@ func TestSameAsWithoutWorker(t *testing.T) {
 	}
 }
 
-// TestSameErrors: what is said of a file names the same byte and reason, and the
-// rows before it are the same.
+// TestSameErrors: errors about a file name the same byte and reason, and the rows before it are the
+// same.
 func TestSameErrors(t *testing.T) {
 	text := din(40_000)
 	for _, p := range packings {
@@ -242,7 +241,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestErrorOfTheSource is given on as it is, after what was unpacked before.
+// TestErrorOfTheSource is passed on unchanged, after the data that was unpacked before.
 func TestErrorOfTheSource(t *testing.T) {
 	gone := errors.New("the disk is gone")
 	for _, p := range packings {
@@ -260,8 +259,8 @@ func TestErrorOfTheSource(t *testing.T) {
 	}
 }
 
-// toy is a decoder that may take many packed bytes for no unpacked one, and the
-// other way around: each byte stands for as many as it says.
+// toy is a decoder that may take many packed bytes for no unpacked one, and the other way around:
+// each byte is unpacked to as many bytes as it says.
 var toy = open.Packing{Name: "toy", New: func(r io.Reader) (io.Reader, error) {
 	return &repeats{source: r.(io.ByteReader)}, nil
 }}
@@ -299,8 +298,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestReadingIsDeterministic: how far the file is read depends on how much was
-// unpacked, whatever the two sides' speeds, and is never far ahead.
+// TestReadingIsDeterministic: how far the file is read depends on how much was unpacked, not on the
+// speed of the two sides, and is never far ahead.
 func TestReadingIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var file []byte
@@ -354,12 +353,12 @@ func equal(a, b []int) bool {
 	return true
 }
 
-// progressOf unpacks a toy file and notes how much of it was read at each step.
+// progressOf unpacks a toy file and records how much of it was read at each step.
 func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	t.Helper()
 	source := &counted{reader: bytes.NewReader(file)}
 	r := started([]open.Packing{toy}, "toy", source, slow)
-	needed := 0 // of file, for what was unpacked
+	needed := 0 // bytes of file for the unpacked data
 	unpackedSoFar, described := 0, 0
 	for buffer := make([]byte, 100_000); ; {
 		n, err := r.Read(buffer)
@@ -381,8 +380,8 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	}
 }
 
-// most is how many bytes of file may stand for the unpacked parts that are under
-// way: all of a stretch of zeros, which stands for none.
+// most is the largest number of bytes of file for the unpacked parts in flight: all of a stretch of
+// zeros, which unpacks to nothing.
 func most(file []byte) int {
 	longest, length, credit := 0, 0, 0
 	for _, c := range file {
@@ -395,7 +394,7 @@ func most(file []byte) int {
 	return max(longest, length) + packedBytes
 }
 
-// scripted is an unpacker that says what it is told to say.
+// scripted is an unpacker that sends given messages.
 func scripted(says ...message) *reader {
 	analyser, unpacker := newPipe(atOnce)
 	for _, m := range says {
@@ -404,8 +403,8 @@ func scripted(says ...message) *reader {
 	return newReader(analyser, "zstd", strings.NewReader("packed"))
 }
 
-// TestNoUnpacker: each way of not having one is a sentence that says what to do,
-// names the file, and becomes part of a result without its name.
+// TestNoUnpacker: each reason for a missing unpacker is a sentence with advice that names the file,
+// and becomes part of a result without its name.
 func TestNoUnpacker(t *testing.T) {
 	const file = "\x28\xb5\x2f\xfd and so on"
 	runs := message{kind: ready, number: protocolVersion}
@@ -440,8 +439,7 @@ func TestNoUnpacker(t *testing.T) {
 	}
 }
 
-// TestEndClosesTheUnpacker: its memory is given back, and what it says later is
-// not heard.
+// TestEndClosesTheUnpacker: its memory is released, and later messages are ignored.
 func TestEndClosesTheUnpacker(t *testing.T) {
 	for _, k := range []kind{whole, cut, damaged, gone} {
 		r := scripted(message{kind: ready, number: protocolVersion}, message{kind: k}, message{kind: unpacked, bytes: []byte("late")})

@@ -41,7 +41,7 @@ var (
 	mute = open.Packing{Name: "mute", New: func(io.Reader) (io.Reader, error) { select {} }}
 )
 
-// poisonous says what no unpacker says, and is toy otherwise.
+// poisonous sends messages that no unpacker sends, and is toy otherwise.
 var poisonous = open.Packing{Name: "poisonous", New: func(r io.Reader) (io.Reader, error) {
 	poison(js.Global())
 	return toy.New(r)
@@ -143,8 +143,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestUnpackerStopsWithTheAnalysis: who does not read is not sent more than the
-// parts that may be under way.
+// TestUnpackerStopsWithTheAnalysis: a receiver that does not read is sent no more than the parts
+// that may be in flight.
 func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
 	source := &counted{reader: bytes.NewReader(bytes.Repeat([]byte{1}, 10*ahead*packedBytes))}
 	r, p := unpackedBy(t, newWorkers(t), "toy", source)
@@ -154,7 +154,7 @@ func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
 	for len(p.inbox) < ahead-1 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(50 * time.Millisecond) // for more to come, if there were more
+	time.Sleep(50 * time.Millisecond) // for more messages, if there were any
 	unread := 0
 	for len(p.inbox) > 0 {
 		if m := <-p.inbox; m.kind == unpacked {
@@ -205,7 +205,7 @@ func TestCloseEndsUnpackers(t *testing.T) {
 
 func TestLateUnpacker(t *testing.T) {
 	_, p := unpackedBy(t, newWorkers(t), "mute", strings.NewReader("packed"))
-	p.inbox = make(chan message) // nothing comes
+	p.inbox = make(chan message) // nothing arrives
 	late := make(chan time.Time, 1)
 	late <- time.Time{}
 	p.late = late

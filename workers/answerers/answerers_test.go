@@ -50,7 +50,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// Words that nobody understands, and subjects that tell nothing, are refused by everybody.
+// Words that are not understood, and subjects without data, are refused by every answerer.
 func TestRefusals(t *testing.T) {
 	for name := range All(nil) {
 		if name == answers.OfDescription {

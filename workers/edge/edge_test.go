@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// ask sends a request to the worker's handler; of files there is /index.html only.
+// ask sends a request to the worker's handler; the only file is /index.html.
 func ask(t *testing.T, method, path string, body io.Reader) (*http.Response, string) {
 	t.Helper()
 	files := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/workers/workerstest"
 )
 
-// The test binary is also the program of the workers that the tests start; the
-// worker's name says what it is to do.
+// The test binary is also the program of the workers that the tests start; the worker's name
+// selects its task.
 func TestMain(m *testing.M) {
 	switch js.Global().Get("name").String() {
 	case "peer":
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		outOfMemory()
 	case "silent":
 		Self()
-		// The lock is told of first: one that ends while it is loading is seen to.
+		// The lock is announced first: a worker that ends while it is loading is noticed.
 		time.Sleep(100 * time.Millisecond)
 		js.Global().Call("close")
 		<-make(chan struct{}) // the program does not end, its worker does
@@ -58,8 +58,8 @@ func outOfMemory() {
 	}
 }
 
-// throwInPromise takes the clock away, asks for it when a promise is kept, and waits
-// for promises only: what a promise's function throws is no error of the worker.
+// throwInPromise removes the clock, asks for it when a promise is resolved, and waits for promises
+// only: an exception in a promise's function is no error of the worker.
 func throwInPromise() {
 	throws := map[string]any{"value": js.Global().Get("JSON").Get("parse")} // does, of nothing
 	object, performance := js.Global().Get("Object"), js.Global().Get("performance")
@@ -68,8 +68,8 @@ func throwInPromise() {
 	<-make(chan struct{})
 }
 
-// busy computes, yielding every 20 ms, until it is told to stop; then it says
-// how often it yielded.
+// busy computes, yielding every 20 ms, until it is told to stop; then it reports how often it
+// yielded.
 func busy(c workers.Carrier) {
 	stop := make(chan struct{})
 	go func() {
@@ -140,12 +140,12 @@ func TestThrownInAPromiseIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "throws"), -1, "JSON")
 }
 
-// A worker that ends without a message, as one that the browser ends, is dead.
+// A worker that ends without a message, as if the browser ended it, is dead.
 func TestSilentEndIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "silent"), -1, "without a word")
 }
 
-// poisons are what no carrier sends.
+// poisons are messages that no carrier sends.
 func poisons() []any {
 	nested := js.ValueOf(map[string]any{})
 	nested.Set("self", nested)
@@ -160,7 +160,7 @@ func poisons() []any {
 	}
 }
 
-// What no carrier sends is dropped on either side, and messages come through.
+// Messages that no carrier sends are dropped on either side, and valid ones arrive.
 func TestPoisonIsDropped(t *testing.T) {
 	c := spawn(t, "poisons")
 	for _, poison := range poisons() {
@@ -178,8 +178,8 @@ func TestPoisonIsDropped(t *testing.T) {
 	}
 }
 
-// The browser's copy of a message is gone as soon as the message is taken: it does not
-// wait for the garbage of Go, which knows nothing of its size.
+// The browser's copy of a message is released as soon as the message is taken: it does not wait for
+// Go's garbage collection, which does not know its size.
 func TestTakenMessagesAreFreed(t *testing.T) {
 	object := js.Global().Get("Object")
 	body := js.Global().Get("Uint8Array").New(3)

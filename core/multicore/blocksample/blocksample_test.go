@@ -34,7 +34,7 @@ func collect(t rapid.TB, o Options, p *trace.Program, whole *trace.Batch, rows i
 	return c.Result()
 }
 
-// oneEach gives each row a block of its own, so that its distance can be told.
+// oneEach gives each row a block of its own, so that its distance is known.
 func oneEach(whole *trace.Batch) *trace.Program {
 	p := &trace.Program{}
 	whole.NeedSite()
@@ -189,8 +189,8 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// random makes rows of some threads that run blocks of one to three references; entries
-// are told or not.
+// random makes rows of some threads that run blocks of one to three references, with or without
+// entries.
 func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trace.Program, *trace.Batch) {
 	p := &trace.Program{}
 	for range 4 {
@@ -234,8 +234,8 @@ func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trac
 
 const cold = stack.Cold
 
-// algorithm3 is the paper's, with windows chosen as windowNumber says: the distances of
-// each block's windows, cold ones as stack.Cold, and how many windows there are of it.
+// algorithm3 is the paper's, with windows chosen as windowNumber says: the distances of each
+// block's windows, cold ones as stack.Cold, and the number of its windows.
 func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, seed uint64) (reuseDists [][]uint32, wins []uint64, executions []uint64) {
 	type memRef struct {
 		line   uint64
@@ -314,8 +314,8 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 	return reuseDists, wins, executions
 }
 
-// TestAsAlgorithm3: windows and their distances are those of the paper's algorithm, written
-// out, for stacks of threads and of all.
+// TestAsAlgorithm3: windows and their distances equal those of the paper's algorithm, written out,
+// for stacks of threads and of all.
 func TestAsAlgorithm3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
@@ -356,8 +356,8 @@ var caches = []hierarchy.Cache{
 	{Name: "direct", SizeBytes: 256 * 64, Ways: 1, LineBytes: 64},
 }
 
-// TestAllWindowsEqualTheTrace: weighted by accesses, the profiles of all windows are that of
-// the trace (eq. 4), and rates those of its profile.
+// TestAllWindowsEqualTheTrace: weighted by accesses, the profiles of all windows equal that of the
+// trace (eq. 4), and rates those of its profile.
 func TestAllWindowsEqualTheTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
 	p, whole := random(rng, 3, 5000, 400, true)
@@ -495,7 +495,7 @@ func TestChain(t *testing.T) {
 	if err != nil || math.Abs(r.HitRate-(1-504./8001)) > 0.001 {
 		t.Errorf("shared: %+v, %v", r, err)
 	}
-	// A sample of it is as near as it says.
+	// A sample of it is within its stated error.
 	some, _ := see(sasmm.Private, true, false)
 	var sampled []Rate
 	for core, s := range some {
@@ -510,7 +510,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestWrong: what cannot be answered is told.
+// TestWrong: impossible questions give errors.
 func TestWrong(t *testing.T) {
 	for _, line := range []uint32{0, 4, 48} {
 		if _, err := New(Options{LineBytes: line}, nil); err == nil {
@@ -536,7 +536,7 @@ func TestWrong(t *testing.T) {
 		if err := c.Consume(b); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
-		c, _ = New(Options{LineBytes: 64}, func() *trace.Program { return p }) // one stack takes any thread
+		c, _ = New(Options{LineBytes: 64}, func() *trace.Program { return p }) // one stack accepts any thread
 		if err := c.Consume(b); (err == nil) != (b.Thread[b.Len()-1] == 70_000) {
 			t.Errorf("%s: %v", want, err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// naiveRates are what the stack distance cache model says of each access on the stacks of so
-// many threads each: by accesses, and the mean over stacks.
+// naiveRates are the stack distance cache model's rates, computed for each access on the stacks of
+// sharedBy threads each: by accesses, and the mean over stacks.
 func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global, mean float64) {
 	models := map[uint32]*stack.Exact{}
 	hits, accesses := map[uint32]float64{}, map[uint32]float64{}
@@ -41,8 +41,8 @@ func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global,
 	return global / all, mean / n
 }
 
-// TestOf: of all windows a level's rates are those of each access; of some, they are within
-// what is said about as often as it is said, in private caches and in shared ones.
+// TestOf: with all windows, a level's rates are those of each access; with some, they are within
+// the stated error about as often as stated, in private caches and in shared ones.
 func TestOf(t *testing.T) {
 	p, whole := random(rand.New(rand.NewPCG(8, 5)), 5, 30_000, 120, true)
 	for _, sharedBy := range []uint32{1, 2, 5} {
@@ -83,7 +83,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestParallel: executions in regions are counted apart, whichever thread makes them.
+// TestParallel: executions in regions are counted separately, whichever thread makes them.
 func TestParallel(t *testing.T) {
 	p := &trace.Program{Blocks: []trace.Block{{Sites: 1}}, Sites: []trace.Site{{}}}
 	b := trace.NewBatch(0)
@@ -99,7 +99,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestLooked: what cannot be looked at, and weights that are none, are told.
+// TestLooked: invalid options and weights give errors.
 func TestLooked(t *testing.T) {
 	for _, l := range []Looked{{Rate: -1}, {Rate: 1.1}, {Rate: math.NaN()}, {Least: 1}, {Least: -3}, {Least: MostLeast + 1}} {
 		if _, err := New(Options{LineBytes: 64, Looked: l}, nil); err == nil {

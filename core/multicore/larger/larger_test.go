@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// sweeps is a run with one thread whose region executes a block n times, and that three
-// times over: each loads an element of n, and one of an array that stays small.
+// sweeps is a run with one thread whose region executes a block n times, three times over: each
+// loads an element of n, and one of an array that stays small.
 func sweeps(n uint64) predict.Source {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 3}},
@@ -51,8 +51,8 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// TestComparedWithRun: counts and rates at an input are those of a run at it where distances continue
-// as they did; kept as they were, rates are too high where the small inputs fitted.
+// TestComparedWithRun: predicted counts and rates at an input are those of a run if distances grow as
+// before; with unchanged distances, rates are too high if the small inputs fitted in the cache.
 func TestComparedWithRun(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Options: multicore.Options{Division: multicore.ByRegion}}
 	for _, line := range []string{"L1=2KiB,full", "L2=16KiB,8,shared=all"} {

@@ -18,9 +18,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// team is a program whose threads are made up here: core 0 executes block 0 alone, which
-// loads one element of an array each time, and then all share out the iterations of a loop,
-// block 1, in contiguous parts. All store to one line in the end, block 2.
+// team is a program with synthetic threads: core 0 executes block 0 alone, which loads one element
+// of an array each time, and then all divide the iterations of a loop, block 1, in contiguous
+// parts. All store to one line in the end, block 2.
 type team struct {
 	alone, iterations int
 	rows              *trace.Batch
@@ -96,7 +96,7 @@ func (t *team) Next(b *trace.Batch) error {
 	return nil
 }
 
-// source counts what it opens, and what is closed.
+// source counts how often it is opened and closed.
 type source struct{ opened, closed int }
 
 func (s *source) open(alone, iterations int) predict.Source {
@@ -129,7 +129,7 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// What is simulated is what the simulator says of the same threads, and the means are by
+// The simulated numbers equal those of the simulator for the same threads, and the means are by
 // cache.
 func TestSimulated(t *testing.T) {
 	h := caches("L1=256,2", "L2=1KiB,4,shared=2", "L3=4KiB,4,shared=all")
@@ -261,7 +261,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// What is lost and what is used add up to all cores' time, whatever the limit is.
+// Lost and used time add up to all cores' time, whatever the limit is.
 func TestLossesAddUp(t *testing.T) {
 	for _, c := range []struct {
 		caches            []string

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// What is answered from sampled stacks does not hang on the one of all accesses together,
-// which is left out.
+// Answers from sampled stacks do not depend on the stack of all accesses together, which is left
+// out.
 func TestSampledStacks(t *testing.T) {
 	for _, test := range []struct {
 		alone, iterations int

@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// All windows, weighted as they were counted, are the trace: where no line is lost to other
-// cores, SDCM says of them what it says of whole stacks.
+// All windows, weighted by their counts, equal the trace: if no line is lost to other cores, SDCM
+// gives the same for them as for whole stacks.
 func TestAllWindows(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 3, 4}, Stacks: true, Windows: []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}, {Weights: blocksample.Corrected, Seed: 5}},
 		Hierarchy: caches("L1=512,4", "L2=1KiB,full", "L3=4KiB,8,shared=2", "L4=64KiB,16,shared=all")}
@@ -40,7 +40,7 @@ func TestAllWindows(t *testing.T) {
 	}
 }
 
-// oneRegion is a run with one thread: a block alone, and so many of another in a region.
+// oneRegion is a run with one thread: executions of a block alone, and of another one in a region.
 func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},
@@ -52,7 +52,7 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	}
 	const frame = 0x7fff_0000_0000
 	steps := []tracetest.Step{{Block: 0, Values: []uint64{frame}}}
-	for i := range uint64(executions) { // of both blocks in turn, but for each third one
+	for i := range uint64(executions) { // of both blocks in turn, except for each third one
 		if steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i}}); i%3 > 0 {
 			steps = append(steps, tracetest.Step{Block: 3, Values: []uint64{0x20000 + 64*(i%50)}})
 		}
@@ -60,8 +60,8 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	return p, tracetest.Rows(p, append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})...)
 }
 
-// Where executions are divided, private caches and windows of private caches see each core's own order
-// (Algorithm 1), as naive stacks of those traces tell, and those of shared ones Algorithm 2.
+// If executions are divided, private caches and windows of private caches see each core's own order
+// (Algorithm 1), as naive stacks of those traces confirm, and shared ones see Algorithm 2.
 func TestWindowsOfExecutions(t *testing.T) {
 	p, whole := oneRegion(900)
 	opened := 0
@@ -124,8 +124,8 @@ func TestWindowsOfExecutions(t *testing.T) {
 	}
 }
 
-// What a few lines tell has an interval, and says how many they were. How good intervals
-// are is tested in package analysis/sample.
+// An estimate from a few lines has an interval, and names their number. The accuracy of intervals
+// is tested in package analysis/sample.
 func TestFewLines(t *testing.T) {
 	h := caches("L1=8KiB,full", "L2=64KiB,16,shared=2", "L3=128KiB,16,shared=all")
 	open := new(source).open(40_000, 40_000)

@@ -180,7 +180,7 @@ func TestDamagedStoreIsNoticed(t *testing.T) {
 	}
 }
 
-// FuzzPage: whatever stands in a page, reading it says so and does not panic.
+// FuzzPage: reading a damaged page gives an error and does not panic.
 func FuzzPage(f *testing.F) {
 	tape := New(Options{Args: true, PCs: true})
 	if err := tape.Add(someRows(rand.New(rand.NewPCG(3, 1)), PageRows), 0, PageRows, all); err != nil {

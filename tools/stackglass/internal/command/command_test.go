@@ -266,7 +266,7 @@ func TestTruncatedKeepsPart(t *testing.T) {
 	if !p.State.Partial || !strings.Contains(p.State.Reason, "cut off") || p.Totals.AllReferences() == 0 {
 		t.Errorf("state %+v after %d references", p.State, p.Totals.AllReferences())
 	}
-	// Every answer from it says so.
+	// Every answer about it contains the warning.
 	got := stackglass("curve", "cut.sgp", "--format", "json")
 	expect(t, got, exitOK)
 	var d struct {
@@ -401,8 +401,7 @@ func TestPartKeepsTheWhole(t *testing.T) {
 	}
 }
 
-// slowly returns text and then waits until it is closed: a program that is traced and has not
-// ended.
+// slowly returns text and then waits until it is closed, as a traced program that is still running.
 type slowly struct {
 	text   io.Reader
 	waits  chan struct{} // closed when the reader has read all of text
@@ -427,7 +426,7 @@ func TestInterruptKeepsPart(t *testing.T) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	go func() {
 		<-stdin.waits
-		// Enough for the pass to begin; how far it gets does not matter.
+		// Enough for the pass to begin; its progress does not matter.
 		time.Sleep(100 * time.Millisecond)
 		interrupt()
 	}()

@@ -121,7 +121,7 @@ func compareJSON(t *testing.T, on string, args []string) {
 	lines := 0
 	for _, text := range tables {
 		var rows []struct {
-			A, B, Difference, Change any // words, where these differ
+			A, B, Difference, Change any // words, if these differ
 			Number                   string
 		}
 		if json.Unmarshal(text, &rows) != nil {
@@ -230,7 +230,7 @@ func TestBoundsOnDifferences(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d: %s", text, got.code, want, got.stderr)
 		}
 	}
-	// A change from nothing is beyond every bound; and names may hold any sign.
+	// A change from 0 exceeds every bound; and names may contain any characters.
 	for _, text := range []string{"*.flops.difference>1000000%", "main/for.body24.loads.difference>5"} {
 		if got := stackglass(append(words(pair+"--on counters --by block"), "--fail-if", text)...); got.code != exitBudget {
 			t.Errorf("%s: %v", text, got)
@@ -247,7 +247,7 @@ func TestBoundsOnDifferences(t *testing.T) {
 	}
 }
 
-// TestCompareProfiles: a profile says what its trace says.
+// TestCompareProfiles: a profile gives the same as its trace.
 func TestCompareProfiles(t *testing.T) {
 	folder := t.TempDir()
 	var kept []string

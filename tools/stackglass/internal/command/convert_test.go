@@ -35,7 +35,7 @@ func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 	}
 }
 
-// TestConvertThereAndBack gives the text that was there at first.
+// TestConvertThereAndBack gives the original text.
 func TestConvertThereAndBack(t *testing.T) {
 	text := " L 04a3be28,8\n S 04a3be28,8\nI  00401000,3\n M 1ffeffffd0,16\n"
 	in(t, map[string]string{"a.lackey": text, "a.din": "0 1000\n1 1008\n2 401000\n", "a.csv": "addr,rw,size,tid,pc\n0x8,r,4,2,0x400\n0x10,w,8,3,0x404\n"})
@@ -80,7 +80,7 @@ func TestConvertLeavesNoPartialFile(t *testing.T) {
 	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt", "--skip-bad", "1"), exitOK, "1 record could not be read and left out")
 }
 
-// TestConvertDamage: what can be read of it is written.
+// TestConvertDamage: the readable part is written.
 func TestConvertDamage(t *testing.T) {
 	packed := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": packed[:len(packed)*2/3], "whole.lz4": packed})
@@ -94,7 +94,7 @@ func TestConvertDamage(t *testing.T) {
 	for _, damaged := range []struct {
 		name, content, says string
 		check               string
-		info                int // its exit code: what is wrong inside of a chunk is no matter for it
+		info                int // its exit code: damage inside a chunk does not affect it
 	}{
 		{"short.sgt", string(whole[:len(whole)-30]), "cut off", "short.sgt has 1 fault", exitInput},
 		{"killed.sgt", string(whole[:len(whole)*3/4]), "killed.sgt is cut short after", "killed.sgt is cut short after", exitInput},

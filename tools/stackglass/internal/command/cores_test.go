@@ -31,8 +31,8 @@ func init() {
 	)
 }
 
-// One private level misses what is predicted, on every core and for every cache;
-// a program captured here and now says the same as the traces that are kept.
+// One private level has the predicted misses, on every core and for every cache; a program that is
+// captured now gives the same as the stored traces.
 func TestCoherentLevelIsSimulated(t *testing.T) {
 	for _, name := range []string{"stencil", "histogram", "multiply"} {
 		traces := []string{kernels + name + ".sgt"}
@@ -100,8 +100,7 @@ func kernelRows(t *testing.T, name, caches string) (rows string) {
 	return rows
 }
 
-// captured compiles a kernel so that it traces itself and runs it; "" if that
-// cannot be done.
+// captured compiles a kernel so that it traces itself and runs it; "" if that is not possible.
 func captured(t *testing.T, name string) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("clang-19"); err != nil {
@@ -129,8 +128,8 @@ func captured(t *testing.T, name string) (path string) {
 	return path
 }
 
-// What is asked of cores that cannot be, or that the trace does not report, is
-// refused or said.
+// Impossible questions about cores, and questions that the trace cannot answer, are refused or get
+// a warning.
 func TestCoresRefused(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
@@ -162,8 +161,8 @@ func TestSharesAndGroupsRefused(t *testing.T) {
 	expect(t, got, exitExhausted, "cores")
 }
 
-// fiveThreads is a trace whose threads appear in another order than that of their
-// numbers. They read common lines and write lines of their own.
+// fiveThreads is a trace whose threads appear in another order than that of their numbers. They
+// read common lines and write lines of their own.
 func fiveThreads() string {
 	text, random := "addr,rw,size,tid\n", rand.New(rand.NewPCG(1, 2))
 	threads := []int{7, 3, 5, 9, 1}
@@ -178,9 +177,9 @@ func fiveThreads() string {
 	return text
 }
 
-// TestCoresThatShare: a level that some of the cores share is answered for the groups of
-// cores that a simulation has, without --domains, in every verb that asks about a
-// hierarchy of a trace. Where the trace cannot be read twice, the error says what to do.
+// TestCoresThatShare: a level that some of the cores share is answered for the groups of cores that
+// a simulation has, without --domains, in every verb that asks about a hierarchy of a trace. If the
+// trace cannot be read twice, the error gives advice.
 func TestCoresThatShare(t *testing.T) {
 	text := fiveThreads()
 	in(t, map[string]string{"a.csv": text})
@@ -224,8 +223,8 @@ func TestCoresThatShare(t *testing.T) {
 	expect(t, stackglass(words("what-if a.sgp --cache L1=4KiB,8,shared=4")...), exitUsage, "--domains 1,3,5,7/9")
 }
 
-// TestAbsentThreads: whoever groups threads that the trace does not have is told, by
-// every verb that takes groups.
+// TestAbsentThreads: every verb that takes groups of threads warns of threads that the trace does
+// not have.
 func TestAbsentThreads(t *testing.T) {
 	in(t, map[string]string{
 		"a.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n0x1000,r,8,2\n", "a.din": "0 1000\n",
@@ -249,8 +248,8 @@ func TestAbsentThreads(t *testing.T) {
 	}
 }
 
-// TestThreadsOfAbsentCores: a core is kept for threads that never come, so that one
-// more finds no room. Both is said.
+// TestThreadsOfAbsentCores: a core is reserved for threads that never appear, so that one more
+// finds no room. There is a warning for both.
 func TestThreadsOfAbsentCores(t *testing.T) {
 	for threads, folded := range map[int]bool{63: false, 64: true} {
 		text := "addr,rw,size,tid\n"
@@ -266,8 +265,8 @@ func TestThreadsOfAbsentCores(t *testing.T) {
 	}
 }
 
-// TestCachesOfManyThreads: what each thread wrote is looked for in its own core's cache,
-// also where threads are taken for one; what is left out is said.
+// TestCachesOfManyThreads: lines that a thread wrote are looked up in its own core's cache, also if
+// threads are merged; a warning names the ones left out.
 func TestCachesOfManyThreads(t *testing.T) {
 	const threads = 70 // of which six share the first cores, that of thread 0 among them
 	text := "addr,rw,size,tid\n"
@@ -339,8 +338,8 @@ func TestCommunicationBySite(t *testing.T) {
 	}
 }
 
-// TestCommunicationIsMissed: a profile reports communication where a second thread
-// appears soon, and else its analysis says how to have it.
+// TestCommunicationIsMissed: a profile has communication if a second thread appears soon, and
+// otherwise advice on how to get it.
 func TestCommunicationIsMissed(t *testing.T) {
 	for rows, missed := range map[int]bool{100: false, communication.Trial: true} {
 		text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", rows) + "0x1000,r,8,2\n"
@@ -356,7 +355,7 @@ func TestCommunicationIsMissed(t *testing.T) {
 			t.Error(got)
 		}
 		expect(t, stackglass("communication", "b.sgp"), exitOK, "")
-		// The index of a container says from the start that there are two threads.
+		// The index of a container lists two threads from the start.
 		for _, workers := range []string{"1", "2"} {
 			expect(t, stackglass("convert", "a.csv", "-o", "a"+workers+".sgt"), exitOK, "")
 			if got := stackglass("analyze", "a"+workers+".sgt", "-o", "c.sgp", "--workers", workers); got.code != exitOK || strings.Contains(got.stderr, "communication") {

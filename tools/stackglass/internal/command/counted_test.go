@@ -72,7 +72,7 @@ func checkMultiply(t *testing.T, compiler string, n int) {
 	}
 }
 
-// countersAnswer is what the verb counters says.
+// countersAnswer is the answer of the verb counters.
 type countersAnswer struct {
 	sums      map[string]uint64
 	functions map[string]countedFunction

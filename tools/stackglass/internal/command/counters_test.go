@@ -29,8 +29,8 @@ func multiplied(t *testing.T, spec analysis.Spec) *profile.Profile {
 	return r.Finish(profile.State{})
 }
 
-// TestCountedFixture: the profile that golden command lines show is what an
-// analysis gives now.
+// TestCountedFixture: the profile that golden command lines use is the current result of the
+// analysis.
 func TestCountedFixture(t *testing.T) {
 	const path = "testdata/multiply.sgp"
 	want := multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}).Encode()

@@ -16,8 +16,8 @@ import (
 // corpus has programs with a planted problem; compiled with -DFIXED they are without it.
 const corpus = "../../../diagnose/corpus"
 
-// quick are those that every run of the tests looks at; with STACKGLASS_CORPUS=all it is all
-// of them, and -update writes the table.
+// quick are the programs that every run of the tests diagnoses; with STACKGLASS_CORPUS=all, all are
+// diagnosed, and -update writes the table.
 var quick = []string{"columns.c", "pad.c", "shapes.cpp", "teams.c", "triangle.c", "pages.c", "packets.c", "twice.c", "clean_saxpy.c"}
 
 // diagnosed is the part of the answer that is judged.
@@ -160,7 +160,7 @@ func first(d diagnosed) string {
 	return text
 }
 
-// traced compiles a program of the corpus, runs it, and gives the name of its trace.
+// traced compiles a program of the corpus, runs it, and returns the name of its trace.
 func traced(t *testing.T, path, source string, fixed bool) string {
 	t.Helper()
 	compiler := map[string]string{".c": "clang-19", ".cpp": "clang++-19", ".f90": "flang-new-19"}[filepath.Ext(path)]

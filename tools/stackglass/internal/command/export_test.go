@@ -34,8 +34,8 @@ func init() {
 	)
 }
 
-// TestExportedTables: the folder of CSV files and the JSON object hold the same
-// tables, and each says what the verb says that it is from.
+// TestExportedTables: the folder of CSV files and the JSON object contain the same tables, and each
+// is the verb's own table.
 func TestExportedTables(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "tables")
 	caches := " --cache L1=2KiB,full --cache L2=8KiB,8"
@@ -94,8 +94,8 @@ func TestExportedReport(t *testing.T) {
 	}
 }
 
-// TestExportsHaveEveryVerb: whatever verb the profile can answer is in the report, and its
-// tables are among those of the JSON object and of the folder of CSV files.
+// TestExportsHaveEveryVerb: every verb that the profile can answer is in the report, and its tables
+// are among those of the JSON object and of the folder of CSV files.
 func TestExportsHaveEveryVerb(t *testing.T) {
 	_, h, err := pagedOptions(pagedHierarchies[0])
 	if err != nil {
@@ -156,7 +156,7 @@ func TestExportsHaveEveryVerb(t *testing.T) {
 		}
 	}
 	for _, v := range ask.Verbs() {
-		if v.Name != "multicore" && !answered[v.Name] { // that one is asked of traces
+		if v.Name != "multicore" && !answered[v.Name] { // multicore needs a trace
 			t.Errorf("no table of %s is in the exports", v.Name)
 		}
 	}
@@ -168,7 +168,7 @@ var reported = map[string]string{
 	"sets": "Caches", "what-if": "Caches", "sites": "Code and data", "counters": "Counters",
 }
 
-// exportedSites returns what sites says of each function and line, by event.
+// exportedSites returns the numbers of sites for each function and line, by event.
 func exportedSites(t *testing.T, file, caches string, events []string) map[string][]float64 {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(stackglass(words("sites " + file + " --by line --format csv " + caches)...).stdout)).ReadAll()
@@ -190,7 +190,7 @@ const exportedCaches = "--cache L1=2KiB,8 --cache L2=8KiB,full"
 
 var exportedEvents = []string{"accesses", "references", "L1_misses", "L2_misses", "cold"}
 
-// keptProfile is a file of which every verb says the same.
+// keptProfile is a file for which every verb gives the same.
 func keptProfile(t *testing.T, demo string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), demo+".sgp")
@@ -224,8 +224,8 @@ func readBack(t *testing.T, file, form string, args ...string) string {
 	return string(out)
 }
 
-// sameCounts compares what a tool read with what sites says: each number is at
-// most one off, for rounding, of several sites of a line as many.
+// sameCounts compares a tool's numbers with those of sites: each may be off by one, for rounding,
+// for each site of a line.
 func sameCounts(t *testing.T, of string, got map[string][]float64, want map[string][]float64) {
 	t.Helper()
 	for place, counts := range want {
@@ -273,7 +273,7 @@ func TestPprofEqualsSites(t *testing.T) {
 	}
 }
 
-// addCounts adds numbers to those of a place, as far as there are events.
+// addCounts adds numbers to those of a place, for as many as there are events.
 func addCounts(to map[string][]float64, place string, numbers []string) {
 	if to[place] == nil {
 		to[place] = make([]float64, len(exportedEvents))
@@ -399,7 +399,7 @@ func TestExportOfAPartKeepsTheWhole(t *testing.T) {
 	}
 }
 
-// TestFolderOfOneExport: a folder holds the tables of one export, and says of which.
+// TestFolderOfOneExport: a folder has the tables of one export, and names it.
 func TestFolderOfOneExport(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})

@@ -26,9 +26,9 @@ func falseRows(t *testing.T, trace string) (rows []falseRow) {
 	return answer.Rows
 }
 
-// An array indexed by thread ranks before a grid that is partitioned, which hands lines over
-// at its borders. The grid that one thread fills and others read is not false sharing. With
-// an element of the array on each line, only the partitioned grid is left.
+// An array indexed by thread number ranks before a partitioned grid, whose lines are passed on at
+// its borders. A grid that one thread fills and others read is not false sharing. With an element
+// of the array on each line, only the partitioned grid is left.
 func TestFalseSharingIsRanked(t *testing.T) {
 	rows := falseRows(t, "tally.sgt")
 	if len(rows) != 2 || rows[0].Object != "tally" || rows[1].Object != "field" {

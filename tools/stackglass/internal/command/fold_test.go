@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// wants asks and wants an exit code of 0.
+// wants runs a command and checks for an exit code of 0.
 func wants(t *testing.T, args ...string) string {
 	t.Helper()
 	got := stackglass(args...)
@@ -33,8 +33,7 @@ func digestIn(t *testing.T, answer string) string {
 	return rest[:64]
 }
 
-// What is folded and unfolded has the profile that it had, and its loops are the same
-// folded or not.
+// A trace that is folded and unfolded has the same profile, and the same loops in both forms.
 func TestFoldAndUnfold(t *testing.T) {
 	dir := t.TempDir()
 	for _, demo := range []string{"matmul-naive", "array-list", "openmp-stencil", "ring"} {
@@ -63,8 +62,8 @@ func TestFoldAndUnfold(t *testing.T) {
 	}
 }
 
-// A file of a few bytes that stands for more than there is room for is not unfolded, and
-// its loops are told.
+// A file of a few bytes that represents more references than there is room for is not unfolded, but
+// its loops are listed.
 func TestUnfoldRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the command prints into testdata/golden")
 
-// golden are command lines whose whole answer is kept in testdata/golden, in a
-// file named by them. They run on the embedded demos.
+// golden are command lines whose whole answer is kept in testdata/golden, in a file of the same
+// name. They run on the embedded demos.
 var golden = []string{
 	"diagnose demo:false-sharing --format json",
 	"diagnose demo:matmul-naive --cache L1=2KiB,full --cache L2=10KiB,full",
@@ -229,7 +229,7 @@ var golden = []string{
 	"convert testdata/threads.sgt --to din --kinds store --skip 3 --limit 4 -o -",
 }
 
-// answer is what one command line gives.
+// answer is the output of one command line.
 type answer struct {
 	stdout, stderr string
 	code           int

@@ -2,8 +2,7 @@ package command
 
 import "testing"
 
-// TestMissingLineSize: an error about a line size says how to have it, and of a
-// cache that nobody gave where it comes from.
+// TestMissingLineSize: an error about a line size gives advice, and for a default cache its origin.
 func TestMissingLineSize(t *testing.T) {
 	in(t, nil)
 	for _, size := range []string{"32", "128"} {

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// rebuilt are programs, and what they become when a change is really made. Their arrays
-// begin at multiples of the page, so that another build has them at the same places of a
-// cache.
+// rebuilt are programs, and their versions after a change. Their arrays begin at multiples of the
+// page, so that another build has them at the same places of a cache.
 var rebuilt = []struct {
 	name, change string
 	cache        string
@@ -61,8 +60,8 @@ int main(void) {
 				for (int j = jj; j < least(jj + 16, N); j++)`}},
 }
 
-// TestRebuiltPrograms: what a change is said to do to the misses of a nest is what the
-// changed program does, built and captured again.
+// TestRebuiltPrograms: the predicted effect of a change on the misses of a nest is that of the
+// changed program, built and captured again.
 func TestRebuiltPrograms(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("left out: clang-19 is not installed, so nothing is compiled")

@@ -8,7 +8,7 @@ import (
 )
 
 // TestLoopMissesAddUp: the misses of loops, with those outside loops, are the misses that a
-// simulation counts, in every format, whatever rows are printed.
+// simulation counts, in every format, for any number of printed rows.
 func TestLoopMissesAddUp(t *testing.T) {
 	type row struct {
 		Loop             string

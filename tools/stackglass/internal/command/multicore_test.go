@@ -37,7 +37,8 @@ func init() {
 	)
 }
 
-// The profile of predicted threads answers what others do, and says what it is.
+// The profile of predicted threads answers the same questions as others, and says that it is
+// predicted.
 func TestPredictedProfile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "team.sgp")
 	if got := stackglass("multicore", "testdata/team.sgt", "--cores", "4", "--hierarchy", "sasmm", "--sdcm", "none", "-o", path); got.code != 0 {

@@ -262,7 +262,7 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 		for place := range min(2, len(view.Code.Rows())) {
 			p.exported(view.DistancesTable(place), "sites", append(slices.Clone(options), "--by", name, "--distances", view.Named(place))...)
 		}
-		// What the grid shows of each place, in any order, is what the document has.
+		// The places in the grid are those in the document, in any order.
 		var page, document []string
 		cells, marks := grid.View(0, grid.Rows)
 		for i, row := range cells {
@@ -296,8 +296,7 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// exported compares what the page exports of a table with what the command prints, byte by
-// byte.
+// exported compares the page's export of a table with the command's output, byte by byte.
 func (p *paged) exported(t *state.Table, verb string, options ...string) {
 	p.Helper()
 	if t == nil || !t.Exports() {
@@ -497,8 +496,8 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// document compares the document of a table, and what the table shows of it, with what the
-// command prints.
+// document compares the document of a table, and the table's own numbers, with the command's
+// output.
 func (p *paged) document(t *state.Table, verb string, options ...string) {
 	p.Helper()
 	p.printed(t.JSON(), verb, append(slices.Clone(options), "--format", "json")...)
@@ -508,7 +507,7 @@ func (p *paged) document(t *state.Table, verb string, options ...string) {
 	}
 }
 
-// diagnosis compares what the page shows first with what the command prints.
+// diagnosis compares the page's first view with the command's output.
 func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
 	reply := p.answer(state.VerbQuestion("diagnose", h))
 	for _, key := range []string{"verdict", "findings"} {
@@ -574,7 +573,7 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// TestPageAndCommandBefore: who touched the lines of a place before is what the command prints, too.
+// TestPageAndCommandBefore: the page lists the same previous accesses of a place as the command.
 func TestPageAndCommandBefore(t *testing.T) {
 	options, h, err := pagedOptions(pagedHierarchies[1])
 	if err != nil {
@@ -649,8 +648,8 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 	p.predictedBesideMeasured(h, options[:len(options)-4])
 }
 
-// predictedBesideMeasured compares threads that are predicted with threads that ran: the page's
-// document is what the command prints of the two profiles.
+// predictedBesideMeasured compares predicted threads with threads that ran: the page's document is
+// the command's output for the two profiles.
 func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string) {
 	q := state.Screen{}.CoresQuestion(h)
 	q.Name, q.Cores, q.Keep = p.file, []uint32{4}, 4
@@ -714,7 +713,7 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// compare puts two traces side by side: the page's documents are what the command prints.
+// compare compares two traces: the page's documents are the command's output.
 func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	c := &state.Comparison{A: p.view, B: other.view}
 	on := func(t *state.Table, what string, options ...string) {
@@ -752,7 +751,7 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// compareBlocks compares what the models say of both, of the function that takes most in A.
+// compareBlocks compares the models' results for both, for the function with the most cycles in A.
 func (p *paged) compareBlocks(other *paged, c *state.Comparison, h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Blocks) == 0 || len(other.view.Profile.Blocks) == 0 {
 		return
@@ -768,7 +767,8 @@ func (p *paged) compareBlocks(other *paged, c *state.Comparison, h hierarchy.Hie
 	}
 }
 
-// modelled is what the models say of a run in the page; function 0 is the one that takes most.
+// modelled are the models' results for a run in the page; function 0 is the one with the most
+// cycles.
 func (p *paged) modelled(h hierarchy.Hierarchy, function uint32) *state.Blocks {
 	p.Helper()
 	m, err := costmodel.Open(p.view.Profile.Encode(), "", nil)

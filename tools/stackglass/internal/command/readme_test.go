@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// TestManualIsTrue runs the command lines that README.md and the manual show, and compares what they print.
-// The blocks of a page run one after the other in a folder of their own, in which they find the repository's
-// folders and the traces of testdata/manual. With -update it writes what the commands print into the pages.
+// TestManualIsTrue runs the command lines that README.md and the manual show, and compares their output. The
+// blocks of a page run one after the other in a folder of their own, with the repository's folders and the
+// traces of testdata/manual. With -update it writes the output into the pages.
 func TestManualIsTrue(t *testing.T) {
 	repository, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
 	if err != nil {
@@ -61,7 +61,7 @@ func TestManualIsTrue(t *testing.T) {
 	}
 }
 
-// manualFolder changes to a folder like the one in which the manual's reader is.
+// manualFolder changes to a folder like that of the manual's reader.
 func manualFolder(t *testing.T, repository string) {
 	folder := t.TempDir()
 	traces, err := filepath.Glob(filepath.Join("testdata", "manual", "*"))

@@ -63,8 +63,8 @@ func levelsOf(t *testing.T, line string) (levels []map[string]string) {
 	return levels
 }
 
-// What was simulated before a trace breaks off is printed, said to be a part,
-// and the exit code tells.
+// The result up to the end of a cut trace is printed and marked as partial, and the exit code says
+// so.
 func TestSimulateCut(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "threads.sgt"))
 	if err != nil {
@@ -125,8 +125,8 @@ func TestSimulateWithinMemory(t *testing.T) {
 	}
 }
 
-// TestSimulateWarnsOfSizes: who asks hears once of a level that is smaller than the
-// one above, and of one that takes lines from it by which predictions are off.
+// TestSimulateWarnsOfSizes: there is one warning if a level is smaller than the one above, and one
+// if a level invalidates lines above it, so that predictions are inaccurate.
 func TestSimulateWarnsOfSizes(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate", "what-if"} {
@@ -150,7 +150,7 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 	}
 }
 
-// TestPartialIsReportedOnce: whoever predicts says of the run what every verb does.
+// TestPartialIsReportedOnce: predictions have the same warnings about a partial run as every verb.
 func TestPartialIsReportedOnce(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})

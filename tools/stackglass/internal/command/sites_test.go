@@ -56,8 +56,8 @@ func TestSitesSays(t *testing.T) {
 	}
 }
 
-// What places in the code and data miss adds up to what what-if says of each level, with
-// its coherence misses; of one and of several threads, whoever shares a cache.
+// The misses of places in the code and data add up to those of what-if for each level, with its
+// coherence misses; for one and several threads, for any sharing of caches.
 func TestSitesAddUpToWhatIf(t *testing.T) {
 	for _, name := range demoNames() {
 		for _, caches := range []string{
@@ -133,7 +133,7 @@ func TestSitesSortByAll(t *testing.T) {
 	}
 }
 
-// The first rows by a column are those with the most of it, wherever misses rank
+// The first rows by a column are those with the largest values, in whichever order misses rank
 // them.
 func TestSitesTopByColumn(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
@@ -150,8 +150,7 @@ func TestSitesTopByColumn(t *testing.T) {
 	}
 }
 
-// Whatever is summed up by, it is said who touched the lines before, or where that
-// is said.
+// However rows are grouped, previous accesses are listed, or the answer says where they are.
 func TestSitesPrevious(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
@@ -169,7 +168,7 @@ func TestSitesPrevious(t *testing.T) {
 	}
 }
 
-// What a profile answers is what its trace does.
+// A profile has the same answers as its trace.
 func TestSitesOfProfile(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "p.sgp")
 	if got := stackglass("analyze", "demo:array-list", "--utilisation", "8KiB", "-o", kept); got.code != 0 {
@@ -184,8 +183,7 @@ func TestSitesOfProfile(t *testing.T) {
 	}
 }
 
-// What a profile can only estimate is said with the way to count it, and what was
-// counted is not doubted.
+// Estimates are marked, with advice on how to count, and counts are not.
 func TestSitesSayEstimates(t *testing.T) {
 	dir := t.TempDir()
 	plain, counted := filepath.Join(dir, "plain.sgp"), filepath.Join(dir, "counted.sgp")
@@ -207,7 +205,7 @@ func TestSitesSayEstimates(t *testing.T) {
 	}
 }
 
-// What of the lines of a level is used is measured at its line size or not at all.
+// Utilisation of a level's lines is measured at its line size or not at all.
 func TestUtilisationOfOtherLines(t *testing.T) {
 	got := stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2", "--cache", "L2=8KiB,4,128")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || strings.Contains(got.stdout, "used in 8KiB") || !strings.Contains(got.stderr, "how much of its lines is used is not known") {
@@ -370,8 +368,7 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// A file that is none of those that the trace was made of names nothing, and
-// that is said.
+// A file that the trace was not made of names nothing, and there is a warning.
 func TestSymbolsOfAnotherFile(t *testing.T) {
 	n := naming{name: "other", file: &symbols.File{}}
 	n.one(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
@@ -419,8 +416,8 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// TestManySites: people get a hundred rows at most unless they ask for more, and of
-// two runs one number a row; programs get all.
+// TestManySites: tables for people have a hundred rows at most unless they ask for more, and
+// comparisons one number per row; programs get all.
 func TestManySites(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("address,rw,size,pc\n")

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestRecordedSource: a program carries the text of its own source files, headers of its own too but none
-// of the system's. Whatever is made of the trace shows it without the files, unless it was refused.
+// TestRecordedSource: a program contains the text of its own source files, including its own headers but
+// none of the system's. All later formats of the trace show it without the files, unless it was refused.
 func TestRecordedSource(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("left out: clang-19 is not installed")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A pass that keeps its stacks in a folder prints what one with all in memory does, and
-// leaves nothing there.
+// A pass that keeps its stacks in a folder prints the same as one in memory, and leaves no files
+// there.
 func TestSpill(t *testing.T) {
 	var text strings.Builder
 	for i := range 300_000 {

@@ -149,8 +149,8 @@ func dinero(t *testing.T) (rows []map[string]string) {
 	return rows
 }
 
-// missesBySets looks misses up in what sets prints: those of one set, whose
-// rows are where they change, at the last row that is not beyond.
+// missesBySets looks misses up in the output of sets: those of one set have rows only where they
+// change, so the last row that is not beyond applies.
 func missesBySets(t *testing.T, printed string) func(sets, ways int) string {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(printed)).ReadAll()

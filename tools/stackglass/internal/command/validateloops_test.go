@@ -18,8 +18,7 @@ func init() {
 	)
 }
 
-// withoutDinero takes DineroIV out of PATH: what is printed is the same with and without
-// one installed.
+// withoutDinero removes DineroIV from PATH: the output is the same whether or not it is installed.
 func withoutDinero(t *testing.T) { t.Setenv("PATH", t.TempDir()) }
 
 // TestExactMissesAreTheSimulated: on the tree of loops, of every demo.

@@ -106,8 +106,8 @@ func TestOnlyTwoGenerationsStay(t *testing.T) {
 	wantFiles(t, f)
 }
 
-// Whatever is left of a generation that was being written, or whose bytes had not
-// got to the disk when the machine stopped, the one before it is found.
+// If a generation was only partly written, or its bytes had not reached the disk when the machine
+// stopped, the one before it is found.
 func TestTornGenerations(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := open(t)
@@ -137,7 +137,7 @@ func TestTornGenerations(t *testing.T) {
 	})
 }
 
-// A disk that is full at any byte leaves what was kept, and what is kept is whole.
+// A disk that becomes full at any byte leaves the earlier generation, which is whole.
 func TestFullAtAnyByte(t *testing.T) {
 	for _, fullAt := range []int{0, 1, 100, profile.PieceBytes - 1, profile.PieceBytes, profile.PieceBytes + 1, 2 * profile.PieceBytes} {
 		t.Run(strconv.Itoa(fullAt), func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestFullAtAnyByte(t *testing.T) {
 	}
 }
 
-// Where there is no room for three generations, the oldest makes room.
+// If there is no room for three generations, the oldest is deleted.
 func TestOldestMakesRoom(t *testing.T) {
 	f := open(t)
 	save(t, f, []byte("first"))

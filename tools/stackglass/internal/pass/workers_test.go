@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// Any number of workers, and any split, gives the same bytes: of the demos, and of the
-// first references of the real traces, as they are and as containers.
+// Any number of workers, and any split, gives the same bytes: for the demos, and for the first
+// references of the real traces, unchanged and as containers.
 func TestWorkersGiveTheSameBytes(t *testing.T) {
 	inputs := map[string]Options{}
 	demos, err := site.Demos()

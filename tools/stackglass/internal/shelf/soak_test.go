@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// size is that of the traces: of `make soak`, or one that takes seconds.
+// size is the size of the traces: for `make soak`, or one that takes seconds.
 var size = func() (s struct {
 	references, lines int
 	memory            uint64
@@ -30,7 +30,7 @@ var size = func() (s struct {
 	return s
 }()
 
-// analyze runs over a trace with models of up to so much memory, 0: any.
+// analyze analyses a trace with a limit on the memory of models, 0 for none.
 func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 	t.Helper()
 	spec := analysis.Spec{Analyses: analysis.Locality}
@@ -71,8 +71,7 @@ func peak() uint64 {
 	return kib << 10
 }
 
-// A loop over more lines than fit: each access but the first ones comes after all
-// others.
+// A loop over more lines than fit: between two accesses to a line, all other lines are accessed.
 func TestCyclic(t *testing.T) {
 	p := analyze(t, tracetest.Stream(size.references, tracetest.Strided(64, size.lines*64)), size.memory)
 	if most := peak(); most > size.memory && os.Getenv("STACKGLASS_SOAK") != "" {
@@ -94,7 +93,7 @@ func TestCyclic(t *testing.T) {
 	}
 }
 
-// Accesses to lines at random: the profile is that of a run with all memory there is.
+// Accesses to random lines: the profile is that of a run with unlimited memory.
 func TestRandom(t *testing.T) {
 	pattern := func() trace.Reader { return tracetest.Stream(size.references, tracetest.Uniform(size.lines, 1)) }
 	p := analyze(t, pattern(), size.memory)
