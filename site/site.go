@@ -58,7 +58,7 @@ func Manual() []Topic {
 	return topics
 }
 
-// ManualPage returns a page of the manual that lies in docs, in Markdown.
+// ManualPage returns a page of the manual in docs, in Markdown.
 func ManualPage(name string) ([]byte, error) { return manual.ReadFile("docs/" + name + ".md") }
 
 // ErrNotBuilt reports that the program was built without the page in site/dist.

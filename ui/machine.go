@@ -159,7 +159,7 @@ func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
 
 // refuseTyped explains why a field is reset.
 func (a *App) refuseTyped(text string) {
-	a.Note = "“" + text + "” is not taken: latencies and the clock are numbers above zero, as 4 or 3.5. An empty field says that it is not known."
+	a.Note = "“" + text + "” is not accepted: latencies and the clock are numbers above zero, such as 4 or 3.5. Leave the field empty if a number is unknown."
 	a.Port.Announce(a.Note)
 	a.touch()
 }

@@ -158,7 +158,7 @@ func (p *Plan) Layouts(source trace.Source) *Layouts {
 	return l
 }
 
-// Behind returns the places of blocks after a part with these moves. Parts come in order.
+// Behind returns the layout of blocks after a part with these moves. Parts must be given in order.
 func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {

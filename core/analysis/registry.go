@@ -44,8 +44,8 @@ type registration struct {
 	// make returns the analysis for a run or a segment, or nil if a segment has none. make
 	// itself is nil for an option, which the analysis that it belongs to looks up.
 	make func(m *maker) Analysis
-	// layout returns one that only follows where blocks of memory lie; nil if the analysis is
-	// no [contract.LayoutFollower].
+	// layout returns an analysis that only follows the addresses of blocks of memory; nil if the
+	// analysis is no [contract.LayoutFollower].
 	layout func(s Spec, program func() *trace.Program) contract.LayoutFollower
 
 	// finish is called when p has all results, to say why one is missing; nil if there is nothing to say.
@@ -231,7 +231,7 @@ func find[Optional any](list []member) (found Optional, ok bool) {
 // maker makes the analyses of a run, or of a segment of one.
 type maker struct {
 	spec    Spec
-	program func() *trace.Program // what the trace has told so far of its code, or nil
+	program func() *trace.Program // the code in the trace so far, or nil
 	part    part
 	made    []member
 }
@@ -239,7 +239,7 @@ type maker struct {
 // part says that analyses are of a segment that the framework appends to a run.
 type part struct {
 	is   bool
-	told bool // where blocks of memory lie at its beginning
+	told bool // layout of blocks of memory at its beginning
 	lone bool // it is given up if there is more than one core
 }
 
@@ -294,7 +294,7 @@ func (s Spec) segmentTable(program func() *trace.Program, lone bool) []member {
 	return s.tableFor(program, part{is: true, told: told, lone: lone})
 }
 
-// newLayout makes an analysis that only follows where blocks of memory lie.
+// newLayout makes an analysis that only follows the addresses of blocks of memory.
 func (s Spec) newLayout(program func() *trace.Program) contract.LayoutFollower {
 	i := slices.IndexFunc(registered, func(r registration) bool { return r.layout != nil })
 	return registered[i].layout(s, program)

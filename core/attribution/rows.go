@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// By is what misses are grouped by.
+// By is the key by which misses are grouped.
 type By string
 
 // The choices.

@@ -78,6 +78,6 @@ func TestCalleesOfOneName(t *testing.T) {
 	}
 	e = NewEdges(p)
 	if got := e.Callees(p)[5]; got != 5 {
-		t.Errorf("where nothing ran, function %d is called, want that of the module, 5", got)
+		t.Errorf("without a run, block 5 calls function %d, want 5, that of the module", got)
 	}
 }

@@ -106,7 +106,7 @@ func describedLatency(p *pipeline.Processor, depth int, memory bool) float64 {
 	return 0
 }
 
-// usualMemory returns the latency of memory where nothing states it.
+// usualMemory returns the usual latency of memory, if it is not stated.
 func usualMemory(clockGHz float64, p *pipeline.Processor) float64 {
 	if clockGHz == 0 && p != nil {
 		clockGHz = p.ClockGHz

@@ -18,7 +18,7 @@ import (
 // DefaultProcessor is the processor of questions that name none.
 const DefaultProcessor = "znver4"
 
-// priced is what a runtime depends on.
+// priced are the inputs of a runtime.
 type priced struct {
 	counts    *blocks.Solution
 	processor *pipeline.Processor

@@ -72,7 +72,7 @@ type costs struct {
 	bySite   map[*profile.Site]*place
 	levels   []attribution.Attribution
 	latency  []float64   // in addition to a hit in the first level, for lines from below each level
-	run      measure     // of the run as it is
+	run      measure     // of the unchanged run
 	site     [][]float64 // cycles that each site waits, by level that misses
 	pages    []float64   // cycles that each site waits for translations of addresses
 	split    []float64   // cycles of each site for references across two lines
@@ -81,7 +81,7 @@ type costs struct {
 	replay   *counts     // of the unchanged run, in caches; nil: not needed, or not possible
 }
 
-// measure is what the waits of sites follow from.
+// measure has the numbers from which the waits of sites follow.
 type measure struct {
 	misses    [][]float64 // by level and site
 	coherence [][]float64 // of these after another core's store; nil: no level has any
@@ -732,7 +732,7 @@ func (r *run) group() {
 // dependentFrom is the least ratio of the waits of dependent loads to those of independent ones.
 const dependentFrom = 1.5
 
-// crossing is the number of references of a site that lie across two lines.
+// crossing is the number of references of a site across two lines.
 func crossing(s *profile.Site, lineBytes uint32) uint64 {
 	if s.Bytes == 0 || s.Bytes > lineBytes {
 		return 0

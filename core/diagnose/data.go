@@ -41,7 +41,7 @@ func (r *run) chasing() {
 		for first := list[0]; len(list) > 0; {
 			at := list[0]
 			saved, cost, wait := 0.0, 0.0, 0.0
-			var same []*place // lines of one function go over one structure
+			var same []*place // lines of one function that access one structure
 			list = slices.DeleteFunc(list, func(of *place) bool {
 				if of.function != at.function || of.file != at.file {
 					return false
@@ -170,7 +170,7 @@ func (r *run) elements() {
 	}
 }
 
-// What is worth a replay.
+// Conditions for a replay.
 const (
 	leastElements = 0.04
 	mostElements  = 3
@@ -437,7 +437,7 @@ func (r *run) merge(at *place) bool {
 	}
 	slices.SortFunc(arrays, func(a, b record) int { return cmp.Compare(a.low, b.low) })
 	joined := arrays[:0]
-	for _, a := range arrays { // of a loop that was unrolled, several references go over one array
+	for _, a := range arrays { // in an unrolled loop, several references access one array
 		if n := len(joined); n > 0 && a.low < joined[n-1].high {
 			joined[n-1].high = max(joined[n-1].high, a.high)
 		} else {

@@ -58,7 +58,7 @@ const (
 	Stride         Kind = "stride"          // the order of loops is against the layout of an array
 	Conflict       Kind = "conflict"        // lines that are used together share few sets
 	Capacity       Kind = "capacity"        // a loop returns to data after the cache has evicted them
-	Fusion         Kind = "fusion"          // two loops go over the same data one after the other
+	Fusion         Kind = "fusion"          // two loops access the same data one after the other
 	Layout         Kind = "layout"          // few bytes of each line are used
 	Alignment      Kind = "alignment"       // accesses are across two lines
 	PointerChasing Kind = "pointer-chasing" // each address is the result of the load before
@@ -98,7 +98,7 @@ type Finding struct {
 	also []uint32 // other lines that it is about
 }
 
-// LevelWait is what a run waits for lines that come from one level.
+// LevelWait is the time that a run waits for lines of one level.
 type LevelWait struct {
 	Name   string // of the level or memory
 	Cycles float64
@@ -130,11 +130,11 @@ const mostGuessed = 0.0999
 // Least is the smallest share of the run's cycles that a finding may save.
 const Least = 0.01
 
-// leastSaved is the least number of cycles that a finding may save: of a run of a few
-// microseconds, nothing is worth a change.
+// leastSaved is the least number of cycles that a finding may save: in a run of a few microseconds,
+// nothing is worth a change.
 const leastSaved = 2000
 
-// Options are what to diagnose a run for.
+// Options are the machine, and limits of the diagnosis.
 type Options struct {
 	Machine   hierarchy.Hierarchy
 	Processor *pipeline.Processor
@@ -243,7 +243,7 @@ func (d *Diagnosis) keepWorth() {
 	}
 }
 
-// littleFound reports whether the findings save little of what the run waits for memory.
+// littleFound reports whether the findings save only a small part of the waits for memory.
 func (d *Diagnosis) littleFound() bool {
 	return d.Waiting() >= small && d.Saved() < d.Waiting()/10
 }

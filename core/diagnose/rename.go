@@ -14,7 +14,7 @@ type retrial struct {
 	before, after []float64 // misses by level
 }
 
-// base is the replay of the run as it is.
+// base is the replay of the unchanged run.
 func (r *run) base() *counts {
 	if r.cost.replay == nil && r.canReplay() {
 		r.cost.replay = r.withMisses(r.again(nil, nil, pageShift, false), pageShift)
@@ -79,7 +79,7 @@ func (r *run) cyclesOf(of *counts) (bySite []float64, idle float64) {
 	return bySite, idle
 }
 
-// savedAt is what a retrial saves at a place.
+// savedAt are the cycles that a retrial saves at a place.
 func (t *retrial) savedAt(at *place) (cycles float64) {
 	for _, i := range at.sites {
 		cycles += t.bySite[i]
@@ -239,7 +239,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 	}
 }
 
-// elementTable finds elements by addresses in them, and where they go.
+// elementTable finds elements by addresses in them, and their new addresses.
 type elementTable struct {
 	numbers numbers      // by where elements begin
 	to      []trace.Addr // of each element, and the end of the last one
@@ -452,7 +452,7 @@ func padding(arrays []record, lineBytes uint64) rename {
 	}
 }
 
-// fieldsOf are the fields of an array's elements that references go to, by their place in an
+// fieldsOf are the fields of an array's elements that references access, by their offset in an
 // element.
 func (r *run) fieldsOf(a record) (list []field) {
 	of := r.base()
@@ -468,7 +468,7 @@ func (r *run) fieldsOf(a record) (list []field) {
 	return slices.CompactFunc(list, func(x, y field) bool { return x.at == y.at })
 }
 
-// field is a part of an element, and where it goes.
+// field is a part of an element, and its new offset.
 type field struct{ at, bytes, to uint64 }
 
 // unpacked aligns each field to its size, as compilers do without packing, and returns the size of

@@ -66,7 +66,7 @@ func (o *reorder) take(w *row) {
 	}
 }
 
-// flush gives the references that it keeps.
+// flush passes on the references that it keeps.
 func (o *reorder) flush() {
 	for at := range o.turns {
 		for i := range o.turns[at] {

@@ -15,7 +15,7 @@ import (
 // unchanged, or with the addresses of another layout of the data. Every level sees every access, as
 // everywhere in this package.
 
-// What a replay may cost.
+// The limits of a replay.
 const (
 	mostReplayed = 20 << 20 // rows of one replay
 	mostRows     = 80 << 20 // of all
@@ -45,7 +45,7 @@ const splitCycles = 2.0
 // latency.
 const remoteExtra = 0.7
 
-// counts is what a replay counts.
+// counts are the results of a replay.
 type counts struct {
 	sites     []siteCounts
 	misses    [][]float64          // by level and site; nil: not counted yet
@@ -329,14 +329,14 @@ func (c *recent) use(page uint64) bool {
 	return found
 }
 
-// rename gives the address of a reference after a change.
+// rename returns the address of a reference after a change.
 type rename func(r *row, site int) trace.Addr
 
 // replay is one run through the caches.
 type replay struct {
 	*counts
 	schedule
-	to        rename // nil: as it is
+	to        rename // nil: unchanged
 	shift     uint   // of lines
 	pageShift uint
 	levels    []hierarchy.Cache
@@ -395,7 +395,7 @@ type lastOf struct {
 	seen   bool
 }
 
-// canReplay tells whether the trace can be run through the caches again.
+// canReplay reports whether the trace can be run through the caches again.
 func (r *run) canReplay() bool {
 	if r.loops == nil || r.p.State.Partial || r.p.Sampled != nil || r.loops.Tree().Rows() > mostReplayed {
 		return false
@@ -1046,7 +1046,7 @@ func (s *replay) allocated(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// static tells the schedules of OpenMP that divide a loop before it runs.
+// static recognises the schedules of OpenMP that divide a loop before it runs.
 func static(schedule trace.Addr) bool {
 	const chunked, plain, ordered, modifiers = 33, 34, 32, 1<<29 | 1<<30
 	schedule &^= modifiers
@@ -1108,7 +1108,7 @@ func (s *replay) begin() {
 	}
 }
 
-// nativeLeast is what every machine of today accesses at a time.
+// nativeLeast is the number of bytes that all of today's machines access at a time.
 const nativeLeast = 16
 
 // nativeBytes is the widest access that the code of a site makes.

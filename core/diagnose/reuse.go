@@ -29,7 +29,7 @@ type use struct {
 // apartBy is the distance between memory that moves.
 const apartBy trace.Addr = 1 << 48
 
-// mostUses is how many blocks are known.
+// mostUses is the largest number of known blocks.
 const mostUses = 1 << 16
 
 // newReuse finds the threads whose stacks overlap that of an earlier one.

@@ -29,14 +29,14 @@ type row struct {
 // mostBuffered is the number of rows of a parallel region that are sorted at a time.
 const mostBuffered = 1 << 19
 
-// mostAhead is how many rows are kept of threads that are ahead of others.
+// mostAhead is the largest number of rows that are kept of threads that are ahead of others.
 const mostAhead = 1 << 21
 
 // mostCores is the largest number of threads that are distinguished.
 const mostCores = 64
 
-// schedule gives the rows of a folded trace in the order of a machine that runs every thread
-// on a core of its own.
+// schedule returns the rows of a folded trace in the order of a machine that runs every thread on a
+// core of its own.
 type schedule struct {
 	tree    *loops.Tree
 	take    func(*row)
@@ -155,7 +155,7 @@ func (s *schedule) run() bool {
 	return !s.stopped
 }
 
-// mostRead is about how many rows are read at a time.
+// mostRead is about the number of rows that are read at a time.
 const mostRead = 1 << 14
 
 // mostReadAhead is about the number of rows that are read while others are passed on.
@@ -218,7 +218,7 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 	return rows, true
 }
 
-// give takes the rows that were read.
+// give passes on the rows that were read.
 func (s *schedule) give(rows []row) {
 	for i := 0; i < len(rows); {
 		r := &rows[i]
@@ -441,7 +441,7 @@ func (s *schedule) merge(phase int, hold bool) {
 	}
 }
 
-// rowsAhead is how many rows of a thread are expected at a time.
+// rowsAhead is the number of rows of a thread that are expected at a time.
 const rowsAhead = 32
 
 // leastTurn is the least number of cycles of a turn.

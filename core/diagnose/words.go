@@ -202,5 +202,5 @@ func cycles(n float64) report.Value { return report.Real(math.Round(n)) }
 // percent2 is a share in whole per cent.
 func percent2(of float64) string { return strconv.Itoa(int(math.Round(100*of))) + " %" }
 
-// number is a number of cycles with one digit behind the point.
+// number formats a number of cycles with one decimal.
 func number(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }

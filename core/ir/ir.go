@@ -26,8 +26,8 @@
 //     instructions and their operands, source locations, variables — go into the module as the body
 //     of a MODL frame (core/trace/sgt).
 //
-// [Read] makes the same tables of the text alone, for models that need no run, with the branches' weights of
-// a profile (!prof). It also reads functions that must not be rewritten, and text of other systems and newer
+// [Read] makes the same tables from the text alone, for models that need no run, with the weights of
+// branches from a profile (!prof). It also reads functions that must not be rewritten, and text of other systems and newer
 // versions: it skips functions and lines that it does not understand, and lists them.
 //
 // # What the tables say

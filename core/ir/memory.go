@@ -32,8 +32,8 @@ const noWriter = -1
 // writer returns the store that instruction i reads from, as an operand.
 func (m *memory) writer(i int32) int32 { return m.writers[i-m.first] }
 
-// followMemory finds the writers of a piece's loads. In a piece that is a whole loop, a load before the
-// store at an address that stays reads what the iteration before has written.
+// followMemory finds the writers of a piece's loads. In a piece that is a whole loop, a load before a
+// store at the same, constant address reads the value of the previous iteration.
 func (p *plan) followMemory(q *piece, loop bool) {
 	m, f := &p.memory, p.f
 	m.first, m.writers = q.first, m.writers[:0]

@@ -444,7 +444,7 @@ func (p *plan) basicOf(i int32) int32 {
 	return int32(n)
 }
 
-// scaleOf returns how many low bits are mostly 0 in differences of the site's addresses.
+// scaleOf returns the number of low bits that are 0 in most differences of the site's addresses.
 func scaleOf(s *site) byte {
 	switch {
 	case s.kind > trace.Fetch || s.bytes < 2:

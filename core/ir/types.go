@@ -32,7 +32,7 @@ type datatype struct {
 	packed   bool
 	space    uint32 // address space of pointers
 
-	bytes, align uint64 // what a store writes, and the alignment in arrays and structs
+	bytes, align uint64 // bytes that a store writes, and the alignment in arrays and structs
 	sized        bool   // bytes and align are known
 }
 

@@ -39,7 +39,7 @@ var callees = map[string]roles{
 	"__kmpc_cancel": cancels, "__kmpc_cancellationpoint": cancels,
 }
 
-// code is what is known of a program's blocks.
+// code describes a program's blocks.
 type code struct {
 	program *trace.Program
 	roles   []roles
@@ -99,7 +99,7 @@ func (c *code) function(block uint32) uint32 {
 	return c.program.Blocks[block].Function
 }
 
-// callee returns the name of what a site's block calls.
+// callee returns the name of the function that a site's block calls.
 func (c *code) callee(site uint32) string {
 	if b, ok := c.block(site); ok {
 		return c.program.Blocks[b].Callee

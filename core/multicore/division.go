@@ -262,7 +262,7 @@ func (l *loop) weigh(bytes uint64) {
 	}
 }
 
-// iterations returns the number of the program's iterations, as far as they are known.
+// iterations returns the number of the program's iterations, if they are known.
 func (l *loop) iterations() uint64 {
 	if n := len(l.kinds); n > 0 {
 		k := &l.kinds[n-1]

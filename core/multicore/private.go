@@ -27,7 +27,7 @@ type privacy struct {
 	low, high trace.Addr
 }
 
-// distance returns how far private addresses of a core are moved.
+// distance returns by how much private addresses of a core are moved.
 func (v *privacy) distance(core int) trace.Addr {
 	d := trace.Addr(core) << coreShift
 	if len(v.ranges) == 0 {

@@ -306,7 +306,7 @@ func (c Cost) then(d Cost) Cost {
 	return sum
 }
 
-// beside is the cost of c and d, neither of which waits for the other.
+// beside is the cost of c and d, which do not wait for each other.
 func (c Cost) beside(d Cost) Cost {
 	uses := make([]Use, 0, len(c.Uses)+len(d.Uses))
 	return Cost{

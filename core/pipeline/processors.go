@@ -21,7 +21,7 @@ func Processors() (names []string) {
 	return names
 }
 
-// Description is the text of a description that comes with the package; nil: none of that name.
+// Description is the text of a built-in description; nil: none of that name.
 func Description(name string) []byte {
 	text, err := files.ReadFile("processors/" + name + ".yaml")
 	if err != nil {
@@ -30,7 +30,7 @@ func Description(name string) []byte {
 	return text
 }
 
-// Named reads a description that comes with the package.
+// Named reads a built-in description.
 func Named(name string) (*Processor, error) {
 	text := Description(name)
 	if text == nil {

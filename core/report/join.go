@@ -319,8 +319,8 @@ func (j *Joined) worth() (cells []int) {
 	return cells
 }
 
-// tells returns false for words that are equal in both, or in one table only, and for cells that
-// are in neither.
+// tells reports whether a cell is shown: not words that are equal in both, or in one table only,
+// nor cells that are in neither.
 func (r *JoinedRow) tells(cell int) bool {
 	if r.A[cell].kind == noneKind && r.B[cell].kind == noneKind {
 		return false

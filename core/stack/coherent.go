@@ -40,14 +40,14 @@ type Coherent struct {
 
 // A lost line is stamped fresh.
 
-// Op is what happens to a line of a [Coherent].
+// Op is an operation on a line of a [Coherent].
 type Op uint8
 
 // The operations.
 const (
 	AccessOp Op = iota // the core loads or stores
 	LoseOp             // another core's store takes the line
-	AskOp              // where is it? changes nothing
+	AskOp              // returns the depth, without a change
 )
 
 // Lost is the distance of an access to a line that was lost since the core's last access to it:
@@ -63,9 +63,9 @@ func NewCoherent(numbers SetNumbers) *Coherent {
 	return m
 }
 
-// Access accesses lines below 2^61 in order. In out it writes the depth of each, in
-// lines and holes from zero, or Cold, or Lost, and then in lost the depth at which it
-// was lost. It gives how many were lost. Both are at least as long as lines.
+// Access accesses lines below 2^61 in order. It writes the depth of each to out, in lines and holes
+// from zero, or Cold, or Lost, and for lost ones their depth at that time to lost. It returns the
+// number of lost ones. Both are at least as long as lines.
 func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 	before := m.lost
 	for len(lines) > 0 {

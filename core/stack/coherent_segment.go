@@ -343,7 +343,7 @@ func (r *Below) Join(state []byte) ([]byte, error) {
 	return s.encode(), nil
 }
 
-// entries returns what is below, from the top, with noLine for holes.
+// entries returns the entries below, from the top, with noLine for holes.
 func (r *Below) entries() []trace.Line {
 	all := slices.Repeat([]trace.Line{noLine}, int(r.stamps.live))
 	r.table.order(&r.stamps, all)

@@ -42,7 +42,7 @@ type recency struct {
 	sink uint64 // keeps touches from being optimised away
 }
 
-// visit asks how many lines of a set are newer than a line, or moves it to the front.
+// visit counts the lines of a set that are newer than a line, or moves the line to the front.
 type visit struct {
 	after uint32 // entries from this on are newer than the line; 1: the lists never had it
 	now   uint32 // the number that moves it; 0: it counts
@@ -149,7 +149,7 @@ func (r *recency) access(v access) {
 	}
 }
 
-// settle passes what is pending through all lists.
+// settle passes pending visits through all lists.
 func (r *recency) settle() {
 	visits, accesses := r.visits, r.accesses
 	for k := 0; k < len(r.lists); k++ {

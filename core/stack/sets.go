@@ -47,7 +47,7 @@ type Sets struct {
 	now      uint32 // the last number that a fall or an access was given
 	last     uint32 // renew when now reaches it
 	recent   recency
-	pushed   bool // what is taken is not counted
+	pushed   bool // lines are accessed without counting
 	marks    marks
 }
 

@@ -41,7 +41,7 @@ const (
 	laneStep = 0x0001_0001_0001_0000 // + 1 in lanes 1, 2, 3
 )
 
-// wideStep[c] adds one to the lanes behind child c.
+// wideStep[c] adds one to the lanes after child c.
 var wideStep = [4][2]uint64{{1 << 32, 1<<32 | 1}, {0, 1<<32 | 1}, {0, 1 << 32}, {0, 0}}
 
 // reset makes room for at least capacity stamps, of which the first ones are live.

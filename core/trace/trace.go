@@ -150,7 +150,7 @@ func ParseKinds(list string) (set Kinds, err error) {
 // OptionError reports a wrong option, which the user can correct.
 type OptionError struct {
 	Option string // the option's name, without dashes
-	Got    string // what was given
+	Got    string // the given value
 	Want   string // what would have been accepted
 }
 

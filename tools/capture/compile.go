@@ -53,7 +53,7 @@ func containsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// splitDebug puts debug information into a file beside the object.
+// splitDebug puts debug information into a separate file with the object.
 const splitDebug = "-gsplit-dwarf"
 
 // dependencyArguments keep the names of dependency files, which the compiler would derive from the object's.

@@ -54,7 +54,7 @@ func Schedules() []Choice {
 
 // Interleavings are the orders of cores' references; by clocks if blocks have times.
 func Interleavings(timed bool) []Choice {
-	list := []Choice{{Title: "a reference each in turn"}, {Name: "uniform", Title: "by chance"}, {Name: "block", Title: "a block each in turn"}}
+	list := []Choice{{Title: "in turn, one reference each"}, {Name: "uniform", Title: "by chance"}, {Name: "block", Title: "in turn, one block each"}}
 	if timed {
 		list = append(list, Choice{Name: "time", Title: "by the cores' clocks"})
 	}

@@ -422,7 +422,7 @@ func BenchmarkCancel(b *testing.B) {
 func BenchmarkRealTrace(b *testing.B) {
 	base := os.Getenv("STACKGLASS_DATA_URL")
 	if base == "" {
-		b.Skip("left out: no traces, for STACKGLASS_DATA_URL is not set")
+		b.Skip("left out: no traces, because STACKGLASS_DATA_URL is not set")
 	}
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		b.Run(name, func(b *testing.B) {

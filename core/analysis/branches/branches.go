@@ -113,7 +113,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 
 // runOf returns how many of the first threads are equal; there is at least one.
 func runOf(threads []uint32) int {
-	const block = 64 // threads that are compared at once
+	const block = 64 // number of threads in a comparison
 	n := 1
 	for n+block <= len(threads) && *(*[block]uint32)(threads[n:]) == *(*[block]uint32)(threads[n-1:]) {
 		n += block

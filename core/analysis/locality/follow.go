@@ -71,7 +71,7 @@ func (a *Analysis) FirstTouches(lineBytes uint32) []profile.FirstTouch {
 // Table returns the set table so far at a line size, or nil.
 func (a *Analysis) Table(lineBytes uint32) *profile.SetTable { return a.size(lineBytes).setTable() }
 
-// Marked returns what the set table counts separately.
+// Marked returns the depths that the set table counts separately.
 func (a *Analysis) Marked(lineBytes uint32) profile.SetTable { return a.size(lineBytes).markedTable() }
 
 func (s *lineSize) markedTable() profile.SetTable {

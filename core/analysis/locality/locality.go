@@ -3,7 +3,7 @@
 // windows over the run, in bins.
 //
 //  1. A batch is cut where a window of references ends.
-//  2. References become accesses to the lines that they touch, mostly one.
+//  2. References become accesses to lines, usually one each.
 //  3. One stack.Model for each line size turns lines into distances.
 //  4. Distances are counted by kind: those within the model's top in small arrays, the others
 //     in a profile.Histogram and in the window's bins.

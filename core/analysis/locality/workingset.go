@@ -135,7 +135,7 @@ func (j joint) note(reference uint64, d uint32) {
 	j.workingSets.note(max(from, j.least), uint64(d))
 }
 
-// close continues with the windows that lie in the next segment alone.
+// close continues with the windows that are completely in the next segment.
 func (j joint) close(rows *profile.Windows, above [][]uint64) {
 	w := j.workingSets
 	if w.off {

@@ -116,7 +116,7 @@ type counts struct {
 // taken is a sampled access with its distance or stack.Cold.
 type taken struct {
 	line     trace.Line
-	weight   uint64 // accesses that it stands for, up to sampler's factor
+	weight   uint64 // number of accesses that it represents, divided by sampler's factor
 	distance uint32
 	kind     trace.Kind
 }

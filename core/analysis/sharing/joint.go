@@ -48,7 +48,7 @@ type firstTouch struct {
 	foreign, overlap bool
 }
 
-// join appends a part, whose cores have the numbers to here.
+// join appends a part; to has the number of each of its cores.
 func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.addCores(len(s.analysis.cores.list))
 	p.renumber(to, len(s.cores))

@@ -19,7 +19,7 @@ type Instruction struct {
 	Callee string // the function that it calls without ending its block
 }
 
-// Addition is what an execution adds to one counter.
+// Addition is the amount that an execution adds to one counter.
 type Addition struct {
 	Counter profile.Counter
 	Amount  uint64

@@ -28,7 +28,7 @@ func tokens(text string) (list []token) {
 	return list
 }
 
-// unit is one cache of a configuration: of a core, or behind others.
+// unit is one cache of a configuration: a first-level one of a core, or one below others.
 type unit struct {
 	line        int
 	cache       hierarchy.Cache

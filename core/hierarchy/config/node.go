@@ -16,7 +16,7 @@ type Node struct {
 	Fields []Member // of objects, in order
 }
 
-// Kind is what a node is.
+// Kind is the kind of a node.
 type Kind uint8
 
 // The kinds.

@@ -12,7 +12,7 @@ import (
 // Array is a range of bytes that references have between them.
 type Array struct{ First, Last trace.Addr }
 
-// Bytes is how long it is.
+// Bytes is its length.
 func (a Array) Bytes() uint64 { return a.Last - a.First + 1 }
 
 func (a Array) has(addr trace.Addr) bool { return a.First <= addr && addr <= a.Last }
@@ -98,7 +98,7 @@ func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	return moves
 }
 
-// moved returns where an address goes.
+// moved returns the new address.
 func moved(moves []move, addr trace.Addr) trace.Addr {
 	i, found := slices.BinarySearchFunc(moves, addr, func(m move, addr trace.Addr) int {
 		switch {

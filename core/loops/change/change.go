@@ -135,7 +135,7 @@ func (p Path) Loop(n *loops.Nest) *loops.Item {
 	return &(*list)[at]
 }
 
-// isEvent tells leaves that touch nothing.
+// isEvent recognises leaves without accesses.
 func isEvent(it *loops.Item) bool { return !it.IsLoop() && !it.Ref.Kind.IsReference() }
 
 // only returns the index of the only item in a body that is no event; -1: there are several, or

@@ -214,8 +214,8 @@ func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	return begin, widest >= 0
 }
 
-// Align moves an array, or all of them, to the next multiple of a number of bytes. The
-// arrays near behind it make room.
+// Align moves an array, or all of them, to the next multiple of a number of bytes. Arrays close
+// behind it move, too.
 type Align struct {
 	Bytes uint64     // a power of two
 	Array trace.Addr // an address in it; 0: all arrays

@@ -73,7 +73,7 @@ func (c Interchange) Words(names Names) string {
 	return "interchange " + names.loop(c.Outer) + " and " + names.loop(below(c.Outer, c.Below))
 }
 
-// below is the path of the first loop so many levels below another.
+// below is the path of the first loop that is a number of levels below another.
 func below(p Path, levels int) Path {
 	return append(p[:len(p):len(p)], make(Path, levels)...)
 }

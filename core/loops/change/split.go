@@ -90,7 +90,7 @@ func (c Split) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// pageBytes is what arrays that are made begin at a multiple of.
+// pageBytes is the alignment of new arrays.
 const pageBytes = 4096
 
 func gcd(a, b uint64) uint64 {

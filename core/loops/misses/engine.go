@@ -218,7 +218,7 @@ func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	}
 }
 
-// weigh sets how many accesses each of the following accesses stands for.
+// weigh sets the number of accesses that each of the following accesses represents.
 func (e *engine) weigh(weight uint64) {
 	if weight != e.weight {
 		e.flush()

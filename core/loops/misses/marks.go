@@ -17,7 +17,7 @@ type marks struct {
 	full   bool // more lines were added than can be marked
 }
 
-// mostPages bounds the memory of marks to some 70 MB: 2^29 lines, if they lie together.
+// mostPages limits the memory of marks to about 70 MB: 2^29 lines, if they are contiguous.
 const mostPages = 1 << 17
 
 // page marks 4096 lines.
@@ -117,7 +117,7 @@ func (p *page) add(first, last int) {
 	}
 }
 
-// mask returns the bits of a word that lie between two lines of the page.
+// mask returns the bits of a word that are between two lines of the page.
 func (p *page) mask(word, first, last int) uint64 {
 	bits := ^uint64(0)
 	if word == first/64 {

@@ -116,7 +116,7 @@ func (c Cache) String() string {
 type Counts struct {
 	Accesses, Misses uint64
 	Cold             uint64 // first accesses to a line, which miss in any cache
-	Full             uint64 // misses of a fully associative cache of as many lines
+	Full             uint64 // misses of a fully associative cache with the same number of lines
 }
 
 // Capacity returns the number of capacity misses.
@@ -201,7 +201,7 @@ func (r *Result) Tops() iter.Seq2[int, int] {
 type Array struct {
 	First, Last trace.Line
 	References  []int // numbers
-	Column      int   // in Evictions; the last one of 32 may stand for several arrays
+	Column      int   // in Evictions; the last one of 32 may represent several arrays
 	Counts      Counts
 }
 

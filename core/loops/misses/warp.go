@@ -191,7 +191,7 @@ func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 		n = lo
 		if n < 2*w.period || !w.disjoint(e, b, n) {
 			w.next = i + max(w.period, (trips-i)/16, n)
-			w.end = i // nothing to compare until then
+			w.end = i // nothing is compared until then
 			return
 		}
 	}

@@ -54,7 +54,7 @@ type span struct{ lo, hi trace.Addr } // hi > lo
 // mostSpans bounds the ranges that are combined to find the data that a loop touches.
 const mostSpans = 1 << 17
 
-// pattern is what a reference touches.
+// pattern describes the addresses of a reference.
 type pattern struct {
 	spans  []span // ascending, disjoint; if exact
 	lo, hi trace.Addr

@@ -81,7 +81,7 @@ type Collector struct {
 	depth   int         // regions in regions
 }
 
-// running is what a thread is doing.
+// running is the state of a thread.
 type running struct {
 	on    *gatherer
 	now   *window // nil: not sampled
@@ -126,7 +126,7 @@ type gatherer struct {
 	blocks    []sampled
 }
 
-// sampled is what is known of a block.
+// sampled are the counts of a block.
 type sampled struct {
 	executions, parallel, references, accesses uint64
 
@@ -138,7 +138,7 @@ type sampled struct {
 // mostGroups is the number of groups of windows whose spread is measured.
 const mostGroups = 64
 
-// mostLines is how many lines are gathered at a time.
+// mostLines is the number of lines that are gathered at a time.
 const mostLines = 4096
 
 // Kinds are the kinds of rows to read. Begins and ends of regions show which blocks are parallel.
@@ -221,7 +221,7 @@ func (c *Collector) meet(thread uint32) error {
 	return nil
 }
 
-// EndError tells that a reference ends beyond the last address.
+// EndError reports that a reference ends beyond the last address.
 type EndError struct {
 	Addr  trace.Addr
 	Bytes uint32
@@ -263,7 +263,7 @@ func (c *Collector) access(t *running, site uint32, first, last trace.Line) {
 	}
 }
 
-// window gives where an execution of that number counts, nil for nowhere.
+// window returns the window of an execution of that number, or nil.
 func (c *Collector) window(s *sampled, number uint64) *window {
 	looked := number < c.below || c.o.Looked.Rate == 1
 	if looked {
@@ -331,7 +331,7 @@ type count struct {
 	n        uint64
 }
 
-// mostRaw is how many distances are kept one by one.
+// mostRaw is the number of distances that are kept individually.
 const mostRaw = 256
 
 func (w *window) add(distance uint32) {
@@ -373,7 +373,7 @@ func merge(a, b []count) []count {
 	return append(append(sum, a...), b...)
 }
 
-// Result gives the stacks, in the order of the threads that have them.
+// Result returns the stacks, in the order of their threads.
 func (c *Collector) Result() []*Stack {
 	list := make([]*Stack, len(c.stacks))
 	for i, g := range c.stacks {

@@ -88,7 +88,7 @@ func BlocksOf(stacks []*Stack) []Block {
 	return list
 }
 
-// sums are what blocks weigh before cores share it.
+// sums are the weights of blocks before cores share them.
 func (b *Block) sums(by Weighting) (serial, parallel float64) {
 	each := b.Accesses
 	if by == Printed && each > 0 {

@@ -49,7 +49,7 @@ func Ask(q predict.Question) predict.Question {
 	return q
 }
 
-// Result is what is predicted for one number of cores.
+// Result is the prediction for one number of cores.
 type Result struct {
 	Cores      int
 	Executions float64 // of blocks

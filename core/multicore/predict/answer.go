@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultProcessor in a question stands for costmodel.DefaultProcessor.
+// DefaultProcessor in a question means costmodel.DefaultProcessor.
 const DefaultProcessor = "default"
 
 // threadsOf are synthesised threads with the file that they are read from.

@@ -50,7 +50,7 @@ type ending struct {
 
 func (e *ending) Read(p []byte) (int, error) {
 	n, err := e.source.Read(p)
-	end := n // behind the last byte that is not zero
+	end := n // after the last byte that is not zero
 	for end > 0 && p[end-1] == 0 {
 		end--
 	}

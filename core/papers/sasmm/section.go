@@ -191,7 +191,7 @@ func (t *track) shape(x *execution) int {
 	return len(t.shapes)
 }
 
-// mostTried is how many shapes are compared before a new one is added, equal or not.
+// mostTried is the number of shapes that are compared before a new one is added, equal or not.
 const mostTried = 64
 
 // cursor reads a track's executions in ascending order, with gaps.

@@ -306,7 +306,7 @@ func (l *loop) varies(depth int) bool {
 	})
 }
 
-// vary changes the trip counts below as this number of iterations of the loop at a depth does.
+// vary adjusts the trip counts of inner loops to a number of iterations of the loop at a depth.
 func (l *loop) vary(depth int, iterations float64) {
 	for _, p := range l.body {
 		if p.inner != nil {

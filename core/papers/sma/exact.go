@@ -14,7 +14,7 @@ type Exact struct {
 	Accesses uint64 // of lines
 	First    uint64 // misses in the first iteration of each run of the loop
 	Rest     uint64 // misses in the other iterations
-	RestFull uint64 // the same, in a fully associative cache of as many lines
+	RestFull uint64 // the same, in a fully associative cache with the same number of lines
 	RestCold uint64 // the first accesses of the run to a line, in Rest and RestFull
 }
 

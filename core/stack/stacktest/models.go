@@ -140,7 +140,7 @@ type Holes struct {
 	entries []trace.Line // noLine: a hole
 }
 
-// Do does one operation, and gives the depth of the line before, or -1.
+// Do executes one operation, and returns the depth of the line before, or -1.
 func (m *Holes) Do(e Event) (depth int) {
 	depth = slices.Index(m.entries, e.Line)
 	if e.Op == stack.LoseOp && depth >= 0 {

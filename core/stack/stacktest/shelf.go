@@ -18,7 +18,7 @@ type Shelf struct {
 
 	// Fails is the number of the call, from 1, that fails with ErrShelf; 0: none.
 	Fails int
-	// Flips is the number of the call to Read, from 1, that gives a wrong byte.
+	// Flips is the number of the call to Read, from 1, that returns a wrong byte.
 	Flips int
 	calls int
 	reads int
@@ -71,8 +71,8 @@ func (s *Shelf) Drop(run, block uint32) error {
 	return s.call()
 }
 
-// RunShelf checks a shelf against [Shelf]. open opens it, as it is or empty; the one
-// that was open before is closed then.
+// RunShelf checks a shelf against [Shelf]. open opens it, empty or with its content; the one that
+// was open before is closed then.
 func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 	rng := rand.New(rand.NewPCG(1, 11))
 	twin, shelf := new(Shelf), stack.Shelf(nil)

@@ -134,7 +134,7 @@ func record(text []byte) (label int, addr trace.Addr, size uint32, wrong *trace.
 	return label, addr, size, nil
 }
 
-// sizeIn reads the text behind an address; 0 if it is no size.
+// sizeIn reads the text after an address; 0 if it is no size.
 func sizeIn(text []byte) uint32 {
 	const mostDigits = 3 // a longer number is something else, such as another address
 	field, after := lines.Cut(text)

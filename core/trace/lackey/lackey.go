@@ -54,7 +54,7 @@ func (p *parser) Header() trace.Header {
 // other marks bytes that are not the letter of a kind.
 const other = 0xff
 
-// kinds gives the kind by the letter xor the blank beside it.
+// kinds is the kind by the letter xor the blank next to it.
 var kinds = func() (table [256]uint8) {
 	for i := range table {
 		table[i] = other
@@ -281,8 +281,8 @@ func acquired(line []byte) (thread uint32, ok bool) {
 	return thread, wrong == nil
 }
 
-// Recognise reports whether text, the beginning of a file, is lackey's, and else the reason. Text
-// of Valgrind without a reference is taken for the beginning of such a trace.
+// Recognise reports whether text, the beginning of a file, is lackey's, and otherwise the reason.
+// Text of Valgrind without a reference counts as the beginning of such a trace.
 func Recognise(text []byte) (reason string, ok bool) {
 	const none = "there is no reference"
 	reason, ok = lines.Recognise(text, none, skipped, func(line []byte) *trace.SyntaxError {

@@ -130,7 +130,7 @@ func Recognise(text []byte, none string, skip func(line []byte) bool, check func
 	return none, false
 }
 
-// IsBlank reports whether nothing but blanks is in a line.
+// IsBlank reports whether a line has only blanks.
 func IsBlank(line []byte) bool { return len(Trim(line)) == 0 }
 
 // Hex reads a number of hexadecimal digits only. ok is false for anything else; wide reports

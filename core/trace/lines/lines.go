@@ -126,7 +126,7 @@ func (b *Buffer) read() error {
 	return nil
 }
 
-// endLine adds the missing newline behind the unread bytes.
+// endLine adds the missing newline after the unread bytes.
 func (b *Buffer) endLine() {
 	b.buf[b.end] = '\n'
 	b.end++

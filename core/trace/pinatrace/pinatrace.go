@@ -36,7 +36,7 @@ func (parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse reads lines as the tool writes them in one go, all others field by field.
+// Parse reads lines in the tool's own form at once, and all others field by field.
 func (parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	padded := window[:len(window)+lines.Slack]
 	for ; taken < len(window) && row < b.Len(); count++ {

@@ -128,7 +128,7 @@ func plain(s *[lines.Slack]byte) (what lineKind, addr trace.Addr, taken int) {
 	return what, addr, at + 1
 }
 
-// resumes reports whether what is the first reference of a block after a call.
+// resumes reports whether the row is the first reference of a block after a call.
 func (p *parser) resumes(what lineKind) bool {
 	return p.blocks != nil && p.blocks.called && (what == load || what == store)
 }
@@ -181,7 +181,7 @@ func (p *parser) reference(b *trace.Batch, row int, what lineKind, addr trace.Ad
 	return row + 1
 }
 
-// lineKind is what a line is.
+// lineKind is the kind of a line.
 type lineKind uint8
 
 const (

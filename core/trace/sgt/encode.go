@@ -128,7 +128,7 @@ const (
 // longRun means a run of at least that length; the rest follows the token.
 const longRun = 3
 
-// token writes the waiting expected steps and the step behind them.
+// token writes the waiting expected steps and the step after them.
 func (e *encoder) token(misses, follows uint64) {
 	e.control = appendPrefix(e.control, misses<<4|min(e.run, longRun)<<2|follows)
 	if e.run >= longRun {

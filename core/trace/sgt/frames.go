@@ -200,7 +200,7 @@ func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	return functions, blocks
 }
 
-// apart reports whether nothing new refers across an end.
+// apart reports whether no new reference crosses an end.
 func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	for i := t.functions; i < len(p.Functions); i++ {
 		f := &p.Functions[i]

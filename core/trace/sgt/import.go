@@ -112,7 +112,7 @@ func (m *Importer) newBlock(b trace.Block, g siteGroup, sites ...trace.Site) uin
 	return uint32(len(m.groups) - 1)
 }
 
-// declare writes the tables of what is new.
+// declare writes the tables of new items.
 func (m *Importer) declare() {
 	if len(m.fresh.Blocks) == 0 {
 		return
@@ -261,7 +261,7 @@ const (
 	mostGroupSites = 1 << 16
 )
 
-// siteGroup is what the rows of a synthetic site have in common.
+// siteGroup is the part that the rows of a synthetic site have in common.
 type siteGroup struct {
 	kind    trace.Kind
 	flags   trace.SiteFlags
@@ -360,7 +360,7 @@ type importThread struct {
 	streams  []importStream // by block
 }
 
-// importStream is what a thread knows of a block.
+// importStream is a thread's state of a block.
 type importStream struct {
 	encodedValue
 	next uint32 // 1 + the block that followed

@@ -214,7 +214,7 @@ func (a *apart) room(b *trace.Batch, chunk uint64) bool {
 	return left > 0
 }
 
-// Position is behind the rows that were returned.
+// Position is the position after the rows that were returned.
 func (r *Reader) Position() trace.Position { return r.apart.here }
 
 // Until implements [trace.Mover]. The chunks must be of one thread: see [Source.Chunks].

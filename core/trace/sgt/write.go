@@ -49,7 +49,7 @@ type Writer struct {
 	total       uint64 // of all steps
 }
 
-// openChunk is the chunk that a thread's steps go to.
+// openChunk is the chunk to which a thread's steps are written.
 type openChunk struct {
 	thread uint32
 	encoder
@@ -129,7 +129,7 @@ func appendObjects(dst []byte, module uint32, addrs []trace.Addr) []byte {
 	return dst
 }
 
-// Thread writes what is known of a thread.
+// Thread writes the facts about a thread.
 func (w *Writer) Thread(t trace.Thread) {
 	w.put(tagThread, appendThread(nil, t))
 }

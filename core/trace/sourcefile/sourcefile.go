@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// MostBytes is the length from which on a file is not taken.
+// MostBytes is the length from which on a file is not stored.
 const MostBytes = 16 << 20
 
 // Pack packs a file. ok is false if it is empty, too long, or not text.

@@ -88,7 +88,7 @@ func RealText(t TB, name string, most int64) []byte {
 	return text[:bytes.LastIndexByte(text, '\n')+1]
 }
 
-// repository is the nearest folder above with a go.mod.
+// repository is the nearest folder above that has a go.mod.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -104,7 +104,7 @@ func Zipf(lines int, exponent float64, seed uint64) Pattern {
 type zipf struct {
 	random *rand.Rand
 	upTo   []float64 // sums of the weights
-	place  []uint32  // where the k-th line lies
+	place  []uint32  // position of the k-th line
 }
 
 func (p *zipf) Fill(addrs []trace.Addr) {
@@ -116,7 +116,7 @@ func (p *zipf) Fill(addrs []trace.Addr) {
 }
 
 // Mixed switches between patterns every few references, at random, as programs with a stack, a heap and an
-// array do. The patterns lie 2^40 bytes apart.
+// array do. The patterns are 2^40 bytes apart.
 func Mixed(seed uint64, patterns ...Pattern) Pattern {
 	return &mixed{patterns: patterns, random: rand.New(rand.NewPCG(seed, 4))}
 }

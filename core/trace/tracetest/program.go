@@ -79,7 +79,7 @@ func (r *ProgramReader) Header() trace.Header {
 	return trace.Header{Format: "test", Threads: true, Sizes: true, Sites: true, Program: &r.known}
 }
 
-// Next fills b as [trace.Reader] says. It spoils what it delivered before.
+// Next fills b as [trace.Reader] says. It overwrites the rows of the previous call.
 func (r *ProgramReader) Next(b *trace.Batch) error {
 	spoil(b)
 	b.NeedThread()

@@ -83,7 +83,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader of whole that fills batches with at most rows rows, or as many as they hold if
-// rows < 1. It spoils what it delivered before.
+// rows < 1. It overwrites the rows of the previous call.
 func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }
 
 // Next fills b as [trace.Reader] says.
@@ -123,15 +123,15 @@ func (s spoiling) Next(b *trace.Batch) error {
 	return s.Reader.Next(b)
 }
 
-// spoil overwrites b, and the room behind its rows, and empties it.
+// spoil overwrites b, and the room after its rows, and empties it.
 func spoil(b *trace.Batch) {
 	b.Resize(b.Cap())
 	b.Spoil()
 	b.Reset()
 }
 
-// Broken returns a reader of the first rows rows of whole and then err, again and again unless it is a syntax
-// error, behind which it resumes.
+// Broken returns a reader of the first rows rows of whole and then err, repeatedly unless it is a syntax
+// error, after which it resumes.
 func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
 	return &broken{Reader: NewReader(whole, 0), rows: rows, err: err}
 }

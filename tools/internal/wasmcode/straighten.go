@@ -90,7 +90,7 @@ type flow struct {
 	open   []label // wasm blocks, loops and ifs around the code that is being written
 }
 
-// flowBlock is what follows a number of the jump table.
+// flowBlock is the code after a number of the jump table.
 type flowBlock struct {
 	parts []flowPart
 	falls bool // the next block may follow it without a jump

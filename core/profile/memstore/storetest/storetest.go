@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestStore runs the suite, but for [TestFull]. open gives an empty store.
+// TestStore runs the suite, except for [TestFull]. open returns an empty store.
 func TestStore(t *testing.T, open func(t *testing.T) profile.Store) {
 	tests := map[string]func(*testing.T, profile.Store){
 		"empty":                 testEmpty,
@@ -51,7 +51,7 @@ func testEmpty(t *testing.T, s profile.Store) {
 	}
 }
 
-// sizes lie around the chunks that a store may cut its values into.
+// sizes are around the chunks that a store may divide its values into.
 var sizes = []int{0, 1, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 4<<20 - 1, 4 << 20, 4<<20 + 1, 9 << 20}
 
 func pattern(size int, seed byte) []byte {
@@ -117,8 +117,8 @@ func testReplace(t *testing.T, s profile.Store) {
 	}
 }
 
-// A checkpoint comes after a checkpoint, and a result after either; nothing
-// finished gives way to a checkpoint.
+// A checkpoint replaces a checkpoint, and a result replaces either; a checkpoint does not replace a
+// result.
 func testFinished(t *testing.T, s profile.Store) {
 	save(t, s, "k", pattern(10, 1))
 	save(t, s, "k", pattern(20, 2))
@@ -270,8 +270,8 @@ func testEntry(t *testing.T, s profile.Store) {
 	}
 }
 
-// TestFull checks that a Put that finds no room leaves everything as it was, its
-// own old value too. s is empty and has room for 16 MiB, but not for 64.
+// TestFull checks that a Put that finds no room leaves everything unchanged, including its own old
+// value. s is empty and has room for 16 MiB, but not for 64.
 func TestFull(t *testing.T, s profile.Store) {
 	old := pattern(5<<20, 9)
 	if err := s.Save(profile.Entry{Key: "k", Name: "old"}, writing(old)); err != nil {

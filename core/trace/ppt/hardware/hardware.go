@@ -223,7 +223,7 @@ func (e *evaluator) dictionary() Value {
 	return v
 }
 
-// skip skips a member of a dictionary with the comma behind it.
+// skip skips a member of a dictionary with the comma after it.
 func (e *evaluator) skip() {
 	for open := 0; e.at < len(e.text); e.at++ {
 		switch c := e.text[e.at]; {
