@@ -180,7 +180,8 @@ func (r *run) lineShift() uint { return uint(bits.TrailingZeros32(r.p.Sites.Line
 func (r *run) trueSharing(of *counts) {
 	var tried *retrial
 	r.queues(of)
-	guarded := -1 // the finding about data that a lock protects
+	var beside []*place // that wait for lines because of other words in these
+	guarded := -1       // the finding about data that a lock protects
 	for _, at := range r.atomicLast() {
 		left := at.coherence - r.taken[at]*at.wait
 		if left < leastWait*r.out.Cycles || at.coherence < at.wait/2 {
@@ -192,9 +193,13 @@ func (r *run) trueSharing(of *counts) {
 			Fix:  "give each thread a copy of its own, and combine the copies at the end; or store less often",
 			How:  "The misses that another core's store caused were counted. That all of them go is the best case.",
 			More: "communication --by site"}
-		shared := r.storesShared(at)
-		if shared && tried == nil && of != nil {
+		if tried == nil && of != nil {
 			tried = r.retry(apart(of, r.lineShift(), true), pageShift)
+		}
+		shared := r.storesShared(at)
+		if !shared && tried != nil && tried.savedAt(at) > left/2 { // it lies beside a word that several threads store to
+			beside = append(beside, at)
+			continue
 		}
 		if !shared || tried != nil && tried.savedAt(at) < left/4 { // a copy for each thread would not help: it has to be filled
 			f.Saved, f.Least, f.Most = left/carefully, 0, left
@@ -210,6 +215,11 @@ func (r *run) trueSharing(of *counts) {
 		}
 		f.Saved, f.Tried, f.Least, f.Most = tried.savedAt(at)+r.atomics(at), true, 0, 0
 		f.Cost += r.atomics(at)
+		for _, by := range beside {
+			f.Saved += tried.savedAt(by)
+			f.Cost += by.coherence
+		}
+		beside = nil
 		f.Before, f.After = tried.before, tried.after
 		f.How = "Each thread got a copy of these words in the recorded references, and the caches of all cores were run again with the threads at the same time."
 		if guarded >= 0 { // a lock and the data that it protects have the same cure
@@ -223,6 +233,13 @@ func (r *run) trueSharing(of *counts) {
 		if r.add(at, f); !r.isAtomic(at) {
 			guarded = len(r.out.Findings) - 1
 		}
+	}
+	for _, at := range beside {
+		r.add(at, Finding{Kind: FalseSharing, Cost: at.coherence, Saved: tried.savedAt(at), Tried: true, Before: tried.before, After: tried.after,
+			Why:  "the same lines have words that several threads store to, so each access finds that another core has the line",
+			Fix:  "let the words that several threads store to begin at lines of their own (alignas(64), or padding)",
+			How:  apartLines,
+			More: "communication --false-sharing"})
 	}
 }
 

@@ -31,7 +31,7 @@ func (r *run) compute() {
 			}
 		}
 		chain := r.chain(b)
-		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies) || chain.number >= partialSums {
+		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.tables) || chain.number >= partialSums {
 			continue
 		}
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
@@ -48,6 +48,9 @@ func (r *run) compute() {
 			f.Kind, f.IllegalIf = PointerChasing, ""
 			f.Why = "each iteration takes its address from a load of the one before: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
 			f.Fix = "keep the elements in an array, whose addresses do not depend on loads"
+		case chain.tables:
+			f.Why = "each iteration looks up what the one before has looked up, as the states of an automaton: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
+			f.Fix, f.IllegalIf = "work on several parts of the input at a time, or let one look-up do several steps", ""
 		case chain.used: // as of a running sum: it takes more than partial sums to do without the chain
 			f.Fix, instead = "compute the value of each iteration from its index instead of from the iteration before, or work on several independent sequences at a time", ""
 		}
@@ -159,6 +162,7 @@ type chained struct {
 	// multiplies is set for products of integers that each iteration puts data into, as checksums do. Sums of integers
 	// take a cycle each, and a random number generator puts nothing in.
 	multiplies bool
+	tables     bool // loads of numbers that the address of the next load is computed from
 	used       bool // other instructions of each iteration need its results, or it multiplies them each time
 	number     int  // of chains of the same kind in the block
 }
@@ -172,7 +176,7 @@ func isFloat(opcode string) bool {
 func (r *run) chain(b int) (c chained) {
 	k := &r.cost.program.Blocks[b]
 	in := map[int32]bool{}
-	stores, products, data := false, false, false
+	stores, products, data, chosen := false, false, false, false
 	for _, op := range r.cost.hits.Blocks[b].Steady.Cycle {
 		if int(op) >= len(k.Instrs) {
 			continue
@@ -187,8 +191,13 @@ func (r *run) chain(b int) (c chained) {
 			c.floats = true
 		case i.Opcode == "mul":
 			products = true
+		case i.Opcode == "load":
+			c.tables = true
+		case i.Opcode == "icmp" || i.Opcode == "select" || i.Opcode == "fcmp": // as in a binary search
+			chosen = true
 		}
 	}
+	c.tables = c.tables && !chosen
 	for op := range in {
 		data = data || slices.ContainsFunc(k.Instrs[op].Uses, func(use int32) bool { return use >= 0 && !in[use] })
 	}
