@@ -766,7 +766,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		}
 		out.saved += waits[k] * (1 - left)
 	}
-	out.saved += core - r.enteredMore(n, changed, g)
+	out.saved += core - r.enteredMore(n, changed, g) - r.newChain(changed, g, by)
 	if g.pages > leastPages*r.out.Cycles {
 		if before, after, ok := r.missesOf(n, changed, []misses.Cache{translations[0].cache, translations[1].cache}); ok {
 			for i, b := range translations {
@@ -1342,6 +1342,64 @@ func (r *run) nestRecurrence(n *loops.Nest, g *group, by change.Change) (saved f
 		saved += r.recurrence(b)
 	}
 	return saved
+}
+
+// newChain returns the cycles that a loop takes longer because an interchange makes a sum of it: each iteration of the
+// innermost loop adds to the same element then.
+func (r *run) newChain(changed *loops.Nest, g *group, by change.Change) float64 {
+	c, ok := by.(change.Interchange)
+	if !ok || r.cost.program == nil {
+		return 0
+	}
+	l, depth := c.Outer.Loop(changed), len(c.Outer)-1
+	if l == nil {
+		return 0
+	}
+	inner, below := innermost(l, depth)
+	leaves := leavesOf(inner.Body)
+	sums := map[trace.Place]float64{} // copies that unrolling made of one sum are one after the other then
+	for _, store := range leaves {
+		sum := store.Ref.Kind == trace.Store && !store.Wild && store.Step(below) == 0 && below > depth && store.Step(depth) != 0 && r.adds(store) &&
+			slices.ContainsFunc(leaves, func(load *loops.Item) bool {
+				return load.Ref.Kind == trace.Load && load.Addr == store.Addr && load.Step(below) == 0
+			})
+		if !sum {
+			continue
+		}
+		add := trace.Instr{Opcode: "fadd", Type: "double", Uses: []int32{-2}}
+		cycles := r.Processor.NewBody([]trace.Instr{add}, pipeline.Options{}).Steady().Cycles * max(1, float64(store.Ref.Bytes)/8)
+		for d := range depth {
+			cycles *= float64(c.Outer[:d+1].Loop(changed).Trips)
+		}
+		for at := l; at != inner; at = onlyLoop(at) {
+			if cycles *= float64(at.Trips); onlyLoop(at) == nil {
+				return 0
+			}
+		}
+		sums[r.cost.program.Sites[r.loops.Place(store.Ref).Number].Place] += cycles * float64(inner.Trips) * g.times
+	}
+	most := 0.0
+	for _, cycles := range sums {
+		most = max(most, cycles)
+	}
+	return max(0, most-g.cycles)
+}
+
+// adds reports whether a store's value is a floating-point sum.
+func (r *run) adds(store *loops.Item) bool {
+	s := r.loops.Place(store.Ref)
+	for b := range r.cost.program.Blocks {
+		k := &r.cost.program.Blocks[b]
+		if s == nil || s.Number < k.FirstSite || s.Number >= k.FirstSite+k.Sites {
+			continue
+		}
+		for _, i := range k.Instrs {
+			if i.Opcode == "store" && i.Site == s.Number-k.FirstSite+1 && len(i.Uses) > 0 && i.Uses[0] >= 0 {
+				return isFloat(k.Instrs[i.Uses[0]].Opcode)
+			}
+		}
+	}
+	return false
 }
 
 // storesMove reports whether code stores to other places in each iteration of the loop that an
