@@ -247,11 +247,11 @@ func (r *run) others() {
 func (c *costs) othersOf(r *run, m *measure, site [][]float64, of *counts) (pages, split []float64) {
 	for i := range of.sites {
 		n := &of.sites[i]
-		cycles := n.second*secondPageCycles/secondOverlap + n.walks*walkCycles/walkOverlap
+		overlap := walkOverlap
 		if c.dependent(r, m, site, i) {
-			cycles = n.second*secondPageCycles + n.walks*walkCycles
+			overlap = 1
 		}
-		pages = append(pages, cycles)
+		pages = append(pages, (n.second*secondPageCycles+n.walks*walkCycles)/overlap)
 		split = append(split, float64(n.split)*splitCycles)
 	}
 	return pages, split

@@ -35,7 +35,6 @@ const (
 	secondPageCycles = 7.0  // a translation that the second buffer has
 	walkCycles       = 40.0 // one that has to be read from the page table
 	walkOverlap      = 4.0  // walks in flight at a time, if no load needs the one before
-	secondOverlap    = 16.0 // the same for the second buffer, which takes a request in each cycle
 )
 
 // splitCycles is the additional cost of a reference across two lines.
