@@ -7,13 +7,13 @@ struct shape {
 #endif
 	int kind;
 	int colour;
-	bool is(int wanted) const { return kind == wanted; } // planted: layout
+	bool is(int wanted) const { return kind == wanted; }
 };
 
 template <class S> static int count(const std::vector<S> &all, int wanted) {
 	int n = 0;
 	for (const S &s : all)
-		if (s.is(wanted))
+		if (s.is(wanted)) // planted: layout
 			n++;
 	return n;
 }
