@@ -60,6 +60,25 @@ func (x *Table) grow() {
 	}
 }
 
+// Cached is a Table that finds keys which were found recently without hashing them.
+type Cached struct {
+	Table
+	recent [recentKeys]entry // by the lowest bits of the key
+}
+
+const recentKeys = 256
+
+// Find returns the number of a key.
+func (x *Cached) Find(key uint64) (number uint32, known bool) {
+	if e := &x.recent[key%recentKeys]; e.key == key && e.value != 0 {
+		return e.value - 1, true
+	}
+	if number, known = x.Table.Find(key); known {
+		x.recent[key%recentKeys] = entry{key, number + 1}
+	}
+	return number, known
+}
+
 // Hash hashes a key.
 func Hash(key uint64) uint64 {
 	h := key * 0x9e3779b97f4a7c15

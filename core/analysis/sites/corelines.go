@@ -19,7 +19,7 @@ type privateLines struct {
 	cores   []*lines              // by core
 	used    []profile.Utilisation // of all cores, by pair and capacity
 
-	at      index.Table
+	at      index.Cached
 	holders []uint64 // by number of a line: the cores that accessed it since the last store, and perhaps others
 }
 
@@ -42,7 +42,7 @@ func (p *privateLines) begin(l *lines) {
 	p.used = slices.Clone(*l.used)
 	first := *l
 	first.previous, first.used = false, &p.used
-	first.at = index.Table{}
+	first.at = index.Cached{}
 	for n, line := range l.list {
 		first.at.Add(line, uint32(n))
 		*p.holdersOf(line) = 1

@@ -23,7 +23,7 @@ type lines struct {
 	previous   bool
 	mergeable  bool
 
-	at   index.Table
+	at   index.Cached
 	list []trace.Line // by number
 	last []uint32     // slot of the last site, by number
 
@@ -55,6 +55,9 @@ func newLines(o Options) *lines {
 		if ways > 0 {
 			number := o.Capacities[c] / uint64(ways)
 			l.sets[c] = sets{number: number, ways: int(ways), pages: make([][]uint32, (number+setsOfPage-1)/setsOfPage)}
+			if number&(number-1) == 0 {
+				l.sets[c].mask = number - 1
+			}
 		}
 	}
 	return l
@@ -64,6 +67,7 @@ func newLines(o Options) *lines {
 // recently used first, 0 for none. Pages are allocated on demand.
 type sets struct {
 	number uint64
+	mask   uint64 // of the number of a line, which is the number of its set; 0 if the number is no power of two
 	ways   int
 	pages  [][]uint32
 }
@@ -72,22 +76,31 @@ const setsOfPage = 64
 
 // of returns the set of a line.
 func (s *sets) of(line trace.Line) []uint32 {
-	at := line % s.number
-	page := &s.pages[at/setsOfPage]
-	if *page == nil {
-		*page = make([]uint32, setsOfPage*s.ways)
+	at := line & s.mask
+	if s.mask == 0 {
+		at = line % s.number // dividing takes long
 	}
-	return (*page)[int(at%setsOfPage)*s.ways:][:s.ways]
+	page := s.pages[at/setsOfPage]
+	if page == nil {
+		page = make([]uint32, setsOfPage*s.ways)
+		s.pages[at/setsOfPage] = page
+	}
+	return page[int(at%setsOfPage)*s.ways:][:s.ways]
 }
 
 // touch accesses a line and reports whether it was there.
 func (s *sets) touch(line trace.Line, number int) bool {
-	set := s.of(line)
-	entry := uint32(number) + 1
+	set, entry := s.of(line), uint32(number)+1
+	return set[0] == entry || moveToFront(set, entry)
+}
+
+// moveToFront makes an entry of a set the first one, and reports whether it was there.
+func moveToFront(set []uint32, entry uint32) bool {
+	before := entry
 	for way, there := range set {
-		set[way] = entry
-		entry = there
-		if there == uint32(number)+1 {
+		set[way] = before
+		before = there
+		if there == entry {
 			return true
 		}
 		if there == 0 {
@@ -124,47 +137,76 @@ func (l *lines) addPair() {
 func (l *lines) number(line trace.Line) int {
 	n, known := l.at.Find(line)
 	if !known {
-		n = uint32(len(l.list))
-		l.at.Add(line, n)
-		l.list, l.last = append(l.list, line), append(l.last, 0)
-		for range l.capacities {
-			l.stays = append(l.stays, stay{})
-			for range l.words {
-				l.masks = append(l.masks, 0)
-				if l.mergeable {
-					l.firsts = append(l.firsts, 0)
-				}
-			}
-		}
+		n = l.add(line)
 	}
 	return int(n)
 }
 
+func (l *lines) add(line trace.Line) uint32 {
+	n := uint32(len(l.list))
+	l.at.Add(line, n)
+	l.list, l.last = append(l.list, line), append(l.last, 0)
+	for range l.capacities {
+		l.stays = append(l.stays, stay{})
+		for range l.words {
+			l.masks = append(l.masks, 0)
+			if l.mergeable {
+				l.firsts = append(l.firsts, 0)
+			}
+		}
+	}
+	return n
+}
+
+// follow reads accesses with their pairs. Most accesses to the line before find it in all caches, as the most
+// recently used one.
 func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
+	n, line := -1, trace.Line(0)
 	for i, d := range x.Distances {
-		n := l.number(x.Lines[i])
-		slot := all[pairs[i]].slot
+		again := n >= 0 && x.Lines[i] == line
+		if !again {
+			line = x.Lines[i]
+			n = l.number(line)
+		}
 		if l.previous && d >= profile.PreviousFrom && !isCold(d) {
 			l.before[beforeKey{pairs[i], l.last[n]}]++
 		}
-		l.last[n] = slot
+		l.last[n] = all[pairs[i]].slot
 		if len(l.capacities) == 0 {
 			continue
 		}
 		row := x.Row(i)
-		l.use(x.Lines[i], n, d, pairs[i], x.Batch.Addr[row], x.Batch.Bytes[row])
+		if !again || d > 0 || l.words > 1 {
+			l.use(line, n, d, pairs[i], x.Batch.Addr[row], x.Batch.Bytes[row])
+			continue
+		}
+		used := bitsOf(l.part(line, x.Batch.Addr[row], x.Batch.Bytes[row]))
+		for at := n * len(l.capacities); at < (n+1)*len(l.capacities); at++ {
+			l.masks[at] |= used
+		}
 	}
 }
 
 // use marks some bytes of line number n, which is found at a distance, as used in all caches.
 func (l *lines) use(line trace.Line, n int, distance, pair uint32, addr trace.Addr, bytes uint32) {
 	from, end := l.part(line, addr, bytes)
-	for c := range l.capacities {
-		at := n*len(l.capacities) + c
-		if l.misses(c, line, n, distance) {
-			l.fetch(at, c, pair, isCold(distance))
+	at := n * len(l.capacities)
+	for c, capacity := range l.capacities {
+		missed := false
+		if s := &l.sets[c]; s.ways > 0 {
+			set, entry := s.of(line), uint32(n)+1
+			missed = set[0] != entry && !moveToFront(set, entry)
+		} else {
+			missed = uint64(distance) >= min(capacity, stack.Lost)
 		}
-		mark(l.mask(at), from, end)
+		if missed {
+			l.fetch(at+c, c, pair, isCold(distance))
+		}
+		if l.words == 1 {
+			l.masks[at+c] |= bitsOf(from, end)
+		} else {
+			mark(l.mask(at+c), from, end)
+		}
 	}
 }
 
@@ -199,12 +241,11 @@ func (l *lines) end(at, capacity int) {
 	u.BytesUsed += count(mask)
 }
 
+// bitsOf returns a mask with the bits from from up to end, which are at most 64.
+func bitsOf(from, end uint64) uint64 { return ^uint64(0) >> ((64 - (end - from)) & 63) << (from & 63) }
+
 // mark sets the bits from from up to end.
 func mark(mask []uint64, from, end uint64) {
-	if len(mask) == 1 {
-		mask[0] |= ^uint64(0) >> (64 - (end - from)) << from
-		return
-	}
 	for ; from < end; from = (from | 63) + 1 {
 		here := min(end, (from|63)+1) - from
 		mask[from/64] |= ^uint64(0) >> (64 - here) << (from % 64)
