@@ -1,5 +1,7 @@
 package loops
 
+import "runtime"
+
 // A running loop predicts iterations. If all have the same number of rows, they equal the rows of the
 // iteration before in all columns but the address, and each address grows by the step of its leaf. So whole
 // iterations are compared column by column, in a fraction of the time that [Folder.predicted] needs for each
@@ -149,11 +151,20 @@ func repeats[T comparable](column []T, i, end, period int) int {
 	if len(column) == 0 {
 		return end
 	}
-	for i+block <= end && *(*[block]T)(column[i:]) == *(*[block]T)(column[i-period:]) {
-		i += block
+	if runtime.GOARCH != "wasm" { // where Go compares arrays byte by byte
+		for i+block <= end && *(*[block]T)(column[i:]) == *(*[block]T)(column[i-period:]) {
+			i += block
+		}
 	}
-	for i < end && column[i] == column[i-period] {
-		i++
+	if i >= end {
+		return i
 	}
-	return i
+	now := column[i:end]
+	before := column[i-period:][:len(now)]
+	for k, v := range now {
+		if v != before[k] {
+			return i + k
+		}
+	}
+	return end
 }
