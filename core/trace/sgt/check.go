@@ -2,6 +2,7 @@ package sgt
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/bits"
@@ -48,6 +49,7 @@ type checker struct {
 	in      *stream
 	r       *Reader
 	d       decoder
+	rows    *trace.Batch // of withRows, or nil
 	layouts []layout
 	last    map[uint32]uint64 // last ticket by thread
 	floor   uint64
@@ -116,9 +118,16 @@ func (k *checker) decode(c *chunk) (references uint64, err error) {
 	if c.steps == 0 {
 		return 0, nil
 	}
+	return k.unpacked(c)
+}
+
+// unpacked is decode for a chunk that has steps, once it is decompressed.
+func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	references, err = k.steps(c, k.d.count)
 	if err == errNeedsValues {
-		references, err = k.steps(c, k.withValues)
+		if references, err = k.steps(c, k.withRows); err != nil { // it may have counted a part of the wrong step
+			references, err = k.steps(c, k.withValues)
+		}
 	}
 	return references, err
 }
@@ -145,7 +154,30 @@ func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint
 	return references, d.end()
 }
 
-// withValues is [decoder.count] for references whose number depends on values.
+// withRows is [decoder.count] for references whose number depends on values. It makes the rows.
+func (k *checker) withRows(most uint64) (references, left uint64, err error) {
+	if k.rows == nil {
+		k.rows = trace.NewBatch(0)
+		k.rows.Resize(k.rows.Cap())
+		k.rows.NeedSite()
+	}
+	d, b := &k.d, k.rows
+	c := columns{addr: b.Addr, bytes: b.Bytes, kind: b.Kind, site: b.Site}
+	for most > 0 || d.queue.someValues() || len(d.pending.rows) > 0 {
+		row := d.drain(&c, 0)
+		row, most, err = d.fill(&c, row, most)
+		references += uint64(row)
+		if err == nil && d.pending.bytes > 0 { // rows of a range that may have 2^32 of them
+			err = errNeedsValues
+		}
+		if err != nil {
+			return references, most, err
+		}
+	}
+	return references, 0, nil
+}
+
+// withValues is withRows, but counts whole steps where a chunk is damaged.
 func (k *checker) withValues(most uint64) (references, left uint64, err error) {
 	for ; most > 0; most-- {
 		block, values, err := k.d.one()
@@ -380,10 +412,23 @@ func (d *decoder) countStep(b *decodedBlock, misses uint64) (rows uint64, err er
 	if misses>>b.width != 0 {
 		return 0, errControl
 	}
-	cells := d.cellsOf(b)
-	for ; misses != 0; misses &= misses - 1 {
-		_, d.value = difference(d.content, d.value, cells[bits.TrailingZeros64(misses)].scale)
+	if misses>>32 != 0 {
+		for cells := d.cellsOf(b); misses != 0; misses &= misses - 1 {
+			_, d.value = difference(d.content, d.value, cells[bits.TrailingZeros64(misses)].scale)
+		}
 	}
+	content, at := d.content, d.value
+	for ; misses != 0; misses &= misses - 1 {
+		word := binary.LittleEndian.Uint64(content[at:])
+		more := bits.TrailingZeros64(word | 1<<8)
+		scaled := uint64(b.scaled>>(bits.TrailingZeros32(uint32(misses))&31)) & 1
+		if uint64(more>>3)|word>>(uint(more+1)&63)&scaled != 0 {
+			_, at = difference(content, at, uint8(scaled))
+			continue
+		}
+		at += 1 + more
+	}
+	d.value = at
 	if d.value > d.valueEnd {
 		return 0, errControl
 	}

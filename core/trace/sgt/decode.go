@@ -68,7 +68,8 @@ type behind struct {
 // decodedBlock is a block that occurs in the chunk.
 type decodedBlock struct {
 	links  uint64 // slots: low, of the block that followed last; high, of the one that followed before
-	below  uint64 // limit of the misses of its steps for linkNarrow; 0: not for linkNarrow
+	scaled uint32 // a bit for each of its first values that is scaled
+	below  uint8  // limit of the misses of its steps for linkNarrow; 0: not for linkNarrow
 	first  uint32 // its cells: one for each value or, for a straight block, for each row
 	number uint32
 	count  uint32 // rows of a step, unless the form is varying
@@ -207,6 +208,7 @@ func (d *decoder) slot(block uint32) uint32 {
 	}
 	d.addConstants(p.rows[:b.lead])
 	for i, scale := range p.scales {
+		b.scaled |= uint32(min(scale, 1)) << i
 		d.cells.add(p.cell(i, scale))
 	}
 	if p.form == straight {

@@ -193,7 +193,7 @@ func (d *decoder) linkNarrow(end int) {
 		op := q.steps[at&(stepRoom-1)]
 		links := bits.RotateLeft64(was.links, int(op))
 		misses, b := op>>opMisses, &blocks[int(links)&(len(blocks)-1)]
-		if misses >= b.below {
+		if misses >= uint64(b.below) {
 			break
 		}
 		was.links = links
