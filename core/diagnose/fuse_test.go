@@ -89,3 +89,26 @@ func TestEntries(t *testing.T) {
 		}
 	}
 }
+
+// TestCopies: two loops over the same data are different code if none of their references is the same.
+func TestCopies(t *testing.T) {
+	load := func(site uint32, addr trace.Addr, by int64) loops.Item {
+		return loops.Leaf(loops.Reference{Site: site, Kind: trace.Load, Bytes: 8}, addr, by)
+	}
+	first := loops.Loop(40, load(1, 1<<20, 8))
+	for name, c := range map[string]struct {
+		second loops.Item
+		want   bool
+	}{
+		"another call":       {loops.Loop(40, load(2, 1<<20, 8)), true},
+		"unrolled":           {loops.Loop(10, load(2, 1<<20, 32), load(3, 1<<20+8, 32), load(4, 1<<20+16, 32), load(5, 1<<20+24, 32)), true},
+		"the same code":      {loops.Loop(40, load(1, 1<<20, 8)), false},
+		"other data":         {loops.Loop(40, load(2, 1<<21, 8)), false},
+		"the rest":           {loops.Loop(3, load(2, 1<<20+320, 8)), false},
+		"a part of the data": {loops.Loop(20, load(2, 1<<20, 8)), false},
+	} {
+		if got := copies(&first, &c.second, 0); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}

@@ -193,15 +193,17 @@ const fuseInlined = "the code of several calls of this loop goes over the same d
 func (r *run) inlinedTwice(first, second int) bool {
 	l, top := r.loops, change.Path{0}
 	a, b := top.Loop(l.Nest(l.Loops[first].Nest)), top.Loop(l.Nest(l.Loops[second].Nest))
-	return a != nil && b != nil && r.copies(a, b, 0)
+	return a != nil && b != nil && r.differ(a, b) && copies(a, b, 0)
+}
+
+// differ reports whether two loops have different operations.
+func (r *run) differ(a, b *loops.Item) bool {
+	return r.cost.program != nil && !slices.Equal(r.operations(a), r.operations(b))
 }
 
 // copies is [run.inlinedTwice] for loops of a nest within depth others. One of them may be unrolled further.
-func (r *run) copies(a, b *loops.Item, depth int) (same bool) {
+func copies(a, b *loops.Item, depth int) (same bool) {
 	before := leavesOf(a.Body)
-	if r.cost.program == nil || slices.Equal(r.operations(a), r.operations(b)) {
-		return false
-	}
 	for _, it := range leavesOf(b.Body) {
 		for _, of := range before {
 			if of.Ref.Site == it.Ref.Site {
@@ -948,7 +950,7 @@ func (r *run) sameSource(n *loops.Nest, fuse change.Fuse) bool {
 		return true
 	}
 	a, b := fuse.First.Loop(n), second.Loop(n)
-	if a == nil || b == nil || r.copies(a, b, len(second)-1) {
+	if a == nil || b == nil || r.differ(a, b) && copies(a, b, len(second)-1) {
 		return false
 	}
 	look(a.Body, func(at *place) bool { places[at] = true; return true })
