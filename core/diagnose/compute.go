@@ -56,6 +56,9 @@ func (r *run) compute() {
 		}
 		if f.Kind == Compute {
 			f.Fix += instead
+			if chain.stored && !chain.used {
+				f.Fix = "keep the result in a local variable and store it behind the loop, and " + f.Fix
+			}
 		}
 		r.add(at, f)
 	}
@@ -164,6 +167,7 @@ type chained struct {
 	multiplies bool
 	tables     bool // loads of numbers that the address of the next load is computed from
 	used       bool // other instructions of each iteration need its results, or it multiplies them each time
+	stored     bool // each iteration stores a result at the same place
 	number     int  // of chains of the same kind in the block
 }
 
@@ -216,7 +220,9 @@ func (r *run) chain(b int) (c chained) {
 				carried[from] = from < int32(len(k.Instrs)) && isFloat(k.Instrs[from].Opcode)
 			}
 			factor := operand < 2 && strings.HasPrefix(k.Instrs[i].Opcode, "llvm.fm")
-			c.used = c.used || in[from] && (factor || !in[int32(i)]) && k.Instrs[i].Opcode != "phi"
+			fixed := r.cost.variable(r, k, &k.Instrs[i]) != nil // it is stored at the same place each time
+			c.stored = c.stored || in[from] && fixed
+			c.used = c.used || in[from] && !fixed && (factor || !in[int32(i)]) && k.Instrs[i].Opcode != "phi"
 		}
 	}
 	for _, same := range carried {
@@ -231,15 +237,9 @@ func (r *run) chain(b int) (c chained) {
 // optimised: the load of each, and the store of the result that it was an operand of.
 func (c *costs) sums(r *run, b uint32) (list [][2]int32) {
 	k := &c.program.Blocks[b]
-	variable := func(i *trace.Instr) *profile.Site {
-		if at, ok := c.byNumber[k.FirstSite+i.Site-1]; ok && i.Site > 0 && r.p.Sites.Code[at].Stride() == profile.ZeroStride {
-			return &r.p.Sites.Code[at]
-		}
-		return nil
-	}
 	for n := range k.Instrs {
 		store := &k.Instrs[n]
-		to := variable(store)
+		to := c.variable(r, k, store)
 		if store.Opcode != "store" || to == nil || len(store.Uses) == 0 || store.Uses[0] < 0 || !isFloat(k.Instrs[store.Uses[0]].Opcode) {
 			continue
 		}
@@ -247,12 +247,20 @@ func (c *costs) sums(r *run, b uint32) (list [][2]int32) {
 			if from < 0 || k.Instrs[from].Opcode != "load" {
 				continue
 			}
-			if of := variable(&k.Instrs[from]); of != nil && of.Variable == to.Variable && of.Bytes == to.Bytes {
+			if of := c.variable(r, k, &k.Instrs[from]); of != nil && of.Variable == to.Variable && of.Bytes == to.Bytes {
 				list = append(list, [2]int32{from, int32(n)})
 			}
 		}
 	}
 	return list
+}
+
+// variable returns the site of a load or store in a block that always has the same address; nil: it has others.
+func (c *costs) variable(r *run, k *trace.Block, i *trace.Instr) *profile.Site {
+	if at, ok := c.byNumber[k.FirstSite+i.Site-1]; ok && i.Site > 0 && r.p.Sites.Code[at].Stride() == profile.ZeroStride {
+		return &r.p.Sites.Code[at]
+	}
+	return nil
 }
 
 // waitForSums adds what loops wait for the variables of [costs.sums]: the value of an iteration is stored before
