@@ -28,6 +28,8 @@ import "strings"
 
 import "github.com/stackglass/stackglass/core/analysis"
 
+import "github.com/stackglass/stackglass/core/report"
+
 // Associativity is the map of sets and ways, and the picked cache's misses by class.
 type Associativity struct {
 	App *App
@@ -5603,6 +5605,17 @@ func (c *ResultView) swapped() string {
 	return "#" + s.Hash()
 }
 
+// own names the caches of a hierarchy that is not a preset.
+func (c *ResultView) own() (text string) {
+	for _, l := range c.App.Screen.Levels {
+		if text != "" {
+			text += ", "
+		}
+		text += l.Name + " " + report.Bytes(l.SizeBytes).Human()
+	}
+	return text
+}
+
 func (c *ResultView) has() bool { return c.App.result != nil && c.App.result.View != nil }
 
 func (c *ResultView) name() string {
@@ -5840,11 +5853,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							if c.App.Screen.Levels != nil {
 								vgn = addElement(vgparent, "option\x00value\x00")
 								addProperty(vgn, "selected", true)
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "own sizes")
-								}
+								vgn.SetInnerHTML(c.own())
 							}
 							for vgiterkeyt, p := range c.App.Presets() {
 								var vgiterkey interface{} = vgiterkeyt

@@ -76,8 +76,8 @@ func (r *run) sharing() {
 				continue
 			}
 			left -= times
-			happens, _, _ := strings.Cut(f.Text, ". ")
-			finding.Why = strings.TrimSuffix(happens, ".") + "; when the threads run at the same time, they take lines from each other " + report.Count(uint64(times)).Human() + " times"
+			happens, _, _ := strings.Cut(f.Text, ", mostly at ") // the finding names its place
+			finding.Why = happens + "; when the threads run at the same time, they take lines from each other " + report.Count(uint64(times)).Human() + " times"
 			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
 			finding.Before, finding.After = tried.before, tried.after
 			finding.How = apartLines
