@@ -31,7 +31,7 @@ func (r *run) compute() {
 			}
 		}
 		chain := r.chain(b)
-		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.tables) || chain.number >= partialSums {
+		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.tables) || chain.number >= partialSums || chain.floats && r.overlaps(k) {
 			continue
 		}
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
@@ -138,6 +138,19 @@ func (r *run) inOtherBlocks(b int) bool {
 
 // partialSums is how many chains are enough that a loop does not wait for them.
 const partialSums = 4
+
+// overlaps reports whether the core has several executions of a block's loop in its window, so that their chains run at
+// the same time, as the sums of short rows do.
+func (r *run) overlaps(k *trace.Block) bool {
+	entries := 0.0
+	for b := range r.cost.program.Blocks {
+		if of := &r.cost.program.Blocks[b]; of.Loop != k.Loop && slices.Contains(of.Successors, k.Loop-1) {
+			entries += r.cost.visits[b]
+		}
+	}
+	each := share(r.cost.visits[k.Loop-1], entries) * float64(len(k.Instrs))
+	return k.Depth > 1 && entries > 0 && partialSums*each < float64(r.Processor.Window)
+}
 
 // refersFrom reports whether a block holds a reference of a place. Lines would not do: code
 // that was inlined can be of another file than the place that it counts for.
