@@ -47,6 +47,15 @@ const stepBytes = 4 << 20 // that one step may touch: a power of two that every 
 func (f *feed) consume() error {
 	b := f.batch
 	end, bytes := f.next, uint64(0)
+	var counts kindCounts
+	counted := f.next == 0 && !f.mixed && b.Len() <= countedRows
+	if counted {
+		counts = countKinds(b.Kind, b.Bytes)
+		counted = counts.bytes() <= stepBytes
+	}
+	if counted {
+		end = b.Len()
+	}
 	for end < b.Len() && (bytes+uint64(b.Bytes[end]) <= stepBytes || end == f.next) {
 		bytes += uint64(b.Bytes[end])
 		end++
@@ -59,7 +68,10 @@ func (f *feed) consume() error {
 		return nil
 	}
 	references := f.references.of(part, f.mixed)
-	if references.Len() > 0 {
+	if counted {
+		f.addKinds(&counts)
+		f.countThreads(references)
+	} else if references.Len() > 0 {
 		f.count(references)
 	}
 	for _, a := range f.analyses {
@@ -81,11 +93,17 @@ func (f *feed) consume() error {
 }
 
 func (f *feed) count(b *trace.Batch) {
-	f.analysed += uint64(b.Len())
 	for lo := 0; lo < b.Len(); lo += countedRows {
 		hi := min(lo+countedRows, b.Len())
-		f.countKinds(b.Kind[lo:hi], b.Bytes[lo:hi])
+		counts := countKinds(b.Kind[lo:hi], b.Bytes[lo:hi])
+		f.addKinds(&counts)
 	}
+	f.countThreads(b)
+}
+
+// countThreads adds the rows to the total, and records their threads.
+func (f *feed) countThreads(b *trace.Batch) {
+	f.analysed += uint64(b.Len())
 	if b.Thread == nil {
 		return
 	}
@@ -105,19 +123,41 @@ const (
 	numberBit   = 48
 )
 
-// countKinds adds rows to the totals by kind. Even and odd rows use different counters, because
-// adding to a counter that was just written waits for the store.
-func (f *feed) countKinds(kinds []trace.Kind, sizes []uint32) {
-	var sums [2][8]uint64
+// kindCounts are such words by kind.
+type kindCounts [8]uint64
+
+// countKinds counts at most countedRows references. It uses four tables in turn, because adding to a counter
+// that was just written waits for the store.
+func countKinds(kinds []trace.Kind, sizes []uint32) kindCounts {
+	var a, b, c, d kindCounts
 	sizes = sizes[:len(kinds)]
-	for i, k := range kinds {
-		sums[i&1][k&7] += 1<<numberBit + uint64(sizes[i])
+	for len(kinds) >= 4 && len(sizes) >= 4 {
+		a[kinds[0]&7] += 1<<numberBit + uint64(sizes[0])
+		b[kinds[1]&7] += 1<<numberBit + uint64(sizes[1])
+		c[kinds[2]&7] += 1<<numberBit + uint64(sizes[2])
+		d[kinds[3]&7] += 1<<numberBit + uint64(sizes[3])
+		kinds, sizes = kinds[4:], sizes[4:]
 	}
-	for _, half := range sums {
-		for k := range trace.NumKinds {
-			f.totals.References[k] += half[k] >> numberBit
-			f.totals.Bytes[k] += half[k] & (1<<numberBit - 1)
-		}
+	for i, k := range kinds {
+		a[k&7] += 1<<numberBit + uint64(sizes[i])
+	}
+	for k := range a {
+		a[k] += b[k] + c[k] + d[k]
+	}
+	return a
+}
+
+func (c *kindCounts) bytes() (sum uint64) {
+	for _, n := range c {
+		sum += n & (1<<numberBit - 1)
+	}
+	return sum
+}
+
+func (f *feed) addKinds(c *kindCounts) {
+	for k := range trace.NumKinds {
+		f.totals.References[k] += c[k] >> numberBit
+		f.totals.Bytes[k] += c[k] & (1<<numberBit - 1)
 	}
 }
 
