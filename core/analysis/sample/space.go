@@ -56,6 +56,10 @@ func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 		for i := range s.queue[:fetches] {
 			q := &s.queue[i]
 			c.beyond[q.kind&(kindSlots-1)]++
+			if min(mix(q.line, s.seed), mix(q.left, s.seed)) > s.threshold { // neither line is in the sample
+				s.fetches++
+				continue
+			}
 			if d := s.exchange(q.line, mix(q.line, s.seed), q.left); d != passed {
 				c.taken = append(c.taken, taken{q.line, s.weight(), d, q.kind})
 				s.after()
