@@ -166,7 +166,7 @@ func TestLoopChanges(t *testing.T) {
 	try("pad", "b=+8")
 	before := ""
 	d.act(func() { before = d.app.loops().Misses(0, "L1") })
-	d.wants("pad each row of b by 1 element (8 bytes)", "other code needs the rows right behind each other", before)
+	d.wants("pad each row of b by 1 element (8 bytes)", "other code needs the rows without gaps", before)
 	try("interchange", "i,k")
 	d.wants("Interchange does not apply: a loop does not hold the next one alone")
 	try("tile", "i=8,q=8")

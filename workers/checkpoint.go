@@ -37,7 +37,7 @@ func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 }
 
 // errNoCheckpoint reports stored bytes that this version cannot read.
-var errNoCheckpoint = errors.New("what is stored there is not a checkpoint of this version")
+var errNoCheckpoint = errors.New("the stored data is no checkpoint of this version")
 
 // DecodeCheckpoint reads a checkpoint that a [Keeper] stored; the State is a part of stored.
 func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {

@@ -168,7 +168,7 @@ func TestResumeFromNonCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.start(2, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(din(10)))
-	wantContains(t, f.failed(), "not a checkpoint of this version")
+	wantContains(t, f.failed(), "no checkpoint of this version")
 }
 
 func TestNoCheckpointBeyondMemory(t *testing.T) {

@@ -163,7 +163,7 @@ func (s Spec) checkSample() error {
 	case s.Sample == nil:
 		return nil
 	case s.Analyses&beside != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no loops or blocks with stretches of the run (onoff): what is left out is missing in them; take a share of the lines (space)"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no loops or blocks with stretches of the run (onoff): they would lack the other parts; take a share of the lines (space)"}
 	case s.Mergeable:
 		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "one of both: sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:
@@ -184,11 +184,11 @@ func (s Spec) checkBudget() error {
 	case s.Budget == nil:
 		return nil
 	case s.Mergeable || s.Start > 0:
-		bad.Got, bad.Want = "with mergeable", "one of both: a profile to be joined holds the whole stack"
+		bad.Got, bad.Want = "with mergeable", "no mergeable profile: it would have to contain the whole stack"
 	case s.Sample != nil && s.Sample.Stretches(nil, s.Kinds, nil) == nil:
 		bad.Got, bad.Want = "with a sample", "one of both: a sample is small"
 	case len(s.Utilisation) > 0 || s.Previous:
-		bad.Got, bad.Want = "with utilisation or who touched lines before", "neither: sites keep them for every line, in memory"
+		bad.Got, bad.Want = "with utilisation or who touched lines before", "neither option: sites keep them for every line, in memory"
 	case s.Analyses != None && s.Analyses&byLine != 0:
 		bad.Got, bad.Want = "with "+s.Analyses.String(), "locality, sets and counters: sites, sharing and communication keep more of every line, in memory"
 	default:

@@ -224,7 +224,7 @@ func toEnd(r *Runner) (err error) {
 // append appends the joined segments, unless the part before the first one forbids it.
 func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (done bool, err error) {
 	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
-		return false, &AppendError{"the segments are not all that comes behind the beginning of the trace"}
+		return false, &AppendError{"the segments are not the whole rest of the trace"}
 	}
 	if !d.takes(rest, p.lone) || !d.source.Agrees(d.mover, from.Chunk) {
 		return false, nil

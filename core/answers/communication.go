@@ -115,9 +115,9 @@ func (c *Communication) Sentence() string {
 	sum := flowTotals(g.Flows)
 	switch {
 	case sum.Events == 0 && IsOfSample(c.Profile):
-		return "No reference to the sampled lines uses what another thread wrote"
+		return "No reference to the sampled lines uses a value that another thread wrote"
 	case sum.Events == 0:
-		return "No reference uses what another thread wrote"
+		return "No reference uses a value that another thread wrote"
 	}
 	return report.Share(sum.Events, references(&g.Classes)).Human() + " of the references are to words that another thread wrote last; at least " +
 		report.Bytes(c.data().Messages).Human() + " have to go from thread to thread"
@@ -209,7 +209,7 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 	if !byThread {
 		threads = nil
 	}
-	t := report.Table{Key: "sites", Title: "Who uses what others wrote (all rows, by thread: --by site --format csv)", Columns: slices.Concat(
+	t := report.Table{Key: "sites", Title: "Threads and the values of others that they use (all rows, by thread: --by site --format csv)", Columns: slices.Concat(
 		placeColumns("producer", "written by"), placeColumns("consumer", "used by"),
 		report.Columns("consumer_kind=kind", "object=data"), threads, flowColumns)}
 	used := c.uses(byThread)

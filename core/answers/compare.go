@@ -89,7 +89,7 @@ func joinOne(a, b report.Table, by report.Key) Compared {
 			c.Doubt = "no function of A is in the same file in B; rows are joined by function alone"
 		}
 	} else if a.Index("name") < 0 && a.Index("function") >= 0 {
-		c.Doubt = "no row of A is in B, as their sources differ; --by function compares what functions of the same name do"
+		c.Doubt = "no row of A is in B, as their sources differ; --by function compares functions by name"
 	}
 	return c
 }
@@ -290,8 +290,8 @@ func Mismatches(a, b *profile.Profile) (list []string) {
 		}
 	}
 	differ("the kinds of references", a.Input.Kinds.String(), b.Input.Kinds.String(), "analyze both with the same --kinds")
-	differ("the parts of the traces", part(&a.Input), part(&b.Input), "analyze both with the same --skip and --limit, unless these parts are what you compare")
-	differ("the chosen threads", threads(a), threads(b), "analyze both with the same --threads, unless these are what you compare")
+	differ("the parts of the traces", part(&a.Input), part(&b.Input), "analyze both with the same --skip and --limit, unless you want to compare these parts")
+	differ("the chosen threads", threads(a), threads(b), "analyze both with the same --threads, unless you want to compare these")
 	differ("the line sizes", lineSizes(a), lineSizes(b), "analyze both with the same --lines, unless you compare these")
 	differ("the ways to record", recorder(&a.Input.Header), recorder(&b.Input.Header), "formats record different things; compare traces of the same format if you can")
 	if len(list) == 0 && a.Digest() == b.Digest() {

@@ -72,7 +72,7 @@ func NotCounted(p *profile.Profile) (list []string) {
 		list = append(list, "the trace's blocks tell no instructions: operations, branches and calls are not counted; compile the program with stackglass cc")
 	}
 	if !p.Input.Header.Sizes {
-		list = append(list, "the trace tells no sizes: bytes loaded and stored are not known, and unique bytes are distinct addresses")
+		list = append(list, "the trace contains no sizes: bytes loaded and stored are unknown, and unique bytes are distinct addresses")
 	}
 	if !c.Touched {
 		list = append(list, "unique bytes and memory usage were not counted; “Count each byte's accesses” in the page's settings, or --analyses locality,counters, counts them")

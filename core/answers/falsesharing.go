@@ -111,9 +111,9 @@ func (c *Communication) happens(f *FalseFinding) string {
 	atMost := report.Count(f.Moves).Human() + " times"
 	switch {
 	case f.Seen && f.Moves > f.PingPongs:
-		return text + ". In this run they took it from each other " + plural(f.PingPongs, "time", "times") + "; up to " + atMost + " if they always run at the same time."
+		return text + ". In this run they invalidated it for each other " + plural(f.PingPongs, "time", "times") + "; up to " + atMost + " if they always run at the same time."
 	case f.Seen:
-		return text + ". In this run they took it from each other " + plural(f.PingPongs, "time", "times") + "."
+		return text + ". In this run they invalidated it for each other " + plural(f.PingPongs, "time", "times") + "."
 	case f.PingPongs > 0:
 		return text + ". In this run they hardly overlapped (" + plural(f.PingPongs, "time", "times") + "); if they run at the same time, it changes hands up to " + atMost + "."
 	}

@@ -123,7 +123,7 @@ func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 
 // Traffic has a row for each level whose bandwidth is known, and for memory.
 func Traffic(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "traffic", Title: "Bytes to the level above, write-backs apart, and the least cycles that they take", Columns: report.Columns(
+	t := report.Table{Key: "traffic", Title: "Bytes to the level above, write-backs, and the least cycles for both", Columns: report.Columns(
 		"name=level", "bytes", "bytes_per_cycle=bandwidth (bytes a cycle)", "least_cycles=least cycles")}
 	for _, l := range p.Levels {
 		if l.Cache.BytesPerCycle > 0 {
@@ -350,14 +350,14 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+
-			" that come last count as one thread, and data that move between them are left out")
+			" that come last count as one thread, and data that they exchange are left out")
 	}
 	if !caches || p.Communication.Sources == nil || len(p.Sharing) == 0 {
 		return doubts
 	}
 	if cores := len(p.Sharing[0].Cores); cores > 0 && cores < len(p.Totals.Threads) {
 		doubts = append(doubts, strconv.Itoa(len(p.Totals.Threads))+" threads run on "+strconv.Itoa(cores)+
-			" cores; those on one core have its cache in common, so what goes between them is not among the transfers from cache to cache or from memory")
+			" cores; those on one core share its cache, so their transfers are not among those from cache to cache or from memory")
 	}
 	return doubts
 }

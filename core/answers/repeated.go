@@ -32,7 +32,7 @@ func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt s
 		}
 	}
 	if moved != "" {
-		doubt = "data of one name lies in other lines in B than in A, and is paired in the order of the code, as " + moved
+		doubt = "data with the same name is in other lines in B than in A, and is paired in the order of the code, as " + moved
 	}
 	return a, b, doubt
 }
@@ -158,7 +158,7 @@ func repeatedNames(a, b report.Table, by report.Key) string {
 		}
 		if repeated > 0 && repeated >= all/100 {
 			return "several rows of one run have the same name, and are matched with rows of the other run in the order of their misses, " +
-				"which may pair what does not belong together; --by function pairs by name, and debug information (-g) gives lines"
+				"which may pair unrelated rows; --by function pairs by name, and debug information (-g) gives lines"
 		}
 	}
 	return ""

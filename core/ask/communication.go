@@ -92,11 +92,11 @@ func (r *Run) noCommunication() error {
 	case p.Totals.AllReferences() == 0:
 		return r.Cannot(NoReference)
 	case len(p.Totals.Threads) == 0:
-		return r.Cannot(`the trace has no thread numbers, so nothing tells what threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters do without threads`)
+		return r.Cannot(`the trace has no thread numbers, so it is unknown what threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters do without threads`)
 	case len(p.Totals.Threads) == 1:
-		return r.Cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so nothing goes between threads")
+		return r.Cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so threads exchange no data")
 	case answers.IsOfSample(p):
-		return r.Cannot("the sample has lines of one thread only, or none; take a larger one, or another by --sample-seed")
+		return r.Cannot("the sample has lines of only one thread, or none; take a larger one, or another one with --sample-seed")
 	}
 	return r.Cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
 }

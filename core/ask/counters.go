@@ -29,7 +29,7 @@ var _ = Add(&Verb{
 			return nil
 		}
 		if by == answers.ByProgram {
-			return &Error{"--sort " + column + ": the program's counters have an order of their own; sort functions or blocks, with --by function or --by block"}
+			return &Error{"--sort " + column + ": the order of the program's counters is fixed; sort functions or blocks, with --by function or --by block"}
 		}
 		t := answers.CountersOf(&profile.Counters{}, by, "")
 		return sortable(&t, column)

@@ -135,7 +135,7 @@ var _ = Add(&Verb{
 			modelled := *found
 			modelled.Sets = hierarchy.ModelledSets(found)
 			found = &modelled
-			d.Warnings = append(d.Warnings, "a sample has too few lines of each set to count in them; these are what the stack distance cache model (SDCM) expects, which lets lines fall into sets at random")
+			d.Warnings = append(d.Warnings, "a sample has too few lines of each set to count in them; these are predictions of the stack distance cache model (SDCM), which assigns lines to sets at random")
 		}
 		switch t = answers.Sets(found); {
 		case q.Is("causes"):

@@ -135,9 +135,9 @@ func (r *Run) noSites() error {
 	case r.Profile.Totals.AllReferences() == 0:
 		return r.Cannot(NoReference)
 	case r.Analysed:
-		return r.Cannot("the trace tells neither sites nor instruction addresses, so there is nothing to rank; " + how)
+		return r.Cannot("the trace contains neither sites nor instruction addresses, so there is nothing to rank; " + how)
 	}
-	return r.Cannot("the profile holds no sites; analyze the trace again with --analyses sites, and if it tells none: " + how)
+	return r.Cannot("the profile contains no sites; analyze the trace again with --analyses sites, and if it has none: " + how)
 }
 
 // aboutUsual explains an error about the default cache.

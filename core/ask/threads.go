@@ -117,7 +117,7 @@ func (r *Run) noThreads() error {
 		return r.Cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
 			", so no other thread disturbs its caches; curve, sets and what-if answer for them")
 	case r.Analysed && p.Sampled != nil:
-		return r.Cannot("the sample has lines of one core only, or none; take a larger one, or another by --sample-seed")
+		return r.Cannot("the sample has lines of only one core, or none; take a larger one, or another one with --sample-seed")
 	case r.Analysed:
 		return r.Cannot("--cores " + r.Cores + " puts all threads on one core, so no other thread disturbs its caches; curve, sets and what-if answer for them")
 	}

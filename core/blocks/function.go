@@ -98,7 +98,7 @@ func (s *System) order(n int, f *solved) *Error {
 			b := top.block
 			if top.next == 0 && s.isUnknown(int(b)) {
 				return s.fail(int(b), "it is reached, and its successors are unknown",
-					"give its ways probabilities, or let all such branches be guessed")
+					"give its successors probabilities, or have all such branches guessed")
 			}
 			next := p.Blocks[b].Successors
 			for top.next < len(next) && (s.weight(b, top.next) == 0 || s.positions[next[top.next]] >= 0) {
@@ -221,8 +221,8 @@ func (s *System) endless(f *solved) *Error {
 		}
 	}
 	if worst < 0 {
-		return s.fail(int(f.blocks[f.entry]), "its loops run more than 10^300 times", "weights this far apart cannot be solved; make them closer")
+		return s.fail(int(f.blocks[f.entry]), "its loops run more than 10^300 times", "weights of such different sizes cannot be solved; choose more similar ones")
 	}
 	return s.fail(int(worst), "an endless loop: it is reached, and no way from it leaves the function",
-		"give a branch of the loop a way out, or a block of it a weight for leaving (a call in it may throw, or end the program)")
+		"give a branch of the loop an exit, or a block of it a weight for leaving (a call in it may throw, or end the program)")
 }

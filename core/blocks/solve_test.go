@@ -442,7 +442,7 @@ func TestUnsolvable(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Enter(0, 1)
-	wantError(t, s, "block head of f (a.c:11): it is reached, and its successors are unknown; give its ways")
+	wantError(t, s, "block head of f (a.c:11): it is reached, and its successors are unknown; give its successors")
 	set(t, s, 1, 1, 0)
 	wantError(t, s, "block head of f (a.c:11): an endless loop: it is reached, and no way from it leaves the function; give a branch")
 	set(t, s, 1, 3, 1)

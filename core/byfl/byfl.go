@@ -98,7 +98,7 @@ func Read(name string, data []byte) ([]Table, error) {
 		tables = append(tables, t)
 	}
 	if r.err == nil && r.at < len(r.in) {
-		r.fail("there are bytes behind the last table; the file was joined with something else")
+		r.fail("there are bytes after the last table; the file was joined with something else")
 	}
 	if r.err != nil {
 		return nil, r.err

@@ -17,7 +17,7 @@ func Notes() []string {
 	return []string{
 		"flops are Byfl's: comparisons and conversions of floating-point numbers are among them",
 		"integer operations are Byfl's: all that is neither a flop nor a load, store or branch, calls too",
-		"operation bits and flop bits are Byfl's: constant operands count nothing",
+		"operation bits and flop bits are Byfl's: constant operands do not count",
 	}
 }
 

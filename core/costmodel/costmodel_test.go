@@ -118,7 +118,7 @@ func TestLoadsUseCacheLatencies(t *testing.T) {
 	}
 	for _, h := range append(hierarchy.Presets(), levelsOf(0, 0, 0)) {
 		notes := strings.Join(m.Answer(answers.ModelQuestion{Machine: h.Lines()}).Notes, "\n")
-		if strings.Contains(notes, "Every load takes what") {
+		if strings.Contains(notes, "Every load has the latency") {
 			t.Errorf("%s: %s", h.Name, notes)
 		}
 		if got := strings.Contains(notes, "times assume, in cycles: L1 5, L2 17.5, memory 300 "); got != (h.Name == "") {

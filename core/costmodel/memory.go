@@ -128,10 +128,10 @@ func (m *Models) remember(of machine, key string) {
 	ranker := m.memory.ranker
 	m.memory = references{machine: key, ranker: ranker}
 	unknown := func(why string) {
-		m.memory.notes = []string{"Every load takes what the processor's first level does: " + why + "."}
+		m.memory.notes = []string{"Every load has the latency of the processor's first level: " + why + "."}
 	}
 	if m.run == nil || m.profile.Sites == nil {
-		unknown("no trace tells where its lines are found; drop the program's trace to have loads take what its caches say")
+		unknown("without a trace, the levels that hold its lines are unknown; drop the program's trace for loads with the latencies of its caches")
 		return
 	}
 	if len(of.h.Levels) == 0 {

@@ -79,7 +79,7 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 		}
 	}
 	if bare > 0 {
-		r.Notes = append(r.Notes, "Of "+strconv.Itoa(bare)+" blocks the trace does not tell the instructions: they take nothing here. Drop the module's .ll file beside it.")
+		r.Notes = append(r.Notes, "Of "+strconv.Itoa(bare)+" blocks the trace lacks the instructions: they take no time here. Drop the module's .ll file, too.")
 	}
 	for i, lacks := range m.runtime.Missing {
 		if i == mostNoted {

@@ -117,7 +117,7 @@ func (r *run) translations() {
 		if at.irregular > 0.5 && at.pages < 2*left { // the data are larger than the caches, too
 			r.add(at, Finding{Kind: RandomAccess, Cost: at.pages + at.wait, Saved: saved, Least: saved, Most: saved + left,
 				Why:  disorder(r.Machine.Levels[at.level].Name) + "; " + ratio(uint64(walks), at.references) + " are to a page whose translation is not in the first TLB any more",
-				Fix:  "make the data smaller, or sort or partition the accesses so that those to one part of the data come together; or use pages of 2 MiB (madvise(…, MADV_HUGEPAGE))",
+				Fix:  "make the data smaller, or sort or partition the accesses so that those to one part of the data are close in time; or use pages of 2 MiB (madvise(…, MADV_HUGEPAGE))",
 				How:  "The least is what pages of 2 MiB save, with which the translations were counted again. Another order was not tried: the most is what the run waits here.",
 				More: "sites --by line"})
 			continue

@@ -228,7 +228,7 @@ func (x *Export) section(v *ask.Verb) Section {
 // Sheet counts events by source location, for the formats that contain nothing else.
 func (x *Export) Sheet() (*Sheet, error) {
 	if x.Run.Ranker() == nil {
-		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that tells places in the code, as stackglass cc and stackglass trace make them, or a profile of one with --analyses sites"}
+		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains places in the code, as stackglass cc and stackglass trace make them, or a profile of one with --analyses sites"}
 	}
 	return NewSheet(&Places{
 		Command: x.Title, Profile: x.Run.Profile, Levels: x.levels, Name: x.Run.Readable,

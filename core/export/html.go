@@ -189,8 +189,8 @@ var methods = map[hierarchy.Method]string{
 	hierarchy.Independent:        "as if the level saw every access, not only the misses of the one above.",
 	hierarchy.Sampled:            "from stack distances that are estimated from a sample.",
 	hierarchy.SampledIndependent: "the same, as if the level saw every access, not only the misses of the one above.",
-	hierarchy.SampledSDCM:        "the same, by the stack distance cache model, which lets lines fall into sets at random.",
-	hierarchy.SDCM:               "by the stack distance cache model, which lets lines fall into sets at random.",
+	hierarchy.SampledSDCM:        "the same, by the stack distance cache model, which assigns lines to sets at random.",
+	hierarchy.SDCM:               "by the stack distance cache model, which assigns lines to sets at random.",
 }
 
 // counters writes the references by kind, and the counters if there are some.
@@ -214,7 +214,7 @@ func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string)
 		return
 	}
 	p.raw("<div class=\"wide\"><table class=\"heat\">\n")
-	p.element("caption", "Miss ratio of LRU caches by sets and ways, "+exact+": a stronger colour misses more. Caches of one capacity lie on a diagonal.")
+	p.element("caption", "Miss ratio of LRU caches by sets and ways, "+exact+": a stronger colour misses more. Caches of one capacity are on a diagonal.")
 	p.raw("<thead><tr><th scope=\"col\">sets</th>")
 	for ways := 1; ways <= profile.MaxWays; ways <<= 1 {
 		p.raw("<th scope=\"col\">", strconv.Itoa(ways), map[bool]string{true: " way", false: " ways"}[ways == 1], "</th>")

@@ -13,7 +13,7 @@ const DefaultLineBytes = 64
 
 const (
 	cacheForm  = "NAME=SIZE,WAYS[,LINE][,PROPERTY…], as in L1=32KiB,8 or L2=1MiB,full,64,latency=12"
-	properties = "behind SIZE, WAYS and LINE each at most once: latency=CYCLES, bandwidth=BYTES a cycle, shared=CORES or shared=all, " +
+	properties = "after SIZE, WAYS and LINE each at most once: latency=CYCLES, bandwidth=BYTES a cycle, shared=CORES or shared=all, " +
 		"hashed, plru, random, inclusive, exclusive, write-through, no-allocate"
 )
 

@@ -202,7 +202,7 @@ func TestCoresWarn(t *testing.T) {
 // A trace that names no threads is not one of one thread.
 func TestNoThreadIsNotOne(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}}}
-	for words, threads := range map[string][]uint32{"does not say which thread": nil, "this program's one thread": {7}} {
+	for words, threads := range map[string][]uint32{"does not say which thread": nil, "this program's only thread": {7}} {
 		p := withSets([]uint64{1, 2, 1, 3, 1})
 		p.Totals.Threads = threads
 		_, warnings, err := hierarchy.NewAsker(p).Predict(h, nil)

@@ -48,10 +48,10 @@ func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	switch {
 	case len(names) == 0:
 	case threads == 1:
-		say(areNames(names), " shared by cores: answered as if this program's one thread had it alone; others that run beside it would take a part")
+		say(areNames(names), " shared by cores: answered as if this program's only thread had all of it; other programs would take a part")
 	case threads == 0:
 		say(areNames(names), " shared by cores: the trace does not say which thread made a reference, "+
-			"so it is answered as if one core had made all of them, and had it alone; others would take a part")
+			"so it is answered as if one core had made all of them, and had the whole cache; other cores would take a part")
 	case h.Threads != OnOneCore:
 		say(areNames(names), " private to a core: answered as if all threads ran on one core, because the profile has no stacks of threads; "+
 			"analyse the trace again, by default or with sharing among its analyses")
@@ -105,7 +105,7 @@ func (a *Asker) warnSDCM(levels []Level, say func(...string)) {
 		names[why] = append(names[why], l.Cache.Name)
 	}
 	for _, why := range reasons {
-		say(areNames(names[why]), " set-associative, and answered by a model (SDCM), which lets lines fall into sets at random: "+
+		say(areNames(names[why]), " set-associative, and answered by a model (SDCM), which assigns lines to sets at random: "+
 			"strides that favour some sets miss more, dense arrays less. ", why)
 	}
 }
@@ -196,7 +196,7 @@ func (p *Prediction) warnSizes(say func(...string)) {
 		}
 		if l.cut {
 			say(l.Cache.Name, " by itself would miss more than ", above.Cache.Name,
-				" lets through; its misses are cut to that number, so it hits nothing here")
+				" lets through; its misses are limited to that number, so it has no hits here")
 		}
 	}
 	if mixed {

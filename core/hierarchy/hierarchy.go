@@ -204,7 +204,7 @@ func (h *Hierarchy) Add(line string) (err error) {
 	}
 	for _, other := range h.Levels {
 		if other.Name == cache.Name {
-			return bad("a name of its own for each level; there is a " + cache.Name + " already")
+			return bad("different names for the levels; there is a " + cache.Name + " already")
 		}
 	}
 	if len(h.Levels) == MostLevels {

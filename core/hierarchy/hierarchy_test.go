@@ -152,18 +152,18 @@ func TestPredictOtherPolicies(t *testing.T) {
 	lines := []uint64{1, 2, 3, 1, 2, 3, 64, 128, 192, 1}
 	first := hierarchy.Cache{Name: "L1", SizeBytes: 4096, Ways: 4, LineBytes: 64}
 	for want, change := range map[string]func(*hierarchy.Cache){
-		"tree of bits":            func(c *hierarchy.Cache) { c.Replacement = hierarchy.TreePLRU },
-		"least recently used":     func(c *hierarchy.Cache) { c.Replacement = hierarchy.Random },
-		"does not allocate":       func(c *hierarchy.Cache) { c.Write = hierarchy.WriteBackAround },
-		"through to the next":     func(c *hierarchy.Cache) { c.Write = hierarchy.WriteThrough },
-		"and writes every store":  func(c *hierarchy.Cache) { c.Replacement, c.Write = hierarchy.Random, hierarchy.WriteThrough },
-		"left the levels above":   func(c *hierarchy.Cache) { c.Inclusion = hierarchy.Exclusive },
-		"smaller than L1":         func(c *hierarchy.Cache) { c.SizeBytes = 2048 },
-		"different line sizes":    func(c *hierarchy.Cache) { c.LineBytes = 128 },
-		"shared by cores":         func(c *hierarchy.Cache) { c.SharedBy = 8 },
-		"sees only the misses":    func(c *hierarchy.Cache) {},
-		"its misses are cut to":   func(c *hierarchy.Cache) { c.SizeBytes, c.Ways = 64, 1 },
-		"which it cannot include": func(c *hierarchy.Cache) { c.SizeBytes, c.Ways, c.Inclusion = 64, 1, hierarchy.Inclusive },
+		"tree of bits":              func(c *hierarchy.Cache) { c.Replacement = hierarchy.TreePLRU },
+		"least recently used":       func(c *hierarchy.Cache) { c.Replacement = hierarchy.Random },
+		"does not allocate":         func(c *hierarchy.Cache) { c.Write = hierarchy.WriteBackAround },
+		"through to the next":       func(c *hierarchy.Cache) { c.Write = hierarchy.WriteThrough },
+		"and writes every store":    func(c *hierarchy.Cache) { c.Replacement, c.Write = hierarchy.Random, hierarchy.WriteThrough },
+		"left the levels above":     func(c *hierarchy.Cache) { c.Inclusion = hierarchy.Exclusive },
+		"smaller than L1":           func(c *hierarchy.Cache) { c.SizeBytes = 2048 },
+		"different line sizes":      func(c *hierarchy.Cache) { c.LineBytes = 128 },
+		"shared by cores":           func(c *hierarchy.Cache) { c.SharedBy = 8 },
+		"sees only the misses":      func(c *hierarchy.Cache) {},
+		"its misses are limited to": func(c *hierarchy.Cache) { c.SizeBytes, c.Ways = 64, 1 },
+		"which it cannot include":   func(c *hierarchy.Cache) { c.SizeBytes, c.Ways, c.Inclusion = 64, 1, hierarchy.Inclusive },
 	} {
 		second := hierarchy.Cache{Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}
 		change(&second)
@@ -402,11 +402,11 @@ func TestPredictSDCM(t *testing.T) {
 	}
 }
 
-// A small lower level cannot miss more than reaches it, and is told on.
+// A small lower level cannot miss more than reaches it, and there is a warning.
 func TestPredictCut(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 2000, Ways: 0, LineBytes: 64}, {Name: "L2", SizeBytes: 64, Ways: 1, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)
-	if err != nil || p.Levels[1].Misses != 30 || !strings.Contains(fmt.Sprint(warnings), "cut") {
+	if err != nil || p.Levels[1].Misses != 30 || !strings.Contains(fmt.Sprint(warnings), "limited") {
 		t.Errorf("%v misses, warnings %q, error %v; want 30 misses and a warning", p.Levels[1].Misses, warnings, err)
 	}
 }

@@ -64,11 +64,11 @@ func SampleDoubt(s *profile.Sampled) string {
 	case s == nil || s.Mode != profile.OnOffSample && !s.Estimates():
 		return "" // all lines are in the sample
 	case s.Mode == profile.OnOffSample:
-		return s.Chip() + ": counts are of these; what was accessed in between is not on the stacks, so distances across a gap are too short, and values written in between count as older ones"
+		return s.Chip() + ": counts are of these; accesses in between are not on the stacks, so distances across a gap are too short, and values written in between count as older ones"
 	}
 	for i := range s.Sizes {
 		if len(s.Sizes[i].Bounds) == 0 {
-			return s.Chip() + ": counts are estimates, and the sample is too small to tell how good; take a larger one"
+			return s.Chip() + ": counts are estimates, and the sample is too small for an interval; take a larger one"
 		}
 	}
 	return s.Chip() + ": counts are estimates, with a 95 % confidence interval"

@@ -13,7 +13,7 @@ import (
 type Store = tape.Store
 
 // ErrNoBlocks is the error of a [Reader] for a trace without basic blocks.
-var ErrNoBlocks error = captureError("the trace does not tell which blocks of code ran, so nobody knows what threads would share out")
+var ErrNoBlocks error = captureError("the trace does not tell which blocks of code ran, so the work that threads would divide is unknown")
 
 // ErrThreads is the error of a [Reader] for a trace of a run with several threads.
 var ErrThreads error = captureError("the trace is of a run with several threads, so its work is divided already")

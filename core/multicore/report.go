@@ -171,15 +171,15 @@ func (m *Reader) doubts() (list []string) {
 	say(f.regions == 0, noRegion)
 	say(f.cut, "The trace ends within a parallel region.")
 	count(f.strayEnds, "parallel region ended that had not begun.", "parallel regions ended that had not begun.")
-	say(f.noStack, "The trace does not tell where the stack is when a region begins: nothing on it is private there.")
+	say(f.noStack, "The trace does not contain the address of the stack at the beginning of a region: nothing on it is private there.")
 	say(f.noStackEnd, "The trace does not tell where the stack ends: 8 MiB below the function that forks are taken for it.")
 	count(f.nested, "parallel region began within another one: one thread does it, which is the default of OpenMP.",
 		"parallel regions began within others: one thread does each, which is the default of OpenMP.")
 	count(f.leagues, "league of teams began: it is taken to have one team.", "leagues of teams began: each is taken to have one team.")
 	count(f.unknownLoops, "worksharing loop was not divided, for its code is not known: every core does all of it.",
 		"worksharing loops were not divided, for their code is not known: every core does all of them.")
-	count(f.loopsInLoops, "worksharing loop began within another one, and was not divided by itself.",
-		"worksharing loops began within others, and were not divided by themselves.")
+	count(f.loopsInLoops, "worksharing loop began within another one, and was not divided separately.",
+		"worksharing loops began within others, and were not divided separately.")
 	count(f.empty, "worksharing loop had no recognisable iterations: every core does all its work.",
 		"worksharing loops had no recognisable iterations: every core does all their work.")
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")

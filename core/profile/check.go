@@ -170,7 +170,7 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
 		if larger != nil {
-			return &CheckError{"its mergeable part has working sets that its windows do not"}
+			return &CheckError{"its mergeable part has working sets that its windows lack"}
 		}
 		return nil
 	}
@@ -182,7 +182,7 @@ func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines u
 		}
 		for _, n := range sets {
 			if n > lines || len(sets) == 1 && n != lines {
-				return &CheckError{"a working set has other lines than its histograms"}
+				return &CheckError{"the lines of a working set do not match its histograms"}
 			}
 		}
 	}

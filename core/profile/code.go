@@ -155,7 +155,7 @@ func (h *Histogram) read(c *coder) {
 		step, count := c.In.UintBelow(MaxDistance), c.In.Uint()
 		d := last + step
 		c.Check(d <= c.most && step != 0 && count != 0, "a distance out of order or out of range, or a count of zero")
-		c.Check(h.bytes <= *c.room, "distances so far apart that they take gigabytes; analyze fewer line sizes or threads together")
+		c.Check(h.bytes <= *c.room, "distances so far apart that they need gigabytes; analyze fewer line sizes or threads together")
 		if c.Failed() {
 			return
 		}

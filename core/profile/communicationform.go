@@ -12,7 +12,7 @@ func (c *Communication) code(w *coder) {
 		for i := range w.of.Locality {
 			w.most = max(w.most, w.of.longest(&w.of.Locality[i]))
 		}
-		w.crowded = "between so many threads that they take gigabytes; analyze fewer threads together"
+		w.crowded = "between so many threads that they need gigabytes; analyze fewer threads together"
 	}
 	w.U32(&c.Beyond)
 	codec.Bounded(w.Coder, &c.Granules, 3, func(g *Granule) {
@@ -163,7 +163,7 @@ func (p *Profile) checkFlows(flows []Flow, bytes uint64, sum *flowSums) error {
 	for i, f := range flows {
 		ordered := i == 0 || flows[i-1].From < f.From || flows[i-1].From == f.From && flows[i-1].To < f.To
 		if !ordered || f.From == f.To || f.Events == 0 || f.Transfers > f.Events || f.Bytes/bytes != f.Transfers || !p.hasThread(f.From) || !p.hasThread(f.To) {
-			return &CheckError{"what goes between threads is out of order, or between threads that there are not"}
+			return &CheckError{"flows between threads are out of order, or have unknown threads"}
 		}
 		sum.add(f.Events, f.Transfers)
 	}

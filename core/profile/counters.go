@@ -205,7 +205,7 @@ func AddCounters(a, b *Counters) (*Counters, error) {
 		}
 	}
 	if !same {
-		return nil, &CheckError{"its parts are of different programs: the same number stands for different code"}
+		return nil, &CheckError{"its parts are of different programs: the same number means different code"}
 	}
 	for i := range sum.Functions {
 		sum.Functions[i].UniqueBytes = 0
@@ -268,11 +268,11 @@ type Meaning struct {
 }
 
 var meanings = [NumCounters]Meaning{
-	BytesLoaded:           {"bytes_loaded", "bytes loaded", "The bytes of all loads; memcpy and memmove are counted apart."},
-	BytesStored:           {"bytes_stored", "bytes stored", "The bytes of all stores; memset, memcpy and memmove are counted apart."},
+	BytesLoaded:           {"bytes_loaded", "bytes loaded", "The bytes of all loads; memcpy and memmove are counted separately."},
+	BytesStored:           {"bytes_stored", "bytes stored", "The bytes of all stores; memset, memcpy and memmove are counted separately."},
 	Loads:                 {"loads", "loads", "References that read; an atomic exchange reads and writes."},
 	Stores:                {"stores", "stores", "References that write; an atomic exchange reads and writes."},
-	Flops:                 {"flops", "flops", "Floating-point additions, subtractions, multiplications, divisions, remainders and negations, each lane of a vector by itself; a fused multiply-add is two."},
+	Flops:                 {"flops", "flops", "Floating-point additions, subtractions, multiplications, divisions, remainders and negations, each lane of a vector separately; a fused multiply-add is two."},
 	FloatOther:            {"float_other", "other floating-point operations", "Floating-point comparisons and conversions, by lane. Byfl calls them flops too."},
 	IntegerOps:            {"integer_ops", "integer operations", "Integer arithmetic, logic, comparisons, conversions, address arithmetic and moves between vectors and scalars, by lane."},
 	VectorOps:             {"vector_ops", "operations in vectors", "The part of the floating-point and integer operations that vector instructions do, by lane."},
@@ -309,9 +309,9 @@ func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	}
 	moved, flops, operations, branches := c.Bytes(), c[Flops], c.Operations(), c[ConditionalBranches]
 	add("bytes_per_flop", "bytes per flop", "Bytes loaded and stored for each flop.", moved, flops, 1)
-	add("bits_per_flop_bit", "bits per flop bit", "Bits loaded and stored for each bit that flops take in and give.", moved, c[FlopBits], 8)
+	add("bits_per_flop_bit", "bits per flop bit", "Bits loaded and stored for each bit of the operands and results of flops.", moved, c[FlopBits], 8)
 	add("bytes_per_operation", "bytes per operation", "Bytes loaded and stored for each floating-point or integer operation.", moved, operations, 1)
-	add("bits_per_op_bit", "bits per operation bit", "Bits loaded and stored for each bit that operations take in and give.", moved, c[OpBits], 8)
+	add("bits_per_op_bit", "bits per operation bit", "Bits loaded and stored for each bit of the operands and results of operations.", moved, c[OpBits], 8)
 	add("bytes_loaded_per_stored", "bytes loaded per byte stored", "Bytes loaded for each byte stored.", c[BytesLoaded], c[BytesStored], 1)
 	add("bits_per_memory_op", "bits per load or store", "The mean size of a load or store, in bits.", moved, c[Loads]+c[Stores], 8)
 	add("ops_per_branch", "operations per branch", "Operations, loads, stores, branches, calls and returns for each conditional or indirect branch.", c.AllOperations(), branches, 1)

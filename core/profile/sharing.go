@@ -123,7 +123,7 @@ func (s *Sharing) code(c *coder) {
 			c.In.Fail("stacks of threads at line sizes that have no histogram or are not ascending")
 			return
 		}
-		c.most, c.crowded = c.of.longest(l), "at so many cores that they take gigabytes; analyze fewer cores together"
+		c.most, c.crowded = c.of.longest(l), "at so many cores that they need gigabytes; analyze fewer cores together"
 	}
 	codec.Bounded(c.Coder, &s.Cores, MaxCores, func(k *Core) {
 		c.ascending(&k.Threads, 1<<32)
@@ -217,7 +217,7 @@ func (s *Sharing) check(l *Locality, estimated bool) error {
 		accesses.add(n)
 	}
 	if accesses.over || accesses.n > l.Accesses() || !estimated && accesses.n != l.Accesses() {
-		return &CheckError{"its cores have other accesses than the whole trace"}
+		return &CheckError{"the accesses of its cores do not add up to the whole trace's"}
 	}
 	for i := range s.Domains {
 		if err := s.Domains[i].check(s.Cores, estimated); err != nil {
@@ -258,10 +258,10 @@ func (c *Core) check(most uint64, estimated bool) error {
 	}
 	lost, fits := summed(&c.Coherent.Lost, most)
 	if coherent, ok := c.Coherent.sum(most); !ok || !fits || c.Coherent.Cold != c.Private.Cold || coherent+lost != accesses {
-		return &CheckError{"the coherent stack of a core has other accesses than its private one"}
+		return &CheckError{"the coherent stack of a core differs from its private one in the number of accesses"}
 	}
 	if lost > c.Coherent.Invalidations {
-		return &CheckError{"a core misses more lines for coherence than it lost"}
+		return &CheckError{"a core has more coherence misses than lost lines"}
 	}
 	for _, h := range []*Histogram{&c.Private.Distances, &c.Coherent.Distances, &c.Coherent.Lost} {
 		if !h.below(c.Private.Cold) {
@@ -316,7 +316,7 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 	var lines counter
 	for i := range d.Members {
 		if !d.Members[i].fits(&cores[d.Cores[i]].Private, estimated) {
-			return &CheckError{"a core has other accesses in a domain than on its own stack"}
+			return &CheckError{"the accesses of a core in a domain do not match its own stack"}
 		}
 		lines.add(d.Members[i].Cold)
 	}

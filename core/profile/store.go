@@ -14,7 +14,7 @@ var (
 	ErrFull = errors.New("the storage is full")
 	// ErrFinished: a checkpoint would replace a finished analysis, as when two tabs run the same
 	// analysis.
-	ErrFinished = errors.New("a finished analysis stands in its place")
+	ErrFinished = errors.New("a finished analysis has replaced it")
 	// ErrDamaged: the stored bytes differ from the bytes that were put.
 	ErrDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
 )

@@ -420,7 +420,7 @@ func (s *shelvedSets) depths() *SetDepths {
 }
 
 // ErrShelvedState reports that a state is damaged, or does not fit the spill store.
-var ErrShelvedState = errors.New("what was moved out of memory is no longer there as it was; start again")
+var ErrShelvedState = errors.New("the data that was moved out of memory was lost or changed; start again")
 
 // run is the blocks that are kept for a state.
 type run struct{ number, blocks uint32 }

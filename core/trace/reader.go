@@ -228,10 +228,10 @@ func (e *DamageError) Error() string {
 		return e.File + " is cut short after " + offset + " bytes: " + e.Err.Error() + "; everything up to there can be read"
 	case e.Cut:
 		return e.File + ": the " + e.Layer + " stream is cut off after " + offset +
-			" unpacked bytes; copy the file again, or use what was read before the cut"
+			" unpacked bytes; copy the file again, or use the part before the cut"
 	}
 	return e.File + ": the " + e.Layer + " stream is damaged after " + offset + " unpacked bytes (" + e.Err.Error() +
-		"); copy the file again, or use what was read before the damage"
+		"); copy the file again, or use the part before the damage"
 }
 
 // Nameless returns the error without the trace's name.

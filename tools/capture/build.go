@@ -58,7 +58,7 @@ func Compile(io IO, o Options, compilerName string, args []string) (status int, 
 	b := &build{io: io, options: o, compiler: c, line: parse(expandResponses(args)), noted: map[string]bool{}}
 	switch {
 	case b.line.refused != "":
-		return 0, usage(b.line.refused, ": a sanitizer has code of its own around every reference, which would be traced as the program's; build without it")
+		return 0, usage(b.line.refused, ": a sanitizer adds code around every reference, which would be traced as the program's; build without it")
 	case b.line.mode == pass:
 		if b.line.why != "" {
 			b.note("not traced: ", b.line.why)
@@ -69,7 +69,7 @@ func Compile(io IO, o Options, compilerName string, args []string) (status int, 
 		return 0, err
 	}
 	if b.line.has("-flto") || len(b.line.words(aDrop)) > 0 {
-		b.note(b.line.words(aDrop)[0], " is left out: each source is traced as it is optimised by itself")
+		b.note(b.line.words(aDrop)[0], " is ignored: each source is optimised and traced separately")
 	}
 	if b.line.mode == compiling {
 		return b.compileAll()
@@ -198,7 +198,7 @@ func (b *build) link() (int, error) {
 		return b.io.run(b.compiler.path, b.original())
 	}
 	if len(b.line.sources()) > 0 && b.line.has(splitDebug) && b.debugs() {
-		b.note(splitDebug, " is left out in a link: the debug information is in the linked files")
+		b.note(splitDebug, " is ignored when linking: the debug information is in the linked files")
 	}
 	args, status, err := b.linkArguments(folder)
 	if status != 0 || err != nil {

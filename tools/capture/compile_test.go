@@ -184,7 +184,7 @@ func TestNumberedCompiler(t *testing.T) {
 // TestLinkTimeOptimisationIsLeftOut: with a note, and the program is traced.
 func TestLinkTimeOptimisationIsLeftOut(t *testing.T) {
 	got := compiledByUs(t, newestClang(t), strings.Fields("-flto -O2 hello.c -o hello"))
-	if want := "stackglass: note: -flto is left out: each source is traced as it is optimised by itself\n"; got.status != 0 || got.stderr != want {
+	if want := "stackglass: note: -flto is ignored: each source is optimised and traced separately\n"; got.status != 0 || got.stderr != want {
 		t.Errorf("status %d, said %q, want %q", got.status, got.stderr, want)
 	}
 }
@@ -192,7 +192,7 @@ func TestLinkTimeOptimisationIsLeftOut(t *testing.T) {
 // TestSplitDebugOfLinks: it goes into the program, with a note.
 func TestSplitDebugOfLinks(t *testing.T) {
 	got := compiledByUs(t, newestClang(t), strings.Fields("-g -gsplit-dwarf hello.c -o hello"))
-	if want := "stackglass: note: -gsplit-dwarf is left out in a link: the debug information is in the linked files\n"; got.status != 0 || got.stderr != want {
+	if want := "stackglass: note: -gsplit-dwarf is ignored when linking: the debug information is in the linked files\n"; got.status != 0 || got.stderr != want {
 		t.Errorf("status %d, said %q, want %q", got.status, got.stderr, want)
 	}
 }
@@ -204,8 +204,8 @@ func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	clang := newestClang(t)
 	for _, c := range []struct{ refuse, say, note string }{
 		{`call .*@__sg_more.*\n`, "", ""},
-		{`__sg_`, "in function first", "first is not traced: what was made of it does not compile (error: in function first)"},
-		{`__sg_`, "out of luck", "is not traced: what was made of it does not compile (error: out of luck)"},
+		{`__sg_`, "in function first", "first is not traced: its rewritten form does not compile (error: in function first)"},
+		{`__sg_`, "out of luck", "is not traced: its rewritten form does not compile (error: out of luck)"},
 	} {
 		t.Chdir(helloFolder(t))
 		fake := fakeClang(t, clang, c.refuse, c.say)

@@ -41,7 +41,7 @@ func findCompiler(name string) (*compiler, error) {
 	family, version := familyOf(path)
 	switch family {
 	case "":
-		return nil, usage(name, " is no clang or flang, and only what they compile can be recompiled for a trace; ",
+		return nil, usage(name, " is not clang or flang, and only their code can be recompiled for a trace; ",
 			"use `stackglass cc -- clang` (apt-get install clang), or trace the program as it is with `stackglass trace`")
 	case "flang", "flang-new":
 		clang, err := clangBeside(path, version)
@@ -112,5 +112,5 @@ func clangBeside(flang, version string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", usage("the clang that belongs to ", flang, " is not installed, and makes the objects; apt-get install clang", version)
+	return "", usage("the clang that belongs to ", flang, " is not installed, but it makes the objects; apt-get install clang", version)
 }

@@ -43,7 +43,7 @@ var kernels = []kernel{
 	{"gather", "y = A·x of a sparse matrix of n rows with 8 doubles each, in columns at random", []size{{300, "L1", ""}, {10000, "L2", ""}, {400000, "L3", shared}}},
 	{"chase", "once around a list of n lines, linked at random", []size{{500, "L1", ""}, {16000, "L2", ""}, {500000, "L3", chased}}},
 	{"horner", "a polynomial of degree 12 of n doubles", []size{{2000, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
-	{"search", "4,000 searches by halves in n sorted integers", []size{{2000, "L1", guesses}, {100000, "L2", guesses}, {4000000, "L3", guesses}}},
+	{"search", "4,000 binary searches in n sorted integers", []size{{2000, "L1", guesses}, {100000, "L2", guesses}, {4000000, "L3", guesses}}},
 	{"transpose", "B = Aᵀ of n×n doubles", []size{{50, "L1", alike}, {300, "L2", pages}, {1500, "L3", pages}}},
 	{"triad", "a = b + x·c of n doubles", []size{{1500, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
 }

@@ -305,7 +305,7 @@ func (v *View) ObjectName(object uint32) string {
 // PairsTable lists the source locations that write values and those that use them, most events
 // first; for the selected flow, or for all.
 func (c *Communication) PairsTable(picked [2]int) *Table {
-	caption, where := "Places that write what others use", map[string]string{}
+	caption, where := "Places that write values for others", map[string]string{}
 	q := c.view.question("communication").With("by", "site")
 	if from, to, ok := c.flow(picked); ok {
 		where["from"], where["to"] = strconv.FormatUint(uint64(from), 10), strconv.FormatUint(uint64(to), 10)

@@ -37,7 +37,7 @@ func (c *Comparison) Flows(by string) *Table {
 
 // Pairs compares the source locations that write values and those that use them; nil as for Flows.
 func (c *Comparison) Pairs(by string) *Table {
-	t := c.communicationTable("site", "sites", "Places that write what others use, A and B", by,
+	t := c.communicationTable("site", "sites", "Places that write values for others, A and B", by,
 		"producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "from", "to")
 	if t != nil && t.Rows > 0 && !t.inBoth {
 		t.Doubt = "No pair of places of A is in B: places are compared by their source lines, and these sources differ."

@@ -71,7 +71,7 @@ func run() error {
 func begin(app *ui.App, page *browser) {
 	store, err := idb.Open(idb.DefaultName)
 	if err != nil {
-		app.NoStore = "This browser keeps nothing for this page (" + err.Error() +
+		app.NoStore = "This browser stores no data for this page (" + err.Error() +
 			"; private windows often do that). Analyses run, but export what you want to keep."
 	} else {
 		app.Store = store

@@ -67,7 +67,7 @@ func Open(blob js.Value) (*File, error) {
 	return f, nil
 }
 
-var errNoFile = errors.New("what was sent to be analysed is no local file")
+var errNoFile = errors.New("the object to analyse is no local file")
 
 func isBlob(v js.Value) bool {
 	return v.Type() == js.TypeObject && v.Get("size").Type() == js.TypeNumber

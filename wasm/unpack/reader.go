@@ -102,7 +102,7 @@ func (r *reader) end(err error) {
 type versionError struct{ got int }
 
 func (e *versionError) Error() string {
-	return "what unpacks it is of another version of this site (" + strconv.Itoa(e.got) + ", want " +
+	return "the program that unpacks it is of another version of this site (" + strconv.Itoa(e.got) + ", want " +
 		strconv.Itoa(protocolVersion) + "): reload the page"
 }
 
@@ -118,8 +118,8 @@ func (e *goneError) Error() string {
 		why = " (" + e.why + ")"
 	}
 	if e.loaded {
-		return "what unpacks it died" + why + ": reload the page and try again"
+		return "the program that unpacks it died" + why + ": reload the page and try again"
 	}
-	return "what unpacks it could not be loaded" + why + ": it comes from this site when it is first needed, " +
+	return "the program that unpacks it could not be loaded" + why + ": it comes from this site when it is first needed, " +
 		"so go online and reload the page"
 }

@@ -73,7 +73,7 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 	return 1 << trace.BlockEntry, true, false
 }
 
-// Close has nothing to free that a result does not need.
+// Close keeps everything: a result needs it all.
 func (a *Analysis) Close() {}
 
 const mostFrames = 1 << 22 // of nested calls; a trace with deeper calls has no result

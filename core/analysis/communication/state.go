@@ -411,7 +411,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-var errSegment = errors.New("who wrote what a segment uses depends on all that comes before it; analyse the whole trace at once, or without communication")
+var errSegment = errors.New("the writers of the values that a segment uses depend on everything before it; analyse the whole trace at once, or without communication")
 
 // Joins reports whether a segment can be appended: only if communication was turned off.
 func (a *Analysis) Joins([]uint32) (now, later bool) { return a.off, a.off || a.program != nil }

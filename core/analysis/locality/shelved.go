@@ -233,7 +233,7 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 		}
 	}
 	if a.failed != nil && !p.State.Partial {
-		p.State = profile.State{Partial: true, Reason: "what does not fit in memory could not be kept, so that many accesses to lines count as the first ones: " + a.failed.Error()}
+		p.State = profile.State{Partial: true, Reason: "lines that do not fit in memory could not be stored, so that many accesses count as first ones: " + a.failed.Error()}
 	}
 }
 
@@ -280,4 +280,4 @@ func (a *Shelved) Restore(p *profile.Profile) error {
 // Append implements analysis.Analysis.
 func (a *Shelved) Append(*profile.Profile) error { return errNotMergeable }
 
-var errNotMergeable = errors.New("a stack that is kept outside of memory takes no segments of others")
+var errNotMergeable = errors.New("no segments can be appended to a spilled stack")

@@ -85,7 +85,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// Close has nothing to free that a result does not need.
+// Close keeps everything: a result needs it all.
 func (a *Analysis) Close() {}
 
 // StateError reports that the tree of a saved run is damaged.

@@ -118,7 +118,7 @@ func (k *kept) Restore(p *profile.Profile) error {
 	}
 	c := codec.Reader(p.Segment.Kept)
 	if c.U64(&k.done); k.done != p.Totals.AllReferences() {
-		return errors.New("the saved run is damaged: it has other references than its sample; start again")
+		return errors.New("the saved run is damaged: its references differ from its sample; start again")
 	}
 	if k.sites != nil {
 		whole, err := profileOf(c.In)

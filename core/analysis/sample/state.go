@@ -30,7 +30,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	}
 	c := codec.Reader(p.Segment.Sample)
 	if c.U64(&a.done); a.done != p.Totals.AllReferences() {
-		return errors.New("the saved run is damaged: it has other references than its sample; start again")
+		return errors.New("the saved run is damaged: its references differ from its sample; start again")
 	}
 	if c.In.Uint() != uint64(len(a.sizes)) {
 		return errors.New(otherSizes)

@@ -70,7 +70,7 @@ var Blocks = ask.Add(&ask.Verb{
 			d.Warnings = append(d.Warnings, r.Name+": weights of a compiler's profile are scaled, and changed by optimisations: counts from them are near the truth, and never exact")
 		}
 		if n := system.Guess(); n > 0 {
-			d.Warnings = append(d.Warnings, r.Name+": nothing tells how likely the ways of "+strconv.Itoa(n)+" branches are; guessed: loops run ten times, other ways are alike")
+			d.Warnings = append(d.Warnings, r.Name+": the probabilities of "+strconv.Itoa(n)+" branches are unknown: loops are assumed to run ten times, and other successors to be equally likely")
 		}
 		found, err := answers.NewBlocks(system)
 		if err != nil {
@@ -145,7 +145,7 @@ func branchesOf(r *ask.Run, q ask.Question) (*branches, error) {
 	} else {
 		for _, arg := range []string{"prof", "enter"} {
 			if q.Given(arg) {
-				return nil, &ask.Error{Text: "--" + arg + ": " + r.Name + " is no LLVM IR but of a run, which tells how often branches were taken; leave the option out"}
+				return nil, &ask.Error{Text: "--" + arg + ": " + r.Name + " is not LLVM IR but a run, which contains the counts of branches; leave the option out"}
 			}
 		}
 	}

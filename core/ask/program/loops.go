@@ -48,7 +48,7 @@ var Loops = ask.Add(&ask.Verb{
 		case q.Given("loop") && q.Is("arrays"):
 			return &ask.Error{Text: "--loop and --arrays exclude each other: --loop prints the arrays of one loop"}
 		case changes(q) && len(q.Machine.Levels) == 0:
-			return &ask.Error{Text: "no cache to count the misses of: give --cache L1=32KiB,8, or --hierarchy i7-6700"}
+			return &ask.Error{Text: "no cache whose misses can be counted: give --cache L1=32KiB,8, or --hierarchy i7-6700"}
 		case changesGiven(q) && q.Number("propose") > 0:
 			return &ask.Error{Text: "--propose and changes exclude each other: --propose looks for changes"}
 		}
@@ -146,7 +146,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 		err = listLoops(r, q, found, levels, least, d)
 	}
 	if err == nil && r.Folded != nil && r.Folded.Partial {
-		d.Warnings = append(d.Warnings, r.Name+": this covers a part of the trace only: what could be read")
+		d.Warnings = append(d.Warnings, r.Name+": this covers only the readable part of the trace")
 	}
 	return err
 }

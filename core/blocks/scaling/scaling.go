@@ -288,14 +288,14 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		}
 	}
 	if len(m.varied) > 0 && inside == len(m.varied) {
-		say("No parameter is larger than in the runs: nothing of this is about a larger input.")
+		say("No parameter is larger than in the runs: this is no prediction for a larger input.")
 	}
 	switch {
 	case p.Blocks == nil:
 	case reuse == Kept:
 		say("The reuse of lines is taken to be as in the largest run.")
 	case len(m.runs) < 3:
-		say("The reuse of lines is scaled from two runs, which nothing checks.")
+		say("The reuse of lines is scaled from two runs, without a third one as a check.")
 	default:
 		say("The reuse of lines is scaled from " + strconv.Itoa(len(m.runs)) + " runs.")
 	}

@@ -117,7 +117,7 @@ func TestReadsEveryForm(t *testing.T) {
 			{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, LatencyCycles: 4},
 			{Name: "L2", SizeBytes: 256 << 10, Ways: 8, LineBytes: 64, LatencyCycles: 12},
 			{Name: "L3", SizeBytes: 3 << 20, Ways: 12, LineBytes: 64, LatencyCycles: 34.5},
-		}, Memory: hierarchy.Memory{LatencyCycles: 125, BytesPerCycle: 10}, ClockGHz: 2}, []string{"left out"}},
+		}, Memory: hierarchy.Memory{LatencyCycles: 125, BytesPerCycle: 10}, ClockGHz: 2}, []string{"is ignored"}},
 		"PPT of a class": {"class core(object):\n  def __init__(self):\n    self.clockspeed = 10**9\n    self.cache_sizes = [2**15, 2**18]\n    self.cache_latency = [3e-9, 1.0e-8]\n", config.PPT,
 			hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, LineBytes: 64, LatencyCycles: 3}, {Name: "L2", SizeBytes: 256 << 10, LineBytes: 64, LatencyCycles: 10}}, ClockGHz: 1},
 			[]string{"fully associative"}},
@@ -127,7 +127,7 @@ func TestReadsEveryForm(t *testing.T) {
 			{Name: "P0L1D", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, Inclusion: hierarchy.NonInclusive},
 			{Name: "P0L2", SizeBytes: 512 << 10, Ways: 16, LineBytes: 64, Inclusion: hierarchy.Inclusive},
 			{Name: "LLC", SizeBytes: 1 << 20, Ways: 16, LineBytes: 64, Inclusion: hierarchy.Exclusive, SharedBy: 2},
-		}}, []string{"num_cores 2 is ignored", "FIFO", "prefetching", "instructions"}},
+		}}, []string{"num_cores 2 is ignored", "FIFO", "prefetching", "instruction caches"}},
 	} {
 		if form := config.Recognise([]byte(c.text)); form != c.form {
 			t.Errorf("%s is recognised as %s, want %s", name, form, c.form)
@@ -206,7 +206,7 @@ func TestRefuses(t *testing.T) {
 		"cache_sizes = [4096]\nassociativity = [3.5]\n":     "line 2: associativity[0] is 3.5",
 		"L1 {\n size 32K\n assoc 8\n colour red\n}":         `line 4: cache L1: "colour"`,
 		"L1 {\n core 0\n size 32K\n assoc 8\n parent L2\n}": `line 1: cache L1 has the parent "L2"`,
-		"L1 {\n core 0\n size 32K\n assoc 8\n parent L1\n}": "lies behind itself",
+		"L1 {\n core 0\n size 32K\n assoc 8\n parent L1\n}": "is below itself",
 		"L1 {\n size 32K\n assoc 8\n}":                      "no cache for the data of a core",
 		"L1 {\n core 0\n size 32K\n}":                       "lacks its size or assoc",
 		"num_cores 2\nL1 {\n core 0\n size 32K\n assoc":     "no } at the end",

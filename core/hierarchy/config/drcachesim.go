@@ -70,7 +70,7 @@ func readDrCacheSim(text string) (h hierarchy.Hierarchy, notes []string, err err
 		h.Levels = append(h.Levels, u.cache)
 	}
 	if slices.ContainsFunc(p.units, func(u unit) bool { return u.instruction }) {
-		p.note("caches for instructions are left out: the levels are those that data takes")
+		p.note("instruction caches are ignored: the levels are data caches")
 	}
 	return h, p.notes, nil
 }
@@ -135,7 +135,7 @@ func (p *drParser) ignored(name, value string) {
 		}
 	case "coherence", "coherent":
 		if off {
-			p.note(name + " " + value + " is ignored: private caches are kept coherent; the misses that come of it are reported separately")
+			p.note(name + " " + value + " is ignored: private caches are kept coherent; the resulting misses are reported separately")
 		}
 	case "verbose":
 	default:
@@ -218,7 +218,7 @@ func (p *drParser) setting(u *unit, setting token, value string) error {
 		p.policy(u, value)
 	case "prefetcher":
 		if value != "none" {
-			p.note("prefetching is not modelled, and is left out")
+			p.note("prefetching is not modelled, and is ignored")
 		}
 	case "miss_file":
 	default:
@@ -253,7 +253,7 @@ func (p *drParser) path() (list []*unit, err error) {
 	for at := first; ; {
 		u := &p.units[at]
 		if list = append(list, u); len(list) > mostLevels {
-			return nil, errorAt(u.line, "cache ", u.cache.Name, " lies behind itself, or behind more than ", strconv.Itoa(mostLevels), " levels")
+			return nil, errorAt(u.line, "cache ", u.cache.Name, " is below itself, or below more than ", strconv.Itoa(mostLevels), " levels")
 		}
 		if u.parent == "memory" {
 			return list, nil

@@ -39,10 +39,10 @@ func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 		h.Memory.BytesPerCycle = positive(p.number("bw_ram") / clock)
 	}
 	if len(p["associativity"].Numbers) == 0 {
-		notes = append(notes, "the file says nothing of associativity: its caches are taken as fully associative")
+		notes = append(notes, "the file does not state the associativity: its caches count as fully associative")
 	}
 	if len(p["cache_bandwidth_cycles"].Numbers) > 0 {
-		notes = append(notes, "cache_bandwidth_cycles has units that differ from file to file, and is left out")
+		notes = append(notes, "cache_bandwidth_cycles has different units in different files, and is ignored")
 	}
 	return h, notes, nil
 }

@@ -52,7 +52,7 @@ func Arrays(n *loops.Nest) []Array {
 func wrapped(n *loops.Nest) (why string) {
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if low, high := touched(leaf, around); !leaf.Wild && low > high {
-			why = "a reference goes from the last addresses on to 0"
+			why = "a reference wraps around from the last address to 0"
 		}
 	})
 	return why

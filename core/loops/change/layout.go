@@ -17,7 +17,7 @@ type Pad struct {
 
 // Illegal implements [Change].
 func (Pad) Illegal() string {
-	return "other code needs the rows right behind each other: one loop over the whole array, a copy of it, or a file or another program with the same layout"
+	return "other code needs the rows without gaps: one loop over the whole array, a copy of it, or a file or another program with the same layout"
 }
 
 // Words implements [Change].
@@ -37,7 +37,7 @@ func (p Pad) Apply(n *loops.Nest) error {
 	arrays := Arrays(n)
 	at := slices.IndexFunc(arrays, func(a Array) bool { return a.has(p.Array) })
 	if at < 0 {
-		return refuse("no reference goes to address 0x" + strconv.FormatUint(p.Array, 16))
+		return refuse("no reference accesses address 0x" + strconv.FormatUint(p.Array, 16))
 	}
 	a := arrays[at]
 	r, why := rowsOf(n, a)
@@ -144,7 +144,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 		}
 	})
 	if len(uses) == 0 {
-		return r, "only irregular references go to the array, and no loop tells its rows"
+		return r, "only irregular references access the array, so that no loop shows its rows"
 	}
 	slices.Sort(pitches)
 	for _, pitch := range slices.Compact(pitches) {
@@ -261,10 +261,10 @@ func (c Align) Apply(n *loops.Nest) error {
 		end = a.Last
 	}
 	if !found {
-		return refuse("no reference goes to address 0x" + strconv.FormatUint(c.Array, 16))
+		return refuse("no reference accesses address 0x" + strconv.FormatUint(c.Array, 16))
 	}
 	if len(moves) == 0 {
-		return refuse("what is to be aligned is so already")
+		return refuse("it is already aligned")
 	}
 	moveAll(n, moves)
 	return nil
@@ -311,10 +311,10 @@ func (c Records) Apply(n *loops.Nest) error {
 	for _, addr := range c.Arrays {
 		i := slices.IndexFunc(arrays, func(a Array) bool { return a.has(addr) })
 		if i < 0 {
-			return refuse("no reference goes to address 0x" + strconv.FormatUint(addr, 16))
+			return refuse("no reference accesses address 0x" + strconv.FormatUint(addr, 16))
 		}
 		if slices.Contains(from, arrays[i]) {
-			return refuse("two of the addresses lie in one array")
+			return refuse("two of the addresses are in one array")
 		}
 		from = append(from, arrays[i])
 	}

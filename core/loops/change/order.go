@@ -19,7 +19,7 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 		l := list[len(list)-1]
 		next := only(l.Body)
 		if next < 0 {
-			return nil, "a loop does not hold the next one alone: what else is in it would run more or less often"
+			return nil, "a loop contains more than the next loop: the rest would run more or less often"
 		}
 		if !l.Body[next].IsLoop() {
 			return nil, "there are not that many nested loops"
@@ -51,7 +51,7 @@ func wildBelow(items []loops.Item) map[loops.Reference]bool {
 	return wild
 }
 
-const irregular = "irregular references, whose addresses are a list in the order of the trace, would come in another order"
+const irregular = "irregular references, whose addresses are a list in the order of the trace, would change their order"
 
 // Interchange exchanges two loops of a nest that contain nothing but each other and the loops
 // between them.

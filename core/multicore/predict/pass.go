@@ -236,7 +236,7 @@ func (p *pass) result() (Result, error) {
 	}
 	if p.own != nil && p.own.levels > 0 {
 		p.own.private(&r)
-		r.Warnings = append(r.Warnings, "by this division private caches see each core's own order and know nothing of each other (Algorithm 1), and shared ones what private ones miss in a common order (Algorithm 2), which is not quite what they miss here")
+		r.Warnings = append(r.Warnings, "by this division private caches see each core's own order, without the other cores (Algorithm 1), and shared ones see the misses of private ones in a common order (Algorithm 2), which differ slightly from the misses here")
 	}
 	if t, ok := bare(p.threads).(interface{ Report() multicore.Report }); ok {
 		report := t.Report()
@@ -248,7 +248,7 @@ func (p *pass) result() (Result, error) {
 		}
 	}
 	if o := &p.q.Options; o.Order.Policy == interleave.ByTime && p.cores > 1 && (p.timed == nil || p.timed.weights == nil) {
-		r.Warnings = append(r.Warnings, "nothing tells how long blocks take, so by the cores' clocks every reference takes one cycle: name a processor, and trace blocks with their instructions")
+		r.Warnings = append(r.Warnings, "the times of blocks are unknown, so by the cores' clocks every reference takes one cycle: name a processor, and trace blocks with their instructions")
 	}
 	if p.crowded {
 		r.Warnings = append(r.Warnings, hierarchy.Warning("SDCM is left out: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and stacks are kept for that number only."))
@@ -355,6 +355,6 @@ func (p *pass) model(r *Result) error {
 		l.rest(found, answer.Levels[0].Accesses)
 		r.Modelled = append(r.Modelled, l)
 	}
-	r.Warnings = append(r.Warnings, "SDCM lets lines fall into sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")
+	r.Warnings = append(r.Warnings, "SDCM assigns lines to sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")
 	return nil
 }

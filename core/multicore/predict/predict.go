@@ -210,7 +210,7 @@ func (r *Run) fail(err error) error {
 }
 
 // ErrNoRegions reports a run without parallel regions.
-var ErrNoRegions = errors.New("no parallel region began in the run, so there is nothing for several cores to share; " +
+var ErrNoRegions = errors.New("no parallel region began in the run, so there is no work to divide among cores; " +
 	"capture an OpenMP program: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
 
 // unused returns an error about a private range without references.

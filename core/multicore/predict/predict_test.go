@@ -319,7 +319,7 @@ func TestAsk(t *testing.T) {
 			q.Processor = "znver4"
 		},
 		`sdcm "few", want sample, all, windows or none`: func(q *answers.MulticoreQuestion) { q.SDCM = "few" },
-		`sdcm "windows,some=3", want windows, with rate=, least= and weights= behind commas, as in windows,rate=0.05,least=100`: func(q *answers.MulticoreQuestion) {
+		`sdcm "windows,some=3", want windows, with rate=, least= and weights= after commas, as in windows,rate=0.05,least=100`: func(q *answers.MulticoreQuestion) {
 			q.SDCM = "windows,some=3"
 		},
 		`rate "1.5", want a share of windows above 0 and at most 1, as in 0.05`: func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1.5" },
@@ -373,7 +373,7 @@ func TestNotes(t *testing.T) {
 		{Cores: 2, Warnings: []hierarchy.Warning{"L2 is small"}, Untimed: "There is no time."},
 		{Cores: 32, Warnings: []hierarchy.Warning{"L2 is small"}, Untimed: "There is no time.", Idle: 12},
 	})
-	want := []string{"L2 is small.", "2, 32 cores: There is no time.", "32 cores: 12 cores have nothing to do; means of caches leave such out."}
+	want := []string{"L2 is small.", "2, 32 cores: There is no time.", "32 cores: 12 cores have no work; means of caches exclude these."}
 	slices.Sort(notes)
 	slices.Sort(want)
 	if !slices.Equal(notes, want) {

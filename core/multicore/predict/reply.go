@@ -109,7 +109,7 @@ func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 		case "weights":
 			w.Weights, err = blocksample.ParseWeighting(value)
 		default:
-			return w, &trace.OptionError{Option: "sdcm", Got: "windows," + text, Want: "windows, with rate=, least= and weights= behind commas, as in windows,rate=0.05,least=100"}
+			return w, &trace.OptionError{Option: "sdcm", Got: "windows," + text, Want: "windows, with rate=, least= and weights= after commas, as in windows,rate=0.05,least=100"}
 		}
 		if err == nil {
 			err = w.Check()
@@ -370,7 +370,7 @@ func notes(results []Result) report.Table {
 		r := &results[i]
 		say := func(text string) { t.Add(report.Count(uint64(r.Cores)), report.TextOf(text)) }
 		if r.Idle > 0 {
-			say(plural(r.Idle, "core has", "cores have") + " nothing to do; means of caches leave such out.")
+			say(plural(r.Idle, "core has", "cores have") + " no work; means of caches exclude these.")
 		}
 		for _, w := range r.Warnings {
 			say(sentence(string(w)))

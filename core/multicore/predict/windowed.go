@@ -175,7 +175,7 @@ func (p *pass) answer(r *Result) error {
 		r.Modelled = list
 	}
 	if len(r.Windowed) == 0 {
-		r.Warnings = append(r.Warnings, "SDCM lets lines fall into sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")
+		r.Warnings = append(r.Warnings, "SDCM assigns lines to sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")
 		return nil
 	}
 	r.Warnings = append(r.Warnings, "SDCM from windows: ± is half of the 95 % confidence interval of the sampling alone; SDCM assumes that lines fall into random sets, asks every level about all accesses, and here ignores lines that other cores' stores invalidate")

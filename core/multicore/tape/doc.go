@@ -42,7 +42,7 @@ var ErrFull error = fullError{}
 type fullError struct{}
 
 func (fullError) Error() string {
-	return "a parallel region without a barrier is longer than memory may hold, and there is no storage to put it: give some, or trace a smaller input"
+	return "a parallel region without a barrier does not fit in memory, and there is no storage for it: provide storage, or trace a smaller input"
 }
 
 // errDamaged reports that a store returned other bytes than were written.

@@ -331,7 +331,7 @@ func (m *Marked) finish(err error) error {
 		return err
 	}
 	if m.regions == 0 {
-		return &FilesError{"no block of a parallel region runs in the trace", "a trace of an OpenMP program, and a table that tells which of its blocks are parallel"}
+		return &FilesError{"no block of a parallel region runs in the trace", "a trace of an OpenMP program, and a table of its parallel blocks"}
 	}
 	if len(m.unseen) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(m.unseen)))

@@ -45,7 +45,7 @@ func (o *Options) Check() error {
 	}
 	for i, r := range o.Ranges {
 		if r.Low >= r.High || i > 0 && r.Low < o.Ranges[i-1].High {
-			return &trace.OptionError{Option: "private", Got: "0x" + strconv.FormatUint(r.Low, 16) + "-0x" + strconv.FormatUint(r.High, 16), Want: "ranges with a beginning below the end, ascending and apart"}
+			return &trace.OptionError{Option: "private", Got: "0x" + strconv.FormatUint(r.Low, 16) + "-0x" + strconv.FormatUint(r.High, 16), Want: "ranges with a beginning below the end, ascending and disjoint"}
 		}
 	}
 	if o.LimitBytes < 0 {
@@ -74,7 +74,7 @@ func (e *LimitError) Error() string {
 type BlocksError struct{}
 
 func (e *BlocksError) Error() string {
-	return "the trace does not tell which basic blocks ran, so that their executions cannot be divided; capture it with \"stackglass cc -- clang …\", or take a block-labelled trace of PPT"
+	return "the trace does not contain the executed basic blocks, so that their executions cannot be divided; capture it with \"stackglass cc -- clang …\", or take a block-labelled trace of PPT"
 }
 
 // ThreadsError reports that a trace has several threads already.
@@ -89,5 +89,5 @@ func (e *ThreadsError) Error() string {
 type AddressError struct{ Addr trace.Addr }
 
 func (e *AddressError) Error() string {
-	return "private address 0x" + strconv.FormatUint(e.Addr, 16) + " uses bits 48 to 53, which tell cores apart; want addresses of 48 bits"
+	return "private address 0x" + strconv.FormatUint(e.Addr, 16) + " uses bits 48 to 53, which distinguish cores; want addresses of 48 bits"
 }

@@ -139,7 +139,7 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	}
 	recorded, err := os.Open(recording)
 	if err != nil {
-		return Result{Status: status}, errors.New(filepath.Base(emulator) + " recorded nothing; what it said above may tell why")
+		return Result{Status: status}, errors.New(filepath.Base(emulator) + " recorded nothing; its messages above may give the reason")
 	}
 	defer recorded.Close()
 	info, err := recorded.Stat()
@@ -150,7 +150,7 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 		Program: p.file,
 		Facts: append(p.facts(),
 			trace.Fact{Name: "included", Value: "the program's own code and all libraries, from its loader on"},
-			trace.Fact{Name: "left out", Value: "instruction fetches, what the kernel reads and writes, child processes"},
+			trace.Fact{Name: "left out", Value: "instruction fetches, accesses of the kernel, child processes"},
 			trace.Fact{Name: "sizes of accesses", Value: "as the emulator does them: 16 bytes are two of 8"}),
 		End:    sgt.End{How: how, Status: uint64(status)},
 		Status: uint64(status),

@@ -104,7 +104,7 @@ func outputsFor(output string, names []string) ([]string, error) {
 		}
 		if same := slices.Index(paths, path); path != "" && same >= 0 {
 			return nil, usagef("-o ", output, ": ", names[same], " and ", names[i], " would both be kept as ", path,
-				"; analyze them one by one, each with a name of its own behind -o")
+				"; analyze them one by one, each with its own name after -o")
 		}
 		paths = append(paths, path)
 	}

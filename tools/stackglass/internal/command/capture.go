@@ -40,7 +40,7 @@ func (a *app) cc() *cobra.Command {
 			if len(args) == 0 {
 				args = []string{"nothing"}
 			}
-			return usagef("give a compiler and its arguments behind --, as in: stackglass cc -- clang -O2 -o app app.c; got ", strings.Join(args, " "))
+			return usagef("give a compiler and its arguments after --, as in: stackglass cc -- clang -O2 -o app app.c; got ", strings.Join(args, " "))
 		},
 	}
 	return cmd

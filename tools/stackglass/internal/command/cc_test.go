@@ -8,8 +8,8 @@ import (
 )
 
 func TestCompilerLines(t *testing.T) {
-	expect(t, stackglass("cc"), exitUsage, "give a compiler and its arguments behind --", "got nothing")
-	expect(t, stackglass("cc", "clang", "x.c"), exitUsage, "give a compiler and its arguments behind --", "clang x.c")
+	expect(t, stackglass("cc"), exitUsage, "give a compiler and its arguments after --", "got nothing")
+	expect(t, stackglass("cc", "clang", "x.c"), exitUsage, "give a compiler and its arguments after --", "clang x.c")
 	expect(t, stackglass("cc", "--", "no-compiler", "x.c"), exitUsage, "no-compiler: there is no such compiler")
 	if got := stackglass("cc", "--header"); got.code != exitOK || !strings.Contains(got.stdout, "static inline void stackglass_begin(const char *tag)") {
 		t.Errorf("--header: exit %d, %q", got.code, got.stdout)

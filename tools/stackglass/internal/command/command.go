@@ -150,7 +150,7 @@ func (e *outputError) Error() string {
 		return e.path + ": the folder " + filepath.Dir(e.path) + " does not exist; make it first"
 	}
 	if isFull(err) {
-		return e.path + ": " + err.Error() + "; nothing was kept there, make room and run it again"
+		return e.path + ": " + err.Error() + "; nothing was saved there; make room and run it again"
 	}
 	return e.path + ": cannot be written: " + err.Error()
 }

@@ -170,7 +170,7 @@ func TestCompareRefuses(t *testing.T) {
 		pair + "--format xml":            `format "xml"`,
 		pair + "--on sites --by seven":   `--by "seven", want site, line`,
 		"compare " + small + " demo:matmul-naive --on sets --line 16":                              "no set tables",
-		"compare ../../../../core/trace/tracetest/testdata/small.din demo:matmul-naive --on sites": "tells neither sites nor instruction addresses",
+		"compare ../../../../core/trace/tracetest/testdata/small.din demo:matmul-naive --on sites": "contains neither sites nor instruction addresses",
 		pair + "--on counters --by seven":                                                          `--by "seven"`,
 		"compare " + small + " demo:matmul-naive":                                                  "have no line size in common",
 		"compare " + small + " demo:matmul-naive --on curve":                                       "holds lines of 16 bytes",

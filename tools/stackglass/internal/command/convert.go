@@ -155,7 +155,7 @@ func (c *counted) Write(p []byte) (int, error) {
 // convertDoubts returns warnings about a conversion.
 func convertDoubts(name string, o pass.ConvertOptions, done *pass.Converted) (list []string) {
 	if done.Stopped != nil {
-		list = append(list, name+": this covers a part of the trace only: what could be read")
+		list = append(list, name+": this covers only the readable part of the trace")
 	}
 	if done.References == 0 {
 		list = append(list, name+": no reference was written: the trace has none, or none of the chosen kinds, threads and part")
@@ -251,7 +251,7 @@ const (
 // unfolds refuses files that are not loop-compressed traces, or expand to too many rows.
 func (a *app) unfolds(r *reading, name string) error {
 	if option := r.changed(notUnfolding...); option != "" {
-		return usagef("--", option, ": unfold gives every row back; choose among them with convert or analyze, which take a folded trace as it is")
+		return usagef("--", option, ": unfold restores all rows; select rows with convert or analyze, which accept a folded trace")
 	}
 	if name == "-" {
 		return nil // it can be read once only

@@ -84,7 +84,7 @@ func TestConvertLeavesNoPartialFile(t *testing.T) {
 func TestConvertDamage(t *testing.T) {
 	packed := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": packed[:len(packed)*2/3], "whole.lz4": packed})
-	expect(t, stackglass("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "cut off", "this covers a part of the trace only")
+	expect(t, stackglass("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "cut off", "this covers only the readable part of the trace")
 	expect(t, stackglass("check", "out.sgt"), exitOK)
 	expect(t, stackglass("convert", "whole.lz4", "-o", "whole.sgt"), exitOK)
 	whole, err := os.ReadFile("whole.sgt")

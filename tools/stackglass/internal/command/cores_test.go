@@ -360,7 +360,7 @@ func TestCommunicationBySite(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %d events by site, %d by flow", file, got, want)
 		}
-		_, table, _ := strings.Cut(stackglass(words(line)...).stdout, "Who uses what others wrote")
+		_, table, _ := strings.Cut(stackglass(words(line)...).stdout, "Threads and the values of others that they use")
 		table, _, _ = strings.Cut(table, "\n\n")
 		lines := strings.Split(table, "\n")
 		for i, text := range lines {

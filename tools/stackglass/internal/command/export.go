@@ -120,7 +120,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		return err
 	}
 	if path != e.output {
-		a.warn(e.output + " was there and stays as it is; what was analysed now is in " + path)
+		a.warn(e.output + " existed and is unchanged; the new analysis is in " + path)
 	}
 	return l.Stopped
 }
@@ -129,7 +129,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	switch {
 	case cmd.Flags().Changed("format"):
-		return usagef("--format is for answers that are printed; --to says what to export")
+		return usagef("--format is for printed answers; --to selects the export")
 	case e.event != "" && e.to != "folded":
 		return usagef("--event is for --to folded; ", e.to, " has every event")
 	case e.table != "" && e.to != "csv":
@@ -159,7 +159,7 @@ func (e *exporting) bytes(x *export.Export) ([]byte, error) {
 	case is[*export.EventError](err):
 		return nil, usagef("--", err.Error())
 	case err != nil:
-		return nil, usagef("--to ", e.to, ": ", x.Run.Name, " tells no places in the code; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
+		return nil, usagef("--to ", e.to, ": ", x.Run.Name, " contains no places in the code; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
 	}
 	return content, nil
 }

@@ -366,8 +366,8 @@ func TestExportRefuses(t *testing.T) {
 		"export demo:array-list --to json --table x":                                     "--table is for --to csv",
 		"export demo:array-list --to html --event x":                                     "--event is for --to folded",
 		"export demo:array-list --to folded --event x":                                   "want one of accesses, references, cold, distance_sum",
-		"export ../../../../core/trace/tracetest/testdata/small.din --to pprof":          "tells no places in the code",
-		"export demo:array-list --to html --format csv":                                  "--to says what to export",
+		"export ../../../../core/trace/tracetest/testdata/small.din --to pprof":          "contains no places in the code",
+		"export demo:array-list --to html --format csv":                                  "--to selects the export",
 		"export demo:array-list --to html --cache L1=7KiB,5":                             "divides",
 		"export " + kept + " --to html -o " + kept:                                       "is the file itself",
 		"export " + kept + " --to html --lines 32":                                       "is a profile",
@@ -385,7 +385,7 @@ func TestExportOfAPartKeepsTheWhole(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "a.html": "whole", "a.json.gz": "whole"})
 	for to, names := range map[string][2]string{"html": {"a.html", "a.partial.html"}, "json": {"a.json.gz", "a.partial.json.gz"}} {
-		expect(t, stackglass("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" was there and stays as it is", "is in "+names[1], "cut off")
+		expect(t, stackglass("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" existed and is unchanged", "is in "+names[1], "cut off")
 		if kept, err := os.ReadFile(names[0]); err != nil || string(kept) != "whole" {
 			t.Errorf("%s now contains %q, %v", names[0], kept, err)
 		}
@@ -407,7 +407,7 @@ func TestFolderOfOneExport(t *testing.T) {
 	if err := os.WriteFile(filepath.Join("tables", "notes.csv"), []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, stackglass(words("export cut.lz4 --to csv -o tables")...), exitInput, "tables was there", "is in tables.partial")
+	expect(t, stackglass(words("export cut.lz4 --to csv -o tables")...), exitInput, "tables existed", "is in tables.partial")
 	about, err := os.ReadFile(filepath.Join("tables.partial", "input.csv"))
 	if err != nil || !strings.Contains(string(about), "\ncomplete,false\n") {
 		t.Errorf("%v: the tables of a part do not say so:\n%s", err, about)
@@ -422,5 +422,5 @@ func TestFolderOfOneExport(t *testing.T) {
 		t.Errorf("%v: %s", err, about)
 	}
 	in(t, map[string]string{"input.csv": "a,b\n1,2\n"})
-	expect(t, stackglass(words("export demo:matmul-naive --to csv -o .")...), exitUsage, "not of an export")
+	expect(t, stackglass(words("export demo:matmul-naive --to csv -o .")...), exitUsage, "not written by an export")
 }

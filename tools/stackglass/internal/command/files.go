@@ -68,7 +68,7 @@ func (a *app) keep(l *answerable, out *wholefile.File, path string) (string, err
 		out.Discard()
 		whole := path
 		path = strings.TrimSuffix(path, ".sgp") + ".partial.sgp"
-		l.warnings = append(l.warnings, whole+" holds a complete profile, which stays as it is; what was analysed now is in "+path)
+		l.warnings = append(l.warnings, whole+" is a complete profile, which is unchanged; the new analysis is in "+path)
 		var err error
 		if out, err = create(path); err != nil {
 			return "", err
@@ -180,7 +180,7 @@ func removeTables(folder string) error {
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
 	if err != nil || len(rows) == 0 || !slices.Equal(rows[0], []string{"key", "value"}) {
-		return errors.New("input.csv in it is not of an export, and would be lost; give another folder")
+		return errors.New("input.csv in it was not written by an export, and would be lost; give another folder")
 	}
 	for _, row := range rows {
 		if row[0] != "table" || row[1] != filepath.Base(row[1]) {

@@ -51,7 +51,7 @@ func (m *machineOptions) hierarchy() (hierarchy.Hierarchy, error) {
 func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error) {
 	switch {
 	case len(caches) > 0 && named != "":
-		return hierarchy.Hierarchy{}, usagef("--cache and --hierarchy exclude each other: give the levels by one of them")
+		return hierarchy.Hierarchy{}, usagef("--cache and --hierarchy exclude each other: give the levels by only one of them")
 	case len(caches) > 0:
 		return givenLevels(caches)
 	case named == "":
@@ -116,7 +116,7 @@ func namable(where string, h hierarchy.Hierarchy) error {
 	for _, c := range h.Levels {
 		if c.Name == "memory" || strings.ContainsAny(c.Name, ".<>") {
 			return usagef(where, ": a cache may not be named ", strconv.Quote(c.Name),
-				": memory, dots, < and > mean something else to --fail-if; give it another name, as in L1")
+				": memory, dots, < and > have a meaning in --fail-if; give it another name, as in L1")
 		}
 	}
 	return nil

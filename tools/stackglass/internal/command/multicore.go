@@ -61,7 +61,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 			return a.runLarger(o, m, args)
 		}
 		if m.check != "" {
-			return usagef("--check ", m.check, ": it is compared with a prediction for another input; give that input by --at")
+			return usagef("--check ", m.check, ": it is compared with a prediction for another input; give that input with --at")
 		}
 		defer func() {
 			if m.out != nil {
@@ -73,7 +73,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	o.check = func(q ask.Question) error {
 		words, err := program.CoresQuestion(q)
 		if err == nil && m.output != "" && len(words.Cores) != 1 {
-			err = usagef("-o ", m.output, ": a profile is of the threads of one number of cores; give one alone behind --cores")
+			err = usagef("-o ", m.output, ": a profile contains the threads of one number of cores; give only one number after --cores")
 		}
 		if err == nil {
 			_, err = m.question(words)
@@ -101,7 +101,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 		}
 		var doubts []string
 		if l.Stopped != nil {
-			doubts = append(doubts, l.name+": the trace is damaged, and this covers what comes before that")
+			doubts = append(doubts, l.name+": the trace is damaged, and this covers the part before the damage")
 		}
 		if n := m.found.BadRecords; n > 0 {
 			doubts = append(doubts, l.name+": "+plural(n, "record")+" could not be read and left out; the first: "+m.found.FirstBad.Error())
@@ -243,7 +243,7 @@ func readPPT[T any](flag, name string, parse func(name string, text []byte) (T, 
 func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 	switch {
 	case o.r.changed("output", "processor", "by") != "":
-		return usagef("--at: hit rates alone are predicted for an input that was not run; leave out -o, --processor and --by")
+		return usagef("--at: only hit rates are predicted for an input that was not run; leave out -o, --processor and --by")
 	case o.r.changed("sdcm") != "":
 		return usagef("--at: windows of each block are looked at, all of them; leave out --sdcm")
 	}

@@ -390,7 +390,7 @@ func (l *answerable) doubts() []string {
 		list[len(list)-1] += "; the first: " + l.FirstBad.Error()
 	}
 	if l.Changed {
-		list = append(list, l.name+": the file was written to while it was read, so this may be of no state that it ever had; analyse it again once nothing writes to it")
+		list = append(list, l.name+": the file was written to while it was read, so this may mix two versions; analyse it again when it is complete")
 	}
 	if l.LeftOut != "" {
 		list = append(list, l.name+": left out: "+l.LeftOut)

@@ -207,7 +207,7 @@ func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
 		}
 	}
 	if len(runs) < 2 {
-		return nil, usagef("one run does not predict others; give at least two with different inputs, and three or more for formulas with a check")
+		return nil, usagef("one run is not enough for a prediction; give at least two with different inputs, and three or more for formulas with a check")
 	}
 	return runs, nil
 }

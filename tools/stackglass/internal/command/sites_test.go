@@ -34,8 +34,8 @@ func TestSitesSays(t *testing.T) {
 		code int
 		says string
 	}{
-		{"sites " + din, 2, `the trace tells neither sites nor instruction addresses, so there is nothing to rank; compile the program with "stackglass cc -- clang …"`},
-		{"sites " + none, 2, "the profile holds no sites; analyze the trace again with --analyses sites"},
+		{"sites " + din, 2, `the trace contains neither sites nor instruction addresses, so there is nothing to rank; compile the program with "stackglass cc -- clang …"`},
+		{"sites " + none, 2, "the profile contains no sites; analyze the trace again with --analyses sites"},
 		{"sites --utilisation 32KiB " + none, 2, "is a profile, and its extent was chosen"},
 		{"sites demo:matmul-naive --by module", 2, "want site, line, function, object"},
 		{"sites demo:matmul-naive --share 0", 2, "want a share of the misses, as in 90% or 0.9"},
@@ -350,7 +350,7 @@ func TestSymbols(t *testing.T) {
 	head := fmt.Sprintf("main,walk.c,%d,", at.Line)
 	for _, c := range []struct{ line, row, says string }{
 		{"here.csv --symbols walk", head, ""},
-		{"moved.csv --symbols walk", "0x", "no instruction of the trace lies in a function of walk: it is another program"},
+		{"moved.csv --symbols walk", "0x", "no instruction of the trace is in a function of walk: it is another program"},
 		{fmt.Sprintf("moved.csv --symbols walk@%d", file.Low+0x1000000), head, ""},
 		{"here.csv", "0x", "--symbols FILE names them"},
 	} {
@@ -382,7 +382,7 @@ func TestSymbolsOfAnotherFile(t *testing.T) {
 func TestSymbolsThatAreDoubtful(t *testing.T) {
 	path := filepath.Join(built(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
 	p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: 1, Function: "main"}}}}
-	if list, err := symbolize(p, []string{path}); err != nil || len(list) != 1 || !strings.Contains(list[0], "tells no addresses of instructions") {
+	if list, err := symbolize(p, []string{path}); err != nil || len(list) != 1 || !strings.Contains(list[0], "contains no addresses of instructions") {
 		t.Errorf("%q, %v", list, err)
 	}
 	program, err := elf.Open(path)
@@ -401,7 +401,7 @@ func TestSymbolsThatAreDoubtful(t *testing.T) {
 		}
 		p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: profile.NoSite, PC: all[at].Value}}}}
 		list, err := symbolize(p, []string{path})
-		if err != nil || len(list) != doubts || doubts > 0 && !strings.Contains(list[0], "where it has no lines of source") {
+		if err != nil || len(list) != doubts || doubts > 0 && !strings.Contains(list[0], "for which it has no source lines") {
 			t.Errorf("%s: %q, %v", name, list, err)
 		}
 	}

@@ -121,17 +121,17 @@ func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 func (n *naming) doubts() (list []string) {
 	switch {
 	case n.unaddressed:
-		list = append(list, "the trace tells no addresses of instructions, so "+n.name+" names nothing")
+		list = append(list, "the trace contains no addresses of instructions, so "+n.name+" names nothing")
 	case n.addresses == 0 && len(n.others) > 0:
 		list = append(list, n.name+" is none of the files that the trace was made of ("+strings.Join(slices.Sorted(slices.Values(n.others)), ", ")+"), so it names nothing")
 	case n.addresses > 0 && n.named == 0 && n.file.Dynamic && !n.moved:
-		list = append(list, "no instruction of the trace lies in "+n.name+", which may lie anywhere in memory: say where it began, as in --symbols "+n.name+"@0x555555554000 (its first line in /proc/PID/maps)")
+		list = append(list, "no instruction of the trace is in "+n.name+", which may be loaded anywhere: give its address, as in --symbols "+n.name+"@0x555555554000 (its first line in /proc/PID/maps)")
 	case n.addresses > 0 && n.named == 0:
-		list = append(list, "no instruction of the trace lies in a function of "+n.name+": it is another program than the one that was traced, or has no symbols")
+		list = append(list, "no instruction of the trace is in a function of "+n.name+": it is another program than the one that was traced, or has no symbols")
 	case 2*n.named < n.addresses:
-		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the others lie in other files, or it is another build than the one that was traced")
+		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the others are in other files, or it is a different build")
 	case n.lines == 0 && n.file.HasLines():
-		list = append(list, "all instructions that "+n.name+" names lie where it has no lines of source, though it has some: it may be another program than the one that was traced, or have begun at another address")
+		list = append(list, "all instructions that "+n.name+" names are at addresses for which it has no source lines: it may be a different program, or have been loaded at another address")
 	}
 	return list
 }

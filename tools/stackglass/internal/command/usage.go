@@ -157,7 +157,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		f := invalid.GetFlag()
 		return usagef("--", f.Name, " ", strconv.Quote(invalid.GetValue()), ", want ", wanted[f.Value.Type()])
 	case errors.As(err, &missing):
-		return usagef("--", missing.GetFlag().Name, ": a value is missing behind it; see `", helpOf(cmd), "`")
+		return usagef("--", missing.GetFlag().Name, ": a value is missing after it; see `", helpOf(cmd), "`")
 	case errors.As(err, &unknown):
 		option := "--" + unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {

@@ -158,7 +158,7 @@ func (v *validation) reasons(r simulate.Result) (list []string) {
 		run := &r.Levels[i].Run
 		if run.Taken > 0 {
 			list = append(list, p.Cache.Name+" lost "+strconv.FormatUint(run.Taken, 10)+
-				" lines because an inclusive level below lost them; the prediction lets it keep them")
+				" lines because an inclusive level below evicted them; the prediction ignores that")
 		}
 		if hits := run.WriteBacksReceived - run.WriteBackMisses; hits > 0 {
 			list = append(list, p.Cache.Name+" used "+strconv.FormatUint(hits, 10)+
@@ -184,7 +184,7 @@ func groupsKnown(s *simulation, r simulate.Result) error {
 			text += answers.NumbersOf(threads)
 		}
 		return usagef(l.Cache.Name, " is shared by ", strconv.Itoa(n), " of ", strconv.Itoa(len(r.Cores)),
-			" cores; say which stand together by naming all: --cores ", text)
+			" cores; name the groups explicitly: --cores ", text)
 	}
 	return nil
 }

@@ -198,7 +198,7 @@ func programOf(ctx context.Context, name string) (*trace.Program, error) {
 
 func rowsOf(ctx context.Context, name string) (*pass.Rows, error) {
 	if name == "-" {
-		return nil, usagef("-: traces are read several times, and standard input can be read once only; give a file")
+		return nil, usagef("-: traces are read several times, and standard input can be read only once; give a file")
 	}
 	r, err := pass.OpenRows(ctx, name)
 	if errors.Is(err, pass.ErrNotTrace) {
@@ -221,7 +221,7 @@ func readGrind(name string, p *trace.Program) (*validate.Cachegrind, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, usagef("--cachegrind ", name, ": the trace names no source files, so nobody knows which functions are the program's own; compile with -g")
+		return nil, usagef("--cachegrind ", name, ": the trace names no source files, so the program's own functions are unknown; compile with -g")
 	}
 	c, err := validate.ReadCachegrind(name, f, func(file string) bool {
 		for own := range files {

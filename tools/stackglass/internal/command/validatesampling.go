@@ -30,7 +30,7 @@ const (
 func (a *app) runValidateSampling(s *simulation, name string, texts []string) error {
 	r := s.r
 	if r.changed("cache", "hierarchy", "fail-if") != "" {
-		return usagef("--sampling: samples are validated by themselves; leave out --cache, --hierarchy and --fail-if")
+		return usagef("--sampling: samples are validated separately; leave out --cache, --hierarchy and --fail-if")
 	}
 	line, err := r.cmd.Flags().GetUint32("line")
 	if err == nil && !profile.ValidLineBytes(line) {
@@ -40,10 +40,10 @@ func (a *app) runValidateSampling(s *simulation, name string, texts []string) er
 		return err
 	}
 	if r.sample != "" {
-		return usagef("--sample: give what is to be validated to --sampling; the other side is every access")
+		return usagef("--sample: give the sample to validate to --sampling; it is compared with all accesses")
 	}
 	if name == "-" {
-		return usagef("-: the trace is read once for each sample, and standard input can be read once only; give a file")
+		return usagef("-: the trace is read once for each sample, and standard input can be read only once; give a file")
 	}
 	passes := []sampledPass{{}}
 	for _, text := range texts {

@@ -258,7 +258,7 @@ func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
 	l := &answerable{name: in.Name, Result: &pass.Result{Profile: &profile.Profile{Counters: counters}}, warnings: byfl.Notes()}
 	l.Profile.Input.Header.Format = ask.ByflFormat
 	if len(skipped) > 0 {
-		l.warnings = append(l.warnings, "tables without a place here are left out: "+strings.Join(skipped, ", "))
+		l.warnings = append(l.warnings, "tables without a view on this page are left out: "+strings.Join(skipped, ", "))
 	}
 	return l, nil
 }

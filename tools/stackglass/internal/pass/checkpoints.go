@@ -144,7 +144,7 @@ func (s *saver) look() {
 	}
 }
 
-var errNoMemory = errors.New("it would take more memory than --memory allows, or than half of the free memory")
+var errNoMemory = errors.New("it would need more memory than --memory allows, or than half of the free memory")
 
 // save saves a checkpoint. For a moment, it holds a copy of the state.
 func (s *saver) save() {

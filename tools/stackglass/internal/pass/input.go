@@ -228,7 +228,7 @@ type Rows struct {
 }
 
 // ErrNotTrace reports that a file is no trace.
-var ErrNotTrace = errors.New("it is no trace; give one that stackglass cc made")
+var ErrNotTrace = errors.New("it is no trace; give one that stackglass cc recorded")
 
 // OpenRows opens a trace by its name.
 func OpenRows(ctx context.Context, name string) (*Rows, error) {

@@ -121,7 +121,7 @@ func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
 // ppt marks the regions of a trace of PPT, and finds its private addresses.
 func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, error) {
 	if o.Division == multicore.ByIterations {
-		return nil, &trace.OptionError{Option: "division", Got: o.Division.String(), Want: "region or printed for a trace of PPT, which tells blocks and no loops"}
+		return nil, &trace.OptionError{Option: "division", Got: o.Division.String(), Want: "region or printed for a trace of PPT, which has blocks but no loops"}
 	}
 	f := &p.options.PPT
 	if o.Private.Ranges == nil && p.private == nil {

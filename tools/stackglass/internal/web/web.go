@@ -120,7 +120,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.ContentLength != 0 {
 		w.Header().Set("Allow", "GET, HEAD")
 		w.Header().Set("Connection", "close") // otherwise the answer would wait for the rest of a body
-		http.Error(w, "there is nothing to send to: traces stay in the browser", http.StatusMethodNotAllowed)
+		http.Error(w, "the server accepts no data: traces stay in the browser", http.StatusMethodNotAllowed)
 		return
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
