@@ -31,8 +31,9 @@ type Divided struct {
 	wake    signal        // a helper may have a message
 	over    bool          // nothing is divided any more
 
-	least, most uint64 // references of a stretch
-	live        uint64 // references before which no stretch begins any more, because a helper has failed there
+	least, most uint64  // references of a stretch
+	joining     float64 // what appending the latest segment took, compared with analysing it
+	live        uint64  // references before which no stretch begins any more, because a helper has failed there
 	fixed       bool
 	moves       bool // blocks of memory matter
 	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
@@ -96,6 +97,8 @@ const (
 	lastStretch  = 1 << 29 // where joining is dear
 
 	foldedStretch = 1 << 22 // if rows are compressed while a stretch is joined, which is one step
+
+	readingShare = 0.25 // of the time of the live analyses: reading and folding
 )
 
 // Divides reports whether helpers that read a source on their own can share a run: every
@@ -276,11 +279,12 @@ func (d *Divided) claim() *stretching {
 			free++
 		}
 	}
-	want := min(references/free, d.most)
+	owed := d.owed()
+	want := min((references+owed)/free, d.most)
 	if d.fixed {
 		want = d.most
 	}
-	from, to, at := d.choose(gaps, references, max(want, 1))
+	from, to, at := d.choose(gaps, references, owed, max(want, 1))
 	wide := false
 	if d.wide {
 		g := gaps[at]
@@ -305,13 +309,28 @@ func (d *Divided) claim() *stretching {
 	return c
 }
 
+// owed returns how many references the live analyses could read in the time that it takes to append the claimed
+// segments.
+func (d *Divided) owed() uint64 {
+	claimed := 0.
+	for _, c := range d.claims {
+		claimed += float64(c.to - c.from)
+	}
+	share := d.joining
+	if d.reads {
+		share += readingShare
+	}
+	return uint64(claimed * min(share, 1))
+}
+
 // choose returns a segment of about want references, which lies before claim number at. It prefers
-// the end of the trace, but leaves as much before it to the live analyses, and then halves of gaps.
-func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, at int) {
+// the end of the trace, but leaves as much before it to the live analyses, and then halves of gaps. The live analyses
+// also have to append claims, which takes as long as reading the owed references.
+func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
 	if size := tail.to - tail.from; size > 0 {
-		reserve := references - size
+		reserve := references - size + owed
 		from = tail.from
 		if 2*reserve < want {
 			from += want - reserve
@@ -440,10 +459,12 @@ func (d *Divided) pass(to trace.Position) error {
 
 // learn adapts the sizes to the cost of joining a segment.
 func (d *Divided) learn(s *profile.Profile) {
-	if d.look(); d.fixed || d.reads {
+	d.look()
+	cost, references := joinCost(s), s.Totals.AllReferences()
+	d.joining = float64(cost) / float64(references)
+	if d.fixed || d.reads {
 		return
 	}
-	cost, references := joinCost(s), s.Totals.AllReferences()
 	d.least = max(leastStretch, min(2*cost, d.most))
 	if cost > references/8 && d.most < lastStretch && references >= d.most/2 {
 		d.most *= 2
