@@ -546,24 +546,31 @@ func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) 
 	}
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
-		m.makeRoom()
-		m.marks.now = marked[:n]
-		m.finish(m.exact.queue[:m.scanMarked(lines[:n], marked[:n], out[:n])], lines[:n], out[:n])
+		if few := count(marked[:n]); few == 0 {
+			m.Distances(lines[:n], out[:n])
+		} else {
+			m.makeRoom()
+			m.marks.now = marked[:n]
+			m.tally.accesses += uint64(n - few)
+			m.marks.tally.accesses += uint64(few)
+			m.finish(m.exact.queue[:m.scanMarked(lines[:n], marked[:n], out[:n])], lines[:n], out[:n])
+		}
 		lines, marked, out = lines[n:], marked[n:], out[n:]
 	}
 	m.marks.now = nil
 }
 
-// scanMarked scans in steps, as scanSteps does, to know what each access counts and where.
-func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (misses int) {
-	few := uint64(0)
+func count(marked []bool) (few int) {
 	for _, is := range marked {
 		if is {
 			few++
 		}
 	}
-	m.marks.tally.accesses += few
-	m.tally.accesses += uint64(len(marked)) - few
+	return few
+}
+
+// scanMarked scans in steps, as scanSteps does, to know what each access counts and where.
+func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (misses int) {
 	if m.exact.stamped {
 		return m.exact.scanStamped(lines, out)
 	}
