@@ -214,7 +214,7 @@ func (b *body) spec(s *analysis.Spec) {
 	b.flag(&s.Previous, "the flag of who was before")
 	b.lists(&s.Cores, "the cores")
 	b.lists(&s.Domains, "the domains")
-	below(b, &s.Stacks, 1<<3, "the stacks of cores")
+	below(b, &s.Stacks, 1<<8, "the stacks of cores")
 	b.sample(&s.Sample)
 	b.budget(&s.Budget)
 }

@@ -145,6 +145,9 @@ func (s Spec) Check() error {
 	if r := s.inOrder(); r != nil && s.Mergeable {
 		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "one of both: " + r.inOrder}
 	}
+	if s.Stacks&^(CoherentStacks|PrivateStacks|ConcurrentStack) != 0 {
+		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "stacks of this program"}
+	}
 	if s.Stacks != 0 && (s.Mergeable || s.wants()&(Sites|Communication) != 0) {
 		return &trace.OptionError{Option: "stacks", Got: "some of them", Want: "all of them for sites, communication and mergeable profiles"}
 	}

@@ -86,19 +86,23 @@
 
   // Keys.
   const keys = $("keys");
-  const showKeys = () => {
-    keys.dispatchEvent(new Event("show")); // the list of terms is made
+  const showKeys = async () => {
     keys.showModal();
+    if ($("result")) await explained();
+    keys.dispatchEvent(new Event("show")); // the list of terms is made
   };
 
-  // The script that explains terms is loaded with the first result.
+  // The script that explains terms is loaded when a pointer or the reader's focus first comes to a result.
   const terms = document.documentElement.dataset.terms;
-  const results = new MutationObserver(() => {
-    if (!$("result")) return;
-    results.disconnect();
-    document.head.append(Object.assign(document.createElement("script"), { src: terms }));
+  let loading = terms ? null : Promise.resolve(); // in a single file, the script is part of it
+  const explained = () => loading ||= new Promise((done) => {
+    document.head.append(Object.assign(document.createElement("script"), { src: terms, onload: done, onerror: done }));
   });
-  if (terms) results.observe($("main"), { childList: true, subtree: true });
+  for (const kind of ["pointermove", "pointerdown", "focusin"]) {
+    addEventListener(kind, (e) => {
+      if (!loading && e.target.closest && e.target.closest("#result") && (kind !== "focusin" || e.target.matches(":focus-visible"))) explained();
+    }, { passive: true });
+  }
   $("keys-open").addEventListener("click", showKeys);
   addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || document.querySelector("dialog[open]")) return;
