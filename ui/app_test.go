@@ -365,7 +365,7 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	}
 	for _, text := range []string{"fast", "-5", "0", "1e99"} { // stays as it was
 		d.act(func() { d.app.Note = ""; d.app.SetLatency(1, text) })
-		d.wants("“"+text+"” is not taken", "numbers above zero")
+		d.wants("“"+text+"” is not accepted", "numbers above zero")
 	}
 	d.act(func() { d.app.SetMemory("", func(s *state.Screen, x float64) { s.Memory.LatencyCycles = x }) })
 	d.wants("give the latency of memory")

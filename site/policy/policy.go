@@ -14,7 +14,7 @@ const Content = Meta + "; frame-ancestors 'none'"
 
 // Meta is the part of [Content] that a meta element may carry.
 const Meta = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; " +
-	"img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; worker-src 'self'; " +
+	"img-src 'self' data: blob:; connect-src 'self'; worker-src 'self'; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'none'"
 
 // Single is the policy of a page that is one file. It allows the scripts and styles with the given hashes

@@ -149,7 +149,7 @@ func TestRefusals(t *testing.T) {
 		{"clang++-99", "-c x.cc", "clang++-99 is not installed; install it, as by: apt-get install clang-99"},
 		{"flang-new-99", "", "flang-new-99 is not installed; install it, as by: apt-get install flang-99"},
 		{"no-compiler", "", "no-compiler: there is no such compiler"},
-		{"true", "x.c", "true is no clang or flang"},
+		{"true", "x.c", "true is not clang or flang"},
 	} {
 		_, err := Compile(IO{Stderr: &bytes.Buffer{}}, Options{}, c.compiler, strings.Fields(c.args))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -157,7 +157,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	_, err := Compile(IO{Stderr: &bytes.Buffer{}}, Options{}, newestClang(t), []string{"-fsanitize=address", "x.c"})
-	if want := "-fsanitize=address: a sanitizer has code of its own"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "-fsanitize=address: a sanitizer adds code around every reference"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("a sanitizer: %v, want %s", err, want)
 	}
 }

@@ -91,7 +91,7 @@ func (s *server) files(t *testing.T, index string) {
 	t.Helper()
 	for name, mediaType := range map[string]string{
 		"/": "text/html", "/sw.js": "text/javascript", "/icon.svg": "image/svg+xml", "/manifest.webmanifest": "application/manifest+json", "/demos/ring.sgt": "",
-		"/" + named(t, index, "page.*.css"): "text/css", "/" + named(t, index, "boot.*.js"): "text/javascript", "/" + named(t, index, "app.*.wasm"): "application/wasm",
+		"/" + named(t, index, "page.*.css"): "text/css", "/" + named(t, index, "page.*.js"): "text/javascript", "/" + named(t, index, "app.*.wasm"): "application/wasm",
 	} {
 		got := s.ask(t, "GET", name, "")
 		if got.status != 200 || got.body == "" || !strings.HasPrefix(got.head.Get("Content-Type"), mediaType) {

@@ -93,7 +93,7 @@ func (b *build) copy(name, from string) error {
 }
 
 // small are the packages that are compiled without inlining, which makes a first visit transfer much less.
-// They run once a click or a message, or for every reference of a sample, of communication, or of a rare
+// They run once a click or a message, or for every reference of a sample, of several threads, or of a rare
 // format.
 var small = []string{
 	"github.com/stackglass/stackglass/ui/...",
@@ -104,7 +104,7 @@ var small = []string{
 	"github.com/stackglass/stackglass/core/codec",
 	"github.com/stackglass/stackglass/core/export",
 	"github.com/stackglass/stackglass/core/profile", "github.com/stackglass/stackglass/core/attribution",
-	"github.com/stackglass/stackglass/core/hierarchy/...",
+	"github.com/stackglass/stackglass/core/hierarchy/...", "github.com/stackglass/stackglass/core/analysis/sharing",
 	"github.com/stackglass/stackglass/core/open",
 	"github.com/stackglass/stackglass/core/trace/champsim", "github.com/stackglass/stackglass/core/trace/drmemtrace",
 	"github.com/stackglass/stackglass/core/trace/execlog", "github.com/stackglass/stackglass/core/trace/gem5",
@@ -251,7 +251,7 @@ var joined = []struct {
 	parts         []string
 }{
 	{"page.css", "\n", []string{"uplot.css", "app.css"}},
-	{"page.js", ";\n", []string{"charts.js", "tables.js", "uplot.js", "vugu.js", "start.js"}},
+	{"page.js", ";\n", []string{"boot.js", "charts.js", "tables.js", "uplot.js", "vugu.js", "start.js"}},
 }
 
 // joinParts makes them, and removes their parts.

@@ -25,7 +25,7 @@ var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".
 // initial are the files that a first visit transfers before the page can be used; the others follow later,
 // for offline use.
 var initial = []string{
-	"index.html", "page.css", "theme.js", "boot.js", "page.js", "wasm_exec.js", "worker.js", "app.wasm", "icon.svg",
+	"index.html", "page.css", "theme.js", "page.js", "wasm_exec.js", "worker.js", "app.wasm", "icon.svg",
 	"manifest.webmanifest",
 }
 

@@ -105,7 +105,7 @@ func made(t *testing.T) *build {
 			t.Fatal(err)
 		}
 	}
-	for _, step := range []func() error{b.copyStatic, b.joinParts, b.copyDemos, b.writeIndex, b.writeManual, b.writeHeaders, b.writePrecache} {
+	for _, step := range []func() error{b.copyStatic, b.joinParts, b.copyDemos, b.writeManual, b.writeIndex, b.writeHeaders, b.writePrecache} {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestPrecacheListsServedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"index.html", b.hashed["page.css"], b.hashed["boot.js"], "demos/matmul-naive.sgt"} {
+	for _, name := range []string{"index.html", b.hashed["page.css"], b.hashed["page.js"], "demos/matmul-naive.sgt"} {
 		if !bytes.Contains(list, []byte(`["`+name+`", "`)) {
 			t.Errorf("precache.js lacks %s", name)
 		}
