@@ -57,16 +57,10 @@ func (r *run) sharing() {
 					times += of.falselyAt(other)
 				}
 			}
-			most := 0.0
 			for _, other := range among {
 				covered[other] = true
-				most = max(most, of.falselyAt(other))
 			}
-			for _, other := range among {
-				if other.line > 0 && r.hasStore(other) && of.falselyAt(other) > aboutAsOften*most && (at.line == 0 || of.falselyAt(at) <= aboutAsOften*most || other.file == at.file && other.line < at.line) {
-					at = other
-				}
-			}
+			at = r.blamed(at, among, of)
 		}
 		times = min(times, left)
 		finding := Finding{Kind: FalseSharing, Data: f.Name, Cost: cost, Why: strings.TrimSuffix(f.Text, "."), Fix: f.Fix, More: "communication --false-sharing"}
@@ -128,6 +122,21 @@ func (r *run) hasStore(at *place) bool {
 	return slices.ContainsFunc(at.sites, func(i int) bool { return r.p.Sites.Code[i].Kind != trace.Load })
 }
 
+// blamed returns the place to name for lines that threads take from each other at several places: of those that
+// store and do so about as often as any, the first one in the file.
+func (r *run) blamed(at *place, among []*place, of *counts) *place {
+	most := 0.0
+	for _, other := range among {
+		most = max(most, of.falselyAt(other))
+	}
+	for _, other := range among {
+		if other.line > 0 && r.hasStore(other) && of.falselyAt(other) > aboutAsOften*most && (at.line == 0 || of.falselyAt(at) <= aboutAsOften*most || other.file == at.file && other.line < at.line) {
+			at = other
+		}
+	}
+	return at
+}
+
 // aboutAsOften is the share from which on two places are as much to blame: then the first one in the file is
 // named.
 const aboutAsOften = 0.7
@@ -144,9 +153,12 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 			Fix:  "let the data of each thread begin at a line of its own (alignas(64), or padding), or sum up in a local variable and store once at the end",
 			How:  apartLines,
 			More: "communication --false-sharing"}
+		among := []*place{at}
 		for _, other := range r.places {
-			if own := of.falselyAt(other); other != at && own > 0 && !covered[other] && other.function == at.function {
+			same := other.function == at.function || at.data != "" && other.data == at.data
+			if own := of.falselyAt(other); other != at && own > 0 && !covered[other] && same {
 				covered[other] = true
+				among = append(among, other)
 				times += own
 				finding.Cost += other.coherence
 				r.taken[other] = max(r.taken[other], share(other.coherence, other.wait))
@@ -156,7 +168,7 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 		r.taken[at] = max(r.taken[at], share(at.coherence, at.wait))
 		finding.Why = "threads store to different words of the same lines; when they run at the same time, they take lines from each other " + report.Count(uint64(times)).Human() + " times"
 		finding.Saved = max(0, tried.saved) * share(times, all)
-		r.add(at, finding)
+		r.add(r.blamed(at, among, of), finding)
 	}
 }
 
