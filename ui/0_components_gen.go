@@ -974,28 +974,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				if c.answer().Uncounted && c.App.CanRepeat() {
-					vgn = addElement(vgparent, "p\x00class\x00actions")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00sets-missing")
-						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Repeat() })
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, "Analyse again with this hierarchy")
-						}
-					}
-				}
-				if c.answer().Uncounted && !c.App.CanRepeat() {
-					vgn = addElement(vgparent, "p\x00class\x00second")
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "Drop the trace here again: it is analysed with this hierarchy.")
-					}
-				}
 				if c.answer().Missing != nil && !c.App.CanRepeat() {
 					vgn = addElement(vgparent, "p\x00class\x00second")
 					{

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -75,9 +74,6 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 	}
 	if d != nil && !item.again { // measured in the same way for every link
 		h = a.askedOn(state.ParseScreen(d.screen()))
-	}
-	if d != nil { // short, and links to it ask about any cache
-		spec.SetNumbers = stack.AllSetNumbers
 	}
 	state.Measure(&spec, h.Levels)
 	return spec, nil

@@ -71,8 +71,6 @@ func (c *Diagnosis) verdict() string {
 		return "No diagnosis could be made: " + s.err.Error() + ". Reload the page to try once more."
 	case s.reply == nil:
 		return "Searching for the largest costs …"
-	case s.reply.Problem != "" && c.App.result.View != nil && c.App.answer().Uncounted:
-		return c.App.answer().Problem + "."
 	case s.reply.Problem != "":
 		return s.reply.Problem + "."
 	}

@@ -37,7 +37,7 @@ type Spec struct {
 	Mergeable bool        // keep the state of the run (addresses) in the profile
 	Analyses  Analyses    // which to run; 0: [Default]
 
-	// SetNumbers are the numbers of sets of set tables; 0: [stack.MostSetNumbers].
+	// SetNumbers are the numbers of sets of set tables; 0: all.
 	SetNumbers stack.SetNumbers
 
 	// Utilisation are the capacities in bytes of the LRU caches in which sites measure line

@@ -129,7 +129,7 @@ func naive(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.
 		}
 	}
 	l.Sets = &profile.SetTable{Depths: *stacktest.DepthsInLists(accessed)}
-	l.Sets.Omit(uint32(stack.AllSetNumbers &^ (cmp.Or(spec.SetNumbers, stack.MostSetNumbers) | 1)))
+	l.Sets.Omit(uint32(stack.AllSetNumbers &^ (cmp.Or(spec.SetNumbers, stack.AllSetNumbers) | 1)))
 	return l, references
 }
 

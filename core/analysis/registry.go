@@ -145,19 +145,15 @@ func (s Spec) has(a Analyses) bool {
 	return s.wants()&r.tag != 0 && !(s.Budget != nil && r.byLine) && (s.Sample == nil || r.inSample == nil || r.inSample(s.Sample))
 }
 
-// CountSets adds numbers of sets that set tables count: bit a stands for 2^a sets.
-func (s *Spec) CountSets(numbers uint32) {
-	if all := cmp.Or(s.SetNumbers, stack.MostSetNumbers) | stack.SetNumbers(numbers); all != stack.MostSetNumbers {
-		s.SetNumbers = all
-	}
-}
+// SetNumbers is a set of numbers of sets: bit a stands for 2^a sets.
+type SetNumbers = stack.SetNumbers
 
 // setNumbers returns the numbers of sets of set tables; 0: there are none.
 func (s Spec) setNumbers() stack.SetNumbers {
 	if !s.has(Sets) {
 		return 0
 	}
-	return cmp.Or(s.SetNumbers, stack.MostSetNumbers)
+	return cmp.Or(s.SetNumbers, stack.AllSetNumbers)
 }
 
 // continuing returns the spec for a run that continues from a profile: unless others were asked for, with the

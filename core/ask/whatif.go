@@ -142,6 +142,17 @@ func LineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
 	return slices.Compact(sizes)
 }
 
+// SetNumbers returns the numbers of sets that set tables need to make the answer for each level exact.
+func SetNumbers(h hierarchy.Hierarchy) (numbers analysis.SetNumbers) {
+	for _, c := range h.Levels {
+		sets := c.Sets()
+		if !c.Full() && !c.Hashed && sets&(sets-1) == 0 && sets < 1<<profile.SetCounts && c.Ways <= profile.MaxWays {
+			numbers |= analysis.SetNumbers(sets)
+		}
+	}
+	return numbers
+}
+
 // Stacks returns the stacks of cores that the answer reads.
 func (q Question) Stacks() analysis.Stacks {
 	stacks, other := analysis.CoherentStacks, hierarchy.Hierarchy{}
@@ -159,7 +170,7 @@ func (q Question) Stacks() analysis.Stacks {
 
 // setTables is the analysis of set tables if they make the answer for a level exact.
 func setTables(q Question) analysis.Analyses {
-	if q.Levels().SetNumbers() != 0 {
+	if SetNumbers(q.Levels()) != 0 {
 		return analysis.Sets
 	}
 	return 0

@@ -184,7 +184,7 @@ func TestExactOnCores(t *testing.T) {
 				}
 			}
 		}
-		spec := analysis.Spec{SetNumbers: stack.AllSetNumbers}
+		spec := analysis.Spec{}
 		measured := cache.Ways > 0 || rapid.Bool().Draw(t, "measured")
 		if measured {
 			spec.Utilisation, spec.UtilisationWays = []uint64{64 * lines}, []uint32{cache.Ways}

@@ -54,23 +54,6 @@ type Cache struct {
 // AllCores is SharedBy of a level that all cores share.
 const AllCores = 1<<32 - 1
 
-// SetNumbers returns the numbers of sets that set tables need to make the answer for each level
-// exact: bit a stands for 2^a sets.
-func (h Hierarchy) SetNumbers() (numbers uint32) {
-	for _, c := range h.Levels {
-		numbers |= c.TableSets()
-	}
-	return numbers
-}
-
-// TableSets returns the number of sets if set tables can count them, or 0.
-func (c Cache) TableSets() uint32 {
-	if sets := c.Sets(); !c.Full() && !c.Hashed && sets&(sets-1) == 0 && sets < 1<<profile.SetCounts && c.Ways <= profile.MaxWays {
-		return uint32(sets)
-	}
-	return 0
-}
-
 // Replacement selects the line that a set evicts.
 type Replacement uint8
 

@@ -175,8 +175,9 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	if err != nil {
 		return err
 	}
-	if err := a.counted(c); err != nil {
-		return err
+	if l := a.p.LocalityAt(c.LineBytes); l != nil && !c.Full() && !c.Hashed && l.Sets.Omits(c.Sets(), uint64(c.Ways)) {
+		return &trace.OptionError{Option: "cache", Got: c.String() + ", which has " + strconv.FormatUint(c.Sets(), 10) + " sets",
+			Want: "a number of sets that the profile counts; to have all, analyse the trace again with --sets all"}
 	}
 	asked, together := h.together(i)
 	var cores []coreMisses
@@ -193,11 +194,6 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 		}
 		if i != lastShared(h) {
 			parts = nil
-		}
-		for _, part := range parts {
-			if err := a.counted(part); err != nil {
-				return err
-			}
 		}
 		threads = s.Cores
 		if cores, err = a.perCore(s, asked, parts); err != nil {
@@ -224,16 +220,6 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	out.Levels, out.Coherence = append(out.Levels, level), append(out.Coherence, coherence)
 	out.MemoryAccesses = level.Misses
 	return nil
-}
-
-// counted returns an error if the answer for a cache would be exact had its number of sets been counted.
-func (a *Asker) counted(c Cache) error {
-	l := a.p.LocalityAt(c.LineBytes)
-	if l == nil || l.Sets == nil || l.Sets.Omitted&c.TableSets() == 0 {
-		return nil
-	}
-	return &trace.OptionError{Option: "cache", Got: c.String() + ", which has " + strconv.FormatUint(c.Sets(), 10) + " sets",
-		Want: "a number of sets that the profile counts; ask the trace, or analyze it again with --sets all"}
 }
 
 // together returns the single cache that behaves as level i and all levels above, and true, if the

@@ -225,6 +225,11 @@ func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 // Counts reports whether 2^a sets were counted.
 func (t *SetTable) Counts(a int) bool { return t.Omitted>>a&1 == 0 }
 
+// Omits reports whether a table has no answer for a cache only because its number of sets was not counted.
+func (t *SetTable) Omits(sets, ways uint64) bool {
+	return t != nil && sets > 0 && sets&(sets-1) == 0 && sets < 1<<SetCounts && ways <= MaxWays && !t.Counts(bits.TrailingZeros64(sets))
+}
+
 // Omit removes numbers of sets: bit a of omitted stands for 2^a.
 func (t *SetTable) Omit(omitted uint32) {
 	t.Omitted |= omitted

@@ -13,7 +13,6 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -40,7 +39,7 @@ func kernel(t interface{ Fatal(...any) }, name string) *trace.Batch {
 
 // analysed returns the stacks of a trace's threads at lines of 64 bytes.
 func analysed(t interface{ Fatal(...any) }, b *trace.Batch, cores [][]uint32) *profile.Profile {
-	spec := analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Locality | analysis.Sets | analysis.Sharing, Cores: cores}
+	spec := analysis.Spec{Analyses: analysis.Locality | analysis.Sets | analysis.Sharing, Cores: cores}
 	run, err := analysis.NewRunner(spec, tracetest.NewReader(b, 100))
 	for err == nil {
 		err = run.Step()

@@ -10,7 +10,6 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
@@ -19,7 +18,7 @@ import (
 func TestExactPredictions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawExclusive(t), drawBatch(t)
-		spec := analysis.Spec{SetNumbers: stack.AllSetNumbers, LineBytes: []uint32{h.Levels[0].LineBytes}, Analyses: analysis.Locality | analysis.Sets}
+		spec := analysis.Spec{LineBytes: []uint32{h.Levels[0].LineBytes}, Analyses: analysis.Locality | analysis.Sets}
 		run, err := analysis.NewRunner(spec, tracetest.NewReader(b, 0))
 		if err != nil {
 			t.Fatal(err)

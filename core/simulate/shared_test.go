@@ -11,14 +11,13 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
 // predictedByCore predicts from a profile with the stacks of threads.
 func predictedByCore(t *rapid.T, b *trace.Batch, h hierarchy.Hierarchy, domains [][]uint32) (hierarchy.ByCore, *profile.Profile) {
-	spec := analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Locality | analysis.Sets | analysis.Sharing, Domains: domains}
+	spec := analysis.Spec{Analyses: analysis.Locality | analysis.Sets | analysis.Sharing, Domains: domains}
 	run, err := analysis.NewRunner(spec, tracetest.NewReader(b, 0))
 	for err == nil {
 		err = run.Step()

@@ -14,7 +14,6 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -152,7 +151,7 @@ func profileOf(t *testing.T, name string) *profile.Profile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := analysis.NewRunner(analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Locality | analysis.Sets}, reader)
+	run, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Locality | analysis.Sets}, reader)
 	for err == nil {
 		err = run.Step()
 	}

@@ -152,12 +152,6 @@ func TestSetsMap(t *testing.T) {
 		p.wait(fmt.Sprintf("%s: %.0f misses", move.title, want), fmt.Sprintf(`Number(document.querySelector("#cell-misses dd span").textContent.replace(/\D/g, "")) === %.0f`, want))
 		p.wait("what is read out", `document.getElementById("live").textContent.replaceAll("\u202f", " ").startsWith(`+quote(move.title)+`)`)
 	}
-
-	// A number of sets that was not counted takes another analysis, which the page offers.
-	p.visit("/" + eval[string](p, `location.hash.replace(/&(view|preset|levels)=[^&]*/g, "")`) + "&view=caches&levels=A.512.2.64_B.1048576.0.64")
-	p.wait("what was not counted", `document.querySelector("#caches-problem").textContent.includes("2, 4, 8 sets")`)
-	p.click("#sets-missing")
-	p.compare("4 sets", whatIf(t, trace, "--cache", "A=512,2", "--cache", "B=1MiB,full"))
 }
 
 // TestHierarchyFromFile gives the page files that describe a hierarchy.

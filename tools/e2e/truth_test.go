@@ -142,13 +142,13 @@ func truthOf(t *testing.T, trace string) *truth {
 		return known
 	}
 	profile := filepath.Join(shared.files, "command-"+strconv.Itoa(len(truths))+".sgp")
-	measuring, sets := measured, "most" // as the page does
+	measuring := measured // as the page does
 	for _, d := range demos(t) {
 		if trace == "demo:"+d.Name {
-			measuring, sets = d.measured(), "all"
+			measuring = d.measured()
 		}
 	}
-	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measuring, "--sets", sets)
+	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measuring)
 	v := truthIn(t, answer)
 	v.Profile = profile
 	truths[trace] = v

@@ -30,8 +30,6 @@ type Caches struct {
 	// Missing are the groups of threads that share a cache and for which the profile has no stacks.
 	// An analysis with these groups solves the Problem.
 	Missing [][]uint32
-	// Uncounted reports that the Problem is a number of sets that the profile does not count.
-	Uncounted bool
 
 	Prediction hierarchy.ByCore
 }
@@ -47,9 +45,6 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	p, warnings, err := v.Run.Asker().Predict(h, nil)
 	if err != nil {
 		c.Problem, c.Missing = v.problem(err)
-		if sets := v.Locality.Sets; sets != nil && sets.Omitted&h.SetNumbers() != 0 && c.Missing == nil {
-			c.Problem, c.Uncounted = "This analysis did not count "+omitted(sets)+" sets, and a level has as many: analyse the trace again with this hierarchy, in the view Caches", true
-		}
 		return c
 	}
 	c.Prediction = p

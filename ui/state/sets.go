@@ -206,22 +206,16 @@ func (v *View) setsSentence() string {
 
 // uncounted names the numbers of sets that the table omits.
 func (v *View) uncounted() string {
-	list := omitted(v.Locality.Sets)
-	if list == "" {
-		return ""
-	}
-	return " Not counted: " + list + " sets. To count them, ask about a cache with as many sets and analyse the trace again, or use stackglass analyze --sets all."
-}
-
-// omitted lists the numbers of sets that a table omits.
-func omitted(t *profile.SetTable) string {
 	var list []string
 	for a := range profile.SetCounts {
-		if !t.Counts(a) {
+		if !v.Locality.Sets.Counts(a) {
 			list = append(list, strconv.Itoa(1<<a))
 		}
 	}
-	return strings.Join(list, ", ")
+	if list == nil {
+		return ""
+	}
+	return " Not counted: " + strings.Join(list, ", ") + " sets; stackglass analyze --sets all counts them."
 }
 
 // cellWords names a cell: 64 sets, 8 ways (32 KiB).

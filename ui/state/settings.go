@@ -107,9 +107,9 @@ func (s Settings) sample(spec *analysis.Spec) error {
 	return nil
 }
 
-// Measure has the numbers of sets of a hierarchy's levels counted, and the levels measured by site, if
-// their line size is that of the sites or is not analysed at all: stack distances alone do not
-// attribute misses in sets. Hashed sets cannot be measured, and samples neither.
+// Measure has the levels of a hierarchy measured by site, if their line size is that of the sites
+// or is not analysed at all: stack distances alone do not attribute misses in sets. Hashed sets
+// cannot be measured, and samples neither.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return
@@ -119,7 +119,6 @@ func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 		if !slices.Contains(spec.WithDefaults().LineBytes, c.LineBytes) {
 			c = withLine(c, line)
 		}
-		spec.CountSets(c.TableSets())
 		if c.LineBytes != line || c.Hashed {
 			continue
 		}
@@ -150,9 +149,6 @@ func SpecKey(spec analysis.Spec) string {
 	}
 	if spec.Previous {
 		text += ",previous"
-	}
-	if spec.SetNumbers != 0 {
-		text += ",sets" + strconv.Itoa(int(spec.SetNumbers))
 	}
 	if o, ok := spec.Sample.(sample.Options); ok {
 		for _, n := range []uint64{uint64(o.Mode), o.Threshold, o.Lines, o.Gap, o.Seed} {

@@ -20,7 +20,7 @@ func TestAppend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
 		threads, _ := ascending(b)
-		spec := analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Sharing, LineBytes: []uint32{16, 64}, Mergeable: true}
+		spec := analysis.Spec{Analyses: analysis.Sharing, LineBytes: []uint32{16, 64}, Mergeable: true}
 		if rapid.Bool().Draw(t, "default") {
 			spec.Analyses, spec.LineBytes = analysis.Default, nil
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -64,7 +63,7 @@ func TestAppendRealTraces(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		whole := interleaved(t, name, 4, false)
 		whole = whole.View(new(trace.Batch), 0, whole.Len()/8)
-		spec := analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Sharing | analysis.Sites, Mergeable: true}
+		spec := analysis.Spec{Analyses: analysis.Sharing | analysis.Sites, Mergeable: true}
 		want := asSegment(analyse(t, spec, tracetest.NewReader(whole, 0)))
 		var sum *profile.Profile
 		for i := range 3 {

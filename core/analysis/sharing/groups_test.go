@@ -8,7 +8,6 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -59,7 +58,7 @@ func TestGroupsEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(80).Draw(t, "trace")
 		threads, _ := ascending(b)
-		spec := analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Sharing}
+		spec := analysis.Spec{Analyses: analysis.Sharing}
 		spec.Cores, spec.Domains = grouped(t, threads)
 		p := analyse(t, spec, tracetest.NewReader(b, rapid.IntRange(1, 50).Draw(t, "rows")))
 		if p.Sharing == nil {
@@ -117,7 +116,7 @@ func TestManyThreads(t *testing.T) {
 	}
 	together := []uint32{4_000_000_100, 4_000_000_199}
 	for _, cores := range [][][]uint32{nil, {together}} {
-		p := analyse(t, analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Sharing, Cores: cores}, tracetest.NewReader(b, 100))
+		p := analyse(t, analysis.Spec{Analyses: analysis.Sharing, Cores: cores}, tracetest.NewReader(b, 100))
 		s := &p.Sharing[0]
 		if len(s.Cores) != profile.MaxCores || len(p.Totals.Threads) != 200 {
 			t.Fatalf("%d cores for %d threads, want %d for 200", len(s.Cores), len(p.Totals.Threads), profile.MaxCores)

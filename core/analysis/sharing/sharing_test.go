@@ -10,7 +10,6 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -132,7 +131,7 @@ func TestViewsEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(120).Draw(t, "trace")
 		threads, coreOf := ascending(b)
-		p := analyse(t, analysis.Spec{SetNumbers: stack.AllSetNumbers, LineBytes: []uint32{32, 64}, Analyses: analysis.Sharing}, tracetest.NewReader(b, rapid.IntRange(1, 50).Draw(t, "rows")))
+		p := analyse(t, analysis.Spec{LineBytes: []uint32{32, 64}, Analyses: analysis.Sharing}, tracetest.NewReader(b, rapid.IntRange(1, 50).Draw(t, "rows")))
 		if len(threads) == 1 {
 			if p.Sharing != nil {
 				t.Fatal("a trace of one thread tells how threads share")
@@ -182,7 +181,7 @@ func batchOf(lines string, threads ...uint32) *trace.Batch {
 // SASMM Table 2, whose times count from one.
 func TestTable2OfSASMM(t *testing.T) {
 	threads := []uint32{1, 2, 1, 1, 1, 2, 2, 1, 1, 1}
-	p := analyse(t, analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("acbaedbdab", threads...), 0))
+	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("acbaedbdab", threads...), 0))
 	s := &p.Sharing[0]
 	// Thread 1: a ∞, b ∞, a 2 (private 1: c in between), e ∞, d 1 (private ∞), a 3
 	// (private 2: b in between, and d by both), b 2 (private 3: thread 2 touched it).
@@ -200,7 +199,7 @@ func TestTable2OfSASMM(t *testing.T) {
 
 // The example of MODELS §6.4: c fills the hole that a left.
 func TestHoleIsFilled(t *testing.T) {
-	p := analyse(t, analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("abAcba", 1, 1, 2, 1, 1, 1), 0))
+	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("abAcba", 1, 1, 2, 1, 1, 1), 0))
 	c := &p.Sharing[0].Cores[0].Coherent
 	if c.Cold != 3 || c.Distances.Count(1) != 1 || c.Distances.Total() != 1 || c.Lost.Count(1) != 1 || c.Lost.Total() != 1 || c.Invalidations != 1 {
 		t.Errorf("thread 1: %+v; want three cold accesses, one at distance 1, and a coherence miss of depth 1", c)

@@ -23,7 +23,7 @@ func TestSaveRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(200).Draw(t, "trace")
 		threads, _ := ascending(b)
-		spec := analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Sharing, LineBytes: []uint32{16, 64}, Mergeable: rapid.Bool().Draw(t, "mergeable")}
+		spec := analysis.Spec{Analyses: analysis.Sharing, LineBytes: []uint32{16, 64}, Mergeable: rapid.Bool().Draw(t, "mergeable")}
 		spec.Cores, spec.Domains = grouped(t, threads)
 		rows := rapid.IntRange(1, 50).Draw(t, "rows")
 		want := analyse(t, spec, tracetest.NewReader(b, rows))
@@ -68,7 +68,7 @@ func steps(t rapid.TB, runner *analysis.Runner, n int) {
 
 // saved is the profile of a run of three threads while it continues.
 func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
-	spec := analysis.Spec{SetNumbers: stack.AllSetNumbers, Analyses: analysis.Sharing, Cores: [][]uint32{{1, 2}}, Domains: [][]uint32{{1, 2}, {3}, {4}}}
+	spec := analysis.Spec{Analyses: analysis.Sharing, Cores: [][]uint32{{1, 2}}, Domains: [][]uint32{{1, 2}, {3}, {4}}}
 	b := batchOf("abAcbaBdDaxyzXab", 1, 1, 2, 1, 3, 3, 3, 2, 1, 3, 1, 3, 2, 1, 3, 1)
 	runner := resumed(t, spec, tracetest.NewReader(b, 0), nil)
 	steps(t, runner, 2)

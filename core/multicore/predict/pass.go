@@ -14,7 +14,6 @@ import (
 	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -79,7 +78,7 @@ func (p *pass) analyse() (err error) {
 		p.batch = trace.NewBatch(0)
 		return nil
 	}
-	spec := analysis.Spec{Analyses: analysis.Sharing, SetNumbers: stack.SetNumbers(p.q.Hierarchy.SetNumbers() | 1)}
+	spec := analysis.Spec{Analyses: analysis.Sharing}
 	if p.cores == 1 {
 		spec.Analyses = analysis.Locality
 	}
@@ -88,7 +87,6 @@ func (p *pass) analyse() (err error) {
 	}
 	if keep {
 		spec = p.q.Spec
-		spec.CountSets(p.q.Hierarchy.SetNumbers())
 	}
 	spec.LineBytes, spec.Domains, spec.Cores = linesOf(p.q.Hierarchy), nil, nil
 	if p.cores > 1 {

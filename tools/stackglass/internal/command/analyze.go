@@ -70,8 +70,8 @@ func (a *app) analyze() *cobra.Command {
 	r.lineOptions = []string{"lines", "line"}
 	r.usual = true
 	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "a `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (regular: loops only if the trace compresses well)")
-	cmd.Flags().StringVar(&r.setCounts, "sets", "most", "count exactly in `NUMBERS` of sets: most (1, and powers of two from 16 to 65536) or all (also 2, 4 and 8, which is slower)")
-	complete(cmd, "sets", []string{"most", "all"})
+	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "count exactly in `NUMBERS` of sets: all (powers of two up to 65536) or most (all but 2, 4 and 8, which is faster)")
+	complete(cmd, "sets", []string{"all", "most"})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE`, or, for several traces, to this folder")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile the addresses that are needed to append a later segment of the trace")
 	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "save the state of the pass in the folder `DIR`, and resume from it")

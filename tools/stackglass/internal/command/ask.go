@@ -12,7 +12,6 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
@@ -193,13 +192,9 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 	}
 	r.asked, r.analyses = q.Levels(), needed.String()
 	if q.Verb.Name == "what-if" {
-		r.stacks = q.Stacks()
-	}
-	switch {
-	case q.Verb.Name == "sets" || q.Verb.Name == "what-if" && q.Given("share"): // shares may select any part
-		r.sets = stack.AllSetNumbers
-	case len(r.asked.Levels) > 0:
-		r.sets = stack.SetNumbers(r.asked.SetNumbers() | 1)
+		if r.stacks = q.Stacks(); !q.Given("share") { // shares may select any part
+			r.sets = ask.SetNumbers(r.asked) | 1
+		}
 	}
 	if (q.Verb.Name == "sites" || q.Verb.Name == "diagnose") && r.utilisation == nil {
 		r.levels = q.Caches().Levels // sizes for which utilisation is measured

@@ -219,41 +219,8 @@ func TestCoresThatShare(t *testing.T) {
 		expect(t, askWith(text, words(line)...), exitUsage, word)
 	}
 	expect(t, askWith(text, words("what-if - --cache L1=4KiB,8,shared=4 --domains 3,5,7,9")...), exitOK, "")
-	expect(t, stackglass(words("analyze a.csv --sets all -o a.sgp")...), exitOK, "")
+	expect(t, stackglass(words("analyze a.csv -o a.sgp")...), exitOK, "")
 	expect(t, stackglass(words("what-if a.sgp --cache L1=4KiB,8,shared=4")...), exitUsage, "--domains 1,3,5,7/9")
-}
-
-// TestFewSets: caches of 2, 4 or 8 sets have exact answers from a trace, and from a profile that counts
-// them. From another profile they have none.
-func TestFewSets(t *testing.T) {
-	text := "addr,rw,size,tid\n"
-	for i := range 4000 {
-		text += "0x" + strconv.FormatInt(int64(0x1000+i*i%5000*24), 16) + ",r,8," + strconv.Itoa(i/7%2) + "\n"
-	}
-	in(t, map[string]string{"a.csv": text})
-	expect(t, stackglass(words("analyze a.csv -o some.sgp")...), exitOK, "")
-	expect(t, stackglass(words("analyze a.csv --sets all -o all.sgp")...), exitOK, "")
-	const few, levels = "--sets all", "--cache L1=512,2 --cache L2=4KiB,8"
-	for _, verb := range []string{
-		"what-if FILE", "what-if FILE --one-core", "what-if FILE --by core", "what-if FILE --cache L3=8KiB,full --against L1=1KiB,8",
-		"threads FILE", "diagnose FILE", "compare FILE FILE --on what-if", "export FILE --to json", "export FILE --to html",
-	} {
-		ask := func(file string) answer {
-			return stackglass(words(strings.ReplaceAll(verb, "FILE", file) + " " + levels)...)
-		}
-		want := ask("a.csv")
-		expect(t, want, exitOK, "")
-		if expect(t, ask("some.sgp"), exitUsage, few); strings.HasPrefix(verb, "export") {
-			continue // they name the file
-		}
-		if got := ask("all.sgp"); got.code != exitOK || strings.ReplaceAll(got.stdout, "all.sgp", "a.csv") != want.stdout {
-			t.Errorf("%s: from a profile\n%s\nfrom the trace\n%s", verb, got, want)
-		}
-	}
-	const shared = " --cache L1=4KiB,full --cache L2=64KiB,8,shared=all --share 0=2KiB"
-	expect(t, stackglass(words("what-if a.csv"+shared)...), exitOK, "")
-	expect(t, stackglass(words("what-if all.sgp"+shared)...), exitOK, "")
-	expect(t, stackglass(words("what-if some.sgp"+shared)...), exitUsage, "which has 4 sets")
 }
 
 // TestAbsentThreads: every verb that takes groups of threads warns of threads that the trace does

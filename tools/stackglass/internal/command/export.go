@@ -14,7 +14,6 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
@@ -80,10 +79,10 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		if len(e.h.Levels) > 0 {
 			needed |= analysis.Sharing // threads have private caches, as in what-if
 		}
-		if e.h.SetNumbers() != 0 {
+		if ask.SetNumbers(e.h) != 0 {
 			needed |= analysis.Sets
 		}
-		e.r.analyses, e.r.usual, e.r.sets = needed.String(), false, stack.SetNumbers(e.h.SetNumbers()|1)
+		e.r.analyses, e.r.usual, e.r.sets = needed.String(), false, ask.SetNumbers(e.h)|1
 	}
 	e.r.asked, e.r.levels = e.h, e.h.Levels // sizes for which utilisation is measured
 	l, err := a.load(e.r, name, slices.Compact(lines))

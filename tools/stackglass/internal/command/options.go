@@ -32,7 +32,7 @@ type reading struct {
 	mergeable   bool
 	analyses    string           // in the form of analysis.ParseAnalyses; "": the default ones
 	usual       bool             // analysis.Usual unless the user names others
-	sets        stack.SetNumbers // of set tables; 0: the default ones, and those of asked
+	sets        stack.SetNumbers // of set tables; 0: the default ones
 	stacks      analysis.Stacks  // of cores; 0: all
 	setCounts   string           // all or most
 	sample      string           // in the form of sample.Parse; "": all
@@ -202,7 +202,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	case r.setCounts == "most":
 		o.Spec.SetNumbers = stack.MostSetNumbers
 	default:
-		return o, asUsage(&trace.OptionError{Option: "sets", Got: r.setCounts, Want: "most or all"})
+		return o, asUsage(&trace.OptionError{Option: "sets", Got: r.setCounts, Want: "all or most"})
 	}
 	if r.sample != "" {
 		s, err := sample.Parse(r.sample)
@@ -348,9 +348,6 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 		if o.Checkpoints, err = r.checkpoints.use(a, in, o); err != nil {
 			return nil, err
 		}
-	}
-	if o.Spec.SetNumbers == 0 {
-		o.Spec.CountSets(r.asked.SetNumbers())
 	}
 	if a.analysing != nil && !in.IsProfile {
 		a.analysing(o.Spec)

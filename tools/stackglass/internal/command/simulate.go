@@ -12,7 +12,6 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/simulate"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
@@ -90,7 +89,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if s.r.sample != "" {
 		return nil, none, usagef("--sample: a simulation runs every access through the caches; a sample answers: stackglass what-if")
 	}
-	s.r.sets = stack.SetNumbers(h.SetNumbers() | 1)
+	s.r.sets = ask.SetNumbers(h) | 1
 	o, err := s.r.options(a, ask.LineSizes(h))
 	if err != nil {
 		return nil, none, err
