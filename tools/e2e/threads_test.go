@@ -236,6 +236,7 @@ func (p *tab) follow(what, slider, changes string) {
 	call(p, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
 	before := p.busy()
 	took := eval[[]float64](p, `(async () => {
+		await new Promise((f) => setTimeout(f, 2000)); // the address follows what was moved before
 		const took = [];
 		for (let i = 0; i < 6; i++) {
 			const slider = document.querySelector(`+quote(slider)+`), most = Number(slider.max);
