@@ -219,6 +219,7 @@ func TestManyThreadsFollowTheHand(t *testing.T) {
 	for i := range groups {
 		groups[i] = strconv.Itoa(i / 2)
 	}
+	p.wait("the address follows the sliders", `location.hash.includes("&shared=8192")`)
 	hash := eval[string](p, `location.hash`)
 	p.visit("/" + hash + "&groups=" + strings.Join(groups, "-"))
 	p.waitFor("#group-32")
@@ -236,13 +237,13 @@ func (p *tab) follow(what, slider, changes string) {
 	call(p, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
 	before := p.busy()
 	took := eval[[]float64](p, `(async () => {
-		await new Promise((f) => setTimeout(f, 2000)); // the address follows what was moved before
 		const took = [];
 		for (let i = 0; i < 6; i++) {
 			const slider = document.querySelector(`+quote(slider)+`), most = Number(slider.max);
 			const before = document.querySelector(`+quote(changes)+`).textContent;
+			const old = slider.value;
 			slider.value = 1 + (i % 2 ? i : most - i + most) % most;
-			if (slider.value === slider.getAttribute("value")) continue;
+			if (slider.value === old) continue; // nothing will change
 			const begun = performance.now();
 			slider.dispatchEvent(new Event("input", { bubbles: true }));
 			while (document.querySelector(`+quote(changes)+`).textContent === before && performance.now() - begun < 300000) await new Promise((f) => requestAnimationFrame(f));
