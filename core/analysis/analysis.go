@@ -53,7 +53,7 @@ type Spec struct {
 	// cache, in addition to the domain of all cores. Threads are ascending. Both are for Sharing.
 	Cores, Domains [][]uint32
 	// Stacks are the stacks of several cores that Sharing counts; 0: all stacks. Some stacks suffice for a result
-	// that nobody keeps: only with Locality, Sets, Counters and Operations.
+	// that are not kept: only with Locality, Sets, Counters and Operations.
 	Stacks Stacks
 
 	// Sample estimates locality from a sample of the accesses; nil: from all. Sites and sharing

@@ -472,7 +472,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Threads are listed in ascending order, each once, in whatever order they appear; so are those of
+// Threads are listed in ascending order, each once, whatever the order of their first references; so are threads of
 // a run that was interrupted.
 func TestThreadsInAnyOrder(t *testing.T) {
 	whole := &trace.Batch{Thread: []uint32{}}

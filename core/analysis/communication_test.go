@@ -915,7 +915,7 @@ func TestKnownTraffic(t *testing.T) {
 	})
 }
 
-// A reference to several words is one event for each of them, as is a range; a store is no
+// A reference to several words, or to a range, is one event for each word; a store is no
 // transfer; a modify is one event and a transfer.
 func TestCommunicationOfKinds(t *testing.T) {
 	at := func(kind trace.Kind, thread, bytes uint32) tracetest.Ref {

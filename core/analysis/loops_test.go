@@ -81,7 +81,7 @@ func TestLoopsExpandToTheRows(t *testing.T) {
 		got := unfolded(t, profiled)
 		row := 0
 		for i, k := range whole.Kind {
-			if k.IsReference() && !spec.Kinds.Has(k) || k == trace.BareBlock { // beside block entries
+			if k.IsReference() && !spec.Kinds.Has(k) || k == trace.BareBlock { // in addition to block entries
 				continue
 			}
 			if row == got.Len() || got.Kind[row] != k || got.Addr[row] != whole.Addr[i] || got.Bytes[row] != whole.Bytes[i] ||

@@ -19,7 +19,7 @@ import (
 //     end of a cut file have the same effect as on one processor, and any trace can be shared.
 //  2. The caller's goroutine runs the live analyses, which read rows in order, in [Parallel.Step].
 //  3. Workers analyse segments further on. When the live analyses reach a segment, they append it and
-//     continue behind it. If it is unfinished, it is cut short, so that nobody waits.
+//     continue behind it. If it is unfinished, it is cut, so that no worker waits.
 //
 // PARDA gives each processor an equal part of the trace and joins all parts in the end. Here the live
 // analyses' part need not be joined, and segments are just long enough that joining is cheap: see [sizes].

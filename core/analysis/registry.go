@@ -88,7 +88,7 @@ func register(list []registration) {
 }
 
 // Default are the analyses that run unless the user chooses others: locality with sets, so that
-// nobody has to choose a cache before the run; if the trace has several threads, how they share
+// no cache has to be chosen before the run; if the trace has several threads, how they share
 // caches, and their communication if the trace's tables or index list the threads, or two of them
 // appear soon (see communication.Expects); and, if the trace has code, sites and the cheap
 // counters. Accesses per byte are not counted.

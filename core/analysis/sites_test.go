@@ -630,7 +630,7 @@ func TestUtilisationCountsMisses(t *testing.T) {
 	})
 }
 
-// A run that is saved and continues, any number of times, tells the same.
+// A run that is saved and continued any number of times gives the same result.
 func TestSitesSaveRestore(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 22))

@@ -46,7 +46,7 @@ type MulticoreQuestion struct {
 	Private                        []string // addresses that are private, as in 0x7f00-0x7fff; none: stacks
 	Machine                        []string // the hierarchy, a level a line (hierarchy.Lines)
 	Processor                      string   // for times; "": no times
-	// SDCM selects the input of the stack distance cache model, which is computed besides simulated
+	// SDCM selects the input of the stack distance cache model, which is computed in addition to simulated
 	// caches: "sample", a few lines of the threads; "all", every access; "windows", some executions
 	// of each block, with options after commas, as in windows,rate=0.05,least=100,weights=printed;
 	// "none". Keep is the number of cores whose profile is wanted, 0: none.

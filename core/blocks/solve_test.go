@@ -154,7 +154,7 @@ func hasUnknown(err error) bool {
 	return strings.Contains(err.Error(), "its successors are unknown")
 }
 
-// Counts equal those of the reference implementation: exactly as rational numbers, within the
+// Counts equal the reference implementation's: exactly as rational numbers, within the
 // stated error as floating-point ones, and as whole numbers where they are whole.
 func TestSolutionEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -125,7 +125,7 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 func (m *Models) noteSkipped() {
 	if n := len(m.module.Skipped); n > 0 {
 		first := m.module.Skipped[0]
-		text := "Of " + m.name + ", " + strconv.Itoa(n) + " parts were not understood and are left out; the first: " + first.What + ", " + first.Why + "."
+		text := strconv.Itoa(n) + " parts of " + m.name + " were not understood and are left out; the first: " + first.What + ", " + first.Why + "."
 		if n == 1 {
 			text = "Of " + m.name + ", one part was not understood and is left out: " + first.What + ", " + first.Why + "."
 		}
@@ -138,7 +138,7 @@ func (m *Models) noteSkipped() {
 func (m *Models) join() {
 	match := blocks.NewMatch(m.module.Program, m.program)
 	if err := match.Err(); err != nil {
-		m.notes = append(m.notes, "What "+m.name+" contains about functions that are not in the trace is ignored. "+upper(err.Error())+".")
+		m.notes = append(m.notes, "Functions of "+m.name+" that are not in the trace are ignored. "+upper(err.Error())+".")
 	}
 	for b, at := range match.Blocks {
 		if at < 0 {

@@ -192,8 +192,8 @@ func (r *run) lineShift() uint { return uint(bits.TrailingZeros32(r.p.Sites.Line
 func (r *run) trueSharing(of *counts) {
 	var tried *retrial
 	r.queues(of)
-	var beside []*place // that wait for lines because of other words in these
-	guarded := -1       // the finding about data that a lock protects
+	var neighbours []*place // that wait for lines because other words in them are shared
+	guarded := -1           // the finding about data that a lock protects
 	for _, at := range r.atomicLast() {
 		left := at.coherence - r.taken[at]*at.wait
 		if left < leastWait*r.out.Cycles || at.coherence < at.wait/2 {
@@ -209,8 +209,8 @@ func (r *run) trueSharing(of *counts) {
 			tried = r.retry(apart(of, r.lineShift(), true), pageShift)
 		}
 		shared := r.storesShared(at)
-		if !shared && tried != nil && tried.savedAt(at) > left/2 { // it lies beside a word that several threads store to
-			beside = append(beside, at)
+		if !shared && tried != nil && tried.savedAt(at) > left/2 { // it is in the line of a word that several threads store to
+			neighbours = append(neighbours, at)
 			continue
 		}
 		if !shared || tried != nil && tried.savedAt(at) < left/4 { // a copy for each thread would not help: it has to be filled
@@ -227,11 +227,11 @@ func (r *run) trueSharing(of *counts) {
 		}
 		f.Saved, f.Tried, f.Least, f.Most = tried.savedAt(at)+r.atomics(at), true, 0, 0
 		f.Cost += r.atomics(at)
-		for _, by := range beside {
+		for _, by := range neighbours {
 			f.Saved += tried.savedAt(by)
 			f.Cost += by.coherence
 		}
-		beside = nil
+		neighbours = nil
 		f.Before, f.After = tried.before, tried.after
 		f.How = "Each thread got a copy of these words in the recorded references, and the caches of all cores were run again with the threads at the same time."
 		if guarded >= 0 { // a lock and the data that it protects have the same cure
@@ -246,7 +246,7 @@ func (r *run) trueSharing(of *counts) {
 			guarded = len(r.out.Findings) - 1
 		}
 	}
-	for _, at := range beside {
+	for _, at := range neighbours {
 		r.add(at, Finding{Kind: FalseSharing, Cost: at.coherence, Saved: tried.savedAt(at), Tried: true, Before: tried.before, After: tried.after,
 			Why:  "the same lines have words that several threads store to, so each access finds that another core has the line",
 			Fix:  "let the words that several threads store to begin at lines of their own (alignas(64), or padding)",
@@ -417,7 +417,7 @@ func (r *run) causes() {
 			f.Least, f.Most = packed/2, left*(1-1/overlapSequence)
 			f.Saved = f.Most
 			f.Why = chased(r.behind(at.level))
-			if f.Fix = "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers"; r.searched[at.function] {
+			if f.Fix = "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers"; r.searched[at.function] {
 				f.Least, f.Saved = 0, left/carefully
 				f.Fix = "make the data smaller, let one look-up need fewer loads after each other, such as with nodes of many keys, or work on several look-ups at a time"
 				f.How = "Another order of the elements was tried and does not help, so the saving is a range: at most the cycles that the run waits here."

@@ -49,7 +49,7 @@ func (r *run) compute() {
 			f.Why = "each iteration takes its address from a load of the one before: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
 			f.Fix = "keep the elements in an array, whose addresses do not depend on loads"
 		case chain.tables:
-			f.Why = "each iteration looks up what the one before has looked up, as the states of an automaton: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
+			f.Why = "each iteration looks up an index that the one before has loaded, as an automaton does with its state: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
 			f.Fix, f.IllegalIf = "work on several parts of the input at a time, or let one look-up do several steps", ""
 		case chain.used: // as of a running sum: it takes more than partial sums to do without the chain
 			f.Fix, instead = "compute the value of each iteration from its index instead of from the iteration before, or work on several independent sequences at a time", ""
@@ -100,7 +100,7 @@ func (r *run) divisions() {
 		r.add(at, Finding{Kind: Compute, Cost: t.Cycles, Saved: saved, Tried: true,
 			Why:       "each iteration divides by a number that does not change in the loop: an iteration takes " + number(t.Steady.Cycles) + " cycles, and would take " + number(quick.Cycles) + " with products",
 			Fix:       "compute the reciprocal before the loop, and multiply by it (-freciprocal-math lets the compiler do so); for whole numbers, divide by a power of two",
-			How:       "Modelled: what the loop takes with a product in place of each such division.",
+			How:       "Modelled: the loop with a product in place of each such division.",
 			IllegalIf: "the result must be the same to the last bit, because a product with the reciprocal is rounded twice",
 			More:      "pipeline"})
 	}

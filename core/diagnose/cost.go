@@ -27,7 +27,7 @@ const (
 	overlapStore    = 16.0 // stores wait in a buffer, not in the core
 )
 
-// withoutCode is the number of cycles of a reference if the trace holds no code.
+// withoutCode is the number of cycles of a reference if the trace has no code.
 const withoutCode = 1.0
 
 // place is a line of source, or an instruction where lines are not known.
@@ -505,7 +505,7 @@ func (c *costs) code(r *run) error {
 }
 
 // waits are the cycles that each site waits for lines, by level that misses: divided by the overlap
-// of fetches, and, if loads need the results of others, one after the other.
+// of fetches, and, if loads need the results of others, in sequence.
 func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	out := make([][]float64, len(r.p.Sites.Code))
 	for i := range out {
@@ -729,7 +729,7 @@ func (r *run) group() {
 	}
 }
 
-// dependentFrom is the least ratio of the waits of dependent loads to those of independent ones.
+// dependentFrom is the least ratio of the waits of dependent loads to the waits of independent ones.
 const dependentFrom = 1.5
 
 // crossing is the number of references of a site across two lines.

@@ -61,7 +61,7 @@ func (r *run) chasing() {
 			r.taken[at] = 1
 			r.add(at, Finding{Kind: PointerChasing, Cost: cost, Saved: t.saved * share(saved, all), Tried: true, Before: t.before, After: t.after,
 				Why:       chased(r.behind(at.level)),
-				Fix:       "allocate the elements from one array in the order in which they are visited, or keep what the loop needs in an array instead of behind pointers",
+				Fix:       "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers",
 				How:       "The elements were laid out in the order in which this loop first comes to them, and the caches were run again with the changed addresses.",
 				IllegalIf: "other code needs the elements where they are because it keeps pointers to them, or the order of visits changes while the program runs",
 				More:      "sites --by line"})
@@ -118,7 +118,7 @@ func (r *run) translations() {
 			r.add(at, Finding{Kind: RandomAccess, Cost: at.pages + at.wait, Saved: saved, Least: saved, Most: saved + left,
 				Why:  disorder(r.Machine.Levels[at.level].Name) + "; " + ratio(uint64(walks), at.references) + " are to a page whose translation is not in the first TLB any more",
 				Fix:  "make the data smaller, or sort or partition the accesses so that those to one part of the data are close in time; or use pages of 2 MiB (madvise(…, MADV_HUGEPAGE))",
-				How:  "The least is what pages of 2 MiB save, with which the translations were counted again. Another order was not tried: the most is what the run waits here.",
+				How:  "The least is the saving of pages of 2 MiB, with which the translations were counted again. Another order was not tried: the most is the whole wait here.",
 				More: "sites --by line"})
 			continue
 		}

@@ -185,7 +185,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 }
 
 // fuseInlined says how to fuse a loop with itself.
-const fuseInlined = "the code of several calls of this loop goes over the same data one after the other: make one loop that does the work of all"
+const fuseInlined = "several calls of this loop go over the same data in turn: make one loop that does the work of all"
 
 // inlinedTwice reports whether two loops at one line of the source are different code for the same data, as those of a
 // function template that was inlined for two calls. A loop that runs twice is the same code, or, if the compiler unrolled the
@@ -1359,7 +1359,7 @@ func (r *run) newChain(changed *loops.Nest, g *group, by change.Change) float64 
 	}
 	inner, below := innermost(l, depth)
 	leaves := leavesOf(inner.Body)
-	sums := map[trace.Place]float64{} // copies that unrolling made of one sum are one after the other then
+	sums := map[trace.Place]float64{} // an unrolled sum's copies form one chain then
 	for _, store := range leaves {
 		sum := store.Ref.Kind == trace.Store && !store.Wild && store.Step(below) == 0 && below > depth && store.Step(depth) != 0 && r.adds(store) &&
 			slices.ContainsFunc(leaves, func(load *loops.Item) bool {

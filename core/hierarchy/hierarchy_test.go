@@ -109,7 +109,7 @@ func TestPredictIsExact(t *testing.T) {
 	})
 }
 
-// Without a table, SDCM answers, and its number is the same as answer and beside another one.
+// Without a table, SDCM answers, with the same number as when it is shown next to another answer.
 func TestPredictFallsBack(t *testing.T) {
 	var lines []uint64
 	for i := range uint64(4000) {

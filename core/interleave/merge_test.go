@@ -348,7 +348,7 @@ func TestUniformIsUniform(t *testing.T) {
 	}
 }
 
-// TestSplitMix compares the numbers with those of the reference implementation
+// TestSplitMix compares the numbers with the reference implementation's,
 // (https://prng.di.unimi.it/splitmix64.c, seed 1234567).
 func TestSplitMix(t *testing.T) {
 	s := splitmix(1234567)

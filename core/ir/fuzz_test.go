@@ -126,7 +126,7 @@ func TestRareFunctions(t *testing.T) {
 	}
 }
 
-// TestBrokenModules: errors give the place, the text, and what was expected.
+// TestBrokenModules: errors give the place, the text, and the expected form.
 func TestBrokenModules(t *testing.T) {
 	for text, want := range map[string]string{
 		"source_filename = \"a.c\"\n\ndefine void @f() {\n  ret void\n": `a.c:3: "define void @f() {", want a line "}" where this function ends; the text is not as LLVM 14 to 19 print it`,

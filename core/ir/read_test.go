@@ -260,7 +260,7 @@ define void @cut() {
 	}
 }
 
-// usesOf returns what the n-th instruction of that opcode uses, in a block.
+// usesOf returns the operands of the n-th instruction of that opcode in a block.
 func usesOf(b *trace.Block, opcode string, n int) []int32 {
 	for _, in := range b.Instrs {
 		if in.Opcode == opcode {

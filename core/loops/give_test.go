@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGivenTreesExpandToTheTrace: one after the other, however rows come in batches.
+// TestGivenTreesExpandToTheTrace: trees expand in order, whatever the sizes of the batches.
 func TestGivenTreesExpandToTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)

@@ -15,13 +15,13 @@
 //     in the iteration, so that triangular nests compress too. Everything but the parameters is the
 //     shape of a node; each shape is stored once and has a number.
 //  3. [Folder] appends a leaf for every record, and checks whether the end of its list of nodes
-//     repeats what is before it: another iteration of a loop there, two equal sequences, or three
+//     repeats the records before it: another iteration of a loop there, two equal sequences, or three
 //     in arithmetic progression if trip counts differ. A loop that is the last node predicts what
 //     comes next. A predicted record costs a comparison and an addition: the folder keeps an
 //     odometer of the running iteration, and no list grows.
 //  4. A record that was not predicted ends the loop. The parts of the iteration that has begun
 //     become nodes of their own, and the inner loop that ran last continues if it can. If the whole
-//     iterations fold with what is before them, up to 256 records of the begun iteration are
+//     iterations fold with the records before them, up to 256 records of an unfinished iteration are
 //     replayed, because they may be the next iteration of the result.
 //  5. A site is wild if more than half of its records are not predicted and lie at a distance from
 //     the record before that is none of the last eight. Its addresses go to a list, and loops fold
@@ -51,7 +51,7 @@
 // # Limits
 //
 // Trip counts that depend on data, as in sparse matrices, are no parameters: such loops stay apart.
-// An inner loop may run zero times if leaves are beside it; iterations before the first one in
+// An inner loop may run zero times if there are leaves next to it; iterations before the first one in
 // which it runs have another shape. The bodies of loops are at most as long as the window. Bodies
 // of one or two nodes are found wherever they repeat; longer ones if they end where one of the last
 // four equal sequences of three nodes did. Without sites and PCs no reference is wild, few records

@@ -44,7 +44,7 @@ func (f *Folder) accepts(c candidate) bool {
 	return true
 }
 
-// stop ends the running loop after its last whole iteration. The parts of a begun iteration become
+// stop ends the running loop after its last whole iteration. The parts of an unfinished iteration become
 // nodes after it; the last may be a loop that continues. With fold, the ended loop is merged with the
 // nodes before it, if possible; then stop returns the number of parts, which may now be iterations of
 // another loop. Otherwise it returns 0.

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rowsOf are those of a region with one loop, whose iterations access rows of a matrix.
+// rowsOf are the references of a region with one loop, whose iterations access rows of a matrix.
 func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 1)
 	var rows []row

@@ -65,7 +65,7 @@
 // The slides sum up one pass of each block. A real core overlaps many iterations, so that they take
 // a fraction of that time: the steady state is summed up here, and [SlidesForm] is the slides' sum.
 // PPT has eleven classes; here there are more, which fall back on PPT's if a description lacks
-// them. Micro-ops select among ports, which classes share. [NotModelled] lists what is left out.
+// them. Micro-ops select among ports, which classes share. [NotModelled] lists the omissions.
 //
 // # Descriptions
 //

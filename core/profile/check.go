@@ -165,7 +165,7 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 }
 
 // checkWorkingSets tests the working sets of windows that are larger than the rows. The windows of
-// each list have twice as many references as those of the list before; the last has one window,
+// each list have twice as many references as in the list before; the last has one window,
 // which contains the segment and so all its lines.
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {

@@ -116,7 +116,7 @@ func TestCheckSites(t *testing.T) {
 }
 
 // withCoherentSites is withSharing with sites: the first one makes the accesses of thread 1, the
-// second those of thread 7.
+// second has thread 7's.
 func withCoherentSites() *profile.Profile {
 	p := withSharing()
 	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }

@@ -9,7 +9,7 @@ import (
 
 // In section SITE a site is written as its difference from the previous one: a mask of the
 // mispredicted numbers and the changed texts, and then these. Most neighbours have the same
-// function, file and line, so that a site takes a few bytes besides its counts.
+// function, file and line, so that a site takes a few bytes in addition to its counts.
 
 const (
 	siteNumbers = 7

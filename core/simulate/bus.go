@@ -118,7 +118,7 @@ func (c *core) tell(buses []int, addr trace.Addr, write bool) {
 	}
 }
 
-// holds reports whether all lines of a range of bytes are present.
+// holds reports whether the cache contains all lines of a range of bytes.
 func (l *level) holds(addr trace.Addr, bytes uint64) bool {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		if present, _ := l.tags.look(line); !present {

@@ -14,7 +14,7 @@ import (
 // the store that wrote them.
 type naive struct {
 	caches [][]*naiveLevel // of each level
-	levels []*naiveLevel   // those of the core that makes the reference
+	levels []*naiveLevel   // of the core that makes the reference
 	states map[place]map[int]byte
 	msi    bool
 	words  data // in memory

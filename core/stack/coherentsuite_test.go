@@ -272,7 +272,7 @@ func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 }
 
 // RunCoherent checks [stack.Coherent]: the example of MODELS §6.4, equality with [stack.Sets] if no
-// lines are lost, random events against lists with holes, in batches of any length, and so many
+// lines are lost, random events against lists with holes, in batches of any length, and as many
 // that stamps are exhausted against simulated caches.
 func RunCoherent(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {

@@ -190,7 +190,7 @@ func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 			}
 		}
 		e, grew := m.table.findOrAdd(queue[i].line)
-		if grew { // what was found before may have moved
+		if grew { // earlier results may have moved
 			for j := range queue {
 				homes[j&(burst-1)] = m.table.homeOf(queue[j].line)
 			}

@@ -311,10 +311,10 @@ func TestShelvedAdopts(t *testing.T) {
 			}
 			got, depths, err := inSegments(m, segment, lines[at:], room, nil)
 			if err != nil || !slices.Equal(got, want[at:]) {
-				t.Fatalf("seed %d: distances after %d accesses differ from those of the whole (error %v)", seed, at, err)
+				t.Fatalf("seed %d: distances after %d accesses differ from the undivided run's (error %v)", seed, at, err)
 			}
 			if depths.Add(first.Depths()); sets && *depths != *whole.Depths() {
-				t.Fatalf("seed %d: depths after %d accesses differ from those of the whole", seed, at)
+				t.Fatalf("seed %d: depths after %d accesses differ from the undivided run's", seed, at)
 			}
 		}
 	}

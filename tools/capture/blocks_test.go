@@ -262,7 +262,7 @@ func (c *covered) run(t *testing.T) string {
 	return string(said)
 }
 
-// compare compares visits and branches with those of a trace.
+// compare compares visits and branches with a trace's.
 func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	p, other := r.Program, c.code

@@ -199,7 +199,7 @@ func TestSplitDebugOfLinks(t *testing.T) {
 
 // TestBrokenSourcesAreUnchanged: a function whose rewritten form the compiler refuses is left out,
 // and if that does not help, the source; the object is made in any case. The compiler here refuses
-// the texts that it is told to.
+// the given texts.
 func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	clang := newestClang(t)
 	for _, c := range []struct{ refuse, say, note string }{

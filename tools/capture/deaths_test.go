@@ -142,7 +142,7 @@ func fifo(t *testing.T) string {
 	return name
 }
 
-// TestPipe: a trace may go to a pipe, and a pipe without a reader delays nobody.
+// TestPipe: a trace may go to a pipe, and a pipe without a reader does not delay the program.
 func TestPipe(t *testing.T) {
 	program := play(t, "deaths.c")
 	name := fifo(t)

@@ -97,7 +97,7 @@ func whose(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
 	return addr
 }
 
-// perThread counts what each thread does; threads are in an order that does not depend on their
+// perThread counts the events of each thread; threads are in an order that does not depend on their
 // numbers.
 func perThread(all *traced) []map[deed]int {
 	threads := map[uint32]map[deed]int{}

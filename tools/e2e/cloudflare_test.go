@@ -39,7 +39,7 @@ func cloudflare(t *testing.T) *server {
 	cmd.Env = append(os.Environ(), "CI=1", "NO_COLOR=1", "WRANGLER_SEND_METRICS=false", "WRANGLER_HIDE_BANNER=true", "CLOUDFLARE_CF_FETCH_ENABLED=false",
 		"WRANGLER_LOG_PATH="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has children
-	// A file, not a pipe: if this test is killed, nobody reads a pipe.
+	// A file, not a pipe: if this test is killed, a pipe has no reader.
 	said, err := os.Create(filepath.Join(t.TempDir(), "wrangler.log"))
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// longTrace is the real trace repeated, in LZ4 frames one after the other, with at least so many
+// longTrace is the real trace repeated, in consecutive LZ4 frames, with at least this number of
 // references. It is one file for all tests, with the date modified, so that its truth is computed
 // once; tests that change it use ownTrace.
 func longTrace(t *testing.T, references uint64) string {

@@ -112,7 +112,7 @@ func (p *program) arguments(out string) []string {
 	return append(list, "-o", out, "-lm")
 }
 
-// run returns the trace of a run with so many threads.
+// run returns the trace of a run with the given number of threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
 // runAgain is run, with a number that distinguishes runs. If the system allows it, all runs have

@@ -118,7 +118,7 @@ func TestAllLinesAreExact(t *testing.T) {
 	}
 }
 
-// TestFewLinesStayFew: the sample never has more lines than allowed, which are those of the least
+// TestFewLinesStayFew: the sample never has more lines than allowed, which are the lines of the least
 // hashes; its counts represent about all accesses.
 func TestFewLinesStayFew(t *testing.T) {
 	lines := generated(200_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<13, 5)))

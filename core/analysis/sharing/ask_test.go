@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// asker asks before each access for the positions of its line, or of the one beside it, on the
+// asker asks before each access for the positions of its line, or of the next line, on the
 // stacks of some cores, and compares them with lists with holes.
 type asker struct {
 	t         rapid.TB

@@ -46,7 +46,7 @@ type Options struct {
 // Stacks are the views of MODELS §6 that are counted; 0: all views. Counts of the other views have no meaning.
 type Stacks uint8
 
-// The stacks. The pass stops counting its stack if nobody needs the concurrent stack.
+// The stacks. The pass stops counting its own stack if the concurrent stack is not needed.
 const (
 	Coherent   Stacks = 1 << iota // of each core, with invalidation; always counted
 	Private                       // of each core, without invalidation; and how distances differ on the concurrent stack

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A run that counts some stacks and numbers of sets counts there what a run of all counts.
+// A run that counts some stacks and numbers of sets has the same counts there as a run that counts all.
 func TestSomeStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
@@ -44,7 +44,7 @@ func TestSomeStacks(t *testing.T) {
 	})
 }
 
-// some analyses a trace, and does not check the profile: what it has of other stacks has no meaning.
+// some analyses a trace, and does not check the profile: its counts of other stacks have no meaning.
 func some(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))

@@ -41,7 +41,7 @@ func TestSaveRestore(t *testing.T) {
 	})
 }
 
-// resumed continues from what was saved, or begins.
+// resumed continues from a saved state, or begins.
 func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *analysis.Runner {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
@@ -79,7 +79,7 @@ func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
 	return p, sharing.Options{LineBytes: []uint32{64}, Cores: spec.Cores, Domains: spec.Domains}
 }
 
-// behindOptions returns the profile in what a runner saved: after five numbers.
+// behindOptions returns the profile in a runner's saved state: after five numbers.
 func behindOptions(t rapid.TB, saved []byte) []byte {
 	d := codec.NewDecoder(saved)
 	for range 5 {

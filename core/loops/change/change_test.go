@@ -21,7 +21,7 @@ func store(site uint32) loops.Reference {
 
 const atA, atB, atC = 0x10000000, 0x20000000, 0x30000000
 
-// gemm is the product of two matrices with rows of so many bytes.
+// gemm is the product of two matrices; rows have the given number of bytes.
 func gemm(n uint64, row int64) *loops.Nest {
 	return &loops.Nest{Items: []loops.Item{loops.Loop(n, loops.Loop(n,
 		loops.Leaf(load(1), atC, row, 8),
@@ -35,7 +35,7 @@ type access struct {
 	addr trace.Addr
 }
 
-// rowsOfNest returns what a nest refers to, in order.
+// rowsOfNest returns the references of a nest, in order.
 func rowsOfNest(t interface{ Fatalf(string, ...any) }, n *loops.Nest) (all []access) {
 	var run func(items []loops.Item, at []uint64)
 	wild := map[loops.Reference][]trace.Addr{}

@@ -27,7 +27,7 @@ func (o *Outcome) Saved() float64 {
 	return 1 - float64(o.After)/float64(o.Before)
 }
 
-// Try applies changes, one after the other, and counts the misses before and after. The nest is not
+// Try applies changes in order, and counts the misses before and after. The nest is not
 // changed. goOn, which may be nil, is called now and then; if it returns false, the error is
 // [misses.ErrStopped]. Other errors are an [*Error], a [*loops.NestError] or a
 // [*trace.OptionError].

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// records accesses n structures of so many bytes, pass by pass, and reads fields of 8 bytes at the
+// records accesses n structures of the given size, pass by pass, and reads fields of 8 bytes at the
 // given offsets.
 func records(n, bytes uint64, offsets ...uint64) *loops.Nest {
 	var body []loops.Item

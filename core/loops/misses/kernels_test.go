@@ -130,7 +130,7 @@ func TestVectors(t *testing.T) {
 }
 
 // TestChanges: the effect of longer rows on a product, and of walking along rows instead of
-// columns. The counts are also those of the rebuilt programs.
+// columns. The counts are also equal to the rebuilt programs'.
 func TestChanges(t *testing.T) {
 	var p program
 	for _, c := range []struct {

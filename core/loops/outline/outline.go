@@ -309,7 +309,7 @@ func (c *counter) body(k int, p, out []uint64) {
 	}
 }
 
-// neverNegative reports whether all trip counts in loop k stay at 0 or above. This holds if it holds in
+// neverNegative reports whether all trip counts in loop k stay at 0 or above. This is so if it is so in
 // the corners, because they are affine.
 func (c *counter) neverNegative(k int, p []uint64) bool {
 	return c.visit(k, p, func(j int, trips uint64) bool {

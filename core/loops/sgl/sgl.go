@@ -4,7 +4,7 @@
 // A file consists of the same frames as a container of package sgt, so that the same tables describe
 // its program, threads and capture. Instead of a container's chunks of steps, it contains trees.
 //
-//  1. [Writer] writes trees, one after the other, with facts of the trace. A trace is one tree,
+//  1. [Writer] writes trees in order, with facts of the trace. A trace is one tree,
 //     or several if it is too irregular for memory.
 //  2. [Reader] expands the records, as any reader of traces, so that every analysis can read a
 //     loop-compressed trace. It removes unwanted kinds from the tree before it expands it.

@@ -314,7 +314,7 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 	return reuseDists, wins, executions
 }
 
-// TestAsAlgorithm3: windows and their distances equal those of the paper's algorithm, written out,
+// TestAsAlgorithm3: windows and their distances equal the paper's algorithm, written out,
 // for stacks of threads and of all.
 func TestAsAlgorithm3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -357,7 +357,7 @@ var caches = []hierarchy.Cache{
 }
 
 // TestAllWindowsEqualTheTrace: weighted by accesses, the profiles of all windows equal that of the
-// trace (eq. 4), and rates those of its profile.
+// trace (eq. 4), and rates equal the profile's.
 func TestAllWindowsEqualTheTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
 	p, whole := random(rng, 3, 5000, 400, true)

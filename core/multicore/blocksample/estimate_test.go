@@ -41,7 +41,7 @@ func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global,
 	return global / all, mean / n
 }
 
-// TestOf: with all windows, a level's rates are those of each access; with some, they are within
+// TestOf: with all windows, a level's rates equal the rates of each access; with some, they are within
 // the stated error about as often as stated, in private caches and in shared ones.
 func TestOf(t *testing.T) {
 	p, whole := random(rand.New(rand.NewPCG(8, 5)), 5, 30_000, 120, true)

@@ -129,7 +129,7 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// The simulated numbers equal those of the simulator for the same threads, and the means are by
+// The simulated numbers equal the simulator's for the same threads, and the means are by
 // cache.
 func TestSimulated(t *testing.T) {
 	h := caches("L1=256,2", "L2=1KiB,4,shared=2", "L3=4KiB,4,shared=all")

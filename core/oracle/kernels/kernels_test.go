@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// TestKnown: the counts of DineroIV equal those of the trees.
+// TestKnown: the counts of DineroIV equal the trees'.
 func TestKnown(t *testing.T) {
 	known := 0
 	for _, k := range Vectors() {

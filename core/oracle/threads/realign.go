@@ -8,7 +8,7 @@
 //  1. Records outside of parallel regions stay as they are.
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
 //     apart. A thread's n-th Barrier in the region begins its phase n.
-//  3. At the join, the phases follow one after the other. Within a phase, the records of all
+//  3. At the join, the phases follow each other. Within a phase, the records of all
 //     threads are in the chosen order (package interleave), threads ascending by number.
 //
 // Threads are renumbered as cores, from 0 in order of appearance. Threads that appear in the same region

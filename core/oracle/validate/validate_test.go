@@ -24,7 +24,7 @@ func machine(t *testing.T, lines ...string) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// team is a region of two threads: each stores to its own lines and then loads those of the other,
+// team is a region of two threads: each stores to its own lines and then loads the other's,
 // several times. Thread 0 loads all lines first, outside of the region.
 func team(lines int) *trace.Batch {
 	b := trace.NewBatch(8 * lines * 4)

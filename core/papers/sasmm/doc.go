@@ -28,7 +28,7 @@
 //   - "each_core_trace ← trace[windows]" in a loop over blocks would overwrite; appending would sort the
 //     trace by block. The text ("the sequence of basic blocks in the mimicked trace is retained from the
 //     sequential trace") and the authors' program (reuse_profile_bb_i_shared_mem_…V8-all.py of
-//     PPT-SASMM_Scripts), which sorts the windows of a core by their place in the trace, show what is meant:
+//     PPT-SASMM_Scripts), which sorts the windows of a core by their place in the trace, show the intention:
 //     executions keep the order of the sequential trace.
 //   - array_divide is not given. As in the authors' program, parts differ by at most one, and the
 //     first cores have the larger ones. Fewer executions than cores go to the first cores, one
@@ -64,5 +64,5 @@
 //
 // How often a block ran is only known at the end. So the counted part is kept in memory: the region, or as
 // printed the whole trace, at two or three bytes a reference for regular addresses, and up to ten more for
-// others. [Options.LimitBytes] bounds it. By region, what is outside of regions is not kept.
+// others. [Options.LimitBytes] bounds it. By region, accesses outside of regions are not kept.
 package sasmm

@@ -408,7 +408,7 @@ func TestAsThePseudoCode(t *testing.T) {
 			}
 		}
 
-		// With random turns, each core's references keep their order, and those of an execution of
+		// With random turns, each core's references keep their order, and the references of one execution of
 		// all cores stay together.
 		o.Order = interleave.Order{Policy: interleave.Uniform, Seed: rng.Uint64()}
 		uniform := drain(t, open(Shared, o), everything, rows)

@@ -54,7 +54,7 @@ func simulated(t testing.TB, tree *loops.Tree, caches []misses.Cache) (accesses,
 	return accesses, missed
 }
 
-// thesisCaches are those of chapter 5 of the thesis, and smaller ones before them: 1 to 64 KB, 1 to
+// thesisCaches are the caches of chapter 5 of the thesis, after smaller ones: 1 to 64 KB, 1 to
 // 8 ways, lines of 64 bytes.
 func thesisCaches() (list []misses.Cache) {
 	for kb := uint64(1); kb <= 64; kb *= 2 {

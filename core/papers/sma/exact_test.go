@@ -105,7 +105,7 @@ func drawCache(t *rapid.T) misses.Cache {
 	}
 }
 
-// TestExact: counts by array and loop equal those of a plain simulation that tracks the iterations.
+// TestExact: counts by array and loop equal a plain simulation that tracks the iterations.
 func TestExact(t *testing.T) {
 	done := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -208,7 +208,7 @@ func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n
 	return text
 }
 
-// TestSums: for any tree, accesses are those of the tree, misses no more, and levels add up.
+// TestSums: for any tree, accesses equal the tree's, there are no more misses, and levels add up.
 func TestSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := loops.Nest{Items: drawItems(t, 0)}

@@ -37,7 +37,7 @@ func analyzed(t *testing.T, c misses.Cache, items ...loops.Item) *Result {
 	return r
 }
 
-// classes are those of the leaves at the level of the loop that is out levels around them.
+// classes are the classes of the leaves, at the level of the loop that is out levels around them.
 func classes(r *Result, out int) string {
 	var list []string
 	for _, l := range r.Leaves {

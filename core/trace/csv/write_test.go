@@ -16,7 +16,7 @@ type described interface {
 	trace.Describer
 }
 
-// write returns the table of a trace, in batches of so many rows.
+// write returns the table of a trace, in batches of the given number of rows.
 func write(t tracetest.Failer, r described, rows int) string {
 	t.Helper()
 	var text bytes.Buffer

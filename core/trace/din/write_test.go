@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// write returns the text of a trace, in batches of so many rows.
+// write returns the text of a trace, in batches of the given number of rows.
 func write(t tracetest.Failer, r trace.Reader, rows int) string {
 	t.Helper()
 	var text bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTablesRoundTrip: the tables at the end contain all that headers stated one after the other.
+// TestTablesRoundTrip: the tables at the end contain everything that the headers stated in turn.
 func TestTablesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p trace.Program

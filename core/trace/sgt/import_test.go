@@ -46,7 +46,7 @@ func imported(t failer, r described, full chunkSize) []byte {
 	return out.Bytes()
 }
 
-// sameTrace checks that the references of a container are those of a trace: a container does not
+// sameTrace checks that a container has the references of a trace: a container does not
 // make up columns that the trace lacks.
 func sameTrace(t failer, r *Reader, want *trace.Batch) {
 	t.Helper()

@@ -45,7 +45,7 @@ func TestRewritingAllKeepsSteps(t *testing.T) {
 	})
 }
 
-// TestRewritingAPart: its references are those of the whole that are of the chosen kinds and
+// TestRewritingAPart: it has those references of the whole that are of the chosen kinds and
 // threads, from the first to the last.
 func TestRewritingAPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

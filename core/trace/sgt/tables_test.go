@@ -152,7 +152,7 @@ func TestLargeModulesArePacked(t *testing.T) {
 	}
 	body := AppendModule([]byte("before"), p)
 	if string(body[:6]) != "before" || body[6] != packedLZ4 || len(body) > 500 {
-		t.Errorf("%d bytes, packing %d, want packed ones after what was there", len(body), body[6])
+		t.Errorf("%d bytes, packing %d, want packed ones after the existing bytes", len(body), body[6])
 	}
 	var got trace.Program
 	if err := ParseModule(body[6:], &got); err != nil || !reflect.DeepEqual(got, *p) {

@@ -26,7 +26,7 @@ type Ref struct {
 	PC     trace.Addr
 }
 
-// Of builds a trace, which has columns of threads and PCs if any reference does.
+// Of builds a trace. It has a column of threads if any reference has a thread, and so for PCs.
 func Of(refs ...Ref) *trace.Batch {
 	b := trace.NewBatch(len(refs))
 	for _, r := range refs {
