@@ -11,38 +11,31 @@
   }
   const pattern = new RegExp("(?<![\\w-])(" + Array.from(entries.keys()).sort((a, b) => b.length - a.length)
     .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/ /g, "\\s+")).join("|") + ")(?:e?s)?(?![\\w-])", "gi");
-  const entry = (text) => {
-    const word = text.toLowerCase().replace(/\s+/g, " ");
-    return entries.get(word) || entries.get(word.replace(/s$/, "")) || entries.get(word.replace(/es$/, ""));
-  };
-
   // The terms in view: the ranges of each text node, and each term once.
   let found = new Map(), inView = new Map();
   function scan() {
     const result = document.getElementById("result");
     found = new Map();
     inView = new Map();
-    const ranges = [];
-    for (const element of result ? result.querySelectorAll(where) : []) {
-      const once = new Set(); // per element
-      for (const node of element.childNodes) {
-        if (node.nodeType !== Node.TEXT_NODE && !(node.localName === "button" && node.classList.contains("sort")) && !(node.localName === "span" && !node.matches(where))) continue;
-        const walk = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
-        for (let text = node.nodeType === Node.TEXT_NODE ? node : walk.nextNode(); text; text = text === node ? null : walk.nextNode()) {
-          if (found.has(text)) continue;
-          for (const m of text.data.matchAll(pattern)) {
-            const term = entry(m[0]);
-            if (!term || once.has(term)) continue;
-            once.add(term);
-            const range = new Range();
-            range.setStart(text, m.index);
-            range.setEnd(text, m.index + m[0].length);
-            ranges.push(range);
-            found.set(text, [...(found.get(text) || []), { term, range }]);
-            inView.set(term.meaning, term);
-          }
-        }
+    const ranges = [], once = new Map(); // the terms found in each element
+    const walk = result && document.createTreeWalker(result, NodeFilter.SHOW_TEXT);
+    while (walk && walk.nextNode()) {
+      const text = walk.currentNode, element = text.parentElement.closest("option, " + where);
+      if (!element || element.localName === "option") continue;
+      if (!once.has(element)) once.set(element, new Set());
+      const hits = [];
+      for (const m of text.data.matchAll(pattern)) {
+        const term = entries.get(m[1].toLowerCase().replace(/\s+/g, " "));
+        if (once.get(element).has(term)) continue;
+        once.get(element).add(term);
+        const range = new Range();
+        range.setStart(text, m.index);
+        range.setEnd(text, m.index + m[0].length);
+        ranges.push(range);
+        hits.push({ term, range });
+        inView.set(term.meaning, term);
       }
+      if (hits.length) found.set(text, hits);
     }
     if (CSS.highlights) CSS.highlights.set("term", new Highlight(...ranges));
   }
