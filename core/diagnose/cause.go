@@ -175,6 +175,16 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 // apartLines says how the saving of false sharing was predicted.
 const apartLines = "The words of each thread got lines of their own in the recorded references, and the caches of all cores were run again with the threads at the same time."
 
+// nearShared reports whether a place often waits for lines with a word that several threads store to.
+func (c *counts) nearShared(at *place) bool {
+	severally, all := 0.0, 0.0
+	for _, i := range at.sites {
+		severally += c.severally[i]
+		all += c.coherence[0][i]
+	}
+	return severally > all/8
+}
+
 // falselyAt is how often a place found that another core had taken the line for another word.
 func (c *counts) falselyAt(at *place) (times float64) {
 	if c == nil {
@@ -205,10 +215,10 @@ func (r *run) trueSharing(of *counts) {
 			Fix:  "give each thread a copy of its own, and combine the copies at the end; or store less often",
 			How:  "The misses that another core's store caused were counted. That all of them go is the best case.",
 			More: "communication --by site"}
-		if tried == nil && of != nil {
+		shared := r.storesShared(at)
+		if tried == nil && of != nil && (shared || of.nearShared(at)) {
 			tried = r.retry(apart(of, r.lineShift(), true), pageShift)
 		}
-		shared := r.storesShared(at)
 		if !shared && tried != nil && tried.savedAt(at) > left/2 { // it is in the line of a word that several threads store to
 			neighbours = append(neighbours, at)
 			continue

@@ -17,9 +17,11 @@ type naive struct {
 	lost      map[trace.Line]map[uint8]bool
 	writer    map[trace.Addr]uint8 // of a word: 1 + the core
 	contended map[trace.Line]bool
+	open      bool                          // several threads run
+	stored    map[trace.Addr]map[uint8]bool // the threads that stored to a word while several threads ran
 
-	nears, coherence, falsely float64
-	misses                    [2]float64
+	nears, coherence, falsely, severally float64
+	misses                               [2]float64
 }
 
 // naiveSets and naiveWays are those of both levels.
@@ -47,6 +49,12 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 	delete(n.lost[at], core)
 	if store {
 		n.writer[word] = core + 1
+		if n.open {
+			if n.stored[word] == nil {
+				n.stored[word] = map[uint8]bool{}
+			}
+			n.stored[word][core] = true
+		}
 		for other := range n.sharers[at] {
 			if other != core {
 				n.lost[at][other] = true
@@ -75,6 +83,12 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 		if !honest {
 			n.falsely++
 		}
+		for word := at * 16; word < (at+1)*16; word++ {
+			if len(n.stored[word]) > 1 {
+				n.severally++
+				break
+			}
+		}
 	}
 	for level := range n.caches {
 		owner := core / uint8(1+level)
@@ -94,14 +108,14 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 // TestReplay compares a replay with four cores with the naive one.
 func TestReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},
+		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},
 			misses: [][]float64{{0}, {0}}, coherence: [][]float64{{0}, {0}}}
 		level := hierarchy.Cache{SizeBytes: 64 * naiveSets * naiveWays, Ways: naiveWays, LineBytes: 64}
 		s := &replay{counts: c, shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level, level}, caches: make([][]*lru, 2),
-			group: []int{1, 2}, private: 1, last: make([]lastOf, 4), perFetch: []float64{1, 2}, remote: []float64{1}, native: []uint64{16}}
-		s.schedule = schedule{threads: 4}
+			group: []int{1, 2}, private: 1, last: make([]lastOf, 4), perFetch: []float64{1, 2}, remote: []float64{1}, native: []uint64{16}, atomic: []bool{false}}
+		s.schedule = schedule{threads: 4, open: rapid.Bool().Draw(t, "open")}
 		n := &naive{near: map[uint8][]trace.Line{}, sharers: map[trace.Line]map[uint8]bool{}, lost: map[trace.Line]map[uint8]bool{},
-			writer: map[trace.Addr]uint8{}, contended: map[trace.Line]bool{}}
+			writer: map[trace.Addr]uint8{}, contended: map[trace.Line]bool{}, open: s.open, stored: map[trace.Addr]map[uint8]bool{}}
 		for level := range n.caches {
 			n.caches[level] = map[uint8]map[trace.Line][]trace.Line{}
 		}
@@ -128,8 +142,8 @@ func TestReplay(t *testing.T) {
 		if got := float64(c.sites[0].near); got != n.nears {
 			t.Errorf("%v accesses to near lines, want %v", got, n.nears)
 		}
-		if contended != len(n.contended) || c.coherence[0][0] != n.coherence || c.falsely[0] != n.falsely || c.misses[0][0] != n.misses[0] || c.misses[1][0] != n.misses[1] {
-			t.Errorf("%+v, %d lines contended; want %v and %v misses, %v lost, %v of these falsely, %d lines", c, contended, n.misses[0], n.misses[1], n.coherence, n.falsely, len(n.contended))
+		if contended != len(n.contended) || c.coherence[0][0] != n.coherence || c.falsely[0] != n.falsely || c.severally[0] != n.severally || c.misses[0][0] != n.misses[0] || c.misses[1][0] != n.misses[1] {
+			t.Errorf("%+v, %d lines contended; want %v and %v misses, %v lost, %v of these falsely and %v severally, %d lines", c, contended, n.misses[0], n.misses[1], n.coherence, n.falsely, n.severally, len(n.contended))
 		}
 	})
 }

@@ -50,6 +50,7 @@ type counts struct {
 	misses    [][]float64          // by level and site; nil: not counted yet
 	coherence [][]float64          // misses after another core's store, by level and site
 	falsely   []float64            // such misses in the first level at words that no other core wrote, by site
+	severally []float64            // such misses in the first level, of lines with a word that several threads stored to, by site
 	idle      []waiting            // of threads for others
 	blocks    []block              // that were allocated, ascending
 	pages     map[trace.Addr]*page // nil: there is one thread
@@ -104,6 +105,7 @@ type line struct {
 	writer              [words]uint8 // of each word: 1 + the thread that stored to it last
 	owner               [words]uint8 // of each word: 1 + the only thread that stored to it, or several
 	contended           bool         // cores invalidated it for each other
+	severally           bool         // several threads stored to one of its words
 	honest              bool         // for words that both use
 	page                uint32       // 1 + its number in counts.numbered; 0: unknown
 }
@@ -421,7 +423,7 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 	}
 	r.replayed += rows
 	n := len(r.p.Sites.Code)
-	c := &counts{sites: make([]siteCounts, n), claimed: make([]claim, n), falsely: make([]float64, n), team: max(1, len(r.p.Totals.Threads))}
+	c := &counts{sites: make([]siteCounts, n), claimed: make([]claim, n), falsely: make([]float64, n), severally: make([]float64, n), team: max(1, len(r.p.Totals.Threads))}
 	for range r.Machine.Levels {
 		c.misses = append(c.misses, make([]float64, n))
 		c.coherence = append(c.coherence, make([]float64, n))
@@ -755,6 +757,9 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 		if !of.honest {
 			s.falsely[i]++
 		}
+		if of.severally {
+			s.severally[i]++
+		}
 	}
 	if k.caches == nil {
 		s.start(int(number))
@@ -937,7 +942,7 @@ func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, byt
 			case of.owner[w] == 0:
 				of.owner[w] = core + 1
 			case of.owner[w] != core+1:
-				of.owner[w] = several
+				of.owner[w], of.severally = several, true
 			}
 		}
 	}
