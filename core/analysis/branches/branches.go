@@ -164,6 +164,13 @@ func (a *Analysis) follow(t *thread, entered []uint32) error {
 			at, returned = to, 0
 			continue
 		}
+		if from.jump != 0 && nodes[to].plain {
+			if edge, found := a.code.follows(at, to); found {
+				taken[edge]++
+				at, returned = to, 0
+				continue
+			}
+		}
 		t.at, t.returned = at, returned
 		if err := a.visit(t, to-1); err != nil {
 			return err

@@ -13,7 +13,9 @@ type code struct {
 	program *trace.Program
 	nodes   []node
 	edges   uint32      // of all nodes
-	more    index.Table // edges of nodes with more than two, by both ends; the first to each end
+	jumps   []jump      // of nodes with more than two edges
+	targets []uint32    // of these: see jump
+	more    index.Table // the edges of jumps whose targets lie far apart, by both ends; the first to each end
 	names   map[string]uint32
 	// nameOf is the name of each function, and calls the name of the callee of each node; 0: none.
 	nameOf, calls []uint32
@@ -28,14 +30,21 @@ type node struct {
 	first, second uint32 // successors; 0: none
 	edge          uint32 // its first edge
 	function      uint32
-	plain         bool // entered by an edge, it only needs to be counted
+	jump          uint32 // 1 + the number of its jump; 0: it has at most two edges
+	plain         bool   // entered by an edge, it only needs to be counted
 	enters        bool
 	returns       bool
 	lands         bool // exceptions arrive here
 	jumps         bool // longjmp arrives here
-	several       bool // it has more than two edges
 	passes        bool // it calls by the return that follows it
 }
+
+// jump finds the edges of a node with more than two, such as a switch. The edge to node low + i is
+// targets[at+i] - 1, and there is none if that is 0. span is 0 if the edges are in the table of all nodes.
+type jump struct{ low, span, at uint32 }
+
+// mostSpan limits the targets of a jump, as a multiple of its edges.
+const mostSpan = 16
 
 // learn adds what p has more than before.
 func (c *code) learn(p *trace.Program) {
@@ -86,7 +95,7 @@ func (c *code) name(name string) uint32 {
 func (c *code) add(number uint32, b *trace.Block) {
 	n := node{
 		edge: c.edges, function: b.Function, enters: b.Flags&trace.EntryBlock != 0, returns: b.Flags&trace.ReturnBlock != 0,
-		lands: b.Flags&trace.LandingPad != 0, several: len(b.Successors) > 2,
+		lands: b.Flags&trace.LandingPad != 0,
 	}
 	n.plain = !n.enters && !n.returns
 	n.jumps = b.Part > 0 && number > 0 && c.program.Blocks[number-1].Function == b.Function && slices.Contains(jumpSetters, c.program.Blocks[number-1].Callee)
@@ -96,14 +105,9 @@ func (c *code) add(number uint32, b *trace.Block) {
 	if len(b.Successors) > 1 {
 		n.second = b.Successors[1] + 1
 	}
-	if n.several {
-		for i, to := range b.Successors {
-			if key := edgeKey(number+1, to+1); i > 1 {
-				if _, known := c.more.Find(key); !known && to+1 != n.first && to+1 != n.second {
-					c.more.Add(key, n.edge+uint32(i))
-				}
-			}
-		}
+	if len(b.Successors) > 2 {
+		c.jumps = append(c.jumps, c.jump(number+1, n.edge, b.Successors))
+		n.jump = uint32(len(c.jumps))
 	}
 	c.edges += uint32(len(b.Successors))
 	call := c.name(b.Callee)
@@ -111,6 +115,32 @@ func (c *code) add(number uint32, b *trace.Block) {
 	c.calls = append(c.calls, call)
 	c.nodes = append(c.nodes, n)
 	c.bare = append(c.bare, number+1)
+}
+
+// jump describes more than two edges, of which first is the first one.
+func (c *code) jump(from, first uint32, successors []uint32) jump {
+	low, high := slices.Min(successors), slices.Max(successors)
+	if uint64(high-low) >= mostSpan*uint64(len(successors)) {
+		for i, to := range successors {
+			if key := edgeKey(from, to+1); !c.known(key) {
+				c.more.Add(key, first+uint32(i))
+			}
+		}
+		return jump{}
+	}
+	j := jump{low: low + 1, span: high - low + 1, at: uint32(len(c.targets))}
+	c.targets = append(c.targets, make([]uint32, j.span)...)
+	for i, to := range successors {
+		if edge := &c.targets[j.at+to-low]; *edge == 0 {
+			*edge = first + uint32(i) + 1
+		}
+	}
+	return j
+}
+
+func (c *code) known(edge uint64) bool {
+	_, known := c.more.Find(edge)
+	return known
 }
 
 // jumpSetters are the functions that return again when a jump to their call is made.
@@ -126,8 +156,14 @@ func (c *code) follows(from, to uint32) (edge uint32, found bool) {
 		return n.edge, true
 	case to == n.second:
 		return n.edge + 1, true
-	case n.several:
+	case n.jump == 0:
+		return 0, false
+	}
+	if j := &c.jumps[n.jump-1]; j.span == 0 {
 		return c.more.Find(edgeKey(from, to))
+	} else if i := to - j.low; i < j.span {
+		edge = c.targets[j.at+i]
+		return edge - 1, edge != 0
 	}
 	return 0, false
 }
