@@ -1,5 +1,5 @@
-// Searches the manual in the browser: the index is a script, made with the pages, that is loaded at the
-// first key.
+// Searches the manual in the browser, and shows the stacks to try. The index of the search is a script, made
+// with the pages, that is loaded at the first key.
 "use strict";
 (function () {
   const form = document.getElementById("search"), query = document.getElementById("query"), found = document.getElementById("found");
@@ -67,4 +67,77 @@
       search();
     }
   });
+})();
+
+// A stack to try: the reader changes the accesses and the size of the cache. A code block in the language
+// live-stack contains the accesses to begin with.
+(function () {
+  const most = 24, sizes = 8; // accesses, and lines of the largest cache
+
+  function element(name, properties, ...children) {
+    const e = Object.assign(document.createElement(name), properties);
+    e.append(...children);
+    return e;
+  }
+
+  // distances returns the stack distance of each access, Infinity for the first one to a line.
+  function distances(accesses) {
+    const stack = [];
+    return accesses.map((line) => {
+      const depth = stack.indexOf(line);
+      if (depth >= 0) stack.splice(depth, 1);
+      stack.unshift(line);
+      return depth < 0 ? Infinity : depth;
+    });
+  }
+
+  const misses = (depths, lines) => depths.filter((d) => d >= lines).length;
+
+  function table(accesses, depths, lines) {
+    const row = (title, cells) => element("tr", {}, element("th", { scope: "row", textContent: title }), ...cells);
+    return element("table", {}, element("tbody", {},
+      row("access", accesses.map((a) => element("td", { textContent: a }))),
+      row("stack distance", depths.map((d) => element("td", { textContent: d === Infinity ? "∞" : d }))),
+      row("cache of " + lines + (lines === 1 ? " line" : " lines"), depths.map((d) => element("td", d < lines ? { className: "hit", textContent: "hit" } : { className: "miss", textContent: "miss" })))));
+  }
+
+  // curve draws the misses of each size of cache.
+  function curve(depths, lines) {
+    const all = Array.from({ length: sizes }, (_, i) => misses(depths, i + 1));
+    const columns = all.map((n, i) => {
+      const bar = element("div", { className: "height" });
+      bar.style.height = 5 * n / depths.length + "rem";
+      return element("div", i + 1 === lines ? { className: "now" } : {}, String(n), bar, String(i + 1));
+    });
+    const bars = element("div", { className: "bars" }, ...columns);
+    bars.setAttribute("role", "img");
+    bars.setAttribute("aria-label", "Misses of caches of 1 to " + sizes + " lines: " + all.join(", "));
+    return element("figure", {}, bars, element("figcaption", { className: "second", textContent: "Misses, by the number of lines in the cache" }));
+  }
+
+  for (const block of document.querySelectorAll("code.language-live-stack")) {
+    const text = element("input", { type: "text", id: "live-accesses", value: block.textContent.trim(), maxLength: 2 * most, autocomplete: "off", spellcheck: false });
+    const range = element("input", { type: "range", id: "live-lines", min: 1, max: sizes, value: 2 });
+    const wide = element("div", { className: "wide", tabIndex: 0 }), bars = element("div"), said = element("p");
+    said.setAttribute("role", "status");
+    const show = () => {
+      const accesses = (text.value.match(/[^\s,]/gu) || []).slice(0, most), depths = distances(accesses), lines = +range.value;
+      range.setAttribute("aria-valuetext", lines + (lines === 1 ? " line" : " lines"));
+      if (accesses.length === 0) {
+        said.textContent = "Type accesses, one letter for each line of memory, such as a b a c.";
+        wide.replaceChildren();
+        bars.replaceChildren();
+        return;
+      }
+      said.textContent = "With " + lines + (lines === 1 ? " line, " : " lines, ") + misses(depths, lines) + " of " + accesses.length + " accesses miss: those at a stack distance of " + lines + " or more.";
+      wide.replaceChildren(table(accesses, depths, lines));
+      bars.replaceChildren(curve(depths, lines));
+    };
+    text.addEventListener("input", show);
+    range.addEventListener("input", show);
+    const form = element("form", {}, element("label", { textContent: "Accesses " }, text), element("label", { textContent: "Lines in the cache " }, range));
+    form.addEventListener("submit", (event) => event.preventDefault());
+    block.parentElement.replaceWith(element("div", { className: "live" }, form, wide, said, bars));
+    show();
+  }
 })();

@@ -40,6 +40,7 @@ var (
 	anyTag      = regexp.MustCompile(`<[^>]*>`)
 	anchorID    = regexp.MustCompile(` id="([^"]*)"`)
 	picture     = regexp.MustCompile(`src="([a-z-]+\.svg)"`)
+	pictureSize = regexp.MustCompile(`<svg [^>]*( width="[0-9]+" height="[0-9]+")`)
 	spaces      = regexp.MustCompile(`\s+`)
 )
 
@@ -75,6 +76,18 @@ func manualPages() (pages []manualPage, err error) {
 			_, linked = glossary(linked)
 		}
 		linked = wideTable.ReplaceAllString(linked, `<div class="wide" tabindex="0">$0</div>`)
+		linked = picture.ReplaceAllStringFunc(linked, func(src string) string { // the text below must not move when it arrives
+			content, fault := os.ReadFile("site/docs/" + picture.FindStringSubmatch(src)[1])
+			size := pictureSize.FindSubmatch(content)
+			if fault != nil || size == nil {
+				err = fmt.Errorf("%s: the picture %s has no size", topic.File, src)
+				return src
+			}
+			return src + string(size[1])
+		})
+		if err != nil {
+			return nil, err
+		}
 		pages = append(pages, manualPage{topic, template.HTML(linked)})
 	}
 	return pages, nil
