@@ -1,18 +1,19 @@
 // Package analysis runs analyses over a trace in one pass and collects their results in a
 // profile.
 //
-//  1. A [Spec] says what to analyse: kinds, threads and part of the trace, the line sizes, and
-//     which analyses.
-//  2. A [Runner] reads the trace in batches, keeps the rows that the spec selects, counts them,
-//     and passes each batch to every analysis of the table in table.go: references to all,
-//     events with them to those that ask. Package contract says what an analysis implements.
-//  3. [Runner.Profile] collects the results while running, [Runner.Finish] at the end.
+//  1. A [Spec] selects what to analyse: the kinds of references, the threads and the part of the
+//     trace, the line sizes, and the analyses.
+//  2. A [Runner] reads the trace in batches, keeps the rows that the spec selects, counts them, and
+//     passes each batch to every analysis of the table in table.go. All analyses receive
+//     references; those that ask for events receive them too. Package contract defines the
+//     interface of an analysis.
+//  3. [Runner.Profile] collects the results while the run continues, [Runner.Finish] at its end.
 //
-// A run can be interrupted: [Runner.Save] between two batches and [Runner.Restore] give the
-// same bytes in the end. And it can be split: [JoinSegments] joins segments of a trace exactly
-// (MODELS §9). So [Divided] shares a run among processors, or workers of a browser, that read
-// parts of a trace on their own; and [Parallel] among processors, of a trace that can only be
-// read from front to back.
+// A run can be interrupted: after [Runner.Save] between two batches and [Runner.Restore], the
+// profile has the same bytes as without the interruption. A run can also be split: [JoinSegments]
+// joins segments of a trace exactly (MODELS §9). [Divided] uses this to share a run among
+// processors, or among workers of a browser, that read parts of the trace independently. [Parallel]
+// shares a run among processors if the trace can only be read from front to back.
 package analysis
 
 import (
@@ -26,50 +27,56 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Spec says what to analyse and how: by default, all data references with 64-byte lines.
+// Spec selects what to analyse, and how. By default, a run analyses all data references, with
+// 64-byte lines.
 type Spec struct {
 	Kinds     trace.Kinds // kinds of references; 0: data references
-	Skip      uint64      // references to leave out at the start
-	Limit     uint64      // references to analyse at most; 0: all
+	Skip      uint64      // references to skip at the start
+	Limit     uint64      // maximum number of references to analyse; 0: all
 	Threads   []uint32    // threads to analyse, ascending; nil: all
 	LineBytes []uint32    // line sizes, ascending, powers of two from 8 to 4,096; nil: 64
-	SkipBad   uint64      // bad records to tolerate
+	SkipBad   uint64      // maximum number of bad records to tolerate
 	Mergeable bool        // keep the state of the run (addresses) in the profile
-	Analyses  Analyses    // which to run; 0: [Default]
+	Analyses  Analyses    // analyses to run; 0: [Default]
 
-	// SetNumbers are the numbers of sets of set tables; 0: all.
+	// SetNumbers selects the numbers of sets that set tables cover; 0: all.
 	SetNumbers stack.SetNumbers
 
-	// Utilisation are the capacities in bytes of the LRU caches in which sites measure line
-	// utilisation, ascending, and UtilisationWays their ways; 0 or missing: fully associative.
-	// Previous makes sites record which sites touched lines before. Both cost time, and memory for
-	// each line.
+	// Utilisation lists the capacities, in bytes and ascending, of the LRU caches for which package
+	// sites measures line utilisation. UtilisationWays lists their ways; 0 or missing: fully
+	// associative. Previous makes package sites record which site accessed a line before. Both
+	// options cost time, and memory for each line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
 	Previous        bool
 
-	// Cores are groups of threads with a common private cache, each thread in at most one.
-	// Other threads have a core of their own. Domains are groups of threads whose cores share a
-	// cache, in addition to the domain of all cores. Threads are ascending. Both are for Sharing.
+	// Cores lists groups of threads that run on the same core and so use the same private cache. A
+	// thread is in at most one group; every other thread has its own core. Domains lists groups of
+	// threads whose cores share a cache, in addition to the domain of all cores. The threads of a
+	// group are in ascending order. Sharing uses both.
 	Cores, Domains [][]uint32
-	// Stacks are the stacks of several cores that Sharing counts; 0: all stacks. Some stacks suffice for a result
-	// that are not kept: only with Locality, Sets, Counters and Operations.
+	// Stacks selects the multi-core stacks that Sharing counts; 0: all stacks. A selection of
+	// stacks yields a profile that cannot be joined with others, and only Locality, Sets, Counters
+	// and Operations can run with it.
 	Stacks Stacks
 
-	// Sample estimates locality from a sample of the accesses; nil: from all. Sites and sharing
-	// use the sample, too, and communication if lines stay in it. Counters stay exact.
+	// Sample makes locality an estimate from a sample of the accesses; nil: all accesses are
+	// analysed. Sites and sharing also use the sample, and so does communication if a sampled line
+	// remains in the sample. Counters remain exact.
 	Sample Sampling
 
-	// Budget limits the memory of the stacks, and contains the spill store; nil: no limit. Sites,
-	// Sharing and Communication, which keep more of every line, do not run with a Budget.
+	// Budget limits the memory of the stacks, and provides the spill store; nil: no limit. Sites,
+	// Sharing and Communication store more data per line and cannot run with a Budget.
 	Budget *contract.Budget
 
-	// Start is the number of references in earlier segments. The reader of a segment begins at its
-	// first reference: Skip was applied before, and Limit counts from the beginning of the trace.
+	// Start is the number of references in earlier segments. The reader of a segment begins at the
+	// segment's first reference: Skip has already been applied, and Limit counts from the beginning
+	// of the trace.
 	Start uint64
 }
 
-// Sampling estimates the counts of package locality. Package analysis/sample implements it.
+// Sampling selects a sample of the accesses and estimates the counts of package locality from it.
+// Package analysis/sample implements it.
 type Sampling interface {
 	Locality(lineBytes []uint32) SampledLocality
 	// KeepsLines reports whether the sample contains all accesses to some lines, so that their last
@@ -78,7 +85,7 @@ type Sampling interface {
 	// Followers returns the analyses that estimate other results, in the order in which they
 	// read batches.
 	Followers(w Wanted) []Analysis
-	// Stretches reads contiguous parts of r if those are sampled; nil: all of r is read.
+	// Stretches returns a reader of the sampled contiguous parts of r, or nil if all of r is read.
 	Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) Stretches
 }
 
@@ -89,14 +96,14 @@ type SampledLocality interface {
 	contract.PieceConsumer
 }
 
-// Stretches reads parts of a run, which every analysis sees in full.
+// Stretches reads the sampled parts of a run. Every analysis receives all rows of these parts.
 type Stretches interface {
 	trace.Reader
 	Sampled() *profile.Sampled // describes the parts that were read
 }
 
-// ToRead returns how many of the references of a trace a run reads. With a limit, references
-// that are left out by kind or thread do not count.
+// ToRead returns how many references of a trace a run reads. If there is a limit, references that
+// the selection of kinds and threads excludes do not count towards it.
 func (s Spec) ToRead(references uint64) uint64 {
 	references -= min(s.Skip, references)
 	if s.Limit > 0 {
@@ -119,19 +126,19 @@ func (s Spec) WithDefaults() Spec {
 	return s
 }
 
-// Check checks the fields. The error is a [*trace.OptionError].
+// Check returns an error if the fields are invalid. The error is a [*trace.OptionError].
 func (s Spec) Check() error {
 	for i, n := range s.LineBytes {
 		if !profile.ValidLineBytes(n) {
 			return &trace.OptionError{Option: "line size", Got: strconv.FormatUint(uint64(n), 10), Want: "a power of two from 8 to 4096 bytes"}
 		}
 		if i > 0 && n <= s.LineBytes[i-1] {
-			return &trace.OptionError{Option: "line size", Got: strconv.FormatUint(uint64(n), 10), Want: "line sizes in ascending order, each once"}
+			return &trace.OptionError{Option: "line size", Got: strconv.FormatUint(uint64(n), 10), Want: "each line size once, in ascending order"}
 		}
 	}
 	for i, t := range s.Threads {
 		if i > 0 && t <= s.Threads[i-1] {
-			return &trace.OptionError{Option: "threads", Got: strconv.FormatUint(uint64(t), 10), Want: "thread numbers in ascending order, each once"}
+			return &trace.OptionError{Option: "threads", Got: strconv.FormatUint(uint64(t), 10), Want: "each thread number once, in ascending order"}
 		}
 	}
 	for _, check := range []func() error{s.checkUtilisation, s.checkSample, s.checkSharing, s.checkBudget} {
@@ -140,19 +147,19 @@ func (s Spec) Check() error {
 		}
 	}
 	if s.Analyses != None && s.Analyses&^allAnalyses != 0 {
-		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses of this program"}
+		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses that this program contains"}
 	}
 	if r := s.inOrder(); r != nil && s.Mergeable {
-		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "one of both: " + r.inOrder}
+		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "only one of the two: " + r.inOrder}
 	}
 	if s.Stacks&^(CoherentStacks|PrivateStacks|ConcurrentStack) != 0 {
-		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "stacks of this program"}
+		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "stacks that this program can count"}
 	}
 	if s.Stacks != 0 && (s.Mergeable || s.wants()&(Sites|Communication) != 0) {
-		return &trace.OptionError{Option: "stacks", Got: "some of them", Want: "all of them for sites, communication and mergeable profiles"}
+		return &trace.OptionError{Option: "stacks", Got: "some of them", Want: "all stacks, which sites, communication and mergeable profiles need"}
 	}
 	if s.SetNumbers&^stack.AllSetNumbers != 0 {
-		return &trace.OptionError{Option: "sets", Got: strconv.Itoa(int(s.SetNumbers)), Want: "numbers of sets up to 65,536"}
+		return &trace.OptionError{Option: "sets", Got: strconv.Itoa(int(s.SetNumbers)), Want: "powers of two up to 65,536 as numbers of sets"}
 	}
 	if s.Kinds&^trace.AllKinds != 0 {
 		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "kinds of references"}
@@ -160,40 +167,40 @@ func (s Spec) Check() error {
 	return nil
 }
 
-// checkSample rejects analyses that a sample cannot answer.
+// checkSample rejects analyses that cannot use the sample.
 func (s Spec) checkSample() error {
 	switch {
 	case s.Sample == nil:
 		return nil
 	case s.Analyses&beside != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no loops or blocks with stretches of the run (onoff): they would lack the other parts; take a share of the lines (space)"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "neither loops nor blocks if only parts of the run are sampled (onoff), because they need the whole run; sample a share of the lines instead (space)"}
 	case s.Mergeable:
-		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "one of both: sampled profiles cannot be joined"}
+		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "only one of the two options, because sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:
 		return nil
 	case s.Analyses != None && s.Analyses&Communication != 0 && !s.Sample.KeepsLines():
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication with a sample of single accesses, since the last writer of a value can only be " +
-			"found among all its accesses; sample a share of the lines (space), a number of lines (lines), or intervals of the run (onoff)"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication with a sample of single accesses, because the last writer of a value can only be " +
+			"found if all accesses to the value are analysed; sample a share of the lines (space), a number of lines (lines), or intervals of the run (onoff)"}
 	case len(s.Utilisation) > 0 || s.Previous:
-		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or stretches of the run (onoff)"}
+		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or parts of the run (onoff)"}
 	}
 	return nil
 }
 
-// checkBudget rejects analyses that keep more of every line than a stack does.
+// checkBudget rejects analyses that store more data per line than a stack does.
 func (s Spec) checkBudget() error {
 	bad := &trace.OptionError{Option: "spill"}
 	switch {
 	case s.Budget == nil:
 		return nil
 	case s.Mergeable || s.Start > 0:
-		bad.Got, bad.Want = "with mergeable", "no mergeable profile: it would have to contain the whole stack"
+		bad.Got, bad.Want = "with mergeable", "no mergeable profile, because it would have to contain the whole stack"
 	case s.Sample != nil && s.Sample.Stretches(nil, s.Kinds, nil) == nil:
-		bad.Got, bad.Want = "with a sample", "one of both: a sample is small"
+		bad.Got, bad.Want = "with a sample", "only one of the two options, because a sample fits in memory anyway"
 	case len(s.Utilisation) > 0 || s.Previous:
-		bad.Got, bad.Want = "with utilisation or who touched lines before", "neither option: sites keep them for every line, in memory"
+		bad.Got, bad.Want = "with line utilisation or previous sites", "neither of the two, because both are stored in memory for every line"
 	case s.Analyses != None && s.Analyses&byLine != 0:
-		bad.Got, bad.Want = "with "+s.Analyses.String(), "locality, sets and counters: sites, sharing and communication keep more of every line, in memory"
+		bad.Got, bad.Want = "with "+s.Analyses.String(), "only locality, sets and counters, because sites, sharing and communication store more data in memory for every line"
 	default:
 		return nil
 	}
@@ -210,9 +217,9 @@ func (s Spec) checkUtilisation() error {
 		case n == 0 || n%line != 0:
 			bad.Want = "a capacity that is a multiple of the line size of " + strconv.FormatUint(line, 10) + " bytes"
 		case len(s.UtilisationWays) > len(s.Utilisation) || !profile.ValidUtilisation(n/line, s.waysOf(i)):
-			bad.Want = "a cache of at most 2^24 lines, in sets of at most 1,024 ways, which divide them"
+			bad.Want = "a cache of at most 2^24 lines and at most 1,024 ways, where the number of ways divides the number of lines"
 		case i > 0 && (n < s.Utilisation[i-1] || n == s.Utilisation[i-1] && s.waysOf(i) <= s.waysOf(i-1)):
-			bad.Want = "capacities in ascending order, each once"
+			bad.Want = "each capacity once, in ascending order"
 		default:
 			continue
 		}
@@ -221,9 +228,9 @@ func (s Spec) checkUtilisation() error {
 	return nil
 }
 
-// Measure adds a cache to the caches for which utilisation is measured, in order and without
-// duplicates. ways 0 is fully associative. A cache that cannot be measured, or does not fit in the
-// list, is left out.
+// Measure adds a cache to the caches for which utilisation is measured, and keeps the list sorted
+// and without duplicates. ways = 0 means fully associative. If the cache cannot be measured, or the
+// list is full, Measure does nothing.
 func (s *Spec) Measure(bytes uint64, ways uint32) {
 	line := uint64(s.SiteLineBytes())
 	if bytes%line != 0 || !profile.ValidUtilisation(bytes/line, ways) || len(s.Utilisation) == profile.MaxCapacities {
@@ -242,7 +249,8 @@ func (s *Spec) Measure(bytes uint64, ways uint32) {
 	s.UtilisationWays = slices.Insert(all, at, ways)
 }
 
-// waysOf returns the ways of cache i in which utilisation is measured, 0 if fully associative.
+// waysOf returns the ways of the i-th cache for which utilisation is measured, or 0 if it is fully
+// associative.
 func (s Spec) waysOf(i int) uint32 {
 	if i < len(s.UtilisationWays) {
 		return s.UtilisationWays[i]
@@ -250,25 +258,26 @@ func (s Spec) waysOf(i int) uint32 {
 	return 0
 }
 
-// checkSharing tests the groups of threads.
+// checkSharing checks the groups of threads.
 func (s Spec) checkSharing() error {
 	if len(s.Cores) > profile.MaxCores {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(len(s.Cores)) + " groups", Want: "at most " + strconv.Itoa(profile.MaxCores)}
 	}
 	if len(s.Domains) >= profile.MaxDomains {
-		return &trace.OptionError{Option: "domains", Got: strconv.Itoa(len(s.Domains)) + " groups", Want: "at most " + strconv.Itoa(profile.MaxDomains-1) + ", besides that of all cores"}
+		return &trace.OptionError{Option: "domains", Got: strconv.Itoa(len(s.Domains)) + " groups", Want: "at most " + strconv.Itoa(profile.MaxDomains-1) + ", in addition to the domain of all cores"}
 	}
 	for _, groups := range [][][]uint32{s.Cores, s.Domains} {
 		for _, threads := range groups {
 			if len(threads) == 0 || !slices.IsSorted(threads) || len(slices.Compact(slices.Clone(threads))) < len(threads) {
-				return &trace.OptionError{Option: "cores or domains", Got: FormatGroups([][]uint32{threads}), Want: "groups of threads in ascending order, each once, as in 0,1/2,3"}
+				return &trace.OptionError{Option: "cores or domains", Got: FormatGroups([][]uint32{threads}), Want: "groups that list each thread once, in ascending order, as in 0,1/2,3"}
 			}
 		}
 	}
 	return s.checkOverlap()
 }
 
-// checkOverlap checks that no thread is on two cores, and that domains contain whole cores.
+// checkOverlap checks that no thread is assigned to two cores, and that domains contain all threads
+// of their cores.
 func (s Spec) checkOverlap() error {
 	for i, threads := range s.Cores {
 		shared := func(other []uint32) (n int) {
@@ -319,7 +328,7 @@ func ParseGroups(option, text string) (groups [][]uint32, err error) {
 	return groups, nil
 }
 
-const mostThreads = 1 << 16 // that one range of threads may name
+const mostThreads = 1 << 16 // in one range, such as 0-3
 
 // FormatGroups writes groups as [ParseGroups] reads them.
 func FormatGroups(groups [][]uint32) string {

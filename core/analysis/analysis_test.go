@@ -17,8 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// random makes a trace of n references of all kinds and sizes, some crossing
-// several lines.
+// random returns a trace of n references of all kinds and sizes, some of which span several lines.
 func random(rng *rand.Rand, n int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for _, line := range stacktest.Random(rng, n) {
@@ -44,12 +43,12 @@ func run(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	growing := checked(t, runner.Profile(profile.State{}))
 	p := checked(t, runner.Finish(profile.State{}))
 	if !bytes.Equal(growing.Encode(), p.Encode()) {
-		t.Fatal("the result differs from the one while running")
+		t.Fatal("the final result differs from the result while running")
 	}
 	return p
 }
 
-// spoiled spoils a reader's batches and still describes the trace.
+// spoiled overwrites the batches of a reader after use, and still describes its trace.
 type spoiled struct {
 	trace.Reader
 	from trace.Reader
@@ -81,7 +80,7 @@ func checked(t *testing.T, p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// naive is the definition of the locality analysis, row by row.
+// naive implements the definition of the locality analysis directly, row by row.
 func naive(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.Locality, references [trace.NumKinds]uint64) {
 	var model stacktest.Naive
 	var selected []int
@@ -173,14 +172,14 @@ func TestRunnerEqualsNaive(t *testing.T) {
 			got := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: p.Locality[i : i+1]}
 			twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
 			if got.Digest() != twin.Digest() {
-				t.Fatalf("seed %d: at %d-byte lines the profile differs from the reference's", seed, lineBytes)
+				t.Fatalf("seed %d: at %d-byte lines the profile differs from the reference implementation's", seed, lineBytes)
 			}
 		}
 	}
 }
 
-// The windows of a long trace double several times; a short one has a naive
-// reference implementation, this one an identity.
+// The windows of a long trace double several times. Short traces are compared with a naive
+// implementation; this test checks an identity instead.
 func TestWindowsDouble(t *testing.T) {
 	const references = 5_000_000
 	whole := func() trace.Reader {
@@ -232,7 +231,8 @@ func distinctLines(t *testing.T, r trace.Reader, window uint64) (distinct []uint
 	}
 }
 
-// Append over any split equals the whole, and is associative.
+// Appending the parts of any split gives the result of the whole trace, and appending is
+// associative.
 func TestAppend(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -253,7 +253,7 @@ func TestAppend(t *testing.T) {
 			parts = append(parts, run(t, part, tracetest.NewReader(tracetest.Part(whole, lo, hi), 1+rng.IntN(4096))))
 			lo = hi
 		}
-		for len(parts) > 1 { // join any two neighbours
+		for len(parts) > 1 { // join any two neighbouring parts
 			i := rng.IntN(len(parts) - 1)
 			joined, err := analysis.Append(spec, parts[i], parts[i+1])
 			if err != nil {
@@ -283,7 +283,7 @@ func TestAppendRefuses(t *testing.T) {
 	}
 }
 
-// A saved run without set tables is not continued with them.
+// A run that was saved without set tables is not continued with set tables.
 func TestWithoutSets(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(2, 1)), 9000)
 	saver, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Locality}, tracetest.NewReader(whole, 100))
@@ -291,18 +291,19 @@ func TestWithoutSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved := saver.Save()
-	const chosen = 4 // the byte of the analyses, in a run that has read nothing
+	const chosen = 4 // offset of the byte that selects analyses, in a run that has read nothing
 	saved[chosen] = byte(analysis.Default)
 	r, err := analysis.NewRunner(analysis.Spec{}, tracetest.NewReader(whole, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Restore(saved); err == nil || !strings.Contains(err.Error(), "start again") {
-		t.Errorf("a saved run without set tables: %v, want to be told to start again", err)
+		t.Errorf("a saved run without set tables: %v, want an error that says to start again", err)
 	}
 }
 
-// A run saved and restored anywhere, any number of times, gives the same bytes.
+// A run that is saved and restored anywhere, any number of times, gives the same profile, byte for
+// byte.
 func TestSaveRestore(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -371,7 +372,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// A limit and a skip that add up to more than 64 bits are no other part.
+// A limit and a skip whose sum overflows 64 bits still select the right part.
 func TestHugeLimit(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(3, 3)), 100)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Skip: 10, Limit: 1<<64 - 1}
@@ -381,7 +382,7 @@ func TestHugeLimit(t *testing.T) {
 	}
 }
 
-// References to megabytes are analysed in pieces; results do not change.
+// References that span megabytes are analysed in pieces, and the results do not change.
 func TestLargeReferences(t *testing.T) {
 	whole := &trace.Batch{}
 	for i := range uint64(300) {
@@ -398,7 +399,7 @@ func TestLargeReferences(t *testing.T) {
 	for err == nil {
 		if err = r.Step(); steps == 2 {
 			if n := r.Progress().References; n == 0 || n >= 300 {
-				t.Errorf("%d references after three steps, want a part", n)
+				t.Errorf("%d references after three steps, want only some of the references", n)
 			}
 			saved = r.Save()
 		}
@@ -407,7 +408,7 @@ func TestLargeReferences(t *testing.T) {
 	p := checked(t, r.Profile(profile.State{}))
 	twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
 	if err != io.EOF || p.Totals.References != references || p.Digest() != twin.Digest() {
-		t.Errorf("ended with %v; the profile differs from the reference's", err)
+		t.Errorf("ended with %v; the profile differs from the reference implementation's", err)
 	}
 	again, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 7))
 	if err != nil {
@@ -418,7 +419,7 @@ func TestLargeReferences(t *testing.T) {
 	}
 	finish(t, again)
 	if again.Profile(profile.State{}).Digest() != p.Digest() {
-		t.Errorf("saved within a batch, the run ends differently")
+		t.Errorf("the result differs if the run is saved within a batch")
 	}
 }
 
@@ -472,8 +473,8 @@ func TestStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Threads are listed in ascending order, each once, whatever the order of their first references; so are threads of
-// a run that was interrupted.
+// Each thread is listed once, in ascending order, whatever the order of their first references. The
+// same holds for a run that was interrupted.
 func TestThreadsInAnyOrder(t *testing.T) {
 	whole := &trace.Batch{Thread: []uint32{}}
 	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(3000) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// demo returns all rows of a demo, and its program.
+// demo returns all rows of a demo's trace, and its program.
 func demo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
 	t.Helper()
 	file, err := os.Open("../../site/demos/" + name + ".sgt")
@@ -46,7 +46,7 @@ func demo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
 	return whole, r.Header().Program
 }
 
-// Demos with threads, in any number of segments, give the bytes of the whole.
+// Demos with threads, divided into any number of segments, give the same bytes as the whole trace.
 func TestAppendDemos(t *testing.T) {
 	for _, name := range []string{"false-sharing", "ring", "migratory-counter", "openmp-stencil"} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAppendDemos(t *testing.T) {
 			spec := analysis.Spec{Mergeable: true}
 			want := analysis.AsSegment(passed(t, spec, tracetest.NewProgramReader(p, whole, 4096)))
 			if len(want.Sharing) == 0 {
-				t.Fatal("nothing is reported about threads")
+				t.Fatal("the profile contains nothing about threads")
 			}
 			for _, segments := range []int{2, 7, 64} {
 				var parts []*profile.Profile
@@ -63,7 +63,7 @@ func TestAppendDemos(t *testing.T) {
 					spec.Start = references(whole, lo)
 					parts = append(parts, passed(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 4096)))
 				}
-				for len(parts) > 1 { // in pairs, as a tree
+				for len(parts) > 1 { // join in pairs, as in a tree
 					var sums []*profile.Profile
 					for i := 0; i < len(parts); i += 2 {
 						if i+1 == len(parts) {
@@ -79,18 +79,18 @@ func TestAppendDemos(t *testing.T) {
 					parts = sums
 				}
 				if parts[0].Digest() != want.Digest() {
-					t.Fatalf("%d segments: the joined result differs from that of the whole", segments)
+					t.Fatalf("%d segments: the joined result differs from the result of the whole trace", segments)
 				}
 				if !bytes.Equal(parts[0].Encode(), want.Encode()) {
-					t.Fatalf("%d segments: the joined state differs from that of the whole", segments)
+					t.Fatalf("%d segments: the joined state differs from the state of the whole trace", segments)
 				}
 			}
 		})
 	}
 }
 
-// FuzzAppend has the fuzzer change the threads that a segment reports, in the first or the second
-// segment. The segment is appended or refused, without a panic.
+// FuzzAppend lets the fuzzer change the threads that the first or the second segment reports. The
+// segment must be either appended or rejected, without a panic.
 func FuzzAppend(f *testing.F) {
 	p := allocating()
 	rows := tracetest.Rows(p, sharingSteps(rand.New(rand.NewPCG(1, 69)), p, 120, 3)...)

@@ -10,34 +10,36 @@ import (
 )
 
 // Plan divides a run among machines that share only the trace and the messages that they exchange.
-// The profile is that of a [Runner], byte for byte (MODELS §9):
+// The resulting profile is identical to a [Runner]'s, byte for byte (MODELS §9):
 //
 //  1. [Stretcher]s analyse stretches as segments, anywhere and in any order.
-//  2. [JoinSegments] joins neighbouring segments to one, in any tree.
-//  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments. Some
-//     decisions of the analyses depend on that beginning, which no segment sees.
+//  2. [JoinSegments] joins neighbouring segments to one, in any grouping.
+//  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments.
+//     Some decisions of the analyses depend on that beginning, which is not part of any segment.
 //
 // A run that cannot be divided has no stretches, and Finish does all of it.
 type Plan struct {
 	Stretches  []Stretch
-	References uint64 // in the trace, according to its index
+	References uint64 // number of references in the trace, according to its index
 
-	// Moves reports that stretchers need the places of blocks of memory. They read the trace before
-	// them; or MovesOf reads them from parts of the trace, and Layouts joins the parts.
+	// Moves reports whether stretchers need the layout of the allocated memory blocks. A stretcher
+	// can read the whole trace before its stretch to find the layout. Alternatively, MovesOf reads
+	// the changes of the layout from each part of the trace, and Layouts joins the parts.
 	Moves bool
 
 	spec  Spec
-	head  Stretch // the part before them
+	head  Stretch // the part of the trace before the first stretch
 	index chunkIndex
 	lone  bool // threads are distinguished, and all stretches are of one thread
 }
 
-// headReferences are analysed before the first stretch. In them, communication finds that the trace
-// has one thread, as all divided traces do.
+// headReferences is the number of references that are analysed before the first stretch. They are
+// enough for communication to find that the trace has a single thread, as all divided traces do.
 const headReferences = leastStretch
 
-// NewPlan divides a run in stretches of about this many references, which begin at chunks unless
-// chunks are longer. A nil source cannot be divided. The error is a [*trace.OptionError].
+// NewPlan divides a run into stretches of about the given number of references. Stretches begin at
+// the start of a chunk unless chunks are longer. A nil source cannot be divided. The error is a
+// [*trace.OptionError].
 func NewPlan(spec Spec, source trace.Source, references uint64) (*Plan, error) {
 	return newPlan(spec, source, references, headReferences)
 }
@@ -56,12 +58,12 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	if references == 0 || p.References <= head || !p.spec.Divides(source.Kinds()) || p.spec.inOrder() != nil {
 		return p, nil
 	}
-	references = min(references, p.References) // sums with it stay in range
+	references = min(references, p.References) // so that sums do not overflow
 	events := p.prepare(source)
 	at := func(chunk int, rows, before uint64) Stretch {
 		return Stretch{From: trace.Position{Chunk: chunks[chunk].At, Rows: rows}, First: before, Events: events, Lone: p.lone}
 	}
-	next := head // where the next stretch shall begin
+	next := head // reference at which the next stretch is to begin
 	for i, c := range chunks {
 		before := p.index.before[i]
 		for next < before+c.References {
@@ -96,22 +98,23 @@ func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
 	return events
 }
 
-// Rest returns the rest of one of the plan's stretches after a position in it.
+// Rest returns the remainder of one of the plan's stretches after a position in it.
 func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
 	of.From, of.First = from, p.index.first(from)
 	return of
 }
 
-// Moves are the rows of a part of a trace that place blocks of memory.
+// Moves contains the rows of a part of a trace that change the layout of memory blocks.
 type Moves []Move
 
-// Move are consecutive rows of Moves.
+// Move contains consecutive rows of Moves.
 type Move struct {
-	Chunk uint64       // of the rows, whose tables contain their names
+	Chunk uint64       // chunk of the rows, whose header tables name the blocks
 	Rows  *trace.Batch // with kinds, addresses, sites and arguments
 }
 
-// MovesOf reads the moves of a stretch, by its number; -1 is the part before the first one.
+// MovesOf reads the moves of a stretch, which is given by its index; -1 means the part before the
+// first stretch.
 func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) {
 	of := p.head
 	if stretch >= 0 {
@@ -143,7 +146,7 @@ func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) 
 	}
 }
 
-// Layouts follows moves part by part.
+// Layouts computes the layout of memory blocks after each part of a trace.
 type Layouts struct {
 	source trace.Source
 	chunk  uint64
@@ -151,14 +154,15 @@ type Layouts struct {
 	blocks contract.LayoutFollower
 }
 
-// Layouts begins at the beginning of the trace.
+// Layouts returns a Layouts whose layout is that of the beginning of the trace.
 func (p *Plan) Layouts(source trace.Source) *Layouts {
 	l := &Layouts{source: source, chunk: trace.AtEnd}
 	l.blocks = p.spec.newLayout(func() *trace.Program { return l.header.Program })
 	return l
 }
 
-// Behind returns the layout of blocks after a part with these moves. Parts must be given in order.
+// Behind returns the layout of blocks at the end of a part with these moves. The parts must be
+// passed in the order of the trace.
 func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {
@@ -169,9 +173,9 @@ func (l *Layouts) Behind(moves Moves) []contract.Block {
 	return l.blocks.Layout()
 }
 
-// JoinSegments joins one or more neighbouring segments of a plan, in their order. The result is a
-// segment, too. The error is an [*AppendError] if a segment does not begin where the one before
-// ends, or an analysis's, if its state is damaged.
+// JoinSegments joins one or more neighbouring segments of a plan, in the order of the trace. The
+// result is also a segment. The error is an [*AppendError] if a segment does not begin where the
+// previous one ends, or the error of an analysis if its state is damaged.
 func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	first := segments[0]
 	if len(segments) == 1 {
@@ -186,8 +190,8 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 }
 
 // Finish returns the profile of the run. It analyses r, a reader of source from its beginning, up
-// to the first stretch, and appends rest, which contains all stretches, joined. If that is
-// impossible, it analyses the whole trace, and joined is false. The error is an error of r, an
+// to the first stretch, and then appends rest, the joined segment of all stretches. If rest cannot
+// be appended, Finish analyses the whole trace, and joined is false. The error is an error of r, an
 // [*AppendError] if segments are missing, or [trace.ErrNotThere]; the profile then contains
 // everything before the error.
 func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile) (whole *profile.Profile, joined bool, err error) {
@@ -221,15 +225,15 @@ func toEnd(r *Runner) (err error) {
 	return err
 }
 
-// append appends the joined segments, unless the part before the first one forbids it.
+// append appends the joined segments, unless the part before the first segment rules this out.
 func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (done bool, err error) {
 	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
-		return false, &AppendError{"the segments are not the whole rest of the trace"}
+		return false, &AppendError{"the segments do not cover the rest of the trace"}
 	}
 	if !d.takes(rest, p.lone) || !d.source.Agrees(d.mover, from.Chunk) {
 		return false, nil
 	}
-	// Nobody needs the final layout.
+	// The final layout is not needed.
 	if err := d.mover.Pass(trace.AtEnd); err != nil {
 		return false, err
 	}
@@ -247,8 +251,9 @@ func (e *AppendError) Error() string { return e.What }
 
 func noProgram() *trace.Program { return nil }
 
-// join makes analyses continue where a segment ends, and append the following segments. All
-// analyses append a segment before the next one, because one may wait for another's part.
+// join makes the analyses continue where the first segment ends, and appends the following
+// segments. All analyses append one segment before any of them appends the next, because an
+// analysis may depend on another's result for the segment.
 func join(analyses []member, first *profile.Profile, following ...*profile.Profile) (*profile.Profile, error) {
 	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}, Sources: slices.Clone(first.Sources)}
 	if first.Segment != nil {
@@ -264,7 +269,7 @@ func join(analyses []member, first *profile.Profile, following ...*profile.Profi
 			return nil, &AppendError{"only segments can be joined"}
 		}
 		if next.Segment.Start != joined.Segment.Start+joined.Totals.AllReferences() {
-			return nil, &AppendError{"a segment does not start where the one before it ends"}
+			return nil, &AppendError{"a segment does not start where the previous segment ends"}
 		}
 		for _, a := range analyses {
 			if err := a.Append(next); err != nil {

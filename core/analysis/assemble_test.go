@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// segmentOf analyses a stretch on its own, to which begin continues.
+// segmentOf analyses a stretch on its own, after begin has positioned the stretcher at it.
 func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, begin func(*analysis.Stretcher)) *profile.Profile {
 	t.Helper()
 	s := analysis.NewStretcher(spec, source)
@@ -27,7 +27,7 @@ func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, begin func
 	return s.Segment(true).Profile
 }
 
-// joinedInTrees joins neighbours until there is one.
+// joinedInTrees joins neighbouring segments in a random order until one is left.
 func joinedInTrees(t *testing.T, rng *rand.Rand, spec analysis.Spec, list []*profile.Profile) *profile.Profile {
 	t.Helper()
 	for len(list) > 1 {
@@ -90,11 +90,11 @@ func TestPlanEqualsRunner(t *testing.T) {
 		}
 	}
 	if stretches < 200 || most < 3 {
-		t.Errorf("%d stretches in all, %d blocks at most", stretches, most)
+		t.Errorf("%d stretches in total, at most %d blocks", stretches, most)
 	}
 }
 
-// A stretch that would be longer than any trace is one stretch.
+// If the requested length exceeds any trace, the plan has one stretch.
 func TestPlanOfOneStretch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 22))
 	p := allocating()

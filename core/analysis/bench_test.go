@@ -13,8 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkRun is the whole road: a packed text trace, unpacked, read, analysed
-// and encoded. refs/s are references, B/ref the packed trace's bytes.
+// BenchmarkRun measures a complete run: a compressed text trace is decompressed, read and analysed,
+// and the profile is encoded. It reports references per second (refs/s) and compressed bytes per
+// reference (B/ref).
 func BenchmarkRun(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		b.Run(name, func(b *testing.B) {
@@ -42,7 +43,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkLocality leaves reading out: batches come from a generator.
+// BenchmarkLocality excludes reading: batches come from a generator.
 func BenchmarkLocality(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -59,7 +60,7 @@ func BenchmarkLocality(b *testing.B) {
 	}
 }
 
-// BenchmarkThreads counts references of very many threads, the last one first.
+// BenchmarkThreads counts references of very many threads, in descending order of their numbers.
 func BenchmarkThreads(b *testing.B) {
 	whole := &trace.Batch{Thread: []uint32{}}
 	for i := range uint32(200_000) {
@@ -88,7 +89,7 @@ func report(b *testing.B, references uint64) {
 }
 
 // BenchmarkEvents measures the cost of the counters in a matrix multiplication, which enters a
-// block for every four references. Reading is copying.
+// block for every four references. Its reader only copies rows.
 func BenchmarkEvents(b *testing.B) {
 	program, steps := tracetest.Multiplication(96)
 	whole := chosen(tracetest.Rows(program, steps...), trace.AllKinds|1<<trace.BlockEntry|1<<trace.BareBlock)
@@ -119,7 +120,7 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// chosen copies the rows of these kinds.
+// chosen returns a copy of the rows of these kinds.
 func chosen(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	var keep []int32
 	for i, k := range b.Kind {
@@ -139,7 +140,7 @@ func cloned(b *trace.Batch) *trace.Batch {
 	}
 }
 
-// copier is the least reader of rows in memory.
+// copier is the simplest possible reader of rows in memory.
 type copier struct {
 	rows *trace.Batch
 	p    *trace.Program

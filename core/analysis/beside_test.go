@@ -11,7 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A consumer beside the analyses receives the references of the part, and needs no analysis.
+// A consumer that runs beside the analyses receives the references of the selected part, even if
+// there is no analysis.
 func TestBeside(t *testing.T) {
 	whole := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k")
 	for _, chosen := range []analysis.Analyses{analysis.Default, analysis.None} {
@@ -41,12 +42,12 @@ func TestBeside(t *testing.T) {
 			t.Errorf("%v: %d references counted, want 3", chosen, n)
 		}
 		if got, want := len(p.Locality) > 0, chosen == analysis.Default; got != want {
-			t.Errorf("%v: a histogram is there: %t, want %t", chosen, got, want)
+			t.Errorf("%v: the profile has a histogram: %t, want %t", chosen, got, want)
 		}
 	}
 }
 
-// Its error ends the run.
+// An error of the consumer ends the run.
 func TestBesideFails(t *testing.T) {
 	run, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.None}, tracetest.NewReader(tracetest.Lines(64, "a b"), 0))
 	if err != nil {
@@ -58,7 +59,7 @@ func TestBesideFails(t *testing.T) {
 	}
 }
 
-// A run without analyses continues from where it was saved, too.
+// A run without analyses also continues from where it was saved.
 func TestRestoreOfNone(t *testing.T) {
 	whole, spec := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k"), analysis.Spec{Analyses: analysis.None}
 	run := func(from []byte, steps int) *analysis.Runner {
@@ -77,6 +78,6 @@ func TestRestoreOfNone(t *testing.T) {
 	saved := run(nil, 3).Save()
 	got, want := run(saved, 20).Finish(profile.State{}), run(nil, 20).Finish(profile.State{})
 	if got.Digest() != want.Digest() || got.Totals.AllReferences() != 11 {
-		t.Errorf("%d references, and a digest that is equal: %t", got.Totals.AllReferences(), got.Digest() == want.Digest())
+		t.Errorf("%d references; the digests are equal: %t", got.Totals.AllReferences(), got.Digest() == want.Digest())
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// spills are specs of runs that begin in memory.
+// spills lists specs of runs that begin in memory and may spill later.
 var spills = []analysis.Spec{
 	{}, {LineBytes: []uint32{32, 128}, Utilisation: []uint64{4096}, Previous: true}, {Analyses: analysis.Locality},
 	{Analyses: analysis.Sites | analysis.Counters}, {Analyses: analysis.Sharing, Cores: [][]uint32{{0, 1}}}, {Kinds: trace.AllKinds, Limit: 2000},
 }
 
-// A run that spills at any step gives the bytes of one that spilled from its start, also if it is
-// saved and restored.
+// A run that starts to spill at any step gives the same bytes as a run that spilled from its start,
+// even if it is saved and restored.
 func TestSpill(t *testing.T) {
 	p := allocating()
 	for seed := range uint64(24) {
@@ -57,12 +57,13 @@ func TestSpill(t *testing.T) {
 			}
 		}
 		if got := checked(t, runner.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the profile differs from that of a run that was outside of memory from its start", seed)
+			t.Fatalf("seed %d: the profile differs from the profile of a run that spilled from its start", seed)
 		}
 	}
 }
 
-// A spill store that fails while a run moves there ends the run, which keeps its counts so far.
+// If the spill store fails while a run moves its state there, the run ends and keeps its counts so
+// far.
 func TestSpillFails(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(2, 9)), 3000)
 	for fails := 1; fails < 4; fails++ {
@@ -77,7 +78,7 @@ func TestSpillFails(t *testing.T) {
 			t.Fatal("not spilled")
 		}
 		if err := runner.Step(); !errors.Is(err, stacktest.ErrShelf) {
-			t.Errorf("call %d failed: %v, want the shelf's error", fails, err)
+			t.Errorf("call %d failed: %v, want the spill store's error", fails, err)
 		}
 		if p := checked(t, runner.Finish(profile.State{})); !p.State.Partial || p.Locality[0].Lines() == 0 {
 			t.Errorf("call %d failed: %+v, %d lines", fails, p.State, p.Locality[0].Lines())
@@ -85,11 +86,11 @@ func TestSpillFails(t *testing.T) {
 	}
 }
 
-// A reference to more lines than a segment may have ends segments in its middle, also in a spilled
-// run.
+// A reference to more lines than a segment may contain ends segments in the middle of the
+// reference, even in a spilled run.
 func TestSpillWithinAReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
-	whole := random(rng, 2047) // at the ends of windows
+	whole := random(rng, 2047) // just before the end of a window
 	for range 3 {
 		whole.Append(trace.RangeRead, 1<<30, 9<<20, 1, 0)
 		whole.Append(trace.RangeWrite, 1<<30+5<<20, 9<<20, 0, 0)

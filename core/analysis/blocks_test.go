@@ -23,7 +23,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// branching makes a program of functions that branch, call, jump, throw and catch.
+// branching returns a random program whose functions branch, call, jump, throw and catch.
 func branching(rng *rand.Rand) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "src/a.c", Options: "-O2"}, {Name: "src/b.c"}}}
 	functions := 2 + rng.IntN(5)
@@ -31,7 +31,7 @@ func branching(rng *rand.Rand) *trace.Program {
 	for f := range names {
 		names[f] = "f" + strconv.Itoa(f)
 		if f > 2 && rng.IntN(4) == 0 {
-			names[f] = names[f-1] // another module's own, or a copy
+			names[f] = names[f-1] // another module's function of this name, or a copy
 		}
 	}
 	callee := func() string {
@@ -54,7 +54,7 @@ func branching(rng *rand.Rand) *trace.Program {
 			p.Blocks = append(p.Blocks, b)
 			return uint32(len(p.Blocks)) - 1
 		}
-		var open []uint32 // blocks without successors so far, which may also be successors of other blocks
+		var open []uint32 // blocks that have no successors yet; they may be successors of other blocks
 		var heads []uint32
 		for i := range n {
 			b := trace.Block{Label: "b" + strconv.Itoa(int(i))}
@@ -66,10 +66,10 @@ func branching(rng *rand.Rand) *trace.Program {
 			}
 			kind := rng.IntN(8)
 			switch {
-			case i == n-1 && kind == 0, i < n-1 && kind == 1: // a jump that is a call
+			case i == n-1 && kind == 0, i < n-1 && kind == 1: // a tail call by a jump
 				b.Flags |= trace.ReturnBlock
 				b.Callee = names[rng.IntN(functions)]
-			case i < n-1 && kind < 4: // a call, and the block after it
+			case i < n-1 && kind < 4: // a call, followed by the block after it
 				if b.Callee = callee(); kind == 2 {
 					b.Callee = []string{"_setjmp", "longjmp", "throw"}[rng.IntN(3)]
 				}
@@ -93,12 +93,12 @@ func branching(rng *rand.Rand) *trace.Program {
 			block := &p.Blocks[b]
 			to := func() uint32 { return inner[rng.IntN(len(inner))] }
 			switch {
-			case block.Callee == "_setjmp": // always with the block after it
+			case block.Callee == "_setjmp": // only if a block follows it
 				block.Callee = "printf"
 				block.Successors = []uint32{to()}
 			case block.Callee != "" && len(pads) > 0: // an invoke
 				block.Successors = []uint32{to(), pads[rng.IntN(len(pads))]}
-			case block.Callee != "": // a call by a return that others share
+			case block.Callee != "": // a tail call whose return other blocks share
 				if block.Callee = names[rng.IntN(functions)]; p.Blocks[heads[n-1]].Callee == "" {
 					block.Successors = []uint32{heads[n-1]}
 				} else {
@@ -115,27 +115,27 @@ func branching(rng *rand.Rand) *trace.Program {
 	return p
 }
 
-// walker runs threads of such a program, and counts the edges that they take.
+// walker executes threads of such a program, and counts the edges that they take.
 type walker struct {
 	p     *trace.Program
 	rng   *rand.Rand
 	steps []tracetest.Step
 	edges *blocks.Edges
-	named map[[2]uint32]uint64 // calls by name: block, function
-	all   []uint64             // invocations
-	jumps bool                 // longjmp may go anywhere below
+	named map[[2]uint32]uint64 // number of calls by name, by block and function
+	all   []uint64             // current invocations
+	jumps bool                 // longjmp may jump to any invocation below
 }
 
 type frame struct {
 	at   uint32
 	done bool     // its call has returned
-	sets []uint32 // the block after each setjmp that it called
+	sets []uint32 // the block after each setjmp call so far
 }
 
 type walk struct {
 	number uint32
 	frames []frame
-	left   int // steps that it may still make
+	left   int // remaining steps
 }
 
 func (w *walker) enters(t *walk, f uint32) {
@@ -144,7 +144,7 @@ func (w *walker) enters(t *walk, f uint32) {
 	w.step(t)
 }
 
-// step runs the topmost block.
+// step executes the topmost block.
 func (w *walker) step(t *walk) {
 	t.left--
 	b := t.frames[len(t.frames)-1].at
@@ -157,7 +157,7 @@ func (w *walker) step(t *walk) {
 	w.steps = append(w.steps, s)
 }
 
-// goes takes an edge of the topmost invocation.
+// goes moves the topmost invocation along one of its edges.
 func (w *walker) goes(t *walk, edge int) {
 	top := &t.frames[len(t.frames)-1]
 	to := w.p.Blocks[top.at].Successors[edge]
@@ -172,7 +172,7 @@ func (w *walker) pop(t *walk) {
 	t.frames = t.frames[:last]
 }
 
-// functionOf picks a function of a name.
+// functionOf returns a random function with this name.
 func (w *walker) functionOf(name string) uint32 {
 	var list []uint32
 	for f := range w.p.Functions {
@@ -183,10 +183,10 @@ func (w *walker) functionOf(name string) uint32 {
 	return list[w.rng.IntN(len(list))]
 }
 
-// next moves a thread to the block after its latest one.
+// next moves a thread to its next block.
 func (w *walker) next(t *walk) {
 	if len(t.frames) == 0 {
-		w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions)))) // from outside
+		w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions)))) // called from outside
 		return
 	}
 	b := t.frames[len(t.frames)-1].at
@@ -213,7 +213,7 @@ func (w *walker) next(t *walk) {
 			top.sets = append(top.sets, block.Successors[0])
 		}
 		w.goes(t, w.rng.IntN(len(block.Successors)))
-	case len(block.Successors) == 1 && w.p.Blocks[block.Successors[0]].Part == 0: // by another's return
+	case len(block.Successors) == 1 && w.p.Blocks[block.Successors[0]].Part == 0: // returns by a block that is shared
 		w.goes(t, 0)
 		w.pop(t)
 		w.calls(t, b, callee)
@@ -225,7 +225,7 @@ func (w *walker) next(t *walk) {
 	}
 }
 
-// calls makes a call by name; without a function of that name, the thread continues.
+// calls makes a call by name. If there is no function with that name, the thread continues.
 func (w *walker) calls(t *walk, from uint32, name string) {
 	if len(t.frames) > 30 || t.left < 0 {
 		t.frames = t.frames[:len(t.frames):len(t.frames)]
@@ -240,7 +240,7 @@ func (w *walker) calls(t *walk, from uint32, name string) {
 	w.enters(t, f)
 }
 
-// jump goes to the topmost place that was set.
+// jump unwinds to the topmost invocation that called setjmp.
 func (w *walker) jump(t *walk) bool {
 	for i := len(t.frames) - 1; i >= 0; i-- {
 		f := &t.frames[i]
@@ -262,7 +262,7 @@ func (w *walker) jump(t *walk) bool {
 	return false
 }
 
-// throw unwinds to where something is caught.
+// throw unwinds to the topmost invocation that catches exceptions.
 func (w *walker) throw(t *walk) bool {
 	for i := len(t.frames) - 1; i >= 0; i-- {
 		at := &w.p.Blocks[t.frames[i].at]
@@ -280,7 +280,7 @@ func (w *walker) throw(t *walk) bool {
 	return false
 }
 
-// walked makes rows of a few threads, and counts of the edges that they took.
+// walked executes a few threads, and returns their rows and the counts of the edges that they took.
 func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges) {
 	w := &walker{p: p, rng: rng, edges: blocks.NewEdges(p), named: map[[2]uint32]uint64{}, all: make([]uint64, len(p.Functions))}
 	threads := make([]walk, 1+rng.IntN(3))
@@ -313,8 +313,8 @@ func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges
 	return w, e
 }
 
-// told is a reader that knows the whole program from the beginning, as that of a trace
-// does.
+// told is a reader that knows the whole program from the beginning, like the reader of a trace
+// file.
 type told struct {
 	*tracetest.ProgramReader
 	p *trace.Program
@@ -372,7 +372,7 @@ func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
 
 var blocksAlone = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Locality}
 
-// byEntries is a spec for which readers must report each block's entry, at times.
+// byEntries returns a spec; for some seeds, it requires readers to report every block entry.
 func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
 	if seed%4 == 0 {
 		spec.Analyses |= analysis.Loops
@@ -382,7 +382,7 @@ func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
 	return spec
 }
 
-// The edges that the analysis follows are those that the program took.
+// The analysis finds the edges that the program took.
 func TestBlocksMatchTrace(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 91))
@@ -404,7 +404,7 @@ func TestBlocksMatchTrace(t *testing.T) {
 	}
 }
 
-// Any number of workers, in segments of any length, give the same bytes.
+// The result is the same, byte for byte, with any number of workers and segments of any length.
 func TestBlocksByAnyNumberOfWorkers(t *testing.T) {
 	joined := 0
 	for seed := range uint64(60) {
@@ -420,7 +420,7 @@ func TestBlocksByAnyNumberOfWorkers(t *testing.T) {
 		want, _ := alone(t, spec, readerOf(file))
 		for _, workers := range []int{2, 3} {
 			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(1000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: %d workers that read differ from one", seed, workers)
+				t.Fatalf("seed %d: the result of %d workers that read differs from that of one", seed, workers)
 			}
 		}
 		if rng.IntN(2) == 0 {
@@ -430,16 +430,16 @@ func TestBlocksByAnyNumberOfWorkers(t *testing.T) {
 		want, _ = alone(t, spec, reading(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
 			if got, _ := shared(t, spec, reading(p, whole, 4096), workers, 1+rng.IntN(1000)); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: %d workers differ from one", seed, workers)
+				t.Fatalf("seed %d: the result of %d workers differs from that of one", seed, workers)
 			}
 		}
 	}
 	if joined < 100 {
-		t.Errorf("%d segments in all", joined)
+		t.Errorf("%d segments in total", joined)
 	}
 }
 
-// Segments, appended in any order, give the result of the whole trace, and its state.
+// Segments that are joined in any grouping give the result and the state of the whole trace.
 func TestBlocksOfSegments(t *testing.T) {
 	torn := 0
 	for seed := range uint64(150) {
@@ -477,7 +477,7 @@ func TestBlocksOfSegments(t *testing.T) {
 			parts = slices.Replace(parts, i, i+2, checked(t, sum))
 		}
 		if len(parts) == 1 && !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), analysis.AsSegment(want).Encode()) {
-			t.Fatalf("seed %d: the joined result differs", seed)
+			t.Fatalf("seed %d: the joined result differs from that of the whole trace", seed)
 		}
 	}
 	if torn > 40 {
@@ -485,7 +485,7 @@ func TestBlocksOfSegments(t *testing.T) {
 	}
 }
 
-// A run that was saved anywhere continues, and is as one without a break.
+// A run that is saved anywhere and resumed gives the same result as an uninterrupted run.
 func TestBlocksResume(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 94))
@@ -518,14 +518,14 @@ func TestBlocksResume(t *testing.T) {
 				err = r.Step()
 			}
 			if got := r.Finish(profile.State{}); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: %d lives give another result", seed, lives)
+				t.Fatalf("seed %d: the result differs after %d interruptions", seed, lives)
 			}
 			break
 		}
 	}
 }
 
-// A run whose stacks are spilled keeps its blocks, also when it is resumed after that.
+// A run whose stacks are spilled keeps its block counts, even if it is resumed afterwards.
 func TestBlocksSpill(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 97))
@@ -554,12 +554,12 @@ func TestBlocksSpill(t *testing.T) {
 		}
 		finish(t, r)
 		if got := checked(t, r.Finish(profile.State{})); !bytes.Equal(got.Blocks, want.Blocks) || len(got.Blocks) == 0 {
-			t.Fatalf("seed %d: the blocks differ", seed)
+			t.Fatalf("seed %d: the block counts differ", seed)
 		}
 	}
 }
 
-// Any rows at all are counted somehow, and balance.
+// Arbitrary rows are all counted, and the counts balance.
 func TestBlocksOfAnyRows(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 95))
@@ -587,12 +587,12 @@ func TestBlocksOfAnyRows(t *testing.T) {
 			}
 		}
 		if got, _ := shared(t, blocksAlone, reading(p, whole, 4096), 3, 1+rng.IntN(300)); !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: workers differ from one", seed)
+			t.Fatalf("seed %d: the result of several workers differs from that of one", seed)
 		}
 	}
 }
 
-// Blocks have the sum of their references' histograms.
+// A block's histogram is the sum of its references' histograms.
 func TestReuseByBlock(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 96))
@@ -629,13 +629,13 @@ func TestReuseByBlock(t *testing.T) {
 				of[bin.Bin] = bin.Count
 			}
 			if !maps.Equal(of, want[b]) || r.References != r.Accesses() {
-				t.Fatalf("seed %d: block %d has %v, want %v; %d references", seed, b, of, want[b], r.References)
+				t.Fatalf("seed %d: block %d has the histogram %v, want %v; %d references", seed, b, of, want[b], r.References)
 			}
 		}
 	}
 }
 
-// A row of a block that no table reports is an error, and no more.
+// A row of a block that is not in the tables causes an error, but no panic.
 func TestUnknownBlockIsAnError(t *testing.T) {
 	p := branching(rand.New(rand.NewPCG(1, 97)))
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Thread: 1, Values: []uint64{8}})
@@ -665,8 +665,8 @@ func distance(m *stacktest.Naive, line trace.Line) uint32 {
 	return d[0]
 }
 
-// Windows contain all executions of a rare block, and one in a hundred of a frequent one: then they
-// tell nearly the same as all.
+// Windows contain all executions of a rare block, and 1 % of the executions of a frequent block.
+// Their histogram is then close to that of all executions.
 func TestWindowsOfBlocks(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 98))
@@ -695,23 +695,23 @@ func TestWindowsOfBlocks(t *testing.T) {
 		}
 		list := sample(4096)
 		if again := sample(100); !reflect.DeepEqual(again, list) {
-			t.Fatalf("seed %d: other batches give another sample", seed)
+			t.Fatalf("seed %d: the sample depends on the batches", seed)
 		}
 		for b := range exact {
 			if b >= len(list) {
 				if exact[b].References > 0 {
-					t.Fatalf("seed %d: nothing is reported about block %d", seed, b)
+					t.Fatalf("seed %d: the result does not contain block %d", seed, b)
 				}
 				continue
 			}
 			s, n := &list[b], list[b].Executions
 			switch {
-			case n != exact[b].References: // each has one reference
+			case n != exact[b].References: // each execution has one reference
 				t.Fatalf("seed %d: block %d ran %d times, want %d", seed, b, n, exact[b].References)
 			case s.Windows < min(n, blocksample.LeastWindows) || s.Windows != s.Accesses() || n < 1000 && s.Windows > blocksample.LeastWindows:
 				t.Fatalf("seed %d: %d windows with %d accesses of %d", seed, s.Windows, s.Accesses(), n)
 			case n <= blocksample.LeastWindows && blocks.Accuracy(&s.Reuse, &exact[b].Reuse) != 1:
-				t.Fatalf("seed %d: block %d has all windows, and %v for %v", seed, b, s.Reuse, exact[b])
+				t.Fatalf("seed %d: the windows contain all of block %d, but have %v instead of %v", seed, b, s.Reuse, exact[b])
 			case n > 2000 && blocks.Accuracy(&s.Reuse, &exact[b].Reuse) < 0.5:
 				t.Errorf("seed %d: block %d has an accuracy of %v", seed, b, blocks.Accuracy(&s.Reuse, &exact[b].Reuse))
 			}

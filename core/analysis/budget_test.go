@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A run whose lines exceed the memory gives the bytes of one whose lines fit, wherever its profile
-// is asked for in between.
+// A run whose lines exceed the memory gives the same bytes as a run whose lines fit, even if a
+// profile is requested in between.
 func TestBudget(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -46,8 +46,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A saved run continues from its last state, or an earlier one, although the spill store has
-// changed since.
+// A saved run continues from its last state, or from an earlier one, even though the spill store
+// has changed since then.
 func TestBudgetRestore(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -57,7 +57,7 @@ func TestBudgetRestore(t *testing.T) {
 		want := run(t, spec, tracetest.NewReader(whole, rows))
 
 		spec.Budget = &locality.Budget{Lines: 1 + rng.IntN(300), Shelf: new(stacktest.Shelf)}
-		var saved [2][]byte // the last but one, and the last
+		var saved [2][]byte // the last two states, the older one first
 		for lives := 0; ; lives++ {
 			runner, err := analysis.NewRunner(spec, tracetest.NewReader(whole, rows))
 			if err != nil {
@@ -75,20 +75,20 @@ func TestBudgetRestore(t *testing.T) {
 				}
 			}
 			if err == nil {
-				continue // it dies
+				continue // the run is interrupted
 			}
 			if err != io.EOF {
 				t.Fatal(err)
 			}
 			if got := checked(t, runner.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: after %d lives the profile differs", seed, lives+1)
+				t.Fatalf("seed %d: after %d interruptions the profile differs", seed, lives+1)
 			}
 			break
 		}
 	}
 }
 
-// A spill store that fails ends the run, whose profile says that it is incomplete.
+// If the spill store fails, the run ends, and its profile says that it is incomplete.
 func TestBudgetFails(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(3, 7)), 6000)
 	for fails := 1; ; fails++ {
@@ -104,7 +104,7 @@ func TestBudgetFails(t *testing.T) {
 		p := checked(t, runner.Finish(profile.State{}))
 		if shelf.Calls() < fails {
 			if fails < 20 || p.State.Partial {
-				t.Fatalf("%d calls of the shelf, state %v", shelf.Calls(), p.State)
+				t.Fatalf("%d calls of the spill store, state %v", shelf.Calls(), p.State)
 			}
 			return
 		}

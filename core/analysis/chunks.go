@@ -9,7 +9,7 @@ import (
 // chunkIndex translates between positions in a trace and numbers of references.
 type chunkIndex struct {
 	chunks []trace.Chunk
-	before []uint64 // references before each chunk, and in all
+	before []uint64 // number of references before each chunk, and in total
 }
 
 func newChunkIndex(chunks []trace.Chunk) chunkIndex {
@@ -35,7 +35,7 @@ func (x *chunkIndex) from(p trace.Position) int {
 // first returns the number of references before the chunk of a position.
 func (x *chunkIndex) first(p trace.Position) uint64 { return x.before[x.from(p)] }
 
-// position returns a position after about this many references.
+// position returns the position after this number of references.
 func (x *chunkIndex) position(references uint64) trace.Position {
 	if references >= x.total() {
 		return trace.Position{Chunk: trace.AtEnd}
@@ -53,16 +53,16 @@ func (x *chunkIndex) references(p trace.Position) uint64 {
 	return min(x.before[i]+p.Rows, x.before[i+1])
 }
 
-// border returns the first border of a chunk that is not before a number of references.
+// border returns the first chunk border at or after a number of references.
 func (x *chunkIndex) border(references uint64) uint64 {
 	return x.before[sort.Search(len(x.chunks), func(i int) bool { return x.before[i] >= references })]
 }
 
-// below returns the last border of a chunk at or before a number of references.
+// below returns the last chunk border at or before a number of references.
 func (x *chunkIndex) below(references uint64) uint64 { return x.before[x.at(references)] }
 
-// even moves a number of references to the beginning of a chunk, so that nothing is decoded twice,
-// if one is within a small part of a segment of this length.
+// even rounds a number of references to the nearest chunk border, so that no chunk is decoded
+// twice, if the distance is small compared with the length of a segment.
 func (x *chunkIndex) even(references, segment uint64) uint64 {
 	i := x.at(references)
 	if i == len(x.chunks) {

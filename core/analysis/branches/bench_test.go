@@ -6,7 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// nested is for i { for j { load, load, store } ; f() }, with three references in a block.
+// nested returns the program for i { for j { load, load, store } ; f() }, with three references per
+// block, and its rows.
 func nested() (p *trace.Program, b *trace.Batch, entries int) {
 	p = &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 4}, {Name: "f", First: 4, Blocks: 1}},
@@ -61,6 +62,6 @@ func TestNothingIsAllocated(t *testing.T) {
 	}
 	consume()
 	if n := testing.AllocsPerRun(20, consume); n != 0 {
-		t.Errorf("%v allocations a batch", n)
+		t.Errorf("%v allocations per batch, want none", n)
 	}
 }

@@ -1,32 +1,36 @@
-// Package branches counts how often each branch of a program is taken, from the blocks that a trace
-// says were entered. The result is the edges of a run, as core/blocks defines them (MODELS §12).
+// Package branches counts how often each branch of a program is taken, from the block entries that
+// the trace records. The result is the set of edge counts of the run, as core/blocks defines them
+// (MODELS §12).
 //
-// A row only says that a thread entered a block. The edge by which it came follows from a call
-// stack for each thread, which contains the latest block of every active invocation:
+// A row only says that a thread entered a block. To find the edge that led there, the analysis
+// keeps a call stack for each thread, with the latest block of every active invocation:
 //
-//  1. No edge of a function leads to its first block, so entering that is a call. The
-//     call is by name if the block before names the function, or has a return that stands
-//     for it (a call in the place of a return makes its own step behind that of the return);
-//     else the caller is unknown: a callback, a thread, a signal handler.
-//  2. A block that follows the latest one of its invocation, by the program's tables, was
-//     entered by that edge; the first of several to the same block counts.
-//  3. A block that returns ends its invocation. A call in the place of a return counts,
-//     whether or not what it calls comes back.
-//  4. Otherwise invocations ended without a return. The block belongs to the topmost invocation
-//     whose latest block it follows, such as a landing pad. A block after a setjmp belongs to the
-//     topmost invocation of its function, and counts as resumed; so does any other block that fits
-//     nowhere. The invocations above have ended.
-//  5. A block of a function without an invocation is resumed, and all others of the thread end.
-//     This happens if a trace begins in the middle of a run, or programs change stacks.
+//  1. No edge of a function leads to its first block, so entering the first block is a call. The
+//     call is by name if the preceding block names the function, or if its return stands for the
+//     call (a tail call has its own row after that of the return). Otherwise the caller is unknown:
+//     the function is a callback, the start of a thread, or a signal handler.
+//  2. A block that, by the program's tables, follows the latest block of its invocation was entered
+//     by the edge between the two. If several edges lead to the same block, the first is counted.
+//  3. A block that returns ends its invocation. A tail call also counts as a return, whether or not
+//     the called function returns.
+//  4. In any other case, invocations have ended without a return. The block belongs to the topmost
+//     invocation whose latest block it follows; a landing pad is an example. A block after a setjmp
+//     belongs to the topmost invocation of its function, and counts as resumed; so does any other
+//     block that does not follow the latest block of any invocation. The invocations above it have
+//     ended.
+//  5. A block of a function without an active invocation counts as resumed, and all invocations of
+//     the thread end. This happens if a trace begins in the middle of a run, or if a program
+//     switches stacks.
 //
-// Invocations that are on a stack at the end did not return: the program exited, or the trace ends.
-// The reuse of a block's references is the sum over its sites: see blocks.Run.Reuse.
+// Invocations that are still on a stack at the end did not return, because the program exited or
+// the trace ended. The stack-distance histogram of a block is the sum over its sites: see
+// blocks.Run.Reuse.
 //
-// A segment of a trace does not know the stacks that it begins with. It records the blocks that
-// belong to invocations below, and the calls that came first, and resolves them when it is appended
-// (state.go); the result is the same as for the whole trace. If a block could belong to an
-// invocation of the segment or to one below, as with jumps in recursive code that no table
-// declares, the segment is given up.
+// The call stacks at the beginning of a segment are unknown. The segment records the blocks that
+// belong to earlier invocations, and its first calls, and resolves them when it is appended
+// (state.go). The result is the same as for the whole trace. If a block could belong either to an
+// invocation of the segment or to an earlier one, as after undeclared jumps in recursive code, the
+// segment cannot be used (ErrTorn).
 package branches
 
 import (
@@ -37,25 +41,26 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Analysis follows the calls of each thread.
+// Analysis follows the calls and branches of each thread.
 type Analysis struct {
 	program func() *trace.Program
-	segment bool // earlier rows exist, and are unknown
+	segment bool // there are earlier rows, which are unknown
 	gone    bool // the analysis was stopped: calls are nested too deep
 	code    code
 	counts  counts
 
-	threads  []*thread   // in the order of appearance
+	threads  []*thread   // in the order of their first rows
 	threadAt index.Table // by number
-	now      *thread     // of the latest rows
+	now      *thread     // thread of the latest rows
 	encoded  encoded
 
-	enters  [32][]uint32       // by kind and Site of a row: the block that it enters; 0: none
+	enters  [32][]uint32       // by kind and Site of a row: the block that the row enters; 0: none
 	entered [mostPicked]uint32 // blocks that rows enter
 }
 
 // New returns an analysis of a run with these kinds of references. program returns the part of the
-// code that the trace has described so far, or nil. segment: it begins in the middle of a run.
+// code that the trace has described so far, or nil. segment means that the analysis begins in the
+// middle of a run.
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	a := &Analysis{program: program, segment: segment}
@@ -65,7 +70,7 @@ func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analys
 
 var _ contract.Analysis = (*Analysis)(nil)
 
-// Takes asks for the blocks that are entered.
+// Takes requests the rows that enter blocks.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 	if a.code.bySite {
 		return 1 << trace.BareBlock, true, false
@@ -73,17 +78,19 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 	return 1 << trace.BlockEntry, true, false
 }
 
-// Close keeps everything: a result needs it all.
+// Close does nothing, because Result needs all data.
 func (a *Analysis) Close() {}
 
-const mostFrames = 1 << 22 // of nested calls; a trace with deeper calls has no result
+const mostFrames = 1 << 22 // greatest depth of nested calls; a trace with deeper calls has no result
 
-// ErrTorn reports that a segment came to a block, and cannot know from where.
-var ErrTorn = errors.New("a part of the trace has a jump that could come from before it, so that its blocks cannot be joined; analyse the trace in one piece")
+// ErrTorn reports that a segment enters a block whose invocation cannot be determined within the
+// segment.
+var ErrTorn = errors.New("a part of the trace contains a jump that may belong to an earlier call, so its block counts cannot be joined; analyse the trace in one piece")
 
-// Consume follows the next rows. Whether a row enters a block, and by which of two edges, is as
-// unpredictable as the program. So rows that enter blocks are selected without a branch, and then a block
-// that follows its predecessor costs one branch, which nearly always has the same outcome.
+// Consume follows the next rows. A branch on whether a row enters a block, or by which of two
+// edges, would be as unpredictable as the traced program. So rows that enter blocks are selected
+// without a branch. After that, a block that follows its predecessor costs one branch, which nearly
+// always has the same outcome.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if b.Site == nil || a.gone {
 		return nil
@@ -111,9 +118,9 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// runOf returns how many of the first threads are equal; there is at least one.
+// runOf returns the length of the run of equal threads at the beginning, which is at least 1.
 func runOf(threads []uint32) int {
-	const block = 64 // number of threads in a comparison
+	const block = 64 // number of threads compared at a time
 	n := 1
 	for n+block <= len(threads) && *(*[block]uint32)(threads[n:]) == *(*[block]uint32)(threads[n-1:]) {
 		n += block
@@ -124,8 +131,8 @@ func runOf(threads []uint32) int {
 	return n
 }
 
-// pick writes the blocks that the rows enter to a.entered, and returns their number n. If a row cannot be used,
-// n blocks come before it, and err says why.
+// pick writes the blocks that the rows enter to a.entered, and returns their number n. If a row
+// cannot be used, err says why, and n is the number of blocks before it.
 func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	sites = sites[:len(kinds)]
 	entered := &a.entered
@@ -152,7 +159,7 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	return n, nil
 }
 
-const mostPicked = 1 << 10 // rows at a time
+const mostPicked = 1 << 10 // maximum number of rows at a time
 
 func (a *Analysis) follow(t *thread, entered []uint32) error {
 	nodes, taken, at, returned := a.code.nodes, a.counts.taken, t.at, t.returned
@@ -160,7 +167,7 @@ func (a *Analysis) follow(t *thread, entered []uint32) error {
 		from := &nodes[at]
 		first, second := uint64(from.first^to), uint64(from.second^to)
 		if first*second == 0 && nodes[to].plain {
-			taken[from.edge+uint32(-first>>63)]++ // the second unless it is the first
+			taken[from.edge+uint32(-first>>63)]++ // counts the second edge unless the first leads to the block
 			at, returned = to, 0
 			continue
 		}
@@ -181,7 +188,7 @@ func (a *Analysis) follow(t *thread, entered []uint32) error {
 	return nil
 }
 
-// meet reads the program's tables again, because a row names something unknown.
+// meet reads the program's tables again, because a row refers to an unknown block or site.
 func (a *Analysis) meet(what string, number uint32) error {
 	a.learn(a.program())
 	known := len(a.code.nodes) - 1
@@ -194,7 +201,7 @@ func (a *Analysis) meet(what string, number uint32) error {
 	return nil
 }
 
-// thread returns the thread with a number, new or known.
+// thread returns the thread with this number, and creates it if necessary.
 func (a *Analysis) thread(number uint32) *thread {
 	n, known := a.threadAt.Find(uint64(number))
 	if !known {

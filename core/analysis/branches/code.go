@@ -12,31 +12,33 @@ import (
 type code struct {
 	program *trace.Program
 	nodes   []node
-	edges   uint32      // of all nodes
+	edges   uint32      // number of edges of all nodes
 	jumps   []jump      // of nodes with more than two edges
-	targets []uint32    // of these: see jump
+	targets []uint32    // their targets: see jump
 	more    index.Table // the edges of jumps whose targets lie far apart, by both ends; the first to each end
 	names   map[string]uint32
-	// nameOf is the name of each function, and calls the name of the callee of each node; 0: none.
+	// nameOf contains the number of each function's name, and calls that of the callee of each
+	// node; 0: none.
 	nameOf, calls []uint32
-	// bySite: the first load, store or modify of a block shows that it was entered. firstOf is, by site,
-	// the block whose first one it is; 0: none. bare is, by block, its own number, or 0 if it has such a
-	// site. none are zeros, as many as the longer of both has.
+	// bySite means that the first load, store or modify of a block shows that the block was
+	// entered. firstOf maps a site to the block whose first such reference it is; 0: none. bare
+	// maps a block to its own number, or to 0 if it has such a site. none contains zeros, as many
+	// as the longer of firstOf and bare has.
 	bySite              bool
 	firstOf, bare, none []uint32
 }
 
 type node struct {
 	first, second uint32 // successors; 0: none
-	edge          uint32 // its first edge
+	edge          uint32 // index of its first edge
 	function      uint32
 	jump          uint32 // 1 + the number of its jump; 0: it has at most two edges
-	plain         bool   // entered by an edge, it only needs to be counted
+	plain         bool   // when it is entered by an edge, only the edge needs to be counted
 	enters        bool
 	returns       bool
-	lands         bool // exceptions arrive here
-	jumps         bool // longjmp arrives here
-	passes        bool // it calls by the return that follows it
+	lands         bool // it is a landing pad of exceptions
+	jumps         bool // longjmp may jump here
+	passes        bool // it makes a tail call by the return that follows it
 }
 
 // jump finds the edges of a node with more than two, such as a switch. The edge to node low + i is
@@ -46,7 +48,7 @@ type jump struct{ low, span, at uint32 }
 // mostSpan limits the targets of a jump, as a multiple of its edges.
 const mostSpan = 16
 
-// learn adds what p has more than before.
+// learn adds the functions, blocks and sites of p that are not yet known.
 func (c *code) learn(p *trace.Program) {
 	if p == nil {
 		return

@@ -2,37 +2,39 @@ package branches
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// thread is the state of a thread. Blocks are by their numbers in code.
+// thread is the state of a thread. Blocks have their numbers in code.
 type thread struct {
 	number uint32
-	at     uint32   // the latest block of the topmost invocation; 0: there is none
+	at     uint32   // the latest block of the topmost invocation; 0: no invocation is active
 	stack  []uint32 // latest blocks of the invocations below
 
-	// returned is the latest block if it returned, else 0. before is the block before it in the
-	// same invocation; 0: none. reached: before is unknown, because the segment begins in between.
+	// returned is the latest block if it returned, and otherwise 0. before is the preceding block
+	// of the same invocation; 0: none. reached means that before is unknown, because the segment
+	// begins between the two.
 	returned, before uint32
 	reached          bool
 
-	// For segments: there was no block yet; the bottommost invocation began before the segment; and
-	// the block with which it continued.
+	// For segments: fresh means that there was no block yet, and based that the bottommost
+	// invocation began before the segment. reaches lists the blocks with which earlier invocations
+	// continued.
 	fresh, based bool
 	reaches      []reach
 }
 
-// reach is a block that an invocation from before the segment continues with.
+// reach is a block with which an invocation that began before the segment continues.
 type reach struct {
-	block uint32 // 0: none, at the beginning
-	then  uint32 // the first block of a function that was entered directly after; 0: none
+	block uint32 // 0: the segment began with a call
+	then  uint32 // the first block of a function that was entered directly afterwards; 0: none
 }
 
-// counts are by edge, and by the number of a block in code.
+// counts contains counts by edge, and by the number of a block in code.
 type counts struct {
 	taken         []uint64
 	left, resumed []uint64
-	callee        []uint32 // by caller: 1 + the function that it called first; 0: none
-	made          []uint64 // number of these calls
+	callee        []uint32 // by calling block: 1 + the function that it called first; 0: none
+	made          []uint64 // number of calls of that function
 	otherAt       map[call]int
-	other         []uint64 // calls of others
+	other         []uint64 // number of calls of other functions
 }
 
 type call struct{ caller, function uint32 }
@@ -65,7 +67,7 @@ func (c *counts) call(caller, function uint32, n uint64) {
 	c.other[at] += n
 }
 
-// calls returns how often a block called a function by its name.
+// calls returns the number of times that a block called a function by name.
 func (c *counts) calls(caller, function uint32) uint64 {
 	if c.callee[caller] == function+1 {
 		return c.made[caller]
@@ -117,7 +119,8 @@ func (a *Analysis) enter(t *thread, to uint32) {
 	a.gone = len(t.stack) >= mostFrames
 }
 
-// called finds out whether the function that a thread enters was called by its name.
+// called determines whether the function that a thread enters was called by name, and counts the
+// call.
 func (a *Analysis) called(t *thread, to uint32) {
 	function := a.code.function(to)
 	switch {
@@ -231,7 +234,8 @@ func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	return -1
 }
 
-// drop ends the topmost invocations at their latest blocks, all of them if depth is -1.
+// drop ends the topmost depth invocations at their latest blocks, or all invocations if depth is
+// -1.
 func (a *Analysis) drop(t *thread, depth int) {
 	for ; t.at != 0 && depth != 0; depth-- {
 		a.counts.left[t.at]++

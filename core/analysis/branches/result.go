@@ -6,18 +6,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// encoded is the program's latest binary form.
+// encoded is the latest binary encoding of the program.
 type encoded struct {
 	bytes             []byte
 	blocks, functions int
-	partial           bool // of a segment: it is left out
+	partial           bool // for a segment: the program is omitted
 }
 
-// Bare leaves the program out of results: they are for an analysis that knows it.
+// Bare omits the program from results, which are then only for an analysis that knows the program.
 func (a *Analysis) Bare() { a.encoded.partial = true }
 
-// Result implements analysis.Analysis. It is empty if there are no blocks, or calls are nested
-// too deep.
+// Result implements analysis.Analysis. The result is empty if there are no blocks, or if calls are
+// nested too deeply.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	a.learn(a.program())
 	p.Blocks = []byte{}
@@ -61,8 +61,8 @@ func (c *code) endOf(n uint32) uint32 {
 	return c.edges
 }
 
-// upTo returns the program up to the module of a block. Later modules in the header depend on how
-// far the trace was read.
+// upTo returns the program up to the module of a block. Later modules are omitted because their
+// presence in the header depends on how far the trace was read.
 func upTo(p *trace.Program, block uint32) *trace.Program {
 	last := &p.Blocks[block-1]
 	some := *p
@@ -86,7 +86,7 @@ func upTo(p *trace.Program, block uint32) *trace.Program {
 	return &some
 }
 
-// encode returns the program's binary form: the trace's, or if it has none, a profile's.
+// encode returns the binary encoding of the program.
 func (a *Analysis) encode(p *trace.Program) []byte {
 	e := &a.encoded
 	if e.partial {
@@ -98,8 +98,8 @@ func (a *Analysis) encode(p *trace.Program) []byte {
 	return e.bytes
 }
 
-// edges returns the counts as if the run ended here, with all executions from before a segment as
-// resumed.
+// edges returns the counts as if the run ended here, counting all invocations from before a segment
+// as resumed.
 func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 	e := blocks.NewEdges(p)
 	for b := range p.Blocks {
@@ -141,7 +141,7 @@ func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 	return e
 }
 
-// frames returns the latest blocks of the invocations, from the bottom.
+// frames returns the latest blocks of the invocations, from the bottom of the stack.
 func (t *thread) frames() []uint32 {
 	if t.at == 0 {
 		return nil

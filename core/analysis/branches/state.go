@@ -11,8 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// The binary form of the stacks of a segment's threads. All numbers are uv, unsigned LEB128
-// varints; a list is its length and then its members. Blocks are by number + 1, 0 for none.
+// The binary encoding of the call stacks of a segment's threads. All numbers are uv, unsigned
+// LEB128 varints; a list is encoded as its length and then its members. A block is encoded as its
+// number + 1; 0 means none.
 //
 //	0, or 1 if the analysis was stopped
 //	list of threads, ascending, each: number; flags: 1 based, 2 reached; returned; before;
@@ -28,8 +29,8 @@ func (a *Analysis) state() []byte {
 	return c.Out
 }
 
-// codeState codes whether the analysis was stopped, or else threads and calls. It adds the calls
-// that it reads, and returns the threads.
+// codeState reads or writes whether the analysis was stopped, and if it was not, the threads and
+// calls. It adds the calls that it reads to the counts, and returns the threads.
 func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 	gone := a.gone && !c.Reads()
 	if c.Flag(&gone); gone {
@@ -65,7 +66,8 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 	return threads
 }
 
-// codeThread codes a thread, which is empty while reading. Its frames then no longer count as left.
+// codeThread reads or writes a thread, which must be empty for reading. After reading, the thread's
+// frames no longer count as left.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
 	based, reached, before, frames := t.based, t.reached, t.before, t.frames()
@@ -126,7 +128,7 @@ func (c *counts) list() (list []made) {
 	return list
 }
 
-var errState = errors.New("the blocks of the part of the trace cannot be read; analyse the trace again from its start")
+var errState = errors.New("the block counts of this part of the trace cannot be read; analyse the trace again from its start")
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
@@ -155,7 +157,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// load adds the counts of a profile, and returns its threads.
+// load adds the counts of a profile to the analysis, and returns the profile's threads.
 func (a *Analysis) load(p *profile.Profile) ([]*thread, error) {
 	if p.Segment == nil || p.Segment.Blocks == nil {
 		return nil, errState
@@ -174,7 +176,7 @@ func (a *Analysis) load(p *profile.Profile) ([]*thread, error) {
 	return threads, nil
 }
 
-// loadCounts adds the counts of a profile, and its program if that contains more than the known
+// loadCounts adds the counts of a profile, and also its program if that is larger than the known
 // one.
 func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	a.learn(a.program())

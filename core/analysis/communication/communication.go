@@ -1,40 +1,42 @@
-// Package communication reports which values threads of a trace write and other threads
-// use (MODELS §7; Kulkarni, Pai and Schuff, §3 and §4.3).
+// Package communication reports which values the threads of a trace write for other threads to use
+// (MODELS §7; Kulkarni, Pai and Schuff, §3 and §4.3).
 //
-// The source of a reference to a granule is the last thread that wrote it, if it is not the thread
-// itself. Two things are counted:
+// The source of a reference to a granule is the last thread that wrote the granule, if that is a
+// different thread. The package counts
 //
 //   - events: every load or store that has a source;
-//   - transfers: the first load by a thread of a value that another thread wrote. A store makes a
-//     new value, and the overwritten value need not be moved; a modify is a load and then a store,
-//     and one reference. So transfers are the least data that a message-passing version has to
+//   - transfers: the first load by a thread of a value that another thread wrote. A store creates a
+//     new value, so the overwritten value need not be moved. A modify is one reference, a load
+//     followed by a store. So transfers are the minimum data that a message-passing version must
 //     send.
 //
-// Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass. A reference
-// over several words is one to each of them. Over the whole run, a granule is
+// Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass. A reference that
+// spans several words counts once for each of them. Over the whole run, a granule is
 //
 //   - private: one thread refers to it;
 //   - falsely shared, if it is a line or a page: more than half of its events are false, at
-//     references to words without a source (MODELS §7.2). Not all have to be false: a counter that
-//     is cleared before the threads begin, or printed when they are done, has a true event;
-//   - read-shared: several threads refer to it, and none uses what another wrote;
-//   - producer-consumer: others use the values of one thread;
-//   - migratory: others use the values of several threads.
+//     references to words without a source (MODELS §7.2). Some events may be true: a counter that
+//     is cleared before the threads start, or printed after they end, has a true event;
+//   - read-shared: several threads refer to it, and none uses a value that another thread wrote;
+//   - producer-consumer: other threads use the values of one thread;
+//   - migratory: other threads use the values of several threads.
 //
-// False sharing costs false misses: misses at false events in a cache of any size, because
-// the line was lost to another thread's store. Falsely shared lines without false misses are
-// used by one thread at a time.
+// The cost of false sharing is false misses: misses at false events that occur in a cache of any
+// size, because another thread's store invalidated the line. Falsely shared lines without false
+// misses are used by one thread at a time.
 //
 // # Method
 //
-// Package sites, in the same pass, numbers the site and data object of each reference. While one
-// thread only refers to a line, its words need no more than a count and the site of the last store,
-// which the next thread's counts may need. At the first reference of another thread they become
-// cells: the last writer, a bit for each thread that used its value, and the class. So private data
-// takes little memory, and the common reference costs one look into a table of lines.
+// In the same pass, package sites numbers the site and the data object of each reference. As long
+// as only one thread refers to a line, the analysis stores only a count for its words, and the site
+// of the last store, which a second thread's counts may need. At the first reference of another
+// thread, each word gets a cell with its last writer, a bit for each thread that used its value,
+// and its class. So private data takes little memory, and most references cost only one look-up in
+// a table of lines.
 //
-// Threads have slots, in the order of their first references. There are at most 64; threads behind
-// the 63rd share the last one, except in questions about the caches of cores, which may differ.
+// Threads are assigned to slots in the order of their first references. There are at most 64 slots,
+// and all threads after the 63rd share the last one. They are only distinguished where their cores'
+// caches matter.
 package communication
 
 import (
@@ -64,8 +66,8 @@ const (
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
-	program   func() *trace.Program // lists threads that may come; nil: followed to the end
-	off       bool                  // given up
+	program   func() *trace.Program // lists expected threads; nil: the trace is analysed to its end
+	off       bool                  // the analysis was stopped
 
 	threads threads
 	memory  memory
@@ -82,22 +84,22 @@ type Analysis struct {
 
 // reference is the reference that is being followed.
 type reference struct {
-	thread        uint8  // its slot
-	number        uint32 // of the thread
-	beyond        bool   // the slot is shared by another thread, which came first
-	bit           uint64 // of the slot
+	thread        uint8  // the thread's slot
+	number        uint32 // the thread's number
+	beyond        bool   // the slot belongs to an earlier thread, and is shared
+	bit           uint64 // the slot's bit
 	loads, stores bool
 	site          uint32 // 1 + slot
-	pair          uint32 // of sites
+	pair          uint32 // number of the pair in package sites
 	object        uint32
-	begin         trace.Addr // of the block that it lies in
+	begin         trace.Addr // address of the memory block that contains the reference
 	at            uint64     // number of the reference
-	row           uint32     // in the batch
+	row           uint32     // index in the batch
 }
 
-// New returns an analysis that reads every batch after s. If program is given, it decides whether
-// the trace is analysed at all, because following a trace of one thread takes half the time of
-// its stack distances: see [Expects]. If the number of threads is unknown, the analysis stops
+// New returns an analysis that reads every batch after s. If program is not nil, it decides whether
+// the trace is analysed at all (see [Expects]), because analysing a single-threaded trace would
+// take half as long as its stack distances. If the number of threads is unknown, the analysis stops
 // at reference number [Trial] unless a second thread has been listed or has made a reference.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
@@ -116,10 +118,11 @@ var (
 // Takes implements analysis.Analysis.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, true, true }
 
-// Close implements analysis.Analysis: results need all data.
+// Close implements analysis.Analysis. It does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements analysis.Analysis. It is called after the sites'.
+// Consume implements analysis.Analysis. It must be called after the Consume method of package
+// sites' analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.decide(b); a.off {
 		return nil
@@ -165,11 +168,11 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.follow(b.Addr[0]+from, b.Addr[0]+end-1)
 }
 
-// Trial is the number of references that are followed to find out whether there is a second thread.
+// Trial is the number of references within which a second thread must appear.
 const Trial = profile.SecondThreadBy
 
-// Expects reports whether a trace has several threads according to its tables, and whether these
-// tell.
+// Expects reports whether a trace has several threads according to its tables, and whether the
+// tables determine this.
 func Expects(p *trace.Program) (several, known bool) {
 	switch {
 	case p == nil:
@@ -180,7 +183,7 @@ func Expects(p *trace.Program) (several, known bool) {
 	return len(p.Threads) > 1, len(p.Threads) > 1
 }
 
-// decide decides before a batch whether to continue.
+// decide determines before each batch whether to continue.
 func (a *Analysis) decide(b *trace.Batch) {
 	if a.program == nil || b.Len() == 0 {
 		return
@@ -193,7 +196,7 @@ func (a *Analysis) decide(b *trace.Batch) {
 	}
 }
 
-// coming returns the number that the reference of a row will have.
+// coming returns the number that the reference of row i will get.
 func (a *Analysis) coming(i int) uint64 {
 	if a.among.rows != nil {
 		return a.among.first + uint64(a.among.rows[i])
@@ -201,7 +204,7 @@ func (a *Analysis) coming(i int) uint64 {
 	return a.done + uint64(i)
 }
 
-// another reports whether a row before the end of the trial is of another thread than the first.
+// another reports whether a row before the end of the trial belongs to a second thread.
 func (a *Analysis) another(b *trace.Batch) bool {
 	first := b.Thread[0]
 	if len(a.threads.numbers) > 0 {
@@ -218,7 +221,7 @@ func (a *Analysis) another(b *trace.Batch) bool {
 	return false
 }
 
-// turnOff ends the analysis and frees the memory.
+// turnOff ends the analysis and frees its memory.
 func (a *Analysis) turnOff() {
 	*a = Analysis{lineShift: a.lineShift, sites: a.sites, off: true}
 	a.sites.Locate(false)
@@ -229,13 +232,13 @@ const (
 	storing
 )
 
-// what is the effect of a kind of reference on the values of words.
+// what maps a kind of reference to its effect on the values of words.
 var what = [8]uint8{
 	trace.Load: loading, trace.Store: storing, trace.Modify: loading | storing, trace.Fetch: loading,
 	trace.RangeRead: loading, trace.RangeWrite: storing,
 }
 
-// meet prepares a.at for a row.
+// meet sets a.at to the reference of a row.
 func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Addr) {
 	r := &a.at
 	if t := b.Thread[i]; t != a.threads.latest || !a.threads.known {
@@ -261,7 +264,7 @@ func (a *Analysis) count() {
 	a.done++
 }
 
-// follow refers to the bytes from first to last, inclusive.
+// follow records a reference to the bytes from first to last, inclusive.
 func (a *Analysis) follow(first, last trace.Addr) {
 	if line := first >> a.lineShift; line == last>>a.lineShift {
 		l := a.memory.lineOf(line, a.at.thread)
@@ -272,7 +275,8 @@ func (a *Analysis) follow(first, last trace.Addr) {
 	a.followLines(first, last)
 }
 
-// followLines is follow for bytes of several lines. Each page is referred to once.
+// followLines does the same as follow for bytes that span several lines. It counts one reference
+// for each page.
 func (a *Analysis) followLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {
@@ -289,7 +293,8 @@ func (a *Analysis) followLines(first, last trace.Addr) {
 	}
 }
 
-// line refers to words of a line, from first to last, and returns how many have a source.
+// line records a reference to words of a line, from first to last, and returns how many of them
+// have a source.
 func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	r := &a.at
 	place := a.owners.place(r, first, last)
@@ -322,7 +327,7 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	return events
 }
 
-// words refers to words of a shared line.
+// words records a reference to words of a shared line.
 func (a *Analysis) words(l *line, place place, first, last uint64) (events uint64) {
 	r := &a.at
 	cells := a.memory.cells.run(l.words)
@@ -341,7 +346,7 @@ func (a *Analysis) words(l *line, place place, first, last uint64) (events uint6
 	return events
 }
 
-// page refers to a page. wordEvents is the number of words that had a source.
+// page records a reference to a page. wordEvents is the number of words that had a source.
 func (a *Analysis) page(number uint32, wordEvents uint64) {
 	p := a.memory.pages.at(number)
 	from := p.refer(&a.at)
@@ -354,10 +359,10 @@ func (a *Analysis) page(number uint32, wordEvents uint64) {
 	}
 }
 
-// among locates the followed references among all references.
+// among locates the analysed references among all references.
 type among struct {
 	first uint64   // number of the first reference of package sites' batch
-	rows  []uint32 // followed rows of that batch, ascending; nil: all
+	rows  []uint32 // analysed rows of that batch, ascending; nil: all
 }
 
 // row returns a row's index in the batch that package sites read.
@@ -372,7 +377,7 @@ func (m *among) row(i int) int {
 // which begins with reference number first. Several rows may be parts of one reference.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, rows} }
 
-// Reach counts references that are not followed, up to a total.
+// Reach counts references that are not analysed, until the total is reached.
 func (a *Analysis) Reach(references uint64) {
 	if a.off {
 		return
@@ -388,7 +393,7 @@ func (a *Analysis) number(i int) uint64 {
 	n := a.done
 	if a.among.rows != nil {
 		if n = a.among.first + uint64(a.among.rows[i]); n < a.done {
-			return n // another part of it
+			return n // another part of the same reference
 		}
 		a.Reach(n)
 	}
