@@ -25,15 +25,15 @@ import (
 
 // naiveCommunication implements the definition of the analysis literally.
 type naiveCommunication struct {
-	p      *profile.Profile // of the same trace, with its sites and data
-	where  *naiveSites      // for the objects of addresses
-	size   [3]uint64        // of granules
+	p      *profile.Profile // profile of the same trace, with its sites and data
+	where  *naiveSites      // finds the object of an address
+	size   [3]uint64        // of granules, in bytes
 	memory [3]map[uint64]*naiveGranule
 	flows  [3]map[[2]uint32]*profile.Flow
 	pairs  map[[5]uint32]*profile.SitePair
 	byTime []naiveEvent
 	owners map[uint32]map[uint64]*naiveWord // by object and offset of blocks, in words
-	stacks map[uint32]*stacktest.Holes      // coherent, by core
+	stacks map[uint32]*stacktest.Holes      // coherent stacks, by core
 	depths map[[2]uint32]*profile.SourceDistances
 	slots  []uint32 // threads in the order of their first reference
 	done   uint64
@@ -42,14 +42,14 @@ type naiveCommunication struct {
 type naiveGranule struct {
 	written        bool
 	writer         uint32
-	wrote          uint32 // the last writer, by the number that threads are merged to
+	wrote          uint32 // the last writer, after merging threads
 	site           uint32
 	used           map[uint32]bool
 	users          map[uint32]bool
 	producers      map[uint32]bool
 	references     uint64
 	events, untrue uint64
-	holders        map[uint32]bool       // threads with the latest line
+	holders        map[uint32]bool       // threads that have the latest version of the line
 	falses         map[naiveFalse]uint64 // misses
 	stores         uint64
 	handovers      uint64 // stores that follow another thread's store
@@ -58,7 +58,7 @@ type naiveGranule struct {
 	offsets        map[naiveFalse]uint64
 }
 
-// naiveFalse is a place that disturbs another one: object, two sites, two threads.
+// naiveFalse identifies false misses: an object, the two sites, and the two threads.
 type naiveFalse struct{ object, store, reference, from, to uint32 }
 
 type naiveEvent struct {
@@ -67,7 +67,7 @@ type naiveEvent struct {
 	transfer  bool
 }
 
-// naiveWord is what is known of a part of data.
+// naiveWord contains the counts of a part of a data object.
 type naiveWord struct {
 	first                     uint64
 	thread                    uint32
@@ -99,7 +99,7 @@ func communicationByDefinition(got *profile.Profile, where *naiveSites, b *trace
 	return n.result()
 }
 
-// codeIndex and dataIndex find the profile's number of a site and an object.
+// codeIndex and dataIndex return the profile's index of a site and of an object.
 func (n *naiveCommunication) codeIndex(number uint32) uint32 {
 	return uint32(slices.IndexFunc(n.p.Sites.Code, func(s profile.Site) bool { return s.Number == number }))
 }
@@ -110,7 +110,8 @@ func (n *naiveCommunication) dataIndex(of objectID) uint32 {
 	}))
 }
 
-// begin returns the first address of the block that contains an address, 0 if no block does.
+// begin returns the first address of the memory block that contains an address, or 0 if there is
+// none.
 func (n *naiveCommunication) begin(addr uint64) uint64 {
 	for _, at := range n.where.live {
 		if addr >= at.from && addr < at.from+at.bytes {
@@ -125,7 +126,7 @@ func (n *naiveCommunication) begin(addr uint64) uint64 {
 	return 0
 }
 
-// at returns a granule and refers to it.
+// at returns a granule and counts a reference to it.
 func (n *naiveCommunication) at(g int, number uint64, thread uint32) *naiveGranule {
 	m := n.memory[g][number]
 	if m == nil {
@@ -136,7 +137,7 @@ func (n *naiveCommunication) at(g int, number uint64, thread uint32) *naiveGranu
 	return m
 }
 
-// use reports an event, and whether it is a transfer.
+// use reports whether a use is an event, and whether it is a transfer.
 func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bool) (event, transfer bool) {
 	if !m.written || m.writer == thread {
 		return false, false
@@ -157,7 +158,7 @@ func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bo
 	return true, transfer
 }
 
-// one returns the thread that a thread is taken for.
+// one returns the thread as which a thread is counted.
 func (n *naiveCommunication) one(thread uint32) uint32 {
 	if !slices.Contains(n.slots, thread) {
 		n.slots = append(n.slots, thread)
@@ -249,9 +250,9 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	}
 }
 
-// core returns the first thread of those that have a core in common.
+// core returns the first of the threads that share a thread's core.
 func (n *naiveCommunication) core(thread uint32) uint32 {
-	if len(n.p.Sharing) > 0 && len(n.p.Totals.Threads) > profile.MaxCores { // which is tested elsewhere
+	if len(n.p.Sharing) > 0 && len(n.p.Totals.Threads) > profile.MaxCores { // this case is tested elsewhere
 		for _, c := range n.p.Sharing[0].Cores {
 			if slices.Contains(c.Threads, thread) {
 				return c.Threads[0]
@@ -266,7 +267,7 @@ func (n *naiveCommunication) core(thread uint32) uint32 {
 	return thread
 }
 
-// distance counts the depth of a line in the stack of its source.
+// distance counts an event by the depth of the line in the stack of its source.
 func (n *naiveCommunication) distance(m *naiveGranule, to uint32, line trace.Line, transfer bool) {
 	if n.core(m.wrote) == n.core(to) {
 		return
@@ -284,7 +285,7 @@ func (n *naiveCommunication) distance(m *naiveGranule, to uint32, line trace.Lin
 	}
 }
 
-// touch accesses a line on the stack of a thread; a store removes it from the others.
+// touch accesses a line on the stack of a thread. A store removes the line from the other stacks.
 func (n *naiveCommunication) touch(thread uint32, line trace.Line, stores bool) {
 	thread = n.core(thread)
 	if n.stacks[thread] == nil {
@@ -502,7 +503,7 @@ func (n *naiveCommunication) falseSharing(c *profile.Communication) {
 	})
 }
 
-// lineSharing ranks data structures by the lines in which several threads have words.
+// lineSharing ranks data structures by the moves of lines in which several threads own words.
 func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 	sets, most, owners := map[uint32]*profile.LineSharing{}, map[uint32]uint64{}, map[uint32]map[uint32]bool{}
 	perLine := n.size[1] / 8
@@ -510,7 +511,7 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 		if len(m.users) < 2 {
 			continue
 		}
-		// owner has the words that belong to a thread, and how it accesses them.
+		// owner describes the words that belong to a thread, and how the thread accesses them.
 		type owner struct {
 			thread               uint32
 			uses, stores, atMost uint64
@@ -540,7 +541,7 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 		slices.SortFunc(list, func(x, y *owner) int {
 			return cmp.Or(cmp.Compare(y.uses, x.uses), cmp.Compare(slot(x.thread), slot(y.thread)))
 		})
-		// How often threads lost it and made others lose it.
+		// How often threads lost the line, and how often their stores made others lose it.
 		var pingPongs, all uint64
 		taking := map[uint32]uint64{}
 		for _, t := range n.slots {
@@ -614,8 +615,8 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 	slices.SortFunc(c.LineSharing, profile.CompareLineSharing)
 }
 
-// storeOfMost is the store of a thread that most misses come after, by index: of equals the
-// first.
+// storeOfMost returns the index of the store of a thread that is followed by most misses, the
+// smallest index if several are equal.
 func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uint32) {
 	best := uint64(0)
 	sums := map[uint32]uint64{}
@@ -632,7 +633,7 @@ func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uin
 	return site
 }
 
-// apart is the least distance of two words of a line that different threads access.
+// apart returns the smallest distance between two words of a line that different threads access.
 func (n *naiveCommunication) apart(number uint64) uint32 {
 	least := uint32(n.size[1])
 	of := func(i uint64) map[uint32]bool {
@@ -655,7 +656,7 @@ func (n *naiveCommunication) apart(number uint64) uint32 {
 	return least
 }
 
-// sharingSteps makes steps of a few threads, which mostly access the same few words.
+// sharingSteps returns steps of a few threads, which mostly access the same few words.
 func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) []tracetest.Step {
 	list := allocatingSteps(rng, p, steps)
 	const from, words = 1 << 12, 24
@@ -692,7 +693,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 		p := passed(t, spec, tracetest.NewProgramReader(program, whole, rng.IntN(300)))
 		if len(p.Totals.Threads) < 2 {
 			if p.Communication != nil {
-				t.Fatalf("%d: communication of %d threads", seed, len(p.Totals.Threads))
+				t.Fatalf("%d: the profile contains communication for %d threads, want none", seed, len(p.Totals.Threads))
 			}
 			continue
 		}
@@ -709,11 +710,11 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 		}
 	}
 	if owned == 0 || taken == 0 {
-		t.Errorf("%d data structures whose lines have words of several threads, %d with lines taken back, want some", owned, taken)
+		t.Errorf("%d data structures with lines that several threads own words of, and %d lines that a store invalidated; want some of both", owned, taken)
 	}
 }
 
-// Threads after the 63rd are merged into one, though each is on a core of its own.
+// Threads after the 63rd are merged into one, although each of them has its own core.
 func TestManyThreadsEqualNaive(t *testing.T) {
 	program := allocating()
 	for seed := range uint64(6) {
@@ -746,7 +747,7 @@ func TestManyThreadsEqualNaive(t *testing.T) {
 	}
 }
 
-// In long traces windows double, and in large data parts do.
+// In long traces the windows double in size, and in large data objects the parts do.
 func TestLongCommunicationEqualsNaive(t *testing.T) {
 	program := allocating()
 	rng := rand.New(rand.NewPCG(1, 64))
@@ -779,8 +780,8 @@ func equalCommunication(t rapid.TB, got, want *profile.Communication) {
 	}
 }
 
-// A line that very many places in the code access, two of them more often than any others, is
-// attributed to these two, also after a restart.
+// If very many source locations access a line, its false misses are attributed to the two that
+// access it most often, even after a restart.
 func TestFalseSharingOfManyPlaces(t *testing.T) {
 	const references = 20_000
 	rng := rand.New(rand.NewPCG(1, 65))
@@ -797,7 +798,7 @@ func TestFalseSharingOfManyPlaces(t *testing.T) {
 	reader := func() trace.Reader { return tracetest.NewReader(tracetest.Of(refs...), 100) }
 	p := passed(t, spec, reader())
 	if list := p.Communication.False; len(list) != 1 || list[0].Lines != 1 || list[0].Misses != references-8 || list[0].Threads != [2]uint32{3, 4} {
-		t.Errorf("%+v, want one line with %d misses, most of thread 4 by the stores of thread 3", list, references-8)
+		t.Errorf("%+v, want one line with %d misses, most of them by thread 4 after stores of thread 3", list, references-8)
 	}
 	first, again := newRunner(t, spec, reader()), newRunner(t, spec, reader())
 	for range references / 200 {
@@ -810,7 +811,7 @@ func TestFalseSharingOfManyPlaces(t *testing.T) {
 	}
 	finish(t, again)
 	if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
-		t.Errorf("after a break: %+v, want %+v", got.Communication.False, p.Communication.False)
+		t.Errorf("after an interruption: %+v, want %+v", got.Communication.False, p.Communication.False)
 	}
 }
 
@@ -839,7 +840,7 @@ func TestCommunicationGranularities(t *testing.T) {
 	}
 }
 
-// traffic runs a trace of loads and stores of whole words and returns its communication.
+// traffic analyses a trace of loads and stores of whole words, and returns its communication.
 func traffic(t *testing.T, refs []tracetest.Ref) *profile.Communication {
 	t.Helper()
 	p := passed(t, analysis.Spec{Analyses: analysis.Communication}, tracetest.NewReader(tracetest.Of(refs...), 0))
@@ -856,7 +857,7 @@ func words(kind trace.Kind, thread uint32, first, n int) (refs []tracetest.Ref) 
 	return refs
 }
 
-// sums adds flows of words up, and tests their bytes.
+// sums adds up the flows of words, and checks their bytes.
 func sums(t *testing.T, c *profile.Communication) (events, transfers uint64) {
 	t.Helper()
 	for _, f := range c.Granules[0].Flows {
@@ -872,15 +873,16 @@ func sums(t *testing.T, c *profile.Communication) (events, transfers uint64) {
 	return events, transfers
 }
 
-// Traffic that is known: k values around a ring of n threads; a transpose, n² values
-// of which each thread has a row and reads a column; a broadcast of k values.
+// The test compares with known traffic: k values that are passed around a ring of n threads; the
+// transpose of n² values, where each thread owns a row and reads a column; and a broadcast of k
+// values.
 func TestKnownTraffic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, k := rapid.IntRange(2, 70).Draw(rt, "threads"), rapid.IntRange(1, 20).Draw(rt, "values")
 		n = min(n, 16)
 		var ring, transpose, broadcast []tracetest.Ref
 		ring = append(ring, words(trace.Store, 0, 0, k)...)
-		for i := 1; i <= n; i++ { // each copies its input to a buffer of its own, and reads it twice
+		for i := 1; i <= n; i++ { // each thread copies its input to its own buffer, and reads it twice
 			from, to := (i-1)*32, i*32
 			ring = append(ring, words(trace.Load, uint32(i%n), from, k)...)
 			ring = append(ring, words(trace.Load, uint32(i%n), from, k)...)
@@ -915,8 +917,8 @@ func TestKnownTraffic(t *testing.T) {
 	})
 }
 
-// A reference to several words, or to a range, is one event for each word; a store is no
-// transfer; a modify is one event and a transfer.
+// A reference to several words, or to a range, is one event for each word. A store is not a
+// transfer. A modify is one event and a transfer.
 func TestCommunicationOfKinds(t *testing.T) {
 	at := func(kind trace.Kind, thread, bytes uint32) tracetest.Ref {
 		return tracetest.Ref{Kind: kind, Addr: 1 << 20, Bytes: bytes, Thread: thread}
@@ -951,14 +953,14 @@ func TestCommunicationOfManyThreads(t *testing.T) {
 	c := traffic(t, refs)
 	events, transfers := sums(t, c)
 	if c.Beyond != 36 || events != 63 || transfers != 63 {
-		t.Errorf("%d threads beyond, %d events, %d transfers, want 36, 63, 63", c.Beyond, events, transfers)
+		t.Errorf("%d threads share the last slot, %d events, %d transfers; want 36, 63, 63", c.Beyond, events, transfers)
 	}
 	if class := c.Granules[0].Classes[profile.Migratory]; class.Granules != 1 || class.References != 100 {
 		t.Errorf("migratory words: %+v, want one with 100 references", class)
 	}
 }
 
-// Nothing is told of a trace with one thread, or without threads.
+// A trace with one thread, or without threads, has no communication.
 func TestNoCommunication(t *testing.T) {
 	for name, words := range map[string]string{"one thread": "1:Sa 1:La", "no threads": "Sa La"} {
 		p := passed(t, analysis.Spec{Analyses: analysis.Communication}, tracetest.NewReader(tracetest.Lines(64, words), 0))
@@ -997,17 +999,17 @@ func TestCommunicationSaveRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if saved := again.Save(); !bytes.Equal(saved, first.Save()) && len(saved) != len(first.Save()) {
-			t.Fatalf("%d: saved again it is %d bytes, and was %d", seed, len(saved), len(first.Save()))
+			t.Fatalf("%d: the saved run has %d bytes when it is saved again, and had %d before", seed, len(saved), len(first.Save()))
 		}
 		finish(t, again)
 		if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
 			equalCommunication(t, got.Communication, want.Communication)
-			t.Fatalf("%d: another profile than without a break", seed)
+			t.Fatalf("%d: the profile differs from that of an uninterrupted run", seed)
 		}
 	}
 }
 
-// passedBy runs rows of a program.
+// passedBy analyses the rows of a program.
 func passedBy(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trace.Batch) *profile.Profile {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, rows, 100))
@@ -1039,12 +1041,12 @@ func TestCommunicationAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := testing.AllocsPerRun(5, func() { _ = r.Step() }); n > 0 {
-		t.Errorf("%v allocations a batch in steady state, want none", n)
+		t.Errorf("%v allocations per batch in steady state, want none", n)
 	}
 }
 
-// FuzzCommunicationState: a saved run with damaged words and lines is refused or continues; it does
-// not panic.
+// FuzzCommunicationState checks that a saved run with damaged words and lines is either rejected or
+// continues, without a panic.
 func FuzzCommunicationState(f *testing.F) {
 	p := allocating()
 	spec := analysis.Spec{Analyses: analysis.Communication, LineBytes: []uint32{128}}
@@ -1080,8 +1082,8 @@ func FuzzCommunicationState(f *testing.F) {
 	})
 }
 
-// BenchmarkCommunication measures the cost of communication in addition to the shared stacks: four
-// threads of a stencil, or one.
+// BenchmarkCommunication measures the cost of communication in addition to the shared stacks, for a
+// stencil with four threads or with one.
 func BenchmarkCommunication(b *testing.B) {
 	program, steps := tracetest.Multiplication(96)
 	for _, threads := range []uint32{1, 4} {
@@ -1104,8 +1106,8 @@ func BenchmarkCommunication(b *testing.B) {
 	}
 }
 
-// By default, traces have communication if their tables list several threads, or if a second one
-// appears soon enough; both give the same.
+// By default, communication is analysed if the trace's tables list several threads, or if a second
+// thread appears soon enough. Both cases give the same result.
 func TestCommunicationByDefault(t *testing.T) {
 	program := allocating()
 	whole := tracetest.Rows(program, sharingSteps(rand.New(rand.NewPCG(1, 67)), program, 2000, 3)...)
@@ -1118,8 +1120,8 @@ func TestCommunicationByDefault(t *testing.T) {
 	}
 }
 
-// late is a trace of one thread, and from a reference on also of another one, which reads values of
-// the first one.
+// late returns a trace of one thread in which, from a given reference on, a second thread reads
+// values of the first.
 func late(first, references int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range references {
@@ -1132,8 +1134,8 @@ func late(first, references int) *trace.Batch {
 	return b
 }
 
-// A second thread is waited for up to a certain reference, for any batches of the trace, with
-// interruptions or without.
+// The analysis waits for a second thread up to a certain reference, whatever the batches of the
+// trace, with or without interruptions.
 func TestSecondThreadInTime(t *testing.T) {
 	for first, want := range map[int]bool{0: true, communication.Trial - 1: true, communication.Trial: false, communication.Trial + 5000: false} {
 		whole := late(first, communication.Trial+10_000)
@@ -1144,13 +1146,13 @@ func TestSecondThreadInTime(t *testing.T) {
 			reader := func() trace.Reader { return tracetest.NewReader(whole, rows) }
 			p := passed(t, analysis.Spec{}, reader())
 			if (p.Communication != nil) != want {
-				t.Fatalf("a second thread from reference %d on, %d rows at once: communication is told: %v, want %v", first, rows, !want, want)
+				t.Fatalf("a second thread from reference %d on, %d rows per batch: there is communication: %v, want %v", first, rows, !want, want)
 			}
 			if want && first > 0 && p.Communication.Granules[0].Flows[0].Transfers != 100 {
 				t.Errorf("flows %+v, want 100 transfers", p.Communication.Granules[0].Flows)
 			}
 			before, again := newRunner(t, analysis.Spec{}, reader()), newRunner(t, analysis.Spec{}, reader())
-			for range communication.Trial/rows - 1 + rows%3 { // before and after the end of the trial
+			for range communication.Trial/rows - 1 + rows%3 { // before or after the end of the trial
 				if err := before.Step(); err != nil {
 					t.Fatal(err)
 				}
@@ -1160,14 +1162,14 @@ func TestSecondThreadInTime(t *testing.T) {
 			}
 			finish(t, again)
 			if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
-				t.Errorf("a second thread from reference %d on, %d rows at once: after a break the result is another", first, rows)
+				t.Errorf("a second thread from reference %d on, %d rows per batch: the result differs after an interruption", first, rows)
 			}
 		}
 	}
 }
 
-// A trace whose index lists several threads is followed from its first reference on, even if only
-// one thread runs for long: by one worker, by several, and after a break.
+// A trace whose index lists several threads is analysed from its first reference on, even if only
+// one thread runs for a long time: by one worker, by several workers, and after an interruption.
 func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	program := allocating()
 	program.Threads, program.ThreadCount = nil, 3
@@ -1208,6 +1210,6 @@ func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	}
 	program.ThreadCount = 0
 	if p := passed(t, spec, reader()); p.Communication != nil || p.NoCommunication != profile.LateThread {
-		t.Errorf("without an index: %v, want the reason that the second thread is late", p.NoCommunication)
+		t.Errorf("without an index: %v, want the reason that the second thread appeared too late", p.NoCommunication)
 	}
 }

@@ -77,7 +77,7 @@ type Analysis struct {
 	windows windows
 	sources sources
 
-	done  uint64 // references
+	done  uint64 // number of references so far
 	among among
 	at    reference
 }

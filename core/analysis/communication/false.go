@@ -15,10 +15,10 @@ type falseKey struct {
 
 type falseSet struct {
 	profile.FalseSharing
-	threads map[[2]uint32]uint64 // misses, by the threads that make them
+	threads map[[2]uint32]uint64 // misses, by the storing and the missing thread
 }
 
-// falseSharing groups the lines that are falsely shared and have false misses.
+// falseSharing groups the falsely shared lines that have false misses.
 func (a *Analysis) falseSharing() []profile.FalseSharing {
 	sets := map[falseKey]*falseSet{}
 	m := &a.memory
@@ -43,7 +43,7 @@ func (a *Analysis) falseSharing() []profile.FalseSharing {
 	return foldFalse(list)
 }
 
-// addFalse adds a line to the set of the two sites with most of its false misses.
+// addFalse adds a line to the set of the two sites that cause most of its false misses.
 func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine) {
 	places, threads, offsets := map[falseKey]uint64{}, map[falseKey]map[[2]uint32]uint64{}, map[falseKey]uint64{}
 	for n := s.tallies; n != 0; n = a.memory.tallies[n].next {
@@ -83,7 +83,7 @@ func (k falseKey) compare(other falseKey) int {
 
 func comparePairs(x, y [2]uint32) int { return slices.Compare(x[:], y[:]) }
 
-// apart returns the least distance in bytes between words to which different threads refer.
+// apart returns the smallest distance in bytes between words that different threads access.
 func (a *Analysis) apart(l *line) uint32 {
 	cells := a.memory.cells.run(l.words)
 	least := uint32(len(cells))
@@ -93,8 +93,8 @@ func (a *Analysis) apart(l *line) uint32 {
 		if c.references == 0 {
 			continue
 		}
-		// If neighbours belong to the same single thread, so do words further apart, up to the
-		// first one that differs.
+		// Comparing neighbours suffices: as long as they belong to the same single thread, so do
+		// all words between them.
 		if last >= 0 {
 			if b := &cells[last]; c.class.several || b.class.several || c.class.first != b.class.first {
 				least = min(least, uint32(i-last))
@@ -105,7 +105,7 @@ func (a *Analysis) apart(l *line) uint32 {
 	return least << wordShift
 }
 
-// foldFalse merges all sets after the first ones into one.
+// foldFalse merges all sets beyond the maximum number into one.
 func foldFalse(list []profile.FalseSharing) []profile.FalseSharing {
 	const kept = profile.MaxFalseSharing - 1
 	if len(list) <= profile.MaxFalseSharing {

@@ -7,18 +7,19 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// When words of a line belong to a thread. Words that one thread clears before, and prints after,
-// the threads run still belong to the thread in between.
+// These constants determine whether words of a line belong to a thread. If one thread clears a word
+// before the other threads run, and prints it after them, the word still belongs to the thread that
+// uses it in between.
 const (
-	usesPerHandover = 8  // a word belongs to its last writer if it makes this number of references for each handover
+	usesPerHandover = 8  // a word belongs to its last writer if there are at least this number of references per handover
 	leastStores     = 16 // a thread that stores less often to its words of a line has only initialised them
 )
 
-// lineOwners are the threads that own words of one line, by slot.
+// lineOwners describes the threads that own words of one line, by slot.
 type lineOwners struct {
-	threads uint64              // set of them
-	uses    [mostThreads]uint64 // references to own words
-	site    [mostThreads]uint32 // the last store to the most frequently used word; and its uses
+	threads uint64              // bit set of the owners
+	uses    [mostThreads]uint64 // number of references to its own words
+	site    [mostThreads]uint32 // site of the last store to the most frequently used word; most is the number of its uses
 	most    [mostThreads]uint64
 }
 
@@ -48,7 +49,7 @@ func ownersOf(cells []cell) (o lineOwners) {
 	return o
 }
 
-// apart returns the least distance in bytes between words of different owners.
+// apart returns the smallest distance in bytes between words of different owners.
 func (o *lineOwners) apart(cells []cell) uint32 {
 	least, last, before := len(cells), -1, uint8(0)
 	for i := range cells {
@@ -64,8 +65,8 @@ func (o *lineOwners) apart(cells []cell) uint32 {
 	return uint32(least) << wordShift
 }
 
-// moves bounds how often the line moves if its owners run at the same time, and returns the two
-// owners that use their words most often.
+// moves returns an upper bound on how often the line moves if its owners run at the same time, and
+// the two owners that use their words most often.
 func (o *lineOwners) moves() (n uint64, first, second uint8) {
 	var all uint64
 	first, second = noOwner, noOwner
@@ -89,14 +90,14 @@ const noOwner = mostThreads
 // lineMoves describes how a line moves between cores.
 type lineMoves struct {
 	moves, pingPongs uint64
-	owners           uint64    // set of threads
-	between          [2]uint8  // the two that count most
-	sites            [2]uint32 // their stores, by index in the profile
+	owners           uint64    // bit set of threads
+	between          [2]uint8  // the two threads with the most uses or false misses
+	sites            [2]uint32 // the sites of their stores, by index in the profile
 	apart            uint32
 }
 
-// movesOf describes the moves of a line between threads that own words in it, or take it from each
-// other; moves is 0 if there are none.
+// movesOf describes the moves of a line between threads that own words in it, or that invalidate
+// each other's copies. moves is 0 if there are none.
 func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	s, cells := a.memory.shares.at(l.words), a.memory.cells.run(l.words)
 	a.pingPongs(s, &x)
@@ -110,17 +111,17 @@ func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	return x
 }
 
-const leastPingPongs = 4 // take a line back, if its threads rarely store
+const leastPingPongs = 4 // fewest ping-pongs that matter if the threads rarely store
 
-// pingPongs counts how often a line was taken back: a false miss counts for a thread as often as
-// others miss the line after its own stores. Lines that one thread fills and others then use are
-// lost in one direction only. If most misses count, all do.
+// pingPongs counts how often a line moved back and forth: a thread's false misses count up to the
+// number of misses that its own stores cause. If one thread fills a line and others then use it,
+// only the others miss, so nothing is counted. If most misses count, all of them do.
 func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	if s.tallies == 0 {
 		return
 	}
 	var suffered, caused [mostThreads]uint64
-	var after [mostThreads]map[uint32]uint64 // misses caused, by the store, as an index in the profile
+	var after [mostThreads]map[uint32]uint64 // misses caused, by the site of the store (its index in the profile)
 	var all uint64
 	for i := s.tallies; i != 0; i = a.memory.tallies[i].next {
 		t := &a.memory.tallies[i]
@@ -152,7 +153,7 @@ func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	x.between, x.sites = [2]uint8{first, second}, [2]uint32{mostOf(after[first], cmp.Compare), mostOf(after[second], cmp.Compare)}
 }
 
-// mostOf returns the key of the largest count, the smallest of equals.
+// mostOf returns the key with the largest count; among equal counts, it returns the smallest key.
 func mostOf[K comparable](counts map[K]uint64, compare func(x, y K) int) (key K) {
 	best := uint64(0)
 	for k, n := range counts {
@@ -163,8 +164,8 @@ func mostOf[K comparable](counts map[K]uint64, compare func(x, y K) int) (key K)
 	return key
 }
 
-// lineSharing finds the data structures with lines in which several threads own words, even if they
-// did not lose the lines to each other in this run.
+// lineSharing finds the data structures with lines in which several threads own words, even if the
+// threads did not invalidate each other's lines in this run.
 func (a *Analysis) lineSharing() []profile.LineSharing {
 	type set struct {
 		profile.LineSharing

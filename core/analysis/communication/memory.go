@@ -8,76 +8,77 @@ import (
 
 type memory struct {
 	lineShift uint
-	wordMask  uint64 // words of a line - 1
+	wordMask  uint64 // number of words in a line - 1
 
 	lines   arena[line]
 	recent  [recentLines]*line
-	private arena[privateWord] // of lines that are not shared, a run each
-	free    []uint32           // runs of them that are not in use
-	shares  arena[sharedLine]  // of lines that are
-	cells   arena[cell]        // of these, a run of words each
+	private arena[privateWord] // words of lines that are not shared, one run per line
+	free    []uint32           // unused runs of private
+	shares  arena[sharedLine]  // of shared lines
+	cells   arena[cell]        // cells of shared lines, one run of words per line
 
-	pageAt index.Table // pages by their number in the address space
+	pageAt index.Table // index of a page, by its number in the address space
 	pages  arena[share]
 	latest struct {
 		number uint64
 		page   uint32
 	}
-	linesOf arena[uint32] // of each page: 1 + the number of each line, 0 if there is none yet
+	linesOf arena[uint32] // for each page: 1 + the index of each of its lines; 0: none yet
 
-	tallies []tally  // from 1 on
-	tallyAt []uint32 // numbers of tallies by the hash of their keys, a power of two; 0: none
+	tallies []tally  // indices start at 1
+	tallyAt []uint32 // indices of tallies, by the hash of their keys; the length is a power of two; 0: none
 }
 
 const (
 	recentBits  = 8
-	recentLines = 1 << recentBits // found without the table: lines that a loop uses together
+	recentLines = 1 << recentBits // lines that are found without the table, enough for those that a loop uses together
 )
 
 type line struct {
 	number     trace.Line
 	references uint64 // while it is not shared
 	page       uint32
-	words      uint32 // number of its run among private words, or of its share
-	site       uint32 // while it is not shared: 1 + the slot that wrote it last; 0: none did
+	words      uint32 // index of its run in private, or of its entry in shares
+	site       uint32 // while it is not shared: 1 + the slot of the site that wrote it last; 0: never written
 	owner      uint8  // the thread that referred to it first
 	shared     bool
 }
 
-// privateWord is a word that one thread has referred to.
+// privateWord is a word that only one thread has referred to.
 type privateWord struct {
-	site       uint32 // 1 + the slot that wrote it last; 0: none did
+	site       uint32 // 1 + the slot of the site that wrote it last; 0: never written
 	references uint32
 	stores     uint8 // see cell
 }
 
-const mostPrivate = 1<<32 - 1 // references of a word that is not shared
+const mostPrivate = 1<<32 - 1 // maximum number of references counted for a word that is not shared
 
 // cell is a granule that several threads may have referred to.
 type cell struct {
-	used       uint64 // the threads that used its value, and did not write it
+	used       uint64 // bit set of the threads that used its value but did not write it
 	references uint64
 	events     uint64
 	site       uint32 // 1 + the slot that wrote it last; 0: none did
 	writer     uint8
 	class      usage
-	// Of words: stores by other threads than the writer, and all stores, up to mostStores.
+	// For words: handovers counts the stores by another thread than the previous writer, and stores
+	// counts all stores, up to mostStores.
 	handovers uint32
 	stores    uint8
 }
 
-const mostStores = 255 // limit of the counts of stores to a word
+const mostStores = 255 // limit of the store count of a word
 
 func addStore(stores uint8) uint8 { return uint8(min(uint(stores)+1, mostStores)) }
 
 // usage determines the sharing class.
 type usage struct {
 	first    uint8 // the thread that referred to it first
-	several  bool  // others did too
-	producer uint8 // 1 + the thread whose values others used; 0: none
+	several  bool  // other threads referred to it too
+	producer uint8 // 1 + the thread whose values other threads used; 0: none
 }
 
-const manyProducers = 0xff // several threads whose values others used
+const manyProducers = 0xff // other threads used the values of several threads
 
 func (u *usage) refer(thread uint8, isFirst bool) {
 	if isFirst {
@@ -86,7 +87,7 @@ func (u *usage) refer(thread uint8, isFirst bool) {
 	u.several = u.several || u.first != thread
 }
 
-// produce records that others used a value of a thread.
+// produce records that another thread used a value of this thread.
 func (u *usage) produce(thread uint8) {
 	if u.producer == 0 {
 		u.producer = thread + 1
@@ -95,11 +96,11 @@ func (u *usage) produce(thread uint8) {
 	}
 }
 
-// join adds later usage.
+// join adds the usage of a later segment.
 func (u *usage) join(next usage) {
 	u.several = u.several || next.several || u.first != next.first
 	if next.producer != 0 {
-		u.produce(next.producer - 1) // even if it stands for several
+		u.produce(next.producer - 1) // also correct for manyProducers
 	}
 }
 
@@ -107,7 +108,7 @@ func (u *usage) of(events, falseEvents uint64) profile.SharingClass {
 	switch {
 	case !u.several:
 		return profile.PrivateData
-	case falseEvents > events-falseEvents: // most of them are
+	case falseEvents > events-falseEvents: // more than half of the events are false
 		return profile.FalselyShared
 	case u.producer == 0:
 		return profile.ReadShared
@@ -151,20 +152,20 @@ type share struct {
 	falseEvents uint64
 }
 
-// sharedLine is a shared line. A thread that had it, but not since the latest store of another,
-// misses it in a cache of any size: a coherence miss.
+// sharedLine is a shared line. If a thread has accessed the line, but not since the latest store by
+// another thread, its next access misses in a cache of any size: a coherence miss.
 type sharedLine struct {
 	share
-	had, has uint64 // the threads that referred to it, ever and since another one's latest store
+	had, has uint64 // bit sets of the threads that referred to it ever, and since the latest store by another thread
 	tallies  uint32 // the first tally of its false misses; 0: none
-	wrote    uint32 // the thread that wrote it last, if any: its writer's slot may belong to several threads
+	wrote    uint32 // number of the thread that wrote it last, if any, because several threads may share the writer's slot
 
-	// Of the last reference: its site and data object, and where the block begins.
+	// Of the last reference: its site and data object, and the address of its memory block.
 	pair  uint32
 	begin trace.Addr
 }
 
-// refer refers to a line and reports whether that is a coherence miss.
+// refer records a reference to a line and reports whether it is a coherence miss.
 func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 	miss = s.had&^s.has&r.bit != 0
 	s.had |= r.bit
@@ -180,15 +181,15 @@ func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 // Dubois et al. (1993) call them useless misses.
 type tally struct {
 	tallyKey
-	next   uint32 // of the line; 0: none
+	next   uint32 // next tally of the line; 0: none
 	misses uint64
 }
 
 type tallyKey struct {
-	line       uint32 // number of its share
-	site, pair uint32 // 1 + the slot of the store; the pair of the reference
+	line       uint32 // index of its share
+	site, pair uint32 // 1 + the slot of the store's site, and the pair of the reference
 	from, to   uint8
-	offset     uint64 // of the line in its block, which may vary
+	offset     uint64 // smallest offset of the line in its block, which may vary
 }
 
 func (m *memory) init(lineShift uint) {
@@ -200,7 +201,7 @@ func (m *memory) init(lineShift uint) {
 	m.tallies = make([]tally, 1)
 }
 
-// lineOf returns a line, creating it for a thread if necessary.
+// lineOf returns a line, and creates it as a line of this thread if necessary.
 func (m *memory) lineOf(number trace.Line, thread uint8) *line {
 	seen := &m.recent[number*0x9e3779b97f4a7c15>>(64-recentBits)] // rows of a matrix are often a power of two apart
 	if *seen != nil && (*seen).number == number {
@@ -241,8 +242,8 @@ func (m *memory) newPrivate() uint32 {
 	return n
 }
 
-// alone counts a reference to words of a line of one thread. It reports whether there was room to
-// count.
+// alone counts a reference to words of a line that only one thread uses. It reports whether the
+// counters had room.
 func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
 	if l.references >= mostPrivate {
 		return false
@@ -285,8 +286,8 @@ func (m *memory) share(l *line) {
 	l.words, l.shared = n, true
 }
 
-// tally returns the tally of the false misses of a reference. A line that many source locations
-// refer to has very many tallies, so a hash table finds them.
+// tally returns the tally for the false misses of a reference. A line that many source locations
+// refer to can have very many tallies, so they are found in a hash table.
 func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally {
 	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
 	t.offset = max(l.number<<m.lineShift, r.begin) - r.begin
@@ -298,7 +299,7 @@ func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally
 	return &m.tallies[*slot]
 }
 
-// tallySlot returns the slot of a tally's number, or nil if there is no room.
+// tallySlot returns the hash-table slot for a tally's index, or nil if the table is full.
 func (m *memory) tallySlot(k tallyKey) *uint32 {
 	if len(m.tallyAt) == 0 {
 		return nil
@@ -312,7 +313,7 @@ func (m *memory) tallySlot(k tallyKey) *uint32 {
 	}
 }
 
-// addTally adds a new tally to a line's.
+// addTally adds a new tally to a line.
 func (m *memory) addTally(s *sharedLine, t tally) {
 	t.next, s.tallies = s.tallies, uint32(len(m.tallies))
 	m.tallies = append(m.tallies, t)
@@ -328,9 +329,9 @@ func (m *memory) addTally(s *sharedLine, t tally) {
 
 const firstTallies = 64 // slots
 
-// arena holds runs of equal length by number. They never move.
+// arena stores runs of equal length, by index. Runs never move in memory.
 type arena[T any] struct {
-	length int // of a run
+	length int // length of a run
 	count  uint32
 	chunks [][]T
 }
@@ -340,7 +341,7 @@ const (
 	chunkRuns = 1 << chunkBits
 )
 
-// add appends a run of zeros and returns its number.
+// add appends a run of zeros and returns its index.
 func (a *arena[T]) add() uint32 {
 	if a.count%chunkRuns == 0 {
 		a.chunks = append(a.chunks, make([]T, chunkRuns*a.length))

@@ -2,33 +2,34 @@ package communication
 
 import "github.com/stackglass/stackglass/core/profile"
 
-// owners counts, by part of each data object, the references of threads.
-type owners struct{ objects []owned } // by number
+// owners counts the references of each thread to each part of each data object.
+type owners struct{ objects []owned } // by the number of the object
 
-// owned is an object in parts of equal size, which doubles to keep at most profile.MaxParts.
+// owned is an object that is divided into parts of equal size. The size doubles when there would be
+// more than profile.MaxParts parts.
 type owned struct {
-	shift uint   // log2 of the bytes of a part
+	shift uint   // log2 of the size of a part in bytes
 	first uint64 // number of the first part
 	parts []part
-	// counts are references by slot and part. A row is nil or shorter if a thread did not refer
-	// to the last parts.
+	// counts contains the number of references by slot and part. A row is nil or shorter if a
+	// thread did not refer to the last parts.
 	counts [][]uint64
 }
 
-// part is a part of a data object. Each word of a reference counts.
+// part is a part of a data object. A reference counts once for each of its words.
 type part struct {
-	since               uint64 // 1 + the number of the first reference; 0: there was none
-	readers, writers    uint64 // threads
-	events, falseEvents uint64 // of lines
+	since               uint64 // 1 + the number of the first reference; 0: no reference
+	readers, writers    uint64 // bit sets of threads
+	events, falseEvents uint64 // events of lines
 	class               usage
 }
 
-const leastPart = 6 // log2 of the bytes that move most often
+const leastPart = 6 // log2 of the smallest part: a line of 64 bytes
 
-// place is the part for a reference to words of a line.
+// place identifies the parts to which a reference to words of a line refers.
 type place struct {
 	*owned
-	part int // of its first word
+	part int // part of its first word
 }
 
 // place counts a reference to the words from first to last.
@@ -68,7 +69,7 @@ func (o *owners) grow(object uint32) {
 	}
 }
 
-// refer counts references of a thread to words of part n.
+// refer counts a reference to the given number of words in part n.
 func (o *owned) refer(r *reference, n int, words uint64) {
 	p := &o.parts[n]
 	p.class.refer(r.thread, p.since == 0)
@@ -95,7 +96,7 @@ func (o *owned) count(thread uint8) {
 	*of = append(*of, make([]uint64, len(o.parts)-len(*of))...)
 }
 
-// lineEvent counts an event of a line in the part of its first word.
+// lineEvent counts an event on a line in the part that contains the first word of the reference.
 func (p place) lineEvent(isFalse bool) {
 	at := &p.parts[p.part]
 	at.events++
@@ -104,12 +105,12 @@ func (p place) lineEvent(isFalse bool) {
 	}
 }
 
-// transfer records that a word's value is used.
+// transfer records that another thread's value of a word is used.
 func (p place) transfer(r *reference, word uint64, from source) {
 	p.parts[p.of(r, word)].class.produce(from.thread)
 }
 
-// extend makes room for the offsets from first to last.
+// extend makes room for the parts from offset first to offset last.
 func (o *owned) extend(first, last uint64) {
 	if len(o.parts) == 0 {
 		o.first = first >> o.shift
@@ -137,7 +138,7 @@ func (o *owned) reach(low, high uint64) {
 	}
 }
 
-// stretched returns list after some zeros, extended to a length.
+// stretched returns a list of the given length: zeros, the elements of list, and more zeros.
 func stretched[T any](list []T, before, length int) []T {
 	out := list
 	if length > cap(list) {
@@ -150,7 +151,7 @@ func stretched[T any](list []T, before, length int) []T {
 	return out
 }
 
-// coarsen joins parts in pairs.
+// coarsen joins neighbouring parts in pairs.
 func (o *owned) coarsen() {
 	first := o.first / 2
 	at := func(i int) int { return int((o.first+uint64(i))/2 - first) }
@@ -176,7 +177,7 @@ func (o *owned) coarsen() {
 	o.shift++
 }
 
-// join adds the following part.
+// join adds the counts of the following part.
 func (p *part) join(next *part) {
 	if next.since == 0 {
 		return

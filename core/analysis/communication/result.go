@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements analysis.Analysis. It is called after the sites'. A trace with one thread has
-// no result.
+// Result implements analysis.Analysis. It must be called after the Result method of package sites'
+// analysis. A trace with one thread has no result.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
 		return
@@ -29,7 +29,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 // Threads returns the number of threads.
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
-// Told returns the counts, even of one thread. It is called after the sites' result.
+// Told returns the counts, even for a trace with one thread. It must be called after the result of
+// package sites.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),
@@ -41,7 +42,8 @@ func (a *Analysis) Told() *profile.Communication {
 	return c
 }
 
-// granules returns words, lines and pages, without lines if they have the size of another granule.
+// granules returns the results for words, lines and pages. It omits lines if they have the same
+// size as another granule.
 func (a *Analysis) granules() (list []profile.Granule) {
 	classes := a.classes()
 	for g, bytes := range [granularities]uint32{profile.WordBytes, 1 << a.lineShift, profile.PageBytes} {
@@ -70,7 +72,7 @@ func (a *Analysis) flowsOf(w window, bytes uint64) (list []profile.Flow) {
 	return list
 }
 
-// ends returns the threads of a place in flows.
+// ends returns the source and the destination thread of a place in flows.
 func (a *Analysis) ends(place uint32) (from, to uint32) {
 	return a.threads.numbers[place/mostThreads], a.threads.numbers[place%mostThreads]
 }
@@ -116,7 +118,7 @@ func (c *classCounts) share(s *share) {
 // code returns the index in the profile of a site, which is 1 + its slot.
 func (a *Analysis) code(site uint32) uint32 { return a.sites.Code(site - 1) }
 
-// user returns the indices in the profile of a pair's site and object.
+// user returns the profile's indices of a pair's site and object.
 func (a *Analysis) user(pair uint32) (code, data uint32) {
 	slot, object := a.sites.Pair(pair)
 	return a.sites.Code(slot), a.sites.Data(object)
@@ -133,7 +135,7 @@ func (a *Analysis) sitePairs() (list []profile.SitePair) {
 	return joinPairs(list)
 }
 
-// joinPairs sums equal pairs, which exist if only a part of the trace has sites.
+// joinPairs adds up equal pairs, which exist if only a part of the trace has sites.
 func joinPairs(list []profile.SitePair) []profile.SitePair {
 	out := list[:0]
 	for i := range list {
@@ -158,7 +160,7 @@ func (a *Analysis) flowWindows() (list []profile.FlowWindow) {
 	return list
 }
 
-// ownerships returns nil if only a part of the trace names data.
+// ownerships returns the owners of data objects, or nil if only a part of the trace names data.
 func (a *Analysis) ownerships() (list []profile.Ownership) {
 	for n := range a.owners.objects {
 		o := &a.owners.objects[n]

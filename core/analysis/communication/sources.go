@@ -9,42 +9,45 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sources counts the events of lines by the depth of the line in the coherent stack of its source
-// at that moment (Kulkarni, section 4.3): with private caches of C lines, events at depths below C
-// are transfers from cache to cache, and the others come from memory.
+// sources counts the events of lines by the current depth of the line in the coherent stack of the
+// source thread (Kulkarni, section 4.3). With private caches of C lines, events at depths below C
+// are cache-to-cache transfers, and for the others the line comes from memory.
 //
-// The stacks are package sharing's, which reads the same references later, so the events of a
-// batch wait until it asks. Threads of one core are left out: they share the cache.
+// The stacks belong to package sharing, which processes the same references later, so the events of
+// a batch wait until that package asks for them. Events between threads of the same core are
+// omitted, because these share the cache.
 type sources struct {
 	stacks  Stacks             // nil: not wanted
-	queue   []lineEvent        // of the batch, by row and line
-	next    int                // the first of these without a question
-	waiting []lineEvent        // with a question, but no answer yet
-	cores   [mostThreads]uint8 // of the first thread of each slot: 1 + the core; 0: not known yet
+	queue   []lineEvent        // events of the batch, by row and line
+	next    int                // index of the first event for which no question has been asked
+	waiting []lineEvent        // events whose question has not been answered yet
+	cores   [mostThreads]uint8 // 1 + the core of the first thread of each slot; 0: not known yet
 	list    []distances
 	at      map[uint32]uint32 // indices in list, by place in flows
 }
 
-// Stacks returns depths of lines on the coherent stacks of cores, as a [sharing.Analysis] does.
+// Stacks provides the depths of lines on the coherent stacks of cores; [sharing.Analysis]
+// implements it.
 type Stacks interface {
 	Feed(lineBytes uint32, asker sharing.Asker)
-	Core(thread uint32) (core uint8, known bool) // by order of appearance
+	Core(thread uint32) (core uint8, known bool) // cores are numbered in the order of their first references
 }
 
 type lineEvent struct {
 	row      uint32
-	wrote    uint32 // the thread that wrote the value, if several share the slot
+	wrote    uint32 // number of the thread that wrote the value, because several threads may share the slot
 	line     trace.Line
 	from, to uint8
 	transfer bool
 }
 
 type distances struct {
-	place             uint32 // in flows
+	place             uint32 // index in flows
 	events, transfers profile.Histogram
 }
 
-// deepest exceeds the depth of any of the known lines. Estimated stacks have more lines.
+// deepest returns a bound that exceeds the depth of every known line. Estimated stacks can be
+// deeper than the number of known lines.
 func (s *sources) deepest(lines uint32) uint32 {
 	if _, all := s.stacks.(*sharing.Analysis); all || s.stacks == nil {
 		return lines
@@ -54,7 +57,8 @@ func (s *sources) deepest(lines uint32) uint32 {
 
 func (s *sources) begin() { s.queue, s.next = s.queue[:0], 0 }
 
-// Follow reads the depths of sources from the stacks of cores, which read every batch later.
+// Follow makes the analysis read the depths of lines from the stacks of cores, which must process
+// every batch after this analysis.
 func (a *Analysis) Follow(stacks Stacks) {
 	a.sources.stacks = stacks
 	stacks.Feed(1<<a.lineShift, a)

@@ -10,26 +10,26 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// The state of a saved run, in section segc: all fields in the order below, each number as an
-// unsigned LEB128 varint, and a list after its length. Sites and objects are their indices in the
-// profile + 1, or 0. One description serves both directions: form writes the fields, or sets them
-// to the values that it reads.
+// form reads or writes the state of a saved run, in section segc. It contains all fields in the
+// order below, each number as an unsigned LEB128 varint, and each list after its length. Sites and
+// objects are encoded as their index in the profile + 1, or 0. The same functions serve both
+// directions: they write the fields, or set them to the values that they read.
 type form struct {
 	*codec.Coder
 	sites   *sites.Analysis
-	threads int      // slots in use
-	slots   *threads // these
+	threads int      // number of slots in use
+	slots   *threads // the slots
 }
 
-// hold fails while reading if a number is impossible.
-func (f *form) hold(possible bool) { f.Check(possible, "a number that cannot be") }
+// hold makes reading fail if a number is impossible.
+func (f *form) hold(possible bool) { f.Check(possible, "a number out of range") }
 
 func (f *form) u8(v *uint8) { codec.Below(f.Coder, v, 1<<8) }
 
-// thread codes a slot.
+// thread reads or writes the slot of a thread.
 func (f *form) thread(v *uint8) { codec.Below(f.Coder, v, uint64(f.threads)) }
 
-// slot codes a site's slot.
+// slot reads or writes the slot of a site.
 func (f *form) slot(v *uint32) {
 	code := f.sites.Code(*v) + 1
 	f.U32(&code)
@@ -38,9 +38,9 @@ func (f *form) slot(v *uint32) {
 	}
 }
 
-// site codes 0, or 1 + a slot.
+// site reads or writes 0, or 1 + the slot of a site.
 func (f *form) site(v *uint32) {
-	var code uint32 // 0: none, 1: a site that is unknown, 2 + index
+	var code uint32 // 0: none; 1: an unknown site; otherwise 2 + index
 	if *v != 0 {
 		code = f.sites.Code(*v-1) + 2
 	}
@@ -61,7 +61,7 @@ func (f *form) object(v *uint32) {
 	}
 }
 
-// pair codes a pair of sites.
+// pair reads or writes a pair of package sites.
 func (f *form) pair(v *uint32) {
 	var slot, object uint32
 	if !f.Reads() {
@@ -94,7 +94,7 @@ func (f *form) cell(c *cell) {
 	f.usage(&c.class)
 }
 
-// word codes a cell with the fields of words.
+// word reads or writes a cell with the additional fields of words.
 func (f *form) word(c *cell) {
 	if f.cell(c); c.references == 0 {
 		return
@@ -103,7 +103,7 @@ func (f *form) word(c *cell) {
 	f.u8(&c.stores)
 }
 
-// list codes a list whose members take at least least bytes each.
+// list reads or writes a list whose members take at least `least` bytes each.
 func list[T any](f *form, l *[]T, least int, member func(*T)) {
 	if f.Reads() {
 		*l = nil
@@ -111,7 +111,7 @@ func list[T any](f *form, l *[]T, least int, member func(*T)) {
 	codec.Slice(f.Coder, l, least, member)
 }
 
-// place codes a place in flows.
+// place reads or writes an index in flows.
 func (f *form) place(v *uint32) {
 	f.U32(v)
 	f.hold(*v/mostThreads < uint32(f.threads) && *v%mostThreads < uint32(f.threads))
@@ -122,7 +122,7 @@ func (f *form) placed(c *placed) {
 	f.counts(&c.counts)
 }
 
-// flows codes the flows that are not zero.
+// flows reads or writes the flows that are not zero.
 func (f *form) flows(to *flows) {
 	all := to.all()
 	list(f, (*[]placed)(&all), 3, f.placed)
@@ -135,7 +135,7 @@ func (f *form) flows(to *flows) {
 	}
 }
 
-// histogram codes depths below the number of lines.
+// histogram reads or writes a histogram of depths, which must be below the number of lines.
 func (f *form) histogram(h *profile.Histogram, lines uint32) {
 	var counted [][2]uint64
 	if !f.Reads() {
@@ -181,10 +181,10 @@ func (f *form) sitePair(p *sitePair) {
 	f.counts(&p.counts)
 }
 
-// formVersion is added to the first number, so that states of earlier versions are refused.
+// formVersion is added to the first number, so that states of earlier versions are rejected.
 const formVersion = 17
 
-// all codes an analysis.
+// all reads or writes the complete state of an analysis.
 func (a *Analysis) all(f *form) {
 	line := uint8(a.lineShift) + formVersion
 	f.u8(&line)
@@ -211,7 +211,7 @@ func (t *threads) form(f *form) {
 	f.threads, f.slots = len(t.numbers), t
 	f.U32(&t.beyond)
 	f.hold(len(t.numbers) <= mostThreads)
-	var others []uint32 // that share the last slot
+	var others []uint32 // threads that share the last slot
 	if !f.Reads() {
 		others = t.others()
 	}
@@ -229,7 +229,7 @@ func (t *threads) form(f *form) {
 	f.hold(len(t.slotOf) == len(t.numbers)+int(t.beyond))
 }
 
-// form codes the objects that have parts.
+// form reads or writes the objects that have parts.
 func (o *owners) form(f *form) {
 	var numbers []uint32
 	for n := range o.objects {
@@ -249,7 +249,7 @@ func (o *owners) form(f *form) {
 	})
 }
 
-// form codes the lines in the order of their numbers, which therefore stay the same.
+// form reads or writes the lines in the order of their indices, so that the indices stay the same.
 func (m *memory) form(f *form) {
 	n := f.Length(int(m.pages.count), 1)
 	pages := m.pageNumbers()
@@ -273,7 +273,7 @@ func (m *memory) form(f *form) {
 	}
 }
 
-// pageNumbers returns page numbers in the order of pages.
+// pageNumbers returns the numbers of the pages, in the order of pages.
 func (m *memory) pageNumbers() []uint64 {
 	numbers := make([]uint64, m.pages.count)
 	for n := range m.lines.count {
@@ -289,7 +289,7 @@ func (f *form) share(s *share) {
 	f.hold(s.falseEvents <= s.events)
 }
 
-// wrote codes the thread that wrote a line last, if its slot has several threads.
+// wrote reads or writes the thread that wrote a line last, if several threads share its slot.
 func (f *form) wrote(s *sharedLine) {
 	switch {
 	case f.Failed():
@@ -302,7 +302,7 @@ func (f *form) wrote(s *sharedLine) {
 	}
 }
 
-// sharedLine codes the share of a line, and its tallies.
+// sharedLine reads or writes the share of a line, and its tallies.
 func (m *memory) sharedLine(f *form, number uint32) {
 	s := m.shares.at(number)
 	f.share(&s.share)
@@ -369,7 +369,8 @@ func (m *memory) line(f *form, n uint32) {
 	}
 }
 
-// again recreates a saved line. It reports whether its page is known and the line is not.
+// again recreates a saved line. It reports whether the state is valid: the page must be known, and
+// the line must be new.
 func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {
@@ -382,9 +383,10 @@ func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 	return l.shared == shared
 }
 
-var errState = errors.New("the state of the communication cannot be read; analyse the trace again from its start")
+var errState = errors.New("the state of the communication analysis cannot be read; analyse the trace again from its start")
 
-// Restore implements analysis.Analysis. It is called after the sites'.
+// Restore implements analysis.Analysis. It must be called after the Restore method of package
+// sites' analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
 	case p.Segment.Communication == nil && a.program == nil:
@@ -411,12 +413,12 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-var errSegment = errors.New("the writers of the values that a segment uses depend on everything before it; analyse the whole trace at once, or without communication")
+var errSegment = errors.New("the writers of the values that a segment uses depend on the whole preceding trace; analyse the trace in one piece, or without communication")
 
 // Joins reports whether a segment can be appended: only if communication was turned off.
 func (a *Analysis) Joins([]uint32) (now, later bool) { return a.off, a.off || a.program != nil }
 
-// fits rebuilds the data that follow from the state, and reports whether its numbers are
+// fits rebuilds the data that can be derived from the state, and reports whether the state is
 // consistent.
 func (a *Analysis) fits() bool {
 	w := &a.windows

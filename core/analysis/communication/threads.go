@@ -7,18 +7,18 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-const mostThreads = profile.MaxThreads // distinguished; the others share the last slot
+const mostThreads = profile.MaxThreads // maximum number of threads that are distinguished; the others share the last slot
 
-// threads assigns slots in the order of first references.
+// threads assigns slots to threads, in the order of their first references.
 type threads struct {
-	numbers []uint32 // by slot
-	beyond  uint32   // threads that share the last slot with the first one there
+	numbers []uint32 // number of the first thread of each slot
+	beyond  uint32   // number of further threads that share the last slot
 	slotOf  map[uint32]uint8
 	latest  uint32
-	known   bool // there is a latest one
+	known   bool // latest is valid
 }
 
-// slot returns the slot of a thread, which becomes the latest one.
+// slot returns the slot of a thread, and makes it the latest thread.
 func (t *threads) slot(number uint32) uint8 {
 	t.latest, t.known = number, true
 	if slot, known := t.slotOf[number]; known {
@@ -40,7 +40,7 @@ func (t *threads) slot(number uint32) uint8 {
 
 type counts struct{ events, transfers uint64 }
 
-// add adds an event, which may be a transfer.
+// add counts an event, which may also be a transfer.
 func (c *counts) add(from source) {
 	c.events++
 	if from.transfer {
@@ -53,7 +53,7 @@ func (c *counts) join(other counts) {
 	c.transfers += other.transfers
 }
 
-// flows are counts by from*mostThreads + to; nil if there are none.
+// flows contains counts, indexed by from*mostThreads + to; nil: none.
 type flows []counts
 
 func (f *flows) add(from source, to uint8) {
@@ -71,7 +71,7 @@ func placeOf(from, to uint8) uint32 {
 	return uint32(from%mostThreads)*mostThreads + uint32(to%mostThreads)
 }
 
-// others returns the threads that share the last slot with its first one, ascending.
+// others returns the further threads that share the last slot, ascending.
 func (t *threads) others() (list []uint32) {
 	for number, slot := range t.slotOf {
 		if t.numbers[slot] != number {
@@ -82,21 +82,21 @@ func (t *threads) others() (list []uint32) {
 	return list
 }
 
-// pairs counts values that one site wrote and another used, by data object and threads.
+// pairs counts the values that one site wrote and another used, by data object and by threads.
 type pairs struct {
-	at     index.Table // by the site that wrote, and the pair that used: index of the two
-	both   uint32      // number of these
-	placed index.Table // by these, and the position in flows: index in list
+	at     index.Table // number of a combination, by the site that wrote and the pair that used the value
+	both   uint32      // number of combinations
+	placed index.Table // index in list, by combination and index in flows
 	list   []sitePair
 }
 
 type sitePair struct {
-	site, pair uint32 // 1 + the slot of the store; the pair of sites of the reference
-	place      uint32 // in flows
+	site, pair uint32 // 1 + the slot of the store's site, and the pair of the reference
+	place      uint32 // index in flows
 	counts
 }
 
-// of returns the counts of a pair at a place in flows.
+// of returns the counts of a combination of sites for an index in flows.
 func (p *pairs) of(site, pair, place uint32) *counts {
 	key := p.key(site, pair, place)
 	n, known := p.placed.Find(key)
@@ -108,7 +108,7 @@ func (p *pairs) of(site, pair, place uint32) *counts {
 	return &p.list[n].counts
 }
 
-// key numbers the combinations of a pair and a place in flows.
+// key returns the key of a combination of sites and an index in flows.
 func (p *pairs) key(site, pair, place uint32) uint64 {
 	two := uint64(site)<<32 | uint64(pair)
 	n, known := p.at.Find(two)
@@ -120,14 +120,14 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 	return uint64(n)*mostThreads*mostThreads + uint64(place)
 }
 
-// windows are equal windows of references with their flows. Their size doubles to keep at most
-// profile.MaxFlowWindows.
+// windows divides the run into equal windows of references, with their flows. The window size
+// doubles when there would be more than profile.MaxFlowWindows windows.
 type windows struct {
-	size, next uint64   // references of a window; number of the first one after the last window
-	open       bool     // there is one
-	counted    flows    // the counts in closed windows
-	closed     []window // but the last one
-	spare      []window // room for others
+	size, next uint64   // number of references in a window, and number of the first reference after the last window
+	open       bool     // there is an open window
+	counted    flows    // the counts of closed windows
+	closed     []window // all closed windows but the last one
+	spare      []window // windows to reuse
 }
 
 type window []placed
@@ -141,7 +141,7 @@ const leastWindow = 1024 // references
 
 func (w *windows) init() { w.size = leastWindow }
 
-// turn begins a window with reference number done.
+// turn begins a new window with reference number done.
 func (w *windows) turn(done uint64, f *flows) {
 	if w.open {
 		last := w.since(*f, w.room())
@@ -154,7 +154,7 @@ func (w *windows) turn(done uint64, f *flows) {
 	w.open, w.next = true, (done/w.size+1)*w.size
 }
 
-// double joins windows in pairs.
+// double joins neighbouring windows in pairs.
 func (w *windows) double() {
 	for i := 0; i < len(w.closed); i += 2 {
 		x, y := w.closed[i], w.closed[i+1]
@@ -180,7 +180,7 @@ func (w *windows) room() window {
 	return room
 }
 
-// since appends the flows of f that are not in closed windows to last.
+// since appends the flows of f that closed windows do not contain to last.
 func (w *windows) since(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {
