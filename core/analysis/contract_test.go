@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// witness is an analysis of a test. It records how the framework calls it.
+// witness is an analysis for tests that records how the framework calls it.
 type witness struct {
 	references, bytes, hash uint64
 
@@ -36,10 +36,10 @@ var (
 
 func (w *witness) Takes() (events trace.Kinds, sites, pcs bool) { return trace.EventKinds, true, true }
 
-// Consume hashes the rows, whatever the batches are.
+// Consume hashes the rows. The hash does not depend on how they are divided into batches.
 func (w *witness) Consume(b *trace.Batch) error {
 	if w.closed || b.Len() == 0 {
-		w.faults = append(w.faults, "rows after Close, or none")
+		w.faults = append(w.faults, "a batch after Close, or an empty batch")
 	}
 	h := fnv.New64a()
 	for i, k := range b.Kind {
@@ -66,7 +66,7 @@ func (w *witness) Append(next *profile.Profile) error {
 	w.appended++
 	before, behind := next.Segment.Start, next.Segment.Start+next.Totals.AllReferences()
 	if w.references != before && w.references != behind {
-		w.faults = append(w.faults, "a segment that does not follow")
+		w.faults = append(w.faults, "a segment that does not follow the rows so far")
 	}
 	return nil
 }
@@ -85,8 +85,8 @@ func (w *witness) Result(_ *profile.Profile, _ bool) { w.results++ }
 func (w *witness) Close()                            { w.closed = true }
 func (w *witness) Restore(*profile.Profile) error    { return nil }
 
-// A registration is all that the framework needs. It calls the methods that an analysis implements,
-// as the contract says, in every kind of run.
+// The framework needs only a registration. In every kind of run, it calls the methods that the
+// analysis implements, as the contract specifies.
 func TestContract(t *testing.T) {
 	var w *witness
 	tag, undo := analysis.Register("witness", func() analysis.Analysis {
@@ -98,10 +98,10 @@ func TestContract(t *testing.T) {
 		t.Fatalf("parsed %v, %v", got, err)
 	}
 	if !slices.Contains(analysis.AnalysisNames(), "witness") || (analysis.Spec{}).Runs(tag) || !(analysis.Spec{Analyses: tag}).Runs(analysis.Sites) {
-		t.Error("an analysis beside those of default is one of them, or keeps them out")
+		t.Error("an additional analysis is part of the default, or excludes the default analyses")
 	}
 	if err := (analysis.Spec{Analyses: tag, Mergeable: true}).Check(); err == nil {
-		t.Error("an analysis in order: accepted in a mergeable profile")
+		t.Error("an analysis that needs all rows in order was accepted for a mergeable profile")
 	}
 
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: tag | analysis.Locality | analysis.Counters | analysis.Loops}
@@ -126,7 +126,7 @@ func TestContract(t *testing.T) {
 		}
 		finish(t, r)
 		if lines := r.Progress().Lines; lines != w.hash || lines == 0 {
-			t.Errorf("seed %d: %d lines in the progress, want those of the last analysis, %d", seed, lines, w.hash)
+			t.Errorf("seed %d: progress reports %d lines, want the lines of the last analysis, %d", seed, lines, w.hash)
 		}
 		r.Finish(profile.State{})
 		want = *w
@@ -153,11 +153,11 @@ func TestContract(t *testing.T) {
 		check("spilled", false, false)
 	}
 	if segments < 10 {
-		t.Errorf("%d segments in all", segments)
+		t.Errorf("%d segments in total", segments)
 	}
 }
 
-// A reference that touches very many bytes comes in pieces.
+// A reference that touches very many bytes is passed in pieces.
 func TestContractOfPieces(t *testing.T) {
 	var w *witness
 	tag, undo := analysis.Register("witness", func() analysis.Analysis {

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// worth has the counts of one execution of each instruction of tracetest.RandomProgram, written
-// down from the definitions.
+// worth lists the counts of one execution of each instruction of tracetest.RandomProgram, written
+// by hand from the definitions.
 var worth = map[string]profile.Counts{
 	"fadd double":       {profile.Flops: 1, profile.FlopBits: 192, profile.OpBits: 192},
 	"fmul <4 x float>":  {profile.Flops: 4, profile.VectorOps: 4, profile.FlopBits: 384, profile.OpBits: 384},
@@ -30,11 +30,11 @@ var worth = map[string]profile.Counts{
 	"phi i64": {}, "load double": {}, "alloca ptr": {},
 }
 
-// naiveCounters implements the definition of the counters row by row: every reference and every
-// entered block on its own.
+// naiveCounters implements the definition of the counters row by row: it counts every reference and
+// every entered block separately.
 type naiveCounters struct {
 	p           *trace.Program
-	code        map[uint32]*profile.BlockCounters // by the first part
+	code        map[uint32]*profile.BlockCounters // by the first part of the basic block
 	loose       map[uint32]*profile.Counts        // by function
 	invocations map[uint32]uint64
 	calls, mix  map[string]uint64
@@ -82,7 +82,7 @@ func (n *naiveCounters) enter(number uint32) {
 			}
 			w, ok := worth[op.Opcode+" "+op.Type]
 			if !ok {
-				panic("no worth of " + op.Opcode + " " + op.Type)
+				panic("no counts are defined for " + op.Opcode + " " + op.Type)
 			}
 			row.Counts.Add(&w)
 		}
@@ -131,7 +131,7 @@ func (n *naiveCounters) reference(kind trace.Kind, site uint32, addr uint64, siz
 	}
 }
 
-// usage sorts all bytes and takes them one by one.
+// usage sorts all bytes by their number of accesses, and adds them up one by one.
 func (n *naiveCounters) usage() (steps [profile.UsageSteps]uint64) {
 	var counts []uint64
 	total := uint64(0)
@@ -246,7 +246,7 @@ func TestCountersEqualNaive(t *testing.T) {
 	}
 }
 
-// The counts of a matrix product follow from the algorithm.
+// The counts of a matrix multiplication can be computed from the algorithm.
 func TestMultiplication(t *testing.T) {
 	const n = 12
 	p, steps := tracetest.Multiplication(n)
@@ -272,8 +272,8 @@ func TestMultiplication(t *testing.T) {
 	if c.Functions[1].Invocations != 1 || c.Functions[1].File != "multiply.c" || c.Code[0].Executions != 1 || len(c.Code) != 8 {
 		t.Errorf("functions %+v, blocks %+v", c.Functions, c.Code)
 	}
-	// Each byte of C is accessed 2n+1 times, of A and B n times: half of all
-	// accesses are within C.
+	// Each byte of C is accessed 2n+1 times, and each byte of A and B n times, so half of all
+	// accesses are to C.
 	const half = 8 * n * n * (2*n + 1 + n + n) / 2
 	if c.Usage[profile.UsageSteps-1] != 3*8*n*n || c.Usage[9] != (half+2*n)/(2*n+1) {
 		t.Errorf("memory usage %v", c.Usage)
@@ -284,7 +284,7 @@ func TestMultiplication(t *testing.T) {
 	}
 }
 
-// Counted by sites or by entries of blocks, the numbers are the same.
+// The counts are the same whether blocks are counted by their sites or by their entries.
 func TestCountersBySite(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 14))
@@ -308,7 +308,7 @@ func TestCountersBySite(t *testing.T) {
 	}
 }
 
-// By default, only counters that cost nothing are on, and only if the trace has instructions.
+// By default, only counters that cost no time are active, and only if the trace has instructions.
 func TestDefaultCounters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	p := tracetest.RandomProgram(rng)
@@ -321,17 +321,17 @@ func TestDefaultCounters(t *testing.T) {
 	got, want := few.Counters.Program(), all.Counters.Program()
 	for _, c := range []profile.Counter{profile.Flops, profile.IntegerOps, profile.Instructions, profile.Loads} {
 		if got[c] != want[c] {
-			t.Errorf("counter %d: %d by default, %d when asked for", c, got[c], want[c])
+			t.Errorf("counter %d: %d by default, %d when requested", c, got[c], want[c])
 		}
 	}
 	for i := range p.Blocks {
 		p.Blocks[i].Ops = nil
 	}
 	if c := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0)).Counters; c != nil {
-		t.Errorf("by default, of blocks without instructions: %+v, want none", c)
+		t.Errorf("by default, for blocks without instructions: %+v, want none", c)
 	}
 	if c := passed(t, analysis.Spec{}, tracetest.NewReader(random(rng, 1000), 0)).Counters; c != nil {
-		t.Errorf("by default, of a trace without blocks: %+v, want none", c)
+		t.Errorf("by default, for a trace without blocks: %+v, want none", c)
 	}
 }
 
@@ -345,7 +345,7 @@ func passed(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return checked(t, runner.Finish(profile.State{}))
 }
 
-// Events do not change the results of references, whatever part of the trace is analysed.
+// Events do not change the results for references, whatever part of the trace is analysed.
 func TestEventsDisturbNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -357,19 +357,19 @@ func TestEventsDisturbNothing(t *testing.T) {
 		want := passed(t, plain, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4000)))
 		got := passed(t, mixed, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4000)))
 		if want.Counters != nil || got.Counters == nil {
-			t.Fatalf("seed %d: counters that were not asked for, or none that were", seed)
+			t.Fatalf("seed %d: the profile contains counters that were not requested, or lacks requested ones", seed)
 		}
 		got.Counters = nil
 		if got.Segment != nil {
 			got.Segment.Touched = nil
 		}
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: %+v: with events the result is another one", seed, spec)
+			t.Fatalf("seed %d: %+v: the result differs if the trace has events", seed, spec)
 		}
 	}
 }
 
-// Few events among many references are distinguished in another way.
+// A separate code path handles a few events among many references.
 func TestFewEventsDisturbNothing(t *testing.T) {
 	p, steps := tracetest.Multiplication(40)
 	whole := tracetest.Rows(p, steps...)
@@ -380,11 +380,11 @@ func TestFewEventsDisturbNothing(t *testing.T) {
 	}
 	got.Counters, got.Sites = nil, nil
 	if !bytes.Equal(got.Encode(), want.Encode()) {
-		t.Error("with few events the result is another one")
+		t.Error("the result differs if the trace has a few events")
 	}
 }
 
-// A part of the trace has the events inside it.
+// If part of a trace is analysed, exactly the events inside it are counted.
 func TestPartsOfEvents(t *testing.T) {
 	p := &trace.Program{
 		Blocks: []trace.Block{{Sites: 1, Ops: []trace.Op{{Opcode: "load", Type: "i8", Count: 1}}}},
@@ -406,7 +406,7 @@ func TestPartsOfEvents(t *testing.T) {
 				entered = got.Counters.Code[0].Executions
 			}
 			if got.Totals.AllReferences() != c.references || entered != c.entered {
-				t.Fatalf("skip %d, limit %d, %d rows a batch: %d references and %d blocks entered, want %d and %d",
+				t.Fatalf("skip %d, limit %d, %d rows per batch: %d references and %d blocks entered, want %d and %d",
 					c.skip, c.limit, rows, got.Totals.AllReferences(), entered, c.references, c.entered)
 			}
 		}
@@ -473,7 +473,7 @@ func TestAppendWithEvents(t *testing.T) {
 		for lo := 0; lo < n; {
 			hi := min(n, lo+1+rng.IntN(1+n/2))
 			if rng.IntN(3) == 0 {
-				hi = min(n, lo+rng.IntN(4)) // maybe without a reference, or a row
+				hi = min(n, lo+rng.IntN(4)) // possibly without a reference, or without any row
 			}
 			part := spec
 			if part.Start = selected(whole, lo, spec); spec.Limit > 0 {
@@ -496,7 +496,7 @@ func TestAppendWithEvents(t *testing.T) {
 	}
 }
 
-// references counts those before a row.
+// references returns the number of references before a row.
 func references(b *trace.Batch, before int) (n uint64) {
 	for _, k := range b.Kind[:before] {
 		if k.IsReference() {
@@ -536,12 +536,12 @@ func TestUnknownBlock(t *testing.T) {
 			err = r.Step()
 		}
 		if err == io.EOF {
-			t.Errorf("a %v of a site that there is not: no error", kind)
+			t.Errorf("a %v with an unknown site: no error", kind)
 		}
 	}
 }
 
-// tables is a reader with a program's tables that returns its rows unchanged.
+// tables is a reader that adds a program's tables and returns the rows of another reader unchanged.
 type tables struct {
 	*tracetest.Reader
 	p *trace.Program
@@ -563,7 +563,7 @@ func TestStepWithEventsAllocatesNothing(t *testing.T) {
 		}
 	}
 	if n := testing.AllocsPerRun(20, func() { _ = r.Step() }); n > 0 {
-		t.Errorf("%v allocations a batch in steady state, want none", n)
+		t.Errorf("%v allocations per batch in steady state, want none", n)
 	}
 }
 
@@ -578,7 +578,7 @@ func TestParseAnalyses(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", text, got, err, want)
 		}
 		if again, err := analysis.ParseAnalyses(got.String()); err != nil || again != got {
-			t.Errorf("%s is written %q, which is %v, %v", text, got.String(), again, err)
+			t.Errorf("%s is formatted as %q, which is parsed as %v, %v", text, got.String(), again, err)
 		}
 	}
 	for _, text := range []string{"", "count", "locality,", "default,counters"} {
@@ -588,7 +588,7 @@ func TestParseAnalyses(t *testing.T) {
 	}
 }
 
-// selected counts the references before a row that a spec selects.
+// selected returns the number of references before a row that a spec selects.
 func selected(b *trace.Batch, before int, spec analysis.Spec) (n uint64) {
 	for i, k := range b.Kind[:before] {
 		if k.IsReference() && spec.Kinds.Has(k) && (spec.Threads == nil || slices.Contains(spec.Threads, b.Thread[i])) {

@@ -1,14 +1,15 @@
 // Package contract defines the interfaces between analyses and the framework that runs them,
 // package analysis. Every analysis implements [Analysis]. The other interfaces are optional: an
-// analysis implements the ones that it needs, and the framework checks for them. It knows no
-// analysis by its type.
+// analysis implements the ones that it needs, and the framework checks for them. The framework does
+// not refer to any analysis by its type.
 //
-// Every analysis should assert what it implements, because a method with another signature
-// would be ignored silently:
+// Every analysis should assert the interfaces that it implements, because a method with a different
+// signature would be ignored silently:
 //
 //	var _ contract.LineCounter = (*Analysis)(nil)
 //
-// The table of package analysis contains names, constructors and functions that join results.
+// The names and constructors of the analyses, and the functions that join their results, are in the
+// table of package analysis.
 package contract
 
 import (
@@ -21,160 +22,165 @@ import (
 
 // Analysis consumes a trace, batch by batch, and writes its result into the profile.
 //
-// One goroutine at a time calls the methods. Consume sees every selected reference exactly once and
-// in order, unless Append stands in for a segment. Analyses of one run are called in the order of
-// the table, so an analysis may use results of an earlier one for the same batch.
+// Only one goroutine at a time calls the methods. Consume receives every selected reference exactly
+// once and in order, except for segments that are passed to Append instead. The analyses of a run
+// are called in the order of the table, so an analysis may use the results of an earlier analysis
+// for the same batch.
 type Analysis interface {
-	// Takes says what Consume reads. It is called before the first batch, and its answer never
-	// changes. Every analysis gets references, with the columns Addr, Bytes, Kind and Thread, and
-	// the columns Site and PC if it asks for them and the trace has them. An analysis that takes
-	// events gets all rows with all columns, and the events that other analyses asked for too.
+	// Takes returns which rows and columns Consume reads. It is called before the first batch, and
+	// its results never change. Every analysis receives references, with the columns Addr, Bytes,
+	// Kind and Thread, and with the columns Site and PC if it requests them and the trace has them.
+	// An analysis that takes events receives all rows with all columns, including events that other
+	// analyses requested.
 	Takes() (events trace.Kinds, sites, pcs bool)
-	// Consume reads the next rows. The batch is read-only and valid until Consume returns.
-	// An error ends the run.
+	// Consume processes the next rows. The batch is read-only, and valid only until Consume
+	// returns. An error ends the run.
 	Consume(b *trace.Batch) error
-	// Result writes the sections of the analysis into p. It may be called at any time
-	// between batches. Later batches do not change what it wrote. With state, it also
-	// fills p.Segment, which is not nil then, with all that Restore and Append need.
+	// Result writes the sections of the analysis into p. It may be called at any time between
+	// batches. Later batches must not change the sections that it wrote. If state is true,
+	// p.Segment is not nil, and Result also stores in it the data that Restore and Append need.
 	Result(p *profile.Profile, state bool)
-	// Close frees what a Result without state does not need. Only Result may be called
-	// afterwards, and the result may share memory with the analysis.
+	// Close frees the data that Result without state does not need. Only Result may be called
+	// afterwards, and its result may share memory with the analysis.
 	Close()
-	// Restore makes a fresh analysis continue where p ends. p has a Segment. An error says
+	// Restore makes a new analysis continue where p ends. p has a Segment. A non-nil error means
 	// that p is damaged.
 	Restore(p *profile.Profile) error
-	// Append adds the segment that follows what was analysed so far, as if Consume had read
-	// its rows. next has a Segment that starts there.
+	// Append adds the next segment, as if Consume had received its rows. next has a Segment that
+	// starts where the analysed part ends.
 	Append(next *profile.Profile) error
 }
 
-// LineCounter is an analysis that counts distinct lines. The framework calls it between
-// batches to report progress. The last one in the order of the table is shown.
+// LineCounter is an analysis that counts distinct lines. The framework calls Lines between batches
+// to report progress. If there are several LineCounters, the last one in the order of the table is
+// used.
 type LineCounter interface {
-	// Lines returns the number of distinct lines so far, of the smallest line size.
+	// Lines returns the number of distinct lines so far, for the smallest line size.
 	Lines() uint64
 }
 
-// PieceConsumer is an analysis whose time and memory grow with the bytes of a reference. A
-// reference that touches more than a step may is passed to ConsumePiece instead of Consume,
-// piece by piece, so that the program that runs the analysis soon has a turn. All other
-// analyses consume the whole reference before the second piece.
+// PieceConsumer is an analysis whose time and memory grow with the size of a reference. A reference
+// that is too large for one step is passed to ConsumePiece instead of Consume, piece by piece, so
+// that the calling program regains control soon. All other analyses consume the whole reference
+// before the second piece.
 type PieceConsumer interface {
-	// ConsumePiece reads the bytes from from up to end of a reference, which is the only row
-	// of b. Pieces are consecutive, the first begins at 0, and it counts the reference.
-	// Pieces end at multiples of every line size.
+	// ConsumePiece processes the bytes [from, end) of a reference, which is the only row of b.
+	// Pieces are consecutive. The first begins at 0, and only it counts the reference. Pieces end
+	// at multiples of every line size.
 	ConsumePiece(b *trace.Batch, from, end uint64)
 }
 
-// Settler is an analysis that has to do work that can fail before its result is complete.
+// Settler is an analysis whose result is complete only after additional work, which can fail.
 type Settler interface {
-	// Settle completes the result. The framework calls it when the trace has ended and when
-	// it saves the state of a run. It may be called again, and in a saved run more batches
-	// may follow. An error ends the run.
+	// Settle completes the result. The framework calls it at the end of the trace, and before it
+	// saves the state of a run. It may be called several times, and more batches may follow in a
+	// saved run. An error ends the run.
 	Settle() error
 }
 
-// Joiner is an analysis that cannot append every segment of its run. The framework asks
-// before it has workers analyse segments ahead, and again before it appends one. A segment
-// that cannot be appended is analysed in order instead, which costs time but nothing else.
-// Profiles of finished runs are joined without asking: there Append returns an error.
+// Joiner is an analysis that cannot append every segment of its run. The framework calls Joins
+// before it lets workers analyse segments in advance, and again before it appends a segment. A
+// segment that cannot be appended is analysed in order instead, which only costs time. Profiles of
+// finished runs are joined without a call of Joins; in that case, Append returns an error.
 type Joiner interface {
-	// Joins reports whether a segment with references of these threads can be appended now,
-	// and whether there may be a time when one can. If later is false, no more segments are
-	// analysed ahead.
+	// Joins reports whether a segment with references of these threads can be appended now, and
+	// whether this may be possible later. If later is false, no more segments are analysed in
+	// advance.
 	Joins(threads []uint32) (now, later bool)
 }
 
-// RowAppender is an analysis that cannot analyse segments: it has to read all rows in order. When
-// other analyses append a segment, it reads the segment's rows.
+// RowAppender is an analysis that cannot analyse segments, because it must read all rows in order.
+// When other analyses append a segment, it reads the rows of the segment.
 type RowAppender interface {
-	// Reads reports whether it still reads rows. After it has returned false it always
-	// does, and the framework need not read segments again.
+	// Reads reports whether the analysis still reads rows. Once Reads has returned false, it always
+	// returns false, and the framework need not read the rows of segments.
 	Reads() bool
 	// AppendRows reads the next rows of a segment, before or after Append is called for that
-	// segment. Together the batches have all its rows in order, as an analysis gets them that
-	// takes events.
+	// segment. The batches contain all rows of the segment in order, as an analysis that takes
+	// events receives them.
 	AppendRows(b *trace.Batch) error
 }
 
-// MultiCore is an analysis of threads on several cores, which has nothing to say of a
-// segment whose references are of one core. Segments of such runs are analysed without it,
-// and appended without it if Alone agrees.
+// MultiCore is an analysis of threads on several cores. It has no results for a segment whose
+// references belong to a single core. Segments of such runs are analysed without it, and appended
+// without it if Alone returns true.
 type MultiCore interface {
-	// Alone reports whether everything analysed so far, and references of these threads,
-	// are of one core. The framework calls it between batches.
+	// Alone reports whether all references so far, and references of these threads, belong to a
+	// single core. The framework calls it between batches.
 	Alone(threads []uint32) bool
 	// Several reports whether more than one core has appeared.
 	Several() bool
 }
 
-// Concurrent is an analysis that can use goroutines of its own.
+// Concurrent is an analysis that can start its own goroutines.
 type Concurrent interface {
-	// RunConcurrently allows them. The framework calls it before the first batch of a run on
-	// several processors.
+	// RunConcurrently allows the analysis to start goroutines. The framework calls it before the
+	// first batch of a run on several processors.
 	RunConcurrently()
 }
 
-// Spiller is an analysis that can move what it keeps of every line out of memory.
+// Spiller is an analysis that can move its data about lines out of memory.
 type Spiller interface {
-	// Spill returns an analysis that continues here with an empty spill store. The framework
-	// drops the receiver, and every analysis that it feeds, between two batches or two
-	// pieces. If the store fails, the next call of the new analysis returns the error.
+	// Spill returns an analysis that continues at the current position with an empty spill store.
+	// It is called between two batches or two pieces, and the framework then discards the receiver
+	// and every analysis that the receiver feeds. If the store fails, the next method call of the
+	// new analysis returns the error.
 	Spill(b Budget) Analysis
 }
 
-// Budget limits the memory of the models.
+// Budget limits the memory of the stacks, and contains the spill store.
 type Budget struct {
 	Bytes uint64
-	Lines int // of a segment at most; 0: as many as fit
+	Lines int // maximum number of lines of a segment; 0: as many as fit
 	Shelf stack.Shelf
-	// Events are read although no analysis takes them: the run began in memory, with
-	// analyses that did, and counts the same rows when it is restored.
+	// Events are read even if no analysis takes them. The run began in memory, with analyses that
+	// took them, and must count the same rows when it is restored.
 	Events trace.Kinds
 }
 
-// LayoutFollower is an analysis whose result for a segment depends on where blocks of memory
-// lie at the beginning of the segment. One analysis of a run at most is a LayoutFollower. A
-// fresh one, made only to follow blocks, reads rows with Move and passes the layout on.
+// LayoutFollower is an analysis whose result for a segment depends on the layout of memory blocks
+// at the beginning of the segment. At most one analysis of a run is a LayoutFollower. A separate
+// instance that only follows the layout reads rows with Move and passes the layout on.
 type LayoutFollower interface {
 	Analysis
-	// Move reads rows whose references another analysis counts. Only events of
-	// [LayoutEvents] need to be among them, with the columns Kind, Addr, Site and Arg.
+	// Move updates the layout from rows whose references another analysis counts. The rows need to
+	// contain only events of [LayoutEvents], with the columns Kind, Addr, Site and Arg.
 	Move(b *trace.Batch)
-	// Layout returns the places of blocks now, by address. Blocks that the program's tables declare
-	// are left out.
+	// Layout returns the current memory blocks, sorted by address. It omits blocks that the
+	// program's tables declare.
 	Layout() []Block
-	// Lay places blocks as in a layout of the same trace. It is called before the first batch
-	// of a segment.
+	// Lay sets the layout to one that was computed for the same trace. It is called before the
+	// first batch of a segment.
 	Lay(layout []Block)
-	// Succeed is Lay with the layout of another analysis of the same type. It takes over the memory
-	// of that analysis, which must not be used any more, except for the results that it returned.
+	// Succeed is like Lay with the layout of another analysis of the same type, and takes over that
+	// analysis's memory. The other analysis must not be used afterwards, except for the results
+	// that it has returned.
 	Succeed(before LayoutFollower)
 }
 
-// LayoutEvents are the events that change where blocks of memory lie.
+// LayoutEvents contains the events that change the layout of memory blocks.
 const LayoutEvents = trace.Kinds(1<<trace.Alloc | 1<<trace.Free)
 
-// Block is the place of one block of memory, and its owner: the heap, by the allocating site, or a
-// function's local variable.
+// Block describes the address range of a memory block, and its owner: a heap allocation, by its
+// site, or a function's local variable.
 type Block struct {
 	From     trace.Addr
 	Bytes    uint64
 	Kind     profile.ObjectKind // HeapObject or StackObject
-	Site     uint32             // of a HeapObject
-	Function string             // of a StackObject, by name
+	Site     uint32             // allocating site of a HeapObject
+	Function string             // name of the function of a StackObject
 	Name     string
 }
 
-// UnknownError reports a row that names code which the trace's tables do not contain.
+// UnknownError reports a row that refers to code that the trace's tables do not contain.
 type UnknownError struct {
 	What    string // "block" or "site"
 	Number  uint32
 	Known   int
-	Without string // the analyses that need it
+	Without string // the analyses that need this code
 }
 
 func (e *UnknownError) Error() string {
-	return "a row is of " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables contain " +
-		strconv.Itoa(e.Known) + " only; the file is damaged or was joined from parts: capture it again, or analyse without " + e.Without
+	return "a row belongs to " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables contain only " +
+		strconv.Itoa(e.Known) + "; the file is damaged or was joined from parts: capture it again, or analyse without " + e.Without
 }

@@ -1,64 +1,67 @@
-// Package counters counts what a program's instructions do: operations, bytes
-// moved, branches, calls. The numbers belong to the compiled program, and to no machine. They
-// are the "software performance counters" of Byfl: Anger, Yalamanchili, Pakin and McCormick,
+// Package counters counts the work of a program's instructions: operations, bytes moved, branches
+// and calls. The counts depend on the compiled program, but not on the machine. They are the
+// "software performance counters" of Byfl: Anger, Yalamanchili, Pakin and McCormick,
 // Architecture-Independent Modeling of Intra-Node Data Movement, Table 1; Pakin and McCormick,
 // Hardware-independent Application Characterization, IISWC 2013; MODELS §10.
 //
-// A trace says which blocks were entered, and its tables contain the work of one execution of a
-// block:
+// A trace records which blocks were entered, and its tables contain the work of one execution of
+// each block:
 //
-//	count(what) = Σ over blocks: executions(block) × what an execution does
+//	count = Σ over blocks: executions(block) × count in one execution
 //
-// in these steps:
+// The package computes this in three steps:
 //
-//  1. Consume counts each block that is entered. If nothing else is wanted, it counts the
-//     references of each site, and entries of blocks without sites: a block is entered as often as
-//     its first site is passed, and readers are faster if they need not report each entry. Bytes
-//     are summed where records carry a length (ranges, masked vectors).
-//  2. Result multiplies with the tables, joins the parts of a basic block, and sums by basic
-//     block, function and opcode.
-//  3. On request, each byte's accesses are counted (touched.go): unique bytes of the program
-//     and of each function, and the least memory that holds 5 %, 10 %, … of all accesses.
+//  1. Consume counts each block that is entered. If no other counts are requested, it counts the
+//     references of each site instead, and entries only for blocks without sites: a block is
+//     entered as often as its first site makes a reference, and readers are faster if they need not
+//     report each entry. Bytes are added up if records contain a length (ranges, masked vectors).
+//  2. Result multiplies these counts by the contents of the blocks, joins the parts of each basic
+//     block, and adds up the results by basic block, function and opcode.
+//  3. On request, the accesses to each byte are counted (touched.go). They yield the unique bytes
+//     of the program and of each function, and the fewest bytes that receive 5 %, 10 %, … of all
+//     accesses.
 //
-// From a trace without blocks come only the counts of references: loads, stores and their bytes, by
-// size; unique bytes; memory usage.
+// A trace without blocks yields only the counts of references: loads, stores and their bytes, by
+// size; unique bytes; and memory usage.
 //
-// # What is counted
+// # Definitions
 //
-// Every count of a vector instruction's work is by lane: an fadd of <4 x float> is four flops,
-// as in Byfl.
+// Vector instructions are counted by lane: an fadd of <4 x float> is four flops, as in Byfl.
 //
-//   - Loads, stores: references of that kind; a modify (an atomic exchange) is one of each
-//     (MODELS §1). Their bytes are the size of the datatype. A masked vector access is one for
+//   - Loads, stores: references of that kind; a modify (an atomic exchange) counts as one of each
+//     (MODELS §1). Their bytes are the size of the datatype. A masked vector access counts once for
 //     each run of active lanes.
-//   - Moves and sets: calls of memcpy or memmove, and of memset, with the bytes moved or set.
-//     They are no loads or stores, as in Byfl.
-//   - Flops: fadd, fsub, fmul, fdiv, frem, fneg one each, fma and fmuladd two. Byfl calls
-//     comparisons and conversions flops too; here these are "other floating-point operations"
-//     (FloatOther), and fused operations are calls there. Square roots, absolute values and the
-//     like, which are compiler intrinsics, are in the instruction mix only; Byfl calls them calls.
+//   - Moves and sets: calls of memcpy or memmove, and of memset, with the bytes moved or set. As in
+//     Byfl, they do not count as loads or stores.
+//   - Flops: fadd, fsub, fmul, fdiv, frem and fneg count as one each, fma and fmuladd as two. Byfl
+//     calls comparisons and conversions flops too; here these are "other floating-point operations"
+//     (FloatOther), and Byfl counts fused operations as calls. Square roots, absolute values and
+//     similar compiler intrinsics appear only in the instruction mix; Byfl counts them as calls.
 //   - Integer operations: arithmetic, logic and shifts, comparisons, conversions, address
-//     arithmetic (getelementptr, one each), select, and instructions that take values or vectors
-//     apart or put them together. Byfl counts everything that is neither a flop nor a memory access
-//     nor a terminator, calls and allocas too, and one or two for every index of a getelementptr.
-//     Neither counts phi, bitcast, freeze and landing pads, which cost nothing.
+//     arithmetic (getelementptr, one each), select, and instructions that insert or extract
+//     elements of vectors and aggregates. Byfl counts everything that is neither a flop nor a
+//     memory access nor a terminator, including calls and allocas, and counts one or two operations
+//     for every index of a getelementptr. Neither tool counts phi, bitcast, freeze and landing
+//     pads, which cost nothing.
 //   - Operation bits: the bits of the operands and results of all these operations; flop bits: the
-//     bits of the flops. Byfl leaves out constant operands, which the tables do not name.
-//   - Branches: br to one place is unconditional; br to several, switch and indirectbr are
+//     same for flops. Byfl omits constant operands, but the trace's tables do not say which
+//     operands are constant.
+//   - Branches: br with one target is unconditional; br with two targets, switch and indirectbr are
 //     conditional or indirect. Returns are ret and resume.
-//   - Calls: call and invoke of anything but intrinsics. A function's invocations are the
+//   - Calls: call and invoke, except of intrinsics. A function's invocations are the
 //     executions of its entry block; callees that were not traced are counted at the call.
-//   - Vector operations: the part of the flops, other floating-point and integer operations
-//     that vector instructions do. (Byfl's vectorised share divides vector instructions by
-//     operations by lane; here it is lanes by lanes.)
-//   - Instructions: all in the compiler's form, as often as they were executed.
-//   - Unique bytes: bytes touched at least once, ranges too, by a function's own code.
+//   - Vector operations: the part of the flops, other floating-point and integer operations that
+//     vector instructions do. (For the vectorised share, Byfl divides the number of vector
+//     instructions by the number of lane operations; here, both are counted by lane.)
+//   - Instructions: the executed instructions of LLVM IR.
+//   - Unique bytes: bytes that a function's own code touched at least once, including ranges.
 //     References without a size count as one byte.
-//   - Memory usage: the least number of bytes that receive a given share of all accesses.
-//     Byfl counts the same, in other steps.
+//   - Memory usage: the smallest number of bytes that receive a given share of all accesses. Byfl
+//     reports the same, for different shares.
 //
-// Blocks are counted when they are entered. In a part of a trace (references skipped, or a
-// limit), the first and last block of each thread may be cut, and count if entered within.
+// Blocks are counted when they are entered. If only part of a trace is analysed (with skipped
+// references or a limit), the first and the last block of each thread may be incomplete, and count
+// only if they are entered within that part.
 package counters
 
 import (
@@ -73,19 +76,19 @@ type Analysis struct {
 	kinds   trace.Kinds
 	auto    bool
 	program func() *trace.Program
-	code    code // of the program
+	code    code // code of the program
 
-	base       *profile.Counters // from before Restore, and of appended segments
-	executions []uint64          // by block
-	rows       []uint64          // of references, by site, where they are counted by row
-	bytes      []uint64          // of these
+	base       *profile.Counters // counts from before Restore, and from appended segments
+	executions []uint64          // number of executions, by block
+	rows       []uint64          // number of references by site, for sites that are counted by row
+	bytes      []uint64          // bytes of these references
 	siteless   siteless
 	touched    *touched // nil: not counted
 }
 
 // New returns an analysis of references of these kinds. program returns the part of the code that
-// the trace has described so far, or nil. auto leaves out the counts that cost time for every
-// reference, and has no result for a trace without instructions.
+// the trace has described so far, or nil. If auto is true, the analysis omits the counts that cost
+// time for every reference, and it has no result for a trace without instructions.
 func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis {
 	a := &Analysis{kinds: kinds, auto: auto, program: program}
 	if !auto {
@@ -94,8 +97,8 @@ func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis 
 	return a
 }
 
-// bySite reports whether blocks are counted by their sites. This needs all loads and stores among
-// the rows, and readers that know BareBlock, so it is for auto only.
+// bySite reports whether blocks are counted by their sites. This is possible only if the rows
+// contain all loads and stores, and if readers support BareBlock, so it is used only for auto.
 func (a *Analysis) bySite() bool {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	return a.auto && a.kinds&needed == needed
@@ -137,7 +140,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// enter counts ranges, and the blocks that are entered.
+// enter counts ranges and block entries.
 func (a *Analysis) enter(b *trace.Batch) error {
 	sites := b.Site[:len(b.Kind)]
 	for i, k := range b.Kind {
@@ -167,7 +170,7 @@ func (a *Analysis) addEntry(block uint32) error {
 	return nil
 }
 
-// pass counts the references of each site, and the blocks without references.
+// pass counts the references of each site, and the entries of blocks without references.
 func (a *Analysis) pass(b *trace.Batch) error {
 	rows, executions, kinds := a.rows, a.executions, b.Kind[:len(b.Site)]
 	for i, site := range b.Site {
@@ -193,7 +196,7 @@ func (a *Analysis) pass(b *trace.Batch) error {
 	if !a.code.sized {
 		return nil
 	}
-	for i, k := range b.Kind { // ranges are counted above
+	for i, k := range b.Kind { // ranges were counted above
 		if k < trace.RangeRead && a.code.byRow[b.Site[i]] {
 			a.bytes[b.Site[i]] += uint64(b.Bytes[i])
 		}
@@ -201,7 +204,7 @@ func (a *Analysis) pass(b *trace.Batch) error {
 	return nil
 }
 
-// passOther counts a range, or a block that was entered.
+// passOther counts a range or a block entry.
 func (a *Analysis) passOther(b *trace.Batch, i int) error {
 	switch k := b.Kind[i]; {
 	case k <= trace.RangeWrite:
@@ -242,7 +245,7 @@ func (a *Analysis) addRow(b *trace.Batch, i int) error {
 	return nil
 }
 
-// grow reads the program's tables again, because a row names something unknown.
+// grow reads the program's tables again, because a row refers to an unknown block or site.
 func (a *Analysis) grow(what string, number uint32) error {
 	a.learn()
 	known := len(a.executions)
@@ -271,11 +274,11 @@ func (a *Analysis) Close() {}
 
 // siteless counts references without a site, by kind and size.
 type siteless struct {
-	count [trace.NumKinds][maxSize + 2]uint64 // the last is for larger sizes
+	count [trace.NumKinds][maxSize + 2]uint64 // the last element counts larger sizes
 	large [trace.NumKinds]uint64              // bytes of larger references
 }
 
-const maxSize = 64 // the most bytes of a reference that are distinguished
+const maxSize = 64 // the largest reference, in bytes, that is counted by size
 
 func (s *siteless) add(b *trace.Batch) {
 	sizes := b.Bytes[:len(b.Kind)]
@@ -292,29 +295,29 @@ func (s *siteless) add(b *trace.Batch) {
 	}
 }
 
-// code is the program in the trace's tables, prepared.
+// code is the program from the trace's tables, prepared for counting.
 type code struct {
 	program    *trace.Program
 	blocks     [][]opCount // instructions of each block
 	kinds      []opclass.Instruction
 	kindOf     map[opKey]uint32
 	byRow      []bool   // by site: its references are counted row by row
-	functionOf []uint32 // by site: 1 + its function, 0 for none
+	functionOf []uint32 // by site: 1 + its function; 0: none
 	sized      bool     // the sites include a load, store or modify whose records have a length
 }
 
 type opKey struct {
 	opcode, datatype string
-	several          bool // a branch to several places
+	several          bool // a branch with several targets
 }
 
-// opCount is a number of equal instructions of a block.
+// opCount is an instruction and the number of times that it occurs in a block.
 type opCount struct {
 	kind  uint32
 	count uint32
 }
 
-// learn adds what p has more than before.
+// learn adds the blocks and sites of p that are not yet known.
 func (c *code) learn(p *trace.Program, bySynthetic bool) {
 	c.program = p
 	if c.kindOf == nil {

@@ -13,7 +13,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	a.learn()
 	c, err := profile.AddCounters(a.base, a.counted())
 	if err != nil || c == nil || a.auto && !c.Ops && !state {
-		return // parts of different programs were refused when they were added
+		return // segments of different programs were rejected when they were added
 	}
 	if c.Touched = a.touched != nil; c.Touched {
 		a.touched.result(c)
@@ -33,7 +33,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return a.touched.decode(p.Segment.Touched)
 }
 
-// Append implements analysis.Analysis: counts add up.
+// Append implements analysis.Analysis. It adds up the counts.
 func (a *Analysis) Append(next *profile.Profile) (err error) {
 	if a.base, err = profile.AddCounters(a.base, next.Counters); err != nil || a.touched == nil {
 		return err
@@ -41,7 +41,7 @@ func (a *Analysis) Append(next *profile.Profile) (err error) {
 	return a.touched.decode(next.Segment.Touched)
 }
 
-// counted returns the counts since Restore, or nil.
+// counted returns the counts since Restore, or nil if there are none.
 func (a *Analysis) counted() *profile.Counters {
 	s := &sum{
 		c:          &profile.Counters{},
@@ -63,7 +63,7 @@ func (a *Analysis) counted() *profile.Counters {
 	return s.finish()
 }
 
-// entered returns how often each block was entered. Synthetic blocks never are.
+// entered returns how often each block was entered. Synthetic blocks are never entered.
 func (a *Analysis) entered() []uint64 {
 	if !a.bySite() {
 		return a.executions
@@ -88,12 +88,12 @@ type sum struct {
 	code                    *code
 	kinds                   trace.Kinds
 	executions, rows, bytes []uint64
-	executed                []uint64 // instructions, by kind
+	executed                []uint64 // number of executed instructions, by kind
 	functions               map[uint32]*profile.FunctionCounters
 	tallies                 map[tallyKey]*profile.Tally
 }
 
-// addSiteless counts references without a site as those of no function.
+// addSiteless counts references without a site, which do not belong to any function.
 func (s *sum) addSiteless(r *siteless) {
 	for kind := range trace.Kind(trace.NumKinds) {
 		for size, n := range r.count[kind] {
@@ -109,7 +109,7 @@ func (s *sum) addSiteless(r *siteless) {
 	}
 }
 
-// addCode counts the entered blocks, the parts of a basic block as one.
+// addCode counts the entered blocks. It counts the parts of a basic block as one.
 func (s *sum) addCode() {
 	p := s.code.program
 	for n := 0; n < len(s.executions); {
@@ -120,12 +120,12 @@ func (s *sum) addCode() {
 	}
 }
 
-// continues reports whether b is a later part of the basic block that first begins.
+// continues reports whether b is a later part of the basic block whose first part is first.
 func continues(b, first *trace.Block) bool {
 	return b.Part > 0 && b.Function == first.Function && b.Label == first.Label && b.Flags&trace.Synthetic == 0
 }
 
-// addBasicBlock counts the blocks from first up to end, which are one basic block.
+// addBasicBlock counts the blocks [first, end), which form one basic block.
 func (s *sum) addBasicBlock(first, end int) {
 	b := &s.code.program.Blocks[first]
 	if !s.ran(first, end) {
@@ -150,8 +150,8 @@ func (s *sum) addBasicBlock(first, end int) {
 	s.c.Code = append(s.c.Code, row)
 }
 
-// ran reports whether one of the blocks was entered, or made a reference that is counted by row: it
-// may have been entered in the previous segment.
+// ran reports whether one of the blocks was entered, or made a reference that is counted by row. A
+// block may make references without being entered if it was entered in the previous segment.
 func (s *sum) ran(first, end int) bool {
 	for n := first; n < end; n++ {
 		if s.executions[n] != 0 {
@@ -194,7 +194,7 @@ func (s *sum) addSite(counts *profile.Counts, n uint32, times uint64) {
 	references, bytes := times, times*uint64(site.Bytes)
 	if s.code.byRow[n] {
 		bytes = s.bytes[n]
-		if site.Kind < trace.RangeRead { // a range of 2^32 bytes or more is several rows
+		if site.Kind < trace.RangeRead { // a range of 2^32 bytes or more is recorded in several rows
 			references = s.rows[n]
 		}
 	}
@@ -203,7 +203,7 @@ func (s *sum) addSite(counts *profile.Counts, n uint32, times uint64) {
 	}
 }
 
-// addLoose counts references whose sites belong to no entered block.
+// addLoose counts references whose sites do not belong to any entered block.
 func (s *sum) addLoose() {
 	p := s.code.program
 	for n := range s.code.byRow {
@@ -235,7 +235,8 @@ func (s *sum) tally(kind profile.TallyKind, name string, lanes, size uint32) *pr
 	return t
 }
 
-// addReferences counts references of one kind and datatype; each is their size, 0 if it differs.
+// addReferences counts references of one kind and datatype; each is their size, or 0 if their sizes
+// differ.
 func (s *sum) addReferences(counts *profile.Counts, kind trace.Kind, datatype string, each uint32, references, bytes uint64) {
 	switch kind {
 	case trace.RangeRead:

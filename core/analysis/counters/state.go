@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// The form in which a segment keeps the accesses of each byte: a list of pages of
-// 512 bytes, ascending, each
+// A segment encodes the number of accesses to each byte as a list of pages of 512 bytes, ascending.
+// Each page consists of
 //
 //	uv number − the previous one (the first: number)
 //	counters of words, 1 mask of 8 bytes; of half words, 2; of bytes, 8:
@@ -27,9 +27,9 @@ func (t *touched) encode() []byte {
 	return c.Out
 }
 
-var errState = errors.New("the accesses of each byte cannot be read; analyse the trace again from its start")
+var errState = errors.New("the access counts of bytes cannot be read; analyse the trace again from its start")
 
-// decode adds a state.
+// decode adds the counts of an encoded state.
 func (t *touched) decode(state []byte) error {
 	c := codec.Reader(state)
 	if t.code(c); c.Failed() || c.More() {
@@ -38,7 +38,7 @@ func (t *touched) decode(state []byte) error {
 	return nil
 }
 
-// code codes the pages. What it reads is added.
+// code reads or writes the pages. When reading, it adds their counts.
 func (t *touched) code(c *codec.Coder) {
 	var numbers []uint64
 	if !c.Reads() {
@@ -61,7 +61,7 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 	}
 	var by []touchedBy
 	if !c.Reads() {
-		by = slices.Clone(p.by) // their order shows which touched it last
+		by = slices.Clone(p.by) // a copy, because their order shows which function touched the page last
 		sort.Slice(by, func(i, j int) bool { return by[i].function < by[j].function })
 	}
 	codec.Slice(c, &by, 1+64, func(x *touchedBy) {
@@ -75,7 +75,7 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 	})
 }
 
-// codeCounters codes the counters of words, half words or bytes, of which g is the first.
+// codeCounters reads or writes the counters of words, half words or bytes, of which g is the first.
 func (t *touched) codeCounters(c *codec.Coder, p *page, g granule) {
 	list, there := p.counters(g.bytes), false
 	full := func(i int) uint64 { return t.full(granule{g.page, g.bytes, uint16(i)}, list[i]) }
@@ -106,7 +106,7 @@ func (t *touched) codeCounters(c *codec.Coder, p *page, g granule) {
 	}
 }
 
-// counters returns the counters of words, half words or bytes, or nil.
+// counters returns the counters of words, half words or bytes, or nil if there are none.
 func (p *page) counters(bytes uint8) []uint32 {
 	switch {
 	case bytes == 8:

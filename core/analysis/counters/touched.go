@@ -11,10 +11,11 @@ import (
 
 // touched counts how often each byte was accessed, and records which functions touched it.
 //
-// Memory is in pages of 512 bytes, found by a small array of recent pages and a hash table. A page
-// counts accesses of whole aligned 8-byte words; parts of words have separate counters, which exist
-// only if parts were accessed: a byte's count is the sum of the counts of its word, its half word
-// and its own. Counters are 32 bits wide; when one wraps, a map counts 2^32.
+// Memory is divided into pages of 512 bytes, which are found through a small array of recent pages
+// and a hash table. A page counts accesses to whole aligned 8-byte words. Half words and bytes have
+// separate counters, which exist only if they were accessed; a byte's count is the sum of the
+// counts of its word, its half word and itself. Counters are 32 bits wide; a map counts how often a
+// counter wraps around.
 type touched struct {
 	pages  map[uint64]*page
 	recent [recentPages]recentPage
@@ -30,7 +31,7 @@ const (
 )
 
 type recentPage struct {
-	number uint64 // 1 + the page's, 0 for none
+	number uint64 // 1 + the number of the page; 0: none
 	page   *page
 }
 
@@ -38,11 +39,11 @@ type page struct {
 	words  [pageBytes / 8]uint32
 	halves *[pageBytes / 4]uint32
 	bytes  *[pageBytes]uint32
-	by     []touchedBy // the functions that touched it, most recent first
+	by     []touchedBy // the functions that touched the page, most recent first
 }
 
 type touchedBy struct {
-	function uint32 // 1 + its number, 0 for none
+	function uint32 // 1 + its number; 0: none
 	set      byteSet
 }
 
@@ -58,7 +59,8 @@ func newTouched() *touched {
 	return &touched{pages: map[uint64]*page{}, wraps: map[granule]uint64{}}
 }
 
-// addRows counts a batch's references; functionOf is by site, nil without sites.
+// addRows counts a batch's references. functionOf is indexed by site, and nil if the trace has no
+// sites.
 func (t *touched) addRows(b *trace.Batch, functionOf []uint32) {
 	for i, k := range b.Kind {
 		if !k.IsReference() || k == trace.Fetch {
@@ -72,7 +74,7 @@ func (t *touched) addRows(b *trace.Batch, functionOf []uint32) {
 		}
 		bytes := uint64(max(b.Bytes[i], 1))
 		t.add(b.Addr[i], bytes, function)
-		if k == trace.Modify { // a load and a store
+		if k == trace.Modify { // a modify is a load and a store
 			t.add(b.Addr[i], bytes, function)
 		}
 	}
@@ -92,7 +94,7 @@ func (t *touched) add(addr, bytes uint64, function uint32) {
 	}
 }
 
-// count adds one to the bytes of a page from offset on.
+// count counts one access to bytes of a page, beginning at offset.
 func (t *touched) count(p *page, number, offset, bytes uint64) {
 	for end := offset + bytes; offset < end; {
 		switch {
@@ -137,7 +139,7 @@ func (t *touched) pageAt(number uint64) *page {
 	return r.page
 }
 
-// setOf returns the set of a function, made if necessary, and moves it to the front.
+// setOf returns the byte set of a function, which it creates if necessary and moves to the front.
 func (p *page) setOf(function uint32) *byteSet {
 	if len(p.by) > 0 && p.by[0].function == function {
 		return &p.by[0].set
@@ -166,7 +168,7 @@ func (s *byteSet) len() (n uint64) {
 	return n
 }
 
-// each calls give with the number of accesses of runs of a page's bytes.
+// each calls give for each run of a page's bytes with the same number of accesses.
 func (t *touched) each(number uint64, p *page, give func(accesses, bytes uint64)) {
 	for w := range uint64(pageBytes / 8) {
 		word := t.full(granule{number, 8, uint16(w)}, p.words[w])
@@ -190,7 +192,7 @@ func (t *touched) each(number uint64, p *page, give func(accesses, bytes uint64)
 	}
 }
 
-// full returns a counter's value with its wraps.
+// full returns the full value of a counter, including wrap-arounds.
 func (t *touched) full(g granule, counter uint32) uint64 {
 	if len(t.wraps) == 0 {
 		return uint64(counter)
@@ -199,7 +201,7 @@ func (t *touched) full(g granule, counter uint32) uint64 {
 }
 
 func (t *touched) result(c *profile.Counters) {
-	var few [1 << 12]uint64 // bytes by number of accesses
+	var few [1 << 12]uint64 // number of bytes, by their number of accesses
 	many := map[uint64]uint64{}
 	unique := map[uint32]uint64{}
 	for number, p := range t.pages {
@@ -225,8 +227,8 @@ func (t *touched) result(c *profile.Counters) {
 	}
 }
 
-// usage sums the bytes, most accessed ones first, until they reach each share of all accesses.
-// bytes is by number of accesses, without 0.
+// usage returns the number of most-accessed bytes that together reach each share of all accesses.
+// bytes maps a number of accesses, except 0, to the number of bytes with it.
 func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]uint64) {
 	total := uint64(0)
 	for n, count := range bytes {

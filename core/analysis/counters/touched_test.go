@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// A 32-bit counter that wraps keeps counting, and is kept.
+// A 32-bit counter that wraps around continues to count, and survives saving.
 func TestTouchedWraps(t *testing.T) {
 	for _, size := range []uint64{8, 4, 1} {
 		a := newTouched()
@@ -36,8 +36,8 @@ func TestTouchedWraps(t *testing.T) {
 		}
 		var c profile.Counters
 		b.result(&c)
-		// The bytes of the first granule have 2^32 + 1 accesses each, those of the
-		// second word one.
+		// The bytes of the first granule have 2^32 + 1 accesses each, and the bytes of the second
+		// word one each.
 		if c.UniqueBytes != size+8 || c.Usage[0] != (size+19)/20 || c.Usage[profile.UsageSteps-2] > size {
 			t.Errorf("%d bytes: %d unique, usage %v", size, c.UniqueBytes, c.Usage)
 		}
