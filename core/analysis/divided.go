@@ -10,66 +10,68 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Divided is a [Runner] with helpers that read parts of the trace on their own, with the same bytes as the
-// result (MODELS §9). It is for files that can be read at any place; [Parallel] is for all others.
+// Divided is a [Runner] with helpers that read parts of the trace independently. The result is the
+// same, byte for byte (MODELS §9). It is for files that can be read from any position; [Parallel]
+// is for all others.
 //
 //  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
-//  2. Helpers analyse segments further on, as long as the file's index shows that all will be
-//     done at about the same time.
-//  3. When the live analyses reach a segment, they append it and continue behind it. If it is unfinished, it
-//     is cut, and the rest is divided again.
+//  2. Helpers analyse segments further on in the trace. They are assigned segments as long as, by
+//     the file's index, all helpers and the live analyses will finish at about the same time.
+//  3. When the live analyses reach a segment, they append it and continue after it. If the segment
+//     is unfinished, it is cut, and the rest is divided again.
 //
-// This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), with its last step done
-// as early as possible: the part that is analysed live need not be joined.
+// This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), except that its last
+// step is done as early as possible: the part that is analysed live need not be joined.
 type Divided struct {
 	*Runner
-	mover   trace.Mover // what the runner reads
+	mover   trace.Mover // reader of the runner
 	source  trace.Source
 	index   chunkIndex
 	helpers []*helping
 	claims  []*stretching // ascending
-	wake    signal        // a helper may have a message
-	over    bool          // nothing is divided any more
+	wake    signal        // a helper may have a result
+	over    bool          // no more segments are assigned
 
-	least, most uint64  // references of a stretch
-	joining     float64 // what appending the latest segment took, compared with analysing it
-	live        uint64  // references before which no stretch begins any more, because a helper has failed there
+	least, most uint64  // shortest and longest stretch, in references
+	joining     float64 // cost of appending the latest segment, relative to analysing it
+	live        uint64  // no more stretches begin before this reference, because a helper failed there
 	fixed       bool
-	moves       bool // blocks of memory matter
+	moves       bool // the layout of memory blocks matters
 	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
 
 	helped trace.Kinds // events that helpers read
 	wide   bool        // the run itself reads more events than helpers do
-	narrow uint64      // number of references up to which it did not
+	narrow uint64      // number of references up to which the run itself read more events
 }
 
-// Helper analyses stretches elsewhere. The goroutine that steps the run calls its methods, which do
-// not block.
+// Helper analyses stretches in another goroutine, worker or process. The goroutine that steps the
+// run calls its methods, which must not block.
 type Helper interface {
 	// Begin starts to analyse a stretch. The helper must be idle.
 	Begin(Stretch)
-	// Cut ends the stretch soon, at the current position.
+	// Cut makes the helper end the stretch soon, near its current position.
 	Cut()
-	// Analysed returns how many references of the stretch are analysed, and whether it has ended.
+	// Analysed returns the number of analysed references of the stretch, and whether the stretch
+	// has ended.
 	Analysed() (references uint64, ended bool)
-	// Segment returns the result of a stretch that has ended. It is called once.
+	// Segment returns the result of a stretch that has ended. It is called once per stretch.
 	Segment() Segment
-	// Gone reports that the helper died.
+	// Gone reports whether the helper has died.
 	Gone() bool
-	// Close ends the helper, in any state.
+	// Close ends the helper. It may be called in any state.
 	Close()
 }
 
 // DividedOptions configure the division of the work.
 type DividedOptions struct {
-	// Helpers makes the helpers. They call wake whenever a stretch has ended.
+	// Helpers creates the helpers, which must call wake whenever a stretch has ended.
 	Helpers func(wake func()) []Helper
-	// SegmentReferences is the length of segments; 0 chooses it.
+	// SegmentReferences is the length of segments; 0: chosen automatically.
 	SegmentReferences int
-	MemoryBytes       uint64 // limit of the run, mostly for its analyses; 0: none
-	// Narrow leaves out the events of analyses that cannot be divided into segments, such as loop
-	// compression: in segments, and in the run itself once these analyses need no more rows. [Divided.State]
-	// fails then, since its positions count all rows.
+	MemoryBytes       uint64 // memory limit of the run, mostly for its analyses; 0: none
+	// Narrow omits the events that only analyses without segments need, such as loop compression:
+	// from segments, and from the run itself once these analyses need no more rows. [Divided.State]
+	// then fails, because its positions count all rows.
 	Narrow bool
 }
 
@@ -78,31 +80,32 @@ type helping struct {
 	claim *stretching // nil: nothing
 }
 
-// stretching is a segment of a current or former helper.
+// stretching is a segment that a helper analyses or has analysed.
 type stretching struct {
-	from, to uint64 // references before it, and up to its end; about, if there are events
+	from, to uint64 // number of references before it, and up to its end; approximate if there are events
 	start    trace.Position
 	lone     bool
-	wide     bool // it has all events, and begins or ends within a chunk
+	wide     bool // it contains all events, and begins or ends within a chunk
 	by       *helping
 	ended    bool
 	cut      bool
 	segment  Segment
 }
 
-// Stretches, in references. Long ones are cheaper to join; short ones make saved states recent.
+// Lengths of stretches, in references. Long stretches are cheaper to join; with short ones, saved
+// states are more recent.
 const (
 	leastStretch = 1 << 17
 	mostStretch  = 1 << 26
-	lastStretch  = 1 << 29 // where joining is dear
+	lastStretch  = 1 << 29 // if joining is expensive
 
-	foldedStretch = 1 << 22 // if rows are compressed while a stretch is joined, which is one step
+	foldedStretch = 1 << 22 // if joining a stretch, which is a single step, includes compressing its rows
 
-	readingShare = 0.25 // of the time of the live analyses: reading and folding
+	readingShare = 0.25 // share of the live analyses' time for reading and loop compression
 )
 
-// Divides reports whether helpers that read a source on their own can share a run: every
-// reference counts, and its position is known.
+// Divides reports whether helpers that read a source independently can share a run. This requires
+// that every reference is analysed, so that its position is known.
 func (s Spec) Divides(kinds trace.Kinds) bool {
 	s = s.WithDefaults()
 	return s.Splits() && s.Skip == 0 && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
@@ -138,11 +141,12 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	return d, nil
 }
 
-// memoryShare: each reference of a stretch may be to a new line, which takes about 60 bytes in each
-// of the stack, the set tables and the join.
+// memoryShare is the memory in bytes to reserve per reference of a stretch. Each reference may
+// access a new line, which takes about 60 bytes in the stack, in the set tables, and in the join.
 const memoryShare = 512
 
-// State returns the state of the run: see [Runner.State]. It cannot be encoded if rows were left out.
+// State returns the state of the run: see [Runner.State]. It cannot be encoded if events were
+// omitted.
 func (d *Divided) State() *State {
 	s := d.Runner.State()
 	if d.helped != d.events {
@@ -151,9 +155,9 @@ func (d *Divided) State() *State {
 	return s
 }
 
-var errNarrow = errors.New("analysis: the state of a run that leaves events out; see DividedOptions.Narrow")
+var errNarrow = errors.New("analysis: the state of a run that omits events cannot be saved; see DividedOptions.Narrow")
 
-// look determines whether rows of segments have to be read, and all events.
+// look determines whether the rows of segments, and all events, still have to be read.
 func (d *Divided) look() {
 	if d.reads = d.reads && d.reading(); d.wide && !d.reads {
 		d.wide, d.narrow = false, d.index.border(d.index.references(d.mover.Position())+1)
@@ -168,7 +172,7 @@ func (d *Divided) look() {
 	}
 }
 
-// Step analyses one batch or a part of one, appends a segment, or waits a moment for one. See
+// Step analyses one batch or a part of one, appends a segment, or waits briefly for one. See
 // [Runner.Step] for its results.
 func (d *Divided) Step() error {
 	d.share()
@@ -192,7 +196,7 @@ func (d *Divided) share() {
 			}
 			d.end(h.claim, h.Segment())
 			if h.Gone() && h.claim.segment.Profile == nil {
-				if i := slices.Index(d.claims, h.claim); i >= 0 { // otherwise the live analyses analyse it
+				if i := slices.Index(d.claims, h.claim); i >= 0 { // otherwise the live analyses have taken it over
 					d.claims = slices.Delete(d.claims, i, i+1)
 					d.stop()
 				}
@@ -231,10 +235,10 @@ func (d *Divided) stop() {
 	d.mover.Until(stop)
 }
 
-// gap is a part of the trace that nobody has claimed.
+// gap is a part of the trace that has not been claimed.
 type gap struct{ from, to uint64 }
 
-// gaps returns the gaps before each claim and after the last one.
+// gaps returns the gaps before each claim and after the last claim, and their total length.
 func (d *Divided) gaps() (list []gap, references uint64) {
 	at := max(d.index.references(d.mover.Position()), d.live)
 	for _, c := range d.claims {
@@ -251,7 +255,7 @@ func (d *Divided) gaps() (list []gap, references uint64) {
 // Total returns the number of references in the trace, according to its index.
 func (d *Divided) Total() uint64 { return d.index.total() }
 
-// Ahead returns how many references helpers have analysed beyond the live analyses.
+// Ahead returns the number of references that helpers have analysed ahead of the live analyses.
 func (d *Divided) Ahead() (references uint64) {
 	for _, c := range d.claims {
 		switch done, _ := c.by.Analysed(); {
@@ -264,7 +268,7 @@ func (d *Divided) Ahead() (references uint64) {
 	return references
 }
 
-// claim chooses a segment for an idle helper; nil if none is worth it.
+// claim chooses a segment for an idle helper. It returns nil if no segment is worthwhile.
 func (d *Divided) claim() *stretching {
 	if _, later := d.joins(nil); !later {
 		d.over = true
@@ -309,8 +313,8 @@ func (d *Divided) claim() *stretching {
 	return c
 }
 
-// owed returns how many references the live analyses could read in the time that it takes to append the claimed
-// segments.
+// owed returns the number of references that the live analyses could read in the time that it takes
+// to append the claimed segments.
 func (d *Divided) owed() uint64 {
 	claimed := 0.
 	for _, c := range d.claims {
@@ -324,8 +328,9 @@ func (d *Divided) owed() uint64 {
 }
 
 // choose returns a segment of about want references, which lies before claim number at. It prefers
-// the end of the trace, but leaves as much before it to the live analyses, and then halves of gaps. The live analyses
-// also have to append claims, which takes as long as reading the owed references.
+// the end of the trace, if it can leave a part of the same length before it to the live analyses,
+// and otherwise takes half of a gap. The live analyses also have to append the claims, which takes
+// as long as reading the owed references.
 func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -354,8 +359,8 @@ func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to ui
 	return max(g.from, d.index.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
-// whole moves the ends of a segment to borders of chunks, where positions of rows do not depend on
-// the selected events. The result is empty if there are none.
+// whole moves the ends of a segment to chunk borders, where the positions of rows do not depend on
+// the selected events. The result is empty if the segment contains no chunk border.
 func (d *Divided) whole(g gap, from, to uint64) (uint64, uint64) {
 	if from = d.index.below(from); from < g.from {
 		from = d.index.border(g.from)
@@ -366,7 +371,7 @@ func (d *Divided) whole(g gap, from, to uint64) (uint64, uint64) {
 	return from, max(d.index.below(to), d.index.border(from+1))
 }
 
-// meet handles the claim that the live analyses have reached.
+// meet processes the claim that the live analyses have reached.
 func (d *Divided) meet() error {
 	if len(d.claims) == 0 {
 		d.stop()
@@ -388,7 +393,7 @@ func (d *Divided) meet() error {
 	return nil
 }
 
-// give leaves a segment to the live analyses.
+// give makes the live analyses analyse a segment themselves.
 func (d *Divided) give(c *stretching) {
 	d.claims, d.live = d.claims[1:], c.to
 	if !c.ended {
@@ -397,7 +402,8 @@ func (d *Divided) give(c *stretching) {
 	d.stop()
 }
 
-// take appends a segment. If that is impossible, the live analyses analyse it and find the reason.
+// take appends a segment. If this is impossible, the live analyses analyse the segment themselves,
+// and so find the reason.
 func (d *Divided) take(c *stretching) error {
 	s := c.segment.Profile
 	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.takes(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {
@@ -405,7 +411,7 @@ func (d *Divided) take(c *stretching) error {
 		return nil
 	}
 	switch d.look(); {
-	case c.wide && !d.wide: // it is not a claim any more
+	case c.wide && !d.wide: // the claim was withdrawn
 		return nil
 	case d.wide && !c.wide && c.segment.To.Rows > 0:
 		d.give(c)
@@ -424,8 +430,8 @@ func (d *Divided) take(c *stretching) error {
 	return nil
 }
 
-// pass moves to the end of a segment. It reads the segment if blocks of memory matter or loops
-// are compressed.
+// pass moves to the end of a segment. It reads the segment if the layout of memory blocks matters,
+// or if loops are compressed.
 func (d *Divided) pass(to trace.Position) error {
 	if !d.moves && !d.reads && d.mover.Position().Chunk != to.Chunk {
 		if err := d.mover.Pass(to.Chunk); err != nil {
@@ -457,7 +463,7 @@ func (d *Divided) pass(to trace.Position) error {
 	}
 }
 
-// learn adapts the sizes to the cost of joining a segment.
+// learn adapts the length of stretches to the cost of joining a segment.
 func (d *Divided) learn(s *profile.Profile) {
 	d.look()
 	cost, references := joinCost(s), s.Totals.AllReferences()
@@ -481,7 +487,8 @@ func (d *Divided) Close() {
 	d.stop()
 }
 
-// Spill moves the stacks out of memory, where no segments can be appended: see [Runner.Spill].
+// Spill moves the stacks out of memory: see [Runner.Spill]. Segments can no longer be appended
+// afterwards.
 func (d *Divided) Spill(b contract.Budget) (now Spec, ok bool) {
 	d.Close()
 	return d.Runner.Spill(b)

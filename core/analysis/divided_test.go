@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// container writes steps of one thread, in chunks of random lengths. Later another module is
-// loaded, whose variables some references access from the start.
+// container writes the steps of one thread to a container, in chunks of random lengths. Another
+// module is loaded later, but some references access its variables from the start.
 func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -75,7 +75,7 @@ func readerOf(file []byte) *sgt.Reader {
 	return sgt.NewReader("t", bytes.NewReader(file), sgt.Options{})
 }
 
-// divided prepares a run with helpers.
+// divided returns a run with helpers.
 func divided(t *testing.T, spec analysis.Spec, file []byte, workers, segment int, helpers func(int, analysis.Spec, trace.Source) func(func()) []analysis.Helper) *analysis.Divided {
 	t.Helper()
 	source, r := sourceOf(t, file), readerOf(file)
@@ -100,7 +100,7 @@ func toItsEnd(t *testing.T, r analysis.Run) []byte {
 	return checked(t, r.Finish(analysis.StateAfter(err, r.Progress().References))).Encode()
 }
 
-// dividedSpecs are specs for which helpers can read on their own.
+// dividedSpecs returns a random spec for which helpers can read the trace independently.
 func dividedSpecs(rng *rand.Rand) analysis.Spec {
 	spec := analysis.Spec{Kinds: trace.AllKinds, Mergeable: rng.IntN(4) == 0}
 	switch rng.IntN(4) {
@@ -125,16 +125,16 @@ func TestDividedEqualsRunner(t *testing.T) {
 		for _, workers := range []int{2, 3, 8} {
 			d := divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))
 			if got := toItsEnd(t, d); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: %d workers differ from one, %+v", seed, workers, spec)
+				t.Fatalf("seed %d: the result of %d workers differs from that of one, %+v", seed, workers, spec)
 			}
 		}
 	}
 	if joined < 200 {
-		t.Errorf("%d segments in all", joined)
+		t.Errorf("%d segments in total", joined)
 	}
 }
 
-// counting counts the segments that helpers give.
+// counting returns helpers whose segments are counted.
 func counting(segments *int) func(int, analysis.Spec, trace.Source) func(func()) []analysis.Helper {
 	return func(n int, spec analysis.Spec, source trace.Source) func(func()) []analysis.Helper {
 		return func(wake func()) (list []analysis.Helper) {
@@ -159,8 +159,8 @@ func (c *counted) Segment() analysis.Segment {
 	return s
 }
 
-// TestDividedWithBadHelpers: helpers that give nothing, or end early where it pleases
-// them, change nothing.
+// TestDividedWithBadHelpers checks that helpers that return nothing, or that stop early at random
+// positions, do not change the result.
 func TestDividedWithBadHelpers(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 22))
@@ -178,13 +178,13 @@ func TestDividedWithBadHelpers(t *testing.T) {
 		}
 		for _, segment := range []int{0, 1 + rng.IntN(4000)} {
 			if got := toItsEnd(t, divided(t, spec, file, 2+rng.IntN(3), segment, bad)); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: bad helpers make a difference, %+v", seed, spec)
+				t.Fatalf("seed %d: the result with bad helpers differs, %+v", seed, spec)
 			}
 		}
 	}
 }
 
-// moody is a helper in the goroutine of its caller that sometimes fails.
+// moody is a helper that runs in its caller's goroutine and sometimes fails.
 type moody struct {
 	spec    analysis.Spec
 	source  trace.Source
@@ -230,7 +230,7 @@ func (m *moody) Gone() bool { return false }
 
 func (m *moody) Close() {}
 
-// TestDividedResumes: a run that was saved continues, shared or not.
+// TestDividedResumes checks that a saved run continues, with or without helpers.
 func TestDividedResumes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 23))
@@ -259,14 +259,14 @@ func TestDividedResumes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := toItsEnd(t, run); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: a resumed run differs from one without a break", seed)
+				t.Fatalf("seed %d: the result of a resumed run differs from that of an uninterrupted one", seed)
 			}
 		}
 	}
 }
 
-// TestDividedEndsLikeRunner: damage ends a shared run at the same place as another run, with the
-// same result before it.
+// TestDividedEndsLikeRunner checks that damage ends a divided run at the same position as an
+// undivided one, and that the results up to there are equal.
 func TestDividedEndsLikeRunner(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 24))
@@ -278,7 +278,7 @@ func TestDividedEndsLikeRunner(t *testing.T) {
 		want, wantErr := alone(t, spec, readerOf(file))
 		source, err := sgt.NewSource("t", bytes.NewReader(file), int64(len(file)), nil)
 		if err != nil || source.Chunks() == nil {
-			source = whole // which was changed a moment ago
+			source = whole // the file as it was before it was changed
 		}
 		r := readerOf(file)
 		helpers := analysis.Goroutines(2, spec, changed{source, file})
@@ -290,7 +290,7 @@ func TestDividedEndsLikeRunner(t *testing.T) {
 	}
 }
 
-// endsAs steps a run to its end, which is to be that of another.
+// endsAs steps a run to its end, and checks that it ends like another run.
 func endsAs(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Profile, wantErr error) {
 	t.Helper()
 	var err error
@@ -302,14 +302,14 @@ func endsAs(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Profil
 	}
 	got := checked(t, d.Finish(analysis.StateAfter(err, d.Progress().References)))
 	if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
-		t.Fatalf("seed %d: ended by %v, want %v", seed, err, wantErr)
+		t.Fatalf("seed %d: the run ended with %v, want %v", seed, err, wantErr)
 	}
 	if !bytes.Equal(got.Encode(), want.Encode()) {
-		t.Fatalf("seed %d: what was read before %v differs", seed, err)
+		t.Fatalf("seed %d: the results before %v differ", seed, err)
 	}
 }
 
-// changed is a source of a file that was changed since.
+// changed is a source of a file that has changed since the source was created.
 type changed struct {
 	*sgt.Source
 	file []byte

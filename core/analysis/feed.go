@@ -13,17 +13,17 @@ import (
 type feed struct {
 	analyses []member
 	batch    *trace.Batch
-	mixed    bool        // events may be among the batch's rows
-	next     int         // the batch's rows before it are analysed
+	mixed    bool        // the batch may contain events
+	next     int         // index of the first row of the batch that has not been analysed
 	view     trace.Batch // the part of the batch that is being analysed
 
-	references references               // of that part
-	rest       rest                     // of a reference that is analysed in pieces
-	beside     func(*trace.Batch) error // or nil
+	references references               // references of that part
+	rest       rest                     // rest of a reference that is analysed in pieces
+	beside     func(*trace.Batch) error // additional consumer, or nil
 
-	totals   profile.Totals // its threads in the order of appearance
-	threads  index.Table    // these
-	analysed uint64         // sum of totals.References
+	totals   profile.Totals // its threads are in the order of their first references
+	threads  index.Table    // the known threads
+	analysed uint64         // the sum of totals.References
 }
 
 // ask determines the columns and kinds that the analyses read, and returns the events among the
@@ -41,9 +41,9 @@ func (f *feed) ask() (events trace.Kinds) {
 // pending reports whether rows of the batch are not analysed yet.
 func (f *feed) pending() bool { return f.next < f.batch.Len() }
 
-const stepBytes = 4 << 20 // that one step may touch: a power of two that every line size divides
+const stepBytes = 4 << 20 // maximum number of bytes that one step may touch: a power of two, and a multiple of every line size
 
-// consume analyses rows of the batch from f.next on, up to stepBytes.
+// consume analyses the rows of the batch from f.next on, until they have touched stepBytes.
 func (f *feed) consume() error {
 	b := f.batch
 	end, bytes := f.next, uint64(0)
@@ -116,14 +116,14 @@ func (f *feed) countThreads(b *trace.Batch) {
 	}
 }
 
-// countedRows is how many rows are counted in one word: their number from bit numberBit on, and
-// their bytes.
+// countedRows is the maximum number of rows that one word can count: the word contains their number
+// from bit numberBit on, and the sum of their bytes below.
 const (
 	countedRows = 1 << 12
 	numberBit   = 48
 )
 
-// kindCounts are such words by kind.
+// kindCounts contains such a word for each kind.
 type kindCounts [8]uint64
 
 // countKinds counts at most countedRows references. It uses four tables in turn, because adding to a counter
@@ -161,7 +161,7 @@ func (f *feed) addKinds(c *kindCounts) {
 	}
 }
 
-// seeThread records a thread, in the order of appearance.
+// seeThread adds a thread to the list of threads if it is new.
 func (f *feed) seeThread(t uint32) {
 	if _, known := f.threads.Find(uint64(t)); !known {
 		f.threads.Add(uint64(t), uint32(len(f.totals.Threads)))
@@ -180,8 +180,8 @@ func (f *feed) progress() Progress {
 	return p
 }
 
-// profile returns the result so far. left counts the references left out. With segment, the result
-// can be restored and, if the spec says so, appended.
+// profile returns the result so far. left counts the references that were not selected. If segment
+// is true, the result can be restored and, if the spec requires it, appended.
 func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, state profile.State, segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{
@@ -190,7 +190,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 		Totals: addTotals(f.totals, left),
 		State:  state,
 	}
-	p.Input.Header.Program, p.Input.Header.Capture = nil, nil // they name files and paths
+	p.Input.Header.Program, p.Input.Header.Capture = nil, nil // they contain names of files and paths
 	p.Totals.Threads = slices.Clone(f.totals.Threads)
 	slices.Sort(p.Totals.Threads)
 	if segment {
@@ -210,7 +210,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	return p
 }
 
-// forGood removes the state that only a saved run needs from a profile to keep.
+// forGood removes the state that only a saved run needs from a final profile.
 func forGood(p *profile.Profile) *profile.Profile {
 	if p.Segment != nil {
 		p.Segment.Communication = nil
@@ -218,7 +218,7 @@ func forGood(p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// settle completes the results. It fails if a spill store fails.
+// settle completes the results. It returns an error if a spill store fails.
 func (f *feed) settle() error {
 	for _, a := range f.analyses {
 		if s, ok := a.Analysis.(contract.Settler); ok {
@@ -246,20 +246,20 @@ func (f *feed) close() {
 	}
 }
 
-// rest is the unread part of a reference that touches more bytes than a step may. A range of
-// gigabytes takes seconds and gigabytes of memory; the caller of Step must be able to stop.
-// Other analyses read the whole reference at once.
+// rest is the unread part of a reference that touches more bytes than one step may touch. A range
+// of gigabytes can take seconds and gigabytes of memory, so the caller of Step must be able to stop
+// in between. Analyses that are not PieceConsumers read the whole reference at once.
 type rest struct {
 	analyses  []contract.PieceConsumer
 	batch     *trace.Batch // the reference
-	from, end uint64       // the latest piece
+	from, end uint64       // offsets of the latest piece
 	most      uint64
 }
 
 func (r *rest) pending() bool { return r.end < r.most }
 
-// begin passes the first piece of rows to a, if they are one reference to cut. A reference
-// beyond the last address is not cut: only its first line counts.
+// begin passes the first piece to a if rows consists of one reference that must be cut. A reference
+// that extends beyond the last address is not cut, because only its first line counts.
 func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
 	taker, ok := a.(contract.PieceConsumer)
 	if !ok || rows.Len() != 1 {
@@ -304,26 +304,27 @@ func (f *feed) joins(threads []uint32) (now, later bool) {
 	return now, later
 }
 
-// takes reports whether a segment can be appended. lone: it was made without sharing.
+// takes reports whether a segment can be appended. lone means that the segment was analysed without
+// sharing.
 func (f *feed) takes(s *profile.Profile, lone bool) bool {
 	now, _ := f.joins(s.Totals.Threads)
 	return now && s.Totals.AllReferences() > 0 && (!lone || f.alone(s.Totals.Threads))
 }
 
-// alone reports whether an analysis of several cores knows that all references so far, and
-// those of these threads, are of one core.
+// alone reports whether, according to a multi-core analysis, all references so far and the
+// references of these threads belong to one core.
 func (f *feed) alone(threads []uint32) bool {
 	cores, ok := find[contract.MultiCore](f.analyses)
 	return ok && cores.Alone(threads)
 }
 
-// several reports whether an analysis of several cores has found more than one.
+// several reports whether a multi-core analysis has found more than one core.
 func (f *feed) several() bool {
 	cores, ok := find[contract.MultiCore](f.analyses)
 	return ok && cores.Several()
 }
 
-// append appends the segment that follows.
+// append appends the following segment.
 func (f *feed) append(s *profile.Profile, lone bool) error {
 	for _, a := range f.analyses {
 		if _, is := a.Analysis.(contract.MultiCore); is && lone {
@@ -345,7 +346,7 @@ func (f *feed) reading() bool {
 	})
 }
 
-// inSegments returns the events that the analyses take for which segments can be analysed.
+// inSegments returns the events that are needed by analyses that can analyse segments.
 func (f *feed) inSegments() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		if _, reads := a.Analysis.(contract.RowAppender); !reads {
@@ -379,8 +380,8 @@ func (f *feed) add(t *profile.Totals) {
 	f.analysed += t.AllReferences()
 }
 
-// touchCost is the cost of joining a first touch or a line of the stack, in references: finding
-// the line is a cache miss.
+// touchCost is the cost of joining a first touch or a line of the stack, in references. It is high
+// because finding the line is a cache miss.
 const touchCost = 3
 
 // joinCost estimates the cost of joining a segment, in references.

@@ -22,7 +22,7 @@ func footprintOf(t *testing.T, lines []uint64) *profile.Profile {
 	return checked(t, run(t, analysis.Spec{Analyses: analysis.Footprint | analysis.Locality}, tracetest.NewReader(whole, 100)))
 }
 
-// The average footprint is that of all windows, counted one by one.
+// The average footprint equals the mean over all windows, counted one by one.
 func TestFootprintOfEveryWindow(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 51))
@@ -58,7 +58,8 @@ func meanOfWindows(lines []uint64, w int) float64 {
 	return float64(sum) / float64(windows)
 }
 
-// The growth predicts the miss ratio that stack distances give, where accesses are random.
+// If accesses are random, the growth of the footprint predicts the miss ratio that stack distances
+// give.
 func TestFootprintPredictsMisses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 52))
 	lines := make([]uint64, 200_000)
@@ -70,11 +71,11 @@ func TestFootprintPredictsMisses(t *testing.T) {
 	for i := 0; profile.FootprintWindow(i) < p.Footprint.Accesses/4; i++ {
 		size, got := p.Footprint.Average(i)
 		want := curve.MissRatio(uint64(size + 0.5))
-		if size < 8 || size > float64(p.Footprint.Lines)/2 { // beyond it, first accesses are most of the misses
+		if size < 8 || size > float64(p.Footprint.Lines)/2 { // for larger caches, most misses are cold
 			continue
 		}
 		if compared++; math.Abs(got-want) > 0.005 {
-			t.Errorf("%v lines: the footprint predicts that %v of accesses miss, want %v", size, got, want)
+			t.Errorf("%v lines: the footprint predicts a miss ratio of %v, want %v", size, got, want)
 		}
 	}
 	if compared < 10 {
@@ -82,7 +83,7 @@ func TestFootprintPredictsMisses(t *testing.T) {
 	}
 }
 
-// A saved run whose footprint was changed is refused, or continues; it does not crash.
+// A saved run whose footprint was damaged is either rejected or continues, without a panic.
 func TestFootprintRefusesDamage(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 53)), 3000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Footprint}
@@ -127,6 +128,6 @@ func TestFootprintRefusesDamage(t *testing.T) {
 		again.Finish(profile.State{})
 	}
 	if refused < 100 {
-		t.Errorf("%d of 300 refused", refused)
+		t.Errorf("%d of 300 rejected", refused)
 	}
 }

@@ -19,7 +19,7 @@ type indexed struct {
 	tables []uint64
 }
 
-// indexOf cuts the index off a file, and returns it and the rest.
+// indexOf splits a file into its index and the bytes before it.
 func indexOf(t *testing.T, file []byte) (x indexed, before []byte) {
 	t.Helper()
 	const end = 8 + 4 + 4
@@ -28,7 +28,7 @@ func indexOf(t *testing.T, file []byte) (x indexed, before []byte) {
 	number := func() uint64 {
 		v, n := binary.Uvarint(body)
 		if n <= 0 {
-			t.Fatal("there is no index to change")
+			t.Fatal("the file has no index")
 		}
 		body = body[n:]
 		return v
@@ -48,7 +48,7 @@ func indexOf(t *testing.T, file []byte) (x indexed, before []byte) {
 	return x, file[:at]
 }
 
-// write appends an index to the rest of the file.
+// write appends an index to the bytes before it.
 func (x indexed) write(before []byte) []byte {
 	body := binary.AppendUvarint(nil, uint64(len(x.chunks)))
 	at := uint64(0)
@@ -69,7 +69,7 @@ func (x indexed) write(before []byte) []byte {
 	return sgt.AppendFrame(slices.Clip(before), "INDX", append(body, "SGTX"...))
 }
 
-// lie changes a number of the index.
+// lie changes a random number of the index.
 func (x *indexed) lie(rng *rand.Rand) {
 	if len(x.chunks) == 0 || len(x.tables) == 0 {
 		return
@@ -97,7 +97,8 @@ func (x *indexed) lie(rng *rand.Rand) {
 	}
 }
 
-// TestFalseIndexes: a wrong index has no consequences. Readers from front to back do not use it.
+// TestFalseIndexes checks that a wrong index does not change the result. Sequential readers do not
+// use the index.
 func TestFalseIndexes(t *testing.T) {
 	joined, shared := 0, 0
 	for seed := range uint64(300) {
@@ -106,7 +107,7 @@ func TestFalseIndexes(t *testing.T) {
 		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(6000)))
 		x, before := indexOf(t, file)
 		if again := x.write(before); !bytes.Equal(again, file) {
-			t.Fatal("the index that was taken apart is another one together")
+			t.Fatal("the index differs after it was decoded and encoded again")
 		}
 		for range 1 + rng.IntN(2) {
 			x.lie(rng)
@@ -129,18 +130,19 @@ func TestFalseIndexes(t *testing.T) {
 		endsAs(t, seed, d, want, wantErr)
 	}
 	if joined < 50 || shared < 100 {
-		t.Errorf("%d segments of %d files", joined, shared)
+		t.Errorf("%d segments in %d files", joined, shared)
 	}
 }
 
-// TestReadingAhead: the tables that a row refers to do not depend on how far the reader has read.
+// TestReadingAhead checks that the tables to which a row refers do not depend on how far the reader
+// has read ahead.
 func TestReadingAhead(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 26))
 		p := allocating()
 		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(6000)))
 		spec := dividedSpecs(rng)
-		want, _ := alone(t, spec, sgt.NewReader("t", bytes.NewReader(file), sgt.Options{Strict: true})) // which does not read ahead
+		want, _ := alone(t, spec, sgt.NewReader("t", bytes.NewReader(file), sgt.Options{Strict: true})) // this reader does not read ahead
 		got, _ := alone(t, spec, readerOf(file))
 		part, _ := alone(t, spec, sourceOf(t, file).Open(0, trace.AllKinds|trace.EventKinds))
 		if !bytes.Equal(got.Encode(), want.Encode()) || !bytes.Equal(part.Encode(), want.Encode()) {

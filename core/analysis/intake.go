@@ -11,13 +11,13 @@ import (
 type intake struct {
 	want   Spec
 	reader trace.Reader
-	events trace.Kinds // that the analyses take
+	events trace.Kinds // events that the analyses take
 	keep   []int32
-	toSkip uint64 // references still to leave out
-	rows   uint64 // that the reader delivered, events included
-	bad    uint64 // bad records that the reader met
+	toSkip uint64 // number of references still to skip
+	rows   uint64 // number of rows that the reader has delivered, including events
+	bad    uint64 // number of bad records that the reader has found
 
-	unselected uint64 // references of other kinds and threads
+	unselected uint64 // number of references of other kinds and threads
 	tolerated  uint64 // bad records
 
 	resumeRows, resumeBad uint64 // position at which a restored run continues
@@ -43,7 +43,7 @@ func (in *intake) program() *trace.Program {
 	return nil
 }
 
-// position is the position in a trace up to which it was read.
+// position is the position up to which a trace was read.
 type position struct{ rows, bad, toSkip uint64 }
 
 func (in *intake) position() position { return position{in.rows, in.bad, in.toSkip} }
@@ -54,17 +54,18 @@ func (in *intake) restore(t *profile.Totals, at position) {
 	in.resumeRows, in.resumeBad, in.toSkip = at.rows, at.bad, at.toSkip
 }
 
-// left returns the references left out so far.
+// left returns the numbers of references and records that were not selected so far.
 func (in *intake) left() profile.Totals {
 	return profile.Totals{Unselected: in.unselected, BadRecords: in.tolerated}
 }
 
-// isDone reports whether the limit is reached.
+// isDone reports whether the limit has been reached.
 func (in *intake) isDone(analysed uint64) bool {
 	return in.want.Limit > 0 && in.want.Start+analysed >= in.want.Limit
 }
 
-// read fills b with the next selected rows, perhaps none. mixed: it may contain events.
+// read fills b with the next selected rows; there may be none. mixed means that b may contain
+// events.
 func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) {
 	if err := in.reader.Next(b); err != nil {
 		return false, in.tolerate(err)
@@ -83,7 +84,7 @@ func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) 
 	return mixed, nil
 }
 
-// tolerate returns nil for a bad record that the spec tolerates.
+// tolerate returns nil if err reports a bad record that the spec tolerates.
 func (in *intake) tolerate(err error) error {
 	if !trace.IsSyntax(err) {
 		return err
@@ -99,8 +100,8 @@ func (in *intake) tolerate(err error) error {
 	return nil
 }
 
-// selectRows keeps the rows of the chosen kinds and threads, and the events of these threads. A
-// row without a thread is of none of them.
+// selectRows keeps the rows of the chosen kinds and threads, and the events of these threads. A row
+// without a thread does not belong to any of these threads.
 func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	others := trace.Kinds(0)
 	for _, k := range b.Kind {
@@ -118,7 +119,7 @@ func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	keep, references, seen := in.keep[:0], uint64(0), uint64(0)
 	for i, k := range b.Kind {
 		if references == room {
-			break // rows after the limit do not count as read
+			break // rows after the limit are not counted
 		}
 		chosen := !byThread || b.Thread != nil && slices.Contains(in.want.Threads, b.Thread[i])
 		if !k.IsReference() {
@@ -144,12 +145,12 @@ func (in *intake) room(analysed uint64) uint64 {
 		return ^uint64(0)
 	}
 	left := in.want.Limit - in.want.Start - analysed
-	return in.toSkip + min(left, ^in.toSkip) // limited to the largest number
+	return in.toSkip + min(left, ^in.toSkip) // avoids an overflow
 }
 
-// selectPart applies Skip and Limit. They count references: the part begins after the last one to
-// skip and ends with the last one within the limit. Events up to the last
-// skipped reference, or after the last selected one, are left out.
+// selectPart applies Skip and Limit, which count references: the part begins after the last skipped
+// reference, and ends with the last reference within the limit. Events before the end of the
+// skipped references, or after the last selected reference, are omitted.
 func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) {
 	if !mixed {
 		end := min(uint64(b.Len()), in.room(analysed))

@@ -1,8 +1,9 @@
-// Package footprint measures how long lines are not accessed. From this follows the average number
-// of distinct lines in a window of the run, for any window length: see [profile.Footprint].
+// Package footprint measures the times during which lines are not accessed. The average number of
+// distinct lines in a window of the run, for any window length, can be computed from these times:
+// see [profile.Footprint].
 //
-// It is the smallest analysis, and an example of how one is written. It reads every row in order,
-// so it needs no code to join segments: see [contract.RowAppender].
+// It is the smallest analysis, and serves as an example for writing one. It reads every row in
+// order, so it needs no code to join segments: see [contract.RowAppender].
 package footprint
 
 import (
@@ -16,15 +17,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Analysis measures at one line size. The zero value is not usable: see [New].
+// Analysis measures the footprint for one line size. Use [New] to create one; the zero value is not
+// usable.
 type Analysis struct {
 	shift  uint
-	found  profile.Footprint // but for the times after last accesses
-	number index.Table       // of lines, by their first accesses
+	found  profile.Footprint // without the times after the last accesses
+	number index.Table       // index of a line, in the order of first accesses
 	lines  []use
 }
 
-// use is the last access to a line. Accesses count from 1.
+// use is the last access to a line. Accesses are numbered from 1.
 type use struct{ line, at uint64 }
 
 var (
@@ -33,15 +35,15 @@ var (
 	_ contract.PieceConsumer = (*Analysis)(nil)
 )
 
-// New makes an analysis for a line size in bytes, a power of two.
+// New returns an analysis for a line size in bytes, which must be a power of two.
 func New(lineBytes uint32) *Analysis {
 	return &Analysis{shift: uint(bits.TrailingZeros32(lineBytes)), found: profile.Footprint{LineBytes: lineBytes}}
 }
 
-// Takes asks for references alone.
+// Takes implements [contract.Analysis]. The analysis reads only references.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume measures the times before the next references.
+// Consume measures the times between the next references and the previous accesses to their lines.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	for i, kind := range b.Kind {
 		if kind.IsReference() {
@@ -51,12 +53,12 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// ConsumePiece measures them for a part of a long reference.
+// ConsumePiece does the same for a part of a long reference.
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.touch(b.Addr[0]+from, end-from)
 }
 
-// touch accesses the lines of some bytes. A reference of no bytes accesses one.
+// touch accesses the lines that contain these bytes. A reference of zero bytes accesses one line.
 func (a *Analysis) touch(from trace.Addr, bytes uint64) {
 	last := (from + max(bytes, 1) - 1) >> a.shift
 	for line := from >> a.shift; ; line++ {
@@ -97,7 +99,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// codeLines codes lines in the order of their first accesses.
+// codeLines reads or writes lines in the order of their first accesses.
 func codeLines(c *codec.Coder, lines *[]use) {
 	before := uint64(0)
 	codec.Slice(c, lines, 2, func(l *use) {
@@ -106,12 +108,13 @@ func codeLines(c *codec.Coder, lines *[]use) {
 	})
 }
 
-// Close frees the numbers of lines.
+// Close frees the table of lines.
 func (a *Analysis) Close() { a.number = index.Table{} }
 
-var errState = errors.New("the footprint of the saved run cannot be read; start again")
+var errState = errors.New("the footprint of the saved run cannot be read; analyse the trace again from its start")
 
-// Restore takes back the times from the last accesses to the end.
+// Restore continues a saved run. It subtracts the times from the last accesses to the end, which
+// Result added.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Footprint.Check() != nil || p.Footprint == nil || p.Footprint.LineBytes != a.found.LineBytes {
 		return errState
@@ -132,17 +135,17 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	}
 	for _, left := range a.found.Absences {
 		if left.Count > 2*a.found.Accesses {
-			return errState // more was subtracted than there was
+			return errState // the subtracted times exceed the total
 		}
 	}
 	return nil
 }
 
-// Append has nothing to do: AppendRows gets the rows of the segment.
+// Append does nothing, because AppendRows receives the rows of the segment.
 func (a *Analysis) Append(*profile.Profile) error { return nil }
 
-// Reads is part of [contract.RowAppender].
+// Reads implements [contract.RowAppender].
 func (a *Analysis) Reads() bool { return true }
 
-// AppendRows measures the times before the rows of a segment.
+// AppendRows consumes the rows of a segment.
 func (a *Analysis) AppendRows(b *trace.Batch) error { return a.Consume(b) }

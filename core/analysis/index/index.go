@@ -1,10 +1,10 @@
-// Package index maps 64-bit keys, such as lines and addresses of instructions, to
-// the numbers that an analysis gave them: open addressing with linear probing.
+// Package index maps 64-bit keys, such as lines and addresses of instructions, to the numbers that
+// an analysis assigned to them. It uses open addressing with linear probing.
 package index
 
 // Table is a map from keys to numbers. The zero value is empty and ready.
 type Table struct {
-	slots []entry // a power of two of them
+	slots []entry // their number is a power of two
 	used  int
 }
 
@@ -60,7 +60,7 @@ func (x *Table) grow() {
 	}
 }
 
-// Cached is a Table that finds keys which were found recently without hashing them.
+// Cached is a Table that finds recently used keys without hashing them.
 type Cached struct {
 	Table
 	recent [recentKeys]entry // by the lowest bits of the key
@@ -79,7 +79,7 @@ func (x *Cached) Find(key uint64) (number uint32, known bool) {
 	return number, known
 }
 
-// Hash hashes a key.
+// Hash returns the hash of a key.
 func Hash(key uint64) uint64 {
 	h := key * 0x9e3779b97f4a7c15
 	h ^= h >> 32
