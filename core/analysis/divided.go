@@ -77,7 +77,7 @@ type DividedOptions struct {
 
 type helping struct {
 	Helper
-	claim *stretching // nil: nothing
+	claim *stretching // nil: the helper is idle
 }
 
 // stretching is a segment that a helper analyses or has analysed.

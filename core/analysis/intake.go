@@ -18,7 +18,7 @@ type intake struct {
 	bad    uint64 // number of bad records that the reader has found
 
 	unselected uint64 // number of references of other kinds and threads
-	tolerated  uint64 // bad records
+	tolerated  uint64 // number of bad records that were tolerated
 
 	resumeRows, resumeBad uint64 // position at which a restored run continues
 }

@@ -7,35 +7,37 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Follower reads the accesses of one line size with their stack distances.
+// Follower receives the accesses of one line size with their stack distances.
 type Follower interface {
-	// Follow reads the next accesses, in order. The slices of a are valid until it returns.
+	// Follow receives the next accesses, in order. The slices of a are valid until it returns.
 	Follow(a *Accesses)
-	// Resolve reads the distances of a segment's first touches on the stack before the segment, or
-	// stack.Cold. It is called in order, before the segment's lines are pushed onto the stack.
+	// Resolve receives the distances of a segment's first touches on the stack before the segment,
+	// or stack.Cold. It is called in the order of the touches, before the segment's lines are
+	// pushed onto the stack.
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 
 // Marker is a follower that makes set tables count some accesses separately.
 type Marker interface {
-	// Mark returns which of the next accesses count separately; nil: none. Their distances are
-	// not known yet. The result is valid until the next call.
+	// Mark returns which of the next accesses are counted separately; nil: none. Their distances
+	// are not known yet. The result is valid until the next call.
 	Mark(a *Accesses) []bool
-	// MarkFirst returns which of the next first touches of an appended segment count separately.
+	// MarkFirst returns which of the next first touches of an appended segment are counted
+	// separately.
 	MarkFirst(touches []profile.FirstTouch) []bool
 }
 
-// Accesses are line accesses with their stack distances.
+// Accesses contains line accesses with their stack distances.
 type Accesses struct {
 	Lines     []trace.Line
-	Distances []uint32 // stack.Cold for the first one to a line
-	// Batch has the references of the accesses: see Row.
+	Distances []uint32 // stack.Cold for the first access to a line
+	// Batch contains the references of the accesses: see Row.
 	Batch *trace.Batch
 	First int
 	Rows  []uint32
 }
 
-// Row returns the row of the batch that access i belongs to.
+// Row returns the row of the batch to which access i belongs.
 func (a *Accesses) Row(i int) int {
 	if a.Rows == nil {
 		return a.First + i
@@ -43,7 +45,8 @@ func (a *Accesses) Row(i int) int {
 	return a.First + int(a.Rows[i])
 }
 
-// Feed adds a follower at one of the line sizes, after the earlier ones.
+// Feed adds a follower for one of the line sizes. It is called after the followers that were added
+// earlier.
 func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	if s := a.size(lineBytes); s != nil {
 		s.followers = append(s.followers, f)
@@ -53,22 +56,22 @@ func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	}
 }
 
-// At returns the result so far at a line size, and the stack, most recently used first.
+// At returns the result so far for a line size, and the stack, most recently used line first.
 func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 	s := a.size(lineBytes)
 	return s.result(), s.model.Stack()
 }
 
-// Stop ends the measuring at a line size: its marker and followers read accesses without distances from the next
-// ones on.
+// Stop ends the measurement for a line size. From the next accesses on, its marker and followers
+// receive accesses without distances.
 func (a *Analysis) Stop(lineBytes uint32) { a.size(lineBytes).stopped = true }
 
-// FirstTouches returns the first touches so far at a line size, if they are kept.
+// FirstTouches returns the first touches so far for a line size, if they are recorded.
 func (a *Analysis) FirstTouches(lineBytes uint32) []profile.FirstTouch {
 	return a.size(lineBytes).firstTouches
 }
 
-// Table returns the set table so far at a line size, or nil.
+// Table returns the set table so far for a line size, or nil if there is none.
 func (a *Analysis) Table(lineBytes uint32) *profile.SetTable { return a.size(lineBytes).setTable() }
 
 // Marked returns the depths that the set table counts separately.
@@ -91,7 +94,7 @@ func (s *lineSize) measure(lines []trace.Line, distances []uint32) {
 	s.model.Distances(lines, distances)
 }
 
-// measureFirst passes first touches of an appended segment to a model.
+// measureFirst passes the first touches of an appended segment to a model.
 func (s *lineSize) measureFirst(touches []profile.FirstTouch, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {
@@ -108,7 +111,7 @@ func (s *lineSize) measureFirst(touches []profile.FirstTouch, on interface {
 	on.Distances(lines, distances)
 }
 
-// StackOf returns the LRU stack of a line size in the state of a profile, or nil.
+// StackOf returns the LRU stack for a line size from the state of a profile, or nil.
 func StackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
 	for i := range p.Locality {
 		if p.Locality[i].LineBytes == lineBytes && i < len(p.Segment.Lines) {
@@ -118,7 +121,7 @@ func StackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
 	return nil
 }
 
-// size returns the analysis at a line size, or nil.
+// size returns the analysis for a line size, or nil.
 func (a *Analysis) size(lineBytes uint32) *lineSize {
 	for _, s := range a.sizes {
 		if s.Shift == uint(bits.TrailingZeros32(lineBytes)) {

@@ -1,18 +1,18 @@
-// Package locality computes a trace's stack-distance histograms: for each line size and each
-// kind of reference, how often each LRU stack distance occurs (MODELS §2), and the same in
-// windows over the run, in bins.
+// Package locality computes a trace's stack-distance histograms: for each line size and each kind
+// of reference, how often each LRU stack distance occurs (MODELS §2). It also computes binned
+// histograms for windows of the run.
 //
 //  1. A batch is cut where a window of references ends.
 //  2. References become accesses to lines, usually one each.
 //  3. One stack.Model for each line size turns lines into distances.
 //  4. Distances are counted by kind: those within the model's top in small arrays, the others
 //     in a profile.Histogram and in the window's bins.
-//  5. The distances show which accesses are the first to their line in a window, so that the
-//     distinct lines of each window, its working set, are counted.
-//  6. On request the model is a stack.Sets, which counts depths in sets too (MODELS §4).
+//  5. The distances show which accesses are the first to their line in a window. So the distinct
+//     lines of each window, its working set, can be counted.
+//  6. On request, the model is a stack.Sets, which also counts depths in sets (MODELS §4).
 //
-// On request, it keeps the data to join segments: the first touches in order and the final stack
-// (MODELS §9).
+// On request, the analysis also keeps the data for joining segments: the first touches, in order,
+// and the final stack (MODELS §9).
 package locality
 
 import (
@@ -27,10 +27,10 @@ import (
 // Analysis is the locality analysis for one or several line sizes.
 type Analysis struct {
 	sizes []*lineSize
-	start uint64 // references in earlier segments
-	done  uint64 // references analysed in this segment
+	start uint64 // number of references in earlier segments
+	done  uint64 // number of references analysed in this segment
 
-	SetNumbers stack.SetNumbers // of set tables
+	SetNumbers stack.SetNumbers // numbers of sets that set tables cover
 }
 
 var (
@@ -40,8 +40,9 @@ var (
 	_ contract.Spiller       = (*Analysis)(nil)
 )
 
-// New returns an analysis for line sizes in bytes, ascending. start is the number of references
-// in earlier segments; mergeable keeps first touches; sets are the numbers of sets of set tables, 0: none.
+// New returns an analysis for line sizes in bytes, ascending. start is the number of references in
+// earlier segments. If mergeable is true, first touches are recorded. sets selects the numbers of
+// sets that set tables cover; 0: no tables.
 func New(lineBytes []uint32, start uint64, mergeable bool, sets stack.SetNumbers) *Analysis {
 	a := &Analysis{start: start, SetNumbers: sets}
 	for _, n := range lineBytes {
@@ -58,7 +59,7 @@ func New(lineBytes []uint32, start uint64, mergeable bool, sets stack.SetNumbers
 	return a
 }
 
-// begin begins windows at reference number start.
+// begin makes the windows start at reference number start.
 func (s *lineSize) begin(start uint64) {
 	s.windows.References = profile.WindowSize(start)
 	s.windows.First = start / s.windows.References
@@ -66,7 +67,7 @@ func (s *lineSize) begin(start uint64) {
 	s.working.top = s.working.least
 }
 
-// Lines returns the number of distinct lines so far, of the smallest line size.
+// Lines returns the number of distinct lines so far, for the smallest line size.
 func (a *Analysis) Lines() uint64 {
 	var lines uint64
 	for _, cold := range a.sizes[0].cold {
@@ -75,7 +76,7 @@ func (a *Analysis) Lines() uint64 {
 	return lines
 }
 
-// Takes implements analysis.Analysis: references are all that locality reads.
+// Takes implements analysis.Analysis. Locality reads only references.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
 // Close implements analysis.Analysis.
@@ -117,42 +118,43 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 }
 
 const (
-	topDepths = 16 // distances counted in arrays
+	topDepths = 16 // distances below this are counted in arrays
 	kindSlots = 8  // a power of two ≥ trace.NumKinds, so that masks replace checks
 )
 
-// lineSize is the analysis at one line size.
+// lineSize is the analysis for one line size.
 type lineSize struct {
 	Splitter
 	model     stack.Model
-	stopped   bool              // its followers only read the accesses
-	numbers   stack.SetNumbers  // of its set table
-	sets      *stack.Sets       // the model, where it counts depths, or nil
-	shelved   *stack.Shelved    // the stack, if it is not in memory and there is no model; or nil
-	table     *profile.SetTable // counts that are not, or no longer, in the model; or nil
+	stopped   bool              // its followers receive accesses without distances
+	numbers   stack.SetNumbers  // numbers of sets in its set table
+	sets      *stack.Sets       // the model if it counts depths in sets, or nil
+	shelved   *stack.Shelved    // the stack, if it is in a spill store and there is no model; or nil
+	table     *profile.SetTable // counts that the model does not contain, or no longer contains; or nil
 	mergeable bool
 	followers []Follower
 	marker    Marker           // or nil
-	marked    profile.SetTable // of a model that was closed
+	marked    profile.SetTable // marked counts of a model that was closed
 
-	// Accesses at distance d < 16 of kind k, at k<<4 | d. Even and odd accesses use different
-	// tables, because adding to a counter that was just written waits for the store.
+	// top counts the accesses of kind k at distance d < 16, at index k<<4 | d. Even and odd
+	// accesses use different tables, because adding to a counter that was just written waits for
+	// the store.
 	top  [2][kindSlots * topDepths]uint64
 	deep [trace.NumKinds]profile.Histogram
 	cold [trace.NumKinds]uint64
 
 	windows profile.Windows
-	counted [topDepths]uint64 // of top, over all kinds, in closed windows
+	counted [topDepths]uint64 // counts of top in closed windows, over all kinds
 	working workingSets
 
 	firstTouches []profile.FirstTouch
 
-	accesses  Accesses // for the followers
+	accesses  Accesses // buffer for the followers
 	distances [MaxLines]uint32
 }
 
-// settle counts the first n accesses in s.Lines. origin is nil if access i belongs to reference
-// at + i.
+// settle counts the first n accesses in s.Lines. origin contains the reference of each access,
+// relative to at; nil: access i belongs to reference at + i.
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
 	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows = s.Lines[:n], nil, origin
@@ -198,11 +200,11 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// window makes the last row the window of reference number at, for windows of size references.
+// window appends rows up to the window of reference number at, for windows of size references.
 func (s *lineSize) window(at, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > at/w.References {
-		return // still in the last row
+		return // the reference is still in the last window
 	}
 	s.closeRow()
 	coarsen(w, size)
@@ -212,7 +214,7 @@ func (s *lineSize) window(at, size uint64) {
 	}
 }
 
-// closeRow adds to the last row what the top counted since the row before.
+// closeRow adds to the last row what top has counted since the previous row was closed.
 func (s *lineSize) closeRow() {
 	for d := range topDepths {
 		sum := s.topAt(d)
@@ -223,7 +225,7 @@ func (s *lineSize) closeRow() {
 	}
 }
 
-// topAt returns the number of accesses at a distance below topDepths.
+// topAt returns the number of accesses at distance d, which must be below topDepths.
 func (s *lineSize) topAt(d int) (sum uint64) {
 	for k := range trace.NumKinds {
 		sum += s.top[0][k<<4|d] + s.top[1][k<<4|d]
@@ -249,10 +251,10 @@ func coarsen(w *profile.Windows, size uint64) {
 	}
 }
 
-// MaxLines is the most line accesses that are settled at a time.
+// MaxLines is the maximum number of line accesses that are settled at a time.
 const MaxLines = 4096
 
-// Splitter turns references into accesses to lines of 1 << Shift bytes.
+// Splitter divides references into accesses to lines of 1 << Shift bytes.
 type Splitter struct {
 	Shift uint
 	Lines [MaxLines]trace.Line
@@ -261,13 +263,13 @@ type Splitter struct {
 	rows  [MaxLines]uint32
 }
 
-// oneLineEach writes the line of each of at most MaxLines references to Lines. It reports
-// whether no reference crosses into a second line.
+// oneLineEach writes the line of each reference to Lines; there must be at most MaxLines
+// references. It reports whether every reference stays within one line.
 func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	lineBytes, shift := int64(1)<<(s.Shift&63), s.Shift&63
 	lines := s.Lines[:len(addrs)]
 	bytes = bytes[:len(addrs)]
-	var room int64 // negative as soon as one reference crosses
+	var room int64 // negative as soon as one reference extends into a second line
 	for i, addr := range addrs {
 		lines[i] = addr >> shift
 		room |= lineBytes - int64(addr&uint64(lineBytes-1)) - int64(bytes[i])
@@ -275,8 +277,9 @@ func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	return room >= 0
 }
 
-// Split writes every line of every reference to Lines, and calls settle whenever Lines is full and
-// at the end: with the number of accesses, their kinds, and the references that they belong to.
+// Split writes every line of every reference to Lines, and calls settle whenever Lines is full, and
+// at the end. The arguments of settle are the number of accesses, their kinds, and the references
+// to which they belong.
 func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind, settle func(n int, kinds []trace.Kind, rows []uint32)) {
 	n := 0
 	for i, addr := range addrs {
@@ -296,9 +299,9 @@ func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind,
 	settle(n, s.kinds[:n], s.rows[:n])
 }
 
-// Each passes the accesses of the rows of b from lo up to hi to settle, at most MaxLines at a time:
-// the first row, the number of accesses, their kinds, and their rows, relative to the first; nil if
-// each row makes one access.
+// Each passes the accesses of rows [lo, hi) of b to settle, at most MaxLines at a time. The
+// arguments of settle are the first row, the number of accesses, their kinds, and their rows
+// relative to the first row. The rows are nil if each row makes exactly one access.
 func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, kinds []trace.Kind, rows []uint32)) {
 	for ; lo < hi; lo += MaxLines {
 		n := min(hi-lo, MaxLines)
@@ -311,8 +314,8 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 	}
 }
 
-// EachWindow calls each with runs of rows that lie in one window: rows lo up to hi, of which
-// the first is reference number reference, in windows of size references.
+// EachWindow calls each for every run of rows that lie in the same window. The rows are [lo, hi),
+// row lo is reference number reference, and the windows have size references.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {
 	for lo := 0; lo < rows; {
 		size, hi := profile.WindowSize(reference+1), rows

@@ -23,7 +23,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// whole returns the result with working sets, and those of larger windows.
+// whole returns the result with its working sets, and the working sets of larger windows.
 func (s *lineSize) whole() (l profile.Locality, above [][]uint64) {
 	l = s.result()
 	l.Windows.Distinct, above = s.working.result(len(l.Windows.Rows))
@@ -40,7 +40,7 @@ func (s *lineSize) result() profile.Locality {
 		for d := range topDepths {
 			counts.Distances.AddN(uint64(d), s.top[0][k<<4|d]+s.top[1][k<<4|d])
 		}
-		if s.model == nil && s.shelved == nil { // closed: the histogram grows no more
+		if s.model == nil && s.shelved == nil { // closed, so the histogram no longer changes
 			deep := s.deep[k]
 			deep.Merge(&counts.Distances)
 			counts.Distances = deep
@@ -58,7 +58,7 @@ func (s *lineSize) result() profile.Locality {
 	return l
 }
 
-// setTable returns the counted depths, or nil. It shares nothing with the model.
+// setTable returns a set table with the counted depths, or nil. It shares no memory with the model.
 func (s *lineSize) setTable() *profile.SetTable {
 	var t *profile.SetTable
 	switch {
@@ -79,7 +79,7 @@ func (s *lineSize) tableOf(depths *stack.SetDepths) *profile.SetTable {
 	return &profile.SetTable{Depths: *depths, Omitted: Omitted(s.numbers)}
 }
 
-// Omitted returns what a set table of some numbers of sets omits.
+// Omitted returns the numbers of sets that a set table omits, as a bit set.
 func Omitted(numbers stack.SetNumbers) uint32 { return uint32(stack.AllSetNumbers &^ (numbers | 1)) }
 
 // Restore implements analysis.Analysis.
@@ -94,7 +94,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// goOn makes an empty line size continue from a result.
+// goOn makes a new lineSize continue from a result.
 func (s *lineSize) goOn(l *profile.Locality, above [][]uint64) {
 	s.add(l)
 	s.windows = l.Windows
@@ -124,7 +124,8 @@ func (s *lineSize) add(l *profile.Locality) {
 	}
 }
 
-// push puts lines on the stack in the given order, most recently used first.
+// push pushes lines onto the stack so that the given order is that of the stack, most recently used
+// first.
 func (s *lineSize) push(lines []trace.Line) {
 	PushAll(lines, func(some []trace.Line) {
 		if s.sets != nil {
@@ -135,7 +136,7 @@ func (s *lineSize) push(lines []trace.Line) {
 	})
 }
 
-// PushAll calls push with lines, the last one first, at most MaxLines at a time.
+// PushAll calls push with the lines in reverse order, at most MaxLines at a time.
 func PushAll(lines []trace.Line, push func([]trace.Line)) {
 	var some [MaxLines]trace.Line
 	for end := len(lines); end > 0; {
@@ -149,7 +150,8 @@ func PushAll(lines []trace.Line, push func([]trace.Line)) {
 }
 
 // Append implements analysis.Analysis (MODELS §9). It replays the next segment's first touches on
-// the stack, for their distances in the whole trace, and then puts the segment's lines on top.
+// the stack, which gives their distances in the whole trace, and then moves the segment's lines to
+// the top.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	a.done += references
@@ -181,7 +183,8 @@ func (s *lineSize) appendWindows(next *profile.Windows) {
 	}
 }
 
-// replay resolves first touches, which were counted as cold, on the stack before the segment.
+// replay finds the distances of first touches, which were counted as cold, on the stack before the
+// segment.
 func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {
@@ -214,7 +217,7 @@ func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 	}
 }
 
-// recount records that the rows contain everything that the top has counted.
+// recount records that the rows contain all counts of top.
 func (s *lineSize) recount() {
 	for d := range topDepths {
 		s.counted[d] = s.topAt(d)

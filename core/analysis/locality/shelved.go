@@ -10,19 +10,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Budget limits the memory of the models.
+// Budget limits the memory of the stacks, and contains the spill store.
 type Budget = contract.Budget
 
 // Shelved is the locality analysis of a trace whose lines do not fit in memory. It analyses
 // segments that fit, and appends each to a stack in a spill store. The result equals that of
 // [Analysis].
 type Shelved struct {
-	near   *Analysis // the segment
-	far    *Analysis // the part before it
+	near   *Analysis // the current segment
+	far    *Analysis // everything before the segment
 	budget Budget
-	room   int    // lines of a segment
-	lines  uint64 // before it, of the smallest size
-	// The segment's first reference is also the last one of the segment before.
+	room   int    // maximum number of lines in a segment
+	lines  uint64 // number of lines before the segment, for the smallest line size
+	// resumed means that the segment begins within the last reference of the previous segment.
 	resumed bool
 	failed  error
 }
@@ -34,10 +34,11 @@ var (
 	_ contract.Settler       = (*Shelved)(nil)
 )
 
-// A segment has at least this many lines: the cost of appending it grows with all lines.
+// leastRoom is the minimum number of lines in a segment. It is large because the cost of appending
+// a segment grows with the number of all lines.
 const leastRoom = 1 << 16
 
-// NewShelved makes an analysis as [New] does, on an empty spill store.
+// NewShelved is like [New], but returns an analysis that uses an empty spill store.
 func NewShelved(lineBytes []uint32, sets stack.SetNumbers, b Budget) *Shelved {
 	a := &Shelved{near: New(lineBytes, 0, true, sets), far: New(lineBytes, 0, false, 0), budget: b}
 	for i, s := range a.far.sizes {
@@ -64,7 +65,7 @@ func (a *Analysis) Spill(b Budget) contract.Analysis {
 		if err := to.far.sizes[i].shelved.Adopt(s.model.(stack.Segment)); err != nil && to.failed == nil {
 			to.failed = err
 		}
-		*s = lineSize{} // its memory is the next one's
+		*s = lineSize{} // free its memory before the next one is converted
 		to.far.sizes[i].goOn(&l, above)
 		to.near.sizes[i].again(references)
 	}
@@ -78,7 +79,7 @@ func (a *Shelved) shelf(i int) stack.Shelf {
 	return shelfOf{a.budget.Shelf, uint32(i), uint32(len(a.far.sizes))}
 }
 
-// shelfOf gives each line size a share of the runs of a spill store.
+// shelfOf is the part of a spill store that belongs to one line size.
 type shelfOf struct {
 	stack.Shelf
 	first, step uint32
@@ -94,9 +95,9 @@ func (s shelfOf) Read(run, block uint32) ([]byte, error) {
 
 func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run*s.step, block) }
 
-const touchBytes = 24 // of a first touch
+const touchBytes = 24 // memory per first touch
 
-// makeRoom divides the budget: the segments receive the memory that the model of all lines leaves.
+// makeRoom divides the budget: segments get the memory that the model of all lines does not need.
 func (a *Shelved) makeRoom() {
 	taken := uint64(0)
 	for i := range a.far.sizes {
@@ -116,8 +117,8 @@ func (a *Shelved) makeRoom() {
 	}
 }
 
-// Lines returns the number of distinct lines so far, at the smallest line size. Lines of the
-// current segment count only if it is the first.
+// Lines returns the number of distinct lines so far, for the smallest line size. It does not count
+// the current segment, unless that is the first one.
 func (a *Shelved) Lines() uint64 {
 	return max(a.lines, a.near.Lines())
 }
@@ -127,7 +128,7 @@ func (a *Shelved) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fals
 
 // Close implements analysis.Analysis.
 func (a *Shelved) Close() {
-	_ = a.Settle() // Result reports the error
+	_ = a.Settle() // Result will report the error
 	for _, s := range a.near.sizes {
 		*s = lineSize{}
 	}
@@ -136,7 +137,7 @@ func (a *Shelved) Close() {
 
 // Consume implements analysis.Analysis.
 func (a *Shelved) Consume(b *trace.Batch) error {
-	if err := a.near.Consume(b); err != nil { // the counted rows have to be stored in any case
+	if err := a.near.Consume(b); err != nil { // called even after a failure, because the counted rows must be stored
 		return err
 	}
 	if a.failed != nil || a.near.sizes[0].model.Lines() < a.room {
@@ -151,7 +152,7 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if a.failed != nil {
 		return
 	}
-	if from > 0 && a.near.done == 0 { // in the middle of the reference in which the previous one ended
+	if from > 0 && a.near.done == 0 { // within the reference in which the previous segment ended
 		a.near.start--
 		a.near.done, a.resumed = 1, true
 		for _, s := range a.near.sizes {
@@ -160,11 +161,11 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 	a.near.ConsumePiece(b, from, end)
 	if a.near.sizes[0].model.Lines() >= a.room {
-		_ = a.Settle() // the next call reports the error
+		_ = a.Settle() // the next call will report the error
 	}
 }
 
-// Settle appends the current segment. It fails if the spill store does.
+// Settle appends the current segment. It returns an error if the spill store fails.
 func (a *Shelved) Settle() error {
 	references := a.near.done
 	if references == 0 {
@@ -180,8 +181,8 @@ func (a *Shelved) Settle() error {
 	return a.failed
 }
 
-// append moves the lines of a segment to the spill store. If that fails, the segment's first
-// touches remain first accesses.
+// append moves the lines of a segment to the spill store. If this fails, the segment's first
+// touches remain counted as cold.
 func (a *Shelved) append(n, f *lineSize, references uint64) {
 	l, above := n.whole()
 	if err := f.shelved.Join(n.model.(stack.Segment), n.touched); err != nil && a.failed == nil {
@@ -200,7 +201,7 @@ func (a *Shelved) append(n, f *lineSize, references uint64) {
 	n.again(a.near.start + references)
 }
 
-// touched yields the touched lines, each once, in order.
+// touched yields the lines of the segment, each once, in the order of first touches.
 func (s *lineSize) touched(yield func(trace.Line) bool) {
 	for i := range s.firstTouches {
 		if !yield(s.firstTouches[i].Line) {
@@ -209,7 +210,7 @@ func (s *lineSize) touched(yield func(trace.Line) bool) {
 	}
 }
 
-// again begins another segment, reusing memory.
+// again begins a new segment, and reuses the memory.
 func (s *lineSize) again(start uint64) {
 	*s = lineSize{Splitter: Splitter{Shift: s.Shift}, model: s.model, numbers: s.numbers, sets: s.sets, mergeable: true, firstTouches: s.firstTouches[:0]}
 	if s.sets != nil {
@@ -220,8 +221,8 @@ func (s *lineSize) again(start uint64) {
 	s.begin(start)
 }
 
-// Result implements analysis.Analysis. The spill store keeps the data of a state until two more
-// results with state.
+// Result implements analysis.Analysis. The spill store keeps the data of a state until Result has
+// been called twice more with state.
 func (a *Shelved) Result(p *profile.Profile, state bool) {
 	if a.near.sizes[0].model != nil {
 		_ = a.Settle()
@@ -233,11 +234,11 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 		}
 	}
 	if a.failed != nil && !p.State.Partial {
-		p.State = profile.State{Partial: true, Reason: "lines that do not fit in memory could not be stored, so that many accesses count as first ones: " + a.failed.Error()}
+		p.State = profile.State{Partial: true, Reason: "lines that do not fit in memory could not be stored, so many accesses were counted as cold: " + a.failed.Error()}
 	}
 }
 
-// keep writes the data for Restore, and makes the spill store keep the rest.
+// keep writes data for Restore to a segment, and makes the spill store keep the other data.
 func (a *Shelved) keep(to *profile.Segment) error {
 	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {
@@ -280,4 +281,4 @@ func (a *Shelved) Restore(p *profile.Profile) error {
 // Append implements analysis.Analysis.
 func (a *Shelved) Append(*profile.Profile) error { return errNotMergeable }
 
-var errNotMergeable = errors.New("no segments can be appended to a spilled stack")
+var errNotMergeable = errors.New("segments cannot be appended to a spilled stack")

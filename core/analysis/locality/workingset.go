@@ -8,36 +8,37 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// workingSets counts the distinct lines of each window of references, Denning's working set
-// (The working set model for program behavior, 1968).
+// workingSets counts the distinct lines in each window of references: Denning's working set (The
+// working set model for program behavior, 1968).
 //
-// An access is its line's first in a window if its distance is at least the number of lines in the
-// window: then all of them are above the line on the LRU stack. So the count itself decides,
-// without the time of the line's last access. A window within another never has more lines, so the
-// search begins at the smallest window and ends at the first that contains the line.
+// An access is the first to its line in a window if its distance is at least the number of distinct
+// lines in the window so far, because then all of these are above the line on the LRU stack. So the
+// count alone decides, and the time of the line's last access is not needed. A window inside
+// another one never has more lines, so the search begins at the smallest window and ends at the
+// first window that already contains the line.
 //
-// Windows double as the trace grows, and the lines of two neighbours do not add up, so larger
-// windows are counted from the beginning. Level j consists of windows of MinWindow << j references;
-// the rows are the lowest level in use, and the highest is the first level whose window contains
-// the whole segment.
+// The window size doubles as the trace grows. The numbers of lines of two neighbouring windows
+// cannot simply be added, so larger windows are counted from the beginning, too. Level j consists
+// of windows of MinWindow << j references. The rows are the lowest level in use; the highest level
+// is the first one whose window contains the whole segment.
 type workingSets struct {
-	off        bool // not counted: the run that this one continues did not count
+	off        bool // nothing is counted, because the saved run that this one continues did not count
 	start      uint64
 	least, top int
-	open       [levels]uint64   // lines of the window that the run is in
-	closed     [levels][]uint64 // of the windows before it
+	open       [levels]uint64   // number of lines in the current window, by level
+	closed     [levels][]uint64 // number of lines in earlier windows, by level
 }
 
-const levels = 64 - 10 + 1 // the last level's window contains every reference
+const levels = 64 - 10 + 1 // a window of the last level contains every possible reference
 
 func levelOf(references uint64) int {
 	return bits.TrailingZeros64(references / profile.MinWindow)
 }
 
-// window returns the number of a reference's window at a level.
+// window returns the index of the window at a level that contains a reference.
 func window(level int, reference uint64) uint64 { return reference / profile.MinWindow >> level }
 
-// begin starts the windows that begin with a reference, and drops levels below least.
+// begin starts the windows that begin at a reference, and drops levels below least.
 func (w *workingSets) begin(at uint64, least int) {
 	w.raise(least, at)
 	for j := w.least; j <= w.top; j++ {
@@ -48,8 +49,8 @@ func (w *workingSets) begin(at uint64, least int) {
 	}
 }
 
-// raise uses levels up to the first whose window contains a reference and everything before it, and
-// drops levels below least.
+// raise adds levels up to the first one whose window contains a reference and everything before it,
+// and drops levels below least.
 func (w *workingSets) raise(least int, at uint64) {
 	for w.top < least || window(w.top, w.start) != window(w.top, at) {
 		w.top++
@@ -60,7 +61,7 @@ func (w *workingSets) raise(least int, at uint64) {
 	}
 }
 
-// from returns the least distance that has to be noted at a level.
+// from returns the smallest distance that must be passed to note at a level.
 func (w *workingSets) from(level int) uint64 {
 	if w.off {
 		return math.MaxUint64
@@ -68,8 +69,8 @@ func (w *workingSets) from(level int) uint64 {
 	return w.open[level]
 }
 
-// note counts an access at distance d in the windows from level on, and returns the least
-// distance to note at that level next.
+// note counts an access at distance d in the windows from the given level on, and returns the
+// smallest distance that must be passed to note at that level next.
 func (w *workingSets) note(level int, d uint64) uint64 {
 	for j := level; j <= w.top && d >= w.open[j]; j++ {
 		w.open[j]++
@@ -77,12 +78,13 @@ func (w *workingSets) note(level int, d uint64) uint64 {
 	return w.open[level]
 }
 
-// of returns the lines of every window of a level so far.
+// of returns the number of lines in every window of a level so far.
 func (w *workingSets) of(level int) []uint64 {
 	return append(slices.Clone(w.closed[level]), w.open[level])
 }
 
-// result returns the working sets of the rows, and of the levels above, which a segment keeps.
+// result returns the working sets of the rows, and of the levels above them, which are part of a
+// segment's state.
 func (w *workingSets) result(windows int) (rows []uint64, above [][]uint64) {
 	if w.off || windows == 0 {
 		return nil, nil
@@ -108,15 +110,16 @@ func (w *workingSets) restore(rows *profile.Windows, above [][]uint64) {
 	}
 }
 
-// joint counts the windows that contain the end of one segment and the beginning of the next: lines
-// that the next one touched first are new to them unless they were in their part of this one.
+// joint counts the windows that contain the end of one segment and the beginning of the next. A
+// line that the next segment touches first is new to such a window, unless it was accessed in the
+// window's part of the first segment.
 type joint struct {
 	*workingSets
-	start uint64 // of the next segment
+	start uint64 // first reference of the next segment
 }
 
-// join begins to append a segment with these rows. resumed: it begins within the last reference of
-// the segment before.
+// join begins to append a segment with these rows. resumed means that the segment begins within the
+// last reference of the previous one.
 func (w *workingSets) join(start, references uint64, resumed bool, rows *profile.Windows) joint {
 	if references > 0 {
 		w.off = w.off || rows.Distinct == nil
@@ -135,7 +138,7 @@ func (j joint) note(reference uint64, d uint32) {
 	j.workingSets.note(max(from, j.least), uint64(d))
 }
 
-// close continues with the windows that are completely in the next segment.
+// close adds the windows that lie completely within the next segment.
 func (j joint) close(rows *profile.Windows, above [][]uint64) {
 	w := j.workingSets
 	if w.off {
